@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_told_too_often_is_refused() {
+    fn excessive_name_repetition_is_rejected() {
         let n_references = MAX_NAME_BYTES / (1 << 20) + 1;
         let record = |n_references: usize| ReferencesRecord {
             names: vec!["n".repeat(1 << 20)],

@@ -631,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn appended_files_are_as_if_written_in_one() {
+    fn appending_equals_writing_one_file() {
         let mut halves = [ArtifactWriter::new(4), ArtifactWriter::new(4)];
         let mut whole = ArtifactWriter::new(4);
         for (number, half) in [(1, 0), (2, 0), (3, 1), (4, 1)] {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::history::MAX_GIVEN_COMMITS;
+use crate::history::MAX_EXPORTED_COMMITS;
 use crate::model::{CommitId, Oid, TreeId};
 use crate::sidecar::{decode, encode};
 
@@ -323,7 +323,7 @@ impl Header {
         }
         let batches = self.commits.as_ref().map_or(&[][..], |commits| &commits.batches);
         let tips = self.commits.as_ref().map_or(&[][..], |commits| &commits.tips);
-        let is_batch = |n: &u32| (1..=MAX_GIVEN_COMMITS).contains(&(*n as usize));
+        let is_batch = |n: &u32| (1..=MAX_EXPORTED_COMMITS).contains(&(*n as usize));
         if batches.len() > MAX_PARTS || tips.len() > MAX_TREES || !batches.iter().all(is_batch) {
             return Err(odd("too many commits, or an empty batch".to_owned()));
         }

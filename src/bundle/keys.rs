@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_come_back_sorted_and_other_bytes_are_none() {
+    fn keys_round_trip_sorted_and_invalid_bytes_are_rejected() {
         let key = |byte: u8, lang| ArtifactKey {
             blob: BlobId(Oid::from_bytes(&[byte; 20]).unwrap()),
             lang: Lang(lang),

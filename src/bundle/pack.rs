@@ -8,7 +8,7 @@ use crate::history::{HistoryError, Selected};
 use crate::index::{
     MergeError, NumberSet, Ranks, RecordsError, Segment, Segments, Survivors, gather_records, rewrite_segments,
 };
-use crate::ingest::{GivenCommits, gather_rows, probe_of};
+use crate::ingest::{ExportedCommits, gather_rows, probe_of};
 use crate::model::TreeId;
 use crate::sidecar::{SegmentEntry, Sidecar, Staging, State, Store, compress_into};
 
@@ -40,7 +40,7 @@ pub struct Contents<'a> {
     /// Profiles of additional models whose rows to include.
     pub added: &'a [ProfileId],
     /// The commit record, if it is to be included.
-    pub commits: Option<&'a GivenCommits>,
+    pub commits: Option<&'a ExportedCommits>,
 }
 
 /// A bundle that was written.
@@ -187,7 +187,7 @@ impl Contents<'_> {
                 end += 1;
             }
             match &self.state.segments[first..end] {
-                [entry] if stays_as_it_is(entry, &survivors) => self.add_files(entry, sidecar, packing)?,
+                [entry] if is_included_unchanged(entry, &survivors) => self.add_files(entry, sidecar, packing)?,
                 _ => {
                     let part = rewrite_segments(&segments[first..end], &survivors)?;
                     let sizes = PartSizes {
@@ -239,7 +239,7 @@ impl Contents<'_> {
 }
 
 /// Returns whether the segment is included completely, with unchanged numbers.
-fn stays_as_it_is(entry: &SegmentEntry, survivors: &Survivors) -> bool {
+fn is_included_unchanged(entry: &SegmentEntry, survivors: &Survivors) -> bool {
     let (blobs, docs) = (entry.base_blob + entry.n_blobs, entry.base_doc + entry.n_docs);
     survivors.blobs.below(blobs) == blobs && survivors.docs.below(docs) == docs
 }

@@ -37,7 +37,7 @@ pub enum KeyError {
 impl SigningKey {
     /// Reads the PEM text written by `openssl genpkey -algorithm ed25519`.
     pub fn from_pem(text: &str) -> Result<Self, KeyError> {
-        let der = der_of(text, "PRIVATE").ok_or(KeyError::Private)?;
+        let der = decode_pem(text, "PRIVATE").ok_or(KeyError::Private)?;
         let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).map_err(|_| KeyError::Private)?;
         Ok(Self(key))
     }
@@ -64,7 +64,7 @@ impl PublicKey {
     /// Parses 64 hexadecimal digits or the PEM text of a public key.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let text = text.trim();
-        let der = der_of(text, "PUBLIC");
+        let der = decode_pem(text, "PUBLIC");
         let bytes = match der {
             Some(der) => der.strip_prefix(&SPKI_PREFIX).map(<[u8]>::to_vec),
             None => from_hex(text),
@@ -73,7 +73,7 @@ impl PublicKey {
         Ok(Self(bytes))
     }
 
-    pub(super) fn has_signed(&self, hash: &[u8; 32], signature: &[u8]) -> bool {
+    pub(super) fn is_valid_signature(&self, hash: &[u8; 32], signature: &[u8]) -> bool {
         let key = UnparsedPublicKey::new(&ED25519, self.0);
         key.verify(&[CONTEXT, hash].concat(), signature).is_ok()
     }
@@ -86,7 +86,7 @@ impl fmt::Display for PublicKey {
 }
 
 /// Decodes the PEM text (RFC 7468) of a key to DER.
-fn der_of(text: &str, which: &str) -> Option<Vec<u8>> {
+fn decode_pem(text: &str, which: &str) -> Option<Vec<u8>> {
     let (_, rest) = text.split_once(&format!("-----BEGIN {which} KEY-----"))?;
     let (body, _) = rest.split_once(&format!("-----END {which} KEY-----"))?;
     STANDARD_PAD_INDIFFERENT
@@ -112,12 +112,12 @@ mod tests {
     const PUBLIC: &str = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n";
 
     #[test]
-    fn what_one_key_signs_no_other_has_signed() {
+    fn signature_is_valid_for_one_key_and_hash() {
         let key = SigningKey::from_pem(PRIVATE).unwrap();
         let signature = key.sign(&[7; 32]);
-        assert!(key.public().has_signed(&[7; 32], &signature));
-        assert!(!key.public().has_signed(&[8; 32], &signature));
-        assert!(!PublicKey([9; 32]).has_signed(&[7; 32], &signature));
+        assert!(key.public().is_valid_signature(&[7; 32], &signature));
+        assert!(!key.public().is_valid_signature(&[8; 32], &signature));
+        assert!(!PublicKey([9; 32]).is_valid_signature(&[7; 32], &signature));
     }
 
     #[test]

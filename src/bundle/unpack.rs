@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 use crate::embed::ProfileId;
-use crate::ingest::{OfferedCommits, OfferedRows};
+use crate::ingest::{ReceivedCommits, ReceivedRows};
 use crate::model::{CommitId, TreeId};
 use crate::sidecar::{Bytes, CompressError, Sidecar, decompress_from, volume};
 
@@ -219,12 +219,12 @@ impl Header {
     }
 
     /// Returns the rows of additional models: for each its profile, its probe and its files of rows.
-    pub fn offered_rows(&self, files: &[Bytes]) -> Vec<OfferedRows> {
+    pub fn offered_rows(&self, files: &[Bytes]) -> Vec<ReceivedRows> {
         let mut rest = &files[self.n_part_entries()..];
         let mut offered = Vec::with_capacity(self.added.len());
         for added in &self.added {
             let (own, others) = rest.split_at(1 + added.rows.len());
-            offered.push(OfferedRows {
+            offered.push(ReceivedRows {
                 profile: ProfileId(added.profile),
                 probe: own[0].clone(),
                 sizes: added.rows.clone(),
@@ -236,10 +236,10 @@ impl Header {
     }
 
     /// Returns the commit record, if the bundle contains one.
-    pub fn offered_commits(&self, files: &[Bytes]) -> Option<OfferedCommits> {
+    pub fn offered_commits(&self, files: &[Bytes]) -> Option<ReceivedCommits> {
         let commits = self.commits.as_ref()?;
         let (batches, _) = files[self.n_part_entries() + self.n_added_entries()..].as_chunks::<3>();
-        Some(OfferedCommits {
+        Some(ReceivedCommits {
             recipe: commits.recipe,
             sizes: commits.batches.clone(),
             batches: batches.to_vec(),
@@ -360,7 +360,7 @@ fn read_signature(from: &mut impl Read, hash: &[u8; 32]) -> Result<Option<Public
     read_exactly(from, &mut public)?;
     read_exactly(from, &mut signature)?;
     let public = PublicKey(public);
-    if kind == [1] && public.has_signed(hash, &signature) {
+    if kind == [1] && public.is_valid_signature(hash, &signature) {
         Ok(Some(public))
     } else {
         Err(ReadError::Signature)

@@ -35,31 +35,31 @@ pub(super) struct Args {
 }
 
 /// Help heading of the options that every command has, listed after its own.
-const EVERYWHERE: &str = "Options of every command";
+const GLOBAL_HEADING: &str = "Options of every command";
 
 /// Options of every command.
 #[derive(Debug, ClapArgs)]
 pub(super) struct Global {
     /// Revision: a commit, branch or tag, INDEX, or WORKTREE (files as they are on disk)
-    #[arg(long = "ref", value_name = "REV", default_value = "WORKTREE", global = true, help_heading = EVERYWHERE)]
+    #[arg(long = "ref", value_name = "REV", default_value = "WORKTREE", global = true, help_heading = GLOBAL_HEADING)]
     pub(super) reference: String,
     /// Run as if started in this directory
-    #[arg(long, value_name = "DIR", default_value = ".", global = true, help_heading = EVERYWHERE)]
+    #[arg(long, value_name = "DIR", default_value = ".", global = true, help_heading = GLOBAL_HEADING)]
     pub(super) repo: PathBuf,
     /// Print the result as one JSON object
-    #[arg(long, global = true, help_heading = EVERYWHERE)]
+    #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
     pub(super) json: bool,
     /// Print paths relative to the repository root instead of the current directory
-    #[arg(long, global = true, help_heading = EVERYWHERE)]
+    #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
     pub(super) full_name: bool,
     /// Disable colors
-    #[arg(long, global = true, help_heading = EVERYWHERE)]
+    #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
     pub(super) no_color: bool,
     /// Print errors only, no progress
-    #[arg(short, long, global = true, help_heading = EVERYWHERE)]
+    #[arg(short, long, global = true, help_heading = GLOBAL_HEADING)]
     pub(super) quiet: bool,
     /// Print more; repeat for details
-    #[arg(short, long, action = clap::ArgAction::Count, global = true, help_heading = EVERYWHERE)]
+    #[arg(short, long, action = clap::ArgAction::Count, global = true, help_heading = GLOBAL_HEADING)]
     pub(super) verbose: u8,
 }
 

@@ -16,7 +16,7 @@ use super::render::{Output, note, one_line};
 use super::{Found, INTERRUPTED};
 use crate::bundle::{BundleFile, Kind, PackError, ReadError, SigningKey};
 use crate::config::Environment;
-use crate::ingest::{Audit, GivenCommits, ImportError, RecordError};
+use crate::ingest::{Audit, ExportedCommits, ImportError, RecordError};
 use crate::model::CommitId;
 use crate::session::Workspace;
 use crate::session::{ImportOptions, Known, Packing, open_plain, write_whole};
@@ -114,7 +114,7 @@ fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, outpu
             Ok(taken) => (Some(TakenOut::of(&taken)), None),
             // An archive of another build or of another repository is not an error: the index is rebuilt. Everything
             // else is.
-            Err(error) if is_no_use(&error) => (None, Some(format!("{error:#}"))),
+            Err(error) if is_unusable_archive(&error) => (None, Some(format!("{error:#}"))),
             Err(error) => return Err(error.context(format!("cannot restore {}", path.display()))),
         },
     };
@@ -135,7 +135,7 @@ fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, outpu
     Ok(answer.taken.as_ref().map_or(Found::Something, TakenOut::found))
 }
 
-fn is_no_use(error: &anyhow::Error) -> bool {
+fn is_unusable_archive(error: &anyhow::Error) -> bool {
     use crate::bundle::HeaderError::OtherFormat;
     let is_of_other_build = matches!(
         error.downcast_ref(),
@@ -235,7 +235,7 @@ fn is_too_large(error: &anyhow::Error) -> bool {
 
 /// Returns the commit history, or `None` with a note if this clone does not have all commits. The archive is saved
 /// without it then.
-fn commits_of(workspace: &Workspace, known: &Known, global: &Global) -> Result<Option<GivenCommits>> {
+fn commits_of(workspace: &Workspace, known: &Known, global: &Global) -> Result<Option<ExportedCommits>> {
     let progress = CliProgress::new(global.quiet);
     match workspace.given_commits(&known.commits, &progress, &INTERRUPTED) {
         Err(error) if matches!(error.downcast_ref(), Some(RecordError::Incomplete { .. })) => {

@@ -388,7 +388,7 @@ fn write_features(file: &mut impl Write, corpus: &mut Corpus<'_>, judged: &Judge
         id: &judged.id,
         category: judged.category.to_string(),
         query: &judged.query,
-        is_name: searcher.takes_for_name(&judged.query),
+        is_name: searcher.is_name_query(&judged.query),
         relevant: judged
             .relevant
             .iter()

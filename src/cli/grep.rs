@@ -99,7 +99,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &GrepArgs, outpu
         bail!("interrupted");
     }
     let mut provenance = ProvenanceOut::of(view);
-    tell_unread(view, &outcome, &mut provenance);
+    add_unread(view, &outcome, &mut provenance);
     let next_cursor = outcome.next.map(|position| cursors.write(position));
     if output.json {
         output.json(&GrepOut {
@@ -172,7 +172,7 @@ impl Cursors<'_> {
     }
 }
 
-fn tell_unread(view: &View, outcome: &GrepOutcome, provenance: &mut ProvenanceOut) {
+fn add_unread(view: &View, outcome: &GrepOutcome, provenance: &mut ProvenanceOut) {
     for (file, reason) in outcome.unread.iter().take(MAX_NAMED_UNREAD) {
         provenance.also_incomplete(format!("{} was not searched: {reason}", path_of(view, *file)));
     }

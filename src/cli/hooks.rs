@@ -77,7 +77,7 @@ pub(super) fn run(global: &Global, args: &HooksArgs, output: &mut Output) -> Res
                 husky: *husky,
             };
             let plan = hooks::install(&repository, &program, wishes)?;
-            carry_out(&repository, &plan, *dry_run, output)
+            apply_plan(&repository, &plan, *dry_run, output)
         }
         HooksCommand::Uninstall { dry_run, force } => {
             let repository = Repository::discover(&global.repo)?;
@@ -86,7 +86,7 @@ pub(super) fn run(global: &Global, args: &HooksArgs, output: &mut Output) -> Res
                 husky: true,
             };
             let plan = hooks::uninstall(&repository, wishes)?;
-            carry_out(&repository, &plan, *dry_run, output)
+            apply_plan(&repository, &plan, *dry_run, output)
         }
         HooksCommand::Status => {
             let repository = Repository::discover(&global.repo)?;
@@ -112,7 +112,7 @@ pub(super) fn run(global: &Global, args: &HooksArgs, output: &mut Output) -> Res
     }
 }
 
-fn carry_out(repository: &Repository, plan: &Plan, dry_run: bool, output: &mut Output) -> Result<Found> {
+fn apply_plan(repository: &Repository, plan: &Plan, dry_run: bool, output: &mut Output) -> Result<Found> {
     if !dry_run {
         plan.apply()?;
     }

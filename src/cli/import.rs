@@ -14,7 +14,7 @@ use super::{Found, INTERRUPTED};
 use crate::bundle::{BundleFile, CommitsPart, Header, Kind, PublicKey, Trust};
 use crate::config::Overrides;
 use crate::embed::ProfileId;
-use crate::ingest::{Audit, PassedOver};
+use crate::ingest::{Audit, ImportRefusal};
 use crate::session::Workspace;
 use crate::session::{ImportOptions, ImportedBundle, TakenCommits, open_plain};
 
@@ -119,7 +119,7 @@ impl TakenOut {
             new_commits: commits.n_commits,
             compared_commits: commits.n_audited,
             commits_passed_over: passed_over,
-            commits_untrue: matches!(taken.commits, Some(Err(PassedOver::Untrue { .. }))),
+            commits_untrue: matches!(taken.commits, Some(Err(ImportRefusal::WrongRecord { .. }))),
             indexed_trees: taken.trees.iter().map(ToString::to_string).collect(),
             took_ms: imported.elapsed.as_millis() as u64,
         }
@@ -150,7 +150,7 @@ impl TakenOut {
         } else {
             format!("; {} compared with the files", self.compared_blobs)
         });
-        text.push_str(&of_vectors(self.new_vectors, self.vectors_passed_over.as_deref()));
+        text.push_str(&describe_vectors(self.new_vectors, self.vectors_passed_over.as_deref()));
         match (&self.commits_passed_over, self.new_commits, self.compared_commits) {
             (Some(why), ..) => text.push_str(&format!("; skipped commit history: {why}")),
             (None, 0, _) => {}
@@ -165,7 +165,7 @@ impl TakenOut {
 }
 
 /// Describes the imported and skipped vectors of other models; empty if there are none.
-pub(super) fn of_vectors(n_new: usize, passed_over: Option<&str>) -> String {
+pub(super) fn describe_vectors(n_new: usize, passed_over: Option<&str>) -> String {
     let new = match n_new {
         0 => String::new(),
         n => format!("; {n} vectors of another model"),

@@ -13,9 +13,9 @@ use super::render::{Output, one_line};
 use super::{Found, IDLE, INTERRUPTED};
 use crate::git::{RefKind, is_in_operation};
 use crate::index::RowKind;
-use crate::ingest::{CaughtUp, Maker, Outcome, Shared, TraceOutcome};
+use crate::ingest::{CatchUpOutcome, EmbeddingSource, Outcome, Shared, TraceOutcome};
 use crate::model::{CommitId, TreeId};
-use crate::remote::Resettled;
+use crate::remote::SettingsApplied;
 use crate::session::Workspace;
 use crate::sidecar::PastVersions;
 
@@ -134,7 +134,7 @@ impl SharedOut {
 }
 
 /// Prints and returns the result of computing the vectors of one model.
-fn told_vectors(maker: Maker<'_>, caught_up: CaughtUp, output: &mut Output) -> Result<VectorsOut> {
+fn report_vectors(maker: EmbeddingSource<'_>, caught_up: CatchUpOutcome, output: &mut Output) -> Result<VectorsOut> {
     let mut vectors = VectorsOut {
         model: maker.profile().model.clone(),
         chunks: caught_up.n_docs,
@@ -169,7 +169,7 @@ fn told_vectors(maker: Maker<'_>, caught_up: CaughtUp, output: &mut Output) -> R
 }
 
 /// Prints the result of sharing the vectors of one kind and adds it to `answer`.
-fn tell_shared(
+fn report_shared(
     workspace: &Workspace,
     kind: RowKind,
     shared: Shared,
@@ -224,8 +224,8 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
         let is_quiet = output.json;
         for resettled in resettled.iter().filter(|_| !is_quiet) {
             output.line(&match resettled {
-                Resettled::InPlace { collection } => format!("settings of {collection} changed"),
-                Resettled::Copied { collection, n_points } => format!("{n_points} vectors moved to {collection}"),
+                SettingsApplied::InPlace { collection } => format!("settings of {collection} changed"),
+                SettingsApplied::Copied { collection, n_points } => format!("{n_points} vectors moved to {collection}"),
             })?;
         }
     }
@@ -363,10 +363,10 @@ impl Indexer<'_> {
         let trees: Vec<TreeId> = self.done.values().copied().collect();
         output.flush()?;
         for (maker, mut caught_up) in self.workspace.catch_up(&trees, &self.progress, &INTERRUPTED)? {
-            let put_away = caught_up.put_away.take();
+            let upload_local = caught_up.upload_local.take();
             n_uploaded.insert(maker.kind(), caught_up.n_uploaded);
             let interrupted = caught_up.interrupted;
-            let vectors = told_vectors(maker, caught_up, output)?;
+            let vectors = report_vectors(maker, caught_up, output)?;
             if interrupted {
                 if output.json {
                     output.json(&vectors)?;
@@ -375,11 +375,11 @@ impl Indexer<'_> {
                 anyhow::bail!("interrupted; the vectors that were made are kept");
             }
             match maker {
-                Maker::Dense(_) => answer.vectors = Some(vectors),
-                Maker::Sparse(_) => answer.sparse_vectors = Some(vectors),
+                EmbeddingSource::Dense(_) => answer.vectors = Some(vectors),
+                EmbeddingSource::Sparse(_) => answer.sparse_vectors = Some(vectors),
             }
-            if let Some(shared) = put_away {
-                tell_shared(self.workspace, maker.kind(), shared, answer, output)?;
+            if let Some(shared) = upload_local {
+                report_shared(self.workspace, maker.kind(), shared, answer, output)?;
             }
         }
         Ok(n_uploaded)
@@ -391,7 +391,7 @@ impl Indexer<'_> {
         output.flush()?;
         for (kind, shared) in self.workspace.share_vectors(&trees, &self.progress, &INTERRUPTED)? {
             let shared = shared.with_own(n_uploaded.get(&kind).copied().unwrap_or_default());
-            tell_shared(self.workspace, kind, shared, answer, output)?;
+            report_shared(self.workspace, kind, shared, answer, output)?;
         }
         Ok(())
     }

@@ -60,7 +60,7 @@ enum Found {
 pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,
-        Err(error) => return usage_exit(&error),
+        Err(error) => return exit_after_clap_error(&error),
     };
     let mut output = Output::new(args.global.no_color, args.global.json, args.global.quiet);
     start_logging(&args.global);
@@ -187,7 +187,7 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
     }
 }
 
-fn usage_exit(error: &clap::Error) -> ExitCode {
+fn exit_after_clap_error(error: &clap::Error) -> ExitCode {
     // clap prints help and version to standard output; everything else is an error.
     let code = if error.use_stderr() { 2 } else { 0 };
     match error.print() {

@@ -123,10 +123,10 @@ impl Sink for Terminal<'_> {
             Style::Added => self.output.name(ADDED, text),
             Style::Removed => self.output.name(REMOVED, text),
         };
-        self.output.put_later(&text);
+        self.output.put_deferred(&text);
     }
 
     fn end(&mut self) {
-        self.output.put_later("\n");
+        self.output.put_deferred("\n");
     }
 }

@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use super::args::{Global, PullArgs, PushArgs};
 use super::export::read_key;
-use super::import::{of_vectors, size, trust_of};
+use super::import::{describe_vectors, size, trust_of};
 use super::json::OpError;
 use super::progress::CliProgress;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
 use crate::git::{BoundError, Bounds, ExchangeError};
-use crate::ingest::{Audit, GivenCommits, PassedOver};
+use crate::ingest::{Audit, ExportedCommits, ImportRefusal};
 use crate::session::Workspace;
 use crate::session::{Content, Purpose, PushPlan, Remote};
 use crate::session::{ImportOptions, ImportedBundle, Known};
@@ -126,7 +126,7 @@ impl PushOut {
                 Content::Records => told.blobs += n_blobs,
                 Content::Rows(_) => told.vector_blobs += n_blobs,
                 Content::Commits if n_blobs == 0 => {}
-                Content::Commits => told.commits = known.given.as_ref().map_or(0, GivenCommits::n_commits),
+                Content::Commits => told.commits = known.given.as_ref().map_or(0, ExportedCommits::n_commits),
             }
             told.remote = remote.address();
             told.bytes += n_bytes;
@@ -238,7 +238,7 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
                 "pulled {what}: {} new blobs, {} new chunks{}{}",
                 answer.new_blobs,
                 answer.new_chunks,
-                of_vectors(answer.new_vectors, answer.vectors_passed_over.as_deref()),
+                describe_vectors(answer.new_vectors, answer.vectors_passed_over.as_deref()),
                 answer.of_commits()
             ),
             _ if args.consent.dry_run => format!("would pull {what}"),
@@ -271,7 +271,7 @@ impl PullOut {
             Some(Ok(commits)) => self.new_commits += commits.n_commits,
             Some(Err(why)) => {
                 self.commits_passed_over = Some(why.to_string());
-                self.commits_untrue |= matches!(why, PassedOver::Untrue { .. });
+                self.commits_untrue |= matches!(why, ImportRefusal::WrongRecord { .. });
             }
             None => {}
         }

@@ -54,7 +54,7 @@ impl Output {
     }
 
     /// Writes text; an error is reported by the next [`Self::flush`].
-    pub(super) fn put_later(&mut self, text: &str) {
+    pub(super) fn put_deferred(&mut self, text: &str) {
         if let Err(error) = self.put(text) {
             self.failed.get_or_insert(error);
         }

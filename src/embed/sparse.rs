@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_tokens_the_heaviest_stay() {
+    fn excess_tokens_are_dropped_by_weight() {
         let terms = (0..1000).map(|token| (token, 1.0 + (token % 500) as f32)).collect();
         let vector = SparseVector::from_foreign(terms, "m").unwrap();
         assert_eq!(vector.terms().len(), SparseVector::MAX_TERMS);

@@ -80,7 +80,7 @@ const EMBEDDED_DIGEST: &str = "fd67d72474d4617ce6b0700e1c282084dd8d5e861adcbca4d
 const MAX_MODEL_BYTES: u64 = 1 << 31;
 
 /// Number of texts between checks of the interrupt flag.
-const TEXTS_PER_LOOK: usize = 64;
+const TEXTS_PER_INTERRUPT_CHECK: usize = 64;
 
 impl StaticModel {
     /// Returns the built-in model. The first use takes about a millisecond to index the vocabulary.
@@ -248,7 +248,7 @@ impl Embedder for StaticModel {
     fn embed_documents(&self, texts: &[&str], interrupt: &AtomicBool) -> Result<Vec<Embedding>, EmbedError> {
         let mut scratch = Scratch::default();
         let mut embeddings = Vec::with_capacity(texts.len());
-        for batch in texts.chunks(TEXTS_PER_LOOK) {
+        for batch in texts.chunks(TEXTS_PER_INTERRUPT_CHECK) {
             if interrupt.load(Ordering::Relaxed) {
                 return Err(EmbedError::Interrupted);
             }

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_perfect_answer_has_one_and_an_empty_one_nothing() {
+    fn perfect_answer_scores_one_and_empty_answer_zero() {
         let relevant = [place("a", 1, 10, 2), place("b", 5, 9, 1)];
         let perfect = measure(&[ranked("a", 1, 10), ranked("b", 5, 9)], &relevant);
         assert!((perfect.ndcg_file - 1.0).abs() < 1e-12 && (perfect.ndcg_lines - 1.0).abs() < 1e-12);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_gain_nothing_and_take_up_a_position() {
+    fn repeated_results_gain_nothing_but_take_up_a_rank() {
         let relevant = [place("a", 1, 10, 2), place("b", 1, 10, 2)];
         let results = [ranked("a", 1, 10), ranked("a", 1, 10), ranked("b", 1, 10)];
         let expected = (3.0 + 3.0 / 2.0) / (3.0 + 3.0 / 3f64.log2());

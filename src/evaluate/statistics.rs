@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_holds_the_mean_and_narrows_with_more() {
+    fn interval_contains_the_mean_and_narrows_with_more_values() {
         let values = |n: usize| vec![(0..n).map(|i| (i % 2) as f64).collect::<Vec<_>>()];
         let few = bootstrap_mean(&values(10));
         let many = bootstrap_mean(&values(1000));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_weigh_alike_and_differences_are_paired() {
+    fn groups_have_equal_weight_and_differences_are_paired() {
         let a = vec![vec![0.0; 100], vec![1.0]];
         assert!((bootstrap_mean(&a).mean - 0.5).abs() < 1e-9);
         let b = vec![vec![0.25; 100], vec![1.25]];

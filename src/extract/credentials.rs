@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_known_by_name() {
+    fn credential_files_are_recognised_by_name() {
         for path in [
             ".env",
             "a/.env.production",

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_cpp_if_it_says_so() {
+    fn header_with_cpp_constructs_is_cpp() {
         assert_eq!(name_of("a.h", "#include <stdio.h>\nint f(void);\n"), "c");
         assert_eq!(name_of("a.h", "#include <vector>\n"), "cpp");
         assert_eq!(name_of("a.h", "  class Foo {\n"), "cpp");

@@ -34,7 +34,7 @@ pub use detect::{detect, is_lang_of_path, lang_of_path, refine};
 pub use extractor::{Extractor, extract};
 pub use lang::{Language, by_name, language, languages};
 pub(crate) use lines::LineIndex;
-pub use near::{Edit, FileDefinitions, closed_after, place_after, touches};
+pub use near::{Edit, FileDefinitions, is_balanced_after, offset_after, touches};
 pub use options::{Options, RECIPE_VERSION};
 pub use paths::{is_lock_file, is_vendored};
 pub use types::{

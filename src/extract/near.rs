@@ -174,7 +174,7 @@ impl<'k> Reduced<'k> {
     /// Maps an offset of the known version to the version to parse. Returns `None` if an edit touches it.
     fn unedited(&self, at: u32) -> Option<u32> {
         let at = at as usize;
-        (!touches(self.edits, &(at..at))).then(|| place_after(self.edits, at) as u32)
+        (!touches(self.edits, &(at..at))).then(|| offset_after(self.edits, at) as u32)
     }
 
     /// Returns whether the definitions that were not cut out still start and end at the same places, ignoring those
@@ -184,7 +184,7 @@ impl<'k> Reduced<'k> {
             .iter()
             .map(|one| ((one.range.start, one.name.as_str()), one.range.end))
             .collect();
-        let moved = |at: u32| place_after(self.edits, at as usize) as u32;
+        let moved = |at: u32| offset_after(self.edits, at as usize) as u32;
         let is_same = |known: &Definition| {
             let range = known.range.as_usize();
             let head = neighbourhood(self.old, &(range.start..known.name_range.end as usize));
@@ -306,7 +306,7 @@ fn pieces(
     if !definitions.is_sorted_by_key(|one| one.range.start) {
         return Vec::new();
     }
-    let is_closed = closed_after(old, new, edits);
+    let is_closed = is_balanced_after(old, new, edits);
     let is_last = last_children(definitions);
     let mut pieces = Vec::new();
     let mut at = 0;
@@ -336,7 +336,7 @@ fn pieces(
         };
         pieces.push(Piece {
             definitions: at..end,
-            start: place_after(edits, lines.start),
+            start: offset_after(edits, lines.start),
             lines,
         });
         at = end;
@@ -346,7 +346,7 @@ fn pieces(
 
 /// Returns, for each n from 0 to the number of edits, whether the first n edits leave no bracket, comment or quote
 /// open.
-pub fn closed_after(old: &[u8], new: &[u8], edits: &[Edit]) -> Vec<bool> {
+pub fn is_balanced_after(old: &[u8], new: &[u8], edits: &[Edit]) -> Vec<bool> {
     let mut balance = Balance::default();
     let mut closed = vec![true];
     for edit in edits {
@@ -440,7 +440,7 @@ pub fn touches(edits: &[Edit], near: &Range<usize>) -> bool {
 }
 
 /// Maps an offset of the old version that no edit touches to the new version.
-pub fn place_after(edits: &[Edit], at: usize) -> usize {
+pub fn offset_after(edits: &[Edit], at: usize) -> usize {
     let n_before = edits.partition_point(|edit| edit.old.end <= at);
     match n_before.checked_sub(1).map(|last| &edits[last]) {
         Some(edit) => at - edit.old.end + edit.new.end,

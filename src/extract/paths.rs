@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lock_files_are_known_by_name_in_any_folder() {
+    fn lock_files_are_recognised_by_name_in_any_directory() {
         assert!(is_lock_file(&"Cargo.lock".into()));
         assert!(is_lock_file(&"web/package-lock.json".into()));
         assert!(!is_lock_file(&"src/lock.rs".into()));
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn vendored_code_is_known_by_a_folder_and_not_by_a_file_name() {
+    fn vendored_code_is_recognised_by_directory_name() {
         assert!(is_vendored(&"vendor/a/b.go".into()));
         assert!(is_vendored(&"web/node_modules/x/index.js".into()));
         assert!(!is_vendored(&"src/vendor".into()));

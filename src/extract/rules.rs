@@ -202,7 +202,7 @@ pub(crate) struct Define {
     pub(crate) body: Body,
     pub(crate) doc: Option<PartFn>,
     /// True if definitions inside functions are recorded too.
-    pub(crate) counts_inside_functions: bool,
+    pub(crate) includes_locals: bool,
     /// True if adjacent nodes with the same name are clauses of one definition (Haskell, Elixir).
     pub(crate) is_clause: bool,
 }
@@ -296,7 +296,7 @@ pub(crate) const fn define(kind: DefinitionKind) -> Define {
         name: Name::Field("name"),
         body: Body::Fields(&["body"]),
         doc: None,
-        counts_inside_functions: true,
+        includes_locals: true,
         is_clause: false,
     }
 }
@@ -346,7 +346,7 @@ impl Define {
 
     /// Omits the definition inside functions: local variables are not definitions.
     pub(crate) const fn not_local(mut self) -> Self {
-        self.counts_inside_functions = false;
+        self.includes_locals = false;
         self
     }
 

@@ -67,7 +67,7 @@ pub struct BlamedCommit {
 }
 
 /// Part of git's message if a configured list of commits does not exist, which makes it fail.
-const NO_LIST: &str = "could not open object name list";
+const NO_LIST_MESSAGE: &str = "could not open object name list";
 
 impl Repository {
     /// Blames the lines of `path` in `commit`, with the same commits as `git blame`.
@@ -83,7 +83,7 @@ impl Repository {
     ) -> Result<Blame, CommandError> {
         let mut notes = Vec::new();
         let printed = match self.run_blame(commit, path, options, None, interrupt) {
-            Err(CommandError::Failed { message, .. }) if message.contains(NO_LIST) => {
+            Err(CommandError::Failed { message, .. }) if message.contains(NO_LIST_MESSAGE) => {
                 let (there, missing) = self.configured_lists();
                 notes.extend(
                     missing
@@ -121,7 +121,7 @@ impl Repository {
             commit.to_string().into(),
         ];
         self.check_rules_files("log", path)?;
-        let printed = git_until(self.found_from(), "log", &arguments, interrupt)?;
+        let printed = git_until(self.discovery_dir(), "log", &arguments, interrupt)?;
         let id = |line: &[u8]| Oid::from_hex(line.to_str().ok()?.trim()).ok().map(CommitId);
         Ok(printed.lines().filter_map(id).collect())
     }
@@ -131,7 +131,7 @@ impl Repository {
         commit: CommitId,
         path: &RepoPath,
         options: &BlameOptions,
-        instead_of_configured: Option<&[PathBuf]>,
+        override_files: Option<&[PathBuf]>,
         interrupt: &AtomicBool,
     ) -> Result<Vec<u8>, CommandError> {
         use std::ffi::{OsStr, OsString};
@@ -141,16 +141,12 @@ impl Repository {
         flag(options.ignores_blanks, "-w");
         flag(options.follows_moves, "-M");
         (0..options.follows_copies.min(3)).for_each(|_| flag(true, "-C"));
-        if instead_of_configured.is_some() {
+        if override_files.is_some() {
             // Clears the configured files. An empty file name would clear them too, but git then tries to open each of
             // them.
             arguments.push("--no-ignore-revs-file".into());
         }
-        for file in instead_of_configured
-            .unwrap_or_default()
-            .iter()
-            .chain(&options.ignore_files)
-        {
+        for file in override_files.unwrap_or_default().iter().chain(&options.ignore_files) {
             arguments.push("--ignore-revs-file".into());
             arguments.push(file.into());
         }
@@ -165,7 +161,7 @@ impl Repository {
         arguments.push("--".into());
         arguments.push(OsStr::from_bytes(path.as_bytes()).to_owned());
         self.check_rules_files("blame", path)?;
-        git_until(self.found_from(), "blame", &arguments, interrupt)
+        git_until(self.discovery_dir(), "blame", &arguments, interrupt)
     }
 
     /// Checks the files that git reads from the worktree: rules files and the mailmap. git would block on a pipe.
@@ -197,7 +193,7 @@ impl Repository {
         let local = self.local();
         let config = local.config_snapshot();
         let values = config.plumbing().raw_values("blame.ignoreRevsFile").unwrap_or_default();
-        let root = self.found_from();
+        let root = self.discovery_dir();
         let (mut there, mut missing) = (Vec::new(), Vec::new());
         for value in values.iter().filter(|value| !value.is_empty()) {
             let path = root.join(std::ffi::OsStr::from_bytes(value));
@@ -319,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_share_what_is_told_of_a_commit() {
+    fn commit_details_apply_to_all_its_groups() {
         let oid = "ab".repeat(20);
         let printed = format!(
             "{oid} 1 1 2\nauthor A B\nauthor-mail <a@x>\nauthor-time 60\nauthor-tz -0130\nsummary one\nboundary\n\

@@ -55,7 +55,7 @@ pub enum BoundError {
     },
     /// The output exceeds the limit.
     #[error("the output of git exceeds {MAX_SAID} bytes")]
-    TooTalkative,
+    TooMuchOutput,
     /// The disk is nearly full.
     #[error("only {free} bytes free on the disk of {}", .folder.display())]
     NoRoom {
@@ -122,8 +122,12 @@ fn go_on(interrupt: &AtomicBool) -> Result<(), BoundError> {
     }
 }
 
-/// Collects the output of a child until it exits. Fails if the output exceeds `max_said` bytes or `check` fails.
-fn watch(child: &mut Child, max_said: usize, check: &dyn Fn() -> Result<(), BoundError>) -> Result<Output, BoundError> {
+/// Collects the output of a child until it exits. Fails if the output exceeds `max_output_bytes` bytes or `check` fails.
+fn watch(
+    child: &mut Child,
+    max_output_bytes: usize,
+    check: &dyn Fn() -> Result<(), BoundError>,
+) -> Result<Output, BoundError> {
     let said = listen(child).map_err(BoundError::NotRun)?;
     let mut output = Output {
         status: ExitStatus::default(),
@@ -134,7 +138,7 @@ fn watch(child: &mut Child, max_said: usize, check: &dyn Fn() -> Result<(), Boun
     let mut is_open = true;
     loop {
         if is_open {
-            is_open = take(&said, pause, max_said, &mut output)?;
+            is_open = take(&said, pause, max_output_bytes, &mut output)?;
             // A child that has closed its output is about to exit.
             pause = if is_open { pause } else { FIRST_PAUSE };
         } else {
@@ -154,7 +158,7 @@ fn watch(child: &mut Child, max_said: usize, check: &dyn Fn() -> Result<(), Boun
     let mut heard = Instant::now();
     while is_open {
         let n_said = output.stdout.len() + output.stderr.len();
-        is_open = take(&said, LOOK_EVERY, max_said, &mut output)?;
+        is_open = take(&said, LOOK_EVERY, max_output_bytes, &mut output)?;
         if output.stdout.len() + output.stderr.len() > n_said {
             heard = Instant::now();
         } else if heard.elapsed() >= LINGER {
@@ -166,15 +170,20 @@ fn watch(child: &mut Child, max_said: usize, check: &dyn Fn() -> Result<(), Boun
 }
 
 /// Receives output for up to `pause`. Returns false once both streams are closed.
-fn take(said: &Receiver<Said>, pause: Duration, max_said: usize, output: &mut Output) -> Result<bool, BoundError> {
+fn take(
+    said: &Receiver<Said>,
+    pause: Duration,
+    max_output_bytes: usize,
+    output: &mut Output,
+) -> Result<bool, BoundError> {
     match said.recv_timeout(pause) {
         Ok(Said::Output(bytes)) => output.stdout.extend(bytes),
         Ok(Said::Message(bytes)) => output.stderr.extend(bytes),
         Err(RecvTimeoutError::Timeout) => {}
         Err(RecvTimeoutError::Disconnected) => return Ok(false),
     }
-    if output.stdout.len().max(output.stderr.len()) > max_said {
-        Err(BoundError::TooTalkative)
+    if output.stdout.len().max(output.stderr.len()) > max_output_bytes {
+        Err(BoundError::TooMuchOutput)
     } else {
         Ok(true)
     }
@@ -184,15 +193,19 @@ fn take(said: &Receiver<Said>, pause: Duration, max_said: usize, output: &mut Ou
 fn listen(child: &mut Child) -> io::Result<Receiver<Said>> {
     let (sender, said) = sync_channel(CHUNKS_AHEAD);
     if let Some(stdout) = child.stdout.take() {
-        hand_on(stdout, sender.clone(), Said::Output)?;
+        forward_output(stdout, sender.clone(), Said::Output)?;
     }
     if let Some(stderr) = child.stderr.take() {
-        hand_on(stderr, sender, Said::Message)?;
+        forward_output(stderr, sender, Said::Message)?;
     }
     Ok(said)
 }
 
-fn hand_on(mut from: impl Read + Send + 'static, to: SyncSender<Said>, said: fn(Vec<u8>) -> Said) -> io::Result<()> {
+fn forward_output(
+    mut from: impl Read + Send + 'static,
+    to: SyncSender<Said>,
+    said: fn(Vec<u8>) -> Said,
+) -> io::Result<()> {
     let read = move || {
         let mut buffer = [0; CHUNK_BYTES];
         while let Ok(n_bytes @ 1..) = from.read(&mut buffer) {
@@ -273,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_within_bounds_is_told_as_it_is() {
+    fn output_within_bounds_is_returned() {
         let never = AtomicBool::new(false);
         let output = run("cat; echo err >&2; echo file > file; exit 3", 100, &never).unwrap();
         assert_eq!((output.stdout, output.stderr), (b"in".to_vec(), b"err\n".to_vec()));
@@ -284,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_or_says_too_much_or_is_not_wanted_any_more_is_ended() {
+    fn subprocess_is_ended_beyond_limits_or_on_interrupt() {
         let never = AtomicBool::new(false);
         let endless = "while :; do head -c 100000 /dev/zero >> file; done";
         let ended = run(endless, 1 << 20, &never);
@@ -298,11 +311,11 @@ mod tests {
         ));
         assert!(matches!(
             run("cat /dev/zero", 1 << 20, &never),
-            Err(BoundError::TooTalkative)
+            Err(BoundError::TooMuchOutput)
         ));
         assert!(matches!(
             run("cat /dev/zero >&2", 1 << 20, &never),
-            Err(BoundError::TooTalkative)
+            Err(BoundError::TooMuchOutput)
         ));
         assert!(matches!(
             run("sleep 60", 1 << 20, &AtomicBool::new(true)),

@@ -102,7 +102,7 @@ impl ObjectReader {
             message: commit.message.to_owned(),
             encoding: commit.encoding.map(ToOwned::to_owned),
         });
-        let decoded = decoded.or_else(|error| by_hand(&bytes).ok_or(error));
+        let decoded = decoded.or_else(|error| parse_malformed_commit(&bytes).ok_or(error));
         self.recycle(bytes);
         decoded.map_err(|source| ObjectError::Damaged {
             id: id.0,
@@ -113,7 +113,7 @@ impl ObjectReader {
 
 /// Parses a commit with headers that git would no longer write: an invalid time, a name without an address. Such
 /// commits are old, and git can read them.
-fn by_hand(bytes: &[u8]) -> Option<CommitInfo> {
+fn parse_malformed_commit(bytes: &[u8]) -> Option<CommitInfo> {
     let (headers, message) = bytes.split_once_str(b"\n\n").unwrap_or((bytes, b""));
     let values = |name: &'static [u8]| {
         let lines = headers
@@ -125,7 +125,7 @@ fn by_hand(bytes: &[u8]) -> Option<CommitInfo> {
     let someone = |name: &'static [u8]| {
         values(name)
             .first()
-            .map(|line| person_by_hand(line))
+            .map(|line| parse_malformed_person(line))
             .unwrap_or_default()
     };
     Some(CommitInfo {
@@ -141,7 +141,7 @@ fn by_hand(bytes: &[u8]) -> Option<CommitInfo> {
     })
 }
 
-fn person_by_hand(line: &[u8]) -> Person {
+fn parse_malformed_person(line: &[u8]) -> Person {
     let (name, rest) = line.split_once_str(b"<").unwrap_or((line, b""));
     let (email, clock) = rest.rsplit_once_str(b">").unwrap_or((rest, b""));
     let seconds = clock

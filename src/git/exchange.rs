@@ -71,7 +71,7 @@ pub enum Direction {
 
 /// The files under the ref at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shelf {
+pub struct RemoteFiles {
     /// The commit that the ref named; `None` if it did not exist.
     pub commit: Option<String>,
     /// Maps file names to blob ids.
@@ -173,9 +173,9 @@ impl<'a> Exchange<'a> {
     }
 
     /// Returns the files under the ref. Their contents are not fetched if the remote supports that.
-    pub fn look(&self) -> Result<Shelf, ExchangeError> {
+    pub fn look(&self) -> Result<RemoteFiles, ExchangeError> {
         if self.commit()?.is_none() {
-            return Ok(Shelf::default());
+            return Ok(RemoteFiles::default());
         }
         let refspec = format!("+{}:refs/heads/there", self.reference);
         let arguments = [
@@ -193,7 +193,7 @@ impl<'a> Exchange<'a> {
             .trim()
             .to_owned();
         let files = self.run("ls-tree", &["-z", &commit])?;
-        Ok(Shelf {
+        Ok(RemoteFiles {
             files: self.parse(&files)?,
             commit: Some(commit),
         })
@@ -254,7 +254,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Replaces the files under the ref if it still names the commit of `old`.
-    pub fn replace(&self, old: &Shelf, files: &BTreeMap<String, String>) -> Result<(), ExchangeError> {
+    pub fn replace(&self, old: &RemoteFiles, files: &BTreeMap<String, String>) -> Result<(), ExchangeError> {
         let lines = files.iter().map(|(name, id)| format!("100644 blob {id}\t{name}\0"));
         let tree = self.feed("mktree", &["-z", "--missing"], lines.collect::<String>().as_bytes())?;
         let commit = self.feed("commit-tree", &[tree.as_str()], b"codescout index\n")?;

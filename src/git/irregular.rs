@@ -17,7 +17,7 @@ use super::small_file;
 /// Subdirectories of a git directory that are skipped: large, or other repositories, and not opened by name.
 const NOT_WALKED: [&str; 2] = ["modules", "lfs"];
 /// Depth of listing a linked or borrowed directory: an object directory with `pack` and `info`.
-const DEPTH_ELSEWHERE: usize = 2;
+const LINKED_DEPTH: usize = 2;
 /// Limit on object directories that one repository borrows, directly and indirectly; git follows five levels.
 const MAX_ALTERNATES: usize = 256;
 const MAX_ALTERNATES_BYTES: u64 = 1 << 20;
@@ -26,7 +26,7 @@ const MAX_LOOSE_OBJECTS: usize = 50_000;
 /// A link to this device is an empty file.
 const NULL: &str = "/dev/null";
 /// Files below these directories may block or never end, whatever their type. git never creates links to them.
-const OF_THE_SYSTEM: [&str; 3] = ["/dev", "/proc", "/sys"];
+const SYSTEM_DIRS: [&str; 3] = ["/dev", "/proc", "/sys"];
 /// A file system in memory.
 const SHARED_MEMORY: &str = "/dev/shm";
 /// Files of a git directory, besides refs, that git or gix reads into memory.
@@ -87,7 +87,7 @@ fn check(git_dir: &Path) -> Result<(), OpenError> {
             if is_irregular(kind) || is_link && leads_to_irregular(&path) {
                 return Err(OpenError::Irregular { path });
             } else if kind.is_dir() || is_link && path.is_dir() {
-                let depth = if is_link { depth.min(DEPTH_ELSEWHERE) } else { depth };
+                let depth = if is_link { depth.min(LINKED_DEPTH) } else { depth };
                 let is_hex = name.as_encoded_bytes().iter().all(u8::is_ascii_hexdigit);
                 let is_fan_out = name.len() == 2 && is_hex && (folder == own_objects || depth < usize::MAX);
                 if is_fan_out {
@@ -100,7 +100,7 @@ fn check(git_dir: &Path) -> Result<(), OpenError> {
             } else if path.ends_with("info/alternates") {
                 for objects in alternates(&path)? {
                     if borrowed.len() < MAX_ALTERNATES && borrowed.insert(objects.clone()) {
-                        folders.push((objects, DEPTH_ELSEWHERE));
+                        folders.push((objects, LINKED_DEPTH));
                     }
                 }
             }
@@ -162,7 +162,7 @@ fn check_size(path: PathBuf) -> Result<(), OpenError> {
 fn leads_to_irregular(path: &Path) -> bool {
     let target = fs::canonicalize(path).unwrap_or_default();
     let is_below = |folder: &str| target.starts_with(folder);
-    let is_of_the_system = OF_THE_SYSTEM.into_iter().any(is_below) && !is_below(SHARED_MEMORY);
+    let is_of_the_system = SYSTEM_DIRS.into_iter().any(is_below) && !is_below(SHARED_MEMORY);
     let is_odd = || is_of_the_system || fs::metadata(path).is_ok_and(|found| is_irregular(found.file_type()));
     target != Path::new(NULL) && is_odd()
 }

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn other_rules_of_conversion_make_everything_unknown() {
+    fn changed_conversion_rules_invalidate_all_files() {
         let changes: [fn(&TestRepo); 3] = [
             |repo| repo.write(".git/info/attributes", "*.txt text\n"),
             |repo| repo.write(".gitattributes", "*.txt text\n"),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn another_entry_of_the_index_makes_its_file_unknown() {
+    fn changed_index_entry_invalidates_its_file() {
         let repo = edited();
         let mut known = KnownFiles {
             settled_after: Duration::ZERO,

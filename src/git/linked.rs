@@ -25,7 +25,7 @@ impl Repository {
 
 /// Fails if a worktree would be read and written although only one side names the other. All paths must be absolute and
 /// free of symbolic links.
-pub(super) fn check_ends(git_dir: &Path, common_dir: &Path, work_dir: Option<&Path>) -> Result<(), OpenError> {
+pub(super) fn check_mutual_links(git_dir: &Path, common_dir: &Path, work_dir: Option<&Path>) -> Result<(), OpenError> {
     let is_linked = git_dir.join("commondir").symlink_metadata().is_ok();
     if is_linked && !is_listed(git_dir, common_dir) {
         return Err(OpenError::Unlisted {
@@ -34,7 +34,7 @@ pub(super) fn check_ends(git_dir: &Path, common_dir: &Path, work_dir: Option<&Pa
         });
     }
     let Some(work_dir) = work_dir else { return Ok(()) };
-    let is_free = !is_linked && (is_around(work_dir, git_dir) || !may_be_committed(git_dir));
+    let is_free = !is_linked && (contains_git_dir(work_dir, git_dir) || !may_be_committed(git_dir));
     if is_free || is_work_tree(work_dir, git_dir) {
         Ok(())
     } else {
@@ -64,7 +64,7 @@ fn is_work_tree(work_dir: &Path, git_dir: &Path) -> bool {
 }
 
 /// Returns true if a worktree is the directory that contains the git directory, or is inside it.
-fn is_around(work_dir: &Path, git_dir: &Path) -> bool {
+fn contains_git_dir(work_dir: &Path, git_dir: &Path) -> bool {
     git_dir.parent().is_some_and(|folder| work_dir.starts_with(folder))
 }
 

@@ -8,7 +8,7 @@ use bstr::{BString, ByteSlice};
 use super::Cause;
 use super::includes;
 use super::irregular;
-use super::linked::check_ends;
+use super::linked::check_mutual_links;
 use super::reader::{LargeObjects, ObjectReader};
 use super::small_file::read_small_file;
 use super::surroundings::check_bare;
@@ -204,7 +204,7 @@ impl Repository {
     }
 
     /// Like [`Self::discover`], for a repository that may be crafted to reveal files outside of it: files that its
-    /// configuration includes are not read. [`Self::lies_within`] checks the rest.
+    /// configuration includes are not read. [`Self::is_confined_to`] checks the rest.
     pub fn discover_foreign(from: &Path) -> Result<Self, OpenError> {
         let repository = Self::discover_with(from, Includes::Ignored)?;
         // The git executable, which reads reftable refs, would follow the includes.
@@ -258,7 +258,7 @@ impl Repository {
             .workdir()
             .and_then(|dir| std::fs::canonicalize(dir).ok())
             .filter(|dir| dir.is_dir());
-        check_ends(&git_dir, &common_dir, work_dir.as_deref())?;
+        check_mutual_links(&git_dir, &common_dir, work_dir.as_deref())?;
         let places = Places {
             kind: kind_of(&local, work_dir.as_deref()),
             work_dir,

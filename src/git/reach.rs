@@ -21,7 +21,7 @@ impl Repository {
     /// Returns true if everything that is read of the repository is in places that `is_allowed` accepts: its worktree,
     /// refs, objects and settings, the targets of links among them, and the object directories that it borrows.
     /// `is_allowed` is called with absolute paths without links. Returns an error if this cannot be determined.
-    pub fn lies_within(&self, is_allowed: &dyn Fn(&Path) -> bool) -> io::Result<bool> {
+    pub fn is_confined_to(&self, is_allowed: &dyn Fn(&Path) -> bool) -> io::Result<bool> {
         let mut reach = Reach {
             is_allowed,
             walked: HashSet::new(),

@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 use super::open::Repository;
 
 /// Validity of a watch without recorded changes.
-const BELIEVED_FOR: Duration = Duration::from_secs(5);
+const VALID_FOR: Duration = Duration::from_secs(5);
 /// Minimum and maximum of the limit on watched directories. In between, it is an eighth of what the system allows: all
 /// programs of the user share the kernel's watches.
 const MAX_FOLDERS: (usize, usize) = (4_000, 32_000);
 
 /// A watch over a worktree. It ends with the first change.
 #[derive(Debug)]
-pub struct Stillness {
+pub struct WorktreeWatch {
     notes: notes::Notes,
     began: Instant,
 }
 
-impl Stillness {
+impl WorktreeWatch {
     /// Starts to watch. Returns `None` where that is impossible or insufficient: without a worktree, with repositories
     /// inside it (checked-out submodules), with very many directories, on file systems that other machines may change,
     /// and on systems without inotify.
@@ -56,11 +56,11 @@ impl Stillness {
 
     /// Returns true if nothing has changed since the watch began and it is still valid. Once false, it stays false.
     pub fn holds(&self) -> bool {
-        self.began.elapsed() < BELIEVED_FOR && self.notes.are_none()
+        self.began.elapsed() < VALID_FOR && self.notes.are_none()
     }
 
     /// Returns true if something has changed, as opposed to the watch having expired.
-    pub fn is_disturbed(&self) -> bool {
+    pub fn saw_changes(&self) -> bool {
         !self.notes.are_none()
     }
 }
@@ -180,7 +180,7 @@ mod tests {
     /// Returns true if a watch started before a change is still valid after it.
     fn holds_after(repo: &TestRepo, change: impl FnOnce()) -> Option<bool> {
         let repository = Repository::open(repo.root()).unwrap();
-        let stillness = Stillness::begin(&repository)?;
+        let stillness = WorktreeWatch::begin(&repository)?;
         assert!(stillness.holds());
         change();
         Some(stillness.holds())
@@ -224,6 +224,6 @@ mod tests {
         fs::create_dir_all(repo.root().join("deep/inner")).unwrap();
         fs::write(repo.root().join("deep/inner/.git"), "gitdir: elsewhere\n").unwrap();
         let repository = Repository::open(repo.root()).unwrap();
-        assert!(Stillness::begin(&repository).is_none());
+        assert!(WorktreeWatch::begin(&repository).is_none());
     }
 }

@@ -20,7 +20,7 @@ impl Repository {
 
     /// Returns a directory from which git discovers this repository: its worktree, unless `core.worktree` determines
     /// that.
-    pub fn found_from(&self) -> &Path {
+    pub fn discovery_dir(&self) -> &Path {
         let is_found = |folder: &&Path| Self::discover(folder).is_ok_and(|found| found.git_dir() == self.git_dir());
         self.work_dir().filter(is_found).unwrap_or(self.git_dir())
     }

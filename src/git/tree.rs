@@ -281,7 +281,7 @@ mod tests {
     use crate::support::TestRepo;
 
     #[test]
-    fn a_tree_that_stands_for_endless_files_is_refused() {
+    fn tree_bombs_are_rejected() {
         let repo = TestRepo::new(
             "
             //- a

@@ -115,10 +115,10 @@ impl RefWatch {
         // Reading refs also causes events; reacting to them would never end.
         let written = AccessKind::Close(AccessMode::Write);
         let is_read = matches!(event.kind, EventKind::Access(kind) if kind != written);
-        !is_read && (event.need_rescan() || event.paths.iter().any(|path| self.is_telling_path(path)))
+        !is_read && (event.need_rescan() || event.paths.iter().any(|path| self.is_ref_path(path)))
     }
 
-    fn is_telling_path(&self, path: &Path) -> bool {
+    fn is_ref_path(&self, path: &Path) -> bool {
         if path.extension().is_some_and(|ending| ending == "lock") {
             return false;
         }

@@ -35,8 +35,8 @@ use crate::sidecar::{Bytes, CodecError, CompressError, SectionError, SectionFile
 use super::record::{Boundary, Change, CommitData, CommitHead, Entry, Origin, PathChange, Who, message_text};
 use super::wire::{Scan, SortedTexts, i64_at, part, u32_at};
 use super::writer::{
-    BODIES_A_BLOCK, FORMAT, HAS_NEW, HAS_ORIGIN, HEADS_A_BLOCK, IS_COMBINED, NO_COMMIT, OLD_IS_GIVEN, OLD_IS_LAST_NEW,
-    StoredHead, mode_of_number,
+    BODIES_PER_BLOCK, FORMAT, HAS_NEW, HAS_ORIGIN, HEADS_PER_BLOCK, IS_COMBINED, NO_COMMIT, OLD_IS_GIVEN,
+    OLD_IS_LAST_NEW, StoredHead, mode_of_number,
 };
 
 /// A commit with the numbers of its parents; `None` for an unrecorded parent.
@@ -311,10 +311,10 @@ impl Batch {
     }
 
     /// Decodes the block of heads that holds a commit. Also returns the local number of its first commit.
-    pub(super) fn heads_around(&self, local: u32) -> Result<(u32, Vec<CommitHead>), BatchError> {
-        let index = local as usize / HEADS_A_BLOCK;
+    pub(super) fn heads_of_block(&self, local: u32) -> Result<(u32, Vec<CommitHead>), BatchError> {
+        let index = local as usize / HEADS_PER_BLOCK;
         let stored: Vec<StoredHead> = decode(&self.block(&self.heads, &self.head_blocks, index)?)?;
-        let first = (index * HEADS_A_BLOCK) as u32;
+        let first = (index * HEADS_PER_BLOCK) as u32;
         let heads = stored
             .into_iter()
             .zip(first..)
@@ -353,14 +353,14 @@ impl Batch {
     /// Returns the whole message of a commit.
     pub fn message(&self, local: u32) -> Result<String, BatchError> {
         let stored: Vec<StoredHead> =
-            decode(&self.block(&self.heads, &self.head_blocks, local as usize / HEADS_A_BLOCK)?)?;
+            decode(&self.block(&self.heads, &self.head_blocks, local as usize / HEADS_PER_BLOCK)?)?;
         let bodies: Vec<Vec<u8>> =
-            decode(&self.block(&self.bodies, &self.body_blocks, local as usize / BODIES_A_BLOCK)?)?;
+            decode(&self.block(&self.bodies, &self.body_blocks, local as usize / BODIES_PER_BLOCK)?)?;
         let head = stored
-            .get(local as usize % HEADS_A_BLOCK)
+            .get(local as usize % HEADS_PER_BLOCK)
             .ok_or_else(|| self.damaged("heads"))?;
         let body = bodies
-            .get(local as usize % BODIES_A_BLOCK)
+            .get(local as usize % BODIES_PER_BLOCK)
             .ok_or_else(|| self.damaged("bodies"))?;
         let message = [head.subject.as_slice(), body.as_slice()].concat();
         Ok(message_text(&message, head.encoding.as_deref()))
@@ -369,20 +369,20 @@ impl Batch {
     /// Returns the whole messages of all commits, in commit order.
     pub fn messages(&self) -> Result<Vec<String>, BatchError> {
         let mut messages = Vec::with_capacity(self.n_commits as usize);
-        for first in (0..self.n_commits as usize).step_by(BODIES_A_BLOCK) {
-            messages.extend(self.messages_around(first as u32)?.1);
+        for first in (0..self.n_commits as usize).step_by(BODIES_PER_BLOCK) {
+            messages.extend(self.messages_of_block(first as u32)?.1);
         }
         Ok(messages)
     }
 
     /// Decodes the whole messages of the block that holds a commit. Also returns the local number of its first commit.
-    pub fn messages_around(&self, local: u32) -> Result<(u32, Vec<String>), BatchError> {
-        let index = local as usize / BODIES_A_BLOCK;
+    pub fn messages_of_block(&self, local: u32) -> Result<(u32, Vec<String>), BatchError> {
+        let index = local as usize / BODIES_PER_BLOCK;
         let bodies: Vec<Vec<u8>> = decode(&self.block(&self.bodies, &self.body_blocks, index)?)?;
-        let first = index * BODIES_A_BLOCK;
+        let first = index * BODIES_PER_BLOCK;
         let mut stored: Vec<StoredHead> = Vec::with_capacity(bodies.len());
-        for at in (first..first + bodies.len()).step_by(HEADS_A_BLOCK) {
-            let block = self.block(&self.heads, &self.head_blocks, at / HEADS_A_BLOCK)?;
+        for at in (first..first + bodies.len()).step_by(HEADS_PER_BLOCK) {
+            let block = self.block(&self.heads, &self.head_blocks, at / HEADS_PER_BLOCK)?;
             stored.extend(decode::<Vec<StoredHead>>(&block)?);
         }
         let text = |(head, body): (StoredHead, Vec<u8>)| {
@@ -490,11 +490,11 @@ impl Batch {
             }
         }
         let mut commits = Vec::with_capacity(changes.len());
-        for (index, block) in changes.chunks(BODIES_A_BLOCK).enumerate() {
+        for (index, block) in changes.chunks(BODIES_PER_BLOCK).enumerate() {
             let bodies: Vec<Vec<u8>> = decode(&self.block(&self.bodies, &self.body_blocks, index)?)?;
             let mut stored: Vec<StoredHead> = Vec::new();
-            let heads_first = index * BODIES_A_BLOCK / HEADS_A_BLOCK;
-            for at in heads_first..heads_first + block.len().div_ceil(HEADS_A_BLOCK) {
+            let heads_first = index * BODIES_PER_BLOCK / HEADS_PER_BLOCK;
+            for at in heads_first..heads_first + block.len().div_ceil(HEADS_PER_BLOCK) {
                 stored.extend(decode::<Vec<StoredHead>>(&self.block(
                     &self.heads,
                     &self.head_blocks,
@@ -503,7 +503,7 @@ impl Batch {
             }
             for ((head, body), changes) in stored.into_iter().zip(bodies).zip(block) {
                 let local = commits.len() as u32;
-                commits.push(self.commit_again(local, head, body, changes.clone())?);
+                commits.push(self.decode_commit(local, head, body, changes.clone())?);
             }
         }
         if commits.len() == self.n_commits as usize {
@@ -513,7 +513,7 @@ impl Batch {
         }
     }
 
-    fn commit_again(
+    fn decode_commit(
         &self,
         local: u32,
         head: StoredHead,

@@ -10,7 +10,7 @@ use super::record::{Boundary, Change, CommitData};
 use super::renames::find_renames;
 
 /// The result of reading one chunk of commits.
-type ReadTurn = Result<Vec<CommitData>, CollectError>;
+type ChunkResult = Result<Vec<CommitData>, CollectError>;
 
 /// Number of commits that a thread reads at a time. Neighbouring commits share trees, which the reader caches.
 const COMMITS_A_TURN: usize = 64;
@@ -39,7 +39,7 @@ pub fn collect(
 ) -> Result<Vec<CommitData>, CollectError> {
     let turns: Vec<&[(CommitId, Boundary)]> = commits.chunks(COMMITS_A_TURN).collect();
     let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, ReadTurn)>> = Mutex::new(Vec::new());
+    let done: Mutex<Vec<(usize, ChunkResult)>> = Mutex::new(Vec::new());
     let work = || {
         let mut reader = repository.reader();
         reader.keep_decoded(KEPT_BYTES);
@@ -55,7 +55,7 @@ pub fn collect(
                 advance();
                 Ok(data)
             });
-            let read: ReadTurn = read.collect();
+            let read: ChunkResult = read.collect();
             let is_over = read.is_err();
             done.lock()
                 .expect("no thread panics while it holds this")

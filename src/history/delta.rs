@@ -152,7 +152,7 @@ fn delta(pairs: &[FilePair], old: Place, new: Place, confidence: f64) -> Option<
     let (new_path, new_file) = pairs[new.0].new.as_ref()?;
     let (before, now) = (&old_file.shapes[old.1], &new_file.shapes[new.1]);
     let (from, key) = (key_of(old_path, before), key_of(new_path, now));
-    if before.text_print() == now.text_print() && from == key {
+    if before.text_fingerprint() == now.text_fingerprint() && from == key {
         return None;
     }
     Some(SymbolDelta {

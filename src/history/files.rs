@@ -19,7 +19,7 @@ pub struct FileChange {
 
 /// The history of a file up to a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FileLife {
+pub struct FileHistory {
     /// The changes, children before parents; unrelated commits are ordered by time, latest first.
     pub changes: Vec<FileChange>,
     /// The entry at the path in the commit; `None` if the path does not exist there.
@@ -30,7 +30,12 @@ pub struct FileLife {
 }
 
 /// Returns the history of `path` as seen from the commit `tip`. A deleted path is traced from its last deletion.
-pub fn file_life(history: &History, tip: u32, reached: &Reachable, path: &RepoPath) -> Result<FileLife, HistoryError> {
+pub fn file_history(
+    history: &History,
+    tip: u32,
+    reached: &Reachable,
+    path: &RepoPath,
+) -> Result<FileHistory, HistoryError> {
     let mut files = Files::new(history);
     let steps = files.steps(path)?;
     let start = match state_at(history, tip, &steps) {
@@ -38,7 +43,7 @@ pub fn file_life(history: &History, tip: u32, reached: &Reachable, path: &RepoPa
         _ => Some(tip),
     };
     let Some(start) = start else {
-        return Ok(FileLife::default());
+        return Ok(FileHistory::default());
     };
     let mut seen = HashSet::new();
     let changes = files.life(start, path, &mut seen)?;
@@ -49,7 +54,7 @@ pub fn file_life(history: &History, tip: u32, reached: &Reachable, path: &RepoPa
     }
     let changes = lives.remove(0);
     let is_there = start == tip && !changes.is_empty();
-    Ok(FileLife {
+    Ok(FileHistory {
         now: changes.first().filter(|_| is_there).and_then(|first| first.change.new),
         changes,
         earlier: lives,

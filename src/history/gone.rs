@@ -26,7 +26,7 @@ const MAX_STEPS_BACK: usize = 64;
 
 /// The commits between which a text was in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TextLife {
+pub struct TextLifetime {
     /// The first commit that has the text; `None` if none is recorded.
     pub first: Option<u32>,
     /// The commit that removed the text from its last path, if any.
@@ -44,20 +44,20 @@ pub fn past_files(history: &History, versions: PastVersions, limit: usize) -> Re
     let mut found = match versions {
         PastVersions::All => all_files(history)?,
         PastVersions::Last => {
-            let mut gone = gone_files(history)?;
+            let mut gone = deleted_file_versions(history)?;
             gone.truncate(limit);
-            let mut reduced = reduced_files(history)?;
+            let mut reduced = versions_before_removals(history)?;
             reduced.truncate(limit);
             gone.append(&mut reduced);
             gone
         }
     };
-    latest_first(history, &mut found);
+    sort_latest_first(history, &mut found);
     Ok(found)
 }
 
 /// Sorts the latest first and removes duplicates.
-fn latest_first(history: &History, files: &mut Vec<PastFile>) {
+fn sort_latest_first(history: &History, files: &mut Vec<PastFile>) {
     files.sort_by(|a, b| (history.order_of(b.commit), &a.path).cmp(&(history.order_of(a.commit), &b.path)));
     let mut seen = HashSet::new();
     files.retain(|file| seen.insert((file.entry.oid, file.path.clone())));
@@ -83,13 +83,13 @@ fn all_files(history: &History) -> Result<Vec<PastFile>, HistoryError> {
             found.extend(both.filter_map(|(commit, entry)| past_file(path, entry, commit)));
         }
         // A version that alternated with others occurs more than once.
-        latest_first(history, &mut found);
+        sort_latest_first(history, &mut found);
     }
     Ok(found)
 }
 
 /// Returns the last version of each file from which a commit removed a definition, latest first.
-fn reduced_files(history: &History) -> Result<Vec<PastFile>, HistoryError> {
+fn versions_before_removals(history: &History) -> Result<Vec<PastFile>, HistoryError> {
     let removals = history.removals()?.into_iter();
     // A definition whose removal came in by a merge was removed on the merged side.
     let is_own = |change: &PathChange| history.parents(change.commit).len() < 2 || change.is_combined;
@@ -97,12 +97,12 @@ fn reduced_files(history: &History) -> Result<Vec<PastFile>, HistoryError> {
         .filter(|(_, change)| is_own(change))
         .filter_map(|(path, change)| past_file(path.as_bytes(), change.old, change.commit))
         .collect();
-    latest_first(history, &mut found);
+    sort_latest_first(history, &mut found);
     Ok(found)
 }
 
 /// Returns the last version of each file that a commit deleted without moving it, latest deletion first.
-fn gone_files(history: &History) -> Result<Vec<PastFile>, HistoryError> {
+fn deleted_file_versions(history: &History) -> Result<Vec<PastFile>, HistoryError> {
     let mut gone: Vec<PastFile> = Vec::new();
     for batch in history.batches() {
         let runs = batch.runs()?;
@@ -120,7 +120,7 @@ fn gone_files(history: &History) -> Result<Vec<PastFile>, HistoryError> {
             }
         }
     }
-    latest_first(history, &mut gone);
+    sort_latest_first(history, &mut gone);
     Ok(gone)
 }
 
@@ -152,13 +152,13 @@ pub fn versions(
 /// Searches the changes along first parents, starting at the tip, by doubling and bisection. A change that came in by a
 /// merge is searched for on the merged side. The file is followed back across renames. If a text was removed and added
 /// again, the result may start or end at any of those times.
-pub fn text_life<E: From<HistoryError>>(
+pub fn text_lifetime<E: From<HistoryError>>(
     history: &History,
     (tip, reached): (u32, &Reachable),
     (path, blob): (&RepoPath, Oid),
     has_text: &mut dyn FnMut(Oid) -> Result<bool, E>,
-) -> Result<TextLife, E> {
-    let mut life = TextLife::default();
+) -> Result<TextLifetime, E> {
+    let mut life = TextLifetime::default();
     let mut has = |change: &PathChange| match change.new {
         Some(entry) if entry.oid == blob => Ok(true),
         Some(entry) => has_text(entry.oid),
@@ -181,7 +181,7 @@ pub fn text_life<E: From<HistoryError>>(
     life.paths.push(path.clone());
     let mut from = *first;
     for _ in 0..MAX_STEPS_BACK {
-        let before: Vec<&PathChange> = line_back(history, &changes, from).collect();
+        let before: Vec<&PathChange> = changes_along_first_parents(history, &changes, from).collect();
         let n_before = n_with(before.len(), &mut |at| has(before[at]))?;
         let Some(first) = n_before.checked_sub(1).map(|at| before[at]) else {
             break;
@@ -189,14 +189,16 @@ pub fn text_life<E: From<HistoryError>>(
         life.first = Some(first.commit);
         let merge = first.commit;
         let sides: Vec<u32> = history.parents(merge).iter().skip(1).copied().flatten().collect();
-        let at_side = sides.iter().find_map(|side| line_back(history, &changes, *side).next());
+        let at_side = sides
+            .iter()
+            .find_map(|side| changes_along_first_parents(history, &changes, *side).next());
         if let Some(at_side) = at_side
             && has(at_side)?
         {
             from = at_side.commit;
             continue;
         }
-        if let Some((name, at_side)) = renamed_side(history, (merge, &sides), reached, life.paths.last(), &mut has)? {
+        if let Some((name, at_side)) = name_on_side(history, (merge, &sides), reached, life.paths.last(), &mut has)? {
             from = at_side;
             changes = reached_changes(history, reached, &name)?;
             life.paths.push(name);
@@ -206,7 +208,7 @@ pub fn text_life<E: From<HistoryError>>(
             break;
         };
         let older = reached_changes(history, reached, &origin.path)?;
-        let Some(last) = line_back(history, &older, *parent).next() else {
+        let Some(last) = changes_along_first_parents(history, &older, *parent).next() else {
             break;
         };
         if !has(last)? {
@@ -221,7 +223,7 @@ pub fn text_life<E: From<HistoryError>>(
 
 /// Returns the path on one side of a merge of a file that another side renamed, and its last change on that side, if
 /// that version has the text.
-fn renamed_side<E: From<HistoryError>>(
+fn name_on_side<E: From<HistoryError>>(
     history: &History,
     (merge, sides): (u32, &[u32]),
     reached: &Reachable,
@@ -235,7 +237,7 @@ fn renamed_side<E: From<HistoryError>>(
             .flatten();
         let Some(name) = name else { continue };
         let changes = reached_changes(history, reached, &name)?;
-        if let Some(last) = line_back(history, &changes, *side).next()
+        if let Some(last) = changes_along_first_parents(history, &changes, *side).next()
             && has(last)?
         {
             return Ok(Some((name, last.commit)));
@@ -254,9 +256,9 @@ fn end_of<E>(
 ) -> Result<Option<(u32, Option<u32>)>, E> {
     loop {
         let is_on_line = history.is_first_ancestor(from, tip);
-        let taken = (!is_on_line).then(|| taken_by(history, (tip, reached), from)).flatten();
+        let taken = (!is_on_line).then(|| merge_of(history, (tip, reached), from)).flatten();
         let top = taken.map_or(tip, |(_, side)| side);
-        let mut after: Vec<&PathChange> = line_back(history, changes, top)
+        let mut after: Vec<&PathChange> = changes_along_first_parents(history, changes, top)
             .take_while(|change| change.commit > from)
             .collect();
         after.reverse();
@@ -268,7 +270,10 @@ fn end_of<E>(
         let Some((merge, side)) = taken else {
             return Ok(None);
         };
-        let stands = line_back(history, changes, merge).next().map(&mut *has).transpose()?;
+        let stands = changes_along_first_parents(history, changes, merge)
+            .next()
+            .map(&mut *has)
+            .transpose()?;
         if stands != Some(true) {
             return Ok(Some((merge, Some(side))));
         }
@@ -278,7 +283,7 @@ fn end_of<E>(
 
 /// Returns the merge that brought in the line of first parents that contains a commit, and the merged parent. Prefers a
 /// merge on the tip's line of first parents, then the earliest.
-fn taken_by(history: &History, (tip, reached): (u32, &Reachable), from: u32) -> Option<(u32, u32)> {
+fn merge_of(history: &History, (tip, reached): (u32, &Reachable), from: u32) -> Option<(u32, u32)> {
     let merges = (from + 1..=tip).filter(|number| reached.has(*number));
     let sides = merges.flat_map(|merge| {
         let sides = history.parents(merge).iter().skip(1).flatten();
@@ -303,7 +308,8 @@ fn removal<E>(
         };
         for side in sides.iter().flatten() {
             let (before, after): (Vec<&PathChange>, Vec<&PathChange>) =
-                line_back(history, changes, *side).partition(|change| history.is_first_ancestor(change.commit, *main));
+                changes_along_first_parents(history, changes, *side)
+                    .partition(|change| history.is_first_ancestor(change.commit, *main));
             let has_begun = before.first().map(|change| has(change)).transpose()?;
             let n_after = n_with(after.len(), &mut |at| has(after[after.len() - 1 - at]))?;
             if has_begun == Some(true) && n_after < after.len() {
@@ -316,7 +322,11 @@ fn removal<E>(
 }
 
 /// The changes on the line of first parents of `top`, latest first. `changes` ascends by commit.
-fn line_back<'c>(history: &History, changes: &'c [PathChange], top: u32) -> impl Iterator<Item = &'c PathChange> {
+fn changes_along_first_parents<'c>(
+    history: &History,
+    changes: &'c [PathChange],
+    top: u32,
+) -> impl Iterator<Item = &'c PathChange> {
     let changes = changes.iter().rev();
     changes.filter(move |change| change.commit <= top && history.is_first_ancestor(change.commit, top))
 }
@@ -352,7 +362,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_run_is_found_by_doubling_and_halving() {
+    fn leading_items_are_counted_by_bisection() {
         for n in 0..40 {
             for wanted in 0..=n {
                 let mut n_asked = 0;

@@ -68,14 +68,14 @@ impl VersionPair {
 
 /// The cached changes of the files that were requested.
 #[derive(Debug)]
-pub struct KnownChanges {
+pub struct SymbolChangeCache {
     sidecar: Option<Sidecar>,
     recipe: u64,
-    paths: HashMap<RepoPath, KnownPath>,
+    paths: HashMap<RepoPath, CachedPath>,
 }
 
 #[derive(Debug, Default)]
-struct KnownPath {
+struct CachedPath {
     changes: HashMap<VersionPair, Rc<Vec<SymbolRecord>>>,
     /// By name and index among definitions of that name: the pairs that left the definition unchanged.
     untouched: Untouched,
@@ -91,7 +91,7 @@ struct Stored {
     untouched: Untouched,
 }
 
-impl KnownChanges {
+impl SymbolChangeCache {
     /// Creates a cache backed by `sidecar`, or an in-memory one for `None`.
     pub fn new(sidecar: Option<Sidecar>, recipe: u64) -> Self {
         Self {
@@ -117,7 +117,7 @@ impl KnownChanges {
         pairs.is_some_and(|pairs| pairs.contains(&pair.short()))
     }
 
-    pub(super) fn add_untouched(&mut self, key: &SymbolKey, pair: VersionPair) {
+    pub(super) fn add_unchanged(&mut self, key: &SymbolKey, pair: VersionPair) {
         let known = self.path(&key.path);
         let name = (key.name.clone(), key.nth);
         if known.untouched.len() >= MAX_NAMES && !known.untouched.contains_key(&name) {
@@ -127,7 +127,7 @@ impl KnownChanges {
         known.has_new = true;
     }
 
-    fn path(&mut self, path: &RepoPath) -> &mut KnownPath {
+    fn path(&mut self, path: &RepoPath) -> &mut CachedPath {
         if !self.paths.contains_key(path) {
             let known = self.read(path).unwrap_or_else(|error| {
                 tracing::warn!(%path, %error, "cannot read the cached symbol changes of a file; computing them again");
@@ -138,7 +138,7 @@ impl KnownChanges {
         self.paths.entry(path.clone()).or_default()
     }
 
-    fn read(&self, path: &RepoPath) -> Result<Option<KnownPath>, SectionError> {
+    fn read(&self, path: &RepoPath) -> Result<Option<CachedPath>, SectionError> {
         let Some(sidecar) = &self.sidecar else { return Ok(None) };
         let file = match SectionFile::open(sidecar, Store::History, &self.name(path), FORMAT) {
             Err(error) if error.is_gone() => return Ok(None),
@@ -156,7 +156,7 @@ impl KnownChanges {
             Some((pair, Rc::new(records?)))
         });
         let changes: Option<HashMap<_, _>> = opened.collect();
-        Ok(Some(KnownPath {
+        Ok(Some(CachedPath {
             changes: changes.ok_or_else(|| file.damaged("changes"))?,
             untouched: stored.untouched,
             has_new: false,

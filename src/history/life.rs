@@ -15,7 +15,7 @@ use crate::model::{Oid, RepoPath};
 
 use super::files::{last_deletion, state_at};
 use super::follow::{ABSENT, Followed, Step, Timeline, UNKNOWN, follow, last_step};
-use super::known::{KnownChanges, VersionPair};
+use super::known::{SymbolChangeCache, VersionPair};
 use super::lineage::{FileRecords, MAX_SEARCHED_FILES, SymbolRecord, file_records, settle};
 use super::record::{Change, Entry, PathChange};
 use super::store::{History, HistoryError, Reachable};
@@ -58,7 +58,7 @@ pub struct SymbolChange {
 
 /// The history of a definition up to a commit.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SymbolLife {
+pub struct SymbolHistory {
     /// The changes, children before parents.
     pub changes: Vec<SymbolChange>,
     /// True if the commit has the definition.
@@ -108,10 +108,10 @@ struct PathTrace {
 }
 
 /// Traces definitions as seen from one commit.
-pub struct Lives<'a> {
+pub struct SymbolTracer<'a> {
     history: &'a History,
     reached: &'a Reachable,
-    known: &'a mut KnownChanges,
+    known: &'a mut SymbolChangeCache,
     reading: Reading<'a>,
     versions: Versions<&'a mut ObjectReader>,
     recipe: u64,
@@ -141,14 +141,14 @@ struct Unread {
     n_changes: usize,
 }
 
-impl<'a> Lives<'a> {
+impl<'a> SymbolTracer<'a> {
     /// Traces definitions in files of at most `max_bytes` bytes. Adds computed changes to `known`.
     pub fn new(
         history: &'a History,
         reached: &'a Reachable,
         reader: &'a mut ObjectReader,
         max_bytes: u64,
-        known: &'a mut KnownChanges,
+        known: &'a mut SymbolChangeCache,
         reading: Reading<'a>,
     ) -> Self {
         Self {
@@ -173,13 +173,13 @@ impl<'a> Lives<'a> {
     }
 
     /// Traces many definitions of one file.
-    pub fn of_all(&mut self, tip: u32, keys: &[SymbolKey]) -> Result<Vec<SymbolLife>, HistoryError> {
+    pub fn of_all(&mut self, tip: u32, keys: &[SymbolKey]) -> Result<Vec<SymbolHistory>, HistoryError> {
         self.reads_all_names = true;
         keys.iter().map(|key| self.of(tip, key)).collect()
     }
 
     /// Traces a definition up to the commit `tip`. A deleted definition is traced from the commit that removed it.
-    pub fn of(&mut self, tip: u32, key: &SymbolKey) -> Result<SymbolLife, HistoryError> {
+    pub fn of(&mut self, tip: u32, key: &SymbolKey) -> Result<SymbolHistory, HistoryError> {
         self.n_missing = 0;
         self.unread.clear();
         self.unsettled.clear();
@@ -200,7 +200,7 @@ impl<'a> Lives<'a> {
                 changes.extend(self.change(followed)?);
             }
         }
-        Ok(SymbolLife {
+        Ok(SymbolHistory {
             is_there,
             changes,
             n_missing: self.n_missing,
@@ -310,7 +310,7 @@ impl<'a> Lives<'a> {
         let versions = versions.into_iter().chain(change.new.map(|entry| (&key.path, entry)));
         let mut is_named = false;
         for (path, entry) in versions {
-            match self.holds_name(path, entry, &key.name)? {
+            match self.contains_name(path, entry, &key.name)? {
                 Some(holds) => is_named |= holds,
                 None => {
                     self.n_missing += 1;
@@ -319,7 +319,7 @@ impl<'a> Lives<'a> {
             }
         }
         if !is_named || self.is_untouched(key, before.as_ref(), change.new)? {
-            self.known.add_untouched(key, pair);
+            self.known.add_unchanged(key, pair);
             return Ok(Some(None));
         }
         let Some(found) = self.file_records(&key.path, change, false)? else {
@@ -361,7 +361,7 @@ impl<'a> Lives<'a> {
 
     /// Returns true if a version contains the name. If neither version of a change does, the definition did not change
     /// and they need not be parsed. `None` if the version is not in the repository.
-    fn holds_name(&mut self, path: &RepoPath, entry: Entry, name: &str) -> Result<Option<bool>, HistoryError> {
+    fn contains_name(&mut self, path: &RepoPath, entry: Entry, name: &str) -> Result<Option<bool>, HistoryError> {
         let bare = name.rsplit('.').next().unwrap_or(name);
         if !is_word(bare) {
             return Ok(Some(true));
@@ -521,7 +521,7 @@ fn step_of(commit: u32, record: &SymbolRecord) -> Step<SymbolKey> {
     }
 }
 
-impl Timeline for Lives<'_> {
+impl Timeline for SymbolTracer<'_> {
     type Key = SymbolKey;
     type Error = HistoryError;
 

@@ -161,7 +161,7 @@ impl Comparison<'_> {
             events: SymbolEvents::default(),
             old_lines: None,
             new_lines: new_lines.map(|file| file.lines_of(shape.range)),
-            text: if is_gone { 0 } else { shape.text_print() as u32 },
+            text: if is_gone { 0 } else { shape.text_fingerprint() as u32 },
             origin: None,
             goes_on: false,
         }
@@ -179,7 +179,7 @@ impl Comparison<'_> {
     fn pair(&mut self, before: &Shape, now: &Shape, names: &HashSet<(&str, u32)>) {
         let is_elsewhere = self.old_path != self.path;
         let is_shifted = before.nth != now.nth;
-        if !is_elsewhere && !is_shifted && before.text_print() == now.text_print() {
+        if !is_elsewhere && !is_shifted && before.text_fingerprint() == now.text_fingerprint() {
             return;
         }
         let confidence = match is_elsewhere {
@@ -330,10 +330,12 @@ fn partners(old: &[Shape], new: &[Shape]) -> Vec<Option<usize>> {
 fn pair_namesakes(old: &[Shape], new: &[Shape], olds: &[usize], news: &[usize], partners: &mut [Option<usize>]) {
     let mut free: BTreeMap<u64, BTreeMap<u32, usize>> = BTreeMap::new();
     for at in olds {
-        free.entry(old[*at].text_print()).or_default().insert(old[*at].nth, *at);
+        free.entry(old[*at].text_fingerprint())
+            .or_default()
+            .insert(old[*at].nth, *at);
     }
     let mut take = |now: usize, is_in_place: bool| {
-        let equal = free.get_mut(&new[now].text_print())?;
+        let equal = free.get_mut(&new[now].text_fingerprint())?;
         if is_in_place {
             equal.remove(&new[now].nth)
         } else {
@@ -419,7 +421,7 @@ pub(super) fn least_similarity(old: &Shape, new: &Shape, is_one_file: bool) -> f
 /// Weights the body most, then the name, then the signature.
 fn score(old: &Shape, new: &Shape) -> f64 {
     let has_name = old.name == new.name;
-    let has_signature = old.prints().unnamed_signature == new.prints().unnamed_signature;
+    let has_signature = old.prints().signature_without_name == new.prints().signature_without_name;
     old.similarity(new) + if has_name { 0.3 } else { 0.0 } + if has_signature { 0.1 } else { 0.0 }
 }
 
@@ -429,7 +431,7 @@ pub(super) fn candidate(path: &RepoPath, old: &Shape, new: &Shape, least: f64) -
         return None;
     }
     let similarity = old.similarity(new);
-    let has_signature = old.prints().unnamed_signature == new.prints().unnamed_signature;
+    let has_signature = old.prints().signature_without_name == new.prints().signature_without_name;
     // Small bodies are not significant: they need an equal name or an equal signature.
     let is_small = old.prints().n_tokens.min(new.prints().n_tokens) < MIN_TOKENS;
     let is_alike = if is_small {

@@ -35,7 +35,7 @@ pub(super) const FORMAT: u32 = 1;
 /// Larger files are not compared.
 const MAX_BYTES: u64 = 64 << 20;
 /// git: `FIRST_FEW_BYTES`. A file with a zero byte among them is not text.
-const LOOKED_AT_BYTES: usize = 8_000;
+const BINARY_HEAD_BYTES: usize = 8_000;
 
 /// The difference between two versions of a file.
 #[derive(Clone, Debug)]
@@ -150,7 +150,7 @@ pub fn changed_lines(
 }
 
 fn is_text(bytes: &[u8]) -> bool {
-    memchr::memchr(0, &bytes[..bytes.len().min(LOOKED_AT_BYTES)]).is_none()
+    memchr::memchr(0, &bytes[..bytes.len().min(BINARY_HEAD_BYTES)]).is_none()
 }
 
 /// Returns no bytes for an absent entry, and `None` for content that is unavailable.
@@ -262,7 +262,7 @@ impl LineChanges {
 
     /// Computes the signatures of a commit of `batch` from the repository and returns whether they equal the stored
     /// ones.
-    pub fn is_true_of(&self, batch: &Batch, local: u32, reader: &mut ObjectReader) -> Result<bool, LinesError> {
+    pub fn matches_repository(&self, batch: &Batch, local: u32, reader: &mut ObjectReader) -> Result<bool, LinesError> {
         let changes = if is_merge(batch, local)? {
             Vec::new()
         } else {
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_told_with_their_numbers_on_either_side() {
+    fn changed_lines_have_old_and_new_numbers() {
         let lines = |list: &[(u32, &str)]| -> Vec<(u32, String)> {
             list.iter()
                 .map(|(number, line)| (*number, (*line).to_owned()))

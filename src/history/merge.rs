@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_neighbours_are_merged_and_large_ones_stay() {
+    fn only_small_neighbouring_batches_are_merged() {
         assert_eq!(mergeable(&[]), None);
         assert_eq!(mergeable(&[1; 7]), None);
         assert_eq!(mergeable(&[1; 8]), Some(8));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn few_batches_stand_however_many_were_made() {
+    fn merging_keeps_the_number_of_batches_small() {
         let mut sizes: Vec<u32> = Vec::new();
         let mut n_written = 0u64;
         for _ in 0..5_000 {

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_are_not_what_a_commit_is_about() {
+    fn trailers_are_not_embedded() {
         let message = "fix: the leak\n\nWhy: it leaked.\nSigned-off-by: A <a@b>\nChange-Id: I12\n";
         assert_eq!(embedded_text(message), "fix: the leak\n\nWhy: it leaked.\n");
         let long = "é".repeat(MAX_EMBEDDED_BYTES);

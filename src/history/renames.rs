@@ -22,7 +22,7 @@ const RENAME_LIMIT: usize = 1_000;
 /// Larger files are only matched by equal content. git has no such limit.
 const MAX_BYTES: u64 = 4 << 20;
 /// git: `NUM_CANDIDATE_PER_DST`.
-const CANDIDATES_A_TARGET: usize = 4;
+const CANDIDATES_PER_TARGET: usize = 4;
 
 /// Sets the origins of added files in `changes` that were renamed. Returns false if a file to compare was missing or
 /// damaged.
@@ -163,7 +163,7 @@ impl Finder<'_> {
                 }
             }
             of_target.sort_by_key(|pair| std::cmp::Reverse((pair.0, pair.1)));
-            scored.extend(of_target.into_iter().take(CANDIDATES_A_TARGET));
+            scored.extend(of_target.into_iter().take(CANDIDATES_PER_TARGET));
         }
         scored.sort_by_key(|pair| std::cmp::Reverse((pair.0, pair.1)));
         for (score, _, source, target) in scored {

@@ -11,9 +11,9 @@ use super::symbol_batch::{TracedPaths, symbol_batch_bytes};
 use super::writer::BatchWriter;
 
 /// Maximum number of commits in an exported batch: few enough for memory, and enough that batches are not merged.
-pub const MAX_GIVEN_COMMITS: usize = 1 << 13;
+pub const MAX_EXPORTED_COMMITS: usize = 1 << 13;
 /// Maximum number of changed paths in a batch, about 50 MB. A single commit may exceed it.
-const MAX_GIVEN_CHANGES: usize = 2_000_000;
+const MAX_EXPORTED_CHANGES: usize = 2_000_000;
 
 /// A batch with its associated files.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub fn select<E: From<HistoryError>>(
     recipe: u64,
     finished: impl FnMut(Selected) -> Result<(), E>,
 ) -> Result<(), E> {
-    let most = (MAX_GIVEN_COMMITS, MAX_GIVEN_CHANGES);
+    let most = (MAX_EXPORTED_COMMITS, MAX_EXPORTED_CHANGES);
     select_in(history, lines, wanted, recipe, most, finished)
 }
 

@@ -42,7 +42,7 @@ pub struct Shape {
     signature: ByteRange,
     doc: Option<ByteRange>,
     source: Arc<Source>,
-    text_print: OnceLock<u64>,
+    text_fingerprint: OnceLock<u64>,
     prints: OnceLock<Arc<Prints>>,
 }
 
@@ -52,7 +52,7 @@ pub struct Prints {
     /// Hash of the tokens of the signature.
     pub signature: u64,
     /// Hash of the tokens of the signature without the item's own name.
-    pub unnamed_signature: u64,
+    pub signature_without_name: u64,
     /// Hash of the tokens outside the signature and the doc comment, without the item's own name.
     pub body: u64,
     /// Hash of the words of the doc comment; 0 if there is none.
@@ -87,13 +87,13 @@ impl Shape {
     }
 
     /// Hash of the bytes of the item without its members.
-    pub fn text_print(&self) -> u64 {
-        *self.text_print.get_or_init(|| xxh3_64(&self.text()))
+    pub fn text_fingerprint(&self) -> u64 {
+        *self.text_fingerprint.get_or_init(|| xxh3_64(&self.text()))
     }
 
     /// Returns a copy that does not keep the file in memory. Computes the fingerprints first.
     pub(super) fn detached(&self) -> Self {
-        self.text_print();
+        self.text_fingerprint();
         self.prints();
         let source = Source {
             bytes: Arc::default(),
@@ -188,7 +188,7 @@ impl Shape {
         let unnamed: Vec<u64> = of_signature.iter().copied().filter(|token| *token != name).collect();
         Prints {
             signature: hash(&of_signature),
-            unnamed_signature: hash(&unnamed),
+            signature_without_name: hash(&unnamed),
             body: hash(&of_body),
             doc: words_of(self.slice(doc_range)),
             trigrams,
@@ -210,7 +210,7 @@ fn words_of(doc: &[u8]) -> u64 {
 
 /// Returns true if a definition has its own history. Definitions in data files and the members that a type lists are
 /// part of their container. The package clause of a file has no history.
-pub fn has_life(kind: DefinitionKind, lang: Lang) -> bool {
+pub fn has_own_history(kind: DefinitionKind, lang: Lang) -> bool {
     let is_clause = |language: &extract::Language| {
         matches!(
             language.name,
@@ -232,7 +232,7 @@ pub fn has_life(kind: DefinitionKind, lang: Lang) -> bool {
 }
 
 /// Returns true if files in this language can have definitions with their own history.
-pub(super) fn may_have_lives(lang: Lang) -> bool {
+pub(super) fn may_have_traced_definitions(lang: Lang) -> bool {
     let has_structure = |language: &extract::Language| {
         language.has_structure() && !matches!(language.name, "json" | "yaml" | "toml" | "css")
     };
@@ -257,7 +257,7 @@ pub(super) fn shapes(bytes: &Arc<Vec<u8>>, found: &FileDefinitions, known: &[Sha
         let qualified = qualified_name(definitions, definition);
         let nth = n_named.entry(qualified.clone()).or_default();
         *nth += 1;
-        if !has_life(definition.kind, lang) {
+        if !has_own_history(definition.kind, lang) {
             continue;
         }
         let same = found.carried[index].and_then(|at| {
@@ -275,7 +275,7 @@ pub(super) fn shapes(bytes: &Arc<Vec<u8>>, found: &FileDefinitions, known: &[Sha
             signature: definition.signature,
             doc: definition.doc,
             source: Arc::clone(&source),
-            text_print: same.map_or_else(OnceLock::new, |same| same.text_print.clone()),
+            text_fingerprint: same.map_or_else(OnceLock::new, |same| same.text_fingerprint.clone()),
             prints: same.map_or_else(OnceLock::new, |same| same.prints.clone()),
         });
     }
@@ -308,7 +308,7 @@ fn own_ranges(definitions: &[Definition], index: usize, lang: Lang) -> Vec<Range
         .iter()
         .take_while(|other| other.range.start < definition.range.end);
     let (mut own, mut at) = (Vec::new(), whole.start);
-    for other in inner.filter(|other| has_life(other.kind, lang) && definition.range.contains(other.range)) {
+    for other in inner.filter(|other| has_own_history(other.kind, lang) && definition.range.contains(other.range)) {
         let range = other.range.as_usize();
         if range.start > at {
             own.push(at..range.start);
@@ -535,7 +535,9 @@ impl Syntax {
             return rest.iter().take_while(is_word).count();
         }
         match first {
-            b'"' | b'\'' if self.indentation == Indentation::OutsideBrackets && is_threefold(rest) => long_string(rest),
+            b'"' | b'\'' if self.indentation == Indentation::OutsideBrackets && is_triple_quote(rest) => {
+                long_string(rest)
+            }
             b'"' | b'`' => string(rest, first),
             b'\'' if self.has_single_quotes => string(rest, first),
             _ => 1,
@@ -543,7 +545,7 @@ impl Syntax {
     }
 }
 
-fn is_threefold(rest: &[u8]) -> bool {
+fn is_triple_quote(rest: &[u8]) -> bool {
     rest.len() >= 3 && rest[1] == rest[0] && rest[2] == rest[0]
 }
 
@@ -553,7 +555,7 @@ fn long_string(rest: &[u8]) -> usize {
     while at < rest.len() {
         match rest[at] {
             b'\\' => at += 1,
-            byte if byte == rest[0] && is_threefold(&rest[at..]) => return at + 3,
+            byte if byte == rest[0] && is_triple_quote(&rest[at..]) => return at + 3,
             _ => {}
         }
         at += 1;
@@ -590,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn formatting_and_comments_are_no_change_of_the_body() {
+    fn formatting_and_comments_leave_the_body_unchanged() {
         let pairs = [
             (
                 "rust",
@@ -620,12 +622,12 @@ mod tests {
                 (two.prints().signature, two.prints().body),
                 "{language}"
             );
-            assert_ne!(one.text_print(), two.text_print());
+            assert_ne!(one.text_fingerprint(), two.text_fingerprint());
         }
     }
 
     #[test]
-    fn what_changes_meaning_is_one() {
+    fn a_change_of_meaning_changes_the_body() {
         let pairs = [
             ("rust", "fn f() { g(a) }\n", "fn f() { g(b) }\n"),
             ("rust", "fn f() { \"a // b\" }\n", "fn f() { \"a // c\" }\n"),
@@ -648,7 +650,7 @@ mod tests {
     }
 
     #[test]
-    fn signature_doc_and_name_are_told_apart() {
+    fn fingerprints_separate_signature_doc_and_name() {
         let one = shape_of("rust", "/// Says a.\nfn f(a: u8) { loop { f(a) } }\n", "f");
         let doc = shape_of("rust", "/// Says b.\nfn f(a: u8) { loop { f(a) } }\n", "f");
         assert_eq!(
@@ -668,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_lives_without_its_methods() {
+    fn a_type_excludes_its_methods() {
         let one = shape_of(
             "python",
             "class A:\n    x = 1\n\n    def m(self):\n        return 1\n",

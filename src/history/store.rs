@@ -272,7 +272,7 @@ impl History {
             let is_in = |block: &&(u32, Vec<CommitHead>)| (block.0..block.0 + block.1.len() as u32).contains(&number);
             if block.as_ref().filter(is_in).is_none() {
                 let (batch, local) = self.batch(number);
-                let (first, of_block) = batch.heads_around(local)?;
+                let (first, of_block) = batch.heads_of_block(local)?;
                 block = Some((batch.base() + first, of_block));
             }
             let found = block

@@ -9,7 +9,7 @@ use crate::git::{LineHunk, diff_lines};
 use crate::model::{ByteRange, Lang, RepoPath};
 
 use super::lineage::{best, renames};
-use super::shape::{Shape, may_have_lives, shapes};
+use super::shape::{Shape, may_have_traced_definitions, shapes};
 
 /// The key of a definition at one time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,8 +65,8 @@ impl SymbolEvents {
             doc: old.prints().doc != new.prints().doc,
             ..Self::default()
         };
-        events.formatting =
-            old.text_print() != new.text_print() && !(events.renamed || events.signature || events.body || events.doc);
+        events.formatting = old.text_fingerprint() != new.text_fingerprint()
+            && !(events.renamed || events.signature || events.body || events.doc);
         events
     }
 
@@ -123,7 +123,7 @@ impl SymbolEvents {
 
 /// The signature of a renamed definition always differs by its name. Compares the rest of it.
 fn is_only_renamed(old: &Shape, new: &Shape) -> bool {
-    old.name != new.name && old.prints().unnamed_signature == new.prints().unnamed_signature
+    old.name != new.name && old.prints().signature_without_name == new.prints().signature_without_name
 }
 
 /// A version of a file with its definitions.
@@ -142,7 +142,7 @@ impl FileShapes {
     pub fn of(extractor: &mut Extractor, path: &RepoPath, bytes: impl Into<Arc<Vec<u8>>>) -> Self {
         let bytes = bytes.into();
         let lang = lang_of(path, &bytes);
-        let found = if may_have_lives(lang) {
+        let found = if may_have_traced_definitions(lang) {
             extractor.definitions(&bytes, lang)
         } else {
             FileDefinitions::default()
@@ -154,7 +154,7 @@ impl FileShapes {
     pub fn near(extractor: &mut Extractor, known: &Self, path: &RepoPath, bytes: impl Into<Arc<Vec<u8>>>) -> Self {
         let bytes = bytes.into();
         let lang = lang_of(path, &bytes);
-        if lang != known.found.lang || !may_have_lives(lang) {
+        if lang != known.found.lang || !may_have_traced_definitions(lang) {
             return Self::of(extractor, path, bytes);
         }
         let edits = edits(&known.bytes, &bytes);
@@ -282,7 +282,7 @@ pub fn change_between(
                 path: path.clone(),
                 ..key.clone()
             });
-            let is_same = before.text_print() == now.text_print() && !is_elsewhere;
+            let is_same = before.text_fingerprint() == now.text_fingerprint() && !is_elsewhere;
             (!is_same).then(|| (SymbolEvents::between(before, now, is_elsewhere), from, 1.0))
         }
         (None, Some(now)) => {
@@ -348,7 +348,7 @@ mod tests {
         let told = file.shapes.iter().map(|shape| {
             let prints = shape.prints();
             let place = (shape.nth, shape.kind, shape.range, &shape.own);
-            let hashes = (shape.text_print(), prints.signature, prints.body, prints.doc);
+            let hashes = (shape.text_fingerprint(), prints.signature, prints.body, prints.doc);
             format!("{} {place:?} {hashes:x?}", shape.qualified)
         });
         told.collect()
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_reads_the_same_with_the_help_of_another() {
+    fn incremental_extraction_equals_full_extraction() {
         let n_rounds = if std::env::var_os("CODESCOUT_LONG_TESTS").is_some() {
             400
         } else {
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_commented_out_is_not_carried_over() {
+    fn commented_out_code_is_not_carried_over() {
         let body = "    let a = one();\n".repeat(20);
         let old = format!(
             "use a;\n\n// one\n\nfn a() {{\n{body}}}\n\nfn b() {{\n{body}}}\n\n// two\n\nfn main() {{\n    b();\n}}\n"
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_is_the_same_only_where_nothing_that_holds_it_differs() {
+    fn a_change_of_a_container_ends_the_watch() {
         let cases = [
             (
                 "a.cpp",

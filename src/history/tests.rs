@@ -144,7 +144,7 @@ fn a_flipped_bit_is_noticed_or_changes_nothing() {
         let mut told = String::new();
         for number in 0..batch.n_commits() {
             told += &batch.message(number)?;
-            told += &format!("{:?}{:?}", batch.touched(number)?, batch.heads_around(number)?);
+            told += &format!("{:?}{:?}", batch.touched(number)?, batch.heads_of_block(number)?);
         }
         told += &format!("{:?}{:?}", batch.changes_of(b"a/x")?, batch.changes_of(b"b")?);
         Ok(told)
@@ -491,7 +491,7 @@ fn a_text_lives_along_parents_and_not_across_branches() {
     ] {
         let mut has_text = |found: Oid| Ok::<_, HistoryError>(with.iter().any(|n| oid(*n) == found));
         let path = RepoPath::from("m");
-        let life = text_life(&history, (tip, &reached), (&path, oid(blob)), &mut has_text).unwrap();
+        let life = text_lifetime(&history, (tip, &reached), (&path, oid(blob)), &mut has_text).unwrap();
         assert_eq!((life.first, life.gone, life.last), wanted, "{blob}");
     }
 }

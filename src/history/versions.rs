@@ -11,7 +11,7 @@ use crate::model::{BlobId, Lang, RepoPath};
 
 use super::lineage::LINEAGE_VERSION;
 use super::record::Entry;
-use super::shape::may_have_lives;
+use super::shape::may_have_traced_definitions;
 use super::symbols::FileShapes;
 use super::{lines, symbol_batch, writer};
 
@@ -44,7 +44,7 @@ pub fn record_recipe(max_bytes: u64) -> u64 {
 /// language, the content will.
 pub(super) fn is_traced(path: &RepoPath) -> bool {
     let lang = lang_of_path(path);
-    lang == Lang::TEXT || may_have_lives(refine(lang, b""))
+    lang == Lang::TEXT || may_have_traced_definitions(refine(lang, b""))
 }
 
 /// Reads versions; one per thread.

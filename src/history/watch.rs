@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::extract::{DefinitionKind, Edit, closed_after, place_after, touches};
+use crate::extract::{DefinitionKind, Edit, is_balanced_after, offset_after, touches};
 
 use super::shape::Shape;
 use super::symbols::{FileShapes, edits};
@@ -57,7 +57,7 @@ impl Watch {
             Some(shape) => (vec![place(shape)], Vec::new()),
             // A name that is not a plain word may be composed from several parts of the file. A name outside of bodies
             // may begin a definition that could not be parsed.
-            None if !is_word(bare) || stands_outside(file, bare) => return None,
+            None if !is_word(bare) || occurs_outside(file, bare) => return None,
             None => {
                 let errors = file.errors()?.iter().map(|error| error.as_usize());
                 (namesakes.iter().map(|one| place(one)).collect(), errors.collect())
@@ -82,10 +82,10 @@ impl Watch {
         }
         let ranges = self.places.iter_mut().map(|place| &mut place.range);
         for range in ranges.chain(&mut self.heads).chain(&mut self.errors) {
-            *range = place_after(&edits, range.start)..place_after(&edits, range.end);
+            *range = offset_after(&edits, range.start)..offset_after(&edits, range.end);
         }
         for outermost in self.places.iter_mut().filter_map(|place| place.outermost.as_mut()) {
-            *outermost = place_after(&edits, *outermost);
+            *outermost = offset_after(&edits, *outermost);
         }
         self.bytes = Arc::clone(bytes);
         true
@@ -97,7 +97,7 @@ impl Watch {
         if edits.iter().any(names) {
             return false;
         }
-        let is_closed = closed_after(&self.bytes, bytes, edits);
+        let is_closed = is_balanced_after(&self.bytes, bytes, edits);
         let is_edited = |range: &Range<usize>| touches(edits, range);
         is_closed[edits.len()]
             && !self.heads.iter().chain(&self.errors).any(is_edited)
@@ -129,7 +129,7 @@ impl Watch {
 }
 
 /// Returns true if the name occurs outside of all definitions, or in the head of a definition with another name.
-fn stands_outside(file: &FileShapes, name: &str) -> bool {
+fn occurs_outside(file: &FileShapes, name: &str) -> bool {
     let others = file.shapes.iter().filter(|shape| !shape.name.ends_with(name));
     let mut searched: Vec<Range<usize>> = others.map(Shape::head).collect();
     let mut covered = 0;

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn varints_come_back_and_their_ends_are_noticed() {
+    fn varints_round_trip_and_truncation_is_detected() {
         for value in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX] {
             let mut bytes = Vec::new();
             put_varint(&mut bytes, value);

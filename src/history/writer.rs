@@ -17,9 +17,9 @@ pub(super) const FORMAT: u32 = 1;
 /// Marks a parent that is not recorded.
 pub(super) const NO_COMMIT: u32 = u32::MAX;
 /// Number of commits per block of heads.
-pub(super) const HEADS_A_BLOCK: usize = 64;
+pub(super) const HEADS_PER_BLOCK: usize = 64;
 /// Number of commits per block of bodies. Bodies are read one at a time or all at once.
-pub(super) const BODIES_A_BLOCK: usize = 128;
+pub(super) const BODIES_PER_BLOCK: usize = 128;
 /// The first paragraph of a message up to this length is stored in the head, the rest in the body.
 const MAX_SUBJECT_BYTES: usize = 512;
 
@@ -165,13 +165,13 @@ impl BatchWriter {
             &mut file,
             "heads",
             "head_blocks",
-            self.heads.chunks(HEADS_A_BLOCK).map(|block| encode(&block)),
+            self.heads.chunks(HEADS_PER_BLOCK).map(|block| encode(&block)),
         );
         add_blocks(
             &mut file,
             "bodies",
             "body_blocks",
-            self.bodies.chunks(BODIES_A_BLOCK).map(|block| encode(&block)),
+            self.bodies.chunks(BODIES_PER_BLOCK).map(|block| encode(&block)),
         );
         self.add_changes(&mut file);
         file.finish()

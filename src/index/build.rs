@@ -15,7 +15,7 @@ use crate::model::{BlobId, ChunkKey};
 
 use super::dense::{Quantisation, VectorFile, VectorWriter, WriteError};
 use super::lexical::{LexicalDoc, LexicalError, LexicalWriter};
-use super::prepare::{PreparedBlob, PreparedChunk, RecalledDoc, prepare};
+use super::prepare::{PreparedBlob, PreparedChunk, RecordedDoc, prepare};
 use super::recall::Recall;
 use super::segments::Segments;
 
@@ -98,7 +98,7 @@ pub enum BuildError {
     TooMany,
     /// An imported record does not match its blob.
     #[error("the record of blob {blob} is wrong: {what}")]
-    Untrue {
+    WrongRecord {
         /// The blob.
         blob: BlobId,
         /// The mismatch.
@@ -142,7 +142,7 @@ impl Build<'_> {
     }
 
     /// Like [`Self::segments`], but uses records instead of extracting and embedding. Every key needs a record.
-    pub fn segments_recalled<S: BlobSource, E: From<BuildError> + Send>(
+    pub fn segments_from_records<S: BlobSource, E: From<BuildError> + Send>(
         &self,
         recall: Recall<'_>,
         keys: &[ArtifactKey],
@@ -282,7 +282,7 @@ impl Numbers {
     }
 
     /// Returns whether `recalled` was seen with no other key than `key`.
-    fn is_one_text(&mut self, recalled: RecalledDoc, key: ChunkKey) -> bool {
+    fn is_one_text(&mut self, recalled: RecordedDoc, key: ChunkKey) -> bool {
         *self.recalled.entry(recalled.doc).or_insert(key) == key
     }
 
@@ -338,7 +338,7 @@ impl SegmentBuilder {
                     && !numbers.is_one_text(recalled, chunk.key)
                 {
                     let (blob, what) = (blob.key.blob, "two texts share a vector");
-                    return Err(BuildError::Untrue { blob, what });
+                    return Err(BuildError::WrongRecord { blob, what });
                 }
                 let (doc, is_new) = numbers.doc(chunk.key, known)?;
                 docs.push(doc);
@@ -370,7 +370,7 @@ impl SegmentBuilder {
         let mut embedded = embedded?.into_iter();
         for (at, chunk) in new_chunks {
             let made = if is_embedded(chunk) { embedded.next() } else { None };
-            let untrue = |what| BuildError::Untrue {
+            let wrong_record = |what| BuildError::WrongRecord {
                 blob: round[at].key.blob,
                 what,
             };
@@ -380,15 +380,15 @@ impl SegmentBuilder {
                     let (file, row) = recall
                         .records
                         .row(recalled.doc)
-                        .ok_or_else(|| untrue("missing vector"))?;
+                        .ok_or_else(|| wrong_record("missing vector"))?;
                     if let Some((vector, weight)) = made
                         && !is_vector_of(file, row, &vector, weight)?
                     {
-                        return Err(untrue("vector differs"));
+                        return Err(wrong_record("vector differs"));
                     }
                     vectors.copy_row(file, row)?;
                 }
-                (None, None) => return Err(untrue("chunk without a vector")),
+                (None, None) => return Err(wrong_record("chunk without a vector")),
             }
         }
         Ok(())

@@ -34,12 +34,12 @@ pub(super) struct PreparedChunk {
     /// Indices of the definitions whose names are in the chunk.
     definitions: Vec<u32>,
     /// The recorded vector, if the blob comes from a record.
-    pub(super) recalled: Option<RecalledDoc>,
+    pub(super) recalled: Option<RecordedDoc>,
 }
 
 /// A reference to a recorded vector.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RecalledDoc {
+pub(super) struct RecordedDoc {
     /// Document number in the records.
     pub(super) doc: u32,
     /// True if the vector is recomputed for comparison.
@@ -61,7 +61,7 @@ impl PreparedBlob {
     /// Assigns the recorded documents `docs` to the chunks, in order.
     pub(super) fn recall(&mut self, docs: &[u32], is_audited: bool) {
         for (chunk, &doc) in self.chunks.iter_mut().zip(docs) {
-            chunk.recalled = Some(RecalledDoc { doc, is_audited });
+            chunk.recalled = Some(RecordedDoc { doc, is_audited });
         }
     }
 }

@@ -37,28 +37,28 @@ impl Recall<'_> {
         extractor: &mut Extractor,
         options: &BuildOptions,
     ) -> Result<PreparedBlob, BuildError> {
-        let untrue = |what| BuildError::Untrue { blob: key.blob, what };
+        let wrong_record = |what| BuildError::WrongRecord { blob: key.blob, what };
         let recalled = self
             .records
             .recall(key)
-            .ok_or_else(|| untrue("no record"))?
-            .map_err(|_| untrue("unreadable record"))?;
+            .ok_or_else(|| wrong_record("no record"))?
+            .map_err(|_| wrong_record("unreadable record"))?;
         let extraction = match (recalled.outcome, left_out(&bytes, options.max_blob_bytes)) {
             (Err(recorded), Some(reason)) if recorded == reason => return Ok(PreparedBlob::skipped(key, reason)),
             (Ok(extraction), None) => extraction,
-            _ => return Err(untrue("skip reason differs")),
+            _ => return Err(wrong_record("skip reason differs")),
         };
         if recalled.lang != extract::refine(key.lang, &bytes) {
-            return Err(untrue("language differs"));
+            return Err(wrong_record("language differs"));
         }
-        check(&bytes, &extraction).map_err(untrue)?;
+        check(&bytes, &extraction).map_err(wrong_record)?;
         if recalled.docs.len() != extraction.chunks.len() {
-            return Err(untrue("number of chunks differs"));
+            return Err(wrong_record("number of chunks differs"));
         }
         if self.audited.contains(&key) || is_out_of_proportion(&bytes, &extraction) {
             let mut made = prepare(key, bytes, extractor, options);
             if made.outcome.as_ref().ok() != Some(&extraction) {
-                return Err(untrue("extraction differs"));
+                return Err(wrong_record("extraction differs"));
             }
             made.recall(&recalled.docs, true);
             return Ok(made);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn places_outside_the_blob_and_gaps_are_found() {
+    fn ranges_outside_the_blob_and_gaps_are_detected() {
         let bytes = b"twelve bytes";
         assert_eq!(check(bytes, &sound()), Ok(()));
         let wrong = |change: &dyn Fn(&mut Extraction)| {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn records_that_are_larger_than_their_blob_are_seen() {
+    fn oversized_records_are_detected() {
         let bytes = vec![b'x'; 1000];
         let many = SLACK_BYTES / 1000 + PROPORTION + 1;
         let mut extraction = sound();

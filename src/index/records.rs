@@ -89,7 +89,7 @@ pub struct RecordsKind {
 
 /// The record of one blob.
 #[derive(Debug)]
-pub(super) struct Recalled {
+pub(super) struct RecordedBlob {
     pub(super) lang: Lang,
     pub(super) outcome: Result<Extraction, SkipReason>,
     /// The documents of the blob's chunks, in order.
@@ -150,7 +150,7 @@ impl Records {
     }
 
     /// Reads the record of a blob. `None` if there is no record.
-    pub(super) fn recall(&self, key: ArtifactKey) -> Option<Result<Recalled, ReadError>> {
+    pub(super) fn recall(&self, key: ArtifactKey) -> Option<Result<RecordedBlob, ReadError>> {
         let mut parts = self.parts.iter();
         let (part, blob) = parts.find_map(|part| Some((part, part.artifacts.find(key)?)))?;
         Some(recalled(&part.artifacts, blob, key))
@@ -165,7 +165,7 @@ impl Records {
     }
 }
 
-fn recalled(artifacts: &ArtifactFile, blob: u32, key: ArtifactKey) -> Result<Recalled, ReadError> {
+fn recalled(artifacts: &ArtifactFile, blob: u32, key: ArtifactKey) -> Result<RecordedBlob, ReadError> {
     let outcome = match artifacts.status(blob) {
         Some(Status::Skipped(reason)) => Err(reason),
         _ => Ok(Extraction {
@@ -173,7 +173,7 @@ fn recalled(artifacts: &ArtifactFile, blob: u32, key: ArtifactKey) -> Result<Rec
             ..artifacts.extraction(blob)?
         }),
     };
-    Ok(Recalled {
+    Ok(RecordedBlob {
         lang: artifacts.lang(blob).unwrap_or(key.lang),
         outcome,
         docs: artifacts.docs(blob).collect(),

@@ -55,7 +55,7 @@ pub(super) fn carry_added(
 
 /// Saves the vectors of a state that is being discarded, for reuse after its chunks are numbered again. Best effort:
 /// vectors that cannot be read or written are computed again.
-pub(super) fn set_vectors_by(sidecar: &Sidecar, state: &State, own: &str) {
+pub(super) fn save_vectors(sidecar: &Sidecar, state: &State, own: &str) {
     for entry in &state.segments {
         for profile in profiles(std::slice::from_ref(entry), own) {
             if let Some(vectors) = opened(sidecar, entry, profile)

@@ -21,7 +21,7 @@ use super::sweep::retire_files;
 impl CatchUp<'_> {
     /// Uploads local vectors to the shared store and deletes those that it has. Returns the documents known to be in
     /// the store, and those for which the model gives no vector.
-    pub(super) fn put_away(
+    pub(super) fn upload_local(
         &self,
         trees: &[TreeId],
         parts: &mut Parts,
@@ -60,7 +60,7 @@ impl CatchUp<'_> {
             profile: self.maker.profile().id(),
             own_profile: self.own_profile,
             recipe: self.options.recipe,
-            is_away: self.is_away,
+            is_remote_only: self.is_remote_only,
         }
     }
 

@@ -28,7 +28,7 @@ use crate::model::{ChunkKey, TreeId, chain};
 use crate::sidecar::{LockError, Sidecar, StateError, Store, StoredFile, VectorEntry};
 use crate::snapshot::{Blobs, ManifestError};
 
-use super::maker::Maker;
+use super::maker::EmbeddingSource;
 use super::parts::{Part, Parts, probe_name, write_unlocked};
 use super::progress::{NoProgress, Progress, Stage};
 use super::publish::{PublishError, publish_state, store_rows};
@@ -53,11 +53,11 @@ pub struct CatchUp<'a> {
     /// The sidecar that stores the vectors.
     pub sidecar: &'a Sidecar,
     /// The source of the vectors.
-    pub maker: Maker<'a>,
+    pub maker: EmbeddingSource<'a>,
     /// The shared vector store, if one is configured.
     pub shared: Option<&'a dyn SharedVectors>,
     /// True if vectors are stored only in the shared store.
-    pub is_away: bool,
+    pub is_remote_only: bool,
     /// The built-in profile. Every segment has its vectors.
     pub own_profile: &'a str,
     /// The options that the documents were built with.
@@ -68,7 +68,7 @@ pub struct CatchUp<'a> {
 
 /// The outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CaughtUp {
+pub struct CatchUpOutcome {
     /// Number of documents of the trees.
     pub n_docs: usize,
     /// Documents embedded in this run.
@@ -82,7 +82,7 @@ pub struct CaughtUp {
     /// Documents of files whose names suggest secrets. Their text is sent to no embedder.
     pub n_withheld: usize,
     /// The outcome of uploading, if vectors are stored only in the shared store.
-    pub put_away: Option<Shared>,
+    pub upload_local: Option<Shared>,
     /// The reason why the run stopped early.
     pub stopped: Option<String>,
     /// The reason why some vectors were not fetched from the shared store.
@@ -151,9 +151,9 @@ impl CatchUp<'_> {
         trees: &[TreeId],
         progress: &dyn Progress,
         interrupt: &AtomicBool,
-    ) -> Result<CaughtUp, CatchUpError> {
+    ) -> Result<CatchUpOutcome, CatchUpError> {
         let started = Instant::now();
-        let mut outcome = CaughtUp::default();
+        let mut outcome = CatchUpOutcome::default();
         let Some(_only) = self.sidecar.lock_embedding()? else {
             outcome.stopped = Some("another process is making vectors".to_owned());
             return Ok(outcome);
@@ -172,12 +172,12 @@ impl CatchUp<'_> {
         outcome.n_docs = wanted.n_docs;
         outcome.n_withheld = wanted.n_withheld;
         wanted.drop_known(&segments, &parts, self.maker.profile().id());
-        if self.is_away {
-            let (shared, docs) = self.put_away(trees, &mut parts, Looks::ForAll, progress, interrupt)?;
+        if self.is_remote_only {
+            let (shared, docs) = self.upload_local(trees, &mut parts, Looks::ForAll, progress, interrupt)?;
             docs.iter().for_each(|doc| wanted.drop_doc(doc));
             outcome.stopped.clone_from(&shared.stopped);
             outcome.interrupted = shared.interrupted;
-            outcome.put_away = Some(shared);
+            outcome.upload_local = Some(shared);
             if outcome.stopped.is_some() || outcome.interrupted {
                 outcome.n_left = wanted.n_left;
                 outcome.elapsed = started.elapsed();
@@ -222,10 +222,10 @@ impl CatchUp<'_> {
         outcome.n_uploaded = work.uploads.as_ref().map_or(0, Uploads::n_put);
         outcome.n_left = wanted.n_left;
         let mut unshared = None;
-        if let Some(shared) = &mut outcome.put_away {
-            let mut put = work.put_away.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(shared) = &mut outcome.upload_local {
+            let mut put = work.upload_local.lock().unwrap_or_else(PoisonError::into_inner).take();
             if parts.len() > 0 && put.as_ref().is_none_or(|put| put.stopped.is_none()) {
-                let (last, _) = self.put_away(trees, &mut parts, Looks::ForHere, &NoProgress, interrupt)?;
+                let (last, _) = self.upload_local(trees, &mut parts, Looks::ForHere, &NoProgress, interrupt)?;
                 put = Some(last.after(put));
             }
             *shared = put
@@ -309,13 +309,14 @@ impl CatchUp<'_> {
         if let Some(Err(difference)) = stored.map(|stored| probe.likeness(&stored)) {
             return Err(self.other_model(&difference));
         }
-        let known = same_probe(self.sidecar, &probe, &bytes).map_err(|error| Stopped::Broken(self.io(error)))?;
+        let known =
+            check_or_store_probe(self.sidecar, &probe, &bytes).map_err(|error| Stopped::Broken(self.io(error)))?;
         known.map_err(|difference| self.other_model(&difference))?;
         Ok(probe)
     }
 
     /// Stores the model's vector for the probe text, so that imported vectors can be compared with it.
-    pub(super) fn ask_probe(&self, segments: &Segments, interrupt: &AtomicBool) -> Result<(), CatchUpError> {
+    pub(super) fn request_probe(&self, segments: &Segments, interrupt: &AtomicBool) -> Result<(), CatchUpError> {
         match self.probe(segments, interrupt) {
             Ok(_) => Ok(()),
             Err(Stopped::Broken(error)) => Err(error),
@@ -384,7 +385,7 @@ impl CatchUp<'_> {
 
 /// Compares the probe's vector with the first one of its profile, or stores it if it is the first. The inner error
 /// describes the difference.
-pub(super) fn same_probe(sidecar: &Sidecar, probe: &RowFile, bytes: &[u8]) -> io::Result<Result<(), String>> {
+pub(super) fn check_or_store_probe(sidecar: &Sidecar, probe: &RowFile, bytes: &[u8]) -> io::Result<Result<(), String>> {
     let name = probe_name(probe.profile());
     let known = match sidecar.map(Store::Dense, &name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -397,7 +398,7 @@ pub(super) fn same_probe(sidecar: &Sidecar, probe: &RowFile, bytes: &[u8]) -> io
 }
 
 /// Does the same for a probe vector that another clone stored in a shared store with vectors of `dim` components.
-pub(super) fn same_probe_there(
+pub(super) fn check_shared_probe(
     sidecar: &Sidecar,
     probe: &Row,
     profile: ProfileId,
@@ -408,7 +409,9 @@ pub(super) fn same_probe_there(
     }
     let bytes = file_of(profile, std::iter::once(probe))?;
     match RowFile::open(Arc::new(bytes.clone())) {
-        Ok(probe) => same_probe(sidecar, &probe, &bytes).map_err(|source| CatchUpError::in_sidecar(sidecar, source)),
+        Ok(probe) => {
+            check_or_store_probe(sidecar, &probe, &bytes).map_err(|source| CatchUpError::in_sidecar(sidecar, source))
+        }
         Err(error) => Ok(Err(error.to_string())),
     }
 }
@@ -489,7 +492,7 @@ struct Work<'a> {
     catch_up: &'a CatchUp<'a>,
     trees: &'a [TreeId],
     /// The outcome of uploads, if vectors are stored only in the shared store.
-    put_away: Mutex<Option<Shared>>,
+    upload_local: Mutex<Option<Shared>>,
     batching: Batching,
     /// Permits for requests to the embedder.
     turns: Turns,
@@ -510,7 +513,7 @@ impl<'a> Work<'a> {
         Self {
             catch_up,
             trees,
-            put_away: Mutex::new(None),
+            upload_local: Mutex::new(None),
             turns: Turns::new(batching.in_flight.max(1)),
             batching,
             uploads: None,
@@ -614,8 +617,8 @@ impl<'a> Work<'a> {
             if course.deferred.is_empty() || self.is_over(interrupt) {
                 break None;
             }
-            if self.catch_up.is_away {
-                let docs = self.put_away(course.parts, Looks::ForAll, interrupt)?;
+            if self.catch_up.is_remote_only {
+                let docs = self.upload_local(course.parts, Looks::ForAll, interrupt)?;
                 docs.iter().for_each(|doc| course.wanted.drop_doc(doc));
             } else {
                 // The next call reports the same reason for not fetching.
@@ -650,8 +653,8 @@ impl<'a> Work<'a> {
             if !parts.take_new(JOIN_DOCS) {
                 continue;
             }
-            let stowed = if self.catch_up.is_away {
-                self.put_away(parts, Looks::ForHere, interrupt).map(drop)
+            let stowed = if self.catch_up.is_remote_only {
+                self.upload_local(parts, Looks::ForHere, interrupt).map(drop)
             } else {
                 self.catch_up.join(parts, Duration::ZERO, interrupt)
             };
@@ -667,13 +670,20 @@ impl<'a> Work<'a> {
     }
 
     /// Uploads stored parts. If that fails, ends the work. Returns the documents in the shared store.
-    fn put_away(&self, parts: &mut Parts, looks: Looks, interrupt: &AtomicBool) -> Result<RoaringBitmap, CatchUpError> {
-        let put = self.catch_up.put_away(self.trees, parts, looks, &NoProgress, interrupt);
+    fn upload_local(
+        &self,
+        parts: &mut Parts,
+        looks: Looks,
+        interrupt: &AtomicBool,
+    ) -> Result<RoaringBitmap, CatchUpError> {
+        let put = self
+            .catch_up
+            .upload_local(self.trees, parts, looks, &NoProgress, interrupt);
         let (put, docs) = put?;
         if put.stopped.is_some() || put.interrupted {
             self.is_over.store(true, Ordering::Relaxed);
         }
-        let mut all = self.put_away.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.upload_local.lock().unwrap_or_else(PoisonError::into_inner);
         *all = Some(put.after(all.take()));
         Ok(docs)
     }

@@ -28,7 +28,7 @@ const MAX_KEPT_COMMITS: usize = 1024;
 
 /// The record of the commits reachable from some tips, for export.
 #[derive(Debug)]
-pub struct GivenCommits {
+pub struct ExportedCommits {
     /// The commits that reach all others and are reached by none of them, ascending.
     pub tips: Vec<CommitId>,
     /// The recipe of the records.
@@ -41,7 +41,7 @@ pub struct GivenCommits {
 
 /// An imported record of commits: the records, definitions and lines of each batch.
 #[derive(Clone, Debug)]
-pub struct OfferedCommits {
+pub struct ReceivedCommits {
     /// The recipe that the record claims.
     pub recipe: u64,
     /// The claimed number of commits of each batch.
@@ -52,7 +52,7 @@ pub struct OfferedCommits {
 
 /// An imported record of commits that was verified and adds something.
 #[derive(Debug)]
-pub struct ExaminedCommits {
+pub struct VerifiedCommits {
     history: History,
     files: Vec<[Bytes; 3]>,
     /// The records of further batches: local commits that the import lacks.
@@ -63,7 +63,7 @@ pub struct ExaminedCommits {
     pub n_audited: usize,
 }
 
-impl ExaminedCommits {
+impl VerifiedCommits {
     /// Number of imported commits.
     pub fn n_commits(&self) -> u32 {
         let theirs = self.history.batches().iter().take(self.files.len());
@@ -78,7 +78,7 @@ impl ExaminedCommits {
 
 /// The reason why a record of commits was not imported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PassedOver {
+pub enum ImportRefusal {
     /// Another build or other settings made it.
     #[error("it was made by another build or with other settings")]
     OtherRecipe,
@@ -102,7 +102,7 @@ pub enum PassedOver {
     },
     /// It does not match the repository or has invalid content.
     #[error("it is wrong: {what}")]
-    Untrue {
+    WrongRecord {
         /// The mismatch.
         what: String,
     },
@@ -111,7 +111,7 @@ pub enum PassedOver {
     Busy,
 }
 
-impl GivenCommits {
+impl ExportedCommits {
     /// Number of commits.
     pub fn n_commits(&self) -> usize {
         self.reached.len()
@@ -140,7 +140,7 @@ impl GivenCommits {
 impl Recorder<'_> {
     /// Prepares the record of everything reachable from `tips` for export. All of it must be recorded, traced and
     /// searchable.
-    pub fn give(&self, sidecar: &Sidecar, tips: &[CommitId], max_bytes: u64) -> Result<GivenCommits, RecordError> {
+    pub fn give(&self, sidecar: &Sidecar, tips: &[CommitId], max_bytes: u64) -> Result<ExportedCommits, RecordError> {
         let incomplete = |what| RecordError::Incomplete { what };
         if self.repository.is_partial() {
             // Missing blobs give empty line signatures, which cannot be detected later.
@@ -156,7 +156,7 @@ impl Recorder<'_> {
         let behind = history.reachable(&parents.copied().collect::<Vec<_>>());
         let ends = tips.iter().zip(&numbers).filter(|(_, number)| !behind.has(**number));
         let ends: BTreeSet<CommitId> = ends.map(|(tip, _)| *tip).collect();
-        let given = GivenCommits {
+        let given = ExportedCommits {
             tips: ends.into_iter().collect(),
             recipe: record_recipe(max_bytes),
             symbol_recipe: symbol_recipe(max_bytes),
@@ -165,7 +165,7 @@ impl Recorder<'_> {
             history,
         };
         given.check()?;
-        if self.ends_in_the_middle(&given)? {
+        if self.has_late_parents(&given)? {
             Err(incomplete(
                 "a complete record: some parents were recorded after their children",
             ))
@@ -176,7 +176,7 @@ impl Recorder<'_> {
 
     /// Returns whether the record of a commit stops at the limit although one of its parents was recorded later. Other
     /// clones record parents first, so their record would differ.
-    fn ends_in_the_middle(&self, given: &GivenCommits) -> Result<bool, RecordError> {
+    fn has_late_parents(&self, given: &ExportedCommits) -> Result<bool, RecordError> {
         let history = &given.history;
         let mut reader = self.repository.reader();
         for (number, boundary) in history.boundaries()? {
@@ -200,18 +200,18 @@ impl Recorder<'_> {
     pub fn examine(
         &self,
         sidecar: &Sidecar,
-        offered: &OfferedCommits,
+        offered: &ReceivedCommits,
         audit: Option<Audit>,
         max_bytes: u64,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
-    ) -> Result<Result<ExaminedCommits, PassedOver>, RecordError> {
+    ) -> Result<Result<VerifiedCommits, ImportRefusal>, RecordError> {
         let state = sidecar.state()?.unwrap_or_default();
         let own = (self.sound(sidecar, &state)?.unwrap_or_default(), state.history);
         match self.examined(own, offered, audit, max_bytes, progress, interrupt) {
             // Only the imported record is read here, so the error is not this clone's fault.
-            Err(RecordError::Untrue { what }) => Ok(Err(PassedOver::Untrue { what })),
-            Err(error) if is_of_records(&error) => Ok(Err(PassedOver::Untrue { what: chain(&error) })),
+            Err(RecordError::WrongRecord { what }) => Ok(Err(ImportRefusal::WrongRecord { what })),
+            Err(error) if is_record_fault(&error) => Ok(Err(ImportRefusal::WrongRecord { what: chain(&error) })),
             examined => examined,
         }
     }
@@ -219,57 +219,57 @@ impl Recorder<'_> {
     fn examined(
         &self,
         (own, before): (History, Vec<HistoryEntry>),
-        offered: &OfferedCommits,
+        offered: &ReceivedCommits,
         audit: Option<Audit>,
         max_bytes: u64,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
-    ) -> Result<Result<ExaminedCommits, PassedOver>, RecordError> {
+    ) -> Result<Result<VerifiedCommits, ImportRefusal>, RecordError> {
         if offered.recipe != record_recipe(max_bytes) {
-            return Ok(Err(PassedOver::OtherRecipe));
+            return Ok(Err(ImportRefusal::OtherRecipe));
         }
         if audit.is_some() && self.repository.is_partial() {
-            return Ok(Err(PassedOver::Partial));
+            return Ok(Err(ImportRefusal::Partial));
         }
         let theirs = offered.batches.iter().map(|files| Batch::from_bytes(files[0].clone()));
         let theirs: Vec<Batch> = theirs.collect::<Result<_, _>>()?;
         if !theirs.iter().map(Batch::n_commits).eq(offered.sizes.iter().copied()) {
-            return Err(untrue("commits differ from the header"));
+            return Err(wrong_record("commits differ from the header"));
         }
         let recipe = symbol_recipe(max_bytes);
         // Cheap checks first.
         let ids = distinct(&theirs)?;
         let is_traced = |number| own.is_traced(number, recipe);
         if ids.iter().all(|&id| own.number(id).is_some_and(is_traced)) {
-            return Ok(Err(PassedOver::Known));
+            return Ok(Err(ImportRefusal::Known));
         }
-        let missing = self.not_in(&ids, &own)?;
+        let missing = self.missing_from(&ids, &own)?;
         if missing.len() > MAX_KEPT_COMMITS {
             let n_commits = missing.len();
-            return Ok(Err(PassedOver::Fewer { n_commits }));
+            return Ok(Err(ImportRefusal::Fewer { n_commits }));
         }
-        if self.lacks_one(&theirs, interrupt)? {
-            return Ok(Err(PassedOver::Absent));
+        if self.lacks_a_commit(&theirs, interrupt)? {
+            return Ok(Err(ImportRefusal::Absent));
         }
         let mut history = History::default();
         for (batch, files) in theirs.into_iter().zip(&offered.batches) {
             let batch = match audit {
                 None => batch,
-                Some(_) => self.made_again(&history, &batch, &files[0], progress, interrupt)?,
+                Some(_) => self.recompute_batch(&history, &batch, &files[0], progress, interrupt)?,
             };
             history.push(batch)?;
             history.add_symbols(SymbolBatch::from_bytes(files[1].clone())?);
             let lines = LineChanges::from_bytes(files[2].clone())?;
             let last = history.batches().last();
             if last.map(|batch| (batch.base(), batch.n_commits())) != Some((lines.base(), lines.n_commits())) {
-                return Err(untrue("changed lines of other commits"));
+                return Err(wrong_record("changed lines of other commits"));
             }
         }
         if history.n_traced(recipe) != history.n_commits() {
-            return Err(untrue("some commits are not traced"));
+            return Err(wrong_record("some commits are not traced"));
         }
         if !self.is_current(&history)? {
-            return Ok(Err(PassedOver::OtherEnds));
+            return Ok(Err(ImportRefusal::OtherEnds));
         }
         let n_audited = match audit {
             None => 0,
@@ -278,9 +278,9 @@ impl Recorder<'_> {
         let kept = self.kept(&mut history, &missing, interrupt)?;
         let n_commits = missing.iter().filter(|id| history.number(**id).is_none()).count();
         if n_commits > 0 {
-            return Ok(Err(PassedOver::Fewer { n_commits }));
+            return Ok(Err(ImportRefusal::Fewer { n_commits }));
         }
-        Ok(Ok(ExaminedCommits {
+        Ok(Ok(VerifiedCommits {
             history,
             kept,
             files: offered.batches.clone(),
@@ -293,16 +293,16 @@ impl Recorder<'_> {
     pub fn take_over(
         &self,
         sidecar: &Sidecar,
-        examined: &ExaminedCommits,
+        examined: &VerifiedCommits,
         interrupt: &AtomicBool,
-    ) -> Result<Result<(), PassedOver>, RecordError> {
+    ) -> Result<Result<(), ImportRefusal>, RecordError> {
         let lock = match sidecar.lock_unless(self.patience, interrupt) {
-            Err(LockError::Busy { .. }) => return Ok(Err(PassedOver::Busy)),
+            Err(LockError::Busy { .. }) => return Ok(Err(ImportRefusal::Busy)),
             lock => lock?,
         };
         let mut state = current_state(sidecar)?;
         if state.history != examined.before {
-            return Ok(Err(PassedOver::Busy));
+            return Ok(Err(ImportRefusal::Busy));
         }
         let mut entries = Vec::with_capacity(examined.files.len());
         for (batch, [records, symbols, lines]) in examined.history.batches().iter().zip(&examined.files) {
@@ -335,7 +335,7 @@ impl Recorder<'_> {
     }
 
     /// Returns the local commits that the imported record lacks.
-    fn not_in(&self, theirs: &HashSet<CommitId>, own: &History) -> Result<Vec<CommitId>, RecordError> {
+    fn missing_from(&self, theirs: &HashSet<CommitId>, own: &History) -> Result<Vec<CommitId>, RecordError> {
         let ids = (0..own.n_commits()).map(|number| own.id(number));
         let mut ids: Vec<CommitId> = ids.collect::<Result<_, _>>()?;
         ids.retain(|id| !theirs.contains(id));
@@ -363,7 +363,7 @@ impl Recorder<'_> {
     }
 
     /// Returns whether this clone lacks one of the commits. Checks the oldest first, which a shallow clone lacks.
-    fn lacks_one(&self, batches: &[Batch], interrupt: &AtomicBool) -> Result<bool, RecordError> {
+    fn lacks_a_commit(&self, batches: &[Batch], interrupt: &AtomicBool) -> Result<bool, RecordError> {
         let mut reader = self.repository.reader();
         for batch in batches {
             for local in 0..batch.n_commits() {
@@ -380,7 +380,7 @@ impl Recorder<'_> {
     }
 
     /// Records the commits of a batch again. The result must be identical.
-    fn made_again(
+    fn recompute_batch(
         &self,
         history: &History,
         theirs: &Batch,
@@ -392,14 +392,14 @@ impl Recorder<'_> {
         let commits: Vec<_> = (0..theirs.n_commits()).map(commit).collect::<Result<_, BatchError>>()?;
         let is_ours = |(_, boundary): &(CommitId, Boundary)| matches!(boundary, Boundary::None | Boundary::Limit);
         if !commits.iter().all(is_ours) {
-            return Err(untrue("unexpected end of history"));
+            return Err(wrong_record("unexpected end of history"));
         }
         progress.begin(Stage::Recording, commits.len());
         let writer = self.batch(history, &commits, &|| progress.advance(0), interrupt)?;
         progress.end();
         let made = writer.finish();
         if made != bytes {
-            return Err(untrue("its commits differ from those in git"));
+            return Err(wrong_record("its commits differ from those in git"));
         }
         let batch = Batch::from_bytes(made)?;
         let mut parents = Vec::new();
@@ -407,7 +407,7 @@ impl Recorder<'_> {
             parents.clear();
             batch.parents_of(local, &mut parents)?;
             if batch.boundary(local)? == Boundary::None && parents.iter().any(Option::is_none) {
-                return Err(untrue("parents of its commits are missing"));
+                return Err(wrong_record("parents of its commits are missing"));
             }
         }
         Ok(batch)
@@ -417,7 +417,7 @@ impl Recorder<'_> {
     fn audit(
         &self,
         history: &History,
-        offered: &OfferedCommits,
+        offered: &ReceivedCommits,
         audit: Audit,
         max_bytes: u64,
         progress: &dyn Progress,
@@ -438,7 +438,7 @@ impl Recorder<'_> {
                 .filter(|local| is_audited(batch, *local))
                 .collect();
             n_audited += locals.len();
-            let symbols = history.symbols(at, recipe).ok_or(untrue("definitions differ"))?;
+            let symbols = history.symbols(at, recipe).ok_or(wrong_record("definitions differ"))?;
             symbols.check(batch)?;
             let made = trace(
                 self.repository,
@@ -449,7 +449,7 @@ impl Recorder<'_> {
                 interrupt,
             )?;
             if symbols.of_commits(batch, &locals)? != as_stored(batch, recipe, &made)? {
-                return Err(untrue("definitions differ"));
+                return Err(wrong_record("definitions differ"));
             }
             let lines = LineChanges::from_bytes(files[2].clone())?;
             lines.verify(batch)?;
@@ -457,14 +457,14 @@ impl Recorder<'_> {
                 if interrupt.load(Ordering::Relaxed) {
                     return Err(RecordError::Interrupted);
                 }
-                if !lines.is_true_of(batch, local, &mut reader)? {
-                    return Err(untrue("changed lines differ"));
+                if !lines.matches_repository(batch, local, &mut reader)? {
+                    return Err(wrong_record("changed lines differ"));
                 }
             }
         }
         progress.end();
         if audit == Audit::All {
-            is_laid_out_alike(history, offered, recipe)?;
+            check_identical_bytes(history, offered, recipe)?;
         }
         Ok(n_audited)
     }
@@ -472,7 +472,7 @@ impl Recorder<'_> {
 
 /// Compares the bytes of a verified record with those that this clone would export, so that everything stored has been
 /// recomputed here.
-fn is_laid_out_alike(history: &History, offered: &OfferedCommits, recipe: u64) -> Result<(), RecordError> {
+fn check_identical_bytes(history: &History, offered: &ReceivedCommits, recipe: u64) -> Result<(), RecordError> {
     let numbers: Vec<u32> = (0..history.n_commits()).collect();
     let lines = offered
         .batches
@@ -481,16 +481,18 @@ fn is_laid_out_alike(history: &History, offered: &OfferedCommits, recipe: u64) -
     let lines: Vec<LineChanges> = lines.collect::<Result<_, _>>()?;
     let mut batches = offered.batches.iter();
     select(history, &lines, &history.reachable(&numbers), recipe, |made| {
-        let [records, symbols, lines] = batches.next().ok_or_else(|| untrue("number of batches differs"))?;
+        let [records, symbols, lines] = batches
+            .next()
+            .ok_or_else(|| wrong_record("number of batches differs"))?;
         if made.records == **records && made.symbols == **symbols && made.lines == **lines {
             Ok(())
         } else {
-            Err(untrue("order or unused bytes"))
+            Err(wrong_record("order or unused bytes"))
         }
     })
 }
 
-impl GivenCommits {
+impl ExportedCommits {
     /// Checks that nothing is missing, so that the record is valid in other clones too.
     fn check(&self) -> Result<(), RecordError> {
         let incomplete = |what| Err(RecordError::Incomplete { what });
@@ -524,7 +526,7 @@ fn as_stored(batch: &Batch, recipe: u64, traced: &TracedPaths) -> Result<TracedP
 }
 
 /// Returns whether the records are at fault, and not the repository, the disk or an interruption.
-fn is_of_records(error: &RecordError) -> bool {
+fn is_record_fault(error: &RecordError) -> bool {
     match error {
         RecordError::Batch(_) => true,
         RecordError::History(error) => !matches!(error, HistoryError::Object(_)),
@@ -539,13 +541,13 @@ fn distinct(batches: &[Batch]) -> Result<HashSet<CommitId>, RecordError> {
     for batch in batches {
         for local in 0..batch.n_commits() {
             if !ids.insert(batch.id(local)?) {
-                return Err(untrue("duplicate commits"));
+                return Err(wrong_record("duplicate commits"));
             }
         }
     }
     Ok(ids)
 }
 
-fn untrue(what: &str) -> RecordError {
-    RecordError::Untrue { what: what.to_owned() }
+fn wrong_record(what: &str) -> RecordError {
+    RecordError::WrongRecord { what: what.to_owned() }
 }

@@ -12,8 +12,8 @@ use crate::index::{RecordsError, RowFile, Segments};
 use crate::model::ChunkKey;
 use crate::sidecar::{Bytes, Sidecar, Store};
 
-use super::catch_up::{CatchUp, CatchUpError, same_probe};
-use super::maker::Maker;
+use super::catch_up::{CatchUp, CatchUpError, check_or_store_probe};
+use super::maker::EmbeddingSource;
 use super::parts::{Part, Parts, n_rows_of, probe_name};
 
 /// Rows at which a part is closed.
@@ -21,7 +21,7 @@ const MAX_PART: usize = 16_384;
 
 /// Vectors from another clone, not verified yet.
 #[derive(Clone, Debug)]
-pub struct OfferedRows {
+pub struct ReceivedRows {
     /// The profile that the bundle claims.
     pub profile: ProfileId,
     /// A file with one row: the vector of the probe text.
@@ -33,7 +33,7 @@ pub struct OfferedRows {
 }
 
 /// Verified rows of the configured profile, all of one kind.
-pub struct ExaminedRows {
+pub struct VerifiedRows {
     like: RowFile,
     probe: Bytes,
     /// Opened one by one, because opening loads the keys into memory.
@@ -113,13 +113,13 @@ fn docs_with_rows(segments: &Segments, keys: &[ArtifactKey], profile: ProfileId)
 impl CatchUp<'_> {
     /// Checks that imported vectors have the form of those that the model makes. Their values cannot be checked without
     /// the model.
-    pub fn examine(&self, offered: &OfferedRows) -> Result<ExaminedRows, CatchUpError> {
+    pub fn examine(&self, offered: &ReceivedRows) -> Result<VerifiedRows, CatchUpError> {
         let profile = self.maker.profile().id();
         let rows = RowFile::open(Arc::new(offered.probe.clone())).ok();
         let is_of_maker = |rows: &RowFile| {
             matches!(
                 (rows, &self.maker),
-                (RowFile::Dense(_), Maker::Dense(_)) | (RowFile::Sparse(_), Maker::Sparse(_))
+                (RowFile::Dense(_), EmbeddingSource::Dense(_)) | (RowFile::Sparse(_), EmbeddingSource::Sparse(_))
             )
         };
         let like = rows.filter(|rows| rows.profile() == profile && rows.len() == 1);
@@ -139,7 +139,7 @@ impl CatchUp<'_> {
                 return Err(outside("vectors of different kinds"));
             }
         }
-        Ok(ExaminedRows {
+        Ok(VerifiedRows {
             parts: offered.parts.clone(),
             probe: offered.probe.clone(),
             like,
@@ -150,8 +150,8 @@ impl CatchUp<'_> {
     ///
     /// Compares the imported probe with the configured model's vector for the probe text, which is requested now if it
     /// is not stored.
-    pub fn take_over(&self, examined: &ExaminedRows, interrupt: &AtomicBool) -> Result<usize, CatchUpError> {
-        let ExaminedRows { like, probe, parts } = examined;
+    pub fn take_over(&self, examined: &VerifiedRows, interrupt: &AtomicBool) -> Result<usize, CatchUpError> {
+        let VerifiedRows { like, probe, parts } = examined;
         let _only = self.sidecar.lock_embedding()?;
         if _only.is_none() {
             return Err(outside("another process is making vectors"));
@@ -172,9 +172,9 @@ impl CatchUp<'_> {
             .map_err(|error| self.io(error))?
             .is_none()
         {
-            self.ask_probe(&segments, interrupt)?;
+            self.request_probe(&segments, interrupt)?;
         }
-        let same = same_probe(self.sidecar, like, probe).map_err(|error| self.io(error))?;
+        let same = check_or_store_probe(self.sidecar, like, probe).map_err(|error| self.io(error))?;
         same.map_err(|difference| outside(&format!("{difference}: made by another model of the same name")))?;
         let mut here = Parts::load(self.sidecar, profile).map_err(|error| self.io(error))?;
         let mut n_new = 0;

@@ -95,7 +95,7 @@ pub enum RecordError {
     },
     /// An imported record does not match the repository.
     #[error("the record of commits is wrong: {what}")]
-    Untrue {
+    WrongRecord {
         /// The mismatch.
         what: String,
     },
@@ -186,7 +186,7 @@ impl Recorder<'_> {
                 tracing::info!("missing commits are now available: recording commits again");
                 return Ok(false);
             }
-            if boundary == Boundary::Limit && self.lets_more(history, number)? {
+            if boundary == Boundary::Limit && self.limit_allows_more(history, number)? {
                 tracing::info!("the limit on recorded commits was raised: recording commits again");
                 return Ok(false);
             }
@@ -215,12 +215,12 @@ impl Recorder<'_> {
         };
         let mut before = History::default();
         for (batch, entry) in history.batches().iter().zip(&state.history) {
-            if self.can_be_mended(batch, interrupt)? {
+            if self.can_be_repaired(batch, interrupt)? {
                 let commit = |local| Ok((batch.id(local)?, batch.boundary(local)?));
                 let commits = (0..batch.n_commits()).map(commit);
                 let commits: Vec<_> = commits.collect::<Result<_, BatchError>>()?;
                 match self.batch(&before, &commits, &|| {}, interrupt) {
-                    Ok(writer) => self.publish_mended(sidecar, entry, &writer.finish(), interrupt)?,
+                    Ok(writer) => self.publish_repaired(sidecar, entry, &writer.finish(), interrupt)?,
                     // git has removed a commit since; the stored record knows more than a new one would.
                     Err(RecordError::Object(error)) => tracing::info!(%error, "cannot record commits again"),
                     Err(error) => return Err(error),
@@ -233,7 +233,7 @@ impl Recorder<'_> {
 
     /// Returns whether a batch has an incomplete commit whose record can now be completed. In a partial clone, where
     /// objects arrive a few at a time, all incomplete commits must be.
-    fn can_be_mended(&self, batch: &Batch, interrupt: &AtomicBool) -> Result<bool, RecordError> {
+    fn can_be_repaired(&self, batch: &Batch, interrupt: &AtomicBool) -> Result<bool, RecordError> {
         let mut can_one = false;
         for local in (0..batch.n_commits()).filter(|local| batch.is_unknown(*local)) {
             let commit = (batch.id(local)?, batch.boundary(local)?);
@@ -250,7 +250,7 @@ impl Recorder<'_> {
         Ok(can_one)
     }
 
-    fn publish_mended(
+    fn publish_repaired(
         &self,
         sidecar: &Sidecar,
         entry: &HistoryEntry,
@@ -280,7 +280,7 @@ impl Recorder<'_> {
     }
 
     /// Returns whether a parent of a commit at the limit would be recorded now.
-    fn lets_more(&self, history: &History, number: u32) -> Result<bool, RecordError> {
+    fn limit_allows_more(&self, history: &History, number: u32) -> Result<bool, RecordError> {
         let HistoryLimit { max_commits, since } = self.limit;
         if max_commits != 0 && max_commits <= history.n_commits() as usize {
             return Ok(false);

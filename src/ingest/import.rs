@@ -154,7 +154,7 @@ impl Ingest<'_> {
         }
         let blobs = Blobs::of_git(self.repository, self.options.max_blob_bytes);
         let n_looked_for = keys.len();
-        self.keep_present(&mut keys)?;
+        self.retain_present(&mut keys)?;
         let n_absent_blobs = n_looked_for - keys.len();
         if keys.is_empty() && n_known_blobs == 0 && n_looked_for > 0 {
             return Err(ImportError::OtherRepository { n_blobs: n_looked_for });
@@ -186,7 +186,7 @@ impl Ingest<'_> {
         };
         let profile = self.profile();
         let mut segments = Vec::new();
-        build.segments_recalled(recall, &keys, &blobs, |data: SegmentData| {
+        build.segments_from_records(recall, &keys, &blobs, |data: SegmentData| {
             if data.n_blobs > 0 {
                 imported.n_blobs += data.n_blobs as usize;
                 imported.n_docs += data.n_docs as usize;
@@ -241,7 +241,7 @@ impl Ingest<'_> {
         }
         let n_blobs = keys.len();
         keys = keys.into_iter().step_by(n_blobs.div_ceil(MAX_LOOKUPS).max(1)).collect();
-        self.keep_present(&mut keys)?;
+        self.retain_present(&mut keys)?;
         if keys.is_empty() && n_blobs > 0 {
             return Err(ImportError::OtherRepository { n_blobs });
         }
@@ -305,7 +305,7 @@ impl Ingest<'_> {
     }
 
     /// Keeps the keys whose blobs this repository has. Fails if they are recorded in too many languages.
-    fn keep_present(&self, keys: &mut Vec<ArtifactKey>) -> Result<(), ImportError> {
+    fn retain_present(&self, keys: &mut Vec<ArtifactKey>) -> Result<(), ImportError> {
         let mut reader = self.repository.reader();
         let mut blobs = HashSet::new();
         let (mut n_bytes, mut n_recorded) = (0, 0);

@@ -7,14 +7,14 @@ use crate::index::{Row, RowKind};
 
 /// An embedder of dense or sparse vectors.
 #[derive(Clone, Copy)]
-pub enum Maker<'a> {
+pub enum EmbeddingSource<'a> {
     /// Dense vectors of an external model.
     Dense(&'a dyn Embedder),
     /// Sparse vectors.
     Sparse(&'a dyn SparseEmbedder),
 }
 
-impl<'a> Maker<'a> {
+impl<'a> EmbeddingSource<'a> {
     /// The profile of the rows.
     pub fn profile(&self) -> &'a Profile {
         match self {

@@ -30,13 +30,15 @@ mod verify;
 mod wanted;
 
 pub use away::renumber_shared;
-pub use catch_up::{CatchUp, CatchUpError, CaughtUp};
-pub use commits::{ExaminedCommits, GivenCommits, OfferedCommits, PassedOver};
-pub use gc::{Cause, CollectError, CollectOptions, Collected, Collector, Keep, KeptSnapshot, Occasion, Share, Survey};
-pub use handed::{ExaminedRows, OfferedRows, gather_rows, has_rows, n_rows, probe_of};
+pub use catch_up::{CatchUp, CatchUpError, CatchUpOutcome};
+pub use commits::{ExportedCommits, ImportRefusal, ReceivedCommits, VerifiedCommits};
+pub use gc::{
+    Cause, CollectError, CollectOptions, CollectOutcome, Collector, Keep, KeptSnapshot, Share, Survey, Trigger,
+};
+pub use handed::{ReceivedRows, VerifiedRows, gather_rows, has_rows, n_rows, probe_of};
 pub use history::{RecordError, RecordOutcome, Recorder};
 pub use import::{Audit, ImportError, Imported};
-pub use maker::Maker;
+pub use maker::EmbeddingSource;
 pub use progress::{NoProgress, Progress, Stage};
 pub use repair::{Repair, RepairError};
 pub use run::{Ingest, IngestError, Outcome, Target};

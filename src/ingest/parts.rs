@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_leaves_and_what_stays_is_not_new_again() {
+    fn remove_done_keeps_the_rest_without_counting_it_as_new() {
         let folder = tempfile::tempdir().unwrap();
         let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
         let lock = sidecar.lock(std::time::Duration::ZERO).unwrap();

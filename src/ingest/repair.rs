@@ -119,13 +119,13 @@ impl Ingest<'_> {
         let Ok(Some(mut state)) = self.sidecar.state() else {
             return Ok(());
         };
-        let is_blamed = |file: &StoredFile| found.is_blamed(Store::History, &file.name);
+        let has_finding = |file: &StoredFile| found.has_finding(Store::History, &file.name);
         let before = state.history.clone();
-        let first = before.iter().position(|entry| is_blamed(&entry.records));
+        let first = before.iter().position(|entry| has_finding(&entry.records));
         let dropped = state.history.split_off(first.unwrap_or(before.len()));
         for entry in &mut state.history {
             for side in [&mut entry.symbols, &mut entry.messages, &mut entry.lines] {
-                side.take_if(|file| is_blamed(file));
+                side.take_if(|file| has_finding(file));
             }
         }
         if state.history != before {
@@ -143,7 +143,7 @@ impl Ingest<'_> {
         let own = self.profile();
         let before = state.clone();
         for entry in &mut state.segments {
-            let is_sound = |file: &StoredFile| !found.is_blamed(Store::Dense, &file.name);
+            let is_sound = |file: &StoredFile| !found.has_finding(Store::Dense, &file.name);
             entry
                 .vectors
                 .retain(|vectors| vectors.profile == own || is_sound(&vectors.file));
@@ -183,8 +183,8 @@ impl Ingest<'_> {
         }
         self.pass("repair.set_aside")?;
         self.sidecar
-            .mend_texts(&lock)
-            .map_err(|source| self.mend_error(source))?;
+            .rewrite_texts(&lock)
+            .map_err(|source| self.repair_error(source))?;
         // Without a tree to rebuild, no other code would publish a state, and the segments would stay unused.
         if let (false, Ok(None)) = (found.is_sound(), self.sidecar.state()) {
             self.begin_epoch(&lock, Vec::new())?;
@@ -194,10 +194,10 @@ impl Ingest<'_> {
 
     /// Passes a fail point.
     fn pass(&self, name: &str) -> Result<(), RepairError> {
-        failpoint::hit(name).map_err(|source| self.mend_error(source))
+        failpoint::hit(name).map_err(|source| self.repair_error(source))
     }
 
-    fn mend_error(&self, source: io::Error) -> RepairError {
+    fn repair_error(&self, source: io::Error) -> RepairError {
         RepairError::Mend {
             path: self.sidecar.root().to_owned(),
             source,

@@ -16,7 +16,7 @@ use crate::snapshot::{
     missing_artifacts,
 };
 
-use super::added::set_vectors_by;
+use super::added::save_vectors;
 use super::compact::tidy;
 use super::progress::{Progress, Stage};
 use super::publish::{PublishError, note_past_versions, pass, publish_segment, publish_state};
@@ -181,13 +181,13 @@ impl Ingest<'_> {
                     Ok(_) => tracing::info!("another embedding profile: indexing again"),
                     Err(error) => {
                         tracing::warn!("{}: indexing again", chain(&error));
-                        set_vectors_by(self.sidecar, &state, &self.profile());
+                        save_vectors(self.sidecar, &state, &self.profile());
                         self.set_damaged_aside(&state, lock);
                     }
                 }
             }
             Ok(Some(state)) => {
-                set_vectors_by(self.sidecar, &state, &self.profile());
+                save_vectors(self.sidecar, &state, &self.profile());
                 history = state.history;
                 tracing::info!("another extraction recipe: indexing again");
             }

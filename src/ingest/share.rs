@@ -17,7 +17,7 @@ use crate::index::{Row, RowFile, Segment, Segments};
 use crate::model::{ChunkKey, TreeId, chain};
 use crate::sidecar::{Sidecar, State, Store};
 
-use super::catch_up::{CatchUpError, same_probe_there};
+use super::catch_up::{CatchUpError, check_shared_probe};
 use super::on_threads::try_batches;
 use super::parts::{PROBE_ENDING, Parts};
 use super::progress::{Progress, Stage};
@@ -40,7 +40,7 @@ pub struct Sharing<'a> {
     /// The recipe of the documents.
     pub recipe: u64,
     /// True if vectors are stored only in the shared store.
-    pub is_away: bool,
+    pub is_remote_only: bool,
 }
 
 /// The documents to look up in the store.
@@ -120,7 +120,11 @@ impl Sharing<'_> {
                 ..Shared::default()
             });
         };
-        let looks = if self.is_away { Looks::ForAll } else { Looks::ForHere };
+        let looks = if self.is_remote_only {
+            Looks::ForAll
+        } else {
+            Looks::ForHere
+        };
         self.run_with(trees, &Parts::default(), looks, progress, interrupt)
     }
 
@@ -149,7 +153,7 @@ impl Sharing<'_> {
             sharing: self,
             segments: &segments,
             parts,
-            empty: self.drop_unfit(&mut wanted, &segments, parts, looks),
+            empty: self.drop_without_vector(&mut wanted, &segments, parts, looks),
         };
         outcome.n_docs = wanted.n_left;
         let done = self.share(&wanted, &state, &here, &mut outcome, progress, interrupt);
@@ -173,7 +177,13 @@ impl Sharing<'_> {
     }
 
     /// Removes documents without a vector to upload from `wanted`. Returns those for which the model gives no vector.
-    fn drop_unfit(&self, wanted: &mut Wanted, segments: &Segments, parts: &Parts, looks: Looks) -> RoaringBitmap {
+    fn drop_without_vector(
+        &self,
+        wanted: &mut Wanted,
+        segments: &Segments,
+        parts: &Parts,
+        looks: Looks,
+    ) -> RoaringBitmap {
         let mut empty = RoaringBitmap::new();
         for segment in segments.iter() {
             let rows = self.rows(segment);
@@ -258,13 +268,13 @@ impl Sharing<'_> {
         interrupt: &AtomicBool,
     ) -> Result<(), Stopped> {
         outcome.n_left = wanted.n_left;
-        let dim = match (here.dim(), self.is_away) {
+        let dim = match (here.dim(), self.is_remote_only) {
             (None, true) => self.known_dim()?,
             (dim, _) => dim,
         };
         let standing = match dim {
             Some(dim) => Some(self.shared.prepare(dim, interrupt)?),
-            None if self.is_away => self.shared.standing(interrupt)?,
+            None if self.is_remote_only => self.shared.standing(interrupt)?,
             None => None,
         };
         let Some(standing) = standing else { return Ok(()) };
@@ -298,7 +308,7 @@ impl Sharing<'_> {
         });
         progress.end();
         let mut course = course.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let shared = shared.and_then(|()| self.look_for_promised(&mut course, batching, interrupt));
+        let shared = shared.and_then(|()| self.check_promised(&mut course, batching, interrupt));
         (outcome.n_put, outcome.n_found) = (course.n_put, course.n_found);
         outcome.n_left = keyed.len() - course.n_put - course.n_found;
         self.finish(course, &standing, interrupt)?;
@@ -334,7 +344,7 @@ impl Sharing<'_> {
                 None => Ok(()),
             };
         };
-        same_probe_there(self.sidecar, &known, self.profile, dim)?.map_err(unusable)
+        check_shared_probe(self.sidecar, &known, self.profile, dim)?.map_err(unusable)
     }
 
     /// Returns the recorded dimension of the vectors in the store, which may all have been removed.
@@ -420,7 +430,7 @@ impl Sharing<'_> {
     }
 
     /// Counts promised vectors that the store has by now.
-    fn look_for_promised(
+    fn check_promised(
         &self,
         course: &mut Course,
         batching: SharedBatching,

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn only_own_old_unnamed_files_go() {
+    fn removes_only_own_old_unused_files() {
         let folder = tempfile::tempdir().unwrap();
         let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
         let lock = sidecar.lock(Duration::from_secs(20)).unwrap();
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(sweep(&sidecar, &State::default(), none, &lock).unwrap(), 1);
     }
     #[test]
-    fn of_too_much_the_oldest_goes_first() {
+    fn oldest_unused_files_are_removed_first() {
         let folder = tempfile::tempdir().unwrap();
         let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
         let lock = sidecar.lock(Duration::from_secs(20)).unwrap();

@@ -10,7 +10,7 @@ use crate::index::{Row, RowWriter, Segments};
 use crate::model::{ChunkKey, chain};
 use crate::sidecar::Sidecar;
 
-use super::catch_up::{CatchUpError, same_probe_there};
+use super::catch_up::{CatchUpError, check_shared_probe};
 use super::on_threads::try_batches;
 use super::parts::{Part, Parts};
 use super::progress::Progress;
@@ -94,7 +94,7 @@ impl Take<'_> {
         let Some(probe) = self.shared.probe(interrupt)? else {
             return Ok(None);
         };
-        let known = same_probe_there(self.sidecar, &probe, self.profile, standing.dim)?;
+        let known = check_shared_probe(self.sidecar, &probe, self.profile, standing.dim)?;
         known.map_err(|difference| self.unusable(difference))?;
         Ok(Some(standing.dim))
     }

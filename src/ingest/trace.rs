@@ -73,7 +73,7 @@ impl Recorder<'_> {
             };
             let turn = match next_turn(&history, recipe) {
                 Some(turn) => Some(turn),
-                None => self.turn_again(&history, max_bytes, &mut seen)?,
+                None => self.next_repeated_turn(&history, max_bytes, &mut seen)?,
             };
             let Some(turn) = turn else { break };
             // Repeated turns are not in the total computed at the start.
@@ -102,7 +102,7 @@ impl Recorder<'_> {
 
     /// Returns a batch's commits with versions that were missing or damaged and can all be read now. Considers each
     /// batch once.
-    fn turn_again(
+    fn next_repeated_turn(
         &self,
         history: &History,
         max_bytes: u64,

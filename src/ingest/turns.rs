@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn never_more_than_so_many_and_all_in_the_end() {
+    fn limits_concurrency_and_completes_all() {
         let (turns, n_now, n_most) = (Turns::new(3), AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..8 {

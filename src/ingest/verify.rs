@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::git::ObjectError;
-use crate::history::{Batch, KNOWN_ENDING, KnownChanges, LineChanges, Messages, SymbolBatch};
+use crate::history::{Batch, KNOWN_ENDING, LineChanges, Messages, SymbolBatch, SymbolChangeCache};
 use crate::index::shared::{THERE_ENDING, There};
 use crate::index::{BuildError, RowFile, Segment, SegmentError, Segments};
 use crate::model::TreeId;
@@ -175,7 +175,7 @@ impl Verification {
         }
     }
 
-    pub(super) fn is_blamed(&self, store: Store, name: &str) -> bool {
+    pub(super) fn has_finding(&self, store: Store, name: &str) -> bool {
         let mut findings = self.findings.iter();
         findings.any(|found| (found.store, found.name.as_str()) == (Some(store), name))
     }
@@ -267,7 +267,7 @@ impl Ingest<'_> {
         }
         self.check_history(&state, &mut found, progress, limits);
         progress.end();
-        self.list_loose(&state, &mut found)?;
+        self.list_unused(&state, &mut found)?;
         if depth.from_blobs && found.is_sound() {
             match &segments {
                 Some(segments) => self.derive(depth.sample, &state, segments, &mut found, progress, limits)?,
@@ -377,7 +377,7 @@ impl Ingest<'_> {
         }
         for entry in &state.history {
             let name = &entry.records.name;
-            if limits.are_reached() || found.is_blamed(Store::History, name) {
+            if limits.are_reached() || found.has_finding(Store::History, name) {
                 continue;
             }
             let batch = match check_batch(self.sidecar, entry) {
@@ -394,7 +394,7 @@ impl Ingest<'_> {
             let symbols = entry
                 .symbols
                 .as_ref()
-                .filter(|file| !found.is_blamed(Store::History, &file.name));
+                .filter(|file| !found.has_finding(Store::History, &file.name));
             if let Some(file) = symbols
                 && let Err(what) = check_symbols(self.sidecar, entry, file)
             {
@@ -445,7 +445,7 @@ impl Ingest<'_> {
     }
 
     /// Lists unused files.
-    fn list_loose(&self, state: &State, found: &mut Verification) -> Result<(), VerifyError> {
+    fn list_unused(&self, state: &State, found: &mut Verification) -> Result<(), VerifyError> {
         let named: HashSet<(&str, &str)> = state
             .files()
             .map(|(store, file)| (store.folder(), file.name.as_str()))
@@ -456,7 +456,7 @@ impl Ingest<'_> {
                 let is_needed = named.contains(&(store.folder(), &*name));
                 let is_manifest = store == Store::Snapshots && tree_of_file(&name).is_some();
                 if !is_needed && !is_manifest {
-                    self.check_loose(store, &entry, found);
+                    self.check_unlisted(store, &entry, found);
                 }
             }
         }
@@ -482,7 +482,7 @@ impl Ingest<'_> {
 
     /// Checks a file of a store that no state lists: either an unused file of this program, which must still match its
     /// name, or an unknown one.
-    fn check_loose(&self, store: Store, entry: &Entry, found: &mut Verification) {
+    fn check_unlisted(&self, store: Store, entry: &Entry, found: &mut Verification) {
         let name = entry.name.to_string_lossy();
         let loose = Loose {
             path: format!("{}/{name}", store.folder()),
@@ -505,7 +505,7 @@ impl Ingest<'_> {
         } else if name.ends_with(&format!(".{EDITS_ENDING}")) {
             self.check_kept(store, entry, KeptEdits::check(self.sidecar, &file.name), found);
         } else if name.ends_with(&format!(".{KNOWN_ENDING}")) {
-            self.check_kept(store, entry, KnownChanges::check(self.sidecar, &file.name), found);
+            self.check_kept(store, entry, SymbolChangeCache::check(self.sidecar, &file.name), found);
         } else if name.ends_with(&format!(".{THERE_ENDING}")) {
             self.check_named(store, &file.name, found, |bytes| {
                 match There::profile_of(bytes.as_ref()) {

@@ -170,11 +170,11 @@ impl Arguments {
 
     /// Returns a boolean argument; false if it is absent.
     pub(super) fn flag(&self, name: &str) -> bool {
-        self.choice_of_two(name).unwrap_or(false)
+        self.optional_flag(name).unwrap_or(false)
     }
 
     /// Returns a boolean argument, or `None` if it is absent.
-    pub(super) fn choice_of_two(&self, name: &str) -> Option<bool> {
+    pub(super) fn optional_flag(&self, name: &str) -> Option<bool> {
         self.values.get(name)?.as_bool()
     }
 
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_models_write_is_understood() {
+    fn lenient_argument_forms_are_accepted() {
         let arguments = check(json!({"query": "x", "limit": "3", "path": "src", "explain": "true", "tests": null}));
         let arguments = arguments.unwrap();
         assert_eq!(arguments.number("limit"), Some(3));
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_told_at_once() {
+    fn check_reports_every_problem() {
         let failure = check(json!({"limt": 1, "limit": 11, "tests": "maybe", "path": [1], "explain": 2})).unwrap_err();
         for part in [
             "did you mean limit",

@@ -63,9 +63,9 @@ impl Permit {
 }
 
 /// Interrupts the work when the future that waits for it is dropped.
-struct StopOnDrop(Arc<AtomicBool>);
+struct InterruptOnDrop(Arc<AtomicBool>);
 
-impl Drop for StopOnDrop {
+impl Drop for InterruptOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -95,7 +95,7 @@ impl Blocking {
         // Held until the work has stopped, so that abandoned calls do not accumulate.
         let permit = Permit::new(&self.permits, permit.ok());
         let interrupt = Arc::new(AtomicBool::new(false));
-        let _stop = StopOnDrop(Arc::clone(&interrupt));
+        let _stop = InterruptOnDrop(Arc::clone(&interrupt));
         let flag = Arc::clone(&interrupt);
         let mut running =
             tokio::task::spawn_blocking(move || std::panic::catch_unwind(AssertUnwindSafe(|| work(&flag, &permit))));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_takes_too_long_is_told_so() {
+    fn time_limit_sets_the_interrupt_flag() {
         let work = |interrupt: &AtomicBool, _: &Permit| {
             while !interrupt.load(Ordering::Relaxed) {
                 std::thread::yield_now();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_leaves_the_place_to_others() {
+    fn paused_call_releases_its_permit() {
         let blocking = Blocking::new(1);
         let (answered, is_answered) = mpsc::channel();
         let (began, has_begun) = tokio::sync::oneshot::channel();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_fails_because_its_time_is_over_took_too_long() {
+    fn failure_after_time_limit_is_too_long() {
         let work = |interrupt: &AtomicBool, _: &Permit| -> Result<()> {
             while !interrupt.load(Ordering::Relaxed) {
                 std::thread::yield_now();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn work_stops_when_the_caller_goes() {
+    fn cancelled_call_interrupts_its_work() {
         let (began, has_begun) = mpsc::channel();
         let (stopped, has_stopped) = mpsc::channel();
         let (leave, gone) = tokio::sync::oneshot::channel::<()>();

@@ -25,7 +25,7 @@ use tokio::net::TcpListener;
 
 use super::authority;
 use super::connection::{Limited, Pace};
-use super::stdio::told_to_end;
+use super::stdio::termination_signal;
 use super::token::Access;
 use crate::mcp::HttpOptions;
 use crate::model::unprintable;
@@ -41,7 +41,7 @@ const MAX_SESSIONS: usize = 256;
 /// The header that names the session of a request.
 const SESSION: &str = "Mcp-Session-Id";
 /// Time that calls in flight have to end when the server shuts down.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIME: Duration = Duration::from_secs(5);
 
 /// Serves a handler until the process receives a termination signal.
 pub(super) async fn serve<H: ServerHandler + Clone>(handler: H, options: &HttpOptions, access: Access) -> Result<()> {
@@ -64,13 +64,13 @@ pub(super) async fn serve<H: ServerHandler + Clone>(handler: H, options: &HttpOp
         .into_make_service_with_connect_info::<Pace>();
     say(&format!("listening at http://{address}{PATH}"));
     let ended = async move {
-        told_to_end().await;
+        termination_signal().await;
         streams.cancel();
     };
     let served = axum::serve(Limited::new(listener), app).with_graceful_shutdown(ended);
     let forced = async {
-        told_to_end().await;
-        tokio::time::sleep(FAREWELL).await;
+        termination_signal().await;
+        tokio::time::sleep(SHUTDOWN_TIME).await;
     };
     tokio::select! {
         served = served => served.context("the HTTP server stopped"),

@@ -127,12 +127,12 @@ impl Hub {
     /// Returns the session of the repository that a call names, or of the default one.
     pub(super) fn session(&self, repo: Option<&str>) -> Result<Arc<Session>> {
         let session = self.find(repo)?;
-        self.forget_what_is_too_much();
+        self.drop_excess_indexes();
         Ok(session)
     }
 
     /// Drops indexes that exist only in memory until they fit into [`MAX_BYTES_IN_MEMORY`], least recently used first.
-    fn forget_what_is_too_much(&self) {
+    fn drop_excess_indexes(&self) {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let indexes = sessions.iter().flat_map(|held| {
             let indexes = held.session.in_memory().into_iter();
@@ -245,7 +245,7 @@ impl Hub {
     }
 
     fn open(&self, folder: &Path, make: &dyn Fn() -> Result<Session>) -> Result<Arc<Session>> {
-        if let Some(session) = self.held_desk(folder) {
+        if let Some(session) = self.held_session(folder) {
             return Ok(session);
         }
         // Recorded before opening, so that a change during opening is noticed. The lock is not held: opening takes a
@@ -280,7 +280,7 @@ impl Hub {
         Ok(session)
     }
 
-    fn held_desk(&self, folder: &Path) -> Option<Arc<Session>> {
+    fn held_session(&self, folder: &Path) -> Option<Arc<Session>> {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let of_folder = |known: &Folder| known.path == folder && known.marks.iter().all(Mark::still_holds);
         let position = sessions.iter().position(|held| held.folders.iter().any(of_folder))?;
@@ -357,7 +357,7 @@ impl Hub {
         }
         let roots = self.roots();
         let is_allowed = |part: &Path| roots.iter().any(|root| part.starts_with(root)) || self.is_relative(part);
-        match repository.lies_within(&is_allowed) {
+        match repository.is_confined_to(&is_allowed) {
             Ok(true) => Ok(Session::for_server(Workspace::open_foreign(repository)?, false)),
             Ok(false) => Err(self.refused(named, "part of the repository is outside the allowed roots")),
             Err(_) => Err(self.refused(named, "cannot determine where all parts of the repository are")),
@@ -415,7 +415,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_used_for_longest_goes_and_the_last_stays() {
+    fn least_recently_used_indexes_are_dropped_first() {
         for (sizes, n_gone) in [
             (&[][..], 0),
             (&[100], 0),

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_told_by_the_codes_of_json_rpc() {
+    fn invalid_lines_get_json_rpc_error_codes() {
         const PING: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#;
         for (line, code, id) in [
             (PING, 0, json!(1)),
@@ -239,14 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_answered_is_passed_over() {
+    fn empty_lines_and_notifications_are_ignored() {
         let lines = ["", " \t\r", "\u{feff}", r#"{"method": "textDocument/didOpen"}"#];
         assert_eq!(told(format!("{}\n", lines.join("\n")).as_bytes()), []);
         assert_eq!(told(b"what has no end was not said"), []);
     }
 
     #[test]
-    fn an_id_that_is_too_long_is_not_sent_back() {
+    fn overlong_id_is_replaced_by_null() {
         let (long, longest) = ("a".repeat(MAX_ID_BYTES + 1), "a".repeat(MAX_ID_BYTES));
         for (id, code, answered) in [(&long, -32600, Value::Null), (&longest, 0, json!(longest))] {
             let ping = format!("{{\"jsonrpc\": \"2.0\", \"id\": {id:?}, \"method\": \"ping\"}}\n");
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_told_once_and_what_follows_is_read() {
+    fn overlong_line_gives_one_error_and_reading_continues() {
         let long = format!(r#"{{"x": "{}"}}"#, "y".repeat(MAX_LINE_BYTES));
         let after = r#"{"jsonrpc": "2.0", "id": 2, "method": "ping"}"#;
         let told = told(format!("{long}\n{after}\n").as_bytes());

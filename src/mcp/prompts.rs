@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prompts_about_the_past_use_the_tools_for_it() {
+    fn history_prompts_name_the_history_tools() {
         for name in ["review-branch", "explain-history"] {
             let prompt = PROMPTS.iter().find(|prompt| prompt.name == name);
             let text = prompt.map_or("", |prompt| prompt.text);

@@ -42,7 +42,7 @@ pub(super) struct Body<'a> {
 }
 
 /// Builds a reply.
-pub(super) struct Draft {
+pub(super) struct ReplyBuilder {
     bodies: Bodies,
     text: String,
     results: Vec<Value>,
@@ -53,7 +53,7 @@ pub(super) struct Draft {
     began: Instant,
 }
 
-impl Draft {
+impl ReplyBuilder {
     /// Creates an empty reply of at most `characters`.
     pub(super) fn new(call: &Call<'_>, characters: usize) -> Self {
         let room = characters.saturating_sub(HEAD_CHARACTERS).max(characters / 4);
@@ -199,7 +199,7 @@ enum Shown {
 
 /// Renders a page of rows as a reply of at most `characters`.
 pub(super) fn paged<R: Row>(call: &Call<'_>, characters: usize, page: Page<R>) -> Reply {
-    let mut draft = Draft::new(call, characters);
+    let mut draft = ReplyBuilder::new(call, characters);
     page.notes.iter().for_each(|note| draft.note(note));
     draft.lines(&page.head);
     if let Some(hint) = page.hint {
@@ -228,7 +228,7 @@ pub(super) fn paged<R: Row>(call: &Call<'_>, characters: usize, page: Page<R>) -
     reply
 }
 
-impl Draft {
+impl ReplyBuilder {
     fn lines(&mut self, lines: &Recorded) {
         let mut text = PlainText::default();
         lines.replay(&mut text);

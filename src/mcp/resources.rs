@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_branches_come_encoded() {
+    fn resource_uris_are_percent_decoded() {
         assert_eq!(decoded("feature%2Fx").as_deref(), Some("feature/x"));
         assert_eq!(decoded("v1").as_deref(), Some("v1"));
         assert_eq!(decoded("%C3%A4").as_deref(), Some("ä"));

@@ -53,7 +53,7 @@ from the most likely files. status op=guide has more help.";
 /// Time for which clients may cache lists, which change only with the program.
 const LIST_TTL_MS: u64 = 3_600_000;
 /// Maximum number of concurrent calls; others wait.
-const CALLS_AT_ONCE: usize = 8;
+const MAX_CONCURRENT_CALLS: usize = 8;
 /// Prefixes of the names of clients that show their model only the structured content.
 const STRUCTURED_CLIENTS: &[&str] = &["claude-code", "codex"];
 /// Minimum time between progress notifications.
@@ -73,7 +73,7 @@ const METHODS: &[&str] = &[
     "server/discover",
 ];
 /// Methods of older protocol revisions that newer revisions do not have.
-const GONE: &[&str] = &["initialize", "logging/setLevel"];
+const REMOVED_METHODS: &[&str] = &["initialize", "logging/setLevel"];
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 /// The server. One instance serves all connections; cloning it is cheap.
@@ -89,7 +89,7 @@ impl Server {
     pub(super) fn new(hub: Arc<Hub>, bodies: Bodies) -> Self {
         Self {
             hub,
-            blocking: Blocking::new(CALLS_AT_ONCE),
+            blocking: Blocking::new(MAX_CONCURRENT_CALLS),
             bodies,
         }
     }
@@ -368,7 +368,7 @@ impl ServerHandler for Server {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let is_gone = is_modern(&context) && GONE.contains(&request.method.as_str());
+        let is_gone = is_modern(&context) && REMOVED_METHODS.contains(&request.method.as_str());
         if METHODS.contains(&request.method.as_str()) && !is_gone {
             Err(ErrorData::invalid_params(
                 format!("invalid parameters for {}", request.method),

@@ -25,7 +25,7 @@ const STALLED_FOR: Duration = Duration::from_secs(2);
 
 /// Time that calls in flight have to end when the client closes its end. The client may still read, but clients kill a
 /// server that is still running after two seconds.
-const FAREWELL: Duration = Duration::from_millis(1500);
+const SHUTDOWN_TIME: Duration = Duration::from_millis(1500);
 
 /// Serves until the client closes its end or the process receives a termination signal.
 pub(super) async fn serve(server: Server) -> Result<()> {
@@ -39,11 +39,11 @@ pub(super) async fn serve(server: Server) -> Result<()> {
     };
     let forced = async {
         closed.notified().await;
-        tokio::time::sleep(FAREWELL).await;
+        tokio::time::sleep(SHUTDOWN_TIME).await;
     };
     tokio::select! {
         ended = run(server, transport) => ended,
-        () = told_to_end() => Ok(()),
+        () = termination_signal() => Ok(()),
         () = forced => Ok(()),
     }
 }
@@ -72,7 +72,7 @@ fn is_gone(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
 }
 
 /// Waits for SIGINT or SIGTERM.
-pub(super) async fn told_to_end() {
+pub(super) async fn termination_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut ended) = signal(SignalKind::terminate()) else {
         return std::future::pending().await;
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_is_weighed_and_counted() {
+    fn unanswered_requests_are_limited_by_count_and_bytes() {
         let waiting = Waiting::default();
         let of = |number| RequestId::Number(number);
         waiting.add(of(1), MAX_UNANSWERED_BYTES - 1);

@@ -62,7 +62,7 @@ pub(super) fn choose(options: &HttpOptions, default_file: Option<PathBuf>) -> Re
             .map(|file| (file, read(file)))
         {
             Some((file, Ok(token))) => {
-                say_where(file);
+                print_token_file(file);
                 Ok(Access::of(&token))
             }
             _ => generate(default_file),
@@ -70,7 +70,7 @@ pub(super) fn choose(options: &HttpOptions, default_file: Option<PathBuf>) -> Re
     }
 }
 
-fn say_where(file: &Path) {
+fn print_token_file(file: &Path) {
     // A closed standard error is not a reason to stop: the file is in the sidecar.
     let _ = writeln!(std::io::stderr(), "codescout: the token is in {}", file.display());
 }
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_token_opens() {
+    fn only_the_token_is_authorized() {
         let access = Access::of("0123456789abcdef");
         assert!(access.allows(Some(b"Bearer 0123456789abcdef")));
         assert!(access.allows(Some(b"bearer  0123456789abcdef ")));

@@ -13,5 +13,5 @@ pub(crate) mod unprintable;
 pub use chain::chain;
 pub use id::{BlobId, ChunkKey, CommitId, Oid, OidError, TreeId};
 pub use lang::Lang;
-pub use path::{RepoPath, quoted, typed, with_stand_ins, without_stand_ins};
+pub use path::{RepoPath, quoted, typed, with_placeholders, without_placeholders};
 pub use span::ByteRange;

@@ -9,7 +9,7 @@ use std::fmt;
 use bstr::{BString, ByteSlice};
 
 /// The stand-in for byte 0; that for byte n is n code points higher. No character is assigned there.
-const FIRST_STAND_IN: u32 = 0xF_0000;
+const FIRST_PLACEHOLDER: u32 = 0xF_0000;
 /// Escape sequences of single characters in C.
 const ESCAPES: [(u8, u8); 9] = [
     (b'"', b'"'),
@@ -86,28 +86,28 @@ fn unquoted(text: &str) -> Option<(Vec<u8>, &str)> {
 /// Decodes a quoted path at the start of input text. More text, such as a line number, may follow the path.
 pub fn typed(text: &str) -> Cow<'_, str> {
     match unquoted(text) {
-        Some((path, rest)) => Cow::Owned(with_stand_ins(&path).into_owned() + rest),
+        Some((path, rest)) => Cow::Owned(with_placeholders(&path).into_owned() + rest),
         None => Cow::Borrowed(text),
     }
 }
 
 /// Converts bytes to text, with a stand-in for each byte that is not UTF-8.
-pub fn with_stand_ins(path: &[u8]) -> Cow<'_, str> {
+pub fn with_placeholders(path: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = path.to_str() {
         return Cow::Borrowed(text);
     }
     let mut text = String::with_capacity(path.len() + 16);
     for chunk in path.utf8_chunks() {
         text.push_str(chunk.valid());
-        let stand_in = |byte: &u8| char::from_u32(FIRST_STAND_IN + u32::from(*byte));
+        let stand_in = |byte: &u8| char::from_u32(FIRST_PLACEHOLDER + u32::from(*byte));
         text.extend(chunk.invalid().iter().filter_map(stand_in));
     }
     Cow::Owned(text)
 }
 
 /// Converts text to bytes, replacing stand-ins with the original bytes.
-pub fn without_stand_ins(text: &str) -> Cow<'_, [u8]> {
-    let byte = |letter: char| u8::try_from(u32::from(letter).checked_sub(FIRST_STAND_IN)?).ok();
+pub fn without_placeholders(text: &str) -> Cow<'_, [u8]> {
+    let byte = |letter: char| u8::try_from(u32::from(letter).checked_sub(FIRST_PLACEHOLDER)?).ok();
     if !text.contains(|letter| byte(letter).is_some()) {
         return Cow::Borrowed(text.as_bytes());
     }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_written_as_git_writes_them() {
+    fn unusual_paths_are_quoted_as_in_git() {
         for (path, text) in [
             (&b"caf\xe9.rs"[..], r#""caf\351.rs""#),
             (b"a\tb\x01\x7f", r#""a\tb\001\177""#),
@@ -195,11 +195,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quoted_path_is_left_as_it_is() {
+    fn unquoted_paths_are_unchanged() {
         for text in ["", "\"", "\"a", "a\"b\"", r#""\x41""#, r#""\9""#, r#""\777""#] {
             assert_eq!(typed(text), text);
         }
-        assert_eq!(without_stand_ins(&typed(r#""a\377b":5-9"#)), &b"a\xffb:5-9"[..]);
+        assert_eq!(without_placeholders(&typed(r#""a\377b":5-9"#)), &b"a\xffb:5-9"[..]);
     }
 
     proptest! {
@@ -208,8 +208,8 @@ mod tests {
             let text = format!("{}{rest}", quoted(&path));
             prop_assert!(!text.contains(char::is_control));
             let expected = [&path[..], rest.as_bytes()].concat();
-            prop_assert_eq!(without_stand_ins(&typed(&text)).into_owned(), expected);
-            prop_assert_eq!(without_stand_ins(&with_stand_ins(&path)).into_owned(), path);
+            prop_assert_eq!(without_placeholders(&typed(&text)).into_owned(), expected);
+            prop_assert_eq!(without_placeholders(&with_placeholders(&path)).into_owned(), path);
         }
 
         #[test]

@@ -145,8 +145,8 @@ pub(crate) fn path_text() -> impl clap::builder::TypedValueParser<Value = String
 
     use clap::builder::{OsStringValueParser, TypedValueParser};
 
-    use crate::model::with_stand_ins;
-    OsStringValueParser::new().map(|typed| with_stand_ins(typed.as_bytes()).into_owned())
+    use crate::model::with_placeholders;
+    OsStringValueParser::new().map(|typed| with_placeholders(typed.as_bytes()).into_owned())
 }
 
 impl Ask<'_> {

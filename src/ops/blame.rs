@@ -17,7 +17,7 @@ use super::sink::{Recorded, Sink, Style};
 use super::target::{Target, Targets};
 use crate::git::{Blame as GitBlame, BlameOptions, BlamedCommit};
 use crate::history::{Boundary, CommitHead, FileShapes, Shape, SymbolChange, SymbolKey, Who};
-use crate::model::{CommitId, RepoPath, without_stand_ins};
+use crate::model::{CommitId, RepoPath, without_placeholders};
 use crate::query::{
     BlamedLine, Gaps, Owner, SymbolBlame, blame_by_symbol, blame_over_changes, change_owners, folder_owners, kind_name,
     line_owners, timestamp,
@@ -166,7 +166,7 @@ impl Blame {
     /// Returns the answer, or none if commits have to be recorded first.
     fn answer(&self, past: &Past<'_>) -> Result<Option<Answer>> {
         past.with_targets(|targets| {
-            let typed = without_stand_ins(&self.target);
+            let typed = without_placeholders(&self.target);
             let target = targets.find(OsStr::from_bytes(&typed))?;
             if past.recording.is_some() && matches!(target, Target::Folder(_) | Target::Unknown(..)) {
                 return Ok(None);

@@ -9,7 +9,7 @@ use super::ask::Ask;
 use super::op::{NoRows, Op, Page};
 use super::question::beside;
 use super::sink::{Recorded, Sink};
-use crate::ingest::{Collected, KeptSnapshot, Occasion, Share, Survey};
+use crate::ingest::{CollectOutcome, KeptSnapshot, Share, Survey, Trigger};
 use crate::session::Workspace;
 
 /// Digits of an id in text.
@@ -68,9 +68,9 @@ impl Op for Gc {
             workspace.survey()?.map(imagined)
         } else {
             let occasion = if self.aggressive {
-                Occasion::Aggressive
+                Trigger::Aggressive
             } else {
-                Occasion::Asked
+                Trigger::Asked
             };
             workspace.collect(occasion, ask.ctx.progress, ask.ctx.interrupt)?
         };
@@ -92,7 +92,7 @@ impl Op for Gc {
 }
 
 impl Gc {
-    fn facts(&self, workspace: &Workspace, collected: &Collected) -> Facts {
+    fn facts(&self, workspace: &Workspace, collected: &CollectOutcome) -> Facts {
         let max_bytes = workspace.config.collect_options().max_bytes;
         let survey = &collected.survey;
         let fits = match (self.dry_run, max_bytes) {
@@ -106,7 +106,7 @@ impl Gc {
             causes: CausesOut::of(survey),
             max_bytes,
             over_budget: survey.over_budget.iter().map(SnapshotOut::of).collect(),
-            fits: fits || *collected == Collected::default(),
+            fits: fits || *collected == CollectOutcome::default(),
             rewrote: collected.rewrote,
             segments_before: collected.n_segments.0,
             segments_after: collected.n_segments.1,
@@ -229,13 +229,13 @@ struct SnapshotOut {
 }
 
 /// Returns a survey as the outcome of a collection that changed nothing.
-fn imagined(survey: Survey) -> Collected {
+fn imagined(survey: Survey) -> CollectOutcome {
     let bytes = survey.in_use_bytes + survey.leftovers.bytes;
-    Collected {
+    CollectOutcome {
         bytes: (bytes, bytes),
         n_segments: (survey.n_segments, survey.n_segments),
         survey,
-        ..Collected::default()
+        ..CollectOutcome::default()
     }
 }
 

@@ -21,7 +21,7 @@ use super::symbol_history::{SymbolChangeOut, SymbolQuestion};
 use super::target::{CandidateTarget, Target, Targets};
 use crate::git::{WorkTreeReader, unified_diff};
 use crate::history::{CommitHead, Entry, FileChange, SymbolChange, SymbolEvents, SymbolKey, SymbolVersion, Who};
-use crate::model::{RepoPath, without_stand_ins};
+use crate::model::{RepoPath, without_placeholders};
 use crate::query::{
     Cochange, DeletedSymbol, FileChangeKind, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log,
     folder_log, parse_moment, patch_of, timestamp,
@@ -330,7 +330,7 @@ impl History {
     }
 
     fn answer(&self, past: &Past<'_>, part: Part) -> Result<Answer> {
-        let typed = without_stand_ins(self.target.as_deref().unwrap_or_default());
+        let typed = without_placeholders(self.target.as_deref().unwrap_or_default());
         let typed = OsStr::from_bytes(&typed);
         past.with_targets(|targets| {
             let target = match self.op {

@@ -11,10 +11,10 @@ use super::question::{About, Question};
 use super::sink::{Recorded, Sink, Style};
 use super::{OpError, ProvenanceOut, inside};
 use crate::extract::{self, DefinitionKind, ImportedName};
-use crate::model::{RepoPath, quoted, without_stand_ins};
+use crate::model::{RepoPath, quoted, without_placeholders};
 use crate::query::{
-    FileFilter, FileHeadings, FileImports, FileSymbols, FoundDefinition, Share, Sought, Summary, TreeNode, files_below,
-    headings_of, imports_of, kind_name, map, summary, symbols_of, tree, unknown_path,
+    FileFilter, FileHeadings, FileImports, FileSymbols, FoundDefinition, LikelyQuery, Share, Summary, TreeNode,
+    files_below, headings_of, imports_of, kind_name, map, summary, symbols_of, tree, unknown_path,
 };
 use crate::session::Build;
 use crate::snapshot::{FileId, View};
@@ -256,7 +256,7 @@ impl Outline {
     /// Returns the path of the file to outline, if it is one.
     fn file(&self, ask: &Ask<'_>) -> Vec<RepoPath> {
         let place = self.place(ask, |_| true);
-        let file = (!place.is_empty()).then(|| RepoPath::new(without_stand_ins(&place)));
+        let file = (!place.is_empty()).then(|| RepoPath::new(without_placeholders(&place)));
         file.into_iter().collect()
     }
 
@@ -290,9 +290,9 @@ fn fill(question: &mut Question<'_>, place: &str) -> Result<bool> {
     } else {
         files_below(question.view(), place, &question.filter)
     };
-    let has_all = question.fill(&Sought {
+    let has_all = question.fill(&LikelyQuery {
         files,
-        ..Sought::default()
+        ..LikelyQuery::default()
     })?;
     if is_whole {
         question.needs_index(
@@ -513,7 +513,7 @@ fn summary_out(summary: Summary) -> SummaryOut {
 
 /// Returns a path with stand-ins as it is written in answers.
 fn shown(path: &str) -> String {
-    quoted(&without_stand_ins(path)).into_owned()
+    quoted(&without_placeholders(path)).into_owned()
 }
 
 /// Repeats the file that a page begins in.

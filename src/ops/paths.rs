@@ -7,7 +7,7 @@ use std::path::Path;
 
 use bstr::ByteSlice;
 
-use crate::model::{RepoPath, typed, with_stand_ins, without_stand_ins};
+use crate::model::{RepoPath, typed, with_placeholders, without_placeholders};
 use crate::session::Workspace;
 
 /// Returns a target as typed (`path`, `path:10-20`, `path#name`, `name`), unquoted and with its path relative to the repository root.
@@ -69,7 +69,7 @@ fn is_there(workspace: &Workspace, target: &str) -> bool {
     let ends = target.rmatch_indices([':', '#']).map(|(at, _)| at);
     let mut paths = std::iter::once(target.len()).chain(ends).map(|end| &target[..end]);
     paths.any(|path| {
-        let path = without_stand_ins(path);
+        let path = without_placeholders(path);
         root.join(Path::new(OsStr::from_bytes(&path)))
             .symlink_metadata()
             .is_ok()
@@ -78,9 +78,9 @@ fn is_there(workspace: &Workspace, target: &str) -> bool {
 
 /// Returns a path as typed, relative to the repository root and without slashes at its end. It need not be UTF-8.
 pub(crate) fn typed_path(workspace: &Workspace, typed: &OsStr) -> RepoPath {
-    let text = with_stand_ins(typed.as_bytes());
+    let text = with_placeholders(typed.as_bytes());
     let text = inside(workspace, &text);
-    let typed = without_stand_ins(&text);
+    let typed = without_placeholders(&text);
     let path = typed.strip_prefix(b"./").unwrap_or(&typed);
     RepoPath::new(if path == b"." {
         b""

@@ -10,7 +10,7 @@ use super::ProvenanceOut;
 use super::ask::{Ask, FileSelection, Stale};
 use super::paths::pattern;
 use crate::model::{RepoPath, typed};
-use crate::query::{CursorKey, FileFilter, Sought, Source, Sources, Tests, likely, n_not_indexed};
+use crate::query::{CursorKey, FileFilter, LikelyQuery, Source, Sources, Tests, likely, n_not_indexed};
 use crate::session::{Build, Edits, Hold, OpError, SeenView, ViewRequest};
 use crate::snapshot::{FileId, View};
 
@@ -108,7 +108,7 @@ impl<'a> Question<'a> {
     }
 
     /// While the index is being built, indexes in memory the files that are likely to answer. Returns true if no other file can.
-    pub(crate) fn fill(&mut self, sought: &Sought) -> Result<bool> {
+    pub(crate) fn fill(&mut self, sought: &LikelyQuery) -> Result<bool> {
         let (Some(job), Some(until)) = (&self.seen.building, self.ask.ctx.reading_ends()) else {
             return Ok(true);
         };

@@ -10,7 +10,7 @@ use super::question::{About, Question};
 use super::{Named, ProvenanceOut, Targets, named};
 use crate::history::Reading;
 use crate::ingest::Stage;
-use crate::query::Sought;
+use crate::query::LikelyQuery;
 use crate::session::{Job, OpenedHistory, Uncommitted};
 
 /// The past of a revision as far as it is recorded.
@@ -106,9 +106,9 @@ fn meant(ask: &Ask<'_>, name: &str) -> Result<Named> {
     let bare = name
         .rsplit(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
         .next();
-    let has_all = question.fill(&Sought {
+    let has_all = question.fill(&LikelyQuery {
         name: bare.map(str::to_owned),
-        ..Sought::default()
+        ..LikelyQuery::default()
     })?;
     let (found, near) = named(&ask.session.workspace, question.view(), name)?;
     if !has_all || found.is_empty() {

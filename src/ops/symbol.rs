@@ -21,9 +21,9 @@ use super::{OpError, ProvenanceOut};
 use crate::extract::{self, DefinitionKind};
 use crate::model::quoted;
 use crate::query::{
-    FileFilter, FoundBy, FoundDefinition, GrepDetail, GrepRequest, Pattern, PatternOptions, Sought, Source, Sources,
-    SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, grep, kind_by_name, kind_name, kind_names, nearest,
-    split_position, symbols, unknown_path, usages,
+    FileFilter, FoundBy, FoundDefinition, GrepDetail, GrepRequest, LikelyQuery, Pattern, PatternOptions, Source,
+    Sources, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, grep, kind_by_name, kind_name, kind_names,
+    nearest, split_position, symbols, unknown_path, usages,
 };
 use crate::session::Workspace;
 use crate::snapshot::{FileId, View};
@@ -482,14 +482,14 @@ impl Symbol {
 
     /// Returns the files to read while the index is being built: those with the name, or the named file and those with the names at
     /// the place.
-    fn sought(&self, ask: &Ask<'_>, question: &Question<'_>) -> Result<Sought> {
+    fn sought(&self, ask: &Ask<'_>, question: &Question<'_>) -> Result<LikelyQuery> {
         let workspace = &ask.session.workspace;
         let find = |path: &str| question.seen.view.find_text(path);
         if let Some(place) = &self.at {
             let place = inside(workspace, place);
             let Some((file, line)) = split_position(&place).and_then(|(path, line, _)| Some((find(path)?, line)))
             else {
-                return Ok(Sought::default());
+                return Ok(LikelyQuery::default());
             };
             let mut text = String::new();
             if question.seen.building.is_some() {
@@ -497,7 +497,7 @@ impl Symbol {
                 let around = question.text_around(file, line)?;
                 text = around.lines().take(6).collect::<Vec<_>>().join(" ");
             }
-            return Ok(Sought {
+            return Ok(LikelyQuery {
                 files: vec![file],
                 text,
                 name: None,
@@ -509,7 +509,7 @@ impl Symbol {
             .rsplit(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
             .next();
         let bare = bare.unwrap_or_default().to_owned();
-        Ok(Sought {
+        Ok(LikelyQuery {
             files: files.into_iter().collect(),
             // For other spellings, and names that begin with it or contain it.
             text: bare.clone(),

@@ -8,7 +8,7 @@ use super::target::Targets;
 use crate::extract::{Extractor, Options};
 use crate::git::{BlobContent, ObjectReader, unified_diff};
 use crate::history::{
-    Entry, FilePair, FileShapes, SymbolChange, SymbolEvents, SymbolKey, SymbolLife, SymbolVersion, change_between,
+    Entry, FilePair, FileShapes, SymbolChange, SymbolEvents, SymbolHistory, SymbolKey, SymbolVersion, change_between,
     symbol_deltas,
 };
 use crate::model::{BlobId, RepoPath};
@@ -77,9 +77,9 @@ pub(crate) struct SymbolQuestion<'a> {
 }
 
 impl SymbolQuestion<'_> {
-    pub(crate) fn life(&self, key: &SymbolKey) -> Result<SymbolLife> {
+    pub(crate) fn life(&self, key: &SymbolKey) -> Result<SymbolHistory> {
         let Some(tip) = self.opened.tip else {
-            return Ok(SymbolLife::default());
+            return Ok(SymbolHistory::default());
         };
         let mut reader = self.workspace.repository.reader();
         self.targets.lives(&mut reader, |lives| lives.of(tip, key))

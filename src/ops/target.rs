@@ -11,8 +11,8 @@ use super::OpError;
 use super::paths::{inside_here, typed_path};
 use crate::extract::{DefinitionKind, Extractor, Options};
 use crate::git::ObjectReader;
-use crate::history::{FileShapes, HistoryError, Lives, Reading, Shape, SymbolBatch, SymbolKey};
-use crate::model::{BlobId, RepoPath, quoted, with_stand_ins, without_stand_ins};
+use crate::history::{FileShapes, HistoryError, Reading, Shape, SymbolBatch, SymbolKey, SymbolTracer};
+use crate::model::{BlobId, RepoPath, quoted, with_placeholders, without_placeholders};
 use crate::query::{
     DeletedSymbol, FileFilter, PartQuery, Sources, SymbolQuery, SymbolRequest, deleted_symbols, is_called, kind_name,
     parse_lines, renamed_symbols, symbols,
@@ -87,8 +87,8 @@ pub(crate) type Named = (Vec<CandidateTarget>, Vec<String>);
 impl Targets<'_> {
     /// Reads a target: a path; `path:line`, `path:first-last`; `path#Parser.parse`; or a name.
     pub(crate) fn find(&self, typed: &OsStr) -> Result<Target> {
-        let found = match inside_here(self.workspace, &with_stand_ins(typed.as_bytes())) {
-            Some(here) => match self.place(OsStr::from_bytes(&without_stand_ins(&here)))? {
+        let found = match inside_here(self.workspace, &with_placeholders(typed.as_bytes())) {
+            Some(here) => match self.place(OsStr::from_bytes(&without_placeholders(&here)))? {
                 Some(found) => found,
                 None => self.find_any(typed)?,
             },
@@ -307,12 +307,12 @@ impl Targets<'_> {
     pub(crate) fn lives<T>(
         &self,
         reader: &mut ObjectReader,
-        read: impl FnOnce(&mut Lives<'_>) -> Result<T, HistoryError>,
+        read: impl FnOnce(&mut SymbolTracer<'_>) -> Result<T, HistoryError>,
     ) -> Result<T> {
         let mut known = self.workspace.known_changes()?;
         let OpenedHistory { history, reached, .. } = self.opened;
         let max_bytes = self.workspace.build_options().max_blob_bytes;
-        let mut lives = Lives::new(history, reached, reader, max_bytes, &mut known, self.reading);
+        let mut lives = SymbolTracer::new(history, reached, reader, max_bytes, &mut known, self.reading);
         let lives = read(&mut lives);
         known.save();
         Ok(lives?)
@@ -396,7 +396,7 @@ pub(crate) fn named(workspace: &Workspace, view: &View, name: &str) -> Result<Na
     let mut candidates: Vec<CandidateTarget> = outcome
         .definitions
         .iter()
-        .filter(|found| crate::history::has_life(found.kind, view.file(found.file).entry().lang))
+        .filter(|found| crate::history::has_own_history(found.kind, view.file(found.file).entry().lang))
         .filter_map(|found| {
             let bytes = view.file(found.file).path;
             let path = quoted(bytes).into_owned();

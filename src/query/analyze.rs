@@ -133,7 +133,7 @@ fn identifier_paths(query: &str) -> Vec<NameQuery> {
         }
         // A hyphen or a slash also joins words of prose.
         let is_path = segments.len() > 1 && !["/", "-"].iter().any(|joint| token.replace("->", "").contains(joint));
-        if !(is_path || called || segments.len() == 1 && looks_written_as_code(segments[0])) {
+        if !(is_path || called || segments.len() == 1 && looks_like_code(segments[0])) {
             continue;
         }
         let name = normal_name(segments[segments.len() - 1]);
@@ -150,7 +150,7 @@ fn identifier_paths(query: &str) -> Vec<NameQuery> {
 }
 
 /// Returns true if a word has an inner `_` or a capital after a small letter, and is therefore unlikely to be prose.
-fn looks_written_as_code(word: &str) -> bool {
+fn looks_like_code(word: &str) -> bool {
     let inner = word.trim_matches('_');
     inner.contains('_')
         || inner

@@ -158,7 +158,7 @@ impl CommitSearcher<'_> {
         let weights: HashMap<&str, f32> = terms.iter().map(String::as_str).zip(idfs).collect();
         let mut hits = self.hits(&page)?;
         for hit in &mut hits {
-            hit.lines = telling_lines(&self.history.message(hit.number)?, &weights);
+            hit.lines = most_relevant_lines(&self.history.message(hit.number)?, &weights);
         }
         Ok(CommitsOutcome {
             hits,
@@ -178,7 +178,7 @@ impl CommitSearcher<'_> {
             .par_iter()
             .map(|(batch, first)| -> Result<_, CommitSearchError> {
                 self.go_on()?;
-                let (first, messages) = batch.messages_around(*first)?;
+                let (first, messages) = batch.messages_of_block(*first)?;
                 let numbered = (batch.base() + first..).zip(messages);
                 let in_scope = numbered.filter(|(number, _)| self.scope.contains(*number));
                 let matched = in_scope.map(|(number, message)| (number, matching_lines(&message, pattern)));
@@ -394,7 +394,7 @@ fn cut(line: &str) -> String {
 }
 
 /// Returns the lines after the subject that contain the most relevant terms, in message order.
-fn telling_lines(message: &str, weights: &HashMap<&str, f32>) -> Vec<(u32, String)> {
+fn most_relevant_lines(message: &str, weights: &HashMap<&str, f32>) -> Vec<(u32, String)> {
     let body = (1..).zip(message.lines()).skip(1);
     let mut scored: Vec<(f32, u32, &str)> = Vec::new();
     for (number, line) in body.filter(|(_, line)| !line.trim().is_empty() && !is_trailer(line)) {
@@ -432,10 +432,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lines_that_say_most_are_told_in_their_order() {
+    fn the_most_relevant_lines_are_in_message_order() {
         let weights = HashMap::from([("retri", 2.0), ("upload", 1.0)]);
         let message = "subject: upload\n\nnothing here\nan upload\nretry the upload\nretried\nupload-by: retry\n";
-        let told: Vec<u32> = telling_lines(message, &weights).into_iter().map(|(at, _)| at).collect();
+        let told: Vec<u32> = most_relevant_lines(message, &weights)
+            .into_iter()
+            .map(|(at, _)| at)
+            .collect();
         assert_eq!(told, [4, 5, 6]);
         assert_eq!(folded("A  b\n c"), "a b c");
     }

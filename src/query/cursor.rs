@@ -20,7 +20,7 @@ pub struct CursorKey {
 
 /// The models, other than the built-in one, that determined an order. All pages of a result must have the same order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Judges {
+pub struct ScorersUsed {
     /// A configured embedding model.
     pub added: bool,
     /// Sparse vectors.
@@ -29,17 +29,17 @@ pub struct Judges {
     pub reranker: bool,
 }
 
-impl Judges {
-    const TOLD: u32 = 8;
+impl ScorersUsed {
+    const IS_SET: u32 = 8;
 
     /// Encodes the value as part of a cursor position.
     pub fn to_number(self) -> u32 {
-        Self::TOLD | u32::from(self.added) | u32::from(self.sparse) << 1 | u32::from(self.reranker) << 2
+        Self::IS_SET | u32::from(self.added) | u32::from(self.sparse) << 1 | u32::from(self.reranker) << 2
     }
 
     /// Decodes a number from a cursor position; `None` if it encodes no value.
     pub fn from_number(number: u32) -> Option<Self> {
-        (number & Self::TOLD > 0).then_some(Self {
+        (number & Self::IS_SET > 0).then_some(Self {
             added: number & 1 > 0,
             sparse: number & 2 > 0,
             reranker: number & 4 > 0,
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_serves_its_own_answer_only() {
+    fn a_cursor_is_bound_to_its_query_and_snapshot() {
         let key = CursorKey::of(&[1; 32], "grep x");
         let cursor = key.write((7, u32::MAX));
         assert_eq!(key.read(&cursor), Ok((7, u32::MAX)));
@@ -178,16 +178,16 @@ mod tests {
     }
 
     #[test]
-    fn a_position_tells_who_judged() {
+    fn scorers_round_trip_through_a_position() {
         for number in 0..8 {
-            let judges = Judges::from_number(number | Judges::TOLD).expect("told");
-            assert_eq!(judges.to_number(), number | Judges::TOLD);
-            assert_eq!(Judges::from_number(number), None);
+            let judges = ScorersUsed::from_number(number | ScorersUsed::IS_SET).expect("told");
+            assert_eq!(judges.to_number(), number | ScorersUsed::IS_SET);
+            assert_eq!(ScorersUsed::from_number(number), None);
         }
     }
 
     #[test]
-    fn anything_else_is_no_cursor() {
+    fn malformed_cursors_are_rejected() {
         let key = CursorKey::of(&[1; 32], "q");
         let good = key.write((1, 2));
         let flipped = format!(

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
 
-const SECONDS_A_DAY: i64 = 86_400;
+const SECONDS_PER_DAY: i64 = 86_400;
 
 /// Formats seconds since 1970, with an offset east of UTC in seconds, as `2024-02-29T13:05:00+02:00`.
 ///
@@ -39,10 +39,10 @@ fn parse_ago(text: &str) -> Option<i64> {
     let unit = text.chars().last()?;
     let seconds = match unit {
         'h' => 3600,
-        'd' => SECONDS_A_DAY,
-        'w' => 7 * SECONDS_A_DAY,
-        'm' => 30 * SECONDS_A_DAY,
-        'y' => 365 * SECONDS_A_DAY,
+        'd' => SECONDS_PER_DAY,
+        'w' => 7 * SECONDS_PER_DAY,
+        'm' => 30 * SECONDS_PER_DAY,
+        'y' => 365 * SECONDS_PER_DAY,
         _ => return None,
     };
     let count: u32 = text.strip_suffix(unit)?.trim().parse().ok()?;

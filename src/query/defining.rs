@@ -33,7 +33,7 @@ impl Searcher<'_> {
                     if !scope.contains(doc) || !self.view.live().contains(doc) {
                         continue;
                     }
-                    let defining = self.how_defined(doc, wanted, &mut opened)?;
+                    let defining = self.score_definition(doc, wanted, &mut opened)?;
                     // `a b` as "the member b of a" is a guess. Without the container it is no evidence.
                     let is_guess = wanted.container.is_some() && !defining.in_container && analysis.names.len() > 1;
                     if !is_guess {
@@ -48,7 +48,7 @@ impl Searcher<'_> {
     }
 
     /// Scores a document's definitions of a name.
-    fn how_defined(&self, doc: u32, wanted: &NameQuery, opened: &mut Opened) -> Result<Defining, SearchError> {
+    fn score_definition(&self, doc: u32, wanted: &NameQuery, opened: &mut Opened) -> Result<Defining, SearchError> {
         let mut defining = Defining::default();
         let Some(place) = self.view.places(doc).first() else {
             return Ok(defining);

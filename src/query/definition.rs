@@ -221,14 +221,14 @@ mod tests {
     use crate::extract;
 
     #[test]
-    fn every_kind_has_a_name_of_its_own() {
+    fn kind_names_are_unique() {
         for (kind, name) in KINDS {
             assert_eq!((kind_by_name(name), kind_name(kind)), (Some(kind), name));
         }
     }
 
     #[test]
-    fn lines_become_whole_where_nothing_else_stands_in_them() {
+    fn ranges_extend_to_otherwise_blank_lines() {
         let bytes = b"a\n  item;  \nb item c";
         assert_eq!(whole_lines(bytes, 4..9), 2..12);
         assert_eq!(whole_lines(bytes, 14..18), 14..18);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_tell_definitions_of_one_name_apart() {
+    fn ids_distinguish_definitions_of_one_name() {
         let bytes =
             b"struct A;\n\n/// Makes.\nimpl A { fn new() {} }\nmod m { fn new() {} }\nfn new() {}\nfn new() {}\n";
         let lang = extract::by_name("rust").unwrap();

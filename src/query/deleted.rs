@@ -127,7 +127,7 @@ pub fn renamed_symbols(
             if !seen.insert(renamed.key.clone()) {
                 break;
             }
-            next = match left_at(history, reached, &renamed.key, commit, recipe)? {
+            next = match last_rename_after(history, reached, &renamed.key, commit, recipe)? {
                 Some(later) => successor(history, &renamed.key, later, recipe)?,
                 None => None,
             };
@@ -140,7 +140,7 @@ pub fn renamed_symbols(
 }
 
 /// The last commit after `after` that renamed or moved a definition.
-fn left_at(
+fn last_rename_after(
     history: &History,
     reached: &Reachable,
     key: &SymbolKey,
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_meant_by_its_last_parts() {
+    fn a_name_matches_by_its_last_parts() {
         for (typed, is_it) in [("parse", true), ("Parser.parse", true), ("arse", false), ("", false)] {
             assert_eq!(is_called(b"mod.Parser.parse", typed), is_it, "{typed}");
         }

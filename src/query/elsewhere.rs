@@ -24,9 +24,9 @@ pub struct Elsewhere<I> {
 }
 
 /// A remote index of dense vectors.
-pub type DenseElsewhere<'a> = Elsewhere<Box<dyn DenseIndex + 'a>>;
+pub type DenseRemoteIndex<'a> = Elsewhere<Box<dyn DenseIndex + 'a>>;
 /// A remote index of sparse vectors.
-pub type SparseElsewhere<'a> = Elsewhere<Box<dyn ImpactIndex + 'a>>;
+pub type SparseRemoteIndex<'a> = Elsewhere<Box<dyn ImpactIndex + 'a>>;
 
 impl<I> Elsewhere<I> {
     /// Converts the index.
@@ -61,7 +61,7 @@ impl<I> Elsewhere<I> {
     }
 }
 
-impl DenseElsewhere<'_> {
+impl DenseRemoteIndex<'_> {
     /// Returns the `k` nearest of `docs`, all of which have vectors in `here`. Results from the index are ordered by
     /// the cosines of `here`; documents that the index does not hold are searched locally. If the index fails,
     /// everything is searched locally and a note is added.
@@ -86,8 +86,8 @@ impl DenseElsewhere<'_> {
     }
 }
 
-impl SparseElsewhere<'_> {
-    /// Returns the `k` best of `docs` for a query, in the same way as `DenseElsewhere::nearest`.
+impl SparseRemoteIndex<'_> {
+    /// Returns the `k` best of `docs` for a query, in the same way as `DenseRemoteIndex::nearest`.
     pub(super) fn best(
         &self,
         here: &SparseIndex,
@@ -113,7 +113,7 @@ impl SparseElsewhere<'_> {
 }
 
 /// Number of documents, nearest by the local model, whose remote vectors are requested by document number.
-const MAX_BY_NAME: usize = 256;
+const MAX_SCORED_BY_ID: usize = 256;
 
 /// The remote vectors of the active model, where they are not stored locally.
 pub struct Away<'a> {
@@ -141,7 +141,7 @@ impl Away<'_> {
         let bound = nearest.last().map_or(f32::INFINITY, |(_, cosine)| cosine.0);
         if nearest.len() < k && (nearest.len() as u64) < docs.len() {
             let others = docs - nearest.iter().map(|(doc, _)| *doc).collect::<RoaringBitmap>();
-            let likely = here.search(own, &others, MAX_BY_NAME)?;
+            let likely = here.search(own, &others, MAX_SCORED_BY_ID)?;
             let likely: Vec<u32> = likely.into_iter().map(|(doc, _)| doc).collect();
             nearest.extend(self.store.score(query, &likely)?);
             nearest.sort_by(|(a, x), (b, y)| y.0.total_cmp(&x.0).then(a.cmp(b)));

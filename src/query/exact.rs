@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_and_odd_words_are_wanted_as_they_stand() {
+    fn quotes_and_odd_words_are_literal() {
         assert_eq!(
             wanted(r#"why "no files were searched" is "told""#),
             ["no files were searched", "told"]

@@ -19,7 +19,7 @@ const MIN_BEST_COSINE: f32 = 0.05;
 const RANK_K: f32 = 60.0;
 
 /// Computes the features of candidates. Caches those of files.
-pub(super) struct FeatureMaker<'s> {
+pub(super) struct FeatureExtractor<'s> {
     view: &'s View,
     legs: &'s Legs<'s>,
     defining: &'s HashMap<u32, Defining>,
@@ -46,7 +46,7 @@ struct FileFeatures {
     is_peripheral: f32,
 }
 
-impl<'s> FeatureMaker<'s> {
+impl<'s> FeatureExtractor<'s> {
     pub(super) fn new(
         searcher: &'s Searcher<'_>,
         legs: &'s Legs<'s>,

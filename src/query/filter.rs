@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::extract;
-use crate::model::{Lang, RepoPath, typed, with_stand_ins};
+use crate::model::{Lang, RepoPath, typed, with_placeholders};
 use crate::snapshot::{FileId, View};
 
 /// Treatment of test code.
@@ -102,7 +102,7 @@ impl FileFilter {
     }
 
     fn passes_as(&self, path: &[u8], lang: impl Fn() -> Lang) -> bool {
-        let path: &str = &with_stand_ins(path);
+        let path: &str = &with_placeholders(path);
         self.include.as_ref().is_none_or(|globs| globs.is_match(path))
             && !self.exclude.as_ref().is_some_and(|globs| globs.is_match(path))
             && (self.langs.is_empty() || self.langs.contains(&lang()))
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn test_paths_are_told_by_name() {
+    fn test_paths_are_recognized_by_name() {
         for path in [
             "tests/it/main.rs",
             "src/foo_test.go",

@@ -27,7 +27,7 @@ const MAX_HELD: Held = Held {
     bytes: 1 << 20,
 };
 /// Limit on the matches reported for one file.
-const MAX_TOLD: Held = Held {
+const MAX_REPORTED: Held = Held {
     lines: 2_000_000,
     bytes: MAX_OBJECT_BYTES as usize,
 };
@@ -145,7 +145,7 @@ pub fn grep(
         for searched in searched {
             let searched = match searched {
                 Searched::Large(file) => {
-                    Searcher::new(sources, &attributes, request, interrupt).search(file, MAX_OBJECT_BYTES, MAX_TOLD)
+                    Searcher::new(sources, &attributes, request, interrupt).search(file, MAX_OBJECT_BYTES, MAX_REPORTED)
                 }
                 small => small,
             };
@@ -179,7 +179,7 @@ impl Tally {
         let mut matches = match searched {
             Searched::Nothing => return ControlFlow::Continue(()),
             Searched::Large(file) => {
-                let reason = format!("more than {} matching lines", MAX_TOLD.lines);
+                let reason = format!("more than {} matching lines", MAX_REPORTED.lines);
                 self.outcome.unread.push((file, reason));
                 return ControlFlow::Continue(());
             }
@@ -469,7 +469,7 @@ mod tests {
             b"a\nx\nb\nx\nc\nd\ne\nx",
             true,
             &request(usize::MAX, 1),
-            MAX_TOLD,
+            MAX_REPORTED,
             &AtomicBool::new(false),
         );
         let expected = [
@@ -485,14 +485,14 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_nobody_wants_any_more_ends_within_a_file() {
+    fn an_interrupted_search_ends_within_a_file() {
         let is_over = AtomicBool::new(true);
-        let found = search_bytes(FileId(0), b"x\n", true, &request(9, 0), MAX_TOLD, &is_over);
+        let found = search_bytes(FileId(0), b"x\n", true, &request(9, 0), MAX_REPORTED, &is_over);
         assert!(matches!(found, Searched::Interrupted));
     }
 
     #[test]
-    fn a_cut_answer_goes_on_where_it_ended() {
+    fn a_truncated_result_continues_where_it_ended() {
         let bytes = b"x1\nx2\nx3\nx4\nx5\n";
         let mut request = request(2, 0);
         let mut told = Vec::new();
@@ -504,7 +504,7 @@ mod tests {
                 last: None,
             };
             let _ = tally.take(
-                search_bytes(FileId(0), bytes, true, &request, MAX_TOLD, &AtomicBool::new(false)),
+                search_bytes(FileId(0), bytes, true, &request, MAX_REPORTED, &AtomicBool::new(false)),
                 &mut |matches| {
                     told.extend(matches.lines.iter().map(|line| line.number));
                     ControlFlow::Continue(())

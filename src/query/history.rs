@@ -6,7 +6,7 @@ use regex::Regex;
 
 use crate::git::{BlobContent, ObjectReader, unified_diff};
 use crate::history::{
-    Boundary, CommitHead, Entry, FileChange, History, HistoryError, Mailmap, PathChange, Reachable, Who, file_life,
+    Boundary, CommitHead, Entry, FileChange, History, HistoryError, Mailmap, PathChange, Reachable, Who, file_history,
 };
 use crate::model::{BlobId, RepoPath};
 
@@ -163,7 +163,7 @@ pub fn file_log(
     path: &RepoPath,
     mailmap: &Mailmap,
 ) -> Result<FileLog, HistoryError> {
-    let life = file_life(history, tip, reached, path)?;
+    let life = file_history(history, tip, reached, path)?;
     let is_there = life.now.is_some();
     let mut all = Vec::new();
     for (n_before, changes) in (0..).zip(std::iter::once(life.changes).chain(life.earlier)) {

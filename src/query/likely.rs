@@ -61,7 +61,7 @@ const DEFINING: &[&str] = &[
 
 /// The content of a query.
 #[derive(Clone, Debug, Default)]
-pub struct Sought {
+pub struct LikelyQuery {
     /// Files that the query names, ascending.
     pub files: Vec<FileId>,
     /// A query in words, or code.
@@ -72,7 +72,7 @@ pub struct Sought {
 
 /// The files to index first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Likely {
+pub struct LikelyFiles {
     /// The files, most likely first.
     pub files: Vec<FileId>,
     /// True if no other unindexed file contains the name or, if no name is given, a word of the query.
@@ -90,12 +90,12 @@ pub fn n_not_indexed(view: &View) -> usize {
 pub fn likely(
     view: &View,
     repository: &Repository,
-    sought: &Sought,
+    sought: &LikelyQuery,
     filter: &FileFilter,
     max_blob_bytes: u64,
     until: Instant,
     interrupt: &AtomicBool,
-) -> Likely {
+) -> LikelyFiles {
     let words = Words::of(sought);
     let passing = not_indexed(view).filter(|&file| filter.is_open() || filter.passes(view, file));
     let mut found: Vec<Candidate> = passing.map(|file| Candidate::new(view, file, sought, &words)).collect();
@@ -172,7 +172,7 @@ struct Content {
 }
 
 impl Candidate {
-    fn new(view: &View, file: FileId, sought: &Sought, words: &Words) -> Self {
+    fn new(view: &View, file: FileId, sought: &LikelyQuery, words: &Words) -> Self {
         let path = String::from_utf8_lossy(view.file(file).path).to_lowercase();
         let language = extract::language(view.lang(file));
         let class = match language.map(|language| language.name) {
@@ -199,10 +199,10 @@ impl Candidate {
 
     fn holds_anything(&self) -> bool {
         let holds = |content: &Content| content.counts.iter().any(|count| *count > 0);
-        self.holds_the_name() || self.in_path.contains(&true) || self.content.as_ref().is_some_and(holds)
+        self.contains_the_name() || self.in_path.contains(&true) || self.content.as_ref().is_some_and(holds)
     }
 
-    fn holds_the_name(&self) -> bool {
+    fn contains_the_name(&self) -> bool {
         self.is_named || self.content.as_ref().is_some_and(|content| content.n_names > 0)
     }
 
@@ -233,7 +233,7 @@ struct Words {
 }
 
 impl Words {
-    fn of(sought: &Sought) -> Self {
+    fn of(sought: &LikelyQuery) -> Self {
         let mut stems = analyze(&sought.text).terms;
         // The stem of "retry" is "retri".
         stems
@@ -280,7 +280,7 @@ impl Words {
     }
 }
 
-fn best(mut found: Vec<Candidate>, words: &Words) -> Likely {
+fn best(mut found: Vec<Candidate>, words: &Words) -> LikelyFiles {
     let read: Vec<&Content> = found
         .iter()
         .filter_map(|candidate| candidate.content.as_ref())
@@ -310,9 +310,9 @@ fn best(mut found: Vec<Candidate>, words: &Words) -> Likely {
     // A small number of files is indexed completely, so that nothing is missing.
     let are_few = found.len() <= MAX_FILES;
     let mut n_bytes = 0;
-    let mut likely = Likely {
+    let mut likely = LikelyFiles {
         is_all: is_read,
-        ..Likely::default()
+        ..LikelyFiles::default()
     };
     for candidate in found.iter().filter(|candidate| are_few || candidate.holds_anything()) {
         let size = candidate.content.as_ref().map_or(0, |content| content.n_bytes);
@@ -322,7 +322,7 @@ fn best(mut found: Vec<Candidate>, words: &Words) -> Likely {
             likely.files.push(candidate.file);
         } else {
             // If a name is given, files with only a word of the query do not matter.
-            likely.is_all &= words.name.is_some() && !candidate.holds_the_name();
+            likely.is_all &= words.name.is_some() && !candidate.contains_the_name();
         }
     }
     likely
@@ -332,30 +332,30 @@ fn best(mut found: Vec<Candidate>, words: &Words) -> Likely {
 mod tests {
     use super::*;
 
-    fn counted(sought: &Sought, text: &str) -> Content {
+    fn counted(sought: &LikelyQuery, text: &str) -> Content {
         Words::of(sought).counted(text.as_bytes())
     }
 
     #[test]
     fn words_are_counted_by_their_stems() {
-        let sought = Sought {
+        let sought = LikelyQuery {
             text: "where are diagnostics published".to_owned(),
-            ..Sought::default()
+            ..LikelyQuery::default()
         };
         let content = counted(&sought, "fn publish_diagnostics() {} // Diagnostic");
         assert_eq!(content.counts.iter().sum::<u32>(), 3, "{:?}", content.counts);
-        let sought = Sought {
+        let sought = LikelyQuery {
             text: "retry_f".to_owned(),
-            ..Sought::default()
+            ..LikelyQuery::default()
         };
         assert_eq!(counted(&sought, "fn retry_failed() {}").counts.iter().max(), Some(&1));
     }
 
     #[test]
-    fn a_name_is_counted_whole_and_known_where_it_is_defined() {
-        let sought = Sought {
+    fn whole_names_and_definitions_are_counted() {
+        let sought = LikelyQuery {
             name: Some("parse".to_owned()),
-            ..Sought::default()
+            ..LikelyQuery::default()
         };
         let used = counted(&sought, "parser.parse(); reparse(); parse_all()");
         assert_eq!((used.n_names, used.has_definition), (1, false));

@@ -10,7 +10,7 @@ use roaring::RoaringBitmap;
 use crate::index::Segments;
 use crate::index::dense::{Cosine, DenseError, DenseIndex, FlatIndex};
 
-use super::elsewhere::{Away, DenseElsewhere};
+use super::elsewhere::{Away, DenseRemoteIndex};
 use crate::model::chain;
 
 /// Lower bound for the best cosine of the built-in model among documents with both vectors. Scaling by a smaller one
@@ -22,7 +22,7 @@ pub(super) struct Meaning<'a> {
     own: FlatIndex,
     added: Option<Added>,
     /// A remote index of the active model's vectors.
-    pub(super) elsewhere: Option<DenseElsewhere<'a>>,
+    pub(super) elsewhere: Option<DenseRemoteIndex<'a>>,
     /// The active model's vectors, if they are not stored locally.
     away: Option<Away<'a>>,
 }
@@ -113,7 +113,7 @@ impl<'a> Meaning<'a> {
 
     /// Uses the remote vectors in `away` for the active model, instead of local ones. `stored` are the documents that
     /// can have a vector.
-    pub(super) fn with_away(
+    pub(super) fn with_remote_vectors(
         self,
         away: Away<'a>,
         live: &RoaringBitmap,
@@ -215,7 +215,7 @@ impl<'a> Meaning<'a> {
 
     /// Returns the scores of the query's nearest documents and of those `docs` that have remote vectors, which are
     /// requested from the store. If that fails, adds a note and returns the former only; the others are estimated.
-    pub(super) fn score_away(&self, query: &Query, docs: &[u32], notes: &mut Vec<String>) -> Vec<(u32, Cosine)> {
+    pub(super) fn score_remote(&self, query: &Query, docs: &[u32], notes: &mut Vec<String>) -> Vec<(u32, Cosine)> {
         let Some((away, (vector, _))) = self.away.as_ref().zip(query.added.as_ref()) else {
             return Vec::new();
         };

@@ -28,7 +28,7 @@ const FAMILIES: &[&[&str]] = &[
 const RELATIVE: &[&str] = &["", "crate", "self", "super", "this"];
 
 /// A file with its definitions, imports and mentions.
-pub(super) struct Mentioning {
+pub(super) struct FileMentions {
     pub(super) file: FileId,
     pub(super) extraction: Extraction,
     lang: Lang,
@@ -47,9 +47,9 @@ enum Taken {
 }
 
 /// Reads the definitions, imports and mentions of each file. Files that are not indexed are omitted.
-pub(super) fn read(sources: &Sources<'_>, files: &[FileId]) -> Result<Vec<Mentioning>, OutlineError> {
+pub(super) fn read(sources: &Sources<'_>, files: &[FileId]) -> Result<Vec<FileMentions>, OutlineError> {
     let view = sources.view();
-    let read = |&file: &FileId| -> Result<Option<Mentioning>, OutlineError> {
+    let read = |&file: &FileId| -> Result<Option<FileMentions>, OutlineError> {
         sources.go_on()?;
         let place = view.file(file).blob.and_then(|blob| view.segments().of_blob(blob));
         let (Some((segment, local)), Some(extraction)) = (place, view.extraction(file).transpose()?) else {
@@ -61,7 +61,7 @@ pub(super) fn read(sources: &Sources<'_>, files: &[FileId]) -> Result<Vec<Mentio
             mentions.entry(reference.name).or_default().insert(how);
         }
         let path = super::outline::path_of(view, file);
-        Ok(Some(Mentioning {
+        Ok(Some(FileMentions {
             file,
             extraction,
             lang: view.lang(file),
@@ -70,12 +70,12 @@ pub(super) fn read(sources: &Sources<'_>, files: &[FileId]) -> Result<Vec<Mentio
             mentions,
         }))
     };
-    let all: Vec<Option<Mentioning>> = files.par_iter().map(read).collect::<Result<_, _>>()?;
+    let all: Vec<Option<FileMentions>> = files.par_iter().map(read).collect::<Result<_, _>>()?;
     Ok(all.into_iter().flatten().collect())
 }
 
 /// Returns every wanted definition, as file index and definition index, with the weight of its mentions in other files.
-pub(super) fn weighed(files: &[Mentioning], is_wanted: impl Fn(DefinitionKind) -> bool) -> Vec<(usize, u32, f32)> {
+pub(super) fn weighed(files: &[FileMentions], is_wanted: impl Fn(DefinitionKind) -> bool) -> Vec<(usize, u32, f32)> {
     let mut named: HashMap<&str, Vec<(usize, u32)>> = HashMap::new();
     for (at, file) in files.iter().enumerate() {
         let definitions = file.extraction.definitions.iter().enumerate();
@@ -113,7 +113,7 @@ pub(super) fn weighed(files: &[Mentioning], is_wanted: impl Fn(DefinitionKind) -
 }
 
 /// The likelihood that a mention of the name in `by` refers to the definition, 0 to 1.
-fn mention(by: &Mentioning, home: &Mentioning, index: u32, known_places: &HashSet<&str>) -> f32 {
+fn mention(by: &FileMentions, home: &FileMentions, index: u32, known_places: &HashSet<&str>) -> f32 {
     let definition = &home.extraction.definitions[index as usize];
     let container = container(&home.extraction, definition);
     let is_place = |qualifier: &String| {
@@ -147,7 +147,7 @@ fn mention(by: &Mentioning, home: &Mentioning, index: u32, known_places: &HashSe
     }
 }
 
-fn taken(by: &Mentioning, home: &Mentioning, name: &str, known_places: &HashSet<&str>) -> Taken {
+fn taken(by: &FileMentions, home: &FileMentions, name: &str, known_places: &HashSet<&str>) -> Taken {
     let mut taken = Taken::Unknown;
     for Import { module, names, .. } in &by.extraction.imports {
         let segments = module

@@ -43,11 +43,11 @@ pub use blame::{
     over_changes as blame_over_changes, owners as line_owners,
 };
 pub use commits::{CommitHit, CommitMode, CommitSearchError, CommitSearcher, CommitsOutcome};
-pub use cursor::{CursorError, CursorKey, Judges};
+pub use cursor::{CursorError, CursorKey, ScorersUsed};
 pub use dates::{parse_moment, timestamp};
 pub use definition::{FoundDefinition, kind_by_name, kind_name, kind_names};
 pub use deleted::{DeletedSymbol, RenamedSymbol, deleted_symbols, is_called, renamed_symbols};
-pub use elsewhere::{Away, DenseElsewhere, Elsewhere, SparseElsewhere};
+pub use elsewhere::{Away, DenseRemoteIndex, Elsewhere, SparseRemoteIndex};
 pub use exact::{ExactError, ExactText};
 pub use filter::{FileFilter, FilterError, Tests, is_test_path};
 pub use grep::{FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, grep};
@@ -56,7 +56,7 @@ pub use history::{
     near_paths, patch_of,
 };
 pub use hit::{Hit, HitPlace, Symbol};
-pub use likely::{Likely, Sought, likely, n_not_indexed};
+pub use likely::{LikelyFiles, LikelyQuery, likely, n_not_indexed};
 pub use lines::LineStarts;
 pub use near::{Near, nearest};
 pub use outline::{

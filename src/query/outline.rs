@@ -6,13 +6,13 @@ use rayon::prelude::*;
 
 use crate::artifact::ReadError as ArtifactError;
 use crate::extract::{self, DefinitionKind, Heading, Import};
-use crate::model::{Lang, quoted, with_stand_ins, without_stand_ins};
+use crate::model::{Lang, quoted, with_placeholders, without_placeholders};
 use crate::snapshot::{FileId, View};
 
 use super::definition::{FileDefinitions, FoundDefinition, Numbers};
 use super::filter::{FileFilter, is_test_path};
 use super::lines::LineStarts;
-use super::mentions::{self, Mentioning};
+use super::mentions::{self, FileMentions};
 use super::source::{Source, SourceError, Sources};
 
 /// Approximate number of bytes of code per token.
@@ -187,7 +187,7 @@ pub struct RepositoryMap {
 
 /// Returns the files of a view at or below a path that pass a filter.
 pub fn files_below(view: &View, path: &str, filter: &FileFilter) -> Vec<FileId> {
-    let path = &*without_stand_ins(path.trim_end_matches('/'));
+    let path = &*without_placeholders(path.trim_end_matches('/'));
     let is_below = |file: &[u8]| {
         path.is_empty()
             || file
@@ -367,7 +367,7 @@ pub fn map(
     let mut ranked: Vec<(f32, bool, FileId, u32)> = mentions::weighed(&read, is_wanted)
         .into_iter()
         .map(|(at, index, weight)| {
-            let Mentioning { file, extraction, .. } = &read[at];
+            let FileMentions { file, extraction, .. } = &read[at];
             let is_type = extraction.definitions[index as usize].kind.is_type();
             (weight, is_type, *file, index)
         })
@@ -527,7 +527,7 @@ fn language_name(lang: Lang) -> &'static str {
 }
 
 pub(super) fn path_of(view: &View, file: FileId) -> String {
-    with_stand_ins(view.file(file).path).into_owned()
+    with_placeholders(view.file(file).path).into_owned()
 }
 
 /// A path relative to `root`.
@@ -569,7 +569,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_counts_what_it_does_not_show() {
+    fn a_tree_counts_hidden_files() {
         let mut top = TreeNode::default();
         for path in ["a/b/c.rs", "a/b/d.rs", "a/e.rs", "z.rs"] {
             top.add(path, 10, 1);
@@ -594,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_told_from_the_root() {
+    fn paths_are_relative_to_the_root() {
         assert_eq!(below("src/a/b.rs", "src"), "a/b.rs");
         assert_eq!(below("src/a/b.rs", ""), "src/a/b.rs");
     }

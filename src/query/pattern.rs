@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_line_behind_the_last_line_break() {
+    fn no_line_follows_the_last_line_break() {
         assert_eq!(plain("x*", "a\nb\n"), [1, 2]);
         assert_eq!(plain("$", "a\nb"), [1, 2]);
         assert_eq!(plain("x*", ""), Vec::<u32>::new());

@@ -14,7 +14,7 @@ use super::filter::FileFilter;
 use super::pattern::Pattern;
 
 /// Number of commits compared at a time. The deadline is checked in between.
-const COMMITS_A_ROUND: usize = 32;
+const COMMITS_PER_ROUND: usize = 32;
 /// Maximum number of lines reported per file, for added and removed lines each.
 const MAX_LINES: usize = 20;
 /// Longer lines are truncated.
@@ -150,7 +150,7 @@ impl DiffSearch<'_> {
     fn round(&self, order: &[u32]) -> (Vec<u32>, usize) {
         let mut round = Vec::new();
         for (at, number) in order.iter().enumerate() {
-            if round.len() == COMMITS_A_ROUND {
+            if round.len() == COMMITS_PER_ROUND {
                 return (round, at);
             }
             let may_match = match self.signatures(*number) {

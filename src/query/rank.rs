@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn features_stand_in_the_order_of_their_names() {
+    fn features_are_in_the_order_of_their_names() {
         let features = Features {
             bm25: 1.0,
             brevity: 2.0,

@@ -6,7 +6,7 @@ use crate::artifact::ReadError as ArtifactError;
 use crate::extract::{self, DefinitionKind, Extraction};
 use crate::git::FileMode;
 use crate::index::lexical::normal_name;
-use crate::model::{RepoPath, quoted, with_stand_ins, without_stand_ins};
+use crate::model::{RepoPath, quoted, with_placeholders, without_placeholders};
 use crate::snapshot::{FileId, View};
 
 use super::definition::{FileDefinitions, FoundDefinition, Numbers, qualified_name};
@@ -168,7 +168,7 @@ pub fn paths_in_target(text: &str) -> Vec<RepoPath> {
     let ends = trimmed.rmatch_indices(':').take(2).chain(trimmed.rmatch_indices('#'));
     let ends = ends.map(|(at, _)| at).chain([trimmed.len()]);
     let mut paths: Vec<RepoPath> = ends
-        .map(|end| RepoPath::new(without_stand_ins(&trimmed[..end])))
+        .map(|end| RepoPath::new(without_placeholders(&trimmed[..end])))
         .collect();
     paths.sort_unstable();
     paths.dedup();
@@ -207,7 +207,7 @@ const MAX_NEAR_PATHS: usize = 3;
 /// Returns the paths of files with these names, in the order of the names.
 fn paths_named(view: &View, names: &[String]) -> Vec<String> {
     let named = |name: &String| {
-        let paths = view.files().map(|(_, file)| with_stand_ins(file.path).into_owned());
+        let paths = view.files().map(|(_, file)| with_placeholders(file.path).into_owned());
         let is_named = |path: &String| path.rsplit('/').next() == Some(name);
         paths.filter(is_named).take(MAX_NEAR_PATHS).collect::<Vec<_>>()
     };
@@ -218,7 +218,7 @@ fn paths_named(view: &View, names: &[String]) -> Vec<String> {
 
 /// Quotes a path with stand-ins for messages.
 fn shown(path: &str) -> String {
-    quoted(&without_stand_ins(path)).into_owned()
+    quoted(&without_placeholders(path)).into_owned()
 }
 
 /// Returns the error for a path that is not in a view, with suggestions.
@@ -233,7 +233,7 @@ pub fn unknown_path(view: &View, path: &str) -> ReadError {
     let mut near = Near::new(bare);
     let mut near_name = Near::new(name);
     for (_, file) in view.files() {
-        let known = with_stand_ins(file.path);
+        let known = with_placeholders(file.path);
         let known_name = known.rsplit('/').next().unwrap_or(&known);
         if known_name == name {
             same_name.push(known.into_owned());
@@ -256,7 +256,7 @@ pub fn unknown_path(view: &View, path: &str) -> ReadError {
 /// Returns true if any file of the view is below `path`.
 pub fn is_folder(view: &View, path: &str) -> bool {
     let prefix = format!("{}/", path.trim_end_matches('/'));
-    let prefix = without_stand_ins(&prefix);
+    let prefix = without_placeholders(&prefix);
     view.files().any(|(_, file)| file.path.starts_with(&prefix))
 }
 

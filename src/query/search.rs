@@ -15,11 +15,11 @@ use crate::model::{chain, typed};
 use crate::snapshot::{FileId, Place, View};
 
 use super::analyze::{Analysis, analyze};
-use super::cursor::Judges;
+use super::cursor::ScorersUsed;
 use super::defining::Defining;
-use super::elsewhere::{Away, DenseElsewhere, SparseElsewhere};
+use super::elsewhere::{Away, DenseRemoteIndex, SparseRemoteIndex};
 use super::exact::ExactText;
-use super::features::{FeatureMaker, of_rank};
+use super::features::{FeatureExtractor, of_rank};
 use super::filter::FileFilter;
 use super::hit::{Hit, Opened};
 use super::lexical_leg::{LexicalLeg, LexicalParams};
@@ -64,14 +64,14 @@ pub struct Request {
     /// The use of a reranker, if one is configured.
     pub rerank: Rerank,
     /// The models of the previous page. Others are not used, and a missing one is an error.
-    pub as_before: Option<Judges>,
+    pub previous_scorers: Option<ScorersUsed>,
 }
 
 impl Request {
     /// Returns true if a model may be used for this request. If the previous page was made without it, adds a note with
     /// the consequence.
-    fn asks(&self, whom: impl Fn(Judges) -> bool, without: &str, notes: &mut Vec<String>) -> bool {
-        let is_asked = self.as_before.is_none_or(whom);
+    fn asks(&self, whom: impl Fn(ScorersUsed) -> bool, without: &str, notes: &mut Vec<String>) -> bool {
+        let is_asked = self.previous_scorers.is_none_or(whom);
         if !is_asked {
             notes.push(format!("as on the previous page, {without}"));
         }
@@ -91,7 +91,7 @@ pub struct SearchOutcome {
     /// Notes on what made the order worse than it should be.
     pub notes: Vec<String>,
     /// The models that determined the order.
-    pub judges: Judges,
+    pub judges: ScorersUsed,
 }
 
 /// An error from a search.
@@ -206,24 +206,24 @@ impl<'a> Searcher<'a> {
     }
 
     /// Searches a remote index for the active model's vectors first.
-    pub fn with_elsewhere(mut self, elsewhere: DenseElsewhere<'a>) -> Self {
+    pub fn with_remote_index(mut self, elsewhere: DenseRemoteIndex<'a>) -> Self {
         self.meaning.elsewhere = Some(elsewhere);
         self
     }
 
     /// Uses remote vectors for the active model, if it is not the built-in one, instead of local ones.
-    pub fn with_away(self, away: Away<'a>) -> Result<Self, SearchError> {
+    pub fn with_remote_vectors(self, away: Away<'a>) -> Result<Self, SearchError> {
         let mut stored = RoaringBitmap::new();
         for segment in self.view.segments().iter().filter(|segment| !segment.is_in_memory) {
             stored.insert_range(segment.base_doc..segment.base_doc + segment.lexical.n_docs());
         }
         let stored = (stored & &self.live) - withheld(self.view);
-        let meaning = self.meaning.with_away(away, &self.live, &stored)?;
+        let meaning = self.meaning.with_remote_vectors(away, &self.live, &stored)?;
         Ok(Self { meaning, ..self })
     }
 
     /// Searches a remote index for sparse vectors first, if they are in use.
-    pub fn with_sparse_elsewhere(mut self, elsewhere: SparseElsewhere<'a>) -> Self {
+    pub fn with_sparse_remote_index(mut self, elsewhere: SparseRemoteIndex<'a>) -> Self {
         if let Some(leg) = &mut self.sparse {
             leg.elsewhere = Some(elsewhere);
         }
@@ -236,7 +236,7 @@ impl<'a> Searcher<'a> {
     }
 
     /// Returns true if a query is ranked by the weights for names.
-    pub fn takes_for_name(&self, query: &str) -> bool {
+    pub fn is_name_query(&self, query: &str) -> bool {
         analyze(query).is_name
     }
 
@@ -249,7 +249,7 @@ impl<'a> Searcher<'a> {
         let scope = self.scope(&request.filter);
         let mut notes = Vec::new();
         let text = read_as.as_deref().unwrap_or(&request.query);
-        let mut judges = Judges::default();
+        let mut judges = ScorersUsed::default();
         let ranked = self.rank(request, text, &scope, &mut judges, &mut notes)?;
         let names = analyze(&request.query).names;
         let n_wanted = request.skip.saturating_add(request.limit);
@@ -262,7 +262,7 @@ impl<'a> Searcher<'a> {
         if let Some(reranking) = reranking {
             judges.reranker = self.rerank(&reranking, request, text, &mut kept, &mut opened, &mut notes)?;
         }
-        if let Some(before) = request.as_before {
+        if let Some(before) = request.previous_scorers {
             // The reranker is not used for pages past the candidates that it reranks.
             let is_judged = self
                 .reranking
@@ -304,10 +304,16 @@ impl<'a> Searcher<'a> {
         let scope = self.scope(&request.filter);
         let names = analyze(&request.query).names;
         let mut opened = Opened::default();
-        self.rank(request, &request.query, &scope, &mut Judges::default(), &mut Vec::new())?
-            .iter()
-            .map(|candidate| self.hit(candidate, &names, &scope, &mut opened))
-            .collect()
+        self.rank(
+            request,
+            &request.query,
+            &scope,
+            &mut ScorersUsed::default(),
+            &mut Vec::new(),
+        )?
+        .iter()
+        .map(|candidate| self.hit(candidate, &names, &scope, &mut opened))
+        .collect()
     }
 
     /// Returns the candidates in final order, before reranking.
@@ -316,7 +322,7 @@ impl<'a> Searcher<'a> {
         request: &Request,
         text: &str,
         scope: &Scope,
-        judges: &mut Judges,
+        judges: &mut ScorersUsed,
         notes: &mut Vec<String>,
     ) -> Result<Vec<Candidate>, SearchError> {
         if request.mode == Mode::Similar {
@@ -342,7 +348,7 @@ impl<'a> Searcher<'a> {
         let leg = leg.filter(|_| request.asks(|judges| judges.sparse, "sparse vectors do not count", notes));
         let mut ask_for_meaning = || self.asked(request, |embedder| embedder.embed_query(text, self.interrupt), notes);
         let (added, asked) = match leg {
-            Some(leg) => leg.ask_beside(text, self.interrupt, ask_for_meaning),
+            Some(leg) => leg.embed_query_beside(text, self.interrupt, ask_for_meaning),
             None => (ask_for_meaning(), Asked::NotYet),
         };
         // An interrupted request must not be reported as an unavailable server.
@@ -354,7 +360,7 @@ impl<'a> Searcher<'a> {
         self.go_on()?;
         let by_meaning = self.docs_by_meaning(&query, scope)?;
         if request.mode == Mode::Semantic {
-            return Ok(self.by_nearness(&by_meaning, scope));
+            return Ok(self.order_by_cosine(&by_meaning, scope));
         }
         let sparse = leg.and_then(|leg| {
             let found = leg.find(asked, scope.docs(&self.live), LEG_CANDIDATES, notes)?;
@@ -421,7 +427,7 @@ impl<'a> Searcher<'a> {
         request: &Request,
         query: &str,
         scope: &Scope,
-        judges: &mut Judges,
+        judges: &mut ScorersUsed,
         notes: &mut Vec<String>,
     ) -> Result<Vec<Candidate>, SearchError> {
         let named = self.doc_at(query)?;
@@ -440,7 +446,7 @@ impl<'a> Searcher<'a> {
         self.go_on()?;
         let mut found = self.meaning.search(&query, scope.docs(&self.live), LEG_CANDIDATES)?;
         found.retain(|(doc, _)| Some(*doc) != named);
-        Ok(self.by_nearness(&found, scope))
+        Ok(self.order_by_cosine(&found, scope))
     }
 
     /// Returns the document of the chunk at `path:line`, if the text has that form.
@@ -499,7 +505,7 @@ impl<'a> Searcher<'a> {
     }
 
     /// Keeps the order of cosines.
-    fn by_nearness(&self, found: &[(u32, Cosine)], scope: &Scope) -> Vec<Candidate> {
+    fn order_by_cosine(&self, found: &[(u32, Cosine)], scope: &Scope) -> Vec<Candidate> {
         let scored: Vec<_> = found.iter().map(|(doc, cosine)| (*doc, cosine.0)).collect();
         let features = |rank, _, share| Features {
             cosine: share,
@@ -534,9 +540,9 @@ impl<'a> Searcher<'a> {
         let defining = self.defining(legs.analysis, scope)?;
         let docs = self.gather(legs, &defining, scope);
         let mut cosines = self.cosines(legs, &docs)?;
-        let away = self.meaning.score_away(legs.query, &docs, notes).into_iter();
+        let away = self.meaning.score_remote(legs.query, &docs, notes).into_iter();
         cosines.extend(away.map(|(doc, cosine)| (doc, cosine.0)));
-        let mut features = FeatureMaker::new(self, legs, &defining, &cosines);
+        let mut features = FeatureExtractor::new(self, legs, &defining, &cosines);
         let weights = if legs.analysis.is_name {
             &Weights::NAME
         } else {

@@ -8,7 +8,7 @@ use crate::embed::{EmbedError, SparseEmbedder, SparseVector};
 use crate::index::Segments;
 use crate::index::sparse::{Impact, SparseIndex};
 
-use super::elsewhere::SparseElsewhere;
+use super::elsewhere::SparseRemoteIndex;
 use crate::model::chain;
 
 /// The sparse vectors of a view, with the embedder for queries.
@@ -16,7 +16,7 @@ pub(super) struct SparseLeg<'a> {
     embedder: &'a dyn SparseEmbedder,
     index: SparseIndex,
     /// A remote index that is searched first.
-    pub(super) elsewhere: Option<SparseElsewhere<'a>>,
+    pub(super) elsewhere: Option<SparseRemoteIndex<'a>>,
     /// The weight, relative to the default.
     weight: f32,
     n_live: u64,
@@ -77,7 +77,12 @@ impl<'a> SparseLeg<'a> {
     }
 
     /// Embeds a query on another thread while this one runs `work`.
-    pub(super) fn ask_beside<T>(&self, text: &str, interrupt: &AtomicBool, work: impl FnOnce() -> T) -> (T, Asked) {
+    pub(super) fn embed_query_beside<T>(
+        &self,
+        text: &str,
+        interrupt: &AtomicBool,
+        work: impl FnOnce() -> T,
+    ) -> (T, Asked) {
         if !self.has_any {
             return (work(), Asked::NotYet);
         }

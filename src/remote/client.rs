@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use super::breaker::Breaker;
 use super::endpoint::Endpoint;
 use super::failure::{Failure, RemoteError, excerpt};
-use super::retry::{Hold, asked_pause, pause};
+use super::retry::{Hold, pause, retry_after_pause};
 
 /// The interval at which a waiting call checks its interrupt flag.
 const TICK: Duration = Duration::from_millis(20);
@@ -87,7 +87,7 @@ impl Request {
     }
 
     /// Limits the size of the response, in addition to [`Limits::max_answer_bytes`].
-    pub fn answered_within(self, max_answer_bytes: u64) -> Self {
+    pub fn with_max_response_bytes(self, max_answer_bytes: u64) -> Self {
         Self {
             max_answer_bytes,
             ..self
@@ -207,7 +207,7 @@ impl Client {
         let started = Instant::now();
         let shared = &self.shared;
         if let Err(again_in) = shared.breaker.admit(started) {
-            return Err(self.error(Failure::LeftAlone { again_in }, 0));
+            return Err(self.error(Failure::BreakerOpen { again_in }, 0));
         }
         let (mut n_requests, mut give_up_at) = (0, None);
         let failure = loop {
@@ -256,7 +256,10 @@ impl Client {
         };
         match &failure {
             Failure::Interrupted | Failure::Paused { .. } => {}
-            failure if failure.is_temporary() || matches!(failure, Failure::TooLate { .. } | Failure::Slow { .. }) => {
+            failure
+                if failure.is_temporary()
+                    || matches!(failure, Failure::DeadlinePassed { .. } | Failure::Slow { .. }) =>
+            {
                 shared.breaker.failed(Instant::now());
             }
             // The server answered.
@@ -295,14 +298,14 @@ impl Client {
         let (client, request) = (self.clone(), request.clone());
         std::thread::Builder::new()
             .name("remote".to_owned())
-            .spawn(move || drop(sender.send(client.exchange_here(&request, timeout))))
+            .spawn(move || drop(sender.send(client.exchange_blocking(&request, timeout))))
             .map_err(|error| Failure::Request {
                 what: format!("cannot start a thread: {error}"),
             })?;
         let until = Instant::now() + timeout;
         loop {
             match answer.recv_timeout(TICK) {
-                Ok(answer) => return answer.map_err(|failure| self.or_too_late(failure, started, call)),
+                Ok(answer) => return answer.map_err(|failure| self.or_deadline_passed(failure, started, call)),
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
                     let what = "the request thread ended without a result".to_owned();
                     return Err(Failure::Broken { what });
@@ -311,15 +314,15 @@ impl Client {
                     return Err(Failure::Interrupted);
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) if Instant::now() > until => {
-                    return Err(self.or_too_late(Failure::Slow { within: timeout }, started, call));
+                    return Err(self.or_deadline_passed(Failure::Slow { within: timeout }, started, call));
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
         }
     }
 
-    /// Replaces the failure with [`Failure::TooLate`] if the caller's deadline caused it.
-    fn or_too_late(&self, failure: Failure, started: Instant, call: &Call<'_>) -> Failure {
+    /// Replaces the failure with [`Failure::DeadlinePassed`] if the caller's deadline caused it.
+    fn or_deadline_passed(&self, failure: Failure, started: Instant, call: &Call<'_>) -> Failure {
         match failure {
             Failure::Broken { .. } | Failure::Unreachable { .. } | Failure::Slow { .. }
                 if call.deadline.is_some_and(|deadline| deadline <= Instant::now()) =>
@@ -330,7 +333,7 @@ impl Client {
         }
     }
 
-    fn exchange_here(&self, request: &Request, timeout: Duration) -> Result<Vec<u8>, Failure> {
+    fn exchange_blocking(&self, request: &Request, timeout: Duration) -> Result<Vec<u8>, Failure> {
         let shared = &self.shared;
         let mut builder = shared
             .http()?
@@ -352,7 +355,7 @@ impl Client {
         let retry_after = answer
             .headers()
             .get(RETRY_AFTER)
-            .and_then(|value| asked_pause(value.to_str().ok()?, seconds_now()));
+            .and_then(|value| retry_after_pause(value.to_str().ok()?, seconds_now()));
         // The beginning of an error page says what went wrong; the rest is not read.
         let mut beginning = Vec::new();
         let _ = answer.take(16 << 10).read_to_end(&mut beginning);
@@ -446,7 +449,7 @@ fn wait_until(until: Instant, started: Instant, call: &Call<'_>) -> Result<(), F
 }
 
 fn too_late(started: Instant) -> Failure {
-    Failure::TooLate {
+    Failure::DeadlinePassed {
         within: started.elapsed(),
     }
 }

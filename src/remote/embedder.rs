@@ -80,7 +80,7 @@ pub struct RemoteEmbedder {
 
 /// Result of probing a server.
 #[derive(Clone, Debug)]
-pub struct Examined {
+pub struct ServerProbe {
     /// Dimension of the vector; for a sparse vector, its number of tokens.
     pub dim: usize,
     /// Time to embed a short text.
@@ -112,19 +112,19 @@ impl RemoteEmbedder {
     }
 
     /// Sets the known row of `index::PROBE_TEXT`. Queries fail if the model no longer returns this row.
-    pub fn know_by(&self, known: impl FnOnce() -> Option<RowFile>) {
+    pub fn set_known_probe(&self, known: impl FnOnce() -> Option<RowFile>) {
         self.sign.set(known);
     }
 
     /// Requests one vector and the limits of the server, within `timeout` or until `interrupt` is set. Fails if the
     /// model is not the known one.
-    pub fn examine(&self, timeout: Duration, interrupt: &AtomicBool) -> Result<Examined, EmbedError> {
+    pub fn examine(&self, timeout: Duration, interrupt: &AtomicBool) -> Result<ServerProbe, EmbedError> {
         let dim = self.dim.clone();
         let ask = |client: &Client, texts: &[&str], call: &Call<'_>| self.ask(&dim, client, texts, call);
         let check = |shown| self.check(shown);
         let sign = (self.sign.text(&self.options.document_prefix), &check as _);
         let (embedding, elapsed, limits) = self.server.examine(sign, (timeout, interrupt), &ask)?;
-        Ok(Examined {
+        Ok(ServerProbe {
             dim: embedding.vector.len(),
             elapsed,
             limits,

@@ -26,13 +26,13 @@ pub enum Failure {
     Interrupted,
     /// The deadline of the call passed.
     #[error("no answer within {} ms", .within.as_millis())]
-    TooLate {
+    DeadlinePassed {
         /// Time waited.
         within: Duration,
     },
     /// Not sent: the server failed several times in a row and the breaker is open.
     #[error("skipped after {} failures in a row; next attempt in {} s", 3, .again_in.as_secs().max(1))]
-    LeftAlone {
+    BreakerOpen {
         /// Time until the next attempt.
         again_in: Duration,
     },
@@ -134,7 +134,7 @@ impl RemoteError {
     }
 
     /// Returns true if the server rejected the texts: too many, too long, or one of them invalid.
-    pub(super) fn is_about_texts(&self) -> bool {
+    pub(super) fn rejects_texts(&self) -> bool {
         matches!(self.status(), Some(400 | 413 | 422))
     }
 
@@ -143,7 +143,10 @@ impl RemoteError {
         self.failure.is_temporary()
             || matches!(
                 self.failure,
-                Failure::TooLate { .. } | Failure::Slow { .. } | Failure::LeftAlone { .. } | Failure::Paused { .. }
+                Failure::DeadlinePassed { .. }
+                    | Failure::Slow { .. }
+                    | Failure::BreakerOpen { .. }
+                    | Failure::Paused { .. }
             )
     }
 
@@ -157,9 +160,10 @@ impl RemoteError {
     pub fn hint(&self) -> Option<&'static str> {
         Some(match &self.failure {
             Failure::Unreachable { .. } => "is the server running, and are host and port right?",
-            Failure::Broken { .. } | Failure::TooLate { .. } | Failure::LeftAlone { .. } | Failure::Paused { .. } => {
-                "is the server overloaded? codescout retries later"
-            }
+            Failure::Broken { .. }
+            | Failure::DeadlinePassed { .. }
+            | Failure::BreakerOpen { .. }
+            | Failure::Paused { .. } => "is the server overloaded? codescout retries later",
             Failure::Slow { .. } => "is the server overloaded? if it is only slow, set a longer timeout_s",
             Failure::Status { status: 401 | 403, .. } => {
                 "the key is missing, wrong or lacks rights: see the server's key settings"

@@ -21,10 +21,10 @@ mod texts;
 mod wire;
 
 pub use client::{Call, Client, Limits, Request};
-pub use embedder::{EmbedderOptions, EmbeddingApi, Encoding, Examined, RemoteEmbedder};
+pub use embedder::{EmbedderOptions, EmbeddingApi, Encoding, RemoteEmbedder, ServerProbe};
 pub use endpoint::{Endpoint, EndpointError, KeyHeader, Secret};
 pub use failure::{Failure, RemoteError, is_about_key};
-pub use qdrant::{CollectionOptions, Compression, Qdrant, QdrantFound, QdrantIndex, QdrantOptions, Resettled};
+pub use qdrant::{CollectionOptions, Compression, Qdrant, QdrantIndex, QdrantOptions, QdrantProbe, SettingsApplied};
 pub use reranker::{RemoteReranker, RerankApi, RerankerOptions};
 pub use sparse::{RemoteSparse, SparseOptions};
 pub use texts::ServerLimits;

@@ -132,7 +132,7 @@ impl RemoteReranker {
         course.n_requests += 1;
         match self.ask(query, texts, &course.call) {
             Ok(scores) => Ok(scores.into_iter().map(Some).collect()),
-            Err(error) if !error.is_about_texts() || course.n_requests >= MAX_REQUESTS => Err(error),
+            Err(error) if !error.rejects_texts() || course.n_requests >= MAX_REQUESTS => Err(error),
             Err(error) if texts.len() < 2 => {
                 tracing::warn!(n_bytes = query.len() + texts.concat().len(), %error, "the server rejected a text");
                 course.refusal = Some(error);
@@ -179,7 +179,7 @@ impl Reranker for RemoteReranker {
         };
         let admitted = self.breaker.admit(started).map_err(|again_in| RemoteError {
             host: self.options.endpoint.host(),
-            failure: Failure::LeftAlone { again_in },
+            failure: Failure::BreakerOpen { again_in },
             n_requests: 0,
         });
         let judged = admitted.and_then(|()| self.judge_all(query, texts, call));
@@ -187,7 +187,7 @@ impl Reranker for RemoteReranker {
             Err(error)
                 if matches!(
                     error.failure,
-                    Failure::LeftAlone { .. } | Failure::Paused { .. } | Failure::Interrupted
+                    Failure::BreakerOpen { .. } | Failure::Paused { .. } | Failure::Interrupted
                 ) => {}
             Err(error) if error.is_temporary() => self.breaker.failed(Instant::now()),
             _ => self.breaker.succeeded(),

@@ -9,7 +9,7 @@ use jiff::fmt::rfc2822::DateTimeParser;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Limit on a pause that a server asks for.
-const LONGEST_ASKED: Duration = Duration::from_secs(60);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// A pause that a server asked for. It applies to all calls of a client.
 #[derive(Debug, Default)]
@@ -34,17 +34,17 @@ impl Hold {
 /// clients do not retry at the same moment. Source: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
 /// 2015: full jitter.
 ///
-/// A pause that the server asked for, at most [`LONGEST_ASKED`], is added to the random time.
+/// A pause that the server asked for, at most [`MAX_RETRY_AFTER`], is added to the random time.
 pub(super) fn pause(n_tried: u32, asked: Option<Duration>) -> Duration {
     let limit = FIRST_PAUSE
         .saturating_mul(1 << n_tried.saturating_sub(1).min(16))
         .min(LONGEST_PAUSE);
     let jittered = limit.mul_f64(random_share());
-    asked.map_or(jittered, |asked| asked.min(LONGEST_ASKED) + jittered)
+    asked.map_or(jittered, |asked| asked.min(MAX_RETRY_AFTER) + jittered)
 }
 
 /// Parses a `Retry-After` header: seconds, or a date. Source: RFC 9110, section 10.2.3.
-pub(super) fn asked_pause(header: &str, now_seconds: i64) -> Option<Duration> {
+pub(super) fn retry_after_pause(header: &str, now_seconds: i64) -> Option<Duration> {
     let header = header.trim();
     if let Ok(seconds) = header.parse::<u64>() {
         return Some(Duration::from_secs(seconds));
@@ -69,10 +69,10 @@ mod tests {
 
     #[test]
     fn a_server_may_ask_for_seconds_or_a_moment() {
-        assert_eq!(asked_pause(" 7 ", 0), Some(Duration::from_secs(7)));
+        assert_eq!(retry_after_pause(" 7 ", 0), Some(Duration::from_secs(7)));
         let date = "Sun, 06 Nov 1994 08:49:37 GMT";
-        assert_eq!(asked_pause(date, 784_111_777 - 5), Some(Duration::from_secs(5)));
-        assert_eq!(asked_pause(date, 784_111_777 + 5), Some(Duration::ZERO));
+        assert_eq!(retry_after_pause(date, 784_111_777 - 5), Some(Duration::from_secs(5)));
+        assert_eq!(retry_after_pause(date, 784_111_777 + 5), Some(Duration::ZERO));
         for odd in [
             "",
             "soon",
@@ -81,7 +81,7 @@ mod tests {
             "Sun, 06 Nov 1994",
             "Sun, 99 Foo 1994 08:49:37 GMT",
         ] {
-            assert_eq!(asked_pause(odd, 0), None, "{odd}");
+            assert_eq!(retry_after_pause(odd, 0), None, "{odd}");
         }
     }
 
@@ -96,6 +96,6 @@ mod tests {
         let some: Vec<Duration> = (0..8).map(|_| pause(9, None)).collect();
         assert!(some.iter().any(|pause| *pause != some[0]), "{some:?}");
         let asked = pause(1, Some(Duration::from_secs(3600)));
-        assert!(asked >= LONGEST_ASKED && asked <= LONGEST_ASKED + FIRST_PAUSE);
+        assert!(asked >= MAX_RETRY_AFTER && asked <= MAX_RETRY_AFTER + FIRST_PAUSE);
     }
 }

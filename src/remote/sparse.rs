@@ -7,7 +7,7 @@ use crate::embed::{Batching, EmbedError, Profile, SparseEmbedder, SparseVector};
 use crate::index::{Row, RowFile};
 
 use super::client::{Call, Client};
-use super::embedder::{EmbeddingApi, Examined};
+use super::embedder::{EmbeddingApi, ServerProbe};
 use super::endpoint::Endpoint;
 use super::failure::RemoteError;
 use super::sign::Sign;
@@ -67,17 +67,17 @@ impl RemoteSparse {
     }
 
     /// Sets the known row of `index::PROBE_TEXT`. Queries fail if the model no longer returns this row.
-    pub fn know_by(&self, known: impl FnOnce() -> Option<RowFile>) {
+    pub fn set_known_probe(&self, known: impl FnOnce() -> Option<RowFile>) {
         self.sign.set(known);
     }
 
     /// Requests one vector and the limits of the server, within `timeout` or until `interrupt` is set. Fails if the
     /// model is not the known one.
-    pub fn examine(&self, timeout: Duration, interrupt: &AtomicBool) -> Result<Examined, EmbedError> {
+    pub fn examine(&self, timeout: Duration, interrupt: &AtomicBool) -> Result<ServerProbe, EmbedError> {
         let check = |shown| self.sign.check(Row::Sparse(shown));
         let sign = (self.sign.text(""), &check as _);
         let (vector, elapsed, limits) = self.server.examine(sign, (timeout, interrupt), &ask)?;
-        Ok(Examined {
+        Ok(ServerProbe {
             dim: vector.terms().len(),
             elapsed,
             limits,

@@ -17,7 +17,7 @@ use super::wire;
 ///
 /// Texts are batched by number and size. A request that the server rejects as too large or invalid is halved until the
 /// text at fault is found; that text gets no vector, and neither does a text with an unusable vector. A control text
-/// ([`EASY_TEXT`]) shows whether the text or the server is at fault. Secrets are removed from every text.
+/// ([`CONTROL_TEXT`]) shows whether the text or the server is at fault. Secrets are removed from every text.
 pub(super) struct TextServer {
     client: Client,
     api: EmbeddingApi,
@@ -42,7 +42,7 @@ struct Pace {
 
 /// A request should take 1/4 of its time limit. The rest allows for differences between texts and for other load on the
 /// server.
-const SHARE_OF_TIMEOUT: u32 = 4;
+const TIMEOUT_FRACTION: u32 = 4;
 
 impl Pace {
     /// Records that a request of `n_bytes` took `took`, with up to `in_flight` requests at a time.
@@ -101,10 +101,10 @@ impl From<RemoteError> for Problem {
 pub(super) type Ask<'a, T> = &'a dyn Fn(&Client, &[&str], &Call<'_>) -> Result<Vec<Option<T>>, Problem>;
 
 /// A probe text to send with a query, if one is due, and the check of its result.
-pub(super) type SignOf<'a, T> = (Option<String>, &'a dyn Fn(T) -> Result<(), String>);
+pub(super) type ProbeCheck<'a, T> = (Option<String>, &'a dyn Fn(T) -> Result<(), String>);
 
 /// The control text. Every model has a usable vector for it.
-const EASY_TEXT: &str = "codescout";
+const CONTROL_TEXT: &str = "codescout";
 
 impl TextServer {
     /// Creates a client. Sends nothing. `timeout` applies to one request. `batch` is the number of texts per request;
@@ -130,7 +130,7 @@ impl TextServer {
             limits: OnceLock::new(),
             has_answered: AtomicBool::new(false),
             pace: Pace {
-                target: timeout / SHARE_OF_TIMEOUT,
+                target: timeout / TIMEOUT_FRACTION,
                 max_bytes: AtomicUsize::new(usize::MAX),
                 is_known: AtomicBool::new(false),
             },
@@ -174,7 +174,7 @@ impl TextServer {
     pub(super) fn query<T>(
         &self,
         (prefix, text): (&str, &str),
-        sign: SignOf<'_, T>,
+        sign: ProbeCheck<'_, T>,
         (within, interrupt): (Duration, &AtomicBool),
         ask: Ask<'_, T>,
     ) -> Result<T, EmbedError> {
@@ -189,7 +189,7 @@ impl TextServer {
     fn with_sign<T>(
         &self,
         query: &str,
-        (sign, check): SignOf<'_, T>,
+        (sign, check): ProbeCheck<'_, T>,
         call: &Call<'_>,
         ask: Ask<'_, T>,
     ) -> Result<T, EmbedError> {
@@ -202,7 +202,7 @@ impl TextServer {
         };
         let mut both = match both {
             // The two are too large for one request, or one of them is invalid.
-            Err(Problem::Remote(error)) if error.is_about_texts() => Vec::new(),
+            Err(Problem::Remote(error)) if error.rejects_texts() => Vec::new(),
             both => both.map_err(|problem| self.told(problem))?,
         };
         let (shown, made) = (both.pop().flatten(), both.pop().flatten());
@@ -211,11 +211,11 @@ impl TextServer {
         made.map_or_else(|| self.one(query, call, ask), Ok)
     }
 
-    /// Returns the result for [`EASY_TEXT`], the elapsed time and the limits of the server, within a time limit or
+    /// Returns the result for [`CONTROL_TEXT`], the elapsed time and the limits of the server, within a time limit or
     /// until `interrupt` is set.
     pub(super) fn examine<T>(
         &self,
-        sign: SignOf<'_, T>,
+        sign: ProbeCheck<'_, T>,
         (within, interrupt): (Duration, &AtomicBool),
         ask: Ask<'_, T>,
     ) -> Result<(T, Duration, ServerLimits), EmbedError> {
@@ -225,7 +225,7 @@ impl TextServer {
             interrupt,
             retries: false,
         };
-        let made = self.with_sign(EASY_TEXT, sign, &call, ask)?;
+        let made = self.with_sign(CONTROL_TEXT, sign, &call, ask)?;
         Ok((made, started.elapsed(), self.server_limits(&call)))
     }
 
@@ -236,7 +236,7 @@ impl TextServer {
             max_texts: self.batch.or(known).unwrap_or(wire::max_texts(self.api)),
             max_bytes: wire::max_bytes(self.api).min(self.pace.max_bytes.load(Ordering::Relaxed)),
             in_flight: self.in_flight,
-            timeout: self.pace.target * SHARE_OF_TIMEOUT,
+            timeout: self.pace.target * TIMEOUT_FRACTION,
         }
     }
 
@@ -263,10 +263,10 @@ impl TextServer {
     }
 
     fn one<T>(&self, text: &str, call: &Call<'_>, ask: Ask<'_, T>) -> Result<T, EmbedError> {
-        self.ask_one(text, call, ask).map_err(|problem| self.told(problem))
+        self.request_one(text, call, ask).map_err(|problem| self.told(problem))
     }
 
-    fn ask_one<T>(&self, text: &str, call: &Call<'_>, ask: Ask<'_, T>) -> Result<T, Problem> {
+    fn request_one<T>(&self, text: &str, call: &Call<'_>, ask: Ask<'_, T>) -> Result<T, Problem> {
         let made = ask(&self.client, &[text], call)?.into_iter().next().flatten();
         made.ok_or_else(|| Problem::Unusable("a vector of zeros or of values that are not numbers".to_owned()))
     }
@@ -297,10 +297,10 @@ impl TextServer {
     /// Requests results for texts that are ready to be sent, halving requests that the server rejects.
     fn halved<T>(&self, texts: &[&str], call: &Call<'_>, ask: Ask<'_, T>) -> Result<Vec<Option<T>>, Problem> {
         match ask(&self.client, texts, call) {
-            Err(Problem::Remote(error)) if error.is_about_texts() => match texts {
+            Err(Problem::Remote(error)) if error.rejects_texts() => match texts {
                 [] => Ok(Vec::new()),
                 [text] if self.has_answered.load(Ordering::Relaxed) => {
-                    self.ask_one(EASY_TEXT, call, ask)?;
+                    self.request_one(CONTROL_TEXT, call, ask)?;
                     tracing::warn!(n_bytes = text.len(), %error, "the server rejected a text");
                     self.counts.refused.fetch_add(1, Ordering::Relaxed);
                     Ok(vec![None])
@@ -318,7 +318,7 @@ impl TextServer {
                 let made = made?;
                 let n_unusable = made.iter().filter(|made| made.is_none()).count();
                 if n_unusable == texts.len() && n_unusable > 0 {
-                    self.ask_one(EASY_TEXT, call, ask)?;
+                    self.request_one(CONTROL_TEXT, call, ask)?;
                 }
                 self.counts.refused.fetch_add(n_unusable, Ordering::Relaxed);
                 self.has_answered.store(true, Ordering::Relaxed);

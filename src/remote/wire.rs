@@ -48,7 +48,7 @@ pub(super) fn request(options: &EmbedderOptions, texts: &[&str]) -> Request {
         EmbeddingApi::Ollama => "/api/embed",
         EmbeddingApi::Tei => "/embed",
     };
-    Request::post(path, &body).answered_within(max_answer_bytes(texts.len()))
+    Request::post(path, &body).with_max_response_bytes(max_answer_bytes(texts.len()))
 }
 
 /// Size limit of a response with `n` dense vectors: 16,384 numbers of 32 characters per vector, plus one such vector
@@ -66,7 +66,7 @@ fn max_sparse_answer_bytes(n: usize) -> u64 {
 /// Builds the request for the sparse vectors of `texts`.
 pub(super) fn sparse_request(texts: &[&str]) -> Request {
     Request::post("/embed_sparse", &json!({"inputs": texts, "truncate": true}))
-        .answered_within(max_sparse_answer_bytes(texts.len()))
+        .with_max_response_bytes(max_sparse_answer_bytes(texts.len()))
 }
 
 /// A token of a sparse vector, with its weight.

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 
 use super::{PATIENCE, Workspace};
-use crate::ingest::{CollectError, CollectOptions, Collected, Collector, Occasion, Progress, Survey, Target};
+use crate::ingest::{CollectError, CollectOptions, CollectOutcome, Collector, Progress, Survey, Target, Trigger};
 use crate::model::{Oid, TreeId};
 use crate::sidecar::{LockError, Pin};
 use crate::snapshot::SnapshotStore;
@@ -23,10 +23,10 @@ impl Workspace {
     /// Throws away what nothing keeps; `None` if there is no sidecar.
     pub fn collect(
         &self,
-        occasion: Occasion<'_>,
+        occasion: Trigger<'_>,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
-    ) -> Result<Option<Collected>> {
+    ) -> Result<Option<CollectOutcome>> {
         self.renumbering(|| {
             self.with_collector(|collector| Ok(collector.collect(occasion, PATIENCE, progress, interrupt)?))
         })
@@ -39,7 +39,7 @@ impl Workspace {
         used: &[TreeId],
         progress: &dyn Progress,
         interrupt: &AtomicBool,
-    ) -> Result<Option<Collected>> {
+    ) -> Result<Option<CollectOutcome>> {
         if !self.config.gc.auto.value {
             return Ok(None);
         }
@@ -47,7 +47,7 @@ impl Workspace {
             if !collector.is_due()? {
                 return Ok(None);
             }
-            let collect = || collector.collect(Occasion::Unasked(used), Duration::ZERO, progress, interrupt);
+            let collect = || collector.collect(Trigger::Unasked(used), Duration::ZERO, progress, interrupt);
             self.renumbering(|| match collect() {
                 Err(CollectError::Lock(LockError::Busy { .. })) => Ok(None),
                 collected => Ok(Some(collected?)),

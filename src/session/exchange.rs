@@ -12,9 +12,9 @@ use super::share::{ImportOptions, ImportedBundle, Known, Packing};
 use crate::artifact::ArtifactKey;
 use crate::bundle::{Kind, SigningKey, Trust, decode_keys, encode_keys};
 use crate::embed::ProfileId;
-use crate::git::{Bounds, Direction, Exchange, ExchangeError, Shelf};
+use crate::git::{Bounds, Direction, Exchange, ExchangeError, RemoteFiles};
 use crate::index::Segments;
-use crate::ingest::{PassedOver, Progress, has_rows};
+use crate::ingest::{ImportRefusal, Progress, has_rows};
 use crate::model::{BlobId, CommitId, Lang};
 
 /// Below this stand the indexes of a remote, one for each build and settings.
@@ -85,7 +85,7 @@ pub(crate) struct Remote<'a> {
     purpose: Purpose,
     /// Holds the repository that everything goes through.
     folder: tempfile::TempDir,
-    shelf: Shelf,
+    shelf: RemoteFiles,
     parts: Vec<Part>,
 }
 
@@ -141,7 +141,7 @@ pub(crate) struct PullPlan {
     /// What is brought one after the other instead if a part turns out to be of no use.
     others: Vec<Part>,
     /// Why nothing of this would be of use.
-    pub(crate) passed_over: Option<PassedOver>,
+    pub(crate) passed_over: Option<ImportRefusal>,
 }
 
 impl PullPlan {
@@ -182,7 +182,7 @@ impl<'a> Remote<'a> {
             exchange,
             purpose,
             folder,
-            shelf: Shelf::default(),
+            shelf: RemoteFiles::default(),
             parts: Vec::new(),
         };
         remote.look()?;
@@ -200,9 +200,9 @@ impl<'a> Remote<'a> {
             Err(error) if self.purpose == Purpose::Replace => {
                 tracing::info!("what is there cannot be read: {error:#}");
                 self.parts.clear();
-                self.shelf = Shelf {
+                self.shelf = RemoteFiles {
                     commit: self.exchange.commit()?,
-                    ..Shelf::default()
+                    ..RemoteFiles::default()
                 };
                 Ok(())
             }

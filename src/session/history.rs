@@ -10,12 +10,12 @@ use anyhow::{Context, Result, ensure};
 
 use crate::git::{BlobContent, KnownFiles, OnDisk, WorkTreeChanges, WorkTreeReader};
 use crate::history::{
-    Batch, Entry, History, KnownChanges, LineChanges, Mailmap, Messages, Reachable, past_files, record_recipe,
+    Batch, Entry, History, LineChanges, Mailmap, Messages, Reachable, SymbolChangeCache, past_files, record_recipe,
     symbol_recipe, unread,
 };
 use crate::ingest::{
-    Audit, ExaminedCommits, GivenCommits, OfferedCommits, Outcome, PassedOver, Progress, RecordError, RecordOutcome,
-    Recorder, Target, TraceOutcome,
+    Audit, ExportedCommits, ImportRefusal, Outcome, Progress, ReceivedCommits, RecordError, RecordOutcome, Recorder,
+    Target, TraceOutcome, VerifiedCommits,
 };
 use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
 use crate::session::{Keeping, PATIENCE, Workspace, is_read_only};
@@ -236,7 +236,7 @@ impl Workspace {
         tips: &[CommitId],
         progress: &dyn Progress,
         interrupt: &AtomicBool,
-    ) -> Result<GivenCommits> {
+    ) -> Result<ExportedCommits> {
         ensure!(!tips.is_empty(), "a tree has no history: name a commit");
         let sidecar = self.open_or_create_sidecar(interrupt)?;
         let recorder = self.recorder();
@@ -247,10 +247,10 @@ impl Workspace {
     }
 
     /// Why no record of commits from others is of use in this clone, whatever stands in it.
-    pub(crate) fn takes_no_records(&self, is_trusted: bool) -> Result<Option<PassedOver>> {
+    pub(crate) fn takes_no_records(&self, is_trusted: bool) -> Result<Option<ImportRefusal>> {
         Ok(match self.repository.shallow_commits()?.is_empty() {
-            false => Some(PassedOver::Absent),
-            true if self.repository.is_partial() && !is_trusted => Some(PassedOver::Partial),
+            false => Some(ImportRefusal::Absent),
+            true if self.repository.is_partial() && !is_trusted => Some(ImportRefusal::Partial),
             true => None,
         })
     }
@@ -272,11 +272,11 @@ impl Workspace {
     pub(crate) fn examine_commits(
         &self,
         sidecar: &Sidecar,
-        offered: &OfferedCommits,
+        offered: &ReceivedCommits,
         audit: Option<Audit>,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
-    ) -> Result<Result<ExaminedCommits, PassedOver>> {
+    ) -> Result<Result<VerifiedCommits, ImportRefusal>> {
         let max_bytes = self.build_options().max_blob_bytes;
         let recorder = self.recorder();
         let examined = recorder.examine(sidecar, offered, audit, max_bytes, progress, interrupt);
@@ -291,10 +291,10 @@ impl Workspace {
     pub(crate) fn take_commits(
         &self,
         sidecar: &Sidecar,
-        examined: &ExaminedCommits,
+        examined: &VerifiedCommits,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
-    ) -> Result<Result<(), PassedOver>> {
+    ) -> Result<Result<(), ImportRefusal>> {
         let taken = self.recorder().take_over(sidecar, examined, interrupt)?;
         if taken.is_ok() {
             let (n_commits, most) = (examined.n_commits(), self.recorder().limit.max_commits);
@@ -358,12 +358,12 @@ impl Workspace {
     }
 
     /// What was found of the definitions of single files through commits that are not traced.
-    pub(crate) fn known_changes(&self) -> Result<KnownChanges> {
+    pub(crate) fn known_changes(&self) -> Result<SymbolChangeCache> {
         let sidecar = match self.keeping() {
             Keeping::Sidecar => self.open_sidecar()?,
             _ => None,
         };
-        Ok(KnownChanges::new(sidecar, self.symbol_recipe()))
+        Ok(SymbolChangeCache::new(sidecar, self.symbol_recipe()))
     }
 
     /// What definitions are traced by here.

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use super::Workspace;
 use crate::embed::{Embedder, StaticModel};
 use crate::index::Segments;
-use crate::ingest::Maker;
+use crate::ingest::EmbeddingSource;
 use crate::query::{Reranking, Sources};
 use crate::remote::{RemoteEmbedder, RemoteReranker, RemoteSparse};
 use crate::sidecar::{Sidecar, State};
@@ -52,9 +52,9 @@ impl Workspace {
     }
 
     /// What makes rows beside those that every segment has.
-    pub fn makers(&self) -> Vec<Maker<'_>> {
-        let dense = self.added_model().map(Maker::Dense);
-        let sparse = self.remote_sparse.as_ref().map(|model| Maker::Sparse(model));
+    pub fn makers(&self) -> Vec<EmbeddingSource<'_>> {
+        let dense = self.added_model().map(EmbeddingSource::Dense);
+        let sparse = self.remote_sparse.as_ref().map(|model| EmbeddingSource::Sparse(model));
         dense.into_iter().chain(sparse).collect()
     }
 

@@ -17,7 +17,7 @@ use super::views::{Base, Edits, READ_ONLY_NOTE};
 use super::workspace::{Keeping, Workspace};
 use super::writing::is_read_only;
 use crate::extract::is_credential;
-use crate::git::{KnownFiles, Repository, Stillness, WorkTreeChanges};
+use crate::git::{KnownFiles, Repository, WorkTreeChanges, WorktreeWatch};
 use crate::history::History;
 use crate::index::Segments;
 use crate::ingest::{Outcome, Target};
@@ -68,7 +68,7 @@ struct Files {
     known: KnownFiles,
     last: Option<(Instant, Arc<WorkTreeChanges>)>,
     /// Since before `last` began, as long as nothing happens.
-    stillness: Option<Stillness>,
+    stillness: Option<WorktreeWatch>,
     /// When something last happened.
     disturbed: Option<Instant>,
 }
@@ -597,8 +597,8 @@ impl Session {
 impl Files {
     /// Whether nothing has happened since the files were last looked at.
     fn is_still(&mut self) -> bool {
-        let is_still = self.stillness.as_ref().is_some_and(Stillness::holds);
-        if !is_still && self.stillness.take().is_some_and(|stillness| stillness.is_disturbed()) {
+        let is_still = self.stillness.as_ref().is_some_and(WorktreeWatch::holds);
+        if !is_still && self.stillness.take().is_some_and(|stillness| stillness.saw_changes()) {
             self.disturbed = Some(Instant::now());
         }
         is_still
@@ -607,7 +607,7 @@ impl Files {
     /// Begins to watch, before the files are looked at; not while something happens all the time.
     fn watch(&mut self, repository: &Repository) {
         if self.disturbed.is_none_or(|at| at.elapsed() > CALM) {
-            self.stillness = Stillness::begin(repository);
+            self.stillness = WorktreeWatch::begin(repository);
         }
     }
 }

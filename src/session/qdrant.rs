@@ -11,10 +11,10 @@ use crate::index::dense::DenseIndex;
 use crate::index::shared::{RepositoryTag, SharedVectors, There};
 use crate::index::sparse::ImpactIndex;
 use crate::index::{RowFile, RowKind, Segments};
-use crate::ingest::{Maker, Progress, Shared, Sharing, probe_of, renumber_shared};
+use crate::ingest::{EmbeddingSource, Progress, Shared, Sharing, probe_of, renumber_shared};
 use crate::model::TreeId;
-use crate::query::{Away, DenseElsewhere, Elsewhere, LEG_CANDIDATES, Searcher, SparseElsewhere};
-use crate::remote::{Endpoint, Qdrant, QdrantIndex, Resettled};
+use crate::query::{Away, DenseRemoteIndex, Elsewhere, LEG_CANDIDATES, Searcher, SparseRemoteIndex};
+use crate::remote::{Endpoint, Qdrant, QdrantIndex, SettingsApplied};
 use crate::sidecar::{RecordError, Sidecar};
 use crate::snapshot::View;
 
@@ -107,7 +107,7 @@ impl Workspace {
             profile: qdrant.profile(),
             own_profile,
             recipe: self.build_options().recipe,
-            is_away: self.keeps_away(qdrant.kind()),
+            is_remote_only: self.keeps_away(qdrant.kind()),
         }
     }
 
@@ -176,7 +176,7 @@ impl Workspace {
     }
 
     /// Gives the collections of the models in use the settings that are set now.
-    pub(crate) fn resettle_collections(&self, interrupt: &AtomicBool) -> Result<Vec<Resettled>> {
+    pub(crate) fn resettle_collections(&self, interrupt: &AtomicBool) -> Result<Vec<SettingsApplied>> {
         let sharing = self.sharing()?;
         ensure!(
             !sharing.is_empty(),
@@ -184,7 +184,7 @@ impl Workspace {
         );
         let mut resettled = Vec::new();
         for qdrant in sharing {
-            resettled.extend(qdrant.resettle(interrupt)?);
+            resettled.extend(qdrant.apply_settings(interrupt)?);
         }
         ensure!(
             !resettled.is_empty(),
@@ -194,7 +194,7 @@ impl Workspace {
     }
 
     /// Where the vectors of a maker may be already.
-    pub(super) fn shared_for(&self, maker: Maker<'_>) -> Option<&dyn SharedVectors> {
+    pub(super) fn shared_for(&self, maker: EmbeddingSource<'_>) -> Option<&dyn SharedVectors> {
         let qdrant = self.sharing_of(maker.kind()).ok().flatten()?;
         Some(qdrant)
     }
@@ -206,10 +206,10 @@ impl Workspace {
             RowFile::open(Arc::new(probe_of(&sidecar, profile).ok()??)).ok()
         };
         if let Some(model) = self.remote_model() {
-            model.know_by(|| known(model.profile().id()));
+            model.set_known_probe(|| known(model.profile().id()));
         }
         if let Some(model) = self.remote_sparse() {
-            model.know_by(|| known(model.profile().id()));
+            model.set_known_probe(|| known(model.profile().id()));
         }
     }
 
@@ -222,23 +222,23 @@ impl Workspace {
         }
         if let Some(elsewhere) = self.shared_index(view, RowKind::Dense, interrupt)? {
             searcher = if self.keeps_away(RowKind::Dense) {
-                searcher.with_away(Away {
+                searcher.with_remote_vectors(Away {
                     empty: elsewhere.index.empty().clone(),
                     store: Box::new(elsewhere.index),
                     holds: elsewhere.holds,
                 })?
             } else {
-                searcher.with_elsewhere(elsewhere.map(|index| Box::new(index) as Box<dyn DenseIndex>))
+                searcher.with_remote_index(elsewhere.map(|index| Box::new(index) as Box<dyn DenseIndex>))
             };
         }
         if let Some(elsewhere) = self.sparse_elsewhere(view, interrupt)? {
-            searcher = searcher.with_sparse_elsewhere(elsewhere);
+            searcher = searcher.with_sparse_remote_index(elsewhere);
         }
         Ok(searcher)
     }
 
     /// The vectors of a view that are with a server, as far as that is known.
-    pub fn elsewhere<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Option<DenseElsewhere<'a>>> {
+    pub fn elsewhere<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Option<DenseRemoteIndex<'a>>> {
         let shared = self.shared_index(view, RowKind::Dense, interrupt)?;
         Ok(shared.map(|elsewhere| elsewhere.map(|index| Box::new(index) as Box<dyn DenseIndex>)))
     }
@@ -248,7 +248,7 @@ impl Workspace {
         &'a self,
         view: &'a View,
         interrupt: &'a AtomicBool,
-    ) -> Result<Option<SparseElsewhere<'a>>> {
+    ) -> Result<Option<SparseRemoteIndex<'a>>> {
         let shared = self.shared_index(view, RowKind::Sparse, interrupt)?;
         Ok(shared.map(|elsewhere| elsewhere.map(|index| Box::new(index) as Box<dyn ImpactIndex>)))
     }

@@ -17,7 +17,8 @@ use crate::embed::ProfileId;
 use crate::git::ObjectFormat;
 use crate::index::{Records, RecordsKind, Segments};
 use crate::ingest::{
-    Audit, CatchUpError, ExaminedRows, GivenCommits, Imported, IngestError, Maker, PassedOver, Progress, Target, n_rows,
+    Audit, CatchUpError, EmbeddingSource, ExportedCommits, ImportRefusal, Imported, IngestError, Progress, Target,
+    VerifiedRows, n_rows,
 };
 use crate::model::{CommitId, TreeId};
 use crate::sidecar::{Bytes, Sidecar, State};
@@ -47,7 +48,7 @@ pub(crate) struct ImportedBundle {
     /// What became of the vectors of other models in it.
     pub(crate) vectors: TakenVectors,
     /// What became of the record of commits in it, if there is one.
-    pub(crate) commits: Option<Result<TakenCommits, PassedOver>>,
+    pub(crate) commits: Option<Result<TakenCommits, ImportRefusal>>,
 }
 
 /// What came of vectors of other models.
@@ -71,8 +72,8 @@ impl TakenVectors {
 
 /// What a model that is in use here has made elsewhere.
 struct MadeElsewhere<'a> {
-    maker: Maker<'a>,
-    rows: ExaminedRows,
+    maker: EmbeddingSource<'a>,
+    rows: VerifiedRows,
 }
 
 /// A record of commits that was taken over.
@@ -92,7 +93,7 @@ pub(crate) struct Known {
     pub(crate) trees: Vec<TreeId>,
     pub(crate) commits: Vec<CommitId>,
     /// What is recorded of these and all before them, if that was asked for.
-    pub(crate) given: Option<GivenCommits>,
+    pub(crate) given: Option<ExportedCommits>,
 }
 
 /// What goes into a bundle.
@@ -101,7 +102,7 @@ pub(crate) struct Packing<'a> {
     pub(crate) kind: Kind,
     /// Models beside the own one.
     pub(crate) added: &'a [ProfileId],
-    pub(crate) commits: Option<&'a GivenCommits>,
+    pub(crate) commits: Option<&'a ExportedCommits>,
     pub(crate) key: Option<&'a SigningKey>,
 }
 

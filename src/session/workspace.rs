@@ -13,7 +13,7 @@ use crate::config::{Config, Environment, Overrides, RepositoryFiles};
 use crate::embed::{Embedder, StaticModel, open_model2vec};
 use crate::git::Repository;
 use crate::index::BuildOptions;
-use crate::model::with_stand_ins;
+use crate::model::with_placeholders;
 use crate::remote::{Qdrant, RemoteEmbedder, RemoteReranker, RemoteSparse};
 use crate::sidecar::{Location, OpenError, Sidecar, State};
 
@@ -124,7 +124,7 @@ impl Workspace {
         let below = root.zip(canonical(directory));
         let here = below.and_then(|(root, directory)| Some(directory.strip_prefix(root).ok()?.to_owned()));
         self.here = here.map_or(String::new(), |here| {
-            with_stand_ins(here.as_os_str().as_bytes()).into_owned()
+            with_placeholders(here.as_os_str().as_bytes()).into_owned()
         });
     }
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::Workspace;
 use super::revision::while_objects_vanish;
-use crate::ingest::{CatchUp, CaughtUp, Ingest, Maker, Outcome, Progress, Target};
+use crate::ingest::{CatchUp, CatchUpOutcome, EmbeddingSource, Ingest, Outcome, Progress, Target};
 use crate::model::TreeId;
 use crate::sidecar::Sidecar;
 
@@ -62,7 +62,7 @@ impl Workspace {
     pub(crate) fn catching_up<'a>(
         &'a self,
         sidecar: &'a Sidecar,
-        maker: Maker<'a>,
+        maker: EmbeddingSource<'a>,
         own_profile: &'a str,
     ) -> CatchUp<'a> {
         CatchUp {
@@ -70,7 +70,7 @@ impl Workspace {
             sidecar,
             maker,
             shared: self.shared_for(maker),
-            is_away: self.keeps_away(maker.kind()),
+            is_remote_only: self.keeps_away(maker.kind()),
             own_profile,
             options: &self.options,
             patience: PATIENCE,
@@ -84,7 +84,7 @@ impl Workspace {
         trees: &[TreeId],
         progress: &dyn Progress,
         interrupt: &AtomicBool,
-    ) -> Result<Vec<(Maker<'_>, CaughtUp)>> {
+    ) -> Result<Vec<(EmbeddingSource<'_>, CatchUpOutcome)>> {
         let mut outcomes = Vec::new();
         let Some(sidecar) = self.open_sidecar()? else {
             return Ok(outcomes);

@@ -69,7 +69,7 @@ fn write_like(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8], old: Option<&S
 }
 
 /// Creates a file without a name in an open directory.
-pub(super) fn nameless_in(folder: BorrowedFd<'_>) -> io::Result<File> {
+pub(super) fn unlinked_file_in(folder: BorrowedFd<'_>) -> io::Result<File> {
     let (temporary, file) = create_temporary(folder)?;
     rustix::fs::unlinkat(folder, &temporary, AtFlags::empty())?;
     Ok(file)
@@ -78,7 +78,7 @@ pub(super) fn nameless_in(folder: BorrowedFd<'_>) -> io::Result<File> {
 /// Removes temporary files of killed writers in the directory at `path`. Only the holder of the writer lock may call
 /// this.
 pub fn remove_stale_temporaries(path: &Path) -> io::Result<()> {
-    remove_stale_in(&Folder::open(path, Owners::us_and(None))?)
+    remove_stale_in(&Folder::open(path, Owners::current_user_and(None))?)
 }
 
 /// Like [`remove_stale_temporaries`], for an open directory.
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_whole_and_leftovers_go() {
+    fn files_are_replaced_atomically_and_leftovers_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
         write_atomic(&path, b"one").unwrap();

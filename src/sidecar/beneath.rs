@@ -28,7 +28,7 @@ const ROOT: u32 = 0;
 
 impl Owners {
     /// Returns the current user, root, and optionally one more.
-    pub(super) fn us_and(other: Option<u32>) -> Self {
+    pub(super) fn current_user_and(other: Option<u32>) -> Self {
         let us = rustix::process::geteuid().as_raw();
         Self { us, other }
     }
@@ -279,7 +279,7 @@ mod tests {
             .arg(place.path().join("pipe"))
             .status();
         assert!(made.unwrap().success());
-        let folder = Folder::open(place.path(), Owners::us_and(None)).unwrap();
+        let folder = Folder::open(place.path(), Owners::current_user_and(None)).unwrap();
         folder.file(OsStr::new("file")).unwrap();
         for name in ["link", "folder", "pipe", "absent"] {
             assert!(folder.file(OsStr::new(name)).is_err(), "{name}");
@@ -289,7 +289,7 @@ mod tests {
         }
         folder.folder("folder").unwrap();
         assert!(folder.folder("door").is_err());
-        assert!(Folder::open(&place.path().join("door"), Owners::us_and(None)).is_err());
+        assert!(Folder::open(&place.path().join("door"), Owners::current_user_and(None)).is_err());
         let kinds: Vec<EntryKind> = folder.entries().unwrap().iter().map(|entry| entry.kind).collect();
         assert_eq!(
             kinds,

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn opens_what_it_closed_and_nothing_larger() {
+    fn round_trips_up_to_the_size_limit() {
         let text = b"fn main() {}\n".repeat(100);
         let frame = compress(&text);
         assert_eq!(decompress(&frame, text.len(), 1 << 20).unwrap(), text);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_gives_exactly_what_it_says_or_nothing() {
+    fn streams_must_match_their_declared_length() {
         let text = b"fn main() {}\n".repeat(10_000);
         let mut frame = Vec::new();
         compress_into(&text, &mut frame).unwrap();

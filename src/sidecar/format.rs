@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_layout_is_told_from_a_flipped_bit() {
+    fn other_layouts_differ_from_flipped_bits() {
         assert_eq!(parse(text(1).as_bytes()), Format::Layout(1));
         assert_eq!(parse(text(7).as_bytes()), Format::Layout(7));
         assert_eq!(parse(b"codescout sidecar\nlayout 99\n"), Format::Layout(99));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
-use super::atomic::{nameless_in, remove_stale_in, write_in};
+use super::atomic::{remove_stale_in, unlinked_file_in, write_in};
 use super::beneath::{Entry, EntryKind, Folder, Owners};
 use super::failpoint;
 use super::format;
@@ -116,7 +116,7 @@ impl Sidecar {
 
     /// Returns true if the open directory is still at its path: not deleted, moved or replaced.
     pub fn is_in_place(&self) -> bool {
-        let there = Folder::open(&self.root, Owners::us_and(None)).and_then(|folder| folder.stat());
+        let there = Folder::open(&self.root, Owners::current_user_and(None)).and_then(|folder| folder.stat());
         match (there, self.folder.stat()) {
             (Ok(there), Ok(ours)) => (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino),
             _ => false,
@@ -173,7 +173,7 @@ impl Sidecar {
 
     /// Creates a file without a name for external data that is not verified yet.
     pub fn staging(&self) -> io::Result<Staging> {
-        Staging::on(nameless_in(self.folder.as_fd())?)
+        Staging::on(unlinked_file_in(self.folder.as_fd())?)
     }
 
     /// Removes a file of a store.
@@ -279,7 +279,7 @@ impl Sidecar {
     }
 
     /// Rewrites `FORMAT` and `.gitignore`.
-    pub fn mend_texts(&self, _lock: &WriterLock) -> io::Result<()> {
+    pub fn rewrite_texts(&self, _lock: &WriterLock) -> io::Result<()> {
         write_in(
             self.folder.as_fd(),
             OsStr::new(".gitignore"),
@@ -406,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_of_earlier_formats_are_found_and_those_of_later_ones_are_not() {
+    fn only_older_store_directories_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
         for name in [
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_an_earlier_format_goes_and_what_its_links_lead_to_stays() {
+    fn removing_an_old_store_keeps_link_targets() {
         let place = tempfile::tempdir().unwrap();
         let theirs = place.path().join("theirs");
         fs::create_dir(&theirs).unwrap();
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_put_in_its_place_is_neither_read_nor_written() {
+    fn replacement_directory_is_not_accessed() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("sidecar");
         let sidecar = Sidecar::open_or_create(&root).unwrap();
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_aside_is_bounded() {
+    fn damaged_files_are_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
         let lock = sidecar.lock(Duration::from_secs(20)).unwrap();

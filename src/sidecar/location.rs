@@ -122,7 +122,7 @@ impl Location {
         };
         match format {
             Some(Format::Layout(_)) => Ok(self.sidecar(folder)),
-            Some(Format::Damaged) if has_a_store(&folder) => Err(missing()),
+            Some(Format::Damaged) if has_store(&folder) => Err(missing()),
             None => Err(missing()),
             Some(Format::Damaged) => Err(OpenError::Foreign {
                 root: self.root.clone(),
@@ -134,7 +134,7 @@ impl Location {
     pub fn open_to_check(&self) -> Result<Option<Sidecar>, OpenError> {
         match self.look() {
             Ok((folder, Some(Format::Layout(_)))) => Ok(Some(self.sidecar(folder))),
-            Ok((folder, _)) => Ok(has_a_store(&folder).then(|| self.sidecar(folder))),
+            Ok((folder, _)) => Ok(has_store(&folder).then(|| self.sidecar(folder))),
             Err(OpenError::Missing { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -153,7 +153,9 @@ impl Location {
                 root: root.clone(),
                 found,
             }),
-            Some(Format::Damaged) | None if !holds_only_ours(&folder) => Err(OpenError::Foreign { root: root.clone() }),
+            Some(Format::Damaged) | None if !has_only_own_names(&folder) => {
+                Err(OpenError::Foreign { root: root.clone() })
+            }
             format => Ok((folder, format)),
         }
     }
@@ -202,7 +204,7 @@ impl Location {
     }
 
     fn owners(&self) -> Owners {
-        Owners::us_and(self.trusted_owner)
+        Owners::current_user_and(self.trusted_owner)
     }
 
     fn folder(&self) -> Result<Folder, OpenError> {
@@ -272,13 +274,13 @@ fn read_format(folder: &Folder) -> io::Result<Option<Format>> {
 
 /// Returns true if a directory without a valid `FORMAT` may be used: all of its entries have names of codescout or its
 /// user. Such a directory is left by an interrupted run, or contains only a configuration file.
-fn holds_only_ours(folder: &Folder) -> bool {
+fn has_only_own_names(folder: &Folder) -> bool {
     let is_ours = |entry: &Entry| entry.name.to_str().is_some_and(is_own);
     folder.entries().is_ok_and(|entries| entries.iter().all(is_ours))
 }
 
 /// Returns true if a store's directory exists. No other program uses these names.
-fn has_a_store(folder: &Folder) -> bool {
+fn has_store(folder: &Folder) -> bool {
     let is_there = |store: Store| matches!(folder.entry(OsStr::new(store.folder())), Ok(Some(_)));
     Store::ALL.into_iter().any(is_there)
 }
@@ -308,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_that_was_ended_early_leaves_is_taken_over() {
+    fn leftovers_of_an_interrupted_run_are_adopted() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join(".codescout");
         Sidecar::open_or_create(&root).unwrap();

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_writer_is_told_and_a_dropped_lock_is_free() {
+    fn second_writer_is_refused_until_the_lock_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         let take = |patience, is_interrupted| {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_else_has_the_file_open_does_not_keep_a_dropped_lock() {
+    fn other_open_handles_do_not_hold_a_dropped_lock() {
         let file = tempfile::tempfile().unwrap();
         let also_open = file.try_clone().unwrap();
         drop(FileLock::take(file).unwrap().unwrap());

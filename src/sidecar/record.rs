@@ -114,7 +114,7 @@ mod tests {
     };
 
     #[test]
-    fn comes_back_as_written_and_every_flip_and_cut_is_noticed() {
+    fn round_trips_and_detects_every_flip_and_truncation() {
         let folder = tempfile::tempdir().unwrap();
         let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
         let path = sidecar.root().join("record");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn is_that_of_the_opened_folder_and_no_link_or_pipe() {
+    fn records_are_read_only_from_regular_files_of_the_open_directory() {
         let folder = tempfile::tempdir().unwrap();
         let (root, moved) = (folder.path().join("sidecar"), folder.path().join("moved"));
         let sidecar = Sidecar::open_or_create(&root).unwrap();

@@ -16,9 +16,9 @@ const MAGIC: &[u8; 4] = b"CSST";
 /// 1: the first, without history; still readable. 2: with history; still readable. 4: with searchable history. 3 is
 /// skipped because it differs from 2 by one bit, so damage could turn one into the other.
 const FORMAT: u32 = 4;
-const FORMAT_WITHOUT_HISTORY: u32 = 1;
-const FORMAT_OF_RECORDS: u32 = 2;
-const READ_FORMATS: [u32; 3] = [FORMAT_WITHOUT_HISTORY, FORMAT_OF_RECORDS, FORMAT];
+const FORMAT_1: u32 = 1;
+const FORMAT_2: u32 = 2;
+const READ_FORMATS: [u32; 3] = [FORMAT_1, FORMAT_2, FORMAT];
 const HEADER_BYTES: usize = 16;
 
 /// The content of the sidecar at one moment.
@@ -39,15 +39,15 @@ pub struct State {
 
 /// Format 1.
 #[derive(Deserialize)]
-struct StateWithoutHistory {
+struct StateFormat1 {
     epoch: [u8; 16],
     generation: u64,
     recipe: u64,
     segments: Vec<SegmentEntry>,
 }
 
-impl From<StateWithoutHistory> for State {
-    fn from(old: StateWithoutHistory) -> Self {
+impl From<StateFormat1> for State {
+    fn from(old: StateFormat1) -> Self {
         Self {
             epoch: old.epoch,
             generation: old.generation,
@@ -60,7 +60,7 @@ impl From<StateWithoutHistory> for State {
 
 /// Format 2.
 #[derive(Deserialize)]
-struct StateOfRecords {
+struct StateFormat2 {
     epoch: [u8; 16],
     generation: u64,
     recipe: u64,
@@ -68,8 +68,8 @@ struct StateOfRecords {
     history: Vec<(u32, u32, StoredFile, Option<StoredFile>)>,
 }
 
-impl From<StateOfRecords> for State {
-    fn from(old: StateOfRecords) -> Self {
+impl From<StateFormat2> for State {
+    fn from(old: StateFormat2) -> Self {
         let entry = |(base_commit, n_commits, records, symbols)| HistoryEntry {
             base_commit,
             n_commits,
@@ -276,8 +276,8 @@ impl State {
 
     fn decoded(format: u32, payload: &[u8]) -> Result<Self, CodecError> {
         match format {
-            FORMAT_WITHOUT_HISTORY => decode::<StateWithoutHistory>(payload).map(Self::from),
-            FORMAT_OF_RECORDS => decode::<StateOfRecords>(payload).map(Self::from),
+            FORMAT_1 => decode::<StateFormat1>(payload).map(Self::from),
+            FORMAT_2 => decode::<StateFormat2>(payload).map(Self::from),
             _ => decode(payload),
         }
     }
@@ -358,7 +358,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comes_back_as_written_and_damage_is_named() {
+    fn round_trips_and_reports_damage() {
         let path = Path::new("state");
         let state = State {
             generation: 3,
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_leads_elsewhere_is_no_name() {
+    fn names_that_leave_the_directory_are_invalid() {
         let named = |name: &str| StoredFile {
             name: name.to_owned(),
             length: 0,
@@ -414,13 +414,13 @@ mod tests {
             State::from_bytes(Path::new("state"), &bytes).unwrap()
         };
         let old = ([7u8; 16], 3u64, 9u64, Vec::<SegmentEntry>::new());
-        let state = read(FORMAT_WITHOUT_HISTORY, &encode(&old));
+        let state = read(FORMAT_1, &encode(&old));
         assert_eq!((state.epoch, state.generation, state.recipe), ([7; 16], 3, 9));
         assert!(state.history.is_empty());
 
         let records = StoredFile::of(b"x", "hist");
         let batch = (0u32, 5u32, records.clone(), None::<StoredFile>);
-        let state = read(FORMAT_OF_RECORDS, &encode(&(old.0, old.1, old.2, old.3, vec![batch])));
+        let state = read(FORMAT_2, &encode(&(old.0, old.1, old.2, old.3, vec![batch])));
         assert_eq!((state.n_commits(), &state.history[0].records), (5, &records));
         assert_eq!(state.history[0].files().count(), 1);
     }

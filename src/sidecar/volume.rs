@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_not_there_yet_lies_where_its_parent_does() {
+    fn missing_directory_uses_its_parents_volume() {
         let folder = tempfile::tempdir().unwrap();
         let found = volume(&folder.path().join("a/b")).unwrap();
         assert!(found.free_bytes > 0 && !found.is_network);

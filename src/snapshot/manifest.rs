@@ -433,7 +433,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_come_back() {
+    fn manifest_files_round_trip() {
         let entry = |path: &str, status| FileEntry {
             path: RepoPath::from(path),
             mode: FileMode::Executable,

@@ -11,7 +11,7 @@ use crate::artifact::{ReadError, SkipReason};
 use crate::extract::Extraction;
 use crate::git::{BlobContent, ObjectError, ObjectReader};
 use crate::index::Segments;
-use crate::model::{BlobId, CommitId, Lang, TreeId, without_stand_ins};
+use crate::model::{BlobId, CommitId, Lang, TreeId, without_placeholders};
 use crate::sidecar::SectionError;
 
 use super::manifest::{FileEntry, FileStatus, Manifest, ManifestWriter};
@@ -269,7 +269,7 @@ impl View {
 
     /// Finds the file at a path given as text, with stand-ins for bytes that are not UTF-8.
     pub fn find_text(&self, path: &str) -> Option<FileId> {
-        self.find(&without_stand_ins(path))
+        self.find(&without_placeholders(path))
     }
 
     /// Returns the places of a document in path order. Empty for a document outside the view.
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn the_top_layer_adds_replaces_and_takes_away() {
+    fn top_layer_adds_replaces_and_removes() {
         let layers = vec![
             manifest(&["b", "d", "f", "h"], &[]),
             manifest(&["a", "d", "e", "z"], &["b", "c", "h"]),

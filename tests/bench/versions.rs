@@ -90,7 +90,7 @@ fn told(file: &FileShapes) -> Vec<String> {
     let shapes = file.shapes.iter();
     let told = shapes.map(|shape| {
         let prints = shape.prints();
-        let hashes = (shape.text_print(), prints.signature, prints.body, prints.doc);
+        let hashes = (shape.text_fingerprint(), prints.signature, prints.body, prints.doc);
         let place = (shape.nth, shape.kind, shape.range, &shape.own);
         format!("{} {place:?} {hashes:x?} {}", shape.qualified, prints.n_tokens)
     });

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use codescout::config::Overrides;
-use codescout::ingest::{Cause, Collected, Occasion, Progress, Stage, Survey};
+use codescout::ingest::{Cause, CollectOutcome, Progress, Stage, Survey, Trigger};
 use codescout::session::Workspace;
 use codescout::sidecar::{Sidecar, State};
 use codescout::snapshot::{SnapshotStore, View};
@@ -78,10 +78,10 @@ fn indexed(repo: &TestRepo, name: &str, settings: &str) -> Indexed {
     Indexed::at(repo.root(), sidecar)
 }
 
-fn collect(indexed: &Indexed) -> Collected {
+fn collect(indexed: &Indexed) -> CollectOutcome {
     let collected = indexed
         .workspace
-        .collect(Occasion::Asked, &CheckedProgress::default(), &NEVER);
+        .collect(Trigger::Asked, &CheckedProgress::default(), &NEVER);
     collected.unwrap().unwrap()
 }
 
@@ -141,7 +141,7 @@ fn what_was_set_aside_goes_when_somebody_asks() {
     std::fs::write(aside.join("old.vec"), "old").unwrap();
     let unasked = indexed
         .workspace
-        .collect(Occasion::Unasked(&[]), &CheckedProgress::default(), &NEVER);
+        .collect(Trigger::Unasked(&[]), &CheckedProgress::default(), &NEVER);
     unasked.unwrap().unwrap();
     assert!(aside.join("old.vec").exists());
     collect(&indexed);
@@ -549,7 +549,7 @@ fn unasked_only_what_is_old_goes_and_what_goes_waits() {
     let unasked = || {
         grown
             .workspace
-            .collect(Occasion::Unasked(&[]), &CheckedProgress::default(), &NEVER)
+            .collect(Trigger::Unasked(&[]), &CheckedProgress::default(), &NEVER)
             .unwrap()
             .unwrap()
     };
@@ -629,7 +629,7 @@ fn killed_at_any_step_the_old_or_the_new_stands() {
             let killer = Killer {
                 left: AtomicUsize::new(n_steps),
             };
-            let run = || killed.workspace.collect(Occasion::Asked, &killer, &NEVER);
+            let run = || killed.workspace.collect(Trigger::Asked, &killer, &NEVER);
             let ended = catch_unwind(AssertUnwindSafe(run));
             for (reference, before) in left.iter().zip(&before) {
                 let again = Indexed::at(repo.root(), sidecar.clone());
@@ -671,7 +671,7 @@ fn an_interrupted_collection_leaves_everything_as_it_was() {
     let interrupt = AtomicBool::new(true);
     let done = grown
         .workspace
-        .collect(Occasion::Asked, &CheckedProgress::default(), &interrupt)
+        .collect(Trigger::Asked, &CheckedProgress::default(), &interrupt)
         .unwrap()
         .unwrap();
     assert!(done.interrupted && !done.rewrote);
@@ -723,7 +723,7 @@ fn writers_and_readers_at_once_lose_nothing() {
                         assert_eq!(view.provenance().commit.unwrap().to_string(), *commit);
                         writer
                             .workspace
-                            .collect(Occasion::Aggressive, &CheckedProgress::default(), &NEVER)
+                            .collect(Trigger::Aggressive, &CheckedProgress::default(), &NEVER)
                             .unwrap();
                     }
                 })
@@ -762,7 +762,7 @@ fn after_any_events_it_is_as_if_made_at_once() {
                 grown.view(dice.one_of::<&str>(&branches));
             }
             if dice.below(2) == 0 {
-                let occasion = *dice.one_of(&[Occasion::Asked, Occasion::Aggressive]);
+                let occasion = *dice.one_of(&[Trigger::Asked, Trigger::Aggressive]);
                 grown
                     .workspace
                     .collect(occasion, &CheckedProgress::default(), &NEVER)
@@ -790,7 +790,7 @@ fn without_a_sidecar_there_is_nothing_to_collect() {
     let workspace = Workspace::open(repo.root(), &overrides).unwrap();
     assert_eq!(
         workspace
-            .collect(Occasion::Asked, &CheckedProgress::default(), &NEVER)
+            .collect(Trigger::Asked, &CheckedProgress::default(), &NEVER)
             .unwrap(),
         None
     );

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use codescout::git::Repository;
 use codescout::history::{
-    History, HistoryError, HistoryLimit, KnownChanges, Lives, Reachable, Reading, SymbolBatch, SymbolKey, SymbolLife,
-    symbol_batch_bytes, symbol_recipe, trace,
+    History, HistoryError, HistoryLimit, Reachable, Reading, SymbolBatch, SymbolChangeCache, SymbolHistory, SymbolKey,
+    SymbolTracer, symbol_batch_bytes, symbol_recipe, trace,
 };
 use codescout::ingest::Recorder;
 use codescout::model::{CommitId, Oid, RepoPath};
@@ -529,12 +529,12 @@ fn whole_life(
     tip: u32,
     reached: &Reachable,
     key: &SymbolKey,
-) -> SymbolLife {
-    let mut known = KnownChanges::new(None, symbol_recipe(MAX_BYTES));
+) -> SymbolHistory {
+    let mut known = SymbolChangeCache::new(None, symbol_recipe(MAX_BYTES));
     let interrupt = AtomicBool::new(false);
     let mut reader = repository.reader();
     let reading = Reading::whole(&interrupt);
-    let mut lives = Lives::new(history, reached, &mut reader, MAX_BYTES, &mut known, reading);
+    let mut lives = SymbolTracer::new(history, reached, &mut reader, MAX_BYTES, &mut known, reading);
     lives.of(tip, key).unwrap()
 }
 
@@ -569,10 +569,10 @@ fn a_life_is_read_from_its_end_and_goes_on_where_it_stopped() {
         name: "grown".to_owned(),
         nth: 1,
     };
-    let mut known = KnownChanges::new(None, symbol_recipe(MAX_BYTES));
+    let mut known = SymbolChangeCache::new(None, symbol_recipe(MAX_BYTES));
     let mut read = |reading| {
         let mut reader = repository.reader();
-        Lives::new(&history, &reached, &mut reader, MAX_BYTES, &mut known, reading).of(tip, &key)
+        SymbolTracer::new(&history, &reached, &mut reader, MAX_BYTES, &mut known, reading).of(tip, &key)
     };
     let interrupt = AtomicBool::new(false);
     let n_read = std::cell::Cell::new(0);

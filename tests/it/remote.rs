@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use codescout::config::{Environment, Overrides, trust};
-use codescout::ingest::{CatchUp, CaughtUp, CollectOptions, Collector, Maker, NoProgress, Occasion};
+use codescout::ingest::{CatchUp, CatchUpOutcome, CollectOptions, Collector, EmbeddingSource, NoProgress, Trigger};
 use codescout::model::TreeId;
 use codescout::query::{Mode, Request, SearchError};
 use codescout::sidecar::State;
@@ -69,7 +69,7 @@ impl Indexed {
     }
 
     /// Indexes `HEAD` and makes the vectors of the server.
-    pub(crate) fn caught_up(&self) -> CaughtUp {
+    pub(crate) fn caught_up(&self) -> CatchUpOutcome {
         self.view("HEAD");
         let mut done = self.workspace.catch_up(&[self.head()], &NoProgress, &NEVER).unwrap();
         done.pop().unwrap().1
@@ -83,7 +83,7 @@ impl Indexed {
         self.try_search(&self.view("WORKTREE"), mode, query).unwrap().notes
     }
 
-    pub(crate) fn collect(&self, occasion: Occasion<'_>, profiles: &[String]) {
+    pub(crate) fn collect(&self, occasion: Trigger<'_>, profiles: &[String]) {
         let sidecar = self.workspace.open_sidecar().unwrap().unwrap();
         let options = CollectOptions {
             dead_percent: 0,
@@ -196,7 +196,7 @@ pub(crate) fn lead_through_everything(
     repo.commit("less");
     indexed.view("HEAD");
     repo.git(["reflog", "expire", "--expire=now", "--all"]);
-    indexed.collect(Occasion::Aggressive, &[profile(&indexed)]);
+    indexed.collect(Trigger::Aggressive, &[profile(&indexed)]);
     assert_eq!(indexed.caught_up().n_embedded, 0);
     // Another recipe numbers everything anew.
     let epoch = indexed.state().epoch;
@@ -222,9 +222,9 @@ fn profiles_that_are_not_in_use_go_when_all_is_asked_for() {
     let stub = openai_stub();
     let indexed = with_server(&repo, &stub);
     indexed.caught_up();
-    indexed.collect(Occasion::Asked, &[]);
+    indexed.collect(Trigger::Asked, &[]);
     assert_eq!(indexed.state().segments[0].vectors.len(), 2);
-    indexed.collect(Occasion::Aggressive, &[]);
+    indexed.collect(Trigger::Aggressive, &[]);
     assert_eq!(indexed.state().segments[0].vectors.len(), 1);
     assert_eq!(indexed.caught_up().n_embedded, 4);
 }
@@ -449,9 +449,9 @@ fn what_another_writer_keeps_from_being_joined_is_joined_by_the_next_run() {
     let catch_up = CatchUp {
         repository: &indexed.workspace.repository,
         sidecar: &sidecar,
-        maker: Maker::Dense(indexed.workspace.embedder()),
+        maker: EmbeddingSource::Dense(indexed.workspace.embedder()),
         shared: None,
-        is_away: false,
+        is_remote_only: false,
         own_profile: &indexed.state().segments[0].vectors[0].profile,
         options: indexed.workspace.build_options(),
         patience: Duration::from_millis(50),
@@ -486,9 +486,9 @@ fn vectors_of_chunks_that_are_gone_do_not_hold_the_others_back_and_can_be_cleare
     assert_eq!(left.iter().map(Vec::len).collect::<Vec<_>>(), [16 + 16 + 128 + DIM + 4]);
     assert_eq!(indexed.caught_up().n_embedded, 0);
     assert_eq!(parts(&repo), left);
-    indexed.collect(Occasion::Asked, &[indexed.profile()]);
+    indexed.collect(Trigger::Asked, &[indexed.profile()]);
     assert_eq!(parts(&repo), left);
-    indexed.collect(Occasion::Aggressive, &[indexed.profile()]);
+    indexed.collect(Trigger::Aggressive, &[indexed.profile()]);
     assert!(parts(&repo).is_empty());
     assert_eq!(indexed.notes(Mode::Semantic, "packet"), Vec::<String>::new());
 }

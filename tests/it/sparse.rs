@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use codescout::embed::{EmbedError, Embedder, Profile, SparseEmbedder, SparseVector};
-use codescout::ingest::{CatchUp, CaughtUp, Maker, NoProgress, Occasion};
+use codescout::ingest::{CatchUp, CatchUpOutcome, EmbeddingSource, NoProgress, Trigger};
 use codescout::query::{Mode, Request, Searcher};
 use serde_json::json;
 
@@ -123,9 +123,9 @@ fn only_what_is_new_is_sent_and_rows_are_carried_through_everything() {
         }
     }
     assert_eq!(other.notes(Mode::Auto, "added"), Vec::<String>::new());
-    other.collect(Occasion::Asked, &[]);
+    other.collect(Trigger::Asked, &[]);
     assert!(!other.sparse_files().is_empty());
-    other.collect(Occasion::Aggressive, &[]);
+    other.collect(Trigger::Aggressive, &[]);
     assert!(other.sparse_files().is_empty());
     assert_eq!(other.caught_up().n_embedded, 22);
 }
@@ -475,14 +475,14 @@ fn whoever_makes_them_the_leg_is_the_same() {
     let catch_up = CatchUp {
         repository: &indexed.workspace.repository,
         sidecar: &sidecar,
-        maker: Maker::Sparse(&fake),
+        maker: EmbeddingSource::Sparse(&fake),
         shared: None,
-        is_away: false,
+        is_remote_only: false,
         own_profile: &indexed.workspace.static_model().profile().id().to_string(),
         options: indexed.workspace.build_options(),
         patience: Duration::from_secs(60),
     };
-    let done: CaughtUp = catch_up.run(&[target.tree], &NoProgress, &NEVER).unwrap();
+    let done: CatchUpOutcome = catch_up.run(&[target.tree], &NoProgress, &NEVER).unwrap();
     assert_eq!((done.n_embedded, done.n_left, done.stopped), (13, 0, None));
     let view = indexed.view("HEAD");
     let state = indexed.state();

@@ -23,8 +23,8 @@ const TINY_BYTES: usize = 120;
 
 /// Groups the pieces of a blob.
 pub(super) fn group(text: &Text<'_>, pieces: Vec<Piece>) -> Vec<Group> {
-    let pieces = lead_on(text, trail(pieces));
-    join_tiny(text, join_small(text, pieces))
+    let pieces = prepend_leads(text, trail(pieces));
+    merge_scraps(text, join_small(text, pieces))
 }
 
 /// Appends blank lines and closing brackets to the preceding piece.
@@ -48,7 +48,7 @@ fn trail(pieces: Vec<Piece>) -> Vec<Piece> {
 }
 
 /// Prepends short comments and the opening lines of divided items to the following piece.
-fn lead_on(text: &Text<'_>, pieces: Vec<Piece>) -> Vec<Piece> {
+fn prepend_leads(text: &Text<'_>, pieces: Vec<Piece>) -> Vec<Piece> {
     let mut out: Vec<Piece> = Vec::with_capacity(pieces.len());
     for mut piece in pieces {
         if let Some(before) = out.pop_if(|before| leads_to(text, before, &piece)) {
@@ -110,23 +110,23 @@ fn add(group: &mut Group, piece: &Piece) {
 }
 
 /// Merges scraps (a label, a constant) into the next group of the same parent, or else into the preceding one.
-fn join_tiny(text: &Text<'_>, groups: Vec<Group>) -> Vec<Group> {
+fn merge_scraps(text: &Text<'_>, groups: Vec<Group>) -> Vec<Group> {
     let mut out: Vec<Group> = Vec::with_capacity(groups.len());
     for mut group in groups {
         match out.pop_if(|before| is_scrap(text, before)) {
             Some(scrap) if scrap.parent == group.parent => group.first = scrap.first,
-            Some(scrap) => lay_back(&mut out, scrap),
+            Some(scrap) => append_to_previous(&mut out, scrap),
             None => {}
         }
         out.push(group);
     }
     if let Some(scrap) = out.pop_if(|last| is_scrap(text, last)) {
-        lay_back(&mut out, scrap);
+        append_to_previous(&mut out, scrap);
     }
     out
 }
 
-fn lay_back(out: &mut Vec<Group>, scrap: Group) {
+fn append_to_previous(out: &mut Vec<Group>, scrap: Group) {
     match out.last_mut() {
         Some(before) if before.parent == scrap.parent => before.end = scrap.end,
         _ => out.push(scrap),

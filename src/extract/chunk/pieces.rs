@@ -37,7 +37,7 @@ pub(super) enum Role {
 
 /// Returns the pieces of a blob in source order.
 pub(super) fn pieces(text: &Text<'_>, items: &Items, extraction: &Extraction) -> Vec<Piece> {
-    let mut cutter = Opener {
+    let mut cutter = Divider {
         text,
         items,
         extraction,
@@ -70,7 +70,7 @@ enum Todo {
     },
 }
 
-struct Opener<'a> {
+struct Divider<'a> {
     text: &'a Text<'a>,
     items: &'a Items,
     extraction: &'a Extraction,
@@ -79,7 +79,7 @@ struct Opener<'a> {
     todo: Vec<Todo>,
 }
 
-impl Opener<'_> {
+impl Divider<'_> {
     /// Schedules the children of `item` and the text between them.
     fn open(&mut self, item: Option<u32>, first: usize, end: usize, children: &[u32]) {
         let mut todo = Vec::with_capacity(2 * children.len() + 1);
@@ -107,8 +107,8 @@ impl Opener<'_> {
 
     fn item(&mut self, at: u32, parent: Option<u32>) {
         let item = self.items.get(at);
-        let children = self.children_worth_a_chunk(item);
-        if self.is_to_be_opened(item, &children) {
+        let children = self.children_with_own_pieces(item);
+        if self.must_be_divided(item, &children) {
             return self.open(Some(at), item.first, item.end, &children);
         }
         let role = self.role_of(item, parent);
@@ -130,7 +130,7 @@ impl Opener<'_> {
 
     /// Returns the children that become pieces of their own: in a callable only tests and large functions and types,
     /// elsewhere all.
-    fn children_worth_a_chunk(&self, item: &Item) -> Vec<u32> {
+    fn children_with_own_pieces(&self, item: &Item) -> Vec<u32> {
         let is_callable = self.kind_of(item).is_some_and(DefinitionKind::is_callable);
         let is_worth = |child: &u32| {
             let child = self.items.get(*child);
@@ -146,7 +146,7 @@ impl Opener<'_> {
         self.text.bytes(item.first, item.end) < self.text.options.small_bytes as usize
     }
 
-    fn is_to_be_opened(&self, item: &Item, children: &[u32]) -> bool {
+    fn must_be_divided(&self, item: &Item, children: &[u32]) -> bool {
         if children.is_empty() {
             return false;
         }

@@ -27,7 +27,7 @@ const RULES: &[Rule] = &[
     on(&["unary_operator"], define(DefinitionKind::Constant).name_by(attribute_name).not_local().role()),
     on(&["unary_operator"], Role::Lead(attribute)),
     on(&["unary_operator"], Role::Mention(behaviour)),
-    on(&["call"], Role::Import(brought_in)),
+    on(&["call"], Role::Import(imported_by_call)),
     on(&["call"], Role::Mention(called)),
     on(&["comment"], Role::Comment),
     on(&["dot"], path("left", "right")),
@@ -137,14 +137,14 @@ fn attribute<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Lead> {
 
 /// `@max_tries 5` is a constant, `@type state :: …` is a type.
 fn attribute_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
-    const OF_THE_LANGUAGE: [&str; 14] = [
+    const BUILT_IN_ATTRIBUTES: [&str; 14] = [
         "doc", "moduledoc", "typedoc", "spec", "impl", "tag", "moduletag", "describetag", "behaviour", "deprecated",
         "since", "dialyzer", "derive", "enforce_keys",
     ];
     let Some(call) = field(node, "operand").filter(|call| call.kind() == "call") else { return };
     let name = target(cx, call);
     let is_attribute = cx.text(node).starts_with('@');
-    if !is_attribute || OF_THE_LANGUAGE.contains(&name) {
+    if !is_attribute || BUILT_IN_ATTRIBUTES.contains(&name) {
         return;
     }
     match name {
@@ -199,7 +199,7 @@ fn is_head_or_spec(cx: &Cx<'_, '_>) -> bool {
 }
 
 /// `alias A.{B, C}`, `alias A.B, as: C`, `import A, only: […]`, `require A`, `use A`.
-fn brought_in<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
+fn imported_by_call<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let verb = target(cx, node);
     if !matches!(verb, "alias" | "import" | "require" | "use") {
         return false;

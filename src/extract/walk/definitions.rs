@@ -94,10 +94,10 @@ impl<'t> Walker<'_, 't> {
     }
 
     /// Records the definitions of `node`. Returns the one that owns its content.
-    pub(super) fn see_definition(&mut self, node: Node<'t>, roles: &Roles) -> Option<u32> {
+    pub(super) fn visit_definition(&mut self, node: Node<'t>, roles: &Roles) -> Option<u32> {
         let (define, name_field) = roles.define?;
         let owner = self.owner();
-        if !define.counts_inside_functions && owner.is_some_and(|owner| owner.kind.is_callable()) {
+        if !define.includes_locals && owner.is_some_and(|owner| owner.kind.is_callable()) {
             return None;
         }
         self.named.clear();

@@ -20,7 +20,7 @@ impl<'t> Walker<'_, 't> {
             && name_in(self.tables, frame.node, fields).is_some_and(|name| name.start_byte() != node.start_byte())
     }
 
-    pub(super) fn see_call(&mut self, node: Node<'t>, roles: &Roles, zone: Zone) {
+    pub(super) fn visit_call(&mut self, node: Node<'t>, roles: &Roles, zone: Zone) {
         let Some(CompiledCall { field, receiver, kind }) = roles.call else {
             return;
         };
@@ -46,7 +46,7 @@ impl<'t> Walker<'_, 't> {
         self.mentions.push(Mention { kind, range, qualifier });
     }
 
-    pub(super) fn see_leaf(&mut self, node: Node<'t>, leaf: Leaf, zone: Zone) {
+    pub(super) fn visit_leaf(&mut self, node: Node<'t>, leaf: Leaf, zone: Zone) {
         let parent_path = self
             .frames
             .last()

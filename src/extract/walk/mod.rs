@@ -134,7 +134,7 @@ impl<'a, 't> Walker<'a, 't> {
     fn visit(&mut self, cursor: &TreeCursor<'t>, node: Node<'t>, slot: u16) -> Descend {
         self.layout
             .see(node.start_position(), node.start_byte(), self.frames.len(), self.src);
-        self.see_error(node);
+        self.record_error(node);
         let (owner, inherited) = self
             .frames
             .last()
@@ -155,21 +155,21 @@ impl<'a, 't> Walker<'a, 't> {
 
     fn visit_with_roles(&mut self, node: Node<'t>, roles: &Roles, owner: u32, zone: Zone) -> Descend {
         if roles.is_comment {
-            self.see_comment(node);
+            self.visit_comment(node);
             return Descend::No;
         }
         if let Some(leaf) = roles.leaf
             && self.wanted == Wanted::All
         {
-            self.see_leaf(node, leaf, zone);
+            self.visit_leaf(node, leaf, zone);
         }
         if self.is_import(node, roles) {
             return Descend::No;
         }
-        self.see_embedded(node, roles);
-        self.see_lead(node, roles);
+        self.visit_embedded(node, roles);
+        self.visit_lead(node, roles);
         if self.wanted == Wanted::All {
-            self.see_call(node, roles, zone);
+            self.visit_call(node, roles, zone);
         }
         if let Some(mention) = roles.mention
             && self.wanted == Wanted::All
@@ -178,7 +178,7 @@ impl<'a, 't> Walker<'a, 't> {
             mention(&cx, node, &mut self.mentions);
         }
         let wrap = roles.wrap.map(|from| self.wrap(node, from));
-        let owner = self.see_definition(node, roles).unwrap_or(owner);
+        let owner = self.visit_definition(node, roles).unwrap_or(owner);
         if roles.is_opaque {
             return Descend::No;
         }
@@ -189,7 +189,7 @@ impl<'a, 't> Walker<'a, 't> {
         cx(self.src, self.tables, &self.frames, &self.definitions)
     }
 
-    fn see_error(&mut self, node: Node<'t>) {
+    fn record_error(&mut self, node: Node<'t>) {
         let is_missing = node.start_byte() == node.end_byte() && node.is_missing();
         if is_missing || node.is_error() {
             self.errors.push(clamp(self.src, range_of(node)));
@@ -217,7 +217,7 @@ impl<'a, 't> Walker<'a, 't> {
         inherited
     }
 
-    fn see_comment(&mut self, node: Node<'t>) {
+    fn visit_comment(&mut self, node: Node<'t>) {
         let range = trimmed(self.src, range_of(node));
         let starts_line = leads::starts_line(self.src, range.start);
         if starts_line {
@@ -239,7 +239,7 @@ impl<'a, 't> Walker<'a, 't> {
         }
     }
 
-    fn see_lead(&mut self, node: Node<'t>, roles: &Roles) {
+    fn visit_lead(&mut self, node: Node<'t>, roles: &Roles) {
         let Some(lead) = roles.lead else { return };
         let doc = match lead(&self.cx(), node) {
             None => return,
@@ -258,7 +258,7 @@ impl<'a, 't> Walker<'a, 't> {
         import(&cx, node, &mut self.imports)
     }
 
-    fn see_embedded(&mut self, node: Node<'t>, roles: &Roles) {
+    fn visit_embedded(&mut self, node: Node<'t>, roles: &Roles) {
         let Some(embedded) = self.tables.grammar.embedded.filter(|_| roles.is_embedded) else {
             return;
         };

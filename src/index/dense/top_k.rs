@@ -68,7 +68,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_front_of_the_sorted_list(scores in prop::collection::vec(-5i8..5, 0..600), k in 0usize..300) {
+        fn top_k_matches_sorting(scores in prop::collection::vec(-5i8..5, 0..600), k in 0usize..300) {
             let all: Vec<(u32, f32)> = (0..).zip(scores.iter().map(|&score| f32::from(score))).collect();
             let mut top = TopK::new(k);
             all.iter().for_each(|&(doc, score)| top.offer(doc, score));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_are_may_be_asked_for() {
+    fn k_may_exceed_the_number_of_scores() {
         let mut top = TopK::new(usize::MAX);
         (0..200).for_each(|doc| top.offer(doc, 1.0));
         assert_eq!(top.finish().len(), 200);

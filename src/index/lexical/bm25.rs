@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rarer_terms_weigh_more_and_none_less_than_nothing() {
+    fn rarer_terms_weigh_more_and_idf_is_never_negative() {
         assert!(idf(1, 1000) > idf(500, 1000));
         assert!(idf(1000, 1000) > 0.0);
     }

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_documents_stand_where_they_would_in_one_segment() {
+    fn merged_documents_are_numbered_as_in_one_segment() {
         // More documents than one block of postings holds, so that block boundaries move. Tantivy must not reorder
         // segments by size.
         let parts = [segment(0..3), segment(3..203), segment(203..203), segment(203..450)];
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_that_go_leave_neither_terms_nor_gaps() {
+    fn removed_documents_leave_no_terms_or_gaps() {
         let parts = [segment(0..3), segment(3..203), segment(203..210), segment(210..450)];
         let starts = [0, 3, 203, 210];
         // No document of the third segment stays.

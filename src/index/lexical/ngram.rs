@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matches_always_passes() {
+    fn matching_blobs_always_pass() {
         for pattern in [
             "parse_query",
             "(?i)PARSE_Query",
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_mostly_does_not() {
+    fn absent_literals_mostly_fail() {
         let strangers = [
             "serialize",
             "connection_pool",

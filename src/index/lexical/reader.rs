@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_come_back_by_field() {
+    fn postings_are_counted_by_field() {
         let segment = LexicalSegment::from_bytes(Path::new("sample"), sample()).unwrap();
         assert_eq!(postings(&segment, "queri"), [(0, 1, 1), (1, 2, 0)]);
         assert_eq!(postings(&segment, "parser"), [(0, 1, 0)]);

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_stand_with_and_without_their_letters() {
+    fn digits_are_terms_with_and_without_letters() {
         assert_eq!(terms("sha256"), ["sha256", "sha", "256"]);
         assert_eq!(terms("sha256Hash"), ["sha256", "sha", "256", "hash", "sha256hash"]);
         assert_eq!(terms("1024"), ["1024"]);

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_comes_back_and_damage_is_nothing_known() {
+    fn catalogue_round_trips_and_ignores_damage() {
         let folder = tempfile::tempdir().unwrap();
         let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
         drop(sidecar.lock(Duration::from_secs(20)).unwrap());

@@ -225,14 +225,14 @@ impl SparseFile {
 
     /// Returns a row's tokens with their steps; empty outside the file.
     pub(super) fn row(&self, row: u32) -> &[Term] {
-        let rows = self.rows.get_or_init(|| self.put_together());
+        let rows = self.rows.get_or_init(|| self.rows_from_postings());
         let end = |row: u32| rows.ends.get(row as usize).map(|&end| end as usize);
         let start = row.checked_sub(1).map_or(Some(0), end);
         let range = start.zip(end(row)).map(|(start, end)| start..end);
         range.and_then(|range| rows.terms.get(range)).unwrap_or_default()
     }
 
-    fn put_together(&self) -> Rows {
+    fn rows_from_postings(&self) -> Rows {
         let all = || {
             let tokens = self.tokens().iter().enumerate();
             tokens.flat_map(|(at, entry)| {
@@ -314,7 +314,7 @@ mod tests {
     use crate::index::sparse::SparseWriter;
 
     #[test]
-    fn tables_that_nobody_here_writes_are_seen() {
+    fn crafted_tables_are_rejected() {
         let mut writer = SparseWriter::new(ProfileId([1; 16]));
         for row in 0..3u32 {
             let terms = vec![(row, 1.0), (row + 1, 2.0)];

@@ -60,7 +60,7 @@ impl Cause {
     }
 
     /// Returns whether it is kept regardless of any size limit.
-    pub(super) fn is_untouchable(self) -> bool {
+    pub(super) fn is_always_kept(self) -> bool {
         matches!(self, Self::WorkTree | Self::Pin)
     }
 
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tree_once_under_its_strongest_reason_the_newest_first() {
+    fn keep_list_has_each_tree_once_by_priority() {
         let root = |kind, byte, time| Root {
             kind,
             name: format!("{kind:?}").into(),

@@ -31,7 +31,7 @@ impl Rewriting<'_> {
         mut written: impl FnMut() -> bool,
     ) -> Result<bool, ManifestError> {
         let stays: HashSet<TreeId> = kept.iter().copied().collect();
-        let mut heirs: HashMap<TreeId, Heir> = HashMap::new();
+        let mut new_bases: HashMap<TreeId, NewBase> = HashMap::new();
         for &tree in kept {
             let Some(top) = self.from.manifest(tree)? else {
                 continue;
@@ -41,14 +41,14 @@ impl Rewriting<'_> {
                     None => continue,
                     Some(numbers) => top.renumbered(self.epoch, |blob| numbers.of(blob)),
                 },
-                Some(base) => match heirs.get(&base) {
-                    Some(heir) => self.over_heir(heir, tree, &top),
+                Some(base) => match new_bases.get(&base) {
+                    Some(heir) => self.difference_from_new_base(heir, tree, &top),
                     None => {
                         let Some(whole) = self.from.manifest(base)? else {
                             continue;
                         };
                         let bytes = self.whole(tree, &whole, &top);
-                        heirs.insert(base, Heir { tree, top, whole });
+                        new_bases.insert(base, NewBase { tree, top, whole });
                         bytes
                     }
                 },
@@ -65,7 +65,7 @@ impl Rewriting<'_> {
         Ok(true)
     }
 
-    fn over_heir(&self, heir: &Heir, tree: TreeId, top: &Manifest) -> Option<Vec<u8>> {
+    fn difference_from_new_base(&self, heir: &NewBase, tree: TreeId, top: &Manifest) -> Option<Vec<u8>> {
         let difference = Difference::between(&heir.whole, &heir.top, top);
         if is_small(&difference, &heir.whole) {
             self.bytes(tree, difference, Some(heir.tree))
@@ -87,7 +87,7 @@ impl Rewriting<'_> {
 }
 
 /// The tree whose manifest replaces a removed base, with both manifests as they were.
-struct Heir {
+struct NewBase {
     tree: TreeId,
     top: Manifest,
     whole: Manifest,

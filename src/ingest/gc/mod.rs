@@ -98,7 +98,7 @@ pub struct CollectOptions {
 
 /// The trigger of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occasion<'t> {
+pub enum Trigger<'t> {
     /// A user request.
     Asked,
     /// A user request for everything possible: removes everything dead and makes segments as few as possible.
@@ -110,7 +110,7 @@ pub enum Occasion<'t> {
 
 /// The outcome of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Collected {
+pub struct CollectOutcome {
     /// The content of the sidecar before the collection.
     pub survey: Survey,
     /// True if the survivors were copied into new segments, which removes dead blobs.
@@ -194,7 +194,7 @@ impl Collector<'_> {
             return Ok(Survey::default());
         };
         Ok(self
-            .marked(&state, &segments, Occasion::Asked, self.options.max_bytes)?
+            .marked(&state, &segments, Trigger::Asked, self.options.max_bytes)?
             .survey)
     }
 
@@ -234,19 +234,19 @@ impl Collector<'_> {
     /// Deletes everything that nothing keeps. Waits up to `patience` for another writer.
     pub fn collect(
         &self,
-        occasion: Occasion<'_>,
+        occasion: Trigger<'_>,
         patience: Duration,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
-    ) -> Result<Collected, CollectError> {
+    ) -> Result<CollectOutcome, CollectError> {
         let started = Instant::now();
         progress.begin(Stage::Waiting, 0);
         let lock = self.sidecar.lock_unless(patience, interrupt)?;
         progress.end();
-        let mut done = Collected {
+        let mut done = CollectOutcome {
             fits: true,
             bytes: (self.stored_bytes()?, 0),
-            ..Collected::default()
+            ..CollectOutcome::default()
         };
         let mut target = self.options.max_bytes;
         for round in 0..MAX_ROUNDS {
@@ -282,7 +282,7 @@ impl Collector<'_> {
             }
             let in_use = self.in_use_bytes(&run.state)?;
             done.fits = self.options.max_bytes.is_none_or(|max_bytes| in_use <= max_bytes);
-            let may_drop = done.survey.kept.iter().any(|kept| !kept.keep.cause.is_untouchable());
+            let may_drop = done.survey.kept.iter().any(|kept| !kept.keep.cause.is_always_kept());
             if done.fits || done.interrupted || !may_drop {
                 break;
             }
@@ -321,15 +321,15 @@ impl Collector<'_> {
         &self,
         state: &State,
         segments: &Segments,
-        occasion: Occasion<'_>,
+        occasion: Trigger<'_>,
         max_bytes: Option<u64>,
     ) -> Result<Marked, CollectError> {
         let since = seconds_now() - i64::from(self.options.reflog_days) * 24 * 3600;
         let roots = self.repository.roots(since)?;
         let pins = self.sidecar.pins()?;
         let recent = match occasion {
-            Occasion::Unasked(trees) => self.recent(state, trees)?,
-            Occasion::Asked | Occasion::Aggressive => Vec::new(),
+            Trigger::Unasked(trees) => self.recent(state, trees)?,
+            Trigger::Asked | Trigger::Aggressive => Vec::new(),
         };
         let keep = keep_list(roots, &pins, &recent);
         let past = self.past(state);
@@ -405,7 +405,7 @@ impl Collector<'_> {
 /// One round of a collection.
 struct Run<'a> {
     collector: &'a Collector<'a>,
-    occasion: Occasion<'a>,
+    occasion: Trigger<'a>,
     progress: &'a dyn Progress,
     interrupt: &'a AtomicBool,
     lock: &'a WriterLock,
@@ -417,7 +417,7 @@ struct Run<'a> {
 impl Run<'_> {
     /// Returns whether the round was completed.
     fn run(&mut self, marked: &Marked) -> Result<bool, CollectError> {
-        if self.occasion == Occasion::Aggressive {
+        if self.occasion == Trigger::Aggressive {
             self.drop_profiles()?;
         }
         let kept: Vec<TreeId> = marked.survey.kept.iter().map(|kept| kept.keep.tree).collect();
@@ -478,7 +478,7 @@ impl Run<'_> {
         let stays = survey.in_use_bytes - survey.dead_snapshots.bytes.min(survey.in_use_bytes);
         let is_over_limit = options.max_bytes.is_some_and(|max_bytes| stays > max_bytes);
         let is_much = u128::from(survey.dead_blobs.bytes) * 100 >= u128::from(stays) * u128::from(options.dead_percent);
-        let is_aggressive = self.occasion == Occasion::Aggressive;
+        let is_aggressive = self.occasion == Trigger::Aggressive;
         if survey.dead_blobs.n == 0 {
             return is_aggressive && n_groups < self.state.segments.len();
         }
@@ -563,7 +563,7 @@ impl Run<'_> {
         publish_state(self.sidecar(), self.lock, &mut new)?;
         self.collector.pass("gc.published")?;
         self.progress.advance(0);
-        if let Occasion::Unasked(_) = self.occasion {
+        if let Trigger::Unasked(_) = self.occasion {
             retire(self.sidecar(), &self.state.segments);
             retire_manifests(self.sidecar(), &from).map_err(|source| self.collector.io_error(source))?;
             self.collector.pass("gc.retired")?;
@@ -658,7 +658,7 @@ impl Run<'_> {
             self.segments = Segments::open(self.collector.sidecar, &self.state, &profile)?;
         }
         self.clear()?;
-        if !matches!(self.occasion, Occasion::Unasked(_)) {
+        if !matches!(self.occasion, Trigger::Unasked(_)) {
             // Damaged files are kept for inspection only until now.
             self.sidecar()
                 .empty_damaged(self.lock)
@@ -688,8 +688,8 @@ impl Run<'_> {
     /// Removes unused files, after their grace period in automatic collections.
     fn clear(&self) -> Result<(), CollectError> {
         let grace = match self.occasion {
-            Occasion::Unasked(_) => GRACE,
-            Occasion::Asked | Occasion::Aggressive => NO_GRACE,
+            Trigger::Unasked(_) => GRACE,
+            Trigger::Asked | Trigger::Aggressive => NO_GRACE,
         };
         self.collector.check_in_place()?;
         // Without a state, used and unused files cannot be distinguished.

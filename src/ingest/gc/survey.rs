@@ -132,7 +132,7 @@ pub(super) fn mark(
     }
     let kept_bytes: u64 = kept.iter().map(|kept| kept.bytes).sum();
     let room = max_bytes.map_or(u64::MAX, |max_bytes| max_bytes.saturating_sub(kept_bytes));
-    let deleted_files = marking.add_gone(gone, room);
+    let deleted_files = marking.mark_deleted_files(gone, room);
     let Marking { blobs, docs, .. } = marking;
     let stays: HashSet<TreeId> = kept.iter().map(|kept| kept.keep.tree).collect();
     let dead_manifests: Vec<StoredManifest> = stored.into_iter().filter(|file| !stays.contains(&file.tree)).collect();
@@ -173,7 +173,7 @@ fn n_within(kept: &[KeptSnapshot], max_bytes: u64) -> usize {
     let mut total = 0;
     let fits = |snapshot: &&KeptSnapshot| {
         total += snapshot.bytes;
-        total <= max_bytes || snapshot.keep.cause.is_untouchable()
+        total <= max_bytes || snapshot.keep.cause.is_always_kept()
     };
     kept.iter().take_while(fits).count()
 }
@@ -255,7 +255,7 @@ impl<'a> Marking<'a> {
     }
 
     /// Marks blobs that no snapshot needs, as long as they fit into `room`.
-    fn add_gone(&mut self, gone: &[ArtifactKey], room: u64) -> Share {
+    fn mark_deleted_files(&mut self, gone: &[ArtifactKey], room: u64) -> Share {
         let mut share = Share::default();
         for blob in gone.iter().filter_map(|key| self.segments.find_blob(*key)) {
             if share.bytes >= room {

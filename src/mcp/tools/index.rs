@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Asked, MAX_TOKENS, REPO};
 use super::super::parameters;
-use super::super::reply::{Draft, Reply};
+use super::super::reply::{Reply, ReplyBuilder};
 use super::super::tool::{Call, Tool};
 use super::op::{request, run_selected};
 use super::status::about;
@@ -89,7 +89,7 @@ fn stop(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
         jobs.stop(&meant);
         "told"
     };
-    let mut draft = Draft::new(call, asked.characters);
+    let mut draft = ReplyBuilder::new(call, asked.characters);
     draft.note(&format!(
         "{} builds {told} to stop; what was indexed is kept",
         meant.len()
@@ -165,7 +165,7 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
             begun.push((reference, desk.build(reference, *target)));
         }
     }
-    let mut draft = Draft::new(call, asked.characters);
+    let mut draft = ReplyBuilder::new(call, asked.characters);
     let mut is_all = true;
     let mut rows = Vec::new();
     let n_before = Cell::new(0);

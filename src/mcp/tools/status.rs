@@ -7,7 +7,7 @@ use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Asked, MAX_TOKENS, REF, REPO};
 use super::super::guides;
 use super::super::parameters;
-use super::super::reply::{Draft, Reply, cut, single};
+use super::super::reply::{Reply, ReplyBuilder, cut, single};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
 use super::op::{request, run_selected};
 use crate::config::Entry;
@@ -56,7 +56,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
 }
 
 fn refs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
-    let mut draft = Draft::new(call, asked.characters);
+    let mut draft = ReplyBuilder::new(call, asked.characters);
     let found = call.workspace()?.repository.refs()?;
     let n_refs = found.len();
     for found in found {
@@ -74,7 +74,7 @@ fn refs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
 }
 
 fn jobs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
-    let mut draft = Draft::new(call, asked.characters);
+    let mut draft = ReplyBuilder::new(call, asked.characters);
     let all = call.session()?.jobs.all();
     if all.is_empty() {
         draft.note("no builds yet");
@@ -105,7 +105,7 @@ fn jobs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
 }
 
 fn config(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
-    let mut draft = Draft::new(call, asked.characters);
+    let mut draft = ReplyBuilder::new(call, asked.characters);
     for Entry { key, value, origin, .. } in call.workspace()?.config.entries() {
         let facts = json!({"key": key, "value": value, "origin": origin.to_string()});
         draft.push(&facts, &format!("{key} = {value} ({origin})"), None);
@@ -114,7 +114,7 @@ fn config(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
 }
 
 fn projects(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
-    let mut draft = Draft::new(call, asked.characters);
+    let mut draft = ReplyBuilder::new(call, asked.characters);
     let home = call.hub.home().display().to_string();
     let mut told = vec![home.clone()];
     draft.push(
@@ -163,7 +163,7 @@ fn projects(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
 fn health(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let desk = call.session()?;
     let workspace = &desk.workspace;
-    let mut draft = Draft::new(call, asked.characters);
+    let mut draft = ReplyBuilder::new(call, asked.characters);
     let mut problems = Vec::new();
     let mut tell = |severity: &str, area: &str, message: &str, mend: Option<&str>| {
         if severity == "problem" {
@@ -178,7 +178,7 @@ fn health(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
         );
     };
     if desk.is_own {
-        let mut findings = examine(workspace.repository.found_from(), call.ctx.interrupt).findings;
+        let mut findings = examine(workspace.repository.discovery_dir(), call.ctx.interrupt).findings;
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         for finding in &findings {
             tell(

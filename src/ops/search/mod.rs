@@ -21,7 +21,9 @@ use super::paths::inside;
 use super::question::{About, Question};
 use super::sink::{Sink, Style};
 use super::{OpError, ProvenanceOut};
-use crate::query::{CursorKey, Judges, Mode, Pattern, PatternOptions, Request, Rerank, Sought, split_position};
+use crate::query::{
+    CursorKey, LikelyQuery, Mode, Pattern, PatternOptions, Request, Rerank, ScorersUsed, split_position,
+};
 use crate::session::Build;
 use crate::snapshot::Documents;
 
@@ -344,7 +346,7 @@ impl Asked<'_> {
             mode: self.request.mode.to_query(),
             limit: self.limit(),
             skip: after.map_or(0, |(n_before, _)| n_before as usize),
-            as_before: after.and_then(|(_, judges)| Judges::from_number(judges)),
+            previous_scorers: after.and_then(|(_, judges)| ScorersUsed::from_number(judges)),
             rerank: self.request.rerank(),
             ..Request::default()
         }
@@ -393,18 +395,18 @@ impl Asked<'_> {
     }
 
     /// Selects the files to read while the index is being built: those with the query's words, or the named one and those like it.
-    fn sought(&self, question: &Question<'_>) -> Result<Sought> {
+    fn sought(&self, question: &Question<'_>) -> Result<LikelyQuery> {
         let place = inside(&self.ask.session.workspace, self.query.trim());
         let place = split_position(&place).filter(|_| self.request.mode == SearchMode::Similar);
         let file = place.and_then(|(path, line, _)| Some((question.view().find_text(path)?, line)));
         let Some((file, line)) = file.filter(|_| question.seen.building.is_some()) else {
             let text = self.query.to_owned();
-            return Ok(Sought {
+            return Ok(LikelyQuery {
                 text,
-                ..Sought::default()
+                ..LikelyQuery::default()
             });
         };
-        Ok(Sought {
+        Ok(LikelyQuery {
             files: vec![file],
             text: question.text_around(file, line)?,
             name: None,

@@ -11,7 +11,7 @@ use super::super::ask::Ask;
 use crate::artifact::ArtifactKey;
 use crate::extract;
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
-use crate::history::{KnownChanges, Lives, Reading, SymbolKey, text_life, versions};
+use crate::history::{Reading, SymbolChangeCache, SymbolKey, SymbolTracer, text_lifetime, versions};
 use crate::model::{BlobId, Oid, RepoPath};
 use crate::query::{Gaps, Hit, timestamp};
 use crate::session::OpenedHistory;
@@ -243,7 +243,7 @@ impl Past {
                 let content = reader.blob(BlobId(oid), MAX_VERSION_BYTES)?;
                 Ok(matches!(content, BlobContent::Content(bytes) if finder.find(&bytes).is_some()))
             };
-            let own = text_life(history, seen_from, (&entry.path, entry.oid), &mut has_text)?;
+            let own = text_lifetime(history, seen_from, (&entry.path, entry.oid), &mut has_text)?;
             let order = |commit: &u32| history.order_of(*commit);
             first = first.into_iter().chain(own.first).min_by_key(order);
             gone = (gone.into_iter().chain(own.gone.map(|gone| (gone, own.last)))).max_by_key(|(gone, _)| order(gone));
@@ -288,11 +288,11 @@ impl Past {
         else {
             return Ok(None);
         };
-        let mut known = KnownChanges::new(None, traced.recipe);
+        let mut known = SymbolChangeCache::new(None, traced.recipe);
         let interrupt = AtomicBool::new(false);
         let reading = Reading::whole(&interrupt);
         let reached = &self.opened.reached;
-        let life = Lives::new(history, reached, reader, traced.max_bytes, &mut known, reading).of(tip, &key)?;
+        let life = SymbolTracer::new(history, reached, reader, traced.max_bytes, &mut known, reading).of(tip, &key)?;
         let added = life.changes.last().filter(|change| change.events.added);
         let removed = life
             .changes

@@ -14,8 +14,8 @@ use crate::extract::{self, DefinitionKind};
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
 use crate::model::{ChunkKey, quoted};
 use crate::query::{
-    ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Judges, Mode,
-    Pattern, Request, Rerank, SearchOutcome, Sources, grep,
+    ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Mode, Pattern,
+    Request, Rerank, ScorersUsed, SearchOutcome, Sources, grep,
 };
 use crate::session::Workspace;
 use crate::snapshot::{FileId, View};
@@ -283,7 +283,7 @@ pub(crate) fn ranked_over_refs(
     let n_wanted = request.skip.saturating_add(request.limit).saturating_add(1);
     let mut page = SearchPage::default();
     let mut found: Vec<(usize, ChunkKey, Hit)> = Vec::new();
-    let mut judges: Vec<Judges> = Vec::new();
+    let mut judges: Vec<ScorersUsed> = Vec::new();
     for (at, RefView { view, filter }) in views.iter().enumerate() {
         let request = Request {
             filter: filter.clone(),

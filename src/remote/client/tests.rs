@@ -123,7 +123,7 @@ fn a_server_that_stays_away_is_waited_for_once_and_for_no_longer_than_it_may_tak
     for _ in 0..100 {
         assert!(matches!(
             ask(&client, &patient()).unwrap_err().failure,
-            Failure::LeftAlone { .. }
+            Failure::BreakerOpen { .. }
         ));
     }
     assert_eq!(stub.requests().len(), n_first + 2);
@@ -193,7 +193,7 @@ fn a_deadline_holds_whatever_the_server_does() {
         let stub = Stub::start(move |_| reply.clone());
         let started = Instant::now();
         let error = ask(&client(&stub), &within(Duration::from_millis(300))).unwrap_err();
-        assert!(matches!(error.failure, Failure::TooLate { .. }), "{error}");
+        assert!(matches!(error.failure, Failure::DeadlinePassed { .. }), "{error}");
         assert!(error.is_temporary() && started.elapsed() < Duration::from_secs(10));
     }
 }
@@ -255,7 +255,7 @@ fn what_is_no_json_is_quoted_and_what_is_too_long_is_not_read() {
     };
     let error = ask(&client_with(&stub, limits), &patient()).unwrap_err();
     assert!(matches!(error.failure, Failure::TooLarge { max_bytes: 1000 }));
-    let small = Request::post("/q", &json!({})).answered_within(500);
+    let small = Request::post("/q", &json!({})).with_max_response_bytes(500);
     let error = client(&stub).send::<Value>(&small, &patient()).unwrap_err();
     assert!(matches!(error.failure, Failure::TooLarge { max_bytes: 500 }));
     stub.script([Reply::json(&json!({})).with("content-encoding", "gzip")]);

@@ -25,7 +25,7 @@ const MAX_LEASE: Duration = Duration::from_secs(3600);
 /// Size limit of all claims of a repository, enough for hundreds of requests in flight.
 const MAX_CLAIM_BYTES: u64 = 1 << 20;
 /// Time limit for releasing a claim. A claim that is not released expires.
-const RELEASE_WITHIN: Duration = Duration::from_secs(3);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The beginning of a point's id.
 type Prefix = [u8; 4];
@@ -102,7 +102,7 @@ impl Claims for Qdrant {
         let body = json!({ "keys": claim.names, "points": [self.claims_id().to_string()] });
         let request = Request::post(&self.path("/points/payload/delete?wait=false"), &body);
         let call = Call {
-            deadline: Some(Instant::now() + RELEASE_WITHIN),
+            deadline: Some(Instant::now() + RELEASE_TIMEOUT),
             interrupt: &AtomicBool::new(false),
             retries: false,
         };
@@ -131,7 +131,7 @@ impl Qdrant {
         let mut ids: Vec<PointId> = keys.iter().map(|key| self.point_of(*key)).collect();
         ids.push(self.claims_id());
         let request = Request::post(&self.reading("/points"), &wire::by_ids(&ids, None, true))
-            .answered_within(bytes_of(ids.len()) + MAX_CLAIM_BYTES);
+            .with_max_response_bytes(bytes_of(ids.len()) + MAX_CLAIM_BYTES);
         let found: Vec<Record> = self
             .send_by(&patient(None, interrupt), &request)
             .map_err(|error| self.failed(error))?;
@@ -139,7 +139,7 @@ impl Qdrant {
         for record in found {
             let id = self.point_id(&record.id)?;
             if id == self.claims_id() {
-                others = Some(others_of(&record.payload.unwrap_or_default()));
+                others = Some(parse_claims(&record.payload.unwrap_or_default()));
             } else {
                 there.insert(id);
             }
@@ -169,7 +169,7 @@ fn claimed_by(others: &[Other]) -> HashSet<Prefix> {
     live.flat_map(|other| other.keys.iter().copied()).collect()
 }
 
-fn others_of(payload: &Map<String, Value>) -> Vec<Other> {
+fn parse_claims(payload: &Map<String, Value>) -> Vec<Other> {
     let now = seconds_now();
     let claims = payload.iter().filter(|(name, _)| name.starts_with(CLAIM));
     claims
@@ -219,7 +219,7 @@ mod tests {
             let mut payload = Map::new();
             payload.insert("claim_1".to_owned(), told.clone().into());
             payload.insert("other".to_owned(), told.clone().into());
-            let found = others_of(&payload);
+            let found = parse_claims(&payload);
             assert_eq!(found.len(), 1, "{told}");
             assert_eq!(found[0].is_live, is_live, "{told}");
             assert!(

@@ -11,7 +11,7 @@ use super::super::client::{Call, Request};
 use super::super::failure::RemoteError;
 use super::points::random;
 use super::wire::{self, Aliases, Collection, CollectionConfig, DENSE, GENERATION, SPARSE, Scrolled, Server, Update};
-use super::{FEW_BYTES, PointId, Qdrant, to_hex};
+use super::{BASE_RESPONSE_BYTES, PointId, Qdrant, to_hex};
 use crate::index::RowKind;
 use crate::index::shared::{SharedError, SharedVectors, Standing};
 
@@ -20,7 +20,7 @@ pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Result of probing a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QdrantFound {
+pub struct QdrantProbe {
     /// Version of the server.
     pub version: String,
     /// Time of one request.
@@ -37,7 +37,7 @@ pub struct QdrantFound {
 
 /// A collection whose settings were changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Resettled {
+pub enum SettingsApplied {
     /// Changed in place.
     InPlace {
         /// Name of the collection.
@@ -61,7 +61,7 @@ const IDS_PER_PAGE: usize = 1000;
 impl Qdrant {
     /// Probes the server and its collection. The first response may take `timeout`, all others together as long again.
     /// Stops when `interrupt` is set.
-    pub fn examine(&self, timeout: Duration, interrupt: &AtomicBool) -> Result<QdrantFound, SharedError> {
+    pub fn examine(&self, timeout: Duration, interrupt: &AtomicBool) -> Result<QdrantProbe, SharedError> {
         let started = Instant::now();
         let until = Some(started + timeout * 2);
         let call = Call {
@@ -72,7 +72,7 @@ impl Qdrant {
         // Unlike all others, this response has no envelope.
         let server: Server = self
             .client
-            .send(&Request::get("/").answered_within(FEW_BYTES), &call)
+            .send(&Request::get("/").with_max_response_bytes(BASE_RESPONSE_BYTES), &call)
             .map_err(|error| self.failed(error))?;
         let elapsed = started.elapsed();
         let collection = self.collection(until, interrupt).map_err(|error| self.failed(error))?;
@@ -80,7 +80,7 @@ impl Qdrant {
             .as_ref()
             .map(|collection| self.standing_in(collection, until, interrupt));
         let dim = collection.as_ref().map(|collection| self.dim_of(collection));
-        Ok(QdrantFound {
+        Ok(QdrantProbe {
             version: self.excerpt(&server.version),
             elapsed,
             collection: collection.as_ref().map(|collection| self.excerpt(&collection.status)),
@@ -94,7 +94,7 @@ impl Qdrant {
 
     /// Applies the collection options to the profile's collection: in place, or, if the number of shards differs, by
     /// copying it to a new collection that replaces it in one step. Returns `None` if there is no collection.
-    pub fn resettle(&self, interrupt: &AtomicBool) -> Result<Option<Resettled>, SharedError> {
+    pub fn apply_settings(&self, interrupt: &AtomicBool) -> Result<Option<SettingsApplied>, SharedError> {
         let failed = |error| self.failed(error);
         let Some(old) = self.target(interrupt).map_err(failed)? else {
             return Ok(None);
@@ -108,7 +108,7 @@ impl Qdrant {
             let body = wire::changed_collection(self.kind, &self.options);
             let request = Request::patch(&format!("/collections/{old}"), &body);
             self.send::<Value>(&request, interrupt).map_err(failed)?;
-            return Ok(Some(Resettled::InPlace { collection: old }));
+            return Ok(Some(SettingsApplied::InPlace { collection: old }));
         }
         // The name is random, so no other clone's collection is ever written to or deleted.
         let new = format!("{}-{}", self.alias(), to_hex(&random()[..8]));
@@ -135,7 +135,7 @@ impl Qdrant {
         copy.round(Stage::InUse, interrupt)?;
         let n_points = copy.copied.len();
         self.delete_collection(&old, None, interrupt).map_err(failed)?;
-        Ok(Some(Resettled::Copied {
+        Ok(Some(SettingsApplied::Copied {
             collection: new,
             n_points,
         }))
@@ -153,7 +153,7 @@ impl Qdrant {
             }
         }
         // No other clone writes to it yet.
-        if !self.comes_true(None, interrupt, || {
+        if !self.poll_until(None, interrupt, || {
             Ok(self.count(new, &json!({}), interrupt)? == copy.copied.len() as u64)
         })? {
             return Err(kept("an acknowledgement of copied vectors that it does not have"));
@@ -168,7 +168,7 @@ impl Qdrant {
 
     /// Creates the first collection. If another clone has created or replaced it meanwhile, that clone's collection
     /// stays.
-    pub(super) fn make_first(&self, dim: usize, interrupt: &AtomicBool) -> Result<(), RemoteError> {
+    pub(super) fn create_first_collection(&self, dim: usize, interrupt: &AtomicBool) -> Result<(), RemoteError> {
         let name = format!("{}-1", self.alias());
         self.make_collection(&name, dim, interrupt)?;
         match self.target(interrupt)? {
@@ -222,7 +222,7 @@ impl Qdrant {
     fn make_collection(&self, name: &str, dim: usize, interrupt: &AtomicBool) -> Result<(), RemoteError> {
         let body = wire::new_collection(self.kind, dim, &self.options);
         match self.send::<Value>(&Request::put(&format!("/collections/{name}"), &body), interrupt) {
-            Err(error) if is_there_already(&error) => {}
+            Err(error) if already_exists(&error) => {}
             made => _ = made?,
         }
         let path = format!("/collections/{name}/index?wait=true");
@@ -368,7 +368,7 @@ impl Copying<'_> {
     }
 }
 
-fn is_there_already(error: &RemoteError) -> bool {
+fn already_exists(error: &RemoteError) -> bool {
     match error.status() {
         Some(409) => true,
         Some(400) => error.to_string().contains("already exists"),

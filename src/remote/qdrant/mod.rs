@@ -32,17 +32,17 @@ use crate::index::RowKind;
 use crate::index::shared::{RepositoryTag, SharedError};
 use crate::model::ChunkKey;
 
-pub use collection::{QdrantFound, Resettled};
+pub use collection::{QdrantProbe, SettingsApplied};
 pub use search::QdrantIndex;
 use wire::Envelope;
 
 /// Upper limit on the time of a query in every clone: queries in flight when a removal is announced have ended after
 /// this time.
-const LONGEST_QUESTION: Duration = Duration::from_secs(10);
+const MAX_QUERY_TIME: Duration = Duration::from_secs(10);
 /// Size limit of a response: several times a request with vectors, as a server may write numbers with more digits.
 const MAX_ANSWER_BYTES: u64 = 16 << 20;
 /// Size limit of a response about one point, and allowance for the rest of a larger response.
-const FEW_BYTES: u64 = 64 << 10;
+const BASE_RESPONSE_BYTES: u64 = 64 << 10;
 /// Allowance for each point without its vector.
 const POINT_BYTES: u64 = 256;
 /// The interval at which a pending change is polled.
@@ -188,7 +188,7 @@ impl Qdrant {
 
     /// Polls until an acknowledged change is done. Returns false after the timeout of one request, or at the deadline
     /// if that is earlier.
-    fn comes_true(
+    fn poll_until(
         &self,
         deadline: Option<Instant>,
         interrupt: &AtomicBool,
@@ -309,7 +309,7 @@ impl std::fmt::Display for PointId {
 
 /// Returns the size limit of a response with `n_points` points without vectors.
 fn bytes_of(n_points: usize) -> u64 {
-    n_points as u64 * POINT_BYTES + FEW_BYTES
+    n_points as u64 * POINT_BYTES + BASE_RESPONSE_BYTES
 }
 
 impl PointId {
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_at_it_stops_when_told_to() {
+    fn qdrant_probe_stops_on_interrupt() {
         let stub = Stub::start(|_| Reply::json(&serde_json::json!({"version": "1"})).after(Duration::from_secs(60)));
         let found = qdrant(&stub.url(), 1).examine(Duration::from_secs(120), &AtomicBool::new(true));
         assert!(matches!(found, Err(SharedError::Interrupted)));

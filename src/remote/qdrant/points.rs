@@ -14,7 +14,7 @@ use super::wire::{
     VectorPoint, Vectors,
 };
 use super::{
-    FEW_BYTES, LONGEST_QUESTION, MAX_ANSWER_BYTES, PointId, Qdrant, bytes_of, from_hex, patient, pause, to_hex,
+    BASE_RESPONSE_BYTES, MAX_ANSWER_BYTES, MAX_QUERY_TIME, PointId, Qdrant, bytes_of, from_hex, patient, pause, to_hex,
 };
 use crate::embed::{EmbedError, Embedding, SparseVector};
 use crate::index::shared::{Put, RepositoryTag, SharedBatching, SharedError, SharedVectors, Standing};
@@ -68,7 +68,7 @@ impl SharedVectors for Qdrant {
         }
         let failed = |error| self.failed(error);
         if self.collection(None, interrupt).map_err(failed)?.is_none() {
-            self.make_first(dim, interrupt).map_err(failed)?;
+            self.create_first_collection(dim, interrupt).map_err(failed)?;
         }
         // If two clones do this at once, one gets a generation that is already replaced, and looks again.
         self.put_payload(&json!({ GENERATION: to_hex(&random()) }), interrupt)?;
@@ -155,7 +155,7 @@ impl Qdrant {
         interrupt: &AtomicBool,
     ) -> Result<Option<Map<String, Value>>, SharedError> {
         let request = Request::post(&self.reading("/points"), &wire::by_ids(&[self.own_id()], None, true))
-            .answered_within(FEW_BYTES);
+            .with_max_response_bytes(BASE_RESPONSE_BYTES);
         let found: Vec<Record> = self
             .send_until(deadline, &request, interrupt)
             .map_err(|error| self.failed(error))?;
@@ -203,7 +203,7 @@ impl Qdrant {
     /// Announces that vectors are being removed, and waits until queries that began before the announcement have ended.
     fn announce(&self, field: &str, interrupt: &AtomicBool) -> Result<Lease, SharedError> {
         let lease = self.tell(field, interrupt)?;
-        pause(LONGEST_QUESTION, interrupt)?;
+        pause(MAX_QUERY_TIME, interrupt)?;
         Ok(lease)
     }
 
@@ -221,7 +221,7 @@ impl Qdrant {
         self.change_payload(&json!({ (GENERATION): to_hex(&random()) }), deadline, interrupt)?;
         let fields = self.own_point(deadline, interrupt)?.unwrap_or_default();
         let is_over = |(name, since): &(&String, &Value)| {
-            name.starts_with(REMOVING) && (**name == *field || !is_told(since, seconds_now()))
+            name.starts_with(REMOVING) && (**name == *field || !is_announced(since, seconds_now()))
         };
         let ended: Vec<String> = fields.iter().filter(is_over).map(|(name, _)| name.clone()).collect();
         self.drop_fields(&ended, deadline, interrupt)
@@ -287,7 +287,7 @@ impl Qdrant {
             .map_err(|error| self.failed(error))?;
         let deadline = Some(deadline);
         let are_gone = || Ok(self.records(keys, false, &patient(deadline, interrupt))?.is_empty());
-        if update.status == "completed" || self.comes_true(deadline, interrupt, are_gone)? {
+        if update.status == "completed" || self.poll_until(deadline, interrupt, are_gone)? {
             return Ok(());
         }
         Err(self.unusable("an acknowledgement of deleted vectors that it still has"))
@@ -344,7 +344,7 @@ impl Qdrant {
         };
         let request = Request::post(&self.reading("/points"), &wire::by_ids(&ids, wanted, false));
         let found: Vec<Record> = self
-            .send_by(call, &request.answered_within(max_bytes))
+            .send_by(call, &request.with_max_response_bytes(max_bytes))
             .map_err(|error| self.failed(error))?;
         let mut records = HashMap::with_capacity(found.len());
         for record in found {
@@ -387,13 +387,13 @@ pub(super) fn generation_of(payload: &Map<String, Value>) -> Option<([u8; 16], b
     let generation = from_hex(payload.get(GENERATION)?.as_str()?)?;
     let now = seconds_now();
     let mut fields = payload.iter();
-    let is_removing = fields.any(|(name, since)| name.starts_with(REMOVING) && is_told(since, now));
+    let is_removing = fields.any(|(name, since)| name.starts_with(REMOVING) && is_announced(since, now));
     Some((generation, is_removing))
 }
 
 /// Returns true if a removal that was last announced at `since` may still be in progress. A removal is announced again
 /// before every step, so one without an announcement for longer than any step takes was killed.
-fn is_told(since: &Value, now: u64) -> bool {
+fn is_announced(since: &Value, now: u64) -> bool {
     since
         .as_u64()
         .is_some_and(|since| since <= now + MAX_AHEAD.as_secs() && now <= since + LEASE.as_secs())
@@ -461,7 +461,7 @@ mod tests {
             (json!("x"), false),
             (Value::Null, false),
         ] {
-            assert_eq!(is_told(&since, now), expected, "{since}");
+            assert_eq!(is_announced(&since, now), expected, "{since}");
         }
         let held = Lease::begin();
         let slept = Lease {

@@ -12,7 +12,7 @@ use super::super::client::{Call, Request};
 use super::super::failure::RemoteError;
 use super::points::generation_of;
 use super::wire::{self, Envelope, Found, Query, Search, Searches, Terms};
-use super::{Counted, LONGEST_QUESTION, PointId, Qdrant, bytes_of, hinted};
+use super::{Counted, MAX_QUERY_TIME, PointId, Qdrant, bytes_of, hinted};
 use crate::embed::SparseVector;
 use crate::index::dense::{Cosine, DenseError, DenseIndex, DenseStore};
 use crate::index::shared::There;
@@ -24,11 +24,11 @@ const MAX_IDS: u64 = 256;
 /// Limit on results per request, 75 bytes each.
 const MAX_RESULTS: usize = 16_384;
 /// If the first request would need more results, comparing local vectors is faster (docs/evaluation.md).
-const MAX_FIRST: f64 = 2048.0;
+const MAX_FIRST_LIMIT: f64 = 2048.0;
 /// Factor on the number of results expected from the share of live documents, so that one request is usually enough.
-const SPARE: f64 = 1.3;
+const OVERFETCH: f64 = 1.3;
 /// Lifetime of a cached count of vectors.
-const COUNT_LASTS: Duration = Duration::from_secs(300);
+const COUNT_TTL: Duration = Duration::from_secs(300);
 /// Factor by which the number of results grows if a request was not enough.
 const GROWTH: usize = 4;
 
@@ -48,11 +48,11 @@ pub struct QdrantIndex<'a> {
 
 /// An error that makes a response unusable.
 #[derive(Debug, thiserror::Error)]
-enum Unfit {
+enum UnusableResponse {
     #[error(transparent)]
     Remote(Box<dyn std::error::Error + Send + Sync>),
     #[error("vectors were removed or moved since the last check: run codescout index")]
-    OtherGeneration,
+    GenerationChanged,
     #[error("vectors are being removed")]
     Removing,
     #[error("{n_missing} vectors are missing: run codescout index to restore them")]
@@ -96,22 +96,22 @@ impl QdrantIndex<'_> {
     /// Returns the number of live documents from which requesting the best `k` of the repository is faster than
     /// comparing local vectors.
     pub fn min_live(&self, k: usize) -> u64 {
-        (self.there.n_vectors as f64 * k as f64 * SPARE / MAX_FIRST) as u64
+        (self.there.n_vectors as f64 * k as f64 * OVERFETCH / MAX_FIRST_LIMIT) as u64
     }
 
     fn found(
         &self,
         query: Query<'_>,
-        is_like_none: bool,
+        is_zero_query: bool,
         live: &RoaringBitmap,
         k: usize,
-        is_part_welcome: bool,
+        allows_partial: bool,
     ) -> Result<Vec<(u32, f32)>, DenseError> {
         let live = live & &self.there.docs;
-        if live.is_empty() || k == 0 || is_like_none {
+        if live.is_empty() || k == 0 || is_zero_query {
             return Ok(Vec::new());
         }
-        let found = self.nearest(query, &live, k, is_part_welcome);
+        let found = self.nearest(query, &live, k, allows_partial);
         found.map_err(|unfit| self.unavailable(unfit))
     }
 
@@ -141,24 +141,24 @@ impl QdrantIndex<'_> {
     /// Returns the number of results to request first.
     fn first_limit(&self, n_live: u64, k: usize) -> usize {
         let share = n_live as f64 / self.there.n_vectors.max(n_live) as f64;
-        (k as f64 / share * SPARE) as usize + 16
+        (k as f64 / share * OVERFETCH) as usize + 16
     }
 
     /// Returns the best `k` live documents with their scores; for sparse vectors, only documents that share a token
-    /// with the query. If this needs too many results, returns those that are certain if `is_part_welcome`, else an
+    /// with the query. If this needs too many results, returns those that are certain if `allows_partial`, else an
     /// error.
     fn nearest(
         &self,
         query: Query<'_>,
         live: &RoaringBitmap,
         k: usize,
-        is_part_welcome: bool,
-    ) -> Result<Vec<(u32, f32)>, Unfit> {
+        allows_partial: bool,
+    ) -> Result<Vec<(u32, f32)>, UnusableResponse> {
         let n_live = live.len();
         let n_wanted = usize::try_from(n_live).unwrap_or(usize::MAX).min(k);
         // A sparse search need not find every document, so only the count shows that vectors are lost.
         let has_all = query.kind() == RowKind::Dense;
-        let until = Instant::now() + self.qdrant.options.query_timeout.min(LONGEST_QUESTION);
+        let until = Instant::now() + self.qdrant.options.query_timeout.min(MAX_QUERY_TIME);
         if n_live <= MAX_IDS {
             let ids: Vec<PointId> = live.iter().filter_map(|doc| self.point_of(doc)).collect();
             let found = self.ask(query, Some(&ids), ids.len(), until)?;
@@ -181,12 +181,12 @@ impl QdrantIndex<'_> {
             if is_all || is_enough(&docs) {
                 return self.check_count(until).map(|()| docs);
             }
-            if limit >= MAX_RESULTS && is_part_welcome {
+            if limit >= MAX_RESULTS && allows_partial {
                 let sure = docs.into_iter().filter(|(_, score)| *score > last).collect();
                 return self.check_count(until).map(|()| sure);
             }
             if limit >= MAX_RESULTS {
-                return Err(Unfit::TooFew {
+                return Err(UnusableResponse::TooFew {
                     n_live,
                     n_vectors: self.there.n_vectors,
                 });
@@ -203,7 +203,7 @@ impl QdrantIndex<'_> {
         live: &RoaringBitmap,
         n_wanted: usize,
         is_all: bool,
-    ) -> Result<Vec<(u32, f32)>, Unfit> {
+    ) -> Result<Vec<(u32, f32)>, UnusableResponse> {
         let mut best: HashMap<u32, f32> = HashMap::with_capacity(n_wanted);
         for (point, score) in found {
             if let Some(doc) = self.segments.find_doc(self.qdrant.key_of(*point))
@@ -214,7 +214,7 @@ impl QdrantIndex<'_> {
         }
         if is_all && best.len() < n_wanted {
             let n_missing = (n_wanted - best.len()) as u64;
-            return Err(Unfit::Missing { n_missing });
+            return Err(UnusableResponse::Missing { n_missing });
         }
         let mut docs: Vec<(u32, f32)> = best.into_iter().collect();
         docs.sort_by(|(a, x), (b, y)| y.total_cmp(x).then(a.cmp(b)));
@@ -230,7 +230,7 @@ impl QdrantIndex<'_> {
         only: Option<&[PointId]>,
         limit: usize,
         until: Instant,
-    ) -> Result<Vec<(PointId, f32)>, Unfit> {
+    ) -> Result<Vec<(PointId, f32)>, UnusableResponse> {
         let qdrant = self.qdrant;
         let best = Search {
             query: Some(query),
@@ -259,16 +259,16 @@ impl QdrantIndex<'_> {
             &qdrant.reading("/points/query/batch"),
             &Searches { searches: [best, own] },
         )
-        .answered_within(bytes_of(limit));
+        .with_max_response_bytes(bytes_of(limit));
         let answer: Envelope<Vec<Found>> = qdrant.client.send(&request, &call)?;
         let Ok([best, own]) = <[Found; 2]>::try_from(answer.result) else {
             return Err(odd("another number of results than requested"));
         };
         let own = own.points.into_iter().next().and_then(|point| point.payload);
         match own.as_ref().and_then(generation_of) {
-            Some((_, true)) => return Err(Unfit::Removing),
+            Some((_, true)) => return Err(UnusableResponse::Removing),
             Some((generation, _)) if generation == self.there.generation => {}
-            _ => return Err(Unfit::OtherGeneration),
+            _ => return Err(UnusableResponse::GenerationChanged),
         }
         if best.points.len() > limit {
             return Err(odd("more results than requested"));
@@ -288,13 +288,13 @@ impl QdrantIndex<'_> {
 
     /// Fails if the server has fewer vectors than known. Under one generation vectors are only added, so fewer means
     /// that some are lost, which the results of a search do not show.
-    fn check_count(&self, until: Instant) -> Result<(), Unfit> {
+    fn check_count(&self, until: Instant) -> Result<(), UnusableResponse> {
         let qdrant = self.qdrant;
         let there = &self.there;
         let is_enough = |counted: &Counted| {
             counted.generation == there.generation
                 && counted.n_vectors >= there.n_vectors
-                && counted.at.elapsed() < COUNT_LASTS
+                && counted.at.elapsed() < COUNT_TTL
         };
         let counted = || qdrant.counted.lock().unwrap_or_else(PoisonError::into_inner);
         if counted().as_ref().is_some_and(is_enough) {
@@ -304,7 +304,7 @@ impl QdrantIndex<'_> {
         let n_found = qdrant.count_by(&self.question(until), &qdrant.alias(), &all)?;
         if n_found < there.n_vectors {
             let n_known = there.n_vectors;
-            return Err(Unfit::Fewer { n_found, n_known });
+            return Err(UnusableResponse::Fewer { n_found, n_known });
         }
         *counted() = Some(Counted {
             generation: there.generation,
@@ -320,15 +320,15 @@ impl QdrantIndex<'_> {
     }
 }
 
-impl From<RemoteError> for Unfit {
+impl From<RemoteError> for UnusableResponse {
     fn from(error: RemoteError) -> Self {
         Self::Remote(hinted(error))
     }
 }
 
-fn odd(what: &str) -> Unfit {
+fn odd(what: &str) -> UnusableResponse {
     let what = what.to_owned();
-    Unfit::Odd { what }
+    UnusableResponse::Odd { what }
 }
 
 fn cosines(found: Vec<(u32, f32)>) -> Vec<(u32, Cosine)> {
@@ -337,27 +337,27 @@ fn cosines(found: Vec<(u32, f32)>) -> Vec<(u32, Cosine)> {
 
 impl DenseIndex for QdrantIndex<'_> {
     fn search(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, DenseError> {
-        let is_like_none = self.check(query)?;
-        let found = self.found(Query::Dense(query), is_like_none, live, k, false)?;
+        let is_zero_query = self.check(query)?;
+        let found = self.found(Query::Dense(query), is_zero_query, live, k, false)?;
         Ok(cosines(found))
     }
 }
 
 impl DenseStore for QdrantIndex<'_> {
     fn nearest(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, DenseError> {
-        let is_like_none = self.check(query)?;
-        let found = self.found(Query::Dense(query), is_like_none, live, k, true)?;
+        let is_zero_query = self.check(query)?;
+        let found = self.found(Query::Dense(query), is_zero_query, live, k, true)?;
         Ok(cosines(found))
     }
 
     fn score(&self, query: &[f32], docs: &[u32]) -> Result<Vec<(u32, Cosine)>, DenseError> {
-        let is_like_none = self.check(query)?;
+        let is_zero_query = self.check(query)?;
         let docs: RoaringBitmap = docs.iter().copied().collect::<RoaringBitmap>() & &self.there.docs;
         let docs: Vec<u32> = docs.into_iter().collect();
         let mut scored = Vec::with_capacity(docs.len());
         for part in docs.chunks(MAX_IDS as usize) {
             let part: RoaringBitmap = part.iter().copied().collect();
-            let found = self.found(Query::Dense(query), is_like_none, &part, part.len() as usize, false)?;
+            let found = self.found(Query::Dense(query), is_zero_query, &part, part.len() as usize, false)?;
             scored.extend(cosines(found));
         }
         Ok(scored)
@@ -367,7 +367,7 @@ impl DenseStore for QdrantIndex<'_> {
         let Some((segment, local)) = self.segments.of_doc(doc) else {
             return Ok(None);
         };
-        let until = Instant::now() + self.qdrant.options.query_timeout.min(LONGEST_QUESTION);
+        let until = Instant::now() + self.qdrant.options.query_timeout.min(MAX_QUERY_TIME);
         let found = self
             .qdrant
             .fetch_by(&[segment.lexical.key(local)], &self.question(until));

@@ -54,7 +54,7 @@ const FORMS: &[&str] = &[
 ];
 
 /// Forms that ordinary text also has: only values that do not look like words are secrets.
-const FORMS_OF_MORE: &[&str] = &[
+const AMBIGUOUS_FORMS: &[&str] = &[
     // A line of `.pgpass`.
     r"(?m)^[\w.*/-]+:(?:[0-9]{4,5}|\*):[^:\s]+:[^:\s]+:([^:\s]{4,})\r?$",
     r#"(?i)\bcookie["']?\s*[:,]\s*\\?["']?(?:[^\n"']{0,200};\s*)?[\w.-]*(?:sid|sess|auth|token|id|csrf|remember)[\w.-]*=([^\s;"'`$<{\\]{8,})"#,
@@ -70,7 +70,7 @@ static COMPILED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         let form = form.replace(ARGUMENT, ARGUMENT_FORM).replace(ARGUMENTS, ARGUMENTS_FORM);
         Regex::new(&form.replace(r"\b", r"(?-u:\b)")).expect("the forms are tested")
     };
-    FORMS.iter().chain(FORMS_OF_MORE).map(compiled).collect()
+    FORMS.iter().chain(AMBIGUOUS_FORMS).map(compiled).collect()
 });
 
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {

@@ -74,7 +74,7 @@ impl Place<'_> {
             Self::passed,
             Self::listed,
             Self::enclosed,
-            Self::behind_space,
+            Self::after_space,
             Self::paired,
             Self::paired_before,
         ];
@@ -178,7 +178,7 @@ impl Place<'_> {
     }
 
     /// `name value` as a line, `--name value`, `ENV name value`, `name "value"`.
-    fn behind_space(&self) -> Vec<Range<usize>> {
+    fn after_space(&self) -> Vec<Range<usize>> {
         let space = form!(r"\A[ \t]+(?:<<<[ \t]*)?");
         let command = form!(r"(?i)^\s*(?:env|arg|setx?|setenv|#\s*define|.*\sconfig(?:ure)?\s+set)\s(?:.*\s)?$");
         let heredoc = form!(r#"\A<<[-~]?\\?["']?[A-Z_]"#);
@@ -305,7 +305,7 @@ impl Place<'_> {
 
     fn trust(&self) -> Trust {
         match self.name.strength {
-            Strength::Strong => Trust::NoName,
+            Strength::Strong => Trust::NotName,
             _ => Trust::Random,
         }
     }

@@ -17,7 +17,7 @@ pub(super) enum Trust {
     /// Only words that do not look like names: `a1b2c3d4`, `hunter22`.
     Random,
     /// Also numbers, and words with dashes.
-    NoName,
+    NotName,
     /// Any word that is not an expression.
     Any,
 }
@@ -142,7 +142,7 @@ fn is_secret(word: &str, trust: Trust) -> bool {
     let is_number = || word.bytes().all(|byte| byte.is_ascii_digit());
     match trust {
         Trust::Any => word.len() >= MIN_LITERAL_BYTES && !(sounds_secret(word) && is_name(word)),
-        Trust::NoName => word.len() >= MIN_WORD_BYTES && (is_number() || word.contains('-')) || is_random(word),
+        Trust::NotName => word.len() >= MIN_WORD_BYTES && (is_number() || word.contains('-')) || is_random(word),
         Trust::Random => is_random(word),
     }
 }

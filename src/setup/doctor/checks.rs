@@ -10,7 +10,7 @@ use crate::embed::EmbedError;
 use crate::git::{BlobContent, GitVersion, Repository, RepositoryKind, git_version};
 use crate::index::Segments;
 use crate::model::BlobId;
-use crate::remote::{EmbeddingApi, Endpoint, Examined, is_about_key};
+use crate::remote::{EmbeddingApi, Endpoint, ServerProbe, is_about_key};
 use crate::session::{Door, hint, sizes};
 use crate::session::{Freshness, Workspace};
 use crate::setup::hooks::{self, Foreign, HookState, HookStatus, RunOutcome, Trial};
@@ -458,7 +458,7 @@ struct Answered {
 
 impl Answered {
     /// Describes the answer of a server that makes vectors; `unit` is the unit of their size.
-    fn of(found: &Examined, unit: &str, patience: Duration) -> Self {
+    fn of(found: &ServerProbe, unit: &str, patience: Duration) -> Self {
         let reads = found.limits.max_tokens;
         let reads = reads.map(|max_tokens| format!("; it reads {max_tokens} tokens of a text"));
         let (elapsed, reads) = (found.elapsed, reads.unwrap_or_default());

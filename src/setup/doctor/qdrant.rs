@@ -7,7 +7,7 @@ use super::checks::{destination, reached};
 use super::{Finding, Severity};
 use crate::index::RowKind;
 use crate::index::shared::{SharedError, Standing};
-use crate::remote::{Compression, Qdrant, QdrantFound};
+use crate::remote::{Compression, Qdrant, QdrantProbe};
 use crate::session::Workspace;
 
 const EXAMINE_WITHIN: Duration = Duration::from_secs(5);
@@ -22,9 +22,9 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
         Ok(sharing) => sharing,
         Err(error) => return vec![finding(Severity::Warning, format!("vectors are not shared: {error:#}"))],
     };
-    let is_away = workspace.keeps_away(RowKind::Dense);
+    let is_remote_only = workspace.keeps_away(RowKind::Dense);
     let mut findings = Vec::new();
-    if !workspace.config.qdrant.keep_local.value && !is_away {
+    if !workspace.config.qdrant.keep_local.value && !is_remote_only {
         let needed = "a Qdrant and a model on a server";
         let told = format!("qdrant.keep_local has no effect: only with {needed} are vectors kept there alone");
         findings.push(finding(Severity::Note, told));
@@ -37,7 +37,7 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
     let Some(endpoint) = sharing.first().map(|qdrant| &qdrant.options().endpoint) else {
         return findings;
     };
-    if is_away {
+    if is_remote_only {
         let told = format!(
             "vectors are kept at {} and not here (qdrant.keep_local)",
             endpoint.host()
@@ -56,7 +56,7 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
             }
             Err(error) => {
                 let error = anyhow::Error::new(error);
-                let until = if is_away {
+                let until = if is_remote_only {
                     "the built-in model judges meaning"
                 } else {
                     "vectors are compared on this machine"
@@ -84,7 +84,7 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
     findings
 }
 
-fn told_of_server(workspace: &Workspace, host: &str, found: &QdrantFound) -> Vec<Finding> {
+fn told_of_server(workspace: &Workspace, host: &str, found: &QdrantProbe) -> Vec<Finding> {
     let version = &found.version;
     let took = found.elapsed.as_millis();
     let mut findings = vec![finding(
@@ -101,7 +101,7 @@ fn told_of_server(workspace: &Workspace, host: &str, found: &QdrantFound) -> Vec
 }
 
 /// Checks the vectors of one kind.
-fn told(qdrant: &Qdrant, found: &QdrantFound) -> Vec<Finding> {
+fn told(qdrant: &Qdrant, found: &QdrantProbe) -> Vec<Finding> {
     let (alias, noun) = (qdrant.alias(), qdrant.kind().noun());
     let mut findings = Vec::new();
     if let Some(status) = found.collection.as_ref().filter(|status| *status != "green") {
@@ -134,7 +134,7 @@ fn told(qdrant: &Qdrant, found: &QdrantFound) -> Vec<Finding> {
 fn other_dimension(
     workspace: &Workspace,
     qdrant: &Qdrant,
-    found: &QdrantFound,
+    found: &QdrantProbe,
     interrupt: &AtomicBool,
 ) -> Option<Finding> {
     let dim = found.dim.filter(|_| qdrant.kind() == RowKind::Dense)?;

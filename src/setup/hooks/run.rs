@@ -115,7 +115,7 @@ fn run(request: &Request, interrupt: &AtomicBool) {
     let Ok(repository) = Repository::open(&request.git_dir) else {
         return;
     };
-    match Workspace::open(repository.found_from(), &Overrides::default()) {
+    match Workspace::open(repository.discovery_dir(), &Overrides::default()) {
         Ok(workspace) => Run::new(&workspace, request.event).index(interrupt),
         Err(error) => {
             let log = HookLog::of(&repository, None);

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wanted_is_read() {
+    fn arguments_are_parsed() {
         let armed = parse("sweep.removed:3=enospc").unwrap();
         assert_eq!((armed.name.as_str(), armed.left.into_inner()), ("sweep.removed", 3));
         assert!(matches!(armed.act, Act::Fail(Errno::NOSPC)));

@@ -313,7 +313,7 @@ fn what_is_nowhere_any_more_is_made_again() {
     qdrant.drop_all();
     let answer = search(&repo, QUERIES[0]);
     assert!(why(&answer).contains("using the built-in model instead"), "{answer}");
-    let made_again = || {
+    let recompute_batch = || {
         let done = index(&repo).json();
         assert_eq!(
             (&done["vectors"]["new"], &done["vectors"]["missing"]),
@@ -322,11 +322,11 @@ fn what_is_nowhere_any_more_is_made_again() {
         );
         assert_eq!(why(&search(&repo, QUERIES[0])), "");
     };
-    made_again();
+    recompute_batch();
     assert_eq!(qdrant.n_vectors(), 10);
     // Another server has none of them either.
     configure_at(&other);
-    made_again();
+    recompute_batch();
     assert_eq!((qdrant.n_vectors(), other.n_vectors()), (10, 10));
 }
 
