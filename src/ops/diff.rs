@@ -22,6 +22,9 @@ use crate::query::{FileChangeKind, kind_name};
 /// Files of which the contents are compared; with more, only the files are listed.
 const MAX_READ_FILES: usize = 2_000;
 
+/// Ignored names that are shown as text.
+const MAX_SHOWN_NAMES: usize = 10;
+
 /// The request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
 #[serde(default)]
@@ -218,9 +221,16 @@ fn notes(facts: &Facts<'_>, n_files: usize) -> Vec<String> {
     if let Some(tests) = &facts.tests {
         notes.push(format!("tests that use a changed definition's name: {}", tests.total));
         if !tests.common.is_empty() {
+            let n_more = tests.common.len().saturating_sub(MAX_SHOWN_NAMES);
+            let more = if n_more > 0 {
+                format!(" and {n_more} more")
+            } else {
+                String::new()
+            };
+            let names = &tests.common[..tests.common.len() - n_more];
             notes.push(format!(
-                "ignored names with too many definitions: {}",
-                tests.common.join(", ")
+                "ignored names with too many definitions: {}{more}",
+                names.join(", ")
             ));
         }
     }
@@ -253,19 +263,19 @@ impl FileOut {
         out.plain(&format!("{} ", self.kind));
         out.span(Style::Path, &self.path);
         if let Some(from) = &self.from_path {
-            out.plain(&format!(" from {from}"));
+            out.plain(" from ");
+            out.span(Style::Path, from);
         }
         out.span(Style::Fact, &format!(" {lines}"));
         out.end();
         for symbol in self.symbols.iter().flatten() {
-            let from = symbol.from.as_deref().map(|from| format!(" from {from}"));
-            out.line(&format!(
-                "    {}: {} {}{}",
-                symbol.events.join(", "),
-                symbol.kind,
-                name_in(&symbol.id, &self.path),
-                from.unwrap_or_default()
-            ));
+            let name = name_in(&symbol.id, &self.path);
+            out.plain(&format!("    {}: {} {name}", symbol.events.join(", "), symbol.kind));
+            if let Some(from) = &symbol.from {
+                out.plain(" from ");
+                out.span(Style::Path, from);
+            }
+            out.end();
         }
         if let Some(diff) = &self.diff {
             out.diff(diff);

@@ -55,6 +55,15 @@ fn paths_are_printed_from_the_directory() {
     assert_eq!(lines, "docs/lex.md\nlexer.rs\nsrc/deep/tree.rs\nsrc/lexer.rs\n");
     let found = told(&repo, &["search", "lex_tree", "-n", "1"]);
     assert!(found.starts_with("deep/tree.rs:1"), "{found}");
+    repo.rename("src/deep/tree.rs", "docs/tree.rs");
+    let moved = told(&repo, &["diff"]);
+    assert!(
+        moved.starts_with(
+            "renamed ../docs/tree.rs from deep/tree.rs +0 -0\n    moved: function lex_tree from deep/tree.rs#lex_tree\n"
+        ),
+        "{moved}"
+    );
+    repo.rename("docs/tree.rs", "src/deep/tree.rs");
     let facts = call_in(&repo.path("src"), &["search", "lex_tree", "-n", "1", "--json"], b"").json();
     assert_eq!(facts["results"][0]["path"], "src/deep/tree.rs");
 }
