@@ -30,17 +30,6 @@ pub(super) struct Reply {
     pub(super) structured: Map<String, Value>,
 }
 
-/// The text of a result.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Body<'a> {
-    /// The field of the result in the structured content.
-    pub(super) field: &'static str,
-    /// The unmodified text.
-    pub(super) raw: &'a str,
-    /// The number of the first line (1-based). If set, the text form has line numbers.
-    pub(super) first_line: Option<u32>,
-}
-
 /// Builds a reply.
 pub(super) struct ReplyBuilder {
     bodies: Bodies,
@@ -77,42 +66,12 @@ impl ReplyBuilder {
         }
     }
 
-    /// Adds a result if it fits: its facts as an object and as a line, its body in the form that has the bodies. The
-    /// first result is truncated rather than omitted. Returns false if the result was not added.
-    pub(super) fn push(&mut self, facts: &impl Serialize, line: &str, body: Option<Body<'_>>) -> bool {
+    /// Adds a result if it fits: its facts as an object and as a line. Returns false if it was not added.
+    pub(super) fn push(&mut self, facts: &impl Serialize, line: &str) -> bool {
         if self.is_full {
             return false;
         }
-        let mut value = serde_json::to_value(facts).unwrap_or_default();
-        let mut text = format!("{line}\n");
-        if let Some(body) = body {
-            let is_first = self.results.is_empty();
-            let mut is_cut = false;
-            if self.has_text() {
-                let shown = numbered(body);
-                let room = self.left_in_text.saturating_sub(text.len() + CUT_MARK.len());
-                let fitting = if is_first { cut(&shown, room) } else { &shown };
-                is_cut |= fitting.len() < shown.len();
-                text.push_str(fitting);
-            }
-            if self.has_structure() {
-                let room = self.left_in_structure.saturating_sub(json_len(&value) + 60);
-                let raw = if is_first { cut_json(body.raw, room) } else { body.raw };
-                is_cut |= raw.len() < body.raw.len();
-                value[body.field] = raw.into();
-            }
-            if is_cut {
-                if !text.ends_with('\n') {
-                    text.push('\n');
-                }
-                value["truncated"] = true.into();
-                text.push_str(CUT_MARK);
-            }
-        }
-        if !text.ends_with('\n') {
-            text.push('\n');
-        }
-        self.add(text, value)
+        self.add(format!("{line}\n"), serde_json::to_value(facts).unwrap_or_default())
     }
 
     /// Adds a line of text that belongs to no result.
@@ -129,12 +88,12 @@ impl ReplyBuilder {
     }
 
     /// Returns true if the text contains bodies.
-    pub(super) fn has_text(&self) -> bool {
+    fn has_text(&self) -> bool {
         self.bodies != Bodies::Structured
     }
 
     /// Returns true if the structured content contains bodies.
-    pub(super) fn has_structure(&self) -> bool {
+    fn has_structure(&self) -> bool {
         matches!(self.bodies, Bodies::Structured | Bodies::Both)
     }
 
@@ -145,7 +104,7 @@ impl ReplyBuilder {
 
     /// Returns the start of `text` that fits together with `reserved` characters of facts, with a minimum of 200
     /// characters.
-    pub(super) fn fitting<'t>(&self, text: &'t str, reserved: usize) -> &'t str {
+    fn fitting<'t>(&self, text: &'t str, reserved: usize) -> &'t str {
         let room = self.room().saturating_sub(reserved).max(200);
         match self.bodies {
             Bodies::Structured | Bodies::Both => cut_json(cut(text, room), room),
@@ -154,7 +113,7 @@ impl ReplyBuilder {
     }
 
     /// Returns the characters left in the form that has the bodies.
-    pub(super) fn room(&self) -> usize {
+    fn room(&self) -> usize {
         match self.bodies {
             Bodies::Structured => self.left_in_structure,
             Bodies::Both => self.left_in_text.min(self.left_in_structure),
@@ -389,16 +348,6 @@ fn head_text(provenance: Option<&ProvenanceOut>, next_cursor: Option<&str>, bega
         text.push_str(&format!("next_cursor: {cursor}\n"));
     }
     text
-}
-
-fn numbered(body: Body<'_>) -> String {
-    match body.first_line {
-        None => body.raw.to_owned(),
-        Some(first) => {
-            let lines = body.raw.lines().zip(first..);
-            lines.map(|(line, number)| format!("{number:>6} {line}\n")).collect()
-        }
-    }
 }
 
 fn json_len(value: &Value) -> usize {

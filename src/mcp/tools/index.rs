@@ -103,7 +103,6 @@ fn stop(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
         draft.push(
             &json!({"ref": job.reference, "state": state}),
             &format!("{state} {}", job.reference),
-            None,
         );
     }
     if !others.is_empty() {
@@ -211,7 +210,7 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
         rows.push((facts, line));
     }
     for (facts, line) in &rows {
-        draft.push(facts, line, None);
+        draft.push(facts, line);
     }
     let mut own = json!({"op": op});
     if !is_all {

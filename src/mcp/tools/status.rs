@@ -61,7 +61,7 @@ fn refs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let n_refs = found.len();
     for found in found {
         let (name, kind) = (found.name.to_string(), format!("{:?}", found.kind).to_lowercase());
-        if !draft.push(&json!({"name": name, "kind": kind}), &format!("{kind} {name}"), None) {
+        if !draft.push(&json!({"name": name, "kind": kind}), &format!("{kind} {name}")) {
             break;
         }
     }
@@ -97,7 +97,7 @@ fn jobs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
             "done": advance.n_done,
             "detail": more,
         });
-        if !draft.push(&facts, &format!("{state} {} {more}", job.reference), None) {
+        if !draft.push(&facts, &format!("{state} {} {more}", job.reference)) {
             break;
         }
     }
@@ -108,7 +108,7 @@ fn config(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let mut draft = ReplyBuilder::new(call, asked.characters);
     for Entry { key, value, origin, .. } in call.workspace()?.config.entries() {
         let facts = json!({"key": key, "value": value, "origin": origin.to_string()});
-        draft.push(&facts, &format!("{key} = {value} ({origin})"), None);
+        draft.push(&facts, &format!("{key} = {value} ({origin})"));
     }
     Ok(draft.finish(about(call).as_ref(), None, &json!({"op": "config"})))
 }
@@ -120,14 +120,12 @@ fn projects(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     draft.push(
         &json!({"path": home, "kind": "started_in"}),
         &format!("started in {home}"),
-        None,
     );
     for root in call.hub.roots() {
         let root = root.display().to_string();
         draft.push(
             &json!({"path": root, "kind": "root"}),
             &format!("repositories below {root}"),
-            None,
         );
     }
     let below = call.hub.below_roots(call.ctx.interrupt);
@@ -142,11 +140,7 @@ fn projects(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
             if told.contains(&folder) {
                 continue;
             }
-            draft.push(
-                &json!({"path": folder, "kind": kind}),
-                &format!("{what} {folder}"),
-                None,
-            );
+            draft.push(&json!({"path": folder, "kind": kind}), &format!("{what} {folder}"));
             told.push(folder);
         }
     }
@@ -174,7 +168,6 @@ fn health(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
         draft.push(
             &facts,
             &format!("{severity} {area}: {message}{}", mend.unwrap_or_default()),
-            None,
         );
     };
     if desk.is_own {
