@@ -223,9 +223,9 @@ pub(crate) struct EntryOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     symbol: Option<SymbolChangeOut>,
     changes: Vec<ChangeOut>,
-    /// The line before the entry in text.
+    /// The line before the entry.
     #[serde(skip)]
-    pub(crate) heading: Option<String>,
+    pub(crate) heading: Recorded,
 }
 
 /// A change to a file.
@@ -391,9 +391,7 @@ impl Answer {
         page.is_empty = facts.total == 0 && facts.candidates.is_empty();
         page.head = Recorded::of(|out| {
             render_candidates(&facts.candidates, out);
-            if let Some(title) = facts.title() {
-                out.line(&title);
-            }
+            facts.render_title(out);
             if let Some(last) = &facts.last_seen {
                 out.line(&last.sentence());
             }
@@ -437,35 +435,37 @@ impl Answer {
 }
 
 impl Facts {
-    /// Returns the line before the results.
-    fn title(&self) -> Option<String> {
+    /// Writes the line before the results.
+    fn render_title(&self, out: &mut dyn Sink) {
         let TargetOut {
             kind, path, present, ..
         } = &self.target;
-        if self.total == 0 {
-            return None;
-        }
         let total = self.total as u32;
+        if total == 0 {
+            return;
+        }
         if self.op == HistoryOp::Deleted {
-            return Some(match *kind {
+            return out.line(&match *kind {
                 "symbol" => format!("{} called {path}", count(total, "deleted definition")),
                 _ => count(total, "deleted file"),
             });
         }
-        let target = match (*kind, path.as_str()) {
-            ("folder", "") => "repository".to_owned(),
-            ("folder", path) => format!("directory {path}"),
-            ("symbol", path) => format!("definition {path}"),
-            (kind, path) => format!("{kind} {path}"),
-        };
-        let state = if *present { "" } else { " (deleted)" };
-        Some(match self.commits {
-            Some(commits) => format!(
-                "{target}{state}: other files changed in its {}",
-                count(commits, "commit")
-            ),
-            None => format!("{target}{state}: {}", count(total, "commit")),
-        })
+        match (*kind, path.as_str()) {
+            ("folder", "") => out.plain("repository"),
+            ("folder", _) => out.plain("directory "),
+            ("symbol", _) => out.plain("definition "),
+            _ => out.plain(&format!("{kind} ")),
+        }
+        if !path.is_empty() {
+            out.span(Style::Path, path);
+        }
+        if !present {
+            out.plain(" (deleted)");
+        }
+        out.line(&match self.commits {
+            Some(commits) => format!(": other files changed in its {}", count(commits, "commit")),
+            None => format!(": {}", count(total, "commit")),
+        });
     }
 }
 
@@ -510,9 +510,7 @@ impl Row for HistoryRow {
 impl EntryOut {
     /// Writes the entry as text.
     pub(crate) fn render(&self, out: &mut dyn Sink) {
-        if let Some(heading) = &self.heading {
-            out.line(heading);
-        }
+        self.heading.replay(out);
         let commit = self
             .commit
             .as_deref()
@@ -545,7 +543,8 @@ impl ChangeOut {
         out.plain(&format!("    {} ", self.kind));
         out.span(Style::Path, &self.path);
         if let Some(from) = &self.from_path {
-            out.plain(&format!(" from {from}"));
+            out.plain(" from ");
+            out.span(Style::Path, from);
         }
         if let Some(percent) = self.similarity.filter(|percent| *percent < 100) {
             out.span(Style::Fact, &format!(" ({percent} % the same)"));
@@ -923,8 +922,12 @@ impl Question<'_> {
         for entry in self.page(&mut answer.rows, &committed) {
             let mut told = entry_out(entry);
             if told.earlier_file.is_some() && told.earlier_file != earlier {
-                let path = told.changes.first().map(|change| &change.path);
-                told.heading = path.map(|path| format!("another file that was {path} before:"));
+                let path = told.changes.first().map(|change| change.path.clone());
+                told.heading = Recorded::of(|out| {
+                    out.plain("another file that was ");
+                    out.span(Style::Path, &path.unwrap_or_default());
+                    out.line(" before:");
+                });
             }
             earlier = told.earlier_file;
             if self.part.has_diff {
@@ -1170,7 +1173,7 @@ fn not_committed() -> EntryOut {
         earlier_file: None,
         symbol: None,
         changes: Vec::new(),
-        heading: None,
+        heading: Recorded::default(),
     }
 }
 
@@ -1185,7 +1188,7 @@ fn head_out(head: &CommitHead, author: &Who, is_merge: bool) -> EntryOut {
         earlier_file: None,
         symbol: None,
         changes: Vec::new(),
-        heading: None,
+        heading: Recorded::default(),
     }
 }
 

@@ -399,7 +399,9 @@ impl Lookup<'_> {
         });
         let n_definitions = self.outcome.definitions.len() as u32;
         for (number, mut entry) in latest.entries.into_iter().enumerate().skip(skip as usize) {
-            entry.heading = heading.take();
+            if let Some(heading) = heading.take() {
+                entry.heading = Recorded::of(|out| out.line(&heading));
+            }
             if !rows.push((n_definitions, number as u32), || {
                 Ok(SymbolRow::Change(Box::new(entry)))
             })? {

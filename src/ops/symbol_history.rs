@@ -40,7 +40,8 @@ impl SymbolChangeOut {
             out.plain(&format!(":{}-{}", version.start_line, version.end_line));
         }
         if let Some(from) = &self.from {
-            out.plain(&format!(" from {from}"));
+            out.plain(" from ");
+            out.span(Style::Path, from);
         }
         if self.confidence < 0.995 && self.from.is_some() {
             out.span(Style::Fact, &format!(" ({:.0} % sure)", self.confidence * 100.0));

@@ -66,6 +66,15 @@ fn paths_are_printed_from_the_directory() {
     repo.rename("docs/tree.rs", "src/deep/tree.rs");
     let facts = call_in(&repo.path("src"), &["search", "lex_tree", "-n", "1", "--json"], b"").json();
     assert_eq!(facts["results"][0]["path"], "src/deep/tree.rs");
+    let symbol = told(&repo, &["symbol", "lex_tree"]);
+    assert!(symbol.starts_with("deep/tree.rs:1 "), "{symbol}");
+    let history = told(&repo, &["history", "deep/tree.rs"]);
+    assert!(history.starts_with("file deep/tree.rs: 1 commit\n"), "{history}");
+    let whole = told(&repo, &["history", "--deleted"]);
+    assert!(
+        whole.starts_with("1 deleted file\n") && whole.ends_with("    deleted gone.rs\n"),
+        "{whole}"
+    );
 }
 
 #[test]
