@@ -9,7 +9,6 @@ mod eval;
 mod export;
 mod gc;
 mod grep;
-mod history;
 mod hooks;
 mod import;
 mod index;
@@ -146,7 +145,14 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
             &args.global,
             output,
         ),
-        Command::History(history) => history::run(open(&Overrides::default())?, &args.global, history, output),
+        Command::History(Paged { op: history, page }) => op::run(
+            "history",
+            history,
+            page,
+            open(&Overrides::default())?,
+            &args.global,
+            output,
+        ),
         Command::Blame(Paged { op: blame, page }) => {
             op::run("blame", blame, page, open(&Overrides::default())?, &args.global, output)
         }

@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::OpError;
-use super::ask::{Ask, Detail, path_text};
+use super::ask::{Ask, Common, Detail, path_text};
 use super::blame::{count, day, render_candidates};
 use super::op::{Op, Page, Paging, Row};
 use super::record::Past;
+use super::search::{Search, SearchRow};
 use super::sink::{Recorded, Sink, Style};
 use super::symbol_history::{SymbolChangeOut, SymbolQuestion};
 use super::target::{CandidateTarget, Target, Targets};
@@ -168,6 +169,8 @@ struct Facts {
 pub(crate) enum HistoryRow {
     Commit(Box<EntryOut>),
     File(CochangeOut),
+    /// Deleted code that matches a description
+    Code(Box<SearchRow>),
 }
 
 /// A page of the history of a target.
@@ -288,6 +291,9 @@ impl Op for History {
             .into());
         }
         let past = Past::of(ask, PATIENCE)?;
+        if let Some(description) = self.description(&past) {
+            return self.deleted_code(ask, description);
+        }
         let n_before = ask.n_before(past.state())?;
         let limit = match self.op {
             HistoryOp::LastSeen => 1,
@@ -318,15 +324,32 @@ impl Op for History {
 }
 
 impl History {
-    /// Returns the target if it can be a description of deleted code instead of a name.
-    pub(crate) fn description(&self) -> Option<&str> {
+    /// Returns the target if it describes deleted code instead of naming it.
+    fn description(&self, past: &Past<'_>) -> Option<&str> {
         let target = self.target.as_deref().filter(|_| self.op == HistoryOp::Deleted)?;
-        target.trim().contains(char::is_whitespace).then_some(target)
+        let is_path = || !past.opened.history.paths_from(target.as_bytes()).is_empty();
+        (target.trim().contains(char::is_whitespace) && !is_path()).then_some(target)
     }
 
-    /// Returns true if only some commits are wanted.
-    pub(crate) fn selects_commits(&self) -> bool {
-        self.since.is_some() || self.until.is_some() || self.author.is_some()
+    /// Searches deleted code by meaning.
+    fn deleted_code(&self, ask: &Ask<'_>, description: &str) -> Result<Page<HistoryRow>> {
+        if self.since.is_some() || self.until.is_some() || self.author.is_some() {
+            return Err(OpError::new(
+                "since, until and author mean nothing for a description of deleted code",
+                "leave them out, or name a directory",
+            )
+            .into());
+        }
+        let ask = Ask {
+            session: ask.session,
+            ctx: ask.ctx,
+            common: Common {
+                limit: Some(ask.limit(LIMIT)),
+                ..ask.common.clone()
+            },
+        };
+        let page = Search::for_deleted(description).run(&ask)?;
+        Ok(page.map(|row| HistoryRow::Code(Box::new(row))))
     }
 
     fn answer(&self, past: &Past<'_>, part: Part) -> Result<Answer> {
@@ -486,6 +509,7 @@ impl LastSeenOut {
 impl Row for HistoryRow {
     fn render(&self, out: &mut dyn Sink) {
         match self {
+            Self::Code(row) => row.render(out),
             Self::Commit(entry) => entry.render(out),
             Self::File(file) => {
                 out.span(
@@ -499,11 +523,16 @@ impl Row for HistoryRow {
     }
 
     fn bodies(&mut self) -> Vec<&mut Option<String>> {
-        let Self::Commit(entry) = self else { return Vec::new() };
-        let of_symbol = entry.symbol.iter_mut().map(|symbol| &mut symbol.diff);
-        of_symbol
-            .chain(entry.changes.iter_mut().map(|change| &mut change.diff))
-            .collect()
+        match self {
+            Self::Commit(entry) => {
+                let of_symbol = entry.symbol.iter_mut().map(|symbol| &mut symbol.diff);
+                of_symbol
+                    .chain(entry.changes.iter_mut().map(|change| &mut change.diff))
+                    .collect()
+            }
+            Self::Code(row) => row.bodies(),
+            Self::File(_) => Vec::new(),
+        }
     }
 }
 

@@ -143,6 +143,22 @@ impl<R> Page<R> {
         }
     }
 
+    /// Converts the rows.
+    pub(crate) fn map<T>(self, convert: impl FnMut(R) -> T) -> Page<T> {
+        Page {
+            provenance: self.provenance,
+            facts: self.facts,
+            head: self.head,
+            tail: self.tail,
+            notes: self.notes,
+            hint: self.hint,
+            rows: self.rows.into_iter().map(convert).collect(),
+            paging: self.paging,
+            is_empty: self.is_empty,
+            is_unfinished: self.is_unfinished,
+        }
+    }
+
     /// Sets the fields beside the rows.
     pub(crate) fn with_facts(self, facts: &impl Serialize) -> Result<Self> {
         let facts = match serde_json::to_value(facts)? {

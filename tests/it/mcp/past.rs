@@ -445,6 +445,17 @@ fn what_is_gone_is_found_with_its_life() {
         }
         assert_eq!(agents, people);
     }
+    let described = client.call(
+        "history",
+        json!({"op": "deleted", "target": "the test that parse is called"}),
+    );
+    assert_eq!(
+        described.results()[0]["path"],
+        "tests/parser_test.rs",
+        "{}",
+        described.text
+    );
+    let mut search = |arguments: Value| client.call("search", arguments);
     let next = search(
         json!({"query": "parse_is_called", "all_history": true, "limit": 3, "cursor": found.facts["next_cursor"]}),
     );
