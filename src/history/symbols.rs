@@ -424,11 +424,7 @@ mod tests {
 
     #[test]
     fn incremental_extraction_equals_full_extraction() {
-        let n_rounds = if std::env::var_os("CODESCOUT_LONG_TESTS").is_some() {
-            400
-        } else {
-            10
-        };
+        let n_rounds = if crate::support::is_long() { 400 } else { 10 };
         let mut extractor = Extractor::new(Options::default());
         let (mut n_read, mut n_carried, mut other) = (0, 0, Vec::new());
         for (path, text) in samples() {

@@ -694,7 +694,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
         }
         // Long enough after it for another watch.
-        std::thread::sleep(2 * CALM);
+        locked(&session.files).disturbed = None;
         changed(true).unwrap_err();
         assert_eq!(changed(false).unwrap(), 1);
     }

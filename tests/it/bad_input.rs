@@ -212,11 +212,7 @@ fn hostile_files_are_indexed_or_counted() {
 
 #[test]
 fn a_tree_of_very_many_entries_is_listed() {
-    let n_files = if std::env::var_os("CODESCOUT_LONG_TESTS").is_some() {
-        1_000_000
-    } else {
-        100_000
-    };
+    let n_files = if crate::support::is_long() { 1_000_000 } else { 100_000 };
     let repo = TestRepo::empty();
     // One blob under all names: half of them in one folder, the others in folders that are all the same tree.
     let object = |arguments: &[&str], input: &str| {

@@ -14,7 +14,7 @@ use crate::cli::call;
 use crate::grep::all_lines;
 use crate::indexed::{Indexed, NEVER};
 use crate::mcp::Client;
-use crate::support::TestRepo;
+use crate::support::{TestRepo, is_long};
 
 /// More than threads may unpack side by side.
 const LARGE: u64 = 70 << 20;
@@ -115,6 +115,24 @@ fn what_matches_in_a_large_file_is_told_in_order() {
 }
 
 #[test]
+fn cancelled_calls_on_a_large_file_keep_no_other_call_waiting() {
+    let repo = TestRepo::new("//- a.rs\nfn needle() {}\n");
+    repo.write("large.txt", "needle in a stack\n".repeat(600_000));
+    add_streamed(&repo);
+    repo.commit_index("large");
+    let mut client = Client::start(repo.root(), &[]);
+    client.initialize("test");
+    let arguments = json!({"query": "needle", "mode": "regex", "ref": "HEAD", "limit": 0});
+    for _ in 0..3 {
+        let id = client.begin("tools/call", json!({"name": "search", "arguments": arguments}));
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+        let read = client.call("read", json!({"target": "a.rs"}));
+        assert!(read.text.contains("fn needle() {}"), "{read:?}");
+    }
+}
+
+#[test]
+#[ignore = "measures memory"]
 #[cfg(target_os = "linux")]
 fn cancelled_calls_leave_no_large_file_in_memory() {
     let repo = TestRepo::new("//- a.rs\nfn needle() {}\n");
@@ -217,7 +235,7 @@ fn a_file_is_read_without_listing_the_tree() {
 
 #[test]
 fn a_tree_of_too_many_files_is_refused_with_what_to_do() {
-    if std::env::var_os("CODESCOUT_LONG_TESTS").is_none() {
+    if !is_long() {
         return;
     }
     let repo = TestRepo::new("//- a.rs\nfn needle() {}\n");

@@ -177,7 +177,7 @@ fn a_file_that_is_gone_is_made_anew() {
 fn flipped_bits_are_noticed() {
     let sound = Sound::new();
     let files = sound.files();
-    let is_long = std::env::var_os("CODESCOUT_LONG_TESTS").is_some();
+    let is_long = crate::support::is_long();
     let n_flips = if is_long { N_FLIPS_LONG } else { N_FLIPS };
     // Two of the files are empty or a person's own.
     let files: Vec<&PathBuf> = files.iter().filter(|path| !path.ends_with("lock")).collect();

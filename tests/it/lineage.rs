@@ -485,11 +485,7 @@ fn judge(repo: &TestRepo, script: &Script, score: &mut Score) {
 #[test]
 fn nearly_every_step_of_every_life_is_right_and_none_is_surely_wrong() {
     let mut score = Score::default();
-    let n_seeds = if std::env::var_os("CODESCOUT_LONG_TESTS").is_some() {
-        40
-    } else {
-        4
-    };
+    let n_seeds = if crate::support::is_long() { 40 } else { 4 };
     for seed in 11..11 + n_seeds {
         let dialect = if seed % 2 == 1 { Dialect::Rust } else { Dialect::Python };
         let repo = TestRepo::empty();

@@ -1,4 +1,8 @@
 //! The integration tests: one binary, a module for each room or surface.
+//!
+//! A default run measures neither time nor memory. `cargo test -- --ignored` runs the tests that do, or that wait.
+//! `CODESCOUT_LONG_TESTS=1` makes other tests measure too and go through more cases: `CODESCOUT_LONG_TESTS=1 cargo test --
+//! --include-ignored` runs everything but what `faults` does with clones.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -16,7 +16,7 @@ use crate::cli::{Called, call_in, spawn_in};
 use crate::indexed::{Indexed, MODES, NEVER, files_below};
 use crate::mcp::Client;
 use crate::support::model::{openai, tei, tei_sparse, texts_of, vector_of};
-use crate::support::{Reply, Stub, TestRepo};
+use crate::support::{Reply, Stub, TestRepo, assert_within};
 
 const DIM: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -254,7 +254,7 @@ fn an_index_is_made_while_the_server_is_away_and_catches_up_later() {
         notes[0].contains("built-in model") && notes[0].contains("503"),
         "{notes:?}"
     );
-    assert!(started.elapsed() < Duration::from_secs(60));
+    assert_within(Duration::from_secs(60), started, "a server that fails");
     gone.forget();
     assert!(indexed.notes(Mode::Keyword, "packet").is_empty());
     assert!(gone.requests().is_empty());
@@ -270,7 +270,7 @@ fn what_is_like_a_piece_of_code_is_answered_without_the_server_too() {
         let indexed = Indexed::new(repo.root());
         let code = "fn packet_9() { send(9) }";
         let notes = indexed.notes(Mode::Similar, code);
-        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+        assert_within(Duration::from_secs(20), started, "similar code");
         assert_eq!(indexed.search(&indexed.view("HEAD"), Mode::Similar, code).len(), 6);
         notes
     };

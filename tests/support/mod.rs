@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 pub(crate) mod cpu_time;
+mod long;
 pub(crate) mod model;
 pub(crate) mod qdrant;
 mod repo;
@@ -14,6 +15,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+#[allow(unused_imports, reason = "each test binary uses its own part of it")]
+pub(crate) use long::{assert_within, is_long};
 pub(crate) use repo::TestRepo;
 #[allow(unused_imports, reason = "each test binary uses its own part of it")]
 pub(crate) use stub::{Reply, Seen, Stub};

@@ -82,8 +82,7 @@ impl Waiting {
 
 /// Returns true if requests can be removed.
 fn serve(queue: &Queue, waiting: &mut Waiting, interrupt: &AtomicBool) -> bool {
-    let [shortest, longest] = LOOK_AFTER;
-    let mut pause = shortest;
+    let mut pause = LOOK_AFTER[0];
     while !interrupt.load(Ordering::Relaxed) {
         let mut is_waiting = false;
         let mut has_run = false;
@@ -99,15 +98,19 @@ fn serve(queue: &Queue, waiting: &mut Waiting, interrupt: &AtomicBool) -> bool {
             }
         }
         match (has_run, is_waiting) {
-            (true, _) => pause = shortest,
+            (true, _) => pause = LOOK_AFTER[0],
             (false, true) => {
                 thread::sleep(pause);
-                pause = longest.min(pause * 2);
+                pause = pause_after(pause);
             }
             (false, false) => return true,
         }
     }
     true
+}
+
+fn pause_after(pause: Duration) -> Duration {
+    LOOK_AFTER[1].min(pause * 2)
 }
 
 fn run(request: &Request, interrupt: &AtomicBool) {
@@ -328,4 +331,39 @@ fn parse_tips(text: &[u8]) -> BTreeMap<String, String> {
 fn format_tips(tips: &BTreeMap<String, String>) -> Vec<u8> {
     let lines: Vec<String> = tips.iter().map(|(name, tip)| format!("{tip} {name}\n")).collect();
     lines.concat().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::support::TestRepo;
+
+    #[test]
+    fn a_waiting_worker_looks_a_few_dozen_times() {
+        let pauses = std::iter::successors(Some(LOOK_AFTER[0]), |pause| Some(pause_after(*pause)));
+        let mut waited = Duration::ZERO;
+        let n_looks = pauses
+            .take_while(|pause| {
+                waited += *pause;
+                waited <= PATIENCE
+            })
+            .count();
+        assert_eq!(n_looks, 23);
+    }
+
+    #[test]
+    fn a_request_is_waited_for_from_the_time_when_it_was_made() {
+        let repo = TestRepo::new("//- a.rs\nfn a() {}\n");
+        let repository = Repository::discover(repo.root()).unwrap();
+        let request = repo.path(".git/codescout-hooks/request main");
+        fs::create_dir_all(request.parent().unwrap()).unwrap();
+        fs::write(&request, format!("post-checkout\n{}", repo.path(".git").display())).unwrap();
+        let file = fs::File::options().write(true).open(&request).unwrap();
+        for (age, is_worth_it) in [(Duration::ZERO, true), (PATIENCE, false)] {
+            file.set_modified(SystemTime::now() - age).unwrap();
+            let [request] = Queue::of(&repository).requests().try_into().ok().unwrap();
+            assert_eq!(Waiting::default().is_worth_it(&request), is_worth_it, "{age:?}");
+        }
+    }
 }

@@ -219,11 +219,7 @@ fn moving(seed: u64) -> (TestRepo, BTreeMap<String, BTreeSet<String>>) {
 
 #[test]
 fn merges_of_moved_files_lose_no_commit_of_either_side() {
-    let n_seeds = if std::env::var_os("CODESCOUT_LONG_TESTS").is_some() {
-        60
-    } else {
-        3
-    };
+    let n_seeds = if crate::support::is_long() { 60 } else { 3 };
     for seed in 0..n_seeds {
         let (repo, truth) = moving(seed * 31 + 5);
         let is_merge = |commit: &&String| repo.git(["rev-list", "--parents", "-n1", commit]).split(' ').count() > 2;

@@ -1,11 +1,12 @@
 //! Definitions traced through recorded commits: what is found through them, and that answers are the same without.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::call;
-use crate::support::TestRepo;
+use crate::support::{TestRepo, assert_within};
 
 fn json(repo: &TestRepo, args: &[&str]) -> Value {
     let called = call(repo, &[args, &["--json"]].concat());
@@ -548,11 +549,7 @@ fn unborn_and_orphan_branches_and_a_commit_of_very_many_paths() {
     repo.git(["checkout", "--quiet", "--orphan", "island"]);
     repo.git(["rm", "-r", "-q", "--cached", "."]);
     repo.remove("a.rs");
-    let n_files = if std::env::var_os("CODESCOUT_LONG_TESTS").is_some() {
-        100_000
-    } else {
-        2_000
-    };
+    let n_files = if crate::support::is_long() { 100_000 } else { 2_000 };
     for n in 0..n_files {
         repo.write(
             format!("src/d{}/f{n}.rs", n % 97),
@@ -560,14 +557,10 @@ fn unborn_and_orphan_branches_and_a_commit_of_very_many_paths() {
         );
     }
     let island = repo.commit("very many");
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     call(&repo, &["index", "--history"]).expect(0);
     // No step may cost files × files; a busy machine is given a lot.
-    assert!(
-        started.elapsed().as_secs() < 60 + n_files / 200,
-        "{:?}",
-        started.elapsed()
-    );
+    assert_within(Duration::from_secs(60 + n_files / 200), started, "very many paths");
     let told = results(&repo, &["src/d1/f1.rs#island_1"]);
     assert_eq!(told[0]["commit"], island);
     let alpha = results(&repo, &["a.rs#alpha", "--ref", "main"]);

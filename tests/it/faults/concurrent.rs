@@ -5,12 +5,11 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use codescout::sidecar::Sidecar;
 
-use super::{check_sound, cut_off, history, long_form, program, stderr, succeed, told_by};
-use crate::support::TestRepo;
+use super::{check_sound, cut_off, history, program, stderr, succeed, told_by};
+use crate::support::{TestRepo, is_long};
 
 const N_WRITERS: usize = 4;
 const N_READERS: usize = 8;
@@ -82,7 +81,7 @@ fn settings_changed_at_once_are_all_there() {
 
 #[test]
 fn writers_and_readers_at_once_lose_nothing() {
-    let n_updates = if long_form().is_some() { 200 } else { 6 };
+    let n_updates = if is_long() { 200 } else { 6 };
     let (repo, _) = history(3);
     let commits = commits(&repo, n_updates);
     succeed(repo.root(), &["index"]);
@@ -173,11 +172,7 @@ impl Drop for Ending<'_> {
 
 #[test]
 fn git_at_work_is_no_failure() {
-    let duration = if long_form().is_some() {
-        Duration::from_secs(600)
-    } else {
-        Duration::from_secs(4)
-    };
+    let n_times = if is_long() { 300 } else { 2 };
     let (repo, commits) = history(12);
     let root = repo.root();
     // Two lines of history to go to and fro between, and something for a rebase to move.
@@ -192,7 +187,7 @@ fn git_at_work_is_no_failure() {
     std::thread::scope(|scope| {
         let rounds = scope.spawn(|| {
             let mut n_rounds = 0;
-            while !end.load(Ordering::Relaxed) {
+            while n_rounds == 0 || !end.load(Ordering::Relaxed) {
                 git(root, &["repack", "-q", "-a", "-d"]);
                 git(root, &["checkout", "-q", "topic"]);
                 git(root, &["rebase", "-q", "main"]);
@@ -205,8 +200,7 @@ fn git_at_work_is_no_failure() {
             n_rounds
         });
         let _ending = Ending(&end);
-        let started = Instant::now();
-        while started.elapsed() < duration {
+        for _ in 0..n_times {
             let _ = fs::remove_dir_all(repo.path(".codescout"));
             for call in [
                 &["index"][..],

@@ -14,13 +14,21 @@ use super::{for_all, stderr, temporaries};
 fn passed(start: &Start) -> BTreeMap<Scenario, BTreeSet<String>> {
     let pass = |scenario: Scenario| {
         let (template, copy) = (start.template(scenario), start.repo.beside("passed"));
-        let output = scenario.run(&template, &copy, ("CODESCOUT_LOG", "codescout::failpoint=trace"));
+        let output = scenario.run(&template, &copy, LOG);
         let text = stderr(&output);
         assert!(is_done(&output), "{scenario:?}: {text}");
-        let names = text.lines().filter_map(|line| line.split("hit ").nth(1));
-        (scenario, names.map(|name| name.trim().to_owned()).collect())
+        (scenario, places_in(&text))
     };
     SCENARIOS.into_iter().map(pass).collect()
+}
+
+/// The variable that makes a run log the places that it passes.
+pub(super) const LOG: (&str, &str) = ("CODESCOUT_LOG", "codescout::failpoint=trace");
+
+/// The places in the log of a run.
+pub(super) fn places_in(log: &str) -> BTreeSet<String> {
+    let names = log.lines().filter_map(|line| line.split("hit ").nth(1));
+    names.map(|name| name.trim().to_owned()).collect()
 }
 
 #[test]

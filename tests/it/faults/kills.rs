@@ -1,16 +1,19 @@
 //! Killed at any moment.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use codescout::sidecar::Sidecar;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
+use super::failpoints::{LOG, places_in};
 use super::{Told, check_sound, cut_off, history, long_form, program, start, stderr, succeed, told_by};
 use crate::indexed::{Dice, skip};
 use crate::support::TestRepo;
 
-const N_SHORT: usize = 30;
+const N_DEFAULT: usize = 9;
+const N_TIMED: usize = 30;
 const N_LONG: usize = 500;
 
 /// What a number of kills came to.
@@ -23,11 +26,17 @@ struct Tally {
     n_lost_segments: usize,
 }
 
-/// Kills indexing runs of `revisions` at random, `n` times, now the first index and now an update, and checks after each.
-fn kill_at_random(root: &Path, revisions: &[String], expected: &Told, n: usize, dice: &mut Dice) -> Tally {
+/// Kills indexing runs of `revisions`, `n` times, now the first index and now an update, and checks after each. `begin` starts a run
+/// and returns it when it is to be killed.
+fn kill_runs(
+    root: &Path,
+    revisions: &[String],
+    expected: &Told,
+    n: usize,
+    mut begin: impl FnMut(Command) -> Child,
+) -> Tally {
     let mut tally = Tally::default();
     let sidecar = root.join(".codescout");
-    let longest = duration_of_index(root, &sidecar, &revisions[0]);
     for round in 0..n {
         if round % 3 != 2 {
             let _ = std::fs::remove_dir_all(&sidecar);
@@ -36,8 +45,7 @@ fn kill_at_random(root: &Path, revisions: &[String], expected: &Told, n: usize, 
             succeed(root, &["index", &revisions[1]]);
         }
         let before = n_segments(&sidecar);
-        let mut child = start(program(root, &["index", &revisions[0]]));
-        std::thread::sleep(Duration::from_micros(dice.below(longest.as_micros() as usize) as u64));
+        let mut child = begin(program(root, &["index", &revisions[0]]));
         child.kill().unwrap();
         let is_done = child.wait().unwrap().success();
         *(if is_done {
@@ -56,11 +64,37 @@ fn kill_at_random(root: &Path, revisions: &[String], expected: &Told, n: usize, 
     tally
 }
 
-fn duration_of_index(root: &Path, sidecar: &Path, revision: &str) -> Duration {
-    let _ = std::fs::remove_dir_all(sidecar);
+/// Runs up to a random moment of the time that a first index takes.
+fn at_any_time<'a>(root: &Path, revision: &str, dice: &'a mut Dice) -> impl FnMut(Command) -> Child + use<'a> {
+    let _ = std::fs::remove_dir_all(root.join(".codescout"));
     let started = Instant::now();
     succeed(root, &["index", revision]);
-    started.elapsed()
+    let longest = started.elapsed().as_micros() as usize;
+    move |command| {
+        let child = start(command);
+        std::thread::sleep(Duration::from_micros(dice.below(longest) as u64));
+        child
+    }
+}
+
+/// Runs up to a random one of the places that a first index passes; to the end where an update does not pass it.
+fn at_any_place(root: &Path, revision: &str, mut dice: Dice) -> impl FnMut(Command) -> Child + use<> {
+    let _ = std::fs::remove_dir_all(root.join(".codescout"));
+    let logged = program(root, &["index", revision]).envs([LOG]).output().unwrap();
+    let places: Vec<String> = places_in(&stderr(&logged)).into_iter().collect();
+    move |mut command| {
+        command.env(
+            "CODESCOUT_FAIL_AT",
+            format!("{}=stop", places[dice.below(places.len())]),
+        );
+        let child = start(command);
+        waitid(
+            WaitId::Pid(Pid::from_child(&child)),
+            WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT,
+        )
+        .unwrap();
+        child
+    }
 }
 
 fn n_segments(sidecar: &Path) -> usize {
@@ -69,9 +103,30 @@ fn n_segments(sidecar: &Path) -> usize {
 }
 
 #[test]
+fn killed_at_random_places_nothing_is_lost() {
+    let (repo, revisions) = much_to_index();
+    let expected = told_by(repo.root(), Some(repo.beside("sidecar")), &revisions);
+    let begin = at_any_place(repo.root(), &revisions[0], Dice::new(11));
+    let tally = kill_runs(repo.root(), &revisions, &expected, N_DEFAULT, begin);
+    assert!(tally.n_killed >= N_DEFAULT / 3, "{tally:?}: hardly any kill met a run");
+    assert_eq!(tally.n_lost_segments, 0, "{tally:?}");
+}
+
+#[test]
+#[ignore = "sleeps for a share of the time that a run takes"]
 fn killed_at_random_moments_nothing_is_lost() {
+    let (repo, revisions) = much_to_index();
+    let expected = told_by(repo.root(), Some(repo.beside("sidecar")), &revisions);
+    let mut dice = Dice::new(11);
+    let begin = at_any_time(repo.root(), &revisions[0], &mut dice);
+    let tally = kill_runs(repo.root(), &revisions, &expected, N_TIMED, begin);
+    assert!(tally.n_killed >= N_TIMED / 3, "{tally:?}: hardly any kill met a run");
+    assert_eq!(tally.n_lost_segments, 0, "{tally:?}");
+}
+
+/// A repository of which the index of the first revision takes a few hundred milliseconds.
+fn much_to_index() -> (TestRepo, Vec<String>) {
     let (repo, commits) = history(5);
-    // Enough for a run of a few hundred milliseconds.
     for n in 0..60 {
         let line = |m: usize| {
             format!(
@@ -81,10 +136,7 @@ fn killed_at_random_moments_nothing_is_lost() {
         repo.write(format!("src/many{n}.rs"), (0..40).map(line).collect::<String>());
     }
     let revisions = vec![repo.commit("many"), commits[2].clone()];
-    let expected = told_by(repo.root(), Some(repo.beside("sidecar")), &revisions);
-    let tally = kill_at_random(repo.root(), &revisions, &expected, N_SHORT, &mut Dice::new(11));
-    assert!(tally.n_killed >= N_SHORT / 3, "{tally:?}: hardly any kill met a run");
-    assert_eq!(tally.n_lost_segments, 0, "{tally:?}");
+    (repo, revisions)
 }
 
 /// The long form over real repositories.
@@ -115,7 +167,8 @@ fn killed_at_random_moments_over_real_repositories() {
         };
         let revisions = vec![revision("HEAD"), revision("HEAD~30")];
         let expected = told_by(&copy, Some(scratch.beside("sidecar")), &revisions);
-        let tally = kill_at_random(&copy, &revisions, &expected, N_LONG.div_ceil(clones.len()), &mut dice);
+        let begin = at_any_time(&copy, &revisions[0], &mut dice);
+        let tally = kill_runs(&copy, &revisions, &expected, N_LONG.div_ceil(clones.len()), begin);
         eprintln!("{}: {tally:?}, 0 corrupt, 0 wrong answers", clone.display());
         assert_eq!(tally.n_lost_segments, 0, "{tally:?}");
     }

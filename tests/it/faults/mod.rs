@@ -25,8 +25,9 @@ use crate::support::TestRepo;
 
 /// Clones to run the long forms over.
 fn long_form() -> Option<Vec<PathBuf>> {
-    let clones = std::env::var_os("CODESCOUT_LONG_TESTS").filter(|clones| !clones.is_empty())?;
-    Some(std::env::split_paths(&clones).collect())
+    let value = std::env::var_os("CODESCOUT_LONG_TESTS")?;
+    let clones: Vec<PathBuf> = std::env::split_paths(&value).filter(|path| path.is_dir()).collect();
+    (!clones.is_empty()).then_some(clones)
 }
 
 /// A call of the program in a folder, cut off from the machine's settings.

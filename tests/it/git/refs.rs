@@ -443,5 +443,8 @@ fn an_object_that_many_refs_name_is_read_once() {
     let found = opened.refs().unwrap();
     let n_faults = n_page_faults() - before;
     assert!(found.len() > N_REFS && found.iter().all(|each| each.commit == Some(commit_id(&id))));
-    assert!(n_faults < N_REFS, "{n_faults} page faults");
+    assert!(
+        !crate::support::is_long() || n_faults < N_REFS,
+        "{n_faults} page faults"
+    );
 }

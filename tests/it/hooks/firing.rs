@@ -11,7 +11,7 @@ use super::{
     assert_fresh, commit_file, git_says, held, hooked, hooks, indexed, log, n_runs, settle, wait_until, worker_in,
 };
 use crate::cli::call_in;
-use crate::support::TestRepo;
+use crate::support::{TestRepo, assert_within};
 
 #[test]
 fn a_commit_is_indexed_and_nothing_is_printed() {
@@ -154,8 +154,8 @@ fn a_bisect_that_goes_on_elsewhere_keeps_no_worker() {
     make_older(&request, Duration::from_secs(11));
     let started = Instant::now();
     hooks(&repo, &["run", "--worker", "post-commit"]).expect(0);
-    // It would be ten and more.
-    assert!(started.elapsed() < Duration::from_secs(9), "{:?}", started.elapsed());
+    // A worker that waited would take at least ten seconds.
+    assert_within(Duration::from_secs(9), started, "the worker waits");
     assert!(request.exists(), "it waits for the next worker");
     repo.remove(".git/worktrees/linked/BISECT_LOG");
     hooks(&repo, &["run", "--worker", "post-commit"]).expect(0);
@@ -164,6 +164,7 @@ fn a_bisect_that_goes_on_elsewhere_keeps_no_worker() {
 }
 
 #[test]
+#[ignore = "counts context switches for ten seconds"]
 fn a_waiting_worker_looks_less_and_less_often() {
     let repo = hooked();
     repo.write(".git/BISECT_LOG", "");
@@ -247,7 +248,8 @@ fn assert_is_detached(worker: u32) {
         (group, session),
         (worker.to_string().as_str(), worker.to_string().as_str())
     );
-    assert_eq!(nice, "10");
+    let of_the_caller = rustix::process::getpriority_process(None).unwrap();
+    assert_eq!(nice, (of_the_caller + 10).min(19).to_string());
     for descriptor in 0..3 {
         let open = fs::read_link(format!("/proc/{worker}/fd/{descriptor}")).unwrap();
         assert_eq!(open, Path::new("/dev/null"), "{descriptor}");

@@ -130,25 +130,34 @@ fn lines_that_are_no_messages_are_told_so_and_the_next_call_is_served() {
 }
 
 #[test]
-fn many_bad_lines_are_all_answered_to_who_reads_and_fill_no_memory_of_who_does_not() {
-    const N_LINES: usize = 100_000;
+fn many_bad_lines_are_all_answered() {
+    answer_bad_lines(5_000, |_| ());
+}
+
+#[test]
+#[ignore = "measures memory"]
+fn many_bad_lines_fill_no_memory_of_who_does_not_read() {
+    answer_bad_lines(100_000, |id| {
+        let before = resident(id);
+        // As many answers as fit into the pipe, and those on their way: reading then stops for a while.
+        std::thread::sleep(Duration::from_secs(3));
+        let kib = resident(id).saturating_sub(before);
+        assert!(kib < 20 << 10, "{kib} KiB");
+    });
+}
+
+/// Sends lines that are no JSON, and reads the first thousand answers after `before_reading`.
+fn answer_bad_lines(n_lines: usize, before_reading: impl FnOnce(u32)) {
     let repo = project();
     let (mut child, mut input, mut output) = unread(&repo);
-    let before = resident(child.id());
     let writer = std::thread::spawn(move || {
-        for _ in 0..N_LINES {
+        for _ in 0..n_lines {
             if writeln!(input, "{{").is_err() {
                 break;
             }
         }
     });
-    // So many answers as fit into the pipe, and those that may be on their way: reading then stops for a while.
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(3) {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let kib = resident(child.id()).saturating_sub(before);
-    assert!(kib < 20 << 10, "{kib} KiB");
+    before_reading(child.id());
     let mut n_told = 0;
     let mut buffer = vec![0; 1 << 16];
     while n_told < 1_000 {
@@ -312,12 +321,30 @@ fn resident(id: u32) -> u64 {
 }
 
 #[test]
+fn a_client_that_goes_away_among_its_answers_ends_the_server() {
+    ask_and_never_read(|_, _| ());
+}
+
+#[test]
+#[ignore = "measures memory"]
 fn a_client_that_never_reads_does_not_fill_the_memory() {
+    ask_and_never_read(|id, has_written| {
+        let before = resident(id);
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(10) && !has_written() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let kib = resident(id).saturating_sub(before);
+        assert!(kib < 200 << 10, "{kib} KiB");
+    });
+}
+
+/// Asks for much, and goes away after `before_leaving`, which gets the server's process and whether all is asked.
+fn ask_and_never_read(before_leaving: impl FnOnce(u32, &dyn Fn() -> bool)) {
     let repo = project();
     let lines: String = (0..3000).map(|n| format!("line number {n}\n")).collect();
     repo.write("long.txt", &lines);
     let (mut child, mut input, output) = unread(&repo);
-    let before = resident(child.id());
     // Answers of 40 KB, which take about 200 KiB each until they are read: all that are asked for would be 600 MiB.
     let writer = std::thread::spawn(move || {
         for id in 2..3_000 {
@@ -328,12 +355,7 @@ fn a_client_that_never_reads_does_not_fill_the_memory() {
             }
         }
     });
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(10) && !writer.is_finished() {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let kib = resident(child.id()).saturating_sub(before);
-    assert!(kib < 200 << 10, "{kib} KiB");
+    before_leaving(child.id(), &|| writer.is_finished());
     // Going away in the middle of it ends the server.
     drop(output);
     ends(&mut child);
@@ -361,6 +383,7 @@ fn a_client_that_does_not_read_any_more_ends_the_server() {
 }
 
 #[test]
+#[ignore = "measures processor time"]
 fn an_idle_server_does_nothing() {
     let (_repo, mut client) = ready();
     client.call("search", json!({"query": "lex"}));

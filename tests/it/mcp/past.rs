@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{Client, command, project};
-use crate::support::TestRepo;
+use crate::support::{TestRepo, assert_within};
 
 /// A project with a few commits: an edit, a rename, a move of a definition, a deletion, and an edit that is not committed.
 fn with_a_past() -> TestRepo {
@@ -230,7 +230,7 @@ fn a_long_past_is_recorded_in_the_background() {
     let began = Instant::now();
     let mut answer = client.call("history", json!({"target": "a.txt", "limit": 1}));
     // The question's own limit with room for a machine that is busy.
-    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    assert_within(Duration::from_secs(30), began, "a long past");
     while answer.facts["complete"] == false {
         assert!(answer.text.contains("being recorded"), "{}", answer.text);
         client.call("index", json!({"wait": 1, "history": true}));

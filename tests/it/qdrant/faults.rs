@@ -8,7 +8,7 @@ use super::{QUERIES, answers, index, large_project, places, project, search, why
 use crate::cli::call_in;
 use crate::remote::configure;
 use crate::support::qdrant::QdrantStub;
-use crate::support::{Reply, Seen};
+use crate::support::{Reply, Seen, assert_within};
 
 #[test]
 fn while_it_is_away_slow_or_wrong_answers_are_local_and_say_so() {
@@ -65,7 +65,7 @@ fn while_it_is_away_slow_or_wrong_answers_are_local_and_say_so() {
             "{told}: {why}"
         );
         assert_eq!(qdrant.stub().requests().len(), 1, "{told}: somebody waits");
-        assert!(started.elapsed() < Duration::from_secs(60), "{told}");
+        assert_within(Duration::from_secs(60), started, told);
     }
     qdrant.mend();
     assert_eq!(why(&search(&repo, QUERIES[0])), "");

@@ -10,7 +10,7 @@ use super::{QUERIES, found, index, large_project, project, search, why, with_qdr
 use crate::cli::{call_in, spawn_in};
 use crate::remote::configure;
 use crate::support::qdrant::QdrantStub;
-use crate::support::{Reply, TestRepo};
+use crate::support::{Reply, TestRepo, assert_within, is_long};
 
 /// Shares a chunk that nothing here has any more.
 pub(super) fn forget_one(repo: &TestRepo) {
@@ -42,7 +42,7 @@ fn a_removal_ends_when_the_vectors_are_gone() {
     let started = Instant::now();
     let removed = remove_one();
     // Others may wait longer for an answer than this clone does.
-    assert!(started.elapsed() >= Duration::from_secs(10));
+    assert!(!is_long() || started.elapsed() >= Duration::from_secs(10));
     assert_eq!(
         (&removed["count"], &removed["removed"]),
         (&json!(1), &json!(true)),
@@ -134,7 +134,7 @@ fn a_removal_that_is_ended_before_it_began_keeps_nobody_out() {
     let started = Instant::now();
     let answer = search(&repo, QUERIES[0]);
     assert!(why(&answer).contains("no answer within"), "{answer}");
-    assert!(started.elapsed() < Duration::from_secs(50));
+    assert_within(Duration::from_secs(50), started, "a silent server");
 }
 
 #[test]

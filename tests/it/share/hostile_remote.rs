@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::project;
 use crate::cli::call_in;
 use crate::indexed::files_below;
-use crate::support::{Reply, Stub, TestRepo};
+use crate::support::{Reply, Stub, TestRepo, assert_within};
 
 /// A clone, and the bare repository that it comes from with an index that is honest so far.
 pub(super) struct Trap {
@@ -212,7 +212,7 @@ fn a_server_that_says_nothing_is_left_when_asked() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    assert!(told.elapsed() < Duration::from_secs(20), "{:?}", told.elapsed());
+    assert_within(Duration::from_secs(20), told, "a silent server");
     assert!(files_below(&trap.clone.beside("tmp")).is_empty());
 }
 

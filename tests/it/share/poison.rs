@@ -323,11 +323,7 @@ fn every_value_that_is_changed_is_found_where_all_is_compared() {
     let clone = repo.clone_with("clone", &[]);
     let honest = Raw::parse(&call_in(repo.root(), &["export", "-", "-q"], b"").expect(0).stdout);
     // Each is a process.
-    let step = if std::env::var_os("CODESCOUT_LONG_TESTS").is_some() {
-        1
-    } else {
-        5
-    };
+    let step = if crate::support::is_long() { 1 } else { 5 };
     for (about, raw) in poisons(&honest).into_iter().step_by(step) {
         let called = call_in(clone.root(), &["import", "-", "--compare-all"], &raw.to_bytes());
         assert_eq!(called.code, 2, "{about}: {}{}", called.text(), called.stderr);
