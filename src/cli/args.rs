@@ -8,7 +8,8 @@ mod upkeep;
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use anstream::ColorChoice;
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::agents::{BodiesArg, ClientArgs, InstallArgs, ServeArgs, UninstallArgs};
 pub(super) use self::eval::{EvalArgs, IdsArg};
@@ -52,15 +53,38 @@ pub(super) struct Global {
     /// Print paths relative to the repository root instead of the current directory
     #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
     pub(super) full_name: bool,
-    /// Disable colors
-    #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
-    pub(super) no_color: bool,
+    /// When to use colors: auto (on a terminal), always or never
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t, hide_possible_values = true, global = true, help_heading = GLOBAL_HEADING)]
+    color: ColorArg,
+    /// Disable colors, as --color never
+    #[arg(long, hide = true, global = true)]
+    no_color: bool,
     /// Print errors only, no progress
     #[arg(short, long, global = true, help_heading = GLOBAL_HEADING)]
     pub(super) quiet: bool,
     /// Print more; repeat for details
     #[arg(short, long, action = clap::ArgAction::Count, global = true, help_heading = GLOBAL_HEADING)]
     pub(super) verbose: u8,
+}
+
+impl Global {
+    /// Returns the choice of colors.
+    pub(super) fn color(&self) -> ColorChoice {
+        match self.color {
+            _ if self.no_color || self.json => ColorChoice::Never,
+            ColorArg::Auto => ColorChoice::Auto,
+            ColorArg::Always => ColorChoice::AlwaysAnsi,
+            ColorArg::Never => ColorChoice::Never,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(super) enum ColorArg {
+    #[default]
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Debug, Subcommand)]

@@ -14,7 +14,7 @@ use super::render::{FAINT, MATCH, Output, PATH};
 use super::{Found, INTERRUPTED};
 use crate::extract;
 use crate::model::quoted;
-use crate::ops::seen_from;
+use crate::ops::{FileSelection, seen_from};
 use crate::query::{
     CursorKey, FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, Pattern, PatternOptions,
     Sources, grep,
@@ -60,7 +60,7 @@ struct LineOut {
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &GrepArgs, output: &mut Output) -> Result<Found> {
     let pattern = pattern(args)?;
-    let filter = args.filter.filter(workspace)?;
+    let filter = selection(args).filter(workspace)?;
     let progress = CliProgress::new(global.quiet);
     let opened = workspace.view_with(Edits::Listed, &global.reference, &progress, &INTERRUPTED)?;
     let view = &opened.view;
@@ -88,7 +88,11 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &GrepArgs, outpu
             results.push(file_out(view, &matches));
             return ControlFlow::Continue(());
         }
-        failed = show(view, &matches, (request.detail, here), has_context, output);
+        failed = if args.only_matching {
+            show_parts(view, &matches, here, output)
+        } else {
+            show(view, &matches, (request.detail, here), has_context, output)
+        };
         match failed {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
@@ -124,12 +128,33 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &GrepArgs, outpu
 }
 
 fn pattern(args: &GrepArgs) -> Result<Pattern> {
+    let text = pattern_text(args);
+    let is_lowercase = !text.chars().any(char::is_uppercase);
     let options = PatternOptions {
-        ignore_case: args.ignore_case,
+        ignore_case: args.ignore_case || args.smart_case && is_lowercase,
         whole_words: args.word_regexp,
         literal: args.fixed_strings,
+        inverted: args.invert_match,
     };
-    Ok(Pattern::new(&args.pattern, options)?)
+    Ok(Pattern::new(&text, options)?)
+}
+
+/// Returns the pattern; each line is an alternative.
+fn pattern_text(args: &GrepArgs) -> String {
+    match &args.pattern {
+        Some(pattern) if args.regexp.is_empty() => pattern.clone(),
+        _ => args.regexp.join("\n"),
+    }
+}
+
+/// Returns the selected files: those of options and of positional arguments.
+fn selection(args: &GrepArgs) -> FileSelection {
+    let first = args.pattern.iter().filter(|_| !args.regexp.is_empty());
+    let paths = first.chain(&args.paths).cloned();
+    FileSelection {
+        path: args.filter.path.iter().cloned().chain(paths).collect(),
+        ..args.filter.clone()
+    }
 }
 
 fn detail(args: &GrepArgs) -> GrepDetail {
@@ -149,10 +174,15 @@ struct Cursors<'a> {
 impl Cursors<'_> {
     fn key(&self) -> CursorKey {
         let args = self.args;
-        let flags = (args.ignore_case, args.word_regexp, args.fixed_strings, detail(args));
+        let flags = (args.ignore_case, args.smart_case, args.word_regexp, args.fixed_strings);
+        let shown = (args.invert_match, detail(args));
         CursorKey::new(
             self.view,
-            &format!("grep {:?} {flags:?} {:?}", args.pattern, args.filter),
+            &format!(
+                "grep {:?} {flags:?} {shown:?} {:?}",
+                pattern_text(args),
+                selection(args)
+            ),
         )
     }
 
@@ -232,6 +262,20 @@ fn show(
         let text = line.text.strip_suffix(b"\r").unwrap_or(&line.text);
         let text = output.marked(MATCH, text, &line.spans);
         output.line(&format!("{path}{mark}{number}{mark}{text}"))?;
+    }
+    Ok(())
+}
+
+/// Prints the matching parts of lines, each on a line of its own.
+fn show_parts(view: &View, matches: &FileMatches, here: &str, output: &mut Output) -> io::Result<()> {
+    let path = output.name(PATH, &seen_from(here, &path_of(view, matches.file)));
+    for line in matches.lines.iter().filter(|line| line.is_match) {
+        for &(start, end) in &line.spans {
+            let number = output.styled(FAINT, &line.number.to_string());
+            let part = line.text.get(start as usize..end as usize).unwrap_or_default();
+            let part = output.name(MATCH, &String::from_utf8_lossy(part));
+            output.line(&format!("{path}:{number}:{part}"))?;
+        }
     }
     Ok(())
 }

@@ -61,7 +61,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(args) => args,
         Err(error) => return exit_after_clap_error(&error),
     };
-    let mut output = Output::new(args.global.no_color, args.global.json, args.global.quiet);
+    let mut output = Output::new(args.global.color(), args.global.json, args.global.quiet);
     start_logging(&args.global);
     signals::catch();
     match arm_fail_point()
@@ -217,7 +217,10 @@ fn start_logging(global: &Global) {
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(!global.no_color && std::io::stderr().is_terminal())
+        .with_ansi(match global.color() {
+            anstream::ColorChoice::Auto => std::io::stderr().is_terminal(),
+            choice => choice != anstream::ColorChoice::Never,
+        })
         .without_time()
         .with_target(false)
         .try_init();

@@ -7,8 +7,11 @@ use super::args::{Global, PageArgs};
 use super::progress::CliProgress;
 use super::render::{ADDED, FAINT, Output, PATH, REMOVED, STRONG, one_line, sanitize};
 use super::{Found, INTERRUPTED};
-use crate::ops::{Ask, Common, Op, Page, Row, Sink, Style, seen_from};
+use crate::ops::{Ask, Common, Op, Page, ProvenanceOut, Row, Sink, Style, seen_from};
 use crate::session::{Ctx, Session, Workspace};
+
+/// Digits of a commit id.
+const ID_DIGITS: usize = 10;
 
 /// Runs `op` and prints its answer. `name` is the name of the command, to which cursors are bound.
 pub(super) fn run<O: Op>(
@@ -46,6 +49,10 @@ pub(super) fn run<O: Op>(
         output.json(&json(answer, took_ms)?)?;
     } else {
         let here = if global.full_name { "" } else { session.workspace.here() };
+        let commit = answer.provenance.as_ref().and_then(ProvenanceOut::commit);
+        if let Some(commit) = commit.filter(|_| global.reference != "WORKTREE") {
+            output.remark(&format!("{} is commit {}", global.reference, &commit[..ID_DIGITS]));
+        }
         print(answer, here, output)?;
     }
     Ok(found)

@@ -31,11 +31,10 @@ pub(super) struct Output {
 }
 
 impl Output {
-    pub(super) fn new(no_color: bool, json: bool, quiet: bool) -> Self {
-        let choice = if no_color || json {
-            anstream::ColorChoice::Never
-        } else {
-            anstream::AutoStream::choice(&io::stdout())
+    pub(super) fn new(color: anstream::ColorChoice, json: bool, quiet: bool) -> Self {
+        let choice = match color {
+            anstream::ColorChoice::Auto => anstream::AutoStream::choice(&io::stdout()),
+            choice => choice,
         };
         Self {
             out: io::BufWriter::new(anstream::AutoStream::new(io::stdout(), choice)),

@@ -77,11 +77,11 @@ pub(crate) enum Stale {
 #[serde(default)]
 pub(crate) struct FileSelection {
     /// Include only this directory or files that match this glob; a leading `!` excludes; repeatable
-    #[arg(short, long = "path", value_name = "GLOB", value_parser = path_text())]
+    #[arg(short, long = "path", short_alias = 'g', alias = "glob", value_name = "GLOB", value_parser = path_text())]
     #[schemars(description = "globs, !glob")]
     pub(crate) path: Vec<String>,
     /// Include only files in this language; repeatable
-    #[arg(long = "lang", value_name = "LANG")]
+    #[arg(long = "lang", short_alias = 't', alias = "type", value_name = "LANG")]
     #[schemars(description = "")]
     pub(crate) lang: Vec<String>,
     /// Include test code: any (yes), no, or only

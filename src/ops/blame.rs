@@ -41,7 +41,7 @@ const MAX_SHOWN_OWNERS: usize = 3;
   codescout blame src/parser.rs --by line -w -C --json
   codescout blame src                        by owner")]
 pub(crate) struct Blame {
-    /// File or directory relative to the repository root, path:LINE, path:START-END, path#NAME of a definition, or a name
+    /// File or directory, path:LINE, path:START-END, path#NAME of a definition, or a name
     #[arg(value_parser = path_text())]
     #[schemars(description = "path, path:5-9, path#name or name")]
     target: String,

@@ -52,7 +52,7 @@ const MAX_AUTHOR_PROGRAM_BYTES: usize = 1 << 20;
   codescout history --deleted src
   codescout history --deleted \"how sessions were stored on disk\"")]
 pub(crate) struct History {
-    /// File or directory relative to the repository root, path:LINE, path:START-END, path#NAME of a definition, or a name;
+    /// File or directory, path:LINE, path:START-END, path#NAME of a definition, or a name;
     /// deleted ones too
     #[arg(required_unless_present = "deleted", value_parser = path_text())]
     #[schemars(description = "name, path#name, path, path:5-9; also gone ones")]

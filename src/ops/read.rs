@@ -31,7 +31,7 @@ const BINARY_PREFIX: usize = 8_000;
   codescout read Cargo.toml --key package.version
   codescout read src/parser.rs --symbol Parser::parse")]
 pub(crate) struct Read {
-    /// Path relative to the repository root, path:LINE, path:START-END, or the id of a definition
+    /// Path, path:LINE, path:START-END, or the id of a definition
     #[arg(value_parser = path_text())]
     #[schemars(description = "path, path:10-20, or id")]
     target: String,

@@ -29,6 +29,8 @@ pub struct PatternOptions {
     pub whole_words: bool,
     /// Treats the pattern as literal text.
     pub literal: bool,
+    /// Selects the lines that do not match.
+    pub inverted: bool,
 }
 
 /// A compiled pattern. A match never crosses a line break.
@@ -37,6 +39,7 @@ pub struct Pattern {
     regex: Regex,
     candidates: TrigramQuery,
     whole_words: bool,
+    inverted: bool,
 }
 
 /// The reason why a pattern is rejected.
@@ -98,8 +101,13 @@ impl Pattern {
             .map_err(|_| PatternError::TooLarge)?;
         Ok(Self {
             regex,
-            candidates: TrigramQuery::of_regex(&hir),
+            candidates: if options.inverted {
+                TrigramQuery::Any
+            } else {
+                TrigramQuery::of_regex(&hir)
+            },
             whole_words: options.whole_words,
+            inverted: options.inverted,
         })
     }
 
@@ -110,6 +118,9 @@ impl Pattern {
 
     /// Calls `found` with every matching line of `bytes`, in order, until it returns false.
     pub(super) fn for_each_line(&self, bytes: &[u8], mut found: impl FnMut(LineAt) -> bool) {
+        if self.inverted {
+            return self.for_each_other_line(bytes, found);
+        }
         let mut at = 0;
         let mut counted = Counted::default();
         while at < bytes.len() {
@@ -133,6 +144,20 @@ impl Pattern {
         }
     }
 
+    fn for_each_other_line(&self, bytes: &[u8], mut found: impl FnMut(LineAt) -> bool) {
+        let mut start = 0;
+        for number in 1.. {
+            if start >= bytes.len() {
+                return;
+            }
+            let end = memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |length| start + length);
+            if !self.is_in(&bytes[start..end]) && !found(LineAt { number, start, end }) {
+                return;
+            }
+            start = end + 1;
+        }
+    }
+
     /// Returns true if a line, given without its line break, matches.
     pub(super) fn is_in(&self, line: &[u8]) -> bool {
         if self.whole_words {
@@ -144,6 +169,9 @@ impl Pattern {
 
     /// Returns the matches in a line as byte ranges.
     pub(super) fn spans(&self, line: &[u8]) -> Vec<(u32, u32)> {
+        if self.inverted {
+            return Vec::new();
+        }
         if !self.whole_words {
             let matches = self
                 .regex

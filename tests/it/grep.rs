@@ -131,6 +131,7 @@ fn lines_of_this_repository_are_those_of_git_grep() {
                 ignore_case: flags.contains('i'),
                 whole_words: flags.contains('w'),
                 literal: flags.contains('F'),
+                ..PatternOptions::default()
             },
         };
         let mut command = repo.command();
@@ -443,7 +444,7 @@ fn generated_cases(n_cases: usize, kind: &str) -> Vec<Case> {
             options: PatternOptions {
                 ignore_case: random.below(3) == 0,
                 whole_words: random.below(4) == 0,
-                literal: false,
+                ..PatternOptions::default()
             },
         });
     }
@@ -549,4 +550,32 @@ impl Random {
             _ => word,
         }
     }
+}
+
+#[test]
+fn options_of_ripgrep_and_git_mean_the_same() {
+    let repo = TestRepo::new(
+        "
+        //- src/a.rs
+        fn Parse() {}
+        fn parse_it() {}
+        let x = 1;
+        //- docs/a.md
+        parse
+        ",
+    );
+    let grep = |args: &[&str]| {
+        let called = crate::cli::call_in(repo.root(), &[&["grep"], args].concat(), b"");
+        called.text()
+    };
+    assert_eq!(grep(&["-c", "parse", "docs"]), "docs/a.md:1\n");
+    assert_eq!(grep(&["-l", "-S", "parse"]), "docs/a.md\nsrc/a.rs\n");
+    assert_eq!(grep(&["-S", "Parse"]), "src/a.rs:1:fn Parse() {}\n");
+    assert_eq!(
+        grep(&["-e", "Parse", "-e", "x", "src"]),
+        "src/a.rs:1:fn Parse() {}\nsrc/a.rs:3:let x = 1;\n"
+    );
+    assert_eq!(grep(&["-o", "parse\\w*", "src"]), "src/a.rs:2:parse_it\n");
+    assert_eq!(grep(&["-v", "fn", "-t", "rust"]), "src/a.rs:3:let x = 1;\n");
+    assert_eq!(grep(&["-c", "-v", "fn", "-g", "*.rs"]), "src/a.rs:1\n");
 }
