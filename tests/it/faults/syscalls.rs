@@ -5,8 +5,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use super::{Told, check_sound, copy_of, cut_off, history, long_form, stderr, succeed, told_by};
+use super::{Told, check_sound, copy_of, cut_off, history, stderr, succeed, told_by};
 use crate::indexed::skip;
+use crate::support::is_long;
 
 /// Calls, and what each fails with: the first in the short form, all in the long one.
 const CALLS: &[(&str, &[&str])] = &[
@@ -113,7 +114,7 @@ fn fail_each(template: &Path, copy: &Path, call: &str, errno: &str, revisions: &
             ),
         }
         check_sound(copy, revisions, expected, &about);
-        n += if long_form().is_some() { 1 } else { 1 + n / 2 };
+        n += if is_long() { 1 } else { 1 + n / 2 };
     }
 }
 
@@ -130,7 +131,7 @@ fn whatever_call_fails_it_says_so_and_spoils_nothing() {
     let (repo, commits) = history(3);
     let revisions = vec![commits[2].clone()];
     let expected = told_by(repo.root(), Some(repo.beside("sidecar")), &revisions);
-    let is_long = long_form().is_some();
+    let is_long = is_long();
     let cases: Vec<(&str, &str)> = CALLS
         .iter()
         .flat_map(|(call, errors)| {
