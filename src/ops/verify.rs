@@ -156,7 +156,7 @@ impl Facts {
             ("repaired", _) => out.line("all is well again"),
             ("unfinished", _) => out.line("no damage is left, but not everything that was there is made again"),
             (_, Some(_)) => out.line("damaged again"),
-            _ => out.line("damaged: codescout verify --repair makes it again from git"),
+            _ => out.line("damaged"),
         }
     }
 
@@ -164,6 +164,7 @@ impl Facts {
     fn hint(&self) -> Option<&'static str> {
         match (self.health, &self.repair) {
             ("partial", _) => Some("a longer limit of time checks the rest"),
+            ("damaged", None) => Some("rebuild it from git: codescout verify --repair"),
             ("damaged", Some(_)) => Some("is the disk failing? CODESCOUT_SIDECAR keeps the index elsewhere"),
             _ => None,
         }
