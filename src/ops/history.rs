@@ -1,6 +1,6 @@
 //! `history`: the commits that changed a file, a directory, lines or a definition.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -845,22 +845,7 @@ impl Question<'_> {
         let gone = last_removal
             .map(|change| change.commit)
             .filter(|_| !answer.facts.target.present);
-        let n_skipped = match self.args.op {
-            HistoryOp::Introduced if life.n_unread > 0 => life.changes.len(),
-            HistoryOp::Introduced => life.changes.len().saturating_sub(1),
-            _ => 0,
-        };
-        let mut passing = Vec::new();
-        for change in life.changes.into_iter().skip(n_skipped) {
-            let head = &heads[&change.commit];
-            let author = self.opened.mailmap.resolve(&head.author);
-            let is_wanted = !(self.args.no_formatting && change.events.names() == ["formatting"]);
-            let is_visible = self.is_visible(&change.key.path)
-                && change.from.as_ref().is_none_or(|from| self.is_visible(&from.path));
-            if self.filter.passes(head, &author) && is_wanted && is_visible {
-                passing.push((change, head, author));
-            }
-        }
+        let passing = self.passing(&life.changes, life.n_unread > 0, &heads);
         if self.args.op == HistoryOp::Cochange {
             let commits: Vec<u32> = passing.iter().map(|(change, ..)| change.commit).collect();
             let own = passing.iter().map(|(change, ..)| change.key.path.clone()).collect();
@@ -876,17 +861,7 @@ impl Question<'_> {
             });
         }
         if self.args.op == HistoryOp::LastSeen {
-            let before = gone.and_then(|number| history.parents(number).first().copied().flatten());
-            let commit = if answer.facts.target.present || is_taken {
-                self.opened.target.and_then(|target| target.commit)
-            } else {
-                before.map(|number| history.id(number)).transpose()?
-            };
-            answer.facts.last_seen = Some(LastSeenOut {
-                present: answer.facts.target.present,
-                commit: commit.map(|id| id.to_string()),
-                deleted_by: gone.map(|number| heads[&number].id.to_string()),
-            });
+            answer.facts.last_seen = Some(self.symbol_last_seen(answer.facts.target.present, is_taken, gone)?);
         }
         answer.facts.total = passing.len() + answer.rows.len();
         let mut reader = self.workspace.repository.reader();
@@ -898,7 +873,49 @@ impl Question<'_> {
         Ok(())
     }
 
-    /// Whether the definition stands in its file as it is now.
+    /// Returns the changes of a definition that are asked for.
+    fn passing<'l>(
+        &self,
+        changes: &'l [SymbolChange],
+        is_partial: bool,
+        heads: &'l BTreeMap<u32, CommitHead>,
+    ) -> Vec<(&'l SymbolChange, &'l CommitHead, Who)> {
+        let n_skipped = match self.args.op {
+            HistoryOp::Introduced if is_partial => changes.len(),
+            HistoryOp::Introduced => changes.len().saturating_sub(1),
+            _ => 0,
+        };
+        let mut passing = Vec::new();
+        for change in &changes[n_skipped..] {
+            let head = &heads[&change.commit];
+            let author = self.opened.mailmap.resolve(&head.author);
+            let is_wanted = !(self.args.no_formatting && change.events.names() == ["formatting"]);
+            let is_visible = self.is_visible(&change.key.path)
+                && change.from.as_ref().is_none_or(|from| self.is_visible(&from.path));
+            if self.filter.passes(head, &author) && is_wanted && is_visible {
+                passing.push((change, head, author));
+            }
+        }
+        passing
+    }
+
+    /// Returns the last commit with a definition that `gone` deleted, or whose deletion is not committed if `is_taken`.
+    fn symbol_last_seen(&self, is_present: bool, is_taken: bool, gone: Option<u32>) -> Result<LastSeenOut> {
+        let history = &self.opened.history;
+        let id = |number: Option<u32>| number.map(|number| history.id(number)).transpose();
+        let commit = if is_present || is_taken {
+            self.opened.target.and_then(|target| target.commit)
+        } else {
+            id(gone.and_then(|number| history.parents(number).first().copied().flatten()))?
+        };
+        Ok(LastSeenOut {
+            present: is_present,
+            commit: commit.map(|id| id.to_string()),
+            deleted_by: id(gone)?.map(|id| id.to_string()),
+        })
+    }
+
+    /// Returns true if the definition is in its file as it is now.
     fn is_defined(&self, key: &SymbolKey) -> Result<bool> {
         let file = self.targets.shapes(&key.path)?;
         Ok(file.is_some_and(|file| file.find(&key.name, key.nth).is_some()))
