@@ -93,7 +93,7 @@ fn large_blobs_are_read_up_to_a_limit() {
         let unread: Vec<&str> = outcome.unread.iter().map(|(_, reason)| reason.as_str()).collect();
         assert_eq!(unread.len(), if reference == "HEAD" { 1 } else { 2 }, "{unread:?}");
         assert!(
-            unread.iter().all(|reason| reason.contains("over 128 MiB")),
+            unread.iter().all(|reason| reason.contains("limit of 128 MiB")),
             "{unread:?}"
         );
         let sources = Sources::new(&view, &index.workspace.repository);
