@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 pub(super) use crate::ops::{OpError, ProvenanceOut};
-use crate::session::{self, Door};
+use crate::session::{self, FrontEnd};
 
 /// A failed command.
 #[derive(Debug, Serialize)]
@@ -15,5 +15,5 @@ pub(super) struct ErrorOut {
 
 /// Returns the hint for an error.
 pub(super) fn hint(error: &anyhow::Error) -> Option<String> {
-    session::hint(error, Door::Shell)
+    session::hint(error, FrontEnd::Shell)
 }

@@ -137,8 +137,8 @@ pub(super) async fn complete(
 }
 
 fn refs(hub: &Hub, begin: &str) -> anyhow::Result<Vec<String>> {
-    let desk = hub.session(None)?;
-    let refs = desk.workspace.repository.refs()?.into_iter();
+    let session = hub.session(None)?;
+    let refs = session.workspace.repository.refs()?.into_iter();
     let names = refs.map(|found| short(&found.name.to_string()).to_owned());
     Ok(names.filter(|name| name.starts_with(begin)).collect())
 }

@@ -10,7 +10,7 @@ use super::blocking::Outcome;
 use super::guides;
 use super::server::Server;
 use super::tools::TOOLS;
-use crate::session::{Door, OpError};
+use crate::session::{FrontEnd, OpError};
 
 const SCHEME: &str = "codescout://";
 /// Guides, and the contents of a fully indexed commit, change only with the program.
@@ -74,7 +74,7 @@ pub(super) async fn read(
             Ok(contents(uri, &reply.text, "text/plain", ttl_ms, CacheScope::Private))
         }
         Outcome::Ended(Err(error)) => {
-            let failure = OpError::of(&error, Door::Tools);
+            let failure = OpError::of(&error, FrontEnd::Tools);
             Err(ErrorData::resource_not_found(
                 failure.to_text(),
                 Some(json!({"uri": uri})),

@@ -32,7 +32,7 @@ use super::tools::TOOLS;
 use super::{prompts, resources, suggest};
 use crate::ingest::NoProgress;
 use crate::session::OpError;
-use crate::session::{Advance, Ctx, Door, Limits};
+use crate::session::{Advance, Ctx, FrontEnd, Limits};
 
 /// The instructions that a client passes to its model. Some clients keep only the beginning, so the first sentence must
 /// suffice.
@@ -214,7 +214,7 @@ fn result(outcome: Outcome<Reply>, is_modern: bool) -> Result<CallToolResult, Er
             result.content.push(ContentBlock::text(reply.text));
             result.structured_content = Some(Value::Object(reply.structured));
         }
-        Outcome::Ended(Err(error)) => fail(&mut result, &OpError::of(&error, Door::Tools)),
+        Outcome::Ended(Err(error)) => fail(&mut result, &OpError::of(&error, FrontEnd::Tools)),
         Outcome::TooLong => fail(&mut result, &out_of_time()),
         Outcome::Cancelled => return Err(ErrorData::invalid_request("the call was cancelled", None)),
         Outcome::Panicked(message) => {

@@ -7,7 +7,7 @@ use super::tool::Call;
 use crate::extract;
 use crate::git::RevisionError;
 use crate::query::{FilterError, ReadError, kind_by_name, kind_names, nearest};
-use crate::session::{Door, OpError};
+use crate::session::{FrontEnd, OpError};
 
 /// Converts an error to an operation error with a suggested call, where one is known. Interruptions are returned
 /// unchanged.
@@ -15,7 +15,7 @@ pub(super) fn with_call(call: &Call<'_>, error: Error) -> Error {
     let mut failure = match error.downcast_ref::<OpError>() {
         Some(failure) => failure.clone(),
         None if error.root_cause().to_string() == "interrupted" => return error,
-        None => OpError::of(&error, Door::Tools),
+        None => OpError::of(&error, FrontEnd::Tools),
     };
     if failure.retry.is_none() {
         failure.retry = retry(call, &error, &mut failure.hint);

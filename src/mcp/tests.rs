@@ -18,7 +18,7 @@ use super::tools::TOOLS;
 use crate::ingest::NoProgress;
 use crate::mcp::Bodies;
 use crate::session::OpError;
-use crate::session::{Advance, Ctx, Door, Limits};
+use crate::session::{Advance, Ctx, FrontEnd, Limits};
 use crate::support::TestRepo;
 
 /// A server for one repository.
@@ -64,7 +64,7 @@ impl Served {
         let blocking = Blocking::new(1);
         let running = blocking.run(std::future::pending(), Duration::from_secs(60), work);
         match self.runtime.block_on(running) {
-            Outcome::Ended(ended) => ended.map_err(|error| OpError::of(&error, Door::Tools)),
+            Outcome::Ended(ended) => ended.map_err(|error| OpError::of(&error, FrontEnd::Tools)),
             other => panic!("{other:?}"),
         }
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::hint::{Door, hint};
+use super::hint::{FrontEnd, hint};
 
 /// An error of a request.
 #[derive(Clone, Debug, Serialize, thiserror::Error)]
@@ -47,13 +47,13 @@ impl OpError {
     }
 
     /// Converts any error, adding the hint for it.
-    pub(crate) fn of(error: &anyhow::Error, door: Door) -> Self {
+    pub(crate) fn of(error: &anyhow::Error, front_end: FrontEnd) -> Self {
         if let Some(error) = error.chain().find_map(|cause| cause.downcast_ref::<Self>()) {
             return error.clone();
         }
         Self {
             message: format!("{error:#}"),
-            hint: hint(error, door),
+            hint: hint(error, front_end),
             retry: None,
         }
     }

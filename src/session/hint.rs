@@ -6,16 +6,16 @@ use crate::git::{ObjectError, OpenError, RevisionError};
 use crate::ingest::IngestError;
 use crate::query::{CursorError, PatternError, ReadError, SearchError};
 
-/// Who asked: hints name what can be done there.
+/// The front end that shows a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Door {
-    /// A person or a script in a shell.
+pub(crate) enum FrontEnd {
+    /// The command line.
     Shell,
-    /// A program that calls tools.
+    /// MCP.
     Tools,
 }
 
-impl Door {
+impl FrontEnd {
     fn pick(self, shell: &str, tools: &str) -> String {
         match self {
             Self::Shell => shell,
@@ -25,8 +25,8 @@ impl Door {
     }
 }
 
-/// What to do about an error.
-pub(crate) fn hint(error: &anyhow::Error, door: Door) -> Option<String> {
+/// Returns the next step for an error.
+pub(crate) fn hint(error: &anyhow::Error, front_end: FrontEnd) -> Option<String> {
     for cause in error.chain() {
         if let Some(error) = cause.downcast_ref::<OpenError>() {
             return error.hint();
@@ -49,7 +49,7 @@ pub(crate) fn hint(error: &anyhow::Error, door: Door) -> Option<String> {
             _ => cause.downcast_ref::<ObjectError>(),
         };
         if let Some(ObjectError::BeyondLimit { .. }) = object {
-            return Some(door.pick(
+            return Some(front_end.pick(
                 "codescout read PATH --ref REVISION reads one file without listing the tree; so do outline, blame and diff",
                 "read with a path and a ref reads one file without listing the tree; so do blame and diff",
             ));
@@ -84,7 +84,7 @@ pub(crate) fn hint(error: &anyhow::Error, door: Door) -> Option<String> {
         }
         match cause.downcast_ref::<CursorError>() {
             Some(CursorError::OtherSnapshot) => {
-                return Some(door.pick(
+                return Some(front_end.pick(
                     "the files have changed since; ask again without --cursor",
                     "the files have changed since; ask again without cursor",
                 ));
@@ -98,7 +98,7 @@ pub(crate) fn hint(error: &anyhow::Error, door: Door) -> Option<String> {
             None => {}
         }
         if let Some(SearchError::OtherOrder { .. }) = cause.downcast_ref() {
-            return Some(door.pick(
+            return Some(front_end.pick(
                 "ask again later, or from the beginning, without --cursor",
                 "ask again later, or from the beginning, without cursor",
             ));
@@ -108,7 +108,7 @@ pub(crate) fn hint(error: &anyhow::Error, door: Door) -> Option<String> {
                 return Some(format!("did you mean {}?", near.join(" or ")));
             }
             Some(ReadError::Folder { path }) => {
-                return Some(door.pick(
+                return Some(front_end.pick(
                     &format!("codescout outline {path}"),
                     &format!("outline with path {path:?} shows what is in it"),
                 ));
@@ -116,7 +116,7 @@ pub(crate) fn hint(error: &anyhow::Error, door: Door) -> Option<String> {
             _ => {}
         }
         if let Some(PatternError::Syntax { .. }) = cause.downcast_ref() {
-            return Some(door.pick(
+            return Some(front_end.pick(
                 "to find the text as it stands, add -F (codescout grep)",
                 "put a backslash before each of the characters . + * ? ( ) [ ] { } ^ $ | that stand for themselves",
             ));

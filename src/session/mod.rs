@@ -26,7 +26,7 @@ mod writing;
 pub(crate) use ctx::{Ctx, Limits};
 pub(crate) use error::OpError;
 pub(crate) use exchange::{Content, Purpose, PushPlan, Remote};
-pub(crate) use hint::{Door, hint};
+pub(crate) use hint::{FrontEnd, hint};
 pub use history::{OpenedHistory, Uncommitted};
 pub(crate) use jobs::{Advance, End, Hold, Job, Made, Task};
 pub(crate) use open::{Build, SeenView, Session, ViewRequest, Visibility};

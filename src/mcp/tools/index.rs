@@ -20,7 +20,7 @@ use crate::ingest::Target;
 use crate::ops::{Gc, Pins, ProvenanceOut, Verify};
 use crate::session::Keeping;
 use crate::session::{Advance, End, Job, Made, Task};
-use crate::session::{Door, OpError};
+use crate::session::{FrontEnd, OpError};
 
 /// How long a call waits for a build; clients give up not much later.
 const DEFAULT_WAIT_SECONDS: u64 = 8;
@@ -55,9 +55,9 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     if op == "stop" {
         return stop(call, &asked);
     }
-    let desk = call.session()?;
+    let session = call.session()?;
     let is_build = matches!(op, "build" | "update");
-    if desk.workspace.keeping() == Keeping::Nowhere || !(is_build || desk.is_own) {
+    if session.workspace.keeping() == Keeping::Nowhere || !(is_build || session.is_own) {
         return Err(OpError::new(
             "this repository is only read: nothing is changed there",
             "questions about it work all the same; codescout index, run in it, makes an index",
@@ -134,17 +134,17 @@ impl Wanted {
 }
 
 fn wanted(call: &Call<'_>) -> Result<Vec<Wanted>> {
-    let desk = call.session()?;
+    let session = call.session()?;
     let mut references = call.arguments.texts("refs");
     if references.is_empty() {
         references.push("HEAD".to_owned());
     }
     let wanted = |reference: String| {
-        desk.checked(&reference)?;
+        session.checked(&reference)?;
         // Before the first commit there is nothing, which is no failure.
         let named = if reference == "HEAD" { "WORKTREE" } else { &reference };
         Ok(Wanted {
-            target: desk.workspace.target(named),
+            target: session.workspace.target(named),
             reference,
         })
     };
@@ -152,7 +152,7 @@ fn wanted(call: &Call<'_>) -> Result<Vec<Wanted>> {
 }
 
 fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
-    let desk = call.session()?;
+    let session = call.session()?;
     let is_dry_run = call.arguments.flag("dry_run");
     let wait = call.arguments.number("wait").map(|seconds| seconds as u64);
     let deadline = Instant::now() + Duration::from_secs(wait.unwrap_or(DEFAULT_WAIT_SECONDS));
@@ -161,7 +161,7 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
     let mut begun = Vec::new();
     for Wanted { reference, target } in &wanted {
         if let (Ok(Some(target)), false) = (target, is_dry_run) {
-            begun.push((reference, desk.build(reference, *target)));
+            begun.push((reference, session.build(reference, *target)));
         }
     }
     let mut draft = ReplyBuilder::new(call, asked.characters);
@@ -171,7 +171,7 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
     for Wanted { reference, target } in &wanted {
         let (facts, line) = match target {
             Err(error) => {
-                let failure = OpError::of(error, Door::Tools);
+                let failure = OpError::of(error, FrontEnd::Tools);
                 let facts =
                     json!({"ref": reference, "state": "failed", "error": failure.message, "hint": failure.hint});
                 (facts, format!("{reference}: {}", failure.to_text()))
@@ -181,7 +181,7 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
                 continue;
             }
             Ok(Some(target)) if is_dry_run => {
-                let is_there = desk.workspace.stored_whole(target.tree)?.is_some();
+                let is_there = session.workspace.stored_whole(target.tree)?.is_some();
                 let state = if is_there { "up_to_date" } else { "to_be_built" };
                 let facts = json!({"ref": reference, "tree": target.tree.to_string(), "state": state});
                 (facts, format!("{reference}: {state}"))
@@ -193,13 +193,13 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
                 let (facts, line, is_done) = waited(call, job, reference, deadline, &n_before)?;
                 is_all &= is_done;
                 rows.push((facts, line));
-                if is_done && (call.arguments.flag("history") || desk.workspace.has_history()) {
-                    let task = if call.arguments.flag("history") || desk.workspace.is_traced() {
+                if is_done && (call.arguments.flag("history") || session.workspace.has_history()) {
+                    let task = if call.arguments.flag("history") || session.workspace.is_traced() {
                         Task::Trace
                     } else {
                         Task::Searchable
                     };
-                    let job = desk.record(task, reference, *target);
+                    let job = session.record(task, reference, *target);
                     let (facts, line, is_done) = waited(call, &job, reference, deadline, &n_before)?;
                     is_all &= is_done;
                     rows.push((facts, line));
@@ -217,7 +217,7 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
         own["hint"] = "status op=jobs tells how far it is".into();
     }
     let first = wanted.first().and_then(|wanted| wanted.target.as_ref().ok().copied());
-    let provenance = first.map(|target| ProvenanceOut::beside(&desk.workspace, &wanted[0].reference, target));
+    let provenance = first.map(|target| ProvenanceOut::beside(&session.workspace, &wanted[0].reference, target));
     Ok(draft.finish(provenance.as_ref(), None, &own))
 }
 

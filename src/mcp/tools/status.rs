@@ -155,8 +155,8 @@ fn projects(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
 }
 
 fn health(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
-    let desk = call.session()?;
-    let workspace = &desk.workspace;
+    let session = call.session()?;
+    let workspace = &session.workspace;
     let mut draft = ReplyBuilder::new(call, asked.characters);
     let mut problems = Vec::new();
     let mut tell = |severity: &str, area: &str, message: &str, mend: Option<&str>| {
@@ -170,7 +170,7 @@ fn health(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
             &format!("{severity} {area}: {message}{}", mend.unwrap_or_default()),
         );
     };
-    if desk.is_own {
+    if session.is_own {
         let mut findings = examine(workspace.repository.discovery_dir(), call.ctx.interrupt).findings;
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         for finding in &findings {
@@ -184,7 +184,7 @@ fn health(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     } else if let Err(error) = workspace.sidecar() {
         tell("problem", "sidecar", &format!("{error:#}"), None);
     }
-    for job in desk.jobs.all() {
+    for job in session.jobs.all() {
         if let Some(End::Failed(error)) = job.end() {
             tell("problem", "index", &format!("a build failed: {error}"), None);
         }

@@ -11,8 +11,8 @@ use crate::git::{BlobContent, GitVersion, Repository, RepositoryKind, git_versio
 use crate::index::Segments;
 use crate::model::BlobId;
 use crate::remote::{EmbeddingApi, Endpoint, ServerProbe, is_about_key};
-use crate::session::{Door, hint, sizes};
 use crate::session::{Freshness, Workspace};
+use crate::session::{FrontEnd, hint, sizes};
 use crate::setup::hooks::{self, Foreign, HookState, HookStatus, RunOutcome, Trial};
 use crate::sidecar::{OpenError, Sidecar, State, volume};
 
@@ -45,7 +45,7 @@ pub(super) fn not_opened(error: &anyhow::Error) -> Finding {
         "repository"
     };
     let finding = Finding::new(area, Severity::Problem, format!("{error:#}"));
-    match hint(error, Door::Shell) {
+    match hint(error, FrontEnd::Shell) {
         Some(hint) => finding.mended_by(hint),
         None => finding,
     }
@@ -116,7 +116,7 @@ pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
         ),
         Err(error) => {
             let finding = finding(Severity::Problem, format!("{error:#}"));
-            findings.push(match hint(&error, Door::Shell) {
+            findings.push(match hint(&error, FrontEnd::Shell) {
                 Some(hint) => finding.mended_by(hint),
                 None => finding.with(Remedy::Repair),
             });
