@@ -561,7 +561,7 @@ const LIES: &[(&str, Change, &str)] = &[
     (
         "a commit twice",
         |raw| section(raw, "commits", "ids", |ids| ids.copy_within(0..20, 20)),
-        "twice",
+        "duplicate commits",
     ),
     (
         "children first",

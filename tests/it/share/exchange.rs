@@ -203,7 +203,7 @@ fn nothing_is_sent_without_a_word() {
     let (remote, mine) = remote_and_clone();
     let called = call_in(mine.root(), &["push"], b"").expect(2);
     assert!(
-        called.stderr.contains("--yes") && called.stderr.contains("kB to"),
+        called.stderr.contains("--yes") && called.stderr.contains("kB) to"),
         "{}",
         called.stderr
     );
