@@ -105,7 +105,7 @@ pub(crate) enum WithTests {
     /// All code
     #[default]
     Any,
-    /// Only code that is not a test
+    /// Only non-test code
     No,
     /// Only tests
     Only,

@@ -492,7 +492,7 @@ impl Session {
             Build::Begin | Build::Never => Duration::ZERO,
         };
         match job.wait_as(patience, ctx) {
-            Some(End::Failed(error)) => Err(OpError::new(error, "status with op=health says more").into()),
+            Some(End::Failed(error)) => Err(OpError::new(error, "call status with op=health for details").into()),
             Some(End::Done(_)) => match self.after_build(target.tree)? {
                 Some(based) => Ok((based, Known::All)),
                 None => Err(OpError::new("the index of this tree was written and is gone again", "ask again").into()),

@@ -38,7 +38,9 @@ impl Session {
         };
         let (job, _) = self.record(Task::Record, reference, target);
         let recording = match job.wait_as(patience, ctx) {
-            Some(End::Failed(error)) => return Err(OpError::new(error, "status with op=health says more").into()),
+            Some(End::Failed(error)) => {
+                return Err(OpError::new(error, "call status with op=health for details").into());
+            }
             Some(End::Done(_)) => None,
             Some(End::Stopped) | None => Some(job),
         };
@@ -71,7 +73,9 @@ impl Session {
         let (job, _) = self.record(Task::Searchable, reference, target);
         match job.wait_as(PATIENCE, ctx) {
             Some(End::Done(_)) => self.now_searchable(target.commit),
-            Some(End::Failed(error)) => return Err(OpError::new(error, "status with op=health says more").into()),
+            Some(End::Failed(error)) => {
+                return Err(OpError::new(error, "call status with op=health for details").into());
+            }
             Some(End::Stopped) | None => {
                 return Err(OpError::new(
                     format!("commits are being made searchable: {}", job.advance().to_text()),

@@ -391,7 +391,7 @@ fn a_server_that_fails_again_and_again_is_left_alone() {
 fn it_is_asked_for_or_refused_by_name() {
     let repo = project(2);
     for (args, told) in [
-        (&["--rerank"][..], "there is no reranker"),
+        (&["--rerank"][..], "no reranker is configured"),
         (&["--rerank", "--mode", "regex"], "rerank means nothing with mode regex"),
         (
             &["--rerank", "--mode", "similar"],

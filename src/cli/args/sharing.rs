@@ -43,7 +43,7 @@ pub(crate) struct ImportArgs {
     /// Describe the file without importing it
     #[arg(long)]
     pub(crate) inspect: bool,
-    /// Compare all of it with the files instead of a sample
+    /// Verify the whole index against the repository's files instead of a sample
     #[arg(long, conflicts_with = "inspect")]
     pub(crate) compare_all: bool,
 }
@@ -110,7 +110,7 @@ pub(crate) struct PullArgs {
     /// Require a signature by this key: 64 hexadecimal digits or a PEM file
     #[arg(long, value_name = "KEY")]
     pub(crate) trust: Option<String>,
-    /// Compare all of it with the files instead of a sample
+    /// Verify the whole index against the repository's files instead of a sample
     #[arg(long)]
     pub(crate) compare_all: bool,
     /// Abort above this download size in bytes (suffixes K, M, G)

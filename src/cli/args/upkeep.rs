@@ -127,7 +127,7 @@ pub(crate) enum HooksCommand {
   codescout hooks status
   codescout hooks status --json")]
     Status,
-    /// Run by hooks: record the event, start a run in the background and return
+    /// Record a hook event and start indexing in the background (called by the hooks)
     #[command(after_help = "Examples:
   codescout hooks run post-commit
   codescout hooks run post-checkout OLD NEW 1")]

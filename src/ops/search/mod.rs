@@ -91,7 +91,7 @@ pub(crate) struct Search {
     #[arg(long)]
     #[schemars(description = "")]
     explain: bool,
-    /// Rerank results with the configured reranker (rerank.server), also for names
+    /// Always rerank with the configured reranker (rerank.server), even if the query is a name
     #[arg(long, num_args = 0, default_missing_value = "true", conflicts_with = "no_rerank")]
     #[schemars(description = "")]
     rerank: Option<bool>,

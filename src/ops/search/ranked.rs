@@ -174,7 +174,7 @@ fn refuse_reranking(workspace: &Workspace, request: &Request) -> Result<(), OpEr
     }
     if request.rerank == Rerank::Always && workspace.reranker().is_none() {
         return Err(OpError::new(
-            "there is no reranker",
+            "no reranker is configured",
             "set one up with codescout config set rerank.server ADDRESS, or leave rerank out",
         ));
     }

@@ -38,7 +38,11 @@ fn no_graph_is_built_where_none_is_followed_and_compression_is_compared_again() 
 
     // Other settings are made in place: nothing goes through this machine, and what is known of it stays so.
     settings("compression = 'scalar'\nexact = false\non_disk = true\nreplication = 2\n");
-    assert!(doctor().contains("settings other than the present ones"), "{}", doctor());
+    assert!(
+        doctor().contains("settings other than the present ones"),
+        "{}",
+        doctor()
+    );
     qdrant.stub().forget();
     let told = call_in(repo.root(), &["index", "--new-collection"], b"")
         .expect(0)
