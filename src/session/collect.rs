@@ -1,4 +1,4 @@
-//! What commands need of the collector: garbage, pins, and revisions that only the sidecar still knows.
+//! Garbage collection, pins, and lookup of revisions that only the sidecar still has.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,16 +11,16 @@ use crate::model::{Oid, TreeId};
 use crate::sidecar::{LockError, Pin};
 use crate::snapshot::SnapshotStore;
 
-/// Shorter hexadecimal words are names.
+/// Minimum number of digits of an abbreviated id. A shorter hexadecimal word is read as a name.
 const MIN_ID_DIGITS: usize = 7;
 
 impl Workspace {
-    /// What the sidecar holds and for what reason; `None` if there is none. Nothing is written.
+    /// Surveys the data in the sidecar and the reason each part is kept; `None` without a sidecar. Writes nothing.
     pub fn survey(&self) -> Result<Option<Survey>> {
         self.with_collector(|collector| Ok(collector.survey()?))
     }
 
-    /// Throws away what nothing keeps; `None` if there is no sidecar.
+    /// Deletes data that nothing keeps; `None` without a sidecar.
     pub fn collect(
         &self,
         occasion: Trigger<'_>,
@@ -32,8 +32,8 @@ impl Workspace {
         })
     }
 
-    /// Throws away what nothing keeps if that is worth it, is wanted unasked, and no other writer is at work; else `None`. The
-    /// snapshots of `used` stay. For runs that nobody waits for.
+    /// Deletes data that nothing keeps if that is worthwhile, automatic collection is enabled, and no other writer is
+    /// active; else returns `None`. Keeps the snapshots of `used`. Meant for runs that no user waits for.
     pub fn collect_if_due(
         &self,
         used: &[TreeId],
@@ -56,7 +56,7 @@ impl Workspace {
         Ok(collected.flatten())
     }
 
-    /// What is pinned, in the order of pinning.
+    /// The pins, in the order of pinning.
     pub fn pins(&self) -> Result<Vec<Pin>> {
         match self.open_sidecar()? {
             Some(sidecar) => Ok(sidecar.pins()?),
@@ -64,7 +64,7 @@ impl Workspace {
         }
     }
 
-    /// Keeps the snapshot of a revision, which is indexed first if it is not, whatever becomes of its commit.
+    /// Pins the snapshot of a revision, indexing it first if needed. The snapshot outlives its commit.
     pub fn pin(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Pin> {
         if matches!(reference, "WORKTREE" | "INDEX") {
             anyhow::bail!("{reference} is another tree tomorrow: pin a commit, branch or tag");
@@ -84,7 +84,7 @@ impl Workspace {
             pinned_at: now.as_secs() as i64,
         };
         self.change_pins(interrupt, |pins| {
-            // Another process may have thrown it away before this one had the lock.
+            // Another process may have deleted it before this one got the lock.
             if self.stored_tree(target.tree).is_none() {
                 anyhow::bail!("the snapshot of {reference:?} was thrown away before it was pinned; try again");
             }
@@ -95,7 +95,7 @@ impl Workspace {
         Ok(pin)
     }
 
-    /// Takes the pins off that have this name, or else are of what it names; returns how many.
+    /// Removes the pins with this name, or else those of the tree that `reference` resolves to. Returns how many.
     pub fn unpin(&self, reference: &str, interrupt: &AtomicBool) -> Result<usize> {
         let pins = self.pins()?;
         let is_named = pins.iter().any(|pin| pin.name == reference);
@@ -120,8 +120,8 @@ impl Workspace {
         Ok(n_removed)
     }
 
-    /// What git does not know and the sidecar does: the id of a stored tree or of a pinned commit, whole or its beginning, or a
-    /// pin's name. A beginning that several have names nothing.
+    /// Resolves a revision that git does not know but the sidecar does: the full or abbreviated id of a stored tree or
+    /// pinned commit, or the name of a pin. An ambiguous abbreviation yields `None`.
     pub(super) fn vanished(&self, reference: &str) -> Option<Target> {
         let sidecar = self.open_sidecar().ok()??;
         let pins = sidecar.pins().unwrap_or_default();

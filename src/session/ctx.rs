@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use super::jobs::Advance;
 use crate::ingest::Progress;
 
-/// Time after the start of a call that it waits for an index. The rest of ten seconds is for an answer without the index on a busy
-/// machine.
+/// Time after the start of a call that it waits for an index. The rest of ten seconds is for an answer without the
+/// index on a busy machine.
 const BUILD_TIME: Duration = Duration::from_millis(4_500);
 /// Time after the start of a call in which it reads files that are not indexed yet.
 const READING_TIME: Duration = Duration::from_millis(5_700);
-/// Time that a call reads files, however long it waited before.
+/// Minimum time that a call reads files, however long it waited before.
 const MIN_READING_TIME: Duration = Duration::from_millis(500);
 
 /// The circumstances of one call.
@@ -27,7 +27,7 @@ pub(crate) struct Ctx<'a> {
     pub(crate) limits: Option<Limits<'a>>,
 }
 
-/// What a call with a time limit needs to wait for work in other threads.
+/// The means of a call with a time limit to wait for work in other threads.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits<'a> {
     /// Runs a closure that only waits, letting another call run meanwhile.

@@ -1,4 +1,5 @@
-//! The index of a repository under a ref of its remote: what the other side lacks, and nothing else, goes over.
+//! Pushes and pulls the index of a repository to and from a ref of a remote. Only what the receiver lacks is
+//! transferred.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{Read, Write};
@@ -17,34 +18,35 @@ use crate::index::Segments;
 use crate::ingest::{ImportRefusal, Progress, has_rows};
 use crate::model::{BlobId, CommitId, Lang};
 
-/// Below this stand the indexes of a remote, one for each build and settings.
+/// Prefix of the refs that hold the indexes of a remote, one for each build and settings.
 const NAMESPACE: &str = "refs/codescout";
-/// With so many parts a push makes one of those that it knows all of.
+/// From this number of parts on, a push merges those whose keys are all known here into one.
 const MAX_PARTS: usize = 8;
-/// With so many, or so many blobs in their lists, those of others go too: each shallow clone adds one, and knows only its own.
+/// From this number of parts, or of keys in their lists, a push also drops parts with unknown keys: each shallow clone
+/// adds a part and knows only its own.
 const MAX_KEPT_PARTS: usize = 256;
 const MAX_KEPT_KEYS: usize = 1 << 20;
-/// How often a push begins again because somebody else was faster.
+/// Maximum attempts of a push that another one overtakes.
 const MAX_ATTEMPTS: usize = 5;
 const PART_ENDING: &str = ".bundle";
 const KEYS_ENDING: &str = ".keys";
 const NAME_DIGITS: usize = 32;
-/// All lists of keys together are not longer: three million blobs.
+/// Maximum bytes of all key lists together: three million blobs.
 const MAX_KEYS_BYTES: u64 = 64 << 20;
 
-/// What stands under one ref of a remote.
+/// The content of one ref of a remote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// Records of blobs.
     Records,
-    /// What a model beside the one inside the program has made of them.
+    /// Vectors of an additional model for the blobs.
     Rows(ProfileId),
-    /// The record of commits: each part is a whole one, and its list names the tips.
+    /// Records of commits. Each part is a complete record, and its key list holds the tips.
     Commits,
 }
 
 impl Content {
-    /// All that this clone gives and takes, in this order: rows are about blobs that are known.
+    /// All content that this clone exchanges, in transfer order: vectors belong to blobs that are already known.
     pub(crate) fn all(workspace: &Workspace, with_commits: bool) -> Vec<Self> {
         let rows = workspace.added_profiles().into_iter().map(Self::Rows);
         let commits = with_commits.then_some(Self::Commits);
@@ -58,7 +60,7 @@ impl Content {
         }
     }
 
-    /// Whether `segments`, opened with the profile, have everything of a blob.
+    /// Returns true if `segments`, opened with the profile, have everything of a blob.
     fn is_in(self, segments: &Segments, key: ArtifactKey) -> bool {
         match self {
             Self::Records | Self::Commits => segments.find_blob(key).is_some(),
@@ -67,23 +69,23 @@ impl Content {
     }
 }
 
-/// What a remote is looked at for.
+/// The reason for opening a remote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To take what it has.
+    /// Take what it has.
     Pull,
-    /// To give what it lacks.
+    /// Add what it lacks.
     Add,
-    /// To leave nothing but what is given.
+    /// Replace everything on it.
     Replace,
 }
 
-/// A remote that was looked at.
+/// A remote whose list of parts has been read.
 pub(crate) struct Remote<'a> {
     pub(crate) content: Content,
     exchange: Exchange<'a>,
     purpose: Purpose,
-    /// Holds the repository that everything goes through.
+    /// Temporary folder with the Git repository used for the transfer.
     folder: tempfile::TempDir,
     shelf: RemoteFiles,
     parts: Vec<Part>,
@@ -92,26 +94,26 @@ pub(crate) struct Remote<'a> {
 /// A bundle on a remote.
 #[derive(Clone, Debug)]
 struct Part {
-    /// The beginning of both names: digits of its hash, a hyphen, its size.
+    /// Stem of both file names: digits of its hash, a hyphen, its size.
     name: String,
     n_bytes: u64,
     keys: Vec<ArtifactKey>,
 }
 
 impl Part {
-    /// The commits that it is a record of, with all before them.
+    /// The tips that it records, each with all its ancestors.
     fn tips(&self) -> Vec<CommitId> {
         self.keys.iter().map(|key| CommitId(key.blob.0)).collect()
     }
 }
 
-/// What a push would do.
+/// The planned changes of a push.
 pub(crate) struct PushPlan {
     new: Option<NewPart>,
     dropped: Vec<String>,
-    /// Whether nothing else stays either.
+    /// True if all other files on the ref are removed too.
     replaces: bool,
-    /// Parts there are, and will be.
+    /// Number of parts before and after the push.
     pub(crate) n_parts: (usize, usize),
 }
 
@@ -123,36 +125,36 @@ struct NewPart {
 }
 
 impl PushPlan {
-    /// Blobs that would be sent, and bytes of these.
+    /// The number of blobs to send, and their bytes.
     pub(crate) fn cost(&self) -> (usize, u64) {
         self.new.as_ref().map_or((0, 0), |new| (new.keys.len(), new.n_bytes))
     }
 
-    /// Whether there is anything to do.
+    /// Returns true if the push would change nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.new.is_none() && self.dropped.is_empty()
     }
 }
 
-/// What a pull would do.
+/// The planned transfers of a pull.
 #[derive(Default)]
 pub(crate) struct PullPlan {
     parts: Vec<Part>,
-    /// What is brought one after the other instead if a part turns out to be of no use.
+    /// Alternatives, fetched one at a time if a part turns out to be unusable.
     others: Vec<Part>,
-    /// Why nothing of this would be of use.
+    /// The reason that this clone can use nothing of the content.
     pub(crate) passed_over: Option<ImportRefusal>,
 }
 
 impl PullPlan {
-    /// Parts that would be brought, and their bytes.
+    /// The number of parts to fetch, and their bytes.
     pub(crate) fn cost(&self) -> (usize, u64) {
         (self.parts.len(), self.parts.iter().map(|part| part.n_bytes).sum())
     }
 }
 
 impl<'a> Remote<'a> {
-    /// Looks at what a remote has for this build and these settings.
+    /// Reads which parts a remote has for this build and these settings.
     pub(crate) fn open(
         workspace: &Workspace,
         remote: &str,
@@ -189,14 +191,14 @@ impl<'a> Remote<'a> {
         Ok(remote)
     }
 
-    /// The address, without a password.
+    /// The address of the remote, without a password.
     pub(crate) fn address(&self) -> String {
         self.exchange.shown()
     }
 
     fn look(&mut self) -> Result<()> {
         match self.read_shelf() {
-            // Whatever it is, it goes.
+            // Unreadable content is replaced as well.
             Err(error) if self.purpose == Purpose::Replace => {
                 tracing::info!("what is there cannot be read: {error:#}");
                 self.parts.clear();
@@ -232,7 +234,7 @@ impl<'a> Remote<'a> {
         Ok(())
     }
 
-    /// Refuses lists that would not go into memory.
+    /// Fails if the key lists together exceed [`MAX_KEYS_BYTES`].
     fn check_lists(&self, ids: &[&str]) -> Result<()> {
         let mut n_bytes = 0;
         for id in ids {
@@ -245,7 +247,7 @@ impl<'a> Remote<'a> {
         Ok(())
     }
 
-    /// A part by the beginning of its names; `None` for what is none of ours.
+    /// The part with this stem; `None` if the file is not a part of an index.
     fn part(&self, name: &str) -> Result<Option<Part>> {
         let (Some(n_bytes), Some(id)) = (size_in(name), self.shelf.files.get(&format!("{name}{KEYS_ENDING}"))) else {
             return Ok(None);
@@ -265,8 +267,8 @@ impl<'a> Remote<'a> {
         }))
     }
 
-    /// What the remote lacks of what is known. Nothing of what is there stays if that was asked for, or if it has become more than
-    /// can be read before long.
+    /// Plans a push of what the remote lacks. All existing parts are dropped if the purpose is [`Purpose::Replace`], or
+    /// if the remote is so full that readers would soon refuse it.
     pub(crate) fn plan_push(
         &self,
         workspace: &Workspace,
@@ -314,7 +316,7 @@ impl<'a> Remote<'a> {
         };
         if !keys.is_empty() {
             let new = self.write_part(workspace, known, keys, sign)?;
-            // All that is dropped and nothing else: it is there already.
+            // The new part equals the dropped one, so it is already on the remote.
             if plan.dropped == [new.name.clone()] {
                 plan.dropped.clear();
                 plan.n_parts.1 = n_before;
@@ -326,7 +328,7 @@ impl<'a> Remote<'a> {
         Ok(plan)
     }
 
-    /// A whole record, in the place of those that it has everything of.
+    /// Plans a push of one complete record, which replaces the records that it contains.
     fn plan_push_of_commits(
         &self,
         workspace: &Workspace,
@@ -345,7 +347,7 @@ impl<'a> Remote<'a> {
         if !plan.replaces && self.parts.iter().any(is_there) {
             return Ok(plan);
         }
-        // Those of other branches stay, while they are few: each is a whole record.
+        // Records of other branches stay while there are few parts: each is a complete record.
         let goes_all = plan.replaces || n_before >= MAX_PARTS;
         let goes = |part: &&Part| goes_all || part.tips().iter().all(|&tip| given.has(tip));
         plan.dropped = self.parts.iter().filter(goes).map(|part| part.name.clone()).collect();
@@ -361,7 +363,7 @@ impl<'a> Remote<'a> {
         Ok(plan)
     }
 
-    /// Whether there is so much that one part more could be too much for who reads it.
+    /// Returns true if one more part could exceed what readers accept.
     fn is_full(&self) -> bool {
         let n_keys: usize = self.parts.iter().map(|part| part.keys.len()).sum();
         self.parts.len() >= MAX_KEPT_PARTS || n_keys >= MAX_KEPT_KEYS
@@ -401,7 +403,7 @@ impl<'a> Remote<'a> {
         })
     }
 
-    /// Does what was planned, if nobody was faster: then [`ExchangeError::Moved`].
+    /// Applies the plan, or fails with [`ExchangeError::Moved`] if another push came first.
     pub(crate) fn push(&self, plan: &PushPlan) -> Result<()> {
         let mut files: BTreeMap<String, String> = if plan.replaces {
             BTreeMap::new()
@@ -423,7 +425,8 @@ impl<'a> Remote<'a> {
         Ok(self.exchange.replace(&self.shelf, &files)?)
     }
 
-    /// [`Self::push`], looking again and planning anew while others are faster. What was shown before may become a little more.
+    /// Pushes, reading the remote and planning again while other pushes come first. The plan may grow beyond what the
+    /// user was shown.
     pub(crate) fn push_until_done(
         &mut self,
         plan: &mut PushPlan,
@@ -447,7 +450,7 @@ impl<'a> Remote<'a> {
         Ok(())
     }
 
-    /// The parts that have something about blobs that are here and not known.
+    /// Plans to fetch the parts with data about blobs that this repository has and the index lacks.
     pub(crate) fn plan_pull(&self, workspace: &Workspace, trust: Trust) -> Result<PullPlan> {
         if self.content == Content::Commits {
             return self.plan_pull_of_commits(workspace, trust);
@@ -461,7 +464,7 @@ impl<'a> Remote<'a> {
                 && matches!(reader.blob_size(key.blob), Ok(Some(_)))
                 && seen.insert(*key)
         };
-        // The largest first: what stands in it needs no other.
+        // The largest first: its keys are then not needed from another part.
         let mut parts: Vec<&Part> = self.parts.iter().collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.keys.len()));
         let wanted = parts
@@ -473,7 +476,7 @@ impl<'a> Remote<'a> {
         })
     }
 
-    /// The largest record of commits that are here and not recorded.
+    /// Plans to fetch the largest record of commits that this repository has and the index lacks.
     fn plan_pull_of_commits(&self, workspace: &Workspace, trust: Trust) -> Result<PullPlan> {
         let mut plan = PullPlan::default();
         if self.parts.is_empty() {
@@ -494,7 +497,7 @@ impl<'a> Remote<'a> {
         Ok(plan)
     }
 
-    /// Brings what was planned and takes it in.
+    /// Fetches the planned parts and imports them.
     pub(crate) fn pull(
         &self,
         plan: &PullPlan,
@@ -559,7 +562,7 @@ impl<'a> Remote<'a> {
         Ok(taken)
     }
 
-    /// How many parts there are.
+    /// The number of parts.
     pub(crate) fn n_parts(&self) -> usize {
         self.parts.len()
     }
@@ -569,7 +572,7 @@ fn has_moved(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(ExchangeError::Moved { .. }))
 }
 
-/// The size in the name of a part; `None` for another name.
+/// The size in the stem of a part; `None` for other names.
 fn size_in(name: &str) -> Option<u64> {
     let (digits, size) = name.split_once('-')?;
     let is_ours = digits.len() == NAME_DIGITS && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -577,7 +580,7 @@ fn size_in(name: &str) -> Option<u64> {
     (is_ours && is_number).then(|| size.parse().ok())?
 }
 
-/// Hashes what it hands on.
+/// A writer that hashes the bytes it passes on.
 struct Hashed {
     hasher: blake3::Hasher,
     to: std::fs::File,

@@ -8,21 +8,22 @@ use anyhow::Result;
 use super::{PATIENCE, Workspace};
 use crate::sidecar::{Sidecar, remove_stale_temporaries, write_atomic};
 
-/// Keeps the sidecar out of the repository it lies in.
+/// The line that excludes the sidecar.
 const EXCLUDE_LINE: &str = "/.codescout/";
 
 impl Workspace {
-    /// Keeps the sidecar out of `git status` by the repository's own `info/exclude`.
+    /// Adds the sidecar to the repository's own `info/exclude`, so that `git status` does not list it.
     pub fn exclude_sidecar(&self, sidecar: &Sidecar, interrupt: &AtomicBool) -> Result<()> {
         if !self.needs_exclude_line()? {
             return Ok(());
         }
-        // Two first runs at once must not both write, and who was killed here has left a file that only the holder may remove.
+        // The lock keeps two concurrent first runs from both writing. A killed run leaves a temporary file here that
+        // only the lock holder may remove.
         let _lock = sidecar.lock_unless(PATIENCE, interrupt)?;
         Ok(self.write_exclude_line()?)
     }
 
-    /// Adds the line if it is not there. The caller holds the lock, or has just made the sidecar.
+    /// Adds the line if it is missing. The caller holds the lock or has just created the sidecar.
     pub(super) fn write_exclude_line(&self) -> std::io::Result<()> {
         match self.exclude_without_line()? {
             Some((path, text)) => add_exclude_line(&path, &text),
@@ -30,12 +31,12 @@ impl Workspace {
         }
     }
 
-    /// Whether the sidecar is in the work tree and `info/exclude` does not say so.
+    /// Returns true if the sidecar is inside the worktree and `info/exclude` lacks the line.
     pub fn needs_exclude_line(&self) -> std::io::Result<bool> {
         Ok(self.exclude_without_line()?.is_some())
     }
 
-    /// `info/exclude` with its text, if it lacks the line.
+    /// The path and text of `info/exclude`, if it lacks the line.
     fn exclude_without_line(&self) -> std::io::Result<Option<(PathBuf, String)>> {
         let main = self.repository.main_work_dir();
         if !main.is_some_and(|root| self.sidecar_root().starts_with(root)) {
@@ -57,7 +58,7 @@ fn add_exclude_line(path: &Path, text: &str) -> std::io::Result<()> {
         std::fs::create_dir_all(folder)?;
         remove_stale_temporaries(folder)?;
     }
-    // The user's link stays, and what it leads to is written.
+    // A symbolic link of the user stays; its target is written.
     let path = if path.is_symlink() {
         path.canonicalize()?
     } else {

@@ -1,4 +1,4 @@
-//! What to do about an error.
+//! Hints: the next step after an error.
 
 use super::error::OpError;
 use crate::config::{ConfigError, Origin};

@@ -1,4 +1,4 @@
-//! Opens the recorded history for a command, recording first what is missing.
+//! Opens the recorded history for a command, after recording missing commits.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -22,58 +22,58 @@ use crate::session::{Keeping, PATIENCE, Workspace, is_read_only};
 use crate::sidecar::{HistoryEntry, PastVersions, Sidecar, State, StateError, Store};
 use crate::snapshot::missing_blobs;
 
-/// Records that could not be kept.
+/// Note for records that could not be stored.
 const IN_MEMORY_NOTE: &str = "the index cannot be written here; commits were recorded in memory";
-/// Through so many new commits definitions are traced before an answer; more are left to the next run that indexes.
+/// Maximum number of new commits that are traced before an answer. More are left to the next indexing run.
 const MAX_TRACED_FIRST: u32 = 256;
-/// Of so many commits whose changes are not all known the versions are looked for.
+/// Maximum number of commits with incomplete changes whose missing objects are listed.
 const MAX_UNKNOWN: usize = 1_000;
-/// A mailmap is a small file.
+/// Maximum bytes of a mailmap; a larger one is ignored.
 const MAX_MAILMAP_BYTES: u64 = 4 << 20;
 
 /// The recorded history, seen from one revision.
 pub struct OpenedHistory {
     /// All recorded commits.
     pub history: History,
-    /// The commit and tree that were asked about; `None` before the first commit.
+    /// The requested commit and tree; `None` before the first commit.
     pub target: Option<Target>,
-    /// The commit's number.
+    /// The number of the commit in `history`.
     pub tip: Option<u32>,
-    /// What it reaches.
+    /// The commits that `tip` reaches.
     pub reached: Reachable,
-    /// What the state says of the first batches of `history`; the others are in memory only.
+    /// The state's entries for the first batches of `history`. Further batches are in memory only.
     pub entries: Vec<HistoryEntry>,
-    /// Proper names and addresses.
+    /// The mailmap: canonical names and addresses.
     pub mailmap: Mailmap,
-    /// What is to be said about the answer.
+    /// Notes to add to the answer.
     pub notes: Vec<String>,
 }
 
-/// Which records of commits there are.
+/// The kinds of commit records that exist.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recorded {
     has_commits: bool,
     is_traced: bool,
 }
 
-/// Recorded commits, and what the state says of their batches.
+/// Recorded commits, and the state's entries for their batches.
 type StoredHistory = (History, Vec<HistoryEntry>);
 
-/// A file that differs from the commit that is checked out.
+/// A file that differs from the checked-out commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uncommitted {
     /// Its path.
     pub path: RepoPath,
-    /// What the commit has there.
+    /// The entry in the commit; `None` if the file was added.
     pub old: Option<Entry>,
-    /// What stands there; `None` if it is gone.
+    /// The present entry; `None` if the file was deleted.
     pub new: Option<Entry>,
-    /// Where an added file was before, if its content is that of one that is gone.
+    /// The former path of an added file whose content equals that of a deleted one.
     pub origin: Option<RepoPath>,
 }
 
 impl Uncommitted {
-    /// What differs on disk.
+    /// Converts the differences found on disk.
     pub(crate) fn of(found: WorkTreeChanges) -> Vec<Self> {
         let change = |change: crate::git::WorkTreeChange| Self {
             path: change.path,
@@ -84,7 +84,7 @@ impl Uncommitted {
                     mode: crate::git::FileMode::Submodule,
                     oid: commit.0,
                 }),
-                // Touched, in a way that is not known.
+                // The file was touched; its content is unknown.
                 OnDisk::Unread(_) => change.old.map(Into::into),
                 OnDisk::Absent => None,
             },
@@ -93,7 +93,7 @@ impl Uncommitted {
         Self::with_origins(found.changes.into_iter().map(change).collect())
     }
 
-    /// The same with what was renamed, as far as the content is equal.
+    /// Sets `origin` for renamed files with unchanged content.
     fn with_origins(mut changes: Vec<Self>) -> Vec<Self> {
         let gone = changes.iter().filter(|change| change.new.is_none());
         let gone: HashMap<_, _> = gone
@@ -116,7 +116,7 @@ impl Workspace {
         }
     }
 
-    /// Records everything that `tips` reach.
+    /// Records all commits that `tips` reach.
     pub(crate) fn record_commits(
         &self,
         tips: &[CommitId],
@@ -127,7 +127,7 @@ impl Workspace {
         Ok(self.recorder().record(&sidecar, tips, progress, interrupt)?)
     }
 
-    /// Records everything that `tips` reach, and makes it searchable.
+    /// Records all commits that `tips` reach, and makes them searchable.
     pub fn record_history(
         &self,
         tips: &[CommitId],
@@ -147,7 +147,7 @@ impl Workspace {
         Ok(outcome)
     }
 
-    /// Makes past versions of files searchable: those asked for, else those that were before.
+    /// Indexes past versions of files: `versions`, or by default those selected by the previous run.
     pub(crate) fn index_past(
         &self,
         versions: Option<PastVersions>,
@@ -164,8 +164,8 @@ impl Workspace {
         Ok(self.writer(&sidecar).index_past(past, versions, progress, interrupt)?)
     }
 
-    /// Records what `tips` reach if commits are recorded here already, and traces definitions through them if that was done
-    /// before; `None` if they are not.
+    /// Records what `tips` reach if the sidecar already has commit records, else returns `None`. Also traces
+    /// definitions through the new commits if that was done before.
     pub fn record_new_commits(
         &self,
         tips: &[CommitId],
@@ -177,7 +177,7 @@ impl Workspace {
         }
         let is_traced = self.is_traced();
         let outcome = self.record_history(tips, progress, interrupt)?;
-        // Without new commits too: objects that were missing or damaged may be there now.
+        // Done without new commits too: objects that were missing or damaged may be available now.
         if is_traced {
             self.trace_history(progress, interrupt)?;
         }
@@ -185,8 +185,8 @@ impl Workspace {
         Ok(Some(outcome))
     }
 
-    /// What is recorded of commits, to be recorded again once damage is set aside; from the names of files where the state cannot
-    /// tell.
+    /// The kinds of commit records in the sidecar, to be made again after damaged ones are set aside. If the state is
+    /// unreadable, they are inferred from file names.
     pub(crate) fn recorded(&self, sidecar: &Sidecar) -> Recorded {
         if let Ok(Some(state)) = sidecar.state() {
             return Recorded {
@@ -207,7 +207,7 @@ impl Workspace {
         }
     }
 
-    /// Records again what was recorded before.
+    /// Makes the records of `recorded` again.
     pub(crate) fn record_again(
         &self,
         recorded: Recorded,
@@ -230,7 +230,7 @@ impl Workspace {
         Ok(self.recorder().trace(&sidecar, max_bytes, progress, interrupt)?)
     }
 
-    /// What is known of everything that `tips` reach, to be given to others. What is missing is recorded and traced first.
+    /// Exports the records of all commits that `tips` reach. Missing ones are recorded and traced first.
     pub(crate) fn given_commits(
         &self,
         tips: &[CommitId],
@@ -246,7 +246,7 @@ impl Workspace {
         Ok(recorder.give(&sidecar, tips, self.build_options().max_blob_bytes)?)
     }
 
-    /// Why no record of commits from others is of use in this clone, whatever stands in it.
+    /// The reason that this clone can import no commit records at all, if there is one.
     pub(crate) fn takes_no_records(&self, is_trusted: bool) -> Result<Option<ImportRefusal>> {
         Ok(match self.repository.shallow_commits()?.is_empty() {
             false => Some(ImportRefusal::Absent),
@@ -255,7 +255,7 @@ impl Workspace {
         })
     }
 
-    /// Whether these commits are here, and one of them is not recorded or not traced.
+    /// Returns true if the repository has all these commits and at least one is not recorded or not traced.
     pub(crate) fn lacks_records_of(&self, commits: &[CommitId]) -> Result<bool> {
         let mut reader = self.repository.reader();
         if !commits.iter().all(|&commit| reader.commit(commit).is_ok()) {
@@ -268,7 +268,7 @@ impl Workspace {
             .all(|&commit| history.number(commit).is_some_and(is_traced)))
     }
 
-    /// Looks through what others have recorded of commits.
+    /// Verifies commit records from a bundle.
     pub(crate) fn examine_commits(
         &self,
         sidecar: &Sidecar,
@@ -287,7 +287,7 @@ impl Workspace {
         Ok(examined?)
     }
 
-    /// Takes over what was looked through, and indexes what its messages say.
+    /// Stores verified commit records and indexes their messages.
     pub(crate) fn take_commits(
         &self,
         sidecar: &Sidecar,
@@ -312,8 +312,8 @@ impl Workspace {
         Ok(taken)
     }
 
-    /// The objects of which something was to be read and could not be: files of HEAD with their blobs, and versions of files in
-    /// recorded commits, each once. They may have come back since.
+    /// Objects that indexing or tracing needed and could not read, each once: blobs of HEAD with their paths, and
+    /// versions of files in recorded commits. They may have become readable since.
     pub(crate) fn unread_objects(&self) -> Result<Vec<(Option<RepoPath>, Oid)>> {
         let mut found = Vec::new();
         if let Some(target) = self.target("HEAD")? {
@@ -338,7 +338,7 @@ impl Workspace {
         Ok(found)
     }
 
-    /// That files of a revision are not searched because their blobs cannot be had.
+    /// A note about files of a revision that are not searched because their blobs cannot be read, if there are any.
     pub(crate) fn unread_files(&self, target: Option<Target>) -> Option<String> {
         let layers = self.stored_tree(target?.tree)?;
         let n_files = Some(missing_blobs(&layers).len()).filter(|&n_files| n_files > 0)?;
@@ -348,7 +348,7 @@ impl Workspace {
         ))
     }
 
-    /// What is to be done where objects are missing or damaged.
+    /// Advice for missing or damaged objects.
     pub(crate) fn how_to_get_objects(&self) -> &'static str {
         if self.repository.is_partial() {
             "git fetch --refetch --no-filter and then codescout index complete the answer"
@@ -357,7 +357,7 @@ impl Workspace {
         }
     }
 
-    /// What was found of the definitions of single files through commits that are not traced.
+    /// Opens the cache of definition changes of single files through commits that are not traced.
     pub(crate) fn known_changes(&self) -> Result<SymbolChangeCache> {
         let sidecar = match self.keeping() {
             Keeping::Sidecar => self.open_sidecar()?,
@@ -366,28 +366,28 @@ impl Workspace {
         Ok(SymbolChangeCache::new(sidecar, self.symbol_recipe()))
     }
 
-    /// What definitions are traced by here.
+    /// The recipe by which definitions are traced here.
     pub fn symbol_recipe(&self) -> u64 {
         symbol_recipe(self.build_options().max_blob_bytes)
     }
 
-    /// What decides here what a record of commits for others says.
+    /// The recipe that determines the content of exported commit records.
     pub(crate) fn record_recipe(&self) -> u64 {
         record_recipe(self.build_options().max_blob_bytes)
     }
 
-    /// Whether definitions were traced through some commits, so that it is to be done for new ones too.
+    /// Returns true if definitions are traced through some commits, so that new commits are traced too.
     pub(crate) fn is_traced(&self) -> bool {
         let is_traced = |state: &State| state.history.iter().any(|entry| entry.symbols.is_some());
         matches!(self.sidecar(), Ok(Some((_, Some(state)))) if is_traced(&state))
     }
 
-    /// Whether commits are recorded here, so that new ones are to be recorded too.
+    /// Returns true if commits are recorded, so that new commits are recorded too.
     pub fn has_history(&self) -> bool {
         matches!(self.sidecar(), Ok(Some((_, Some(state)))) if !state.history.is_empty())
     }
 
-    /// Opens the history of a revision. `WORKTREE` and `INDEX` stand for the commit below them.
+    /// Opens the history of a revision. `WORKTREE` and `INDEX` mean the commit below them.
     pub fn history(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<OpenedHistory> {
         let target = self.target(reference)?;
         let mut notes = Vec::new();
@@ -398,8 +398,8 @@ impl Workspace {
         self.opened_history(target, stored, notes)
     }
 
-    /// The history of a revision as far as it is recorded, in the sidecar or in `more`. Where the commit itself is not, it is that
-    /// of the last one before it that is.
+    /// Opens the history of a revision as far as it is recorded, in the sidecar or in `more`. If the commit itself is
+    /// not recorded, uses its last recorded ancestor.
     pub(crate) fn recorded_history(&self, reference: &str, more: Option<&History>) -> Result<OpenedHistory> {
         let target = self.target(reference)?;
         let commit = commit_of(reference, target)?;
@@ -442,7 +442,7 @@ impl Workspace {
         })
     }
 
-    /// What `commit` reaches, on top of what is recorded, where it cannot be kept.
+    /// Records in memory what `commit` reaches, in addition to the stored records. For sidecars that cannot be written.
     pub(crate) fn records_in_memory(&self, commit: CommitId, interrupt: &AtomicBool) -> Result<History> {
         let (known, _) = self.stored_history()?.unwrap_or_default();
         Ok(self.recorder().record_in_memory(known, &[commit], interrupt)?)
@@ -492,8 +492,8 @@ impl Workspace {
         }
     }
 
-    /// Words and vectors of all messages, in the order of batches: made and kept for what has none, in memory if nothing can be
-    /// written.
+    /// The words and vectors of all messages, in the order of batches. Missing ones are made and stored, or kept in
+    /// memory if the sidecar cannot be written.
     pub fn messages(
         &self,
         reference: &str,
@@ -533,7 +533,7 @@ impl Workspace {
         Ok((opened, messages))
     }
 
-    /// What is stored beside each batch, as far as it is of use.
+    /// The stored messages of each batch; `None` if they are missing or of another model.
     fn stored_messages(&self, opened: &OpenedHistory) -> Result<Vec<Option<Messages>>> {
         let profile = self.own_model().profile().id();
         let sidecar = self.open_sidecar()?;
@@ -545,7 +545,7 @@ impl Workspace {
         Ok((0..opened.history.batches().len()).map(open).collect())
     }
 
-    /// Signatures of changed lines in the order of batches; `None` for those without.
+    /// The signatures of changed lines, in the order of batches; `None` for batches without them.
     pub fn line_changes(&self, opened: &OpenedHistory) -> Result<Vec<Option<LineChanges>>> {
         let sidecar = self.open_sidecar()?;
         let open = |at: usize| {
@@ -555,13 +555,13 @@ impl Workspace {
         Ok((0..opened.history.batches().len()).map(open).collect())
     }
 
-    /// As git reads them: the mailmap on disk, of a bare repository that of the commit, then what the configuration names; what
-    /// is read later wins.
+    /// Reads mailmaps in git's order: the file in the worktree (in a bare repository, that of the commit), then those
+    /// named by the configuration. Later entries win.
     fn mailmap(&self, target: Option<Target>, notes: &mut Vec<String>) -> Result<Mailmap> {
         let configured = self.repository.configured_mailmaps();
         let mut texts = Vec::new();
         match self.repository.work_dir() {
-            // A link could lead anywhere; git does not follow this one either.
+            // `.mailmap` is not read through a symbolic link, as in git.
             Some(root) => texts.extend(read_file(&root.join(".mailmap"))),
             None if configured.blob.is_none() => {
                 let tree = target.map(|target| target.tree);
@@ -586,7 +586,7 @@ impl Workspace {
         Ok(Mailmap::parse(&texts.join(&b'\n')))
     }
 
-    /// `revision:path`, or the id of a blob.
+    /// Reads the blob named by `revision:path` or by its id.
     fn named_blob(&self, name: &str) -> Result<Option<Vec<u8>>> {
         match name.split_once(':') {
             Some((revision, path)) => match self.repository.resolve(revision) {
@@ -614,7 +614,7 @@ impl Workspace {
         })
     }
 
-    /// What differs from the commit that is checked out: on disk for `WORKTREE`, staged for `INDEX`, else nothing.
+    /// The differences from the checked-out commit: on disk for `WORKTREE`, staged for `INDEX`, else none.
     pub fn uncommitted(&self, reference: &str, interrupt: &AtomicBool) -> Result<Vec<Uncommitted>> {
         match reference {
             "WORKTREE" if self.repository.work_dir().is_some() => {
@@ -638,7 +638,7 @@ impl Workspace {
         }
     }
 
-    /// The bytes of an uncommitted file, or of one in the repository.
+    /// The bytes of a file in the repository or, if uncommitted, on disk.
     pub fn content(&self, path: &RepoPath, entry: Entry, disk: &mut Option<WorkTreeReader>) -> Result<Option<Vec<u8>>> {
         let max_bytes = self.build_options().max_blob_bytes;
         if let BlobContent::Content(bytes) = self.repository.reader().blob(BlobId(entry.oid), max_bytes)? {
@@ -651,12 +651,12 @@ impl Workspace {
             Some(reader) => reader,
             none => none.insert(self.repository.work_tree_reader()?),
         };
-        // What stands there now need not be what is asked for.
+        // The file may have changed since `entry` was read.
         let file = reader.read(path, max_bytes).ok();
         Ok(file.filter(|file| file.blob.0 == entry.oid).map(|file| file.bytes))
     }
 
-    /// The tips of all local branches and of what is checked out.
+    /// The tips of all local branches and the checked-out commit, sorted by id.
     pub fn branch_tips(&self) -> Result<Vec<CommitId>> {
         let refs = self.repository.refs()?.into_iter();
         let branches = refs.filter(|found| found.kind == crate::git::RefKind::Branch);
@@ -668,7 +668,7 @@ impl Workspace {
     }
 }
 
-/// The commit whose history is asked about; `None` before the first.
+/// The commit of the target; `None` before the first commit.
 fn commit_of(reference: &str, target: Option<Target>) -> Result<Option<CommitId>> {
     let commit = |target: Target| {
         target
@@ -678,7 +678,7 @@ fn commit_of(reference: &str, target: Option<Target>) -> Result<Option<CommitId>
     target.map(commit).transpose()
 }
 
-/// What an ordinary file of a size that a mailmap may have holds.
+/// Reads a regular file of at most [`MAX_MAILMAP_BYTES`].
 fn read_file(path: &Path) -> Option<Vec<u8>> {
     let is_small = |meta: &std::fs::Metadata| meta.is_file() && meta.len() <= MAX_MAILMAP_BYTES;
     path.symlink_metadata().ok().filter(is_small)?;

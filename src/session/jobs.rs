@@ -1,4 +1,4 @@
-//! Builds that go on in the background while questions are answered.
+//! Background builds that continue while requests are answered.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -11,13 +11,13 @@ use anyhow::Result;
 use super::ctx::Ctx;
 use crate::ingest::{Outcome, Progress, RecordOutcome, Stage, Target, TraceOutcome};
 
-/// How many builds of one repository run at once: they would only take turns at its lock.
+/// Maximum concurrent builds of one repository: more would only take turns at its lock.
 const MAX_RUNNING: usize = 1;
-/// How many wait for their turn; the longest waiting one gives way to one more.
+/// Maximum number of queued builds. One more stops the build that has waited longest.
 const MAX_WAITING: usize = 256;
-/// How many that are over are remembered.
+/// Maximum number of finished builds that are remembered.
 const MAX_REMEMBERED: usize = 16;
-/// How often a waiting call looks whether it was cancelled.
+/// Interval at which a waiting call checks for cancellation.
 const TICK: Duration = Duration::from_millis(20);
 
 /// The builds of one repository.
@@ -28,7 +28,7 @@ pub(crate) struct Jobs {
 
 #[derive(Default)]
 struct Lists {
-    /// All that are remembered, the oldest first.
+    /// The remembered builds, oldest first.
     all: Vec<Arc<Job>>,
     waiting: VecDeque<(Arc<Job>, Work)>,
     n_running: usize,
@@ -36,21 +36,21 @@ struct Lists {
 
 type Work = Box<dyn FnOnce(&Job) -> Result<Made> + Send>;
 
-/// What is built.
+/// The kind of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// The index of a tree.
     Index,
-    /// The records of all commits that one reaches.
+    /// Records of all commits that the target reaches.
     Record,
-    /// And what makes them searchable.
+    /// Those records, made searchable.
     Searchable,
-    /// And what they did to definitions.
+    /// Those records, searchable and with definitions traced.
     Trace,
 }
 
 impl Task {
-    /// Its name in answers.
+    /// The name in responses.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Index => "index",
@@ -61,19 +61,19 @@ impl Task {
     }
 }
 
-/// What a build has made.
+/// The result of a build.
 #[derive(Clone, Debug)]
 pub(crate) enum Made {
     /// An index.
     Index(Outcome),
     /// Records of commits.
     Records(RecordOutcome),
-    /// Records of commits, and what they did to definitions.
+    /// Records of commits with traced definitions.
     Traced(RecordOutcome, TraceOutcome),
 }
 
 impl Made {
-    /// In words.
+    /// Describes the value in words.
     pub(crate) fn to_text(&self) -> String {
         match self {
             Self::Index(outcome) if outcome.n_new_blobs == 0 => "up to date".to_owned(),
@@ -92,71 +92,71 @@ impl Made {
 
 /// A build.
 pub(crate) struct Job {
-    /// What was asked for.
+    /// The revision, as given by the caller.
     pub(crate) reference: String,
-    /// What is made.
+    /// The kind of build.
     pub(crate) task: Task,
-    /// Of what.
+    /// The commit and tree to build.
     pub(crate) target: Target,
-    /// Set to stop it; what was indexed so far is kept.
+    /// Set to stop the build; data indexed so far is kept.
     pub(crate) interrupt: AtomicBool,
-    /// Calls that have asked for it and have not given it up.
+    /// Number of calls that requested the build and have not given it up.
     n_asked: AtomicUsize,
-    /// Calls that wait for its end at this moment.
+    /// Number of calls that are waiting for its end.
     n_waiting: AtomicUsize,
     started: Instant,
     has_begun: AtomicBool,
     course: Mutex<Course>,
-    /// How many answers hold it up.
+    /// Number of [`Hold`]s that pause it.
     n_holds: Mutex<usize>,
     let_go: Condvar,
     end: Mutex<Option<End>>,
     ended: Condvar,
 }
 
-/// The stage of a build that runs, and those before it.
+/// The current stage of a build, and the progress of the previous stages.
 #[derive(Clone, Copy, Debug, Default)]
 struct Course {
-    /// `None` before the first and between two of them.
+    /// `None` before the first stage and between stages.
     stage: Option<Stage>,
     n_ahead: usize,
     n_done: usize,
-    /// Steps of the stages before.
+    /// Steps of the previous stages.
     n_before: usize,
 }
 
-/// How a build ended.
+/// The end of a build.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    /// It did this.
+    /// It completed with this result.
     Done(Made),
-    /// It was stopped before its end.
+    /// It was stopped early.
     Stopped,
     /// It failed.
     Failed(String),
 }
 
-/// How far a build is.
+/// The progress of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Advance {
-    /// What is made.
+    /// The kind of build.
     pub(crate) task: Task,
-    /// Whether its turn has come.
+    /// True once the build has left the queue.
     pub(crate) has_begun: bool,
-    /// The stage that runs; `None` before the first and between two of them.
+    /// The current stage; `None` before the first and between stages.
     pub(crate) stage: Option<Stage>,
-    /// Steps of that stage; 0 while their number is not known.
+    /// Steps of the current stage; 0 while the number is unknown.
     pub(crate) n_ahead: usize,
-    /// Those of them that are done.
+    /// Completed steps of the current stage.
     pub(crate) n_done: usize,
-    /// Steps of the stages before it.
+    /// Steps of the previous stages.
     pub(crate) n_before: usize,
-    /// How long it has been running.
+    /// The time since the build was requested.
     pub(crate) elapsed: Duration,
 }
 
 impl Advance {
-    /// In words.
+    /// Describes the value in words.
     pub(crate) fn to_text(self) -> String {
         let listed = match self.task {
             Task::Index => "files",
@@ -174,7 +174,7 @@ impl Advance {
 }
 
 impl Jobs {
-    /// The build of a target that is not over, or a new one; whether it is new.
+    /// Returns the unfinished build of a target, or queues a new one. The flag is true for a new build.
     pub(crate) fn ensure(
         &self,
         task: Task,
@@ -225,7 +225,7 @@ impl Jobs {
         (job, true)
     }
 
-    /// Starts a thread that builds what waits until there is nothing more.
+    /// Starts a thread that runs queued builds until none is left.
     fn start_worker(&self) {
         let lists = Arc::clone(&self.lists);
         let spawned = std::thread::Builder::new().name("build".to_owned()).spawn(move || {
@@ -242,18 +242,18 @@ impl Jobs {
         }
     }
 
-    /// All that are remembered, the oldest first.
+    /// The remembered builds, oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<Job>> {
         locked(&self.lists).all.clone()
     }
 
-    /// Stops builds that are not over.
+    /// Stops the unfinished builds among `meant`.
     pub(crate) fn stop(&self, meant: &[Arc<Job>]) {
         let is_meant = |job: &Arc<Job>| meant.iter().any(|other| Arc::ptr_eq(job, other));
         meant
             .iter()
             .for_each(|job| job.interrupt.store(true, Ordering::Relaxed));
-        // Those whose turn has not come end at once.
+        // Queued builds end at once.
         locked(&self.lists).waiting.retain(|(job, _)| {
             let is_meant = is_meant(job);
             if is_meant {
@@ -265,7 +265,7 @@ impl Jobs {
 }
 
 impl Lists {
-    /// Has a build that waits come next.
+    /// Moves a queued build to the front.
     fn hurry(&mut self, job: &Arc<Job>) {
         let position = self.waiting.iter().position(|(waiting, _)| Arc::ptr_eq(waiting, job));
         if let Some(next) = position.and_then(|position| self.waiting.remove(position)) {
@@ -284,7 +284,8 @@ impl Lists {
     }
 }
 
-/// The build that was asked for last: somebody may be waiting for it. None, and one thread fewer, if there is nothing to do.
+/// Takes the build that was requested last, since a caller may be waiting for it. If the queue is empty, returns `None`
+/// and counts one thread less.
 fn next(lists: &Mutex<Lists>) -> Option<(Arc<Job>, Work)> {
     let mut lists = locked(lists);
     let next = lists.waiting.pop_back();
@@ -297,24 +298,24 @@ fn locked(lists: &Mutex<Lists>) -> MutexGuard<'_, Lists> {
 }
 
 impl Job {
-    /// Whether it is not over.
+    /// Returns true until the build has ended.
     pub(crate) fn is_running(&self) -> bool {
         self.end().is_none()
     }
 
-    /// How it ended, if it did.
+    /// Returns the end of the build, if it has ended.
     pub(crate) fn end(&self) -> Option<End> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A call that has asked for it wants it no more; it is stopped when that was the last one.
+    /// Withdraws the request of one call. Stops the build if it was the last one.
     pub(crate) fn give_up(&self) {
         if self.n_asked.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.interrupt.store(true, Ordering::Relaxed);
         }
     }
 
-    /// How far it is, in words.
+    /// Describes the progress in words.
     pub(crate) fn to_text(&self) -> String {
         match self.end() {
             Some(End::Stopped) => "it was stopped; asking again goes on with it".to_owned(),
@@ -322,7 +323,7 @@ impl Job {
         }
     }
 
-    /// How far it is.
+    /// Returns the progress.
     pub(crate) fn advance(&self) -> Advance {
         let course = *self.course();
         Advance {
@@ -336,7 +337,9 @@ impl Job {
         }
     }
 
-    /// How long a call that can wait for `patience` waits. What goes on for longer than a call waits is not waited for by every call.
+    /// Returns how long a call waits that can wait for `patience`. It is `patience` if the build is expected to end in
+    /// that time; else the time that the build has run already is subtracted, so that not every call waits for a long
+    /// build.
     pub(crate) fn worth_waiting(&self, patience: Duration) -> Duration {
         let advance = self.advance();
         let rest = advance.n_ahead.saturating_sub(advance.n_done) as u32;
@@ -350,7 +353,8 @@ impl Job {
         }
     }
 
-    /// Holds the build up as long as what is returned lives: an answer that could not wait for it needs the processors.
+    /// Pauses the build until the returned [`Hold`] is dropped: an answer that could not wait for the build needs the
+    /// processors.
     pub(crate) fn hold(self: &Arc<Self>) -> Hold {
         *self.n_holds.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Hold(Arc::clone(self))
@@ -360,7 +364,8 @@ impl Job {
         self.course.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for its end for so long at most, telling how far it is; none if it goes on, or the caller is to stop.
+    /// Waits at most `patience` for the end of the build, passing its progress to `told`. Returns `None` if the build
+    /// continues or the caller is interrupted.
     pub(crate) fn wait(&self, patience: Duration, interrupt: &AtomicBool, told: &dyn Fn(Advance)) -> Option<End> {
         self.n_waiting.fetch_add(1, Ordering::Relaxed);
         let end = self.wait_counted(patience, interrupt, told);
@@ -376,7 +381,7 @@ impl Job {
         }
     }
 
-    /// Whether a call waits for its end at this moment.
+    /// Returns true if a call is waiting for the end.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.n_waiting.load(Ordering::Relaxed) > 0
     }
@@ -418,16 +423,16 @@ impl Job {
     }
 }
 
-/// Runs a build on threads of its own: on those that all share, an answer would wait for hundreds of files.
+/// Runs a build on its own thread pool. In the global pool, an answer would wait for hundreds of files.
 fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     match rayon::ThreadPoolBuilder::new().build() {
         Ok(pool) => pool.install(work),
-        // There is no room for more threads.
+        // No more threads can be started.
         Err(_) => work(),
     }
 }
 
-/// Holds a build up.
+/// Pauses a build until dropped.
 pub(crate) struct Hold(Arc<Job>);
 
 impl Drop for Hold {

@@ -1,4 +1,4 @@
-//! Lays files over what is stored: those of a whole tree, what is staged, and what stands on disk.
+//! Lays files over stored snapshots: those of a whole tree, staged files, and files on disk.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,13 +20,15 @@ use crate::snapshot::{
 };
 
 impl Workspace {
-    /// Everything of a tree, from what is known of another one, or stored, and from git, without writing.
+    /// Computes the snapshot of a tree in memory, from another tree's snapshot or the stored segments, and from git.
+    /// Writes nothing.
     pub(crate) fn in_memory(&self, target: Target, known: Option<Base>, interrupt: &AtomicBool) -> Result<Base> {
         let files = self.files_of(target, None)?;
         self.base_over(files, known, interrupt)
     }
 
-    /// A tree's files with what is known of them already; nothing is read. What is not known yet counts as missing.
+    /// Lists a tree's files with what the stored segments have of them. Reads no file; a file that is not indexed
+    /// counts as missing.
     pub(crate) fn listed(&self, target: Target) -> Result<Base> {
         let changes = self.files_of(target, None)?;
         let segments = self.any_segments().unwrap_or_default();
@@ -37,8 +39,8 @@ impl Workspace {
         })
     }
 
-    /// The files of a tree at `paths`, which ascend, from what is known of another tree, or stored, and from git, without listing the
-    /// rest of it or writing; `None` if there is none.
+    /// Computes the files of a tree at `paths` (ascending) in memory, from another tree's snapshot or the stored
+    /// segments, and from git. Does not list the rest of the tree and writes nothing. `None` if no path is a file.
     pub(crate) fn files_in_memory(
         &self,
         target: Target,
@@ -54,7 +56,7 @@ impl Workspace {
         self.base_over(changes, known, interrupt).map(Some)
     }
 
-    /// A tree of files in memory, from what is known of another one, or stored, and from git.
+    /// Computes a snapshot of `files` in memory, from another tree's snapshot or the stored segments, and from git.
     fn base_over(&self, files: Vec<Change>, known: Option<Base>, interrupt: &AtomicBool) -> Result<Base> {
         let known = known.map(|base| base.segments);
         let segments = known.or_else(|| self.any_segments()).unwrap_or_default();
@@ -63,7 +65,7 @@ impl Workspace {
         Ok(Base { segments, layers })
     }
 
-    /// The same with some of its files extracted in memory.
+    /// Adds files extracted in memory to a snapshot.
     pub(crate) fn with_files(&self, mut base: Base, files: Vec<ListedFile>, interrupt: &AtomicBool) -> Result<Base> {
         let changes = files.into_iter().map(Change::Present).collect();
         let (segments, manifest) = self.lay_over(changes, &HashMap::new(), base.segments, interrupt)?;
@@ -72,7 +74,7 @@ impl Workspace {
         Ok(base)
     }
 
-    /// The files of a tree: all, or those at some paths and the rules for them.
+    /// The files of a tree: all, or those at `paths` with the attribute files that apply to them.
     fn files_of(&self, target: Target, paths: Option<&[RepoPath]>) -> Result<Vec<Change>> {
         let mut reader = self.repository.reader();
         let files = match paths {
@@ -99,7 +101,7 @@ impl Workspace {
             .collect())
     }
 
-    /// What is staged, laid over the commit below.
+    /// Lays the staged changes over the commit below.
     pub(crate) fn over_index(&self, base: Base, mut provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
         let staged = self.repository.index_changes()?;
         provenance.n_dirty_files = staged.len() as u32;
@@ -125,14 +127,14 @@ impl Workspace {
         self.over_changes(edits, base, provenance, found, interrupt)
     }
 
-    /// How the work tree differs from the commit that is checked out.
+    /// The differences between the worktree and the checked-out commit.
     pub(crate) fn changes(&self, known: &mut KnownFiles, interrupt: &AtomicBool) -> Result<WorkTreeChanges> {
         Ok(self
             .repository
             .work_tree_changes(self.options.max_blob_bytes, known, interrupt)?)
     }
 
-    /// The files on disk, laid over the commit that is checked out.
+    /// Lays the files on disk over the checked-out commit.
     pub(crate) fn over_changes(
         &self,
         edits: Edits,
@@ -188,7 +190,7 @@ impl Workspace {
         Ok(View::new(provenance, base.segments, base.layers, unsaved))
     }
 
-    /// What other processes have made for files that are not committed; `None` where nothing is kept.
+    /// The extractions of uncommitted files that other processes have stored; `None` if nothing is stored.
     fn kept_edits(&self, stored: &Segments) -> Result<Option<KeptEdits>> {
         let is_stored = stored.epoch() != [0; 16] && !stored.iter().any(|segment| segment.is_in_memory);
         if self.keeping() == Keeping::Nowhere || !is_stored {
@@ -214,7 +216,7 @@ impl Workspace {
             &self.options,
             interrupt,
         )?;
-        // What was not read would pass for missing.
+        // Files that were not read would count as missing.
         if interrupt.load(Ordering::Relaxed) {
             bail!("interrupted");
         }
@@ -222,7 +224,7 @@ impl Workspace {
     }
 }
 
-/// What a changed path holds on disk. Bytes that git does not have go to `unsaved`.
+/// Reads a changed path on disk. Bytes that git does not have go to `unsaved`.
 fn on_disk(
     change: WorkTreeChange,
     attributes: &mut AttributeMatcher,
@@ -244,7 +246,7 @@ fn on_disk(
         OnDisk::Unread(_) => left_out(change.path, SkipReason::Unreadable),
         OnDisk::File { .. } => match read(&change.path) {
             Ok(file) => {
-                // Read just now, so what is searched is what it says, whatever it was a moment ago.
+                // The content and the id come from the same read, whatever the file contained before.
                 unsaved.insert(file.blob, file.bytes);
                 Change::Present(ListedFile::new(change.path, file.mode, file.blob.0, attributes))
             }

@@ -1,5 +1,5 @@
-//! One open repository with everything that a question needs: sidecar, settings, models, views of revisions, recorded history, sharing.
-//! Start at `workspace.rs`.
+//! An open repository with everything that requests need: sidecar, settings, models, views of revisions, recorded
+//! history, sharing. Start at `workspace.rs`.
 
 mod collect;
 mod ctx;

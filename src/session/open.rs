@@ -1,7 +1,7 @@
-//! An open repository with everything that is cached between calls: views, the known state of its files, its builds.
+//! An open repository with the caches kept between calls: views, the known state of its files, its builds.
 //!
-//! Each call compares the cache with the repository: trees by id, the worktree by stat data. So the next call notices a commit,
-//! an edit, `git gc` or a deleted sidecar.
+//! Each call compares the caches with the repository: trees by id, the worktree by stat data. So the next call notices
+//! a commit, an edit, `git gc` or a deleted sidecar.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,24 +24,24 @@ use crate::ingest::{Outcome, Target};
 use crate::model::{CommitId, RepoPath, TreeId};
 use crate::snapshot::{FileEntry, FileId, ListedFile, Provenance, View};
 
-/// Views that are held of one repository; each has its lists of files and documents in memory.
+/// Maximum number of cached views; each has its lists of files and documents in memory.
 const MAX_VIEWS: usize = 6;
-/// Opened snapshots that views are made from.
+/// Maximum number of cached snapshots, from which views are made.
 const MAX_BASES: usize = 4;
-/// An index in memory has no more segments: of those before it each may be of a tree that nobody asks about any more.
+/// Maximum number of segments of an index in memory. Each older segment may belong to a tree that is no longer used.
 const MAX_PARTS: usize = 8;
-/// A snapshot of a partial clone is looked at anew after so long: objects may have come.
+/// Lifetime of a cached snapshot of a partial clone: missing objects may have been fetched since.
 const PARTIAL_FOR: Duration = Duration::from_secs(5);
-/// A watch over the files is begun again when nothing was noted for so long.
+/// Time without file events after which a new watch of the files begins.
 const CALM: Duration = Duration::from_millis(300);
-/// How often a view is tried when the repository changes under the call.
+/// Maximum attempts at a view while the repository changes during the call.
 const TRIES: usize = 4;
 
 /// An open repository and its caches.
 pub(crate) struct Session {
     /// The repository with its sidecar, settings and models.
     pub(crate) workspace: Arc<Workspace>,
-    /// False for a repository beside the one that a server was started in: only its index is changed.
+    /// False for a repository other than the one a server was started in: only its index is changed.
     pub(crate) is_own: bool,
     /// Visibility of files that hold credentials.
     pub(crate) visibility: Visibility,
@@ -55,21 +55,21 @@ pub(crate) struct Session {
     is_kept: bool,
     files: Mutex<Files>,
     bases: Arc<Mutex<Vec<HeldBase>>>,
-    /// Of the tree that is being indexed, as of a generation of the sidecar.
+    /// The listed files of the tree that is being indexed, for one generation of the sidecar.
     listed: Mutex<Option<(TreeId, Option<u64>, Base)>>,
     views: Mutex<Vec<Arc<SeenView>>>,
-    /// One view is made at a time, so that calls at once do not all make the same.
+    /// Serializes the making of views, so that concurrent calls do not all make the same one.
     making: Mutex<()>,
 }
 
-/// The state of the work tree as it was last looked at.
+/// The last known state of the worktree.
 #[derive(Default)]
 struct Files {
     known: KnownFiles,
     last: Option<(Instant, Arc<WorkTreeChanges>)>,
-    /// Since before `last` began, as long as nothing happens.
+    /// A watch that began before `last`; `None` once it has seen a change.
     stillness: Option<WorktreeWatch>,
-    /// When something last happened.
+    /// The time of the last change that a watch has seen.
     disturbed: Option<Instant>,
 }
 
@@ -77,25 +77,25 @@ struct HeldBase {
     tree: TreeId,
     base: Base,
     since: Instant,
-    /// Why it is not kept in the sidecar.
+    /// The reason that it is not stored in the sidecar.
     note: Option<&'static str>,
 }
 
-/// A view, and what it was made of.
+/// A view and its inputs.
 pub(crate) struct SeenView {
-    /// What questions are asked about; files that hold credentials are not in it.
+    /// The view that requests search. Files that hold credentials are not in it.
     pub(crate) view: View,
-    /// Why it is not kept in the sidecar.
+    /// The reason that it is not stored in the sidecar.
     pub(crate) note: Option<&'static str>,
-    /// When it was last known to be the present state.
+    /// The time at which it was last known to be current.
     valid: Mutex<Instant>,
     reference: String,
     target: Option<Target>,
     changes: Option<Arc<WorkTreeChanges>>,
     edits: Edits,
-    /// What is still being built, if it is not all there and was wanted.
+    /// The running build, if the view is incomplete and the caller wanted all of it.
     pub(crate) building: Option<Arc<Job>>,
-    /// Whether only the files are known, and what was indexed of them before.
+    /// True if the view has only the list of files and what was indexed of them before.
     pub(crate) is_listed: bool,
 }
 
@@ -128,9 +128,9 @@ pub(crate) struct ViewRequest<'a> {
     pub(crate) reference: &'a str,
     /// Paths in ascending order: if any of them is a file, these files suffice. Empty for all files.
     pub(crate) files: &'a [RepoPath],
-    /// What happens if the revision is not indexed.
+    /// The behaviour if the revision is not indexed.
     pub(crate) build: Build,
-    /// How much is known of uncommitted files.
+    /// The level of detail for uncommitted files.
     pub(crate) edits: Edits,
     /// Accepts the last view while the present state is being indexed.
     pub(crate) takes_last: bool,
@@ -149,10 +149,10 @@ impl<'a> ViewRequest<'a> {
     }
 }
 
-/// What a call does if a revision is not indexed.
+/// The behaviour of a call whose revision is not indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Build {
-    /// Waits for the index as long as the call may, and answers from the list of files after that.
+    /// Waits for the index as long as the call may, then answers from the list of files.
     Wait,
     /// Starts the build without waiting for it, if the call has a time limit.
     Begin,
@@ -161,7 +161,7 @@ pub(crate) enum Build {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is held is replaced whole, so a panic in between has left nothing half done.
+    // Values are replaced whole, so a panic leaves no partial state.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -196,7 +196,7 @@ impl Session {
     /// Opens a view of a revision as it is now. Returns the age of the view as well if it is an older one.
     pub(crate) fn view(&self, request: ViewRequest<'_>, ctx: &Ctx<'_>) -> Result<(Arc<SeenView>, Option<Duration>)> {
         let reference = self.checked(request.reference)?;
-        // One view of the work tree is held, and it is to answer every question.
+        // Only one view of the worktree is cached, and it has to serve every request.
         let edits = if self.is_kept { Edits::Extracted } else { request.edits };
         let request = ViewRequest {
             reference,
@@ -233,7 +233,7 @@ impl Session {
                     let tree = target.map(|target| target.tree);
                     let changes = self.changes(tree, ctx.interrupt)?;
                     if changes.tree != tree && tried < TRIES {
-                        // A commit or a switch came between the two.
+                        // A commit or a switch happened between the two reads.
                         continue;
                     }
                     Some(changes)
@@ -244,7 +244,7 @@ impl Session {
         }
     }
 
-    /// A reference that can be resolved: never an option, and without a work tree what is committed.
+    /// Checks that a reference is not an option. Without a worktree, `WORKTREE` becomes `HEAD`.
     pub(crate) fn checked<'r>(&self, reference: &'r str) -> Result<&'r str> {
         if reference.is_empty() || reference.starts_with('-') || reference.chars().any(char::is_control) {
             return Err(OpError::new(
@@ -265,23 +265,24 @@ impl Session {
         found.map(Arc::clone)
     }
 
-    /// Whether everything that a commit reaches was made searchable, as far as this server knows.
+    /// Returns true if the session knows that everything the commit reaches is searchable.
     pub(crate) fn is_searchable(&self, commit: Option<CommitId>) -> bool {
         *locked(&self.searchable) == commit
     }
 
-    /// Everything that a commit reaches is searchable now.
+    /// Records that everything the commit reaches is searchable.
     pub(crate) fn now_searchable(&self, commit: Option<CommitId>) {
         *locked(&self.searchable) = commit;
     }
 
-    /// What differs from the commit that is checked out.
+    /// The differences from the checked-out commit.
     pub(crate) fn work_tree_changes(&self, interrupt: &AtomicBool) -> Result<Arc<WorkTreeChanges>> {
         let tree = self.workspace.target("WORKTREE")?.map(|target| target.tree);
         self.changes(tree, interrupt)
     }
 
-    /// The changes of the work tree, looked at after the call came in; calls that wait take over what one of them has found.
+    /// The changes of the worktree, compared after the call began. Calls that waited for another call's comparison
+    /// share its result.
     fn changes(&self, tree: Option<TreeId>, interrupt: &AtomicBool) -> Result<Arc<WorkTreeChanges>> {
         let asked = Instant::now();
         let mut files = locked(&self.files);
@@ -290,14 +291,14 @@ impl Session {
         {
             return Ok(Arc::clone(changes));
         }
-        // A branch may be moved without a note; then its tree is another than that which was compared.
+        // A branch can move without a file event; then its tree differs from the compared one.
         if files.is_still()
             && let Some((_, changes)) = &files.last
             && changes.tree == tree
         {
             return Ok(Arc::clone(changes));
         }
-        // A comparison that fails leaves no list: the watch is newer than the last one.
+        // After a failed comparison there is no list: the watch would be newer than the previous one.
         let last = files.last.take();
         if self.is_kept {
             files.watch(&self.workspace.repository);
@@ -305,7 +306,7 @@ impl Session {
         let began = Instant::now();
         let found = Arc::new(self.workspace.changes(&mut files.known, interrupt)?);
         let changes = match last {
-            // The same list again, so that views made of it are known by it.
+            // Reuses the same list, so that views made from it still match.
             Some((_, last)) if *last == *found => last,
             _ => found,
         };
@@ -362,7 +363,7 @@ impl Session {
         Ok(seen)
     }
 
-    /// Lays what is changed or staged over a snapshot, and leaves out files that are not visible.
+    /// Lays changed or staged files over a snapshot, and removes files that are not visible.
     fn view_over(
         &self,
         base: Base,
@@ -384,7 +385,7 @@ impl Session {
         })
     }
 
-    /// The same state with files extracted in memory that only are listed in it.
+    /// Returns the view with `files`, which are only listed in it, extracted in memory.
     pub(crate) fn with_files(
         &self,
         seen: &SeenView,
@@ -436,7 +437,8 @@ impl Session {
         Some(seen)
     }
 
-    /// Holds a view as the newest. Of a work tree one is enough: it never goes back to an older state unseen.
+    /// Caches a view as the newest. One view of a worktree is enough: an older state never becomes current again
+    /// unnoticed.
     fn hold(&self, seen: &Arc<SeenView>) {
         let mut views = locked(&self.views);
         views.retain(|held| held.reference != seen.reference || (held.changes.is_none() && held.target != seen.target));
@@ -504,7 +506,7 @@ impl Session {
         }
     }
 
-    /// Extracts in memory the files that a call is about, of a commit that is not indexed. The tree is not listed.
+    /// Extracts in memory the files that a call requests from a commit that is not indexed. The tree is not listed.
     fn asked_files(&self, request: ViewRequest<'_>, target: Target, ctx: &Ctx<'_>) -> Result<Option<Base>> {
         if request.files.is_empty() || matches!(request.reference, "WORKTREE" | "INDEX") {
             return Ok(None);
@@ -514,7 +516,8 @@ impl Session {
             .files_in_memory(target, request.files, known, ctx.interrupt)
     }
 
-    /// The files of a tree that is being indexed, listed once for each generation of the sidecar: a build publishes as it goes.
+    /// The files of a tree that is being indexed, listed once for each generation of the sidecar, since a build
+    /// publishes in steps.
     fn listed(&self, target: Target) -> Result<Base> {
         let generation = self.workspace.sidecar().ok().flatten().and_then(|(_, state)| state);
         let generation = generation.map(|state| state.generation);
@@ -537,7 +540,7 @@ impl Session {
         Ok(stored.map(|base| self.hold_base(tree, base, None)))
     }
 
-    /// Builds what a tree needs in the background; whether that was begun by this call.
+    /// Starts a background build of a tree's index, or joins the running one. The flag is true if this call started it.
     pub(crate) fn build(&self, reference: &str, target: Target) -> (Arc<Job>, bool) {
         let workspace = Arc::clone(&self.workspace);
         let bases = Arc::clone(&self.bases);
@@ -545,19 +548,19 @@ impl Session {
         self.jobs.ensure(Task::Index, reference, target, run)
     }
 
-    /// The trees whose indexes are in memory alone, with the bytes of each, the one that was used last at the end.
+    /// The trees whose indexes are only in memory, with the bytes of each, least recently used first.
     pub(crate) fn in_memory(&self) -> Vec<(TreeId, usize)> {
         let mut found: Vec<(TreeId, usize)> = Vec::new();
         let mut note = |tree: TreeId, segments: &Segments| {
             let known = found.iter().position(|(other, _)| *other == tree);
-            // A view may have more than what it stands on: files that are not committed.
+            // A view may have more segments than its snapshot: those of uncommitted files.
             let n_bytes = known.map_or_else(|| segments.n_bytes_in_memory(), |position| found.remove(position).1);
             found.push((tree, n_bytes));
         };
         for held in locked(&self.bases).iter() {
             note(held.tree, held.base.segments());
         }
-        // What answers a call is a view, often without a look at what it stands on.
+        // Calls are answered from views, often without access to the snapshot.
         for seen in locked(&self.views).iter() {
             if let Some(target) = seen.target {
                 note(target.tree, seen.view.segments());
@@ -567,7 +570,7 @@ impl Session {
         found
     }
 
-    /// Gives up what is held of a tree.
+    /// Drops the cached snapshot and views of a tree.
     pub(crate) fn forget(&self, tree: TreeId) {
         locked(&self.bases).retain(|held| held.tree != tree);
         locked(&self.views).retain(|seen| seen.target.is_none_or(|target| target.tree != tree));
@@ -595,7 +598,7 @@ impl Session {
 }
 
 impl Files {
-    /// Whether nothing has happened since the files were last looked at.
+    /// Returns true if the watch has seen no change since the last comparison.
     fn is_still(&mut self) -> bool {
         let is_still = self.stillness.as_ref().is_some_and(WorktreeWatch::holds);
         if !is_still && self.stillness.take().is_some_and(|stillness| stillness.saw_changes()) {
@@ -604,7 +607,7 @@ impl Files {
         is_still
     }
 
-    /// Begins to watch, before the files are looked at; not while something happens all the time.
+    /// Begins a watch before a comparison, unless files have been changing recently.
     fn watch(&mut self, repository: &Repository) {
         if self.disturbed.is_none_or(|at| at.elapsed() > CALM) {
             self.stillness = WorktreeWatch::begin(repository);
@@ -612,19 +615,19 @@ impl Files {
     }
 }
 
-/// What is known of a tree.
+/// The extent of a snapshot.
 enum Known {
-    /// All of it.
+    /// The whole tree.
     All,
-    /// Its files, and what builds the rest.
+    /// The list of files, and the build of the rest.
     Soon(Arc<Job>),
-    /// Its files, which are enough.
+    /// The list of files, which is enough.
     Files,
-    /// All of the files that were asked about.
+    /// The requested files, complete.
     Asked,
 }
 
-/// A snapshot, and why it is not kept.
+/// A snapshot, and the reason that it is not stored in the sidecar.
 #[derive(Default)]
 struct Based {
     base: Base,
@@ -645,8 +648,8 @@ fn hold_base(bases: &Mutex<Vec<HeldBase>>, tree: TreeId, base: Base, note: Optio
     });
 }
 
-/// What the index of another tree in memory is made on top of, so that it takes no more than what is new: all that was made before, unless
-/// that is in too many parts.
+/// The snapshot that the next index in memory extends, so that only new data takes memory: the newest one in memory,
+/// unless it has too many segments.
 fn newest_in_memory(bases: &Mutex<Vec<HeldBase>>) -> Option<Base> {
     let bases = locked(bases);
     let newest = bases.iter().rev().find(|held| held.note.is_some())?;
@@ -654,7 +657,7 @@ fn newest_in_memory(bases: &Mutex<Vec<HeldBase>>) -> Option<Base> {
     is_compact.then(|| newest.base.clone())
 }
 
-/// A build: into the sidecar where that is allowed and possible, else into memory.
+/// Runs a build: into the sidecar if that is allowed and possible, else into memory.
 fn build(workspace: &Workspace, bases: &Mutex<Vec<HeldBase>>, job: &Job) -> Result<Outcome> {
     const FOREIGN_NOTE: &str =
         "this repository is only read: its index is kept in memory; codescout index there would keep it";
@@ -687,13 +690,13 @@ mod tests {
         };
         assert_eq!(changed(false).unwrap(), 0);
         repo.write("a.rs", "fn b() {}\n");
-        // The note of the edit may come a moment later.
+        // The event of the edit may arrive a moment later.
         let began = Instant::now();
         while changed(true).is_ok() {
             assert!(began.elapsed() < Duration::from_secs(60));
             std::thread::sleep(Duration::from_millis(5));
         }
-        // Long enough after it for another watch.
+        // As if enough time had passed for another watch.
         locked(&session.files).disturbed = None;
         changed(true).unwrap_err();
         assert_eq!(changed(false).unwrap(), 1);

@@ -1,4 +1,4 @@
-//! Where the sidecar of a repository stands, and what is refused in its place.
+//! The location of a repository's sidecar, and the checks before it is used.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::config::Environment;
 use crate::git::Repository;
 use crate::sidecar::{Location, OpenError};
 
-/// Where a repository's sidecar is or would be, whether it may be used or not.
+/// Returns the location of a repository's sidecar, whether it exists and may be used or not.
 pub(crate) fn sidecar_root_of(repository: &Repository, environment: &Environment) -> PathBuf {
     match &environment.sidecar {
         Some(folder) => folder.clone(),
@@ -16,7 +16,8 @@ pub(crate) fn sidecar_root_of(repository: &Repository, environment: &Environment
     }
 }
 
-/// `.codescout` in the main work tree's root, which all linked work trees share; inside the git directory of a bare repository.
+/// Returns the default location: `.codescout` in the main worktree's root, which all linked worktrees share, or
+/// `codescout` in the git directory of a bare repository.
 pub(super) fn default_sidecar_root(repository: &Repository) -> PathBuf {
     match repository.main_work_dir() {
         Some(root) => root.join(".codescout"),
@@ -24,18 +25,18 @@ pub(super) fn default_sidecar_root(repository: &Repository) -> PathBuf {
     }
 }
 
-/// Refuses a sidecar that came with the repository, or is not ours, before anything in it is read.
+/// Refuses a sidecar that came with the repository or belongs to another user, before anything in it is read.
 pub(super) fn check_place(repository: &Repository, location: &Location) -> Result<()> {
     refuse_tracked(repository, &location.root)?;
     match location.open() {
-        // What cannot be read is no reason to refuse an answer, which is computed in memory then.
+        // An unreadable sidecar is not refused: the answer is then computed in memory.
         Ok(_) | Err(OpenError::Missing { .. } | OpenError::Io { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Refuses a sidecar of which anything is tracked, whether it is there now or not: by this repository, or by one around it, whose checkout
-/// can hold a bare repository with everything in it.
+/// Refuses a sidecar with tracked files, whether they exist now or not. Checks this repository and any around it, whose
+/// checkout can contain a complete bare repository.
 pub(super) fn refuse_tracked(repository: &Repository, root: &Path) -> Result<()> {
     if repository.tracks_at(root)? {
         Err(OpenError::Tracked { root: root.to_owned() }.into())
@@ -44,7 +45,7 @@ pub(super) fn refuse_tracked(repository: &Repository, root: &Path) -> Result<()>
     }
 }
 
-/// Who owns a folder of the repository, which git has found to be trusted; its number.
+/// Returns the user id of a folder's owner. Git has already found the folder to be trusted.
 pub(super) fn owner_of(folder: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(folder).ok().map(|found| found.uid())

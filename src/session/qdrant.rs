@@ -1,4 +1,4 @@
-//! Vectors that the clones of a repository share by a Qdrant.
+//! Vectors that the clones of a repository share through a Qdrant server.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,12 +18,13 @@ use crate::remote::{Endpoint, Qdrant, QdrantIndex, SettingsApplied};
 use crate::sidecar::{RecordError, Sidecar};
 use crate::snapshot::View;
 
-/// Why a shallow clone shares nothing, and how it could.
+/// Error for a shallow clone, which cannot compute the repository's identity.
 const TOO_SHALLOW: &str = "this clone is too shallow to tell which repository it is of; set qdrant.repository to the id of the first \
     commit, which codescout doctor tells in a whole clone";
 
 impl Workspace {
-    /// Where vectors are shared, and then where sparse ones are, if these are in use; nowhere if no server is set.
+    /// The server's collections: for dense vectors and, if a sparse model is configured, for sparse ones. Empty if no
+    /// server is configured.
     pub(crate) fn sharing(&self) -> Result<&[Qdrant]> {
         if let Some(known) = self.qdrant.get() {
             return Ok(known);
@@ -44,26 +45,27 @@ impl Workspace {
         Ok(self.qdrant.get_or_init(|| all))
     }
 
-    /// Where those of one kind are shared.
+    /// The collection for vectors of one kind.
     fn sharing_of(&self, kind: RowKind) -> Result<Option<&Qdrant>> {
         Ok(self.sharing()?.iter().find(|qdrant| qdrant.kind() == kind))
     }
 
-    /// Whether vectors of a kind are kept with the server and not here: those of a model on another machine, if that is set.
+    /// Returns true if vectors of this kind are stored only on the server: dense ones of a remote model, if so
+    /// configured.
     pub(crate) fn keeps_away(&self, kind: RowKind) -> bool {
         let config = &self.config.qdrant;
         let is_wanted = !config.keep_local.value && config.server.value.is_some();
         is_wanted && kind == RowKind::Dense && self.remote_model().is_some()
     }
 
-    /// Host and port of the server, if one is set.
+    /// Host and port of the server, if configured.
     pub(crate) fn sharing_host(&self) -> Option<String> {
         let address = self.config.qdrant.server.value.as_ref()?;
         Some(Endpoint::new(address).ok()?.host())
     }
 
-    /// Puts the vectors of what is indexed of some trees to where they are shared; an outcome for each kind that is, up to the first that
-    /// was interrupted.
+    /// Uploads the vectors of the indexed files of some trees. Returns an outcome for each shared kind, up to the first
+    /// that was interrupted.
     pub fn share_vectors(
         &self,
         trees: &[TreeId],
@@ -72,7 +74,7 @@ impl Workspace {
     ) -> Result<Vec<(RowKind, Shared)>> {
         let sharing = match self.sharing() {
             Ok(sharing) => sharing,
-            // That is no failure of the index.
+            // The index itself has not failed.
             Err(error) => {
                 let stopped = Shared {
                     stopped: Some(format!("{error:#}")),
@@ -86,7 +88,7 @@ impl Workspace {
             return Ok(outcomes);
         };
         let own_profile = self.own_profile();
-        // What is not kept here was put there when it was made.
+        // Vectors that are stored only on the server were uploaded when they were made.
         for qdrant in sharing.iter().filter(|qdrant| !self.keeps_away(qdrant.kind())) {
             let shared = self
                 .sharing_by(qdrant, &sidecar, &own_profile)
@@ -111,7 +113,7 @@ impl Workspace {
         }
     }
 
-    /// Lets `change` give documents other numbers, and gives what is known to be shared these numbers too.
+    /// Runs `change`, which may renumber documents, and then renumbers the record of shared vectors to match.
     pub(super) fn renumbering<T>(&self, change: impl FnOnce() -> Result<T>) -> Result<T> {
         let opened = || -> Result<Option<(Sidecar, Segments)>> {
             let Some((sidecar, Some(state))) = self.sidecar()? else {
@@ -121,7 +123,7 @@ impl Workspace {
             Ok(Some((sidecar, segments)))
         };
         let is_shared = self.config.qdrant.server.value.is_some();
-        // What cannot be opened or told is looked for again.
+        // If the segments cannot be opened, shared vectors are looked up on the server again later.
         let before = is_shared.then(|| opened().ok().flatten()).flatten();
         let changed = change()?;
         if let Some((_, before)) = before
@@ -138,7 +140,7 @@ impl Workspace {
         Ok(changed)
     }
 
-    /// How many vectors this clone has shared of chunks that it does not keep any more; `None` if none are shared.
+    /// The number of vectors that this clone has shared for chunks it no longer has; `None` if it shares none.
     pub(crate) fn gone_but_shared(&self) -> Result<Option<usize>> {
         let (sharing, Some(sidecar)) = (self.sharing()?, self.open_sidecar()?) else {
             return Ok(None);
@@ -151,7 +153,8 @@ impl Workspace {
         Ok(n_gone)
     }
 
-    /// Removes these where they are shared, and looks what is there then. Returns how many they are, and why some are still there, if so.
+    /// Deletes those vectors from the server, and then queries what it has left. Returns their number and, if some
+    /// remain, the reason.
     pub(crate) fn remove_gone(
         &self,
         progress: &dyn Progress,
@@ -175,7 +178,7 @@ impl Workspace {
         Ok(removed)
     }
 
-    /// Gives the collections of the models in use the settings that are set now.
+    /// Applies the present settings to the collections of the models in use.
     pub(crate) fn resettle_collections(&self, interrupt: &AtomicBool) -> Result<Vec<SettingsApplied>> {
         let sharing = self.sharing()?;
         ensure!(
@@ -193,13 +196,13 @@ impl Workspace {
         Ok(resettled)
     }
 
-    /// Where the vectors of a maker may be already.
+    /// The collection that may already have the vectors of a model.
     pub(super) fn shared_for(&self, maker: EmbeddingSource<'_>) -> Option<&dyn SharedVectors> {
         let qdrant = self.sharing_of(maker.kind()).ok().flatten()?;
         Some(qdrant)
     }
 
-    /// Tells the models on other machines by what they are known again.
+    /// Gives the remote models their stored probe vectors, by which they are recognized as the same model.
     pub(crate) fn know_models(&self) {
         let known = |profile| {
             let sidecar = self.open_sidecar().ok()??;
@@ -213,7 +216,7 @@ impl Workspace {
         }
     }
 
-    /// What answers questions about a view, with the help of others as it is set, until `interrupt` is set.
+    /// Creates the searcher of a view with the configured remote models and server. It runs until `interrupt` is set.
     pub fn searcher<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Searcher<'a>> {
         self.know_models();
         let mut searcher = Searcher::new(view, self.embedder(), self.static_model())?.until(interrupt);
@@ -237,13 +240,13 @@ impl Workspace {
         Ok(searcher)
     }
 
-    /// The vectors of a view that are with a server, as far as that is known.
+    /// The vectors of a view that are on the server, as far as is known.
     pub fn elsewhere<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Option<DenseRemoteIndex<'a>>> {
         let shared = self.shared_index(view, RowKind::Dense, interrupt)?;
         Ok(shared.map(|elsewhere| elsewhere.map(|index| Box::new(index) as Box<dyn DenseIndex>)))
     }
 
-    /// Likewise its sparse vectors.
+    /// The sparse vectors of a view that are on the server, as far as is known.
     pub fn sparse_elsewhere<'a>(
         &'a self,
         view: &'a View,
@@ -253,7 +256,7 @@ impl Workspace {
         Ok(shared.map(|elsewhere| elsewhere.map(|index| Box::new(index) as Box<dyn ImpactIndex>)))
     }
 
-    /// Those of one kind.
+    /// The vectors of one kind that are on the server.
     fn shared_index<'a>(
         &'a self,
         view: &'a View,
@@ -267,7 +270,8 @@ impl Workspace {
             tracing::warn!("what is shared is not known: {error:#}");
             None
         });
-        // Numbers of another epoch are others: garbage was collected since the view was opened, or since vectors were shared.
+        // Document numbers of another epoch do not match: garbage was collected since the view was opened, or since
+        // vectors were shared.
         let Some(there) = there.filter(|there| there.epoch == view.segments().epoch()) else {
             return Ok(None);
         };
@@ -284,12 +288,13 @@ impl Workspace {
         }))
     }
 
-    /// What is known to be shared of one kind, if anything is.
+    /// The record of shared vectors of one kind, if there is one.
     pub(crate) fn there(&self, kind: RowKind) -> Result<Option<There>> {
         let Some(sidecar) = self.open_sidecar()? else {
             return Ok(None);
         };
-        // Who has not shared anything has not looked for the identity; a damaged one is looked for by who shares next.
+        // A clone that has shared nothing has not recorded the identity. A damaged record is replaced by the next
+        // upload.
         let noted = sidecar.repository_identity().unwrap_or_default();
         if self.config.qdrant.repository.value.is_none() && noted.is_none() {
             return Ok(None);
@@ -300,14 +305,14 @@ impl Workspace {
         Ok(There::load(&sidecar, qdrant.profile(), qdrant.repository())?)
     }
 
-    /// What all clones of the repository have in common: what is set, or the id of the first commit. `None` if the clone is too
-    /// shallow to tell.
+    /// The identity that all clones of the repository share: the configured one, or the id of the first commit. `None`
+    /// if the clone is too shallow to determine it.
     pub(crate) fn identity(&self) -> Result<Option<String>> {
         if let Some(set) = &self.config.qdrant.repository.value {
             return Ok(Some(set.clone()));
         }
         let sidecar = self.open_sidecar()?;
-        // What is damaged is written anew.
+        // A damaged record is written again.
         let noted = |sidecar: &Sidecar| match sidecar.repository_identity() {
             Err(RecordError::Damaged { .. } | RecordError::Format { .. }) => Ok(None),
             noted => noted,
@@ -329,7 +334,7 @@ impl Workspace {
     }
 }
 
-/// Stands for a repository without naming it.
+/// A hash that identifies a repository without naming it.
 fn tag_of(identity: &str) -> RepositoryTag {
     let hash = blake3::derive_key("codescout repository 1", identity.trim().as_bytes());
     RepositoryTag(hash[..16].try_into().expect("sixteen bytes"))

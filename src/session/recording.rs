@@ -1,4 +1,4 @@
-//! The recorded history of a session: opened, and recorded in the background if it is missing.
+//! Opens the recorded history of a session, and records missing commits in the background.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::history::History;
 use crate::ingest::Target;
 
 impl Session {
-    /// Opens the record of a revision. Without a time limit it is complete; else missing commits are waited for at most
-    /// `patience`, and the job that records the rest is returned.
+    /// Opens the history of a revision. Without a time limit it is complete. Otherwise waits at most `patience` for
+    /// missing commits, and returns the job that records the rest.
     pub(crate) fn history(
         &self,
         reference: &str,
@@ -49,8 +49,8 @@ impl Session {
         Ok((opened, recording))
     }
 
-    /// Waits until the commits that a revision reaches are recorded and indexed, if the call has a time limit; else they are recorded
-    /// when they are read. The work continues after the call gives up.
+    /// Waits until the commits that a revision reaches are recorded and indexed, if the call has a time limit. Without
+    /// one, they are recorded when they are read. The work continues after the call gives up.
     pub(crate) fn make_searchable(&self, reference: &str, ctx: &Ctx<'_>) -> Result<()> {
         const PATIENCE: Duration = Duration::from_secs(6);
         if ctx.limits.is_none() {
@@ -87,7 +87,7 @@ impl Session {
         Ok(())
     }
 
-    /// Returns what differs from the commit that is checked out.
+    /// Returns the differences from the checked-out commit.
     pub(crate) fn uncommitted(
         &self,
         reference: &str,
@@ -110,7 +110,8 @@ fn locked(records: &Mutex<Option<History>>) -> std::sync::MutexGuard<'_, Option<
 }
 
 impl Session {
-    /// Records in the background what a commit reaches, made searchable if that is the task; whether that was begun by this call.
+    /// Starts a background job that records what a commit reaches, as `task` says, or joins the running one. The flag
+    /// is true if this call started it.
     pub(crate) fn record(&self, task: Task, reference: &str, target: Target) -> (Arc<Job>, bool) {
         let workspace = Arc::clone(&self.workspace);
         let records = Arc::clone(&self.records);
@@ -119,7 +120,7 @@ impl Session {
     }
 }
 
-/// Records into the sidecar where that is allowed and possible, else into memory.
+/// Records into the sidecar if that is allowed and possible, else into memory.
 fn record(workspace: &Workspace, records: &Mutex<Option<History>>, job: &Job) -> Result<Made> {
     let Some(commit) = job.target.commit else {
         return Ok(Made::Records(Default::default()));

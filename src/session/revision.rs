@@ -1,4 +1,4 @@
-//! What a revision names.
+//! Resolves revisions to commits and trees.
 
 use anyhow::Result;
 
@@ -7,22 +7,23 @@ use crate::git::{Head, ObjectError, RevisionError};
 use crate::ingest::{IngestError, Target};
 use crate::snapshot::Provenance;
 
-/// A snapshot outlives its commit until garbage is collected, or for ever if it is pinned.
+/// Note for a revision that only the sidecar knows. A snapshot outlives its commit until garbage is collected, or
+/// indefinitely if it is pinned.
 const VANISHED_NOTE: &str =
     "git does not know this revision any more; the answer comes from the index, and the text of files may be gone";
 
-/// git shows other objects in the place of these.
+/// Note for a repository with replaced objects, in whose place git shows others.
 const REPLACED_NOTE: &str =
     "replaced objects (refs/replace) are not looked at: files and commits are told as they were before";
 
 impl Workspace {
-    /// What a revision names: `WORKTREE` and `INDEX` stand for the commit below them. What git does not know any more may still be
-    /// in the sidecar.
+    /// Resolves a revision. `WORKTREE` and `INDEX` resolve to the commit below them. A revision that git no longer
+    /// knows may still be in the sidecar.
     pub fn target(&self, reference: &str) -> Result<Option<Target>> {
         Ok(self.find(reference)?.0)
     }
 
-    /// What a revision names, and whether only the sidecar still knows it.
+    /// Resolves a revision. The flag is true if only the sidecar still knows it.
     fn find(&self, reference: &str) -> Result<(Option<Target>, bool)> {
         match self.target_of_git(reference) {
             Err(error) if matches!(error.downcast_ref(), Some(RevisionError::Unknown { .. })) => {
@@ -54,7 +55,7 @@ impl Workspace {
         }))
     }
 
-    /// What a revision names, and what an answer about it says of itself.
+    /// Resolves a revision, with the provenance for answers about it.
     pub(super) fn asked(&self, reference: &str) -> Result<(Option<Target>, Provenance)> {
         let (target, has_vanished) = self.find(reference)?;
         let reference = match (reference, self.repository.work_dir()) {
@@ -68,7 +69,7 @@ impl Workspace {
         Ok((target, provenance))
     }
 
-    /// What an answer about a revision says of itself.
+    /// The provenance of answers about a revision.
     pub(crate) fn provenance(&self, reference: &str, target: Option<Target>) -> Provenance {
         let repo = self.repository.place();
         Provenance {
@@ -88,8 +89,8 @@ impl Workspace {
     }
 }
 
-/// Tries once more, twice at most, what has failed because an object was not there. git may remove what a branch has just left
-/// (`rebase`, then `gc --prune=now`) between the moment when the branch was looked up and the reading of its tree.
+/// Repeats `attempt`, at most twice, if it fails because of a missing object. git may remove objects that a branch has
+/// just left (`rebase`, then `gc --prune=now`) after the branch was resolved and before its tree is read.
 pub(super) fn while_objects_vanish<T>(attempt: impl Fn() -> Result<T>) -> Result<T> {
     for _ in 0..2 {
         match attempt() {

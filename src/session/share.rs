@@ -1,4 +1,4 @@
-//! What is known of a repository, out into a bundle and in from one.
+//! Exports the index of a repository to a bundle, and imports bundles.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -23,44 +23,44 @@ use crate::ingest::{
 use crate::model::{CommitId, TreeId};
 use crate::sidecar::{Bytes, Sidecar, State};
 
-/// How a bundle is taken in.
+/// Options for importing a bundle.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ImportOptions {
-    /// Whose bundles are taken.
+    /// The accepted signers.
     pub(crate) trust: Trust,
-    /// Whether who made it is trusted without a signature, because nobody else could write where it was read from.
+    /// True if the bundle is trusted without a signature, because nobody else could write to its source.
     pub(crate) is_own: bool,
-    /// What is made again to compare.
+    /// The extent of the data that is computed again for comparison.
     pub(crate) audit: Audit,
 }
 
-/// A bundle that was taken in.
+/// An imported bundle.
 #[derive(Debug)]
 pub(crate) struct ImportedBundle {
-    /// What it said.
+    /// The header of the bundle.
     pub(crate) header: Header,
-    /// Who signed it.
+    /// The key that signed it.
     pub(crate) signer: Option<PublicKey>,
-    /// What came of it.
+    /// The outcome for its records.
     pub(crate) imported: Imported,
-    /// Its trees that this repository has, which can be asked about now.
+    /// Its trees that this repository has; they are now indexed.
     pub(crate) trees: Vec<TreeId>,
-    /// What became of the vectors of other models in it.
+    /// The outcome for vectors of additional models.
     pub(crate) vectors: TakenVectors,
-    /// What became of the record of commits in it, if there is one.
+    /// The outcome for its records of commits, if it has any.
     pub(crate) commits: Option<Result<TakenCommits, ImportRefusal>>,
 }
 
-/// What came of vectors of other models.
+/// The outcome of importing vectors of additional models.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TakenVectors {
     pub(crate) n_new: usize,
-    /// Why some were not taken over.
+    /// The reason that some were not imported.
     pub(crate) passed_over: Option<String>,
 }
 
 impl TakenVectors {
-    /// Nothing of a bundle all of which is to be compared: to compare them is to make them.
+    /// The outcome under [`Audit::All`], where no vectors are imported: comparing them would mean computing them.
     fn not_compared(header: &Header) -> Self {
         let why = "only the model can tell whether they are true; codescout index has it make them";
         Self {
@@ -70,21 +70,21 @@ impl TakenVectors {
     }
 }
 
-/// What a model that is in use here has made elsewhere.
+/// Verified vectors from another machine, of a model in use here.
 struct MadeElsewhere<'a> {
     maker: EmbeddingSource<'a>,
     rows: VerifiedRows,
 }
 
-/// A record of commits that was taken over.
+/// An imported record of commits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TakenCommits {
     pub(crate) n_commits: u32,
-    /// Of how many everything was made again to compare.
+    /// Number of commits that were recorded again for comparison.
     pub(crate) n_audited: usize,
 }
 
-/// What is known of trees, to be written out.
+/// The index of some trees, for export.
 pub(crate) struct Known {
     pub(crate) sidecar: Sidecar,
     state: State,
@@ -92,40 +92,40 @@ pub(crate) struct Known {
     pub(crate) keys: Vec<ArtifactKey>,
     pub(crate) trees: Vec<TreeId>,
     pub(crate) commits: Vec<CommitId>,
-    /// What is recorded of these and all before them, if that was asked for.
+    /// The records of these commits and all their ancestors, if requested.
     pub(crate) given: Option<ExportedCommits>,
 }
 
-/// What goes into a bundle.
+/// The content of a bundle.
 #[derive(Clone, Copy)]
 pub(crate) struct Packing<'a> {
     pub(crate) kind: Kind,
-    /// Models beside the own one.
+    /// The additional models whose vectors are included.
     pub(crate) added: &'a [ProfileId],
     pub(crate) commits: Option<&'a ExportedCommits>,
     pub(crate) key: Option<&'a SigningKey>,
 }
 
 impl Known {
-    /// With what a model beside the own one has made.
+    /// The segments with the vectors of an additional model.
     pub(crate) fn with_added(&self, profile: ProfileId) -> Segments {
         self.segments
             .with_added(&self.sidecar, &self.state, &profile.to_string())
     }
 
-    /// What is known, of whatever tree.
+    /// All segments, of any tree.
     pub(crate) fn segments(&self) -> &Segments {
         &self.segments
     }
 
-    /// Whether a blob is known, of whatever tree.
+    /// Returns true if a blob is indexed, in any tree.
     pub(crate) fn has(&self, key: ArtifactKey) -> bool {
         self.segments.find_blob(key).is_some()
     }
 }
 
 impl Workspace {
-    /// Everything that is known of revisions, which are indexed first where that is missing.
+    /// Collects the index of some revisions, indexing them first if needed.
     pub(crate) fn known(
         &self,
         references: &[String],
@@ -147,7 +147,7 @@ impl Workspace {
         let (sidecar, state) = self.sidecar()?.context("the index is gone")?;
         let state = state.context("the index is gone")?;
         let segments = Segments::open(&sidecar, &state, &self.own_model().profile().id().to_string())?;
-        // What stands in two trees is taken once.
+        // Keys that two trees share are included once.
         let (mut keys, mut seen) = (Vec::new(), HashSet::new());
         for &tree in &trees {
             let of_tree = self.writer(&sidecar).keys_of(tree)?;
@@ -164,12 +164,12 @@ impl Workspace {
         })
     }
 
-    /// Writes what is known to `to`.
+    /// Writes a bundle of all keys of `known` to `to`.
     pub(crate) fn pack(&self, known: &Known, packing: Packing<'_>, to: &mut dyn Write) -> Result<Packed> {
         self.pack_keys(known, &known.keys, packing, to)
     }
 
-    /// Writes what is known of some blobs to `to`.
+    /// Writes a bundle of `keys` to `to`.
     pub(crate) fn pack_keys(
         &self,
         known: &Known,
@@ -188,26 +188,26 @@ impl Workspace {
         Ok(contents.write(packing.kind, packing.key, &known.sidecar, to)?)
     }
 
-    /// The profiles of the models that are in use beside the own one.
+    /// The profiles of the additional models whose vectors are stored locally.
     pub(crate) fn added_profiles(&self) -> Vec<ProfileId> {
         let makers = self.makers().into_iter();
         let makers = makers.filter(|maker| !self.keeps_away(maker.kind()));
         makers.map(|maker| maker.profile().id()).collect()
     }
 
-    /// The name of everything that decides whether a record of commits can be taken.
+    /// The identifier of the settings and build that a record of commits must match to be imported.
     pub(crate) fn pipeline_of_commits(&self) -> String {
         pipeline(self.record_recipe(), ProfileId([0; 16]), self.id_bytes())
     }
 
-    /// How many chunks of what is known each model beside the own one has made something of.
+    /// The number of chunks in `known` with vectors, for each additional model.
     pub(crate) fn n_rows(&self, known: &Known) -> Vec<(ProfileId, usize)> {
         let count = |profile| (profile, n_rows(&known.with_added(profile), &known.keys, profile));
         self.added_profiles().into_iter().map(count).collect()
     }
 
     fn contents<'a>(&self, known: &'a Known, keys: &'a [ArtifactKey], trees: &'a [TreeId]) -> Contents<'a> {
-        // What a partial clone lacks was passed over.
+        // Blobs that a partial clone lacks were skipped.
         let is_whole = keys.iter().all(|&key| known.has(key));
         Contents {
             segments: &known.segments,
@@ -222,7 +222,7 @@ impl Workspace {
         }
     }
 
-    /// Takes in a bundle, and makes the manifests of those of its trees that are here.
+    /// Imports a bundle, and indexes those of its trees that this repository has.
     pub(crate) fn import(
         &self,
         from: impl Read,
@@ -233,7 +233,7 @@ impl Workspace {
         self.import_opened(BundleFile::open(from)?, options, progress, interrupt)
     }
 
-    /// [`Self::import`] of a bundle whose header was read.
+    /// Imports a bundle whose header was read.
     pub(crate) fn import_opened<R: Read>(
         &self,
         bundle: BundleFile<R>,
@@ -278,7 +278,8 @@ impl Workspace {
         let mut trees = Vec::new();
         let known = self.known_segments(None)?;
         for tree in header.trees().filter(|&tree| self.has_tree(tree)) {
-            // Nothing is indexed for a tree that the bundle only says it has, and of one in a partial clone not everything may be here.
+            // A tree that the bundle only claims to have is not indexed, and a partial clone may lack some of a tree's
+            // objects.
             let is_whole = match self.writer(&sidecar).keys_of(tree) {
                 Ok(keys) => keys.into_iter().all(|key| known.find_blob(key).is_some()),
                 Err(IngestError::Object(_)) => false,
@@ -317,7 +318,7 @@ impl Workspace {
         })
     }
 
-    /// Looks through what models have made that are in use here.
+    /// Verifies the vectors in a bundle of models that are in use here.
     fn examine_rows(&self, header: &Header, files: &[Bytes], sidecar: &Sidecar) -> Result<Vec<MadeElsewhere<'_>>> {
         let makers = self.makers();
         let own_profile = self.own_profile();
@@ -335,8 +336,8 @@ impl Workspace {
         Ok(examined)
     }
 
-    /// Takes over what was looked through. That another model has made it under the same name makes it of no use, which is no failure where
-    /// there is something else in the bundle.
+    /// Stores verified vectors. Vectors that another model has made under the same name are useless, which is no error
+    /// if the bundle has other content.
     fn take_rows(
         &self,
         header: &Header,
@@ -408,7 +409,7 @@ impl Workspace {
         Ok(writer.import(&records, audit, progress, interrupt)?)
     }
 
-    /// What is known of blobs by this build and these settings.
+    /// The stored segments, if this build and these settings made them, with the vectors of the model `added`.
     pub(crate) fn known_segments(&self, added: Option<ProfileId>) -> Result<Segments> {
         let Some((sidecar, Some(state))) = self.sidecar()? else {
             return Ok(Segments::default());
@@ -427,24 +428,24 @@ impl Workspace {
         self.repository.resolve(&tree.to_string()).is_ok()
     }
 
-    /// The name of everything that decides whether a bundle can be taken.
+    /// The identifier of the settings and build that a bundle must match to be imported.
     pub(crate) fn pipeline(&self) -> String {
         self.pipeline_of(self.own_model().profile().id())
     }
 
-    /// The same of what another model has made.
+    /// The same for a bundle with the vectors of another model.
     pub(crate) fn pipeline_of(&self, profile: ProfileId) -> String {
         pipeline(self.build_options().recipe, profile, self.id_bytes())
     }
 
-    /// Whether a bundle is of this build, these settings and this kind of repository, whoever made it.
+    /// Returns true if a bundle matches this build, these settings and this kind of repository, whoever signed it.
     pub(crate) fn takes<R: Read>(&self, bundle: &BundleFile<R>) -> bool {
         let profile = self.own_model().profile().id();
         let checked = bundle.check(self.build_options().recipe, profile, self.id_bytes(), Trust::Anybody);
         checked.is_ok()
     }
 
-    /// Bytes of an object id of this repository.
+    /// The number of bytes of an object id in this repository.
     pub(crate) fn id_bytes(&self) -> usize {
         match self.repository.object_format() {
             ObjectFormat::Sha1 => 20,
@@ -453,7 +454,7 @@ impl Workspace {
     }
 }
 
-/// Opens a file to read from, and nothing that opening or reading could wait for.
+/// Opens a regular file for reading. Fails for anything else, so that neither opening nor reading can block.
 pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
@@ -465,7 +466,8 @@ pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Writes a bundle by way of another name, so that it is there whole or not at all. Anything else in its place stays.
+/// Writes a bundle to a temporary file and renames it, so that it exists completely or not at all. Refuses to replace a
+/// non-empty file that is not a bundle.
 pub(crate) fn write_whole<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
     use std::os::unix::fs::PermissionsExt;
     let is_other = |file: File| matches!(BundleFile::open(file), Err(ReadError::Header(HeaderError::OtherKind)));

@@ -1,4 +1,4 @@
-//! What the sidecar holds of a tree.
+//! Opens stored snapshots of trees, and reports their state.
 
 use anyhow::Result;
 
@@ -9,38 +9,38 @@ use crate::model::TreeId;
 use crate::sidecar::{Sidecar, State, StateError};
 use crate::snapshot::{Manifest, SnapshotStore, can_be_completed};
 
-/// How often a snapshot is looked for while writers replace what was found.
+/// Maximum attempts at opening a snapshot while writers replace it.
 pub(super) const MAX_ATTEMPTS: usize = 5;
 
-/// What the sidecar knows of a tree.
+/// The state of a tree in the sidecar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Freshness {
     /// There is no index.
     Missing,
-    /// There is one, without all of this tree.
+    /// The index lacks some or all of this tree.
     Behind,
-    /// There is one that was made with other settings, another model or by another build.
+    /// The index was made with other settings, another model or by another build.
     OtherSettings,
-    /// What there is cannot be read; why.
+    /// The index cannot be read, for this reason.
     Damaged(String),
-    /// All of it.
+    /// The index has all of this tree.
     UpToDate,
 }
 
-/// What the sidecar holds of a tree.
+/// The stored snapshot of a tree, or why it cannot be used.
 pub(super) enum Stored {
     /// All of it.
     Whole(Base),
-    /// Nothing, or not all, so that it is to be written.
+    /// Nothing or not all of it; the rest has to be indexed.
     Partial,
-    /// Something that these settings or this model cannot use, so that it is to be written anew.
+    /// An index that these settings or this model cannot use; the tree has to be indexed again.
     OtherSettings,
-    /// It cannot be read, so that it is to be written anew.
+    /// An unreadable index; the tree has to be indexed again.
     Damaged(anyhow::Error),
 }
 
 impl Workspace {
-    /// What the sidecar knows of a tree; nothing is written.
+    /// Returns the state of a tree in the sidecar. Writes nothing.
     pub fn freshness(&self, tree: TreeId) -> Result<Freshness> {
         let has_state = |sidecar: &Sidecar| !matches!(sidecar.state(), Ok(None));
         if !self.open_sidecar()?.as_ref().is_some_and(has_state) {
@@ -54,7 +54,7 @@ impl Workspace {
         })
     }
 
-    /// All that the sidecar holds of a tree; `None` if that is not all of it, or damaged, so that it is to be written anew.
+    /// Opens the stored snapshot of a tree; `None` if it is incomplete or damaged and has to be made again.
     pub(crate) fn stored_whole(&self, tree: TreeId) -> Result<Option<Base>> {
         Ok(match self.stored(tree)? {
             Stored::Whole(base) => Some(base),
@@ -66,7 +66,7 @@ impl Workspace {
         })
     }
 
-    /// What the sidecar holds of a tree.
+    /// Opens the stored snapshot of a tree. Retries while writers begin new epochs.
     pub(super) fn stored(&self, tree: TreeId) -> Result<Stored> {
         let Some(sidecar) = self.open_sidecar()? else {
             return Ok(Stored::Partial);
@@ -80,7 +80,7 @@ impl Workspace {
                 Err(error) => return Err(error.into()),
             };
             let found = self.stored_in(&sidecar, &state, tree);
-            // A writer that began a new epoch meanwhile has put everything elsewhere.
+            // A writer that has begun a new epoch meanwhile has stored everything elsewhere.
             let newest = || self.usable_state(&sidecar).ok().flatten();
             if matches!(found, Stored::Whole(_)) || newest().is_none_or(|newest| newest.epoch == state.epoch) {
                 return Ok(found);
@@ -99,8 +99,8 @@ impl Workspace {
         if can_be_completed(&layers, &self.repository, self.options.max_blob_bytes) {
             return Stored::Partial;
         }
-        // A manifest is published after the state that it needs. One that was published since the state was read may name
-        // blobs that only the state of now tells of.
+        // A manifest is published after the state that it needs. A manifest published since `state` was read may refer
+        // to blobs that only the newest state has.
         let newest = sidecar.state().ok().flatten();
         let Some(state) = newest.filter(|newest| (newest.epoch, newest.recipe) == (state.epoch, state.recipe)) else {
             return Stored::Partial;
@@ -115,7 +115,7 @@ impl Workspace {
         }
     }
 
-    /// The stored manifest of a tree, if there is one in order.
+    /// The stored manifests of a tree, if they are intact.
     pub(crate) fn stored_tree(&self, tree: TreeId) -> Option<Vec<Manifest>> {
         let sidecar = self.open_sidecar().ok()??;
         let state = self.usable_state(&sidecar).ok()??;
@@ -123,7 +123,7 @@ impl Workspace {
         snapshots.load(tree).ok()?
     }
 
-    /// The state if this build can go on from it.
+    /// The state, if this build can use it.
     fn usable_state(&self, sidecar: &Sidecar) -> Result<Option<State>, StateError> {
         Ok(sidecar.state()?.filter(|state| state.recipe == self.options.recipe))
     }

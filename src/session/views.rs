@@ -1,4 +1,4 @@
-//! Opens views: of what is stored, after indexing what is missing, or computed where nothing can be written.
+//! Opens views: from stored snapshots, after indexing what is missing, or computed in memory if nothing can be written.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -14,34 +14,34 @@ use crate::index::Segments;
 use crate::ingest::{Outcome, Progress, Target};
 use crate::snapshot::{Manifest, Provenance, View};
 
-/// A tree without manifest is served from memory when the sidecar cannot be written.
+/// Note for an answer from memory because the sidecar cannot be written.
 pub(crate) const READ_ONLY_NOTE: &str = "the index cannot be written here; this answer was computed in memory";
 
-/// A view with what opening it did.
+/// A view and the outcome of opening it.
 pub struct Opened {
     /// The view.
     pub view: View,
-    /// What had to be indexed first.
+    /// The outcome of indexing what was missing.
     pub ingested: Outcome,
 }
 
-/// What a view knows of files that are not committed.
+/// The level of detail of uncommitted files in a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edits {
-    /// All that is known of those that are.
+    /// The same data as for committed files.
     Extracted,
-    /// Their bytes: enough for questions about lines. Only what is staged is extracted all the same.
+    /// Only their bytes, which suffices for line-based searches. Staged files are extracted even so.
     Listed,
 }
 
 impl Workspace {
-    /// Opens a view of a revision, indexing first what is missing. Where the sidecar cannot be written the view is computed in
-    /// memory, and says so.
+    /// Opens a view of a revision, indexing first what is missing. If the sidecar cannot be written, the view is
+    /// computed in memory and has a note that says so.
     pub fn view(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Opened> {
         self.view_with(Edits::Extracted, reference, progress, interrupt)
     }
 
-    /// Like [`Self::view`], with as much of what is not committed as is asked for.
+    /// Opens a view like [`Self::view`], with a chosen level of detail for uncommitted files.
     pub fn view_with(
         &self,
         edits: Edits,
@@ -73,7 +73,7 @@ impl Workspace {
         Ok(Opened { view, ingested })
     }
 
-    /// A commit's snapshot with what is changed or staged laid over it, if that was asked for.
+    /// Lays changed or staged files over a commit's snapshot, if the revision is `WORKTREE` or `INDEX`.
     fn with_changes(&self, edits: Edits, base: Base, provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
         match provenance.reference.as_str() {
             "WORKTREE" => self.over_work_tree(edits, base, provenance, interrupt),
@@ -82,7 +82,8 @@ impl Workspace {
         }
     }
 
-    /// A tree's snapshot: what is stored, after indexing what is missing, or computed where nothing can be written or read.
+    /// Opens a tree's snapshot: the stored one, after indexing what is missing, or one computed in memory if the
+    /// sidecar cannot be written or read.
     fn base(
         &self,
         target: Target,
@@ -102,7 +103,7 @@ impl Workspace {
         };
         match found {
             Err(error) if is_read_only(&error) => {
-                // Who writes it anew names it; here nobody does.
+                // A writer would log the damage; here nothing is written.
                 if let Some(damage) = damage {
                     tracing::warn!("{damage:#}");
                 }
@@ -114,7 +115,8 @@ impl Workspace {
         }
     }
 
-    /// Indexes a tree and opens its snapshot. Where nothing can be written, computes it in memory and returns a note that says so.
+    /// Indexes a tree and opens its snapshot. If nothing can be written, computes it in memory and returns a note that
+    /// says so.
     pub(crate) fn build_base(&self, target: Target, ctx: &Ctx<'_>) -> Result<(Base, Option<&'static str>)> {
         let mut provenance = self.provenance("", None);
         let n_notes = provenance.incomplete.len();
@@ -127,7 +129,7 @@ impl Workspace {
         if self.keeping == Keeping::Nowhere {
             return Ok((self.in_memory(target, None, interrupt)?, Outcome::default()));
         }
-        // A collection of garbage may take away again what nothing but this query keeps.
+        // Garbage collection may delete data that only this query uses.
         for _ in 0..MAX_ATTEMPTS {
             let outcome = self.ingest(target, progress, interrupt)?;
             if outcome.interrupted {
@@ -138,7 +140,7 @@ impl Workspace {
                 Stored::Damaged(error) => {
                     return Err(error.context("the index of this tree was written and cannot be read"));
                 }
-                // Deleted since, or made again by a program with other settings.
+                // Deleted meanwhile, or replaced by a program with other settings.
                 Stored::Partial | Stored::OtherSettings => {}
             }
         }
@@ -146,7 +148,7 @@ impl Workspace {
     }
 }
 
-/// A tree's snapshot, opened.
+/// An opened snapshot of a tree.
 #[derive(Clone, Default)]
 pub(crate) struct Base {
     pub(super) segments: Segments,
@@ -159,7 +161,7 @@ impl Base {
         &self.segments
     }
 
-    /// A view of the tree as it is.
+    /// Converts the snapshot into a view without changes.
     pub(crate) fn view(self, provenance: Provenance) -> View {
         View::new(provenance, self.segments, self.layers, HashMap::new())
     }

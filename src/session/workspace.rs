@@ -1,4 +1,4 @@
-//! Opens for a command what it needs and no more: the repository with its sidecar, configuration and models. `views.rs` opens
+//! The repository with its sidecar, configuration and models, opened as far as a command needs them. `views.rs` opens
 //! views of revisions.
 
 use std::os::unix::ffi::OsStrExt;
@@ -24,7 +24,7 @@ pub struct Workspace {
     /// Every setting.
     pub config: Config,
     pub(super) location: Location,
-    /// Read when it is first needed: most questions need none.
+    /// Loaded on first use: most requests need no model.
     pub(super) static_model: LazyLock<StaticModel>,
     pub(super) foreign_model: Option<Box<dyn Embedder>>,
     pub(super) remote_model: Option<RemoteEmbedder>,
@@ -33,27 +33,27 @@ pub struct Workspace {
     pub(super) qdrant: OnceLock<Vec<Qdrant>>,
     pub(super) options: BuildOptions,
     pub(super) keeping: Keeping,
-    /// The caller's directory, relative to the root; paths that are typed are relative to it.
+    /// The caller's directory, relative to the root. Typed paths are relative to it.
     here: String,
 }
 
-/// Whether what is computed may be kept in the repository.
+/// The place where computed data is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Keeping {
-    /// In its sidecar, which is made if there is none.
+    /// In the repository's sidecar, which is created if missing.
     #[default]
     Sidecar,
-    /// Nowhere: the repository is only read.
+    /// Nowhere: the repository is read-only.
     Nowhere,
 }
 
 impl Workspace {
-    /// Opens the repository that `path` lies in.
+    /// Opens the repository that contains `path`.
     pub fn open(path: &Path, overrides: &Overrides) -> Result<Self> {
         Self::of(Repository::discover(path)?, overrides)
     }
 
-    /// The same as if nothing were set: for changing settings that nothing can be opened with.
+    /// Opens the repository with default settings, to change settings that prevent opening it.
     pub(crate) fn open_without_settings(path: &Path) -> Result<Self> {
         let repository = Repository::discover(path)?;
         let location = location(&repository, &Overrides::default(), &Environment::read())?;
@@ -84,7 +84,7 @@ impl Workspace {
             }
             _ => None,
         };
-        // What is wrong with it is told at once.
+        // Reports invalid settings early.
         config.qdrant.options()?;
         Ok(Self {
             options: config.build_options(),
@@ -102,8 +102,8 @@ impl Workspace {
         })
     }
 
-    /// Opens a repository beside the one that a program works in: its sidecar is its own, whatever the environment says, and
-    /// if it has none nothing is written.
+    /// Opens a repository other than the one a program works in. It uses its own sidecar, whatever the environment
+    /// says; without one, nothing is written.
     pub(crate) fn open_foreign(repository: Repository) -> Result<Self> {
         let overrides = Overrides {
             sidecar: Some(default_sidecar_root(&repository)),
@@ -133,22 +133,22 @@ impl Workspace {
         &self.here
     }
 
-    /// Whether what is computed may be kept.
+    /// Returns where computed data is stored.
     pub(crate) fn keeping(&self) -> Keeping {
         self.keeping
     }
 
-    /// How segments are made.
+    /// The options for building segments.
     pub fn build_options(&self) -> &BuildOptions {
         &self.options
     }
 
-    /// Where the sidecar is, or would be.
+    /// The location of the sidecar, which need not exist.
     pub fn sidecar_root(&self) -> &Path {
         &self.location.root
     }
 
-    /// The sidecar and its state, as far as there are any; nothing is written.
+    /// Opens the sidecar and reads its state, if they exist. Writes nothing.
     pub fn sidecar(&self) -> Result<Option<(Sidecar, Option<State>)>> {
         match self.open_sidecar()? {
             Some(sidecar) => {
@@ -159,7 +159,8 @@ impl Workspace {
         }
     }
 
-    /// The sidecar for reading, if there is one. One that came with the repository, or that is not ours, is refused.
+    /// Opens the sidecar for reading, if it exists. Refuses one that came with the repository or belongs to another
+    /// user.
     pub fn open_sidecar(&self) -> Result<Option<Sidecar>> {
         refuse_tracked(&self.repository, &self.location.root)?;
         match self.location.open() {
@@ -169,19 +170,19 @@ impl Workspace {
         }
     }
 
-    /// [`Self::open_sidecar`] even if the file is damaged that says that it is one.
+    /// Opens the sidecar like [`Self::open_sidecar`], even if the file that marks it as a sidecar is damaged.
     pub fn sidecar_to_check(&self) -> Result<Option<Sidecar>> {
         refuse_tracked(&self.repository, &self.location.root)?;
         Ok(self.location.open_to_check()?)
     }
 
-    /// The sidecar for writing, made if there is none, and kept out of `git status`.
+    /// Opens the sidecar for writing, creates it if missing, and keeps it out of `git status`.
     pub fn open_or_create_sidecar(&self, interrupt: &AtomicBool) -> Result<Sidecar> {
         refuse_tracked(&self.repository, &self.location.root)?;
-        // A repository that cannot be written to has no sidecar of ours either, so failing is no failure.
+        // A repository that cannot be written has no sidecar of ours either, so this failure is not an error.
         let tell = |error: anyhow::Error| tracing::debug!("info/exclude was not written: {error:#}");
         if matches!(self.location.open(), Err(OpenError::Missing { .. })) {
-            // Before there is a folder, so that no `git add --all` of the same moment takes up what is being made.
+            // Before the folder exists, so that a concurrent `git add --all` does not add it.
             self.write_exclude_line().map_err(Into::into).unwrap_or_else(tell);
         }
         let sidecar = self.location.open_or_create()?;
@@ -190,7 +191,7 @@ impl Workspace {
     }
 }
 
-/// Where the sidecar is, or would be.
+/// Determines the location of the sidecar, which need not exist, and checks that it may be used.
 fn location(repository: &Repository, overrides: &Overrides, environment: &Environment) -> Result<Location> {
     let location = Location {
         trusted_owner: owner_of(repository.common_dir()),
@@ -203,7 +204,7 @@ fn location(repository: &Repository, overrides: &Overrides, environment: &Enviro
     Ok(location)
 }
 
-/// The settings files that lie with the repository.
+/// The settings files of the repository.
 fn settings_files(repository: &Repository, location: &Location) -> RepositoryFiles {
     let machine = location.root.join("config.toml");
     let committed = repository.work_dir().map(|root| root.join(".codescout.toml"));
@@ -218,12 +219,13 @@ fn settings_files(repository: &Repository, location: &Location) -> RepositoryFil
     }
 }
 
-/// Starts the pool that rooms share, with one thread where there is no room for more. Left to itself it would panic.
+/// Starts the global thread pool, with one thread if no more can be started. Without this call, rayon would panic in
+/// that case.
 fn start_threads() -> Result<()> {
     use std::error::Error;
     let started = rayon::ThreadPoolBuilder::new().build_global();
     match started {
-        // Without a cause: it runs already.
+        // An error without a source means that the pool is running already.
         Err(error) if error.source().is_some() => {
             let one = rayon::ThreadPoolBuilder::new().num_threads(1).build_global();
             one.context("cannot start a thread")

@@ -11,10 +11,10 @@ use crate::ingest::{CatchUp, CatchUpOutcome, EmbeddingSource, Ingest, Outcome, P
 use crate::model::TreeId;
 use crate::sidecar::Sidecar;
 
-/// How long a command waits for another writer before it says so.
+/// Maximum time that a command waits for another writer before it reports an error.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How often a writer begins anew because the sidecar was deleted under it.
+/// Maximum attempts of a writer whose sidecar is deleted meanwhile.
 const MAX_REPLACED: usize = 3;
 
 impl Workspace {
@@ -23,7 +23,7 @@ impl Workspace {
         for _ in 1..MAX_REPLACED {
             let sidecar = self.open_or_create_sidecar(interrupt)?;
             match self.writer(&sidecar).update(target, progress, interrupt) {
-                // It was deleted, or another folder put in its place: that costs time, no more.
+                // The sidecar was deleted or replaced by another folder, which costs only time.
                 Err(error) if !sidecar.is_in_place() => tracing::info!(%error, "the sidecar is gone: begun anew"),
                 updated => return Ok(updated?),
             }
@@ -32,7 +32,7 @@ impl Workspace {
         Ok(self.writer(&sidecar).update(target, progress, interrupt)?)
     }
 
-    /// Brings the sidecar up to date with what a revision names now; `None` if that is nothing yet.
+    /// Brings the sidecar up to date with a revision; `None` before the first commit.
     pub fn ingest_revision(
         &self,
         reference: &str,
@@ -47,7 +47,7 @@ impl Workspace {
         })
     }
 
-    /// What writes to `sidecar` for this repository.
+    /// The writer of `sidecar` for this repository.
     pub fn writer<'a>(&'a self, sidecar: &'a Sidecar) -> Ingest<'a> {
         Ingest {
             repository: &self.repository,
@@ -58,7 +58,7 @@ impl Workspace {
         }
     }
 
-    /// What keeps the rows of a maker beside the own ones.
+    /// The writer of an additional model's vectors.
     pub(crate) fn catching_up<'a>(
         &'a self,
         sidecar: &'a Sidecar,
@@ -77,8 +77,8 @@ impl Workspace {
         }
     }
 
-    /// Makes what the makers of rows beside the own ones have not made yet, for what is indexed of some trees; one outcome each, up to
-    /// the first that was interrupted.
+    /// Computes the vectors of additional models that the indexed files of some trees lack. Returns one outcome per
+    /// model, up to the first that was interrupted.
     pub fn catch_up(
         &self,
         trees: &[TreeId],
@@ -103,7 +103,7 @@ impl Workspace {
     }
 }
 
-/// Whether an error says that this place cannot be written to, rather than that something is wrong.
+/// Returns true if an error means that the location cannot be written, rather than that something is wrong.
 pub(crate) fn is_read_only(error: &anyhow::Error) -> bool {
     use std::io::ErrorKind::{NotADirectory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     error.chain().any(|cause| {

@@ -1,4 +1,4 @@
-//! The table of clients: where their files are and how a server is written in them.
+//! The table of clients: the locations of their files and the form of a server's entry.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub(crate) struct Client {
     pub(super) shape: Shape,
     /// The user's configuration file: the first that exists, else the first.
     pub(super) user: &'static [Place],
-    /// The same for a project, from the root of the work tree; empty if it has none.
+    /// The project's configuration files, relative to the root of the work tree; empty if the client has none.
     pub(super) project: &'static [&'static str],
     /// Its files of instructions.
     pub(super) instructions: Instructions,
@@ -33,7 +33,7 @@ pub(crate) struct Client {
     /// Programs and folders that show that it is used here.
     pub(super) programs: &'static [&'static str],
     traces: &'static [Place],
-    /// What to do after installing.
+    /// Advice for the user after installing.
     pub(super) next: &'static str,
 }
 
@@ -351,8 +351,8 @@ impl Client {
             .find(|client| client.id == name || client.aliases.contains(&name))
     }
 
-    /// The possible configuration files; the first is written if none exists. Empty if the client has no configuration for this
-    /// scope, or no project is known.
+    /// The possible configuration files; the first is written if none exists. Empty if the client has no configuration
+    /// for this scope, or no project is known.
     pub(crate) fn files(&self, scope: Scope, name: &str, places: &Places) -> Vec<PathBuf> {
         let folders: Vec<PathBuf> = match (scope, &places.project) {
             (Scope::User, _) => self.user.iter().map(|place| at(places, place)).collect(),
@@ -403,7 +403,7 @@ impl Client {
     /// The fields of a new configuration.
     pub(super) fn template(&self) -> Entry {
         match self.id {
-            // OpenCode writes it into a file that lacks it.
+            // OpenCode adds this field to a file that lacks it.
             "opencode" => Entry::from_iter([("$schema".to_owned(), "https://opencode.ai/config.json".into())]),
             _ => Entry::new(),
         }

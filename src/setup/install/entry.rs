@@ -1,11 +1,11 @@
-//! What is written about the server: a few fields, whose names differ from client to client.
+//! The entry of the server: a few fields, whose names differ from client to client.
 
 use serde_json::{Map, Value};
 
 /// The variable that clients take the token of an HTTP server from. The token itself is never written.
 pub(crate) const TOKEN_VARIABLE: &str = "CODESCOUT_TOKEN";
 
-/// How a client reaches the server.
+/// The way a client connects to the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Server {
     /// The client starts it and talks over its standard input and output.
@@ -15,21 +15,21 @@ pub(crate) enum Server {
         /// Its arguments.
         args: Vec<String>,
     },
-    /// It runs already.
+    /// The server is already running.
     Http {
-        /// Where.
+        /// Its address.
         url: String,
     },
 }
 
-/// How a client's configuration spells a server.
+/// The form of a server's entry in a client's configuration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(super) stdio: StdioShape,
     pub(super) http: HttpShape,
 }
 
-/// How the command is spelt.
+/// The form of the command.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum StdioShape {
     /// `command` and `args`.
@@ -40,32 +40,32 @@ pub(super) enum StdioShape {
     Local,
 }
 
-/// How the address is spelt.
+/// The form of the address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HttpShape {
     /// The field of the address.
     pub(super) url: &'static str,
     /// The field `type`.
     pub(super) kind: Option<&'static str>,
-    /// How the token is named.
+    /// The form of the reference to the token.
     pub(super) token: Token,
 }
 
-/// How a client is told to take the token from a variable.
+/// The form in which an entry names the token's variable.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Token {
-    /// A header `Authorization`, in which `VARIABLE` stands for the name of the variable.
+    /// A header `Authorization`, in which `VARIABLE` is replaced by the name of the variable.
     Header(&'static str),
     /// The field `bearer_token_env_var`.
     Field,
     /// Headers inside `requestOptions`.
     RequestOptions(&'static str),
-    /// There is no way; the client asks for it, or its user adds it.
+    /// Not supported; the client asks for the token, or its user adds it.
     None,
 }
 
-/// Every field that says how a server is reached, in any client. Those that a new entry does not have are removed from an
-/// old one; all other fields of an old entry are its user's and stay.
+/// All fields that describe how a server is reached, in any client. Those that a new entry lacks are removed from an
+/// old one. All other fields of an old entry belong to the user and stay.
 const TRANSPORT_FIELDS: [&str; 9] = [
     "type",
     "command",
@@ -136,16 +136,16 @@ impl HttpShape {
     }
 }
 
-/// What has to happen to an entry that is there.
+/// The edits of an existing entry.
 #[derive(Debug, PartialEq)]
 pub(super) struct Difference<'e> {
-    /// Fields of another way to reach the server.
+    /// Fields to remove, because they describe another way to reach the server.
     pub(super) remove: Vec<&'static str>,
     /// Fields that are missing or have another value.
     pub(super) set: Vec<(&'e str, &'e Value)>,
 }
 
-/// What turns `found` into an entry with the fields of `wanted`.
+/// The edits that turn `found` into an entry with the fields of `wanted`.
 pub(super) fn difference<'e>(found: &Entry, wanted: &'e Entry) -> Difference<'e> {
     let is_left_over = |field: &&str| found.contains_key(*field) && !wanted.contains_key(*field);
     let is_missing = |(field, value): &(&String, &Value)| found.get(*field) != Some(*value);
@@ -159,7 +159,7 @@ pub(super) fn difference<'e>(found: &Entry, wanted: &'e Entry) -> Difference<'e>
     }
 }
 
-/// `found` after its difference to `wanted` has been made up for.
+/// `found` with its difference to `wanted` applied.
 pub(super) fn merged(found: &Entry, wanted: &Entry) -> Entry {
     let difference = difference(found, wanted);
     let mut merged: Entry = found.clone();

@@ -1,4 +1,4 @@
-//! Other programs' files: read with care, replaced whole.
+//! Reads and replaces files of other programs. A file is always replaced whole.
 
 use std::fs;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// No client's configuration is as large; a larger file is something else.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Why a file is left alone.
+/// The reason that a file is not changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     /// It cannot be read or written.
@@ -17,31 +17,31 @@ pub(crate) enum FileError {
         act: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
-    /// A link without a file at its end.
+    /// A link to a file that does not exist.
     #[error("{} is a link that leads nowhere", .path.display())]
     DanglingLink {
         /// The link.
         path: PathBuf,
     },
-    /// A link of the repository to something that is not part of it.
+    /// A link in the repository to a file outside it.
     #[error("{} leads out of the repository, to {}", .path.display(), .target.display())]
     LeadsOutside {
         /// The link.
         path: PathBuf,
-        /// Where it leads.
+        /// Its target.
         target: PathBuf,
     },
     /// A folder, a device, a pipe, or far too large.
     #[error("{} is not a file that could hold settings", .path.display())]
     NotAFile {
-        /// What it is.
+        /// The path.
         path: PathBuf,
     },
-    /// Nobody may write it.
+    /// The file has no write permission.
     #[error("{} is read-only", .path.display())]
     ReadOnly {
         /// The file.
@@ -62,19 +62,19 @@ impl FileError {
     }
 }
 
-/// A file as it is found.
+/// A file in its present state.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
-    /// The file itself, links followed.
+    /// The path after links are resolved.
     pub(super) target: PathBuf,
-    /// What is in it; `None` if it does not exist.
+    /// The content; `None` if the file does not exist.
     pub(super) text: Option<String>,
-    /// Whether nobody may write it.
+    /// True if the file has no write permission.
     is_read_only: bool,
 }
 
 impl Found {
-    /// Reads the file at `path`. With `root`, it must lie there, links followed.
+    /// Reads the file at `path`. With `root`, the resolved path must be inside it.
     pub(super) fn read(path: &Path, root: Option<&Path>) -> Result<Self, FileError> {
         let target = match fs::canonicalize(path) {
             Ok(target) => target,
@@ -110,7 +110,7 @@ impl Found {
         })
     }
 
-    /// Refuses a file that nobody may write: replacing it would work, and go against what its owner wants.
+    /// Refuses a read-only file: replacing it would succeed, against its owner's intent.
     pub(super) fn writable(&self) -> Result<(), FileError> {
         if self.is_read_only {
             Err(FileError::ReadOnly {
@@ -122,7 +122,7 @@ impl Found {
     }
 }
 
-/// Where a file would come to stand: below the real path of the nearest folder that exists.
+/// The resolved path of a file that does not exist: below the real path of the nearest existing folder.
 fn missing_target(path: &Path) -> Result<PathBuf, FileError> {
     for folder in path.ancestors() {
         if fs::symlink_metadata(folder).is_err() {
@@ -137,7 +137,7 @@ fn missing_target(path: &Path) -> Result<PathBuf, FileError> {
     Ok(path.to_owned())
 }
 
-/// The folders that have to be made for a file, the outermost first.
+/// The folders to create for a file, the outermost first.
 pub(super) fn missing_folders(path: &Path) -> Vec<PathBuf> {
     let folders = path.ancestors().skip(1);
     let mut missing: Vec<PathBuf> = folders
@@ -148,7 +148,8 @@ pub(super) fn missing_folders(path: &Path) -> Vec<PathBuf> {
     missing
 }
 
-/// Replaces a file whole: a temporary one beside it, flushed, with the permissions of the old one, renamed.
+/// Replaces a file atomically: writes a temporary file in the same folder with the old permissions, flushes it and
+/// renames it.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), FileError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(FileError::io("make", folder))?;
@@ -164,7 +165,7 @@ fn replace(folder: &Path, path: &Path, bytes: &[u8], permissions: Option<fs::Per
     #[cfg(unix)]
     builder.permissions(new_file);
     let mut temporary = builder.tempfile_in(folder)?;
-    // First, so that what only its owner may read is not in a file that others may, not for a moment.
+    // Set before writing, so that private content is never readable by others.
     if let Some(permissions) = permissions {
         temporary.as_file().set_permissions(permissions)?;
     }
@@ -174,12 +175,12 @@ fn replace(folder: &Path, path: &Path, bytes: &[u8], permissions: Option<fs::Per
     Ok(())
 }
 
-/// Removes a file, and those of `folders` (the outermost first) that it leaves empty.
+/// Removes a file, and then those of `folders` (outermost first) that are empty.
 pub(super) fn remove(path: &Path, folders: &[PathBuf]) -> Result<(), FileError> {
     fs::remove_file(path).map_err(FileError::io("remove", path))?;
     for folder in folders.iter().rev() {
         if fs::remove_dir(folder).is_err() {
-            // Somebody else uses it by now.
+            // Another program uses it by now.
             break;
         }
     }

@@ -1,7 +1,7 @@
 //! Adds and removes the entry of a server in JSON with comments and trailing commas. Every other byte stays.
 //!
-//! `jsonc-parser` says where each value stands; the text is edited there. Its own editor (`cst`) cannot do this: it spreads
-//! objects over several lines and removes comments next to a field.
+//! `jsonc-parser` reports the position of each value; the text is edited there. Its own editor (`cst`) cannot do this:
+//! it spreads objects over several lines and removes comments next to a field.
 
 mod document;
 #[cfg(test)]
@@ -37,8 +37,8 @@ pub(super) fn is_leftover(text: &str, template: &Entry) -> bool {
     is_plain && fields.iter().all(|(key, value)| template.get(key) == Some(value))
 }
 
-/// Writes `entry` as `name` to the object `section` of the root, and creates the section if needed. In an existing entry only
-/// the fields that say how to reach the server change. An empty text begins with the fields of `template`.
+/// Writes `entry` as `name` to the object `section` of the root, and creates the section if needed. In an existing
+/// entry only the fields that say how to reach the server change. An empty text begins with the fields of `template`.
 pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry, template: &Entry) -> Result<Edited, TextError> {
     let (mark, blank) = split_mark(text);
     let Some(root) = parse(text)? else {
@@ -76,7 +76,8 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry, template
     Ok(Edited { text, made_section })
 }
 
-/// Removes the entry `name` from `section`; with `with_section` also an empty section. `None` if there is no such entry.
+/// Removes the entry `name` from `section`; with `with_section` also an empty section. `None` if there is no such
+/// entry.
 pub(super) fn take(text: &str, section: &str, name: &str, with_section: bool) -> Result<Option<String>, TextError> {
     let Some(root) = parse(text)? else { return Ok(None) };
     let mut expected = object(root.value(), "the file")?;

@@ -1,9 +1,9 @@
 //! Adds codescout to the MCP configuration of coding agents, and removes it again.
 //!
 //! [`clients`] is the table of clients. A [`Plan`] lists the files that would change and how, without changing any;
-//! [`Plan::apply`] changes them. Files are edited in place (`json_text`, `toml_text`, `yaml_text`, `block`), so that comments,
-//! order, indentation and line ends stay; the result of each edit is parsed and compared with the expected value. `record` keeps
-//! the original file, so that it can be restored byte for byte.
+//! [`Plan::apply`] changes them. Files are edited in place (`json_text`, `toml_text`, `yaml_text`, `block`), so that
+//! comments, order, indentation and line ends stay; the result of each edit is parsed and compared with the expected
+//! value. `record` keeps the original file, so that it can be restored byte for byte.
 //!
 //! Nothing here prints or asks; start at [`Plan::install`].
 

@@ -1,19 +1,19 @@
-//! Where things stand on this machine.
+//! The locations of configuration files and programs on this machine.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// For whom the server is named.
+/// The scope of an installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Every project of this user.
     User,
-    /// Everybody who works on one repository.
+    /// All users of one repository.
     Project,
 }
 
 impl Scope {
-    /// The word for it.
+    /// The name of the scope.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -22,7 +22,7 @@ impl Scope {
     }
 }
 
-/// Which conventions folders follow.
+/// The platform, whose conventions decide the locations of folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Platform {
     Linux,
@@ -31,7 +31,7 @@ pub(crate) enum Platform {
 }
 
 impl Platform {
-    /// The one this program was built for.
+    /// The platform that this program was built for.
     pub(crate) const HERE: Self = if cfg!(windows) {
         Self::Windows
     } else if cfg!(target_os = "macos") {
@@ -41,7 +41,7 @@ impl Platform {
     };
 }
 
-/// A folder that a client's files stand in.
+/// A base folder of a client's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     /// The user's home.
@@ -54,24 +54,24 @@ pub(crate) enum Base {
     Claude,
     /// `CODEX_HOME`, else `.codex` in the home.
     Codex,
-    /// What Visual Studio Code keeps for its user.
+    /// Visual Studio Code's folder for user settings.
     VsCodeUser,
-    /// What Zed keeps.
+    /// Zed's configuration folder.
     Zed,
 }
 
 /// The folders of one user and, perhaps, of one project.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
-    /// Whose conventions.
+    /// The platform.
     pub(crate) platform: Platform,
     /// The user's home.
     pub(crate) home: PathBuf,
-    /// The root of the work tree that was asked about.
+    /// The root of the project's worktree.
     pub(crate) project: Option<PathBuf>,
     /// Folders of programs.
     pub(crate) path: Vec<PathBuf>,
-    /// Variables that move folders, those that are set.
+    /// The variables in [`MOVERS`] that are set.
     moved: Vec<(&'static str, PathBuf)>,
 }
 
@@ -93,7 +93,7 @@ impl Places {
         Self::new(Platform::HERE, project, path, value)
     }
 
-    /// The folders that these variables give; `None` if they name no home.
+    /// Computes the folders from environment variables; `None` if they name no home.
     pub(crate) fn new(
         platform: Platform,
         project: Option<PathBuf>,
@@ -105,7 +105,7 @@ impl Places {
             _ => variable("HOME"),
         };
         let moved = MOVERS.into_iter().filter_map(|name| {
-            // A relative one is to be passed over: https://specifications.freedesktop.org/basedir-spec/
+            // Relative paths are ignored: https://specifications.freedesktop.org/basedir-spec/
             let folder = PathBuf::from(variable(name)?);
             folder.has_root().then_some((name, folder))
         });
@@ -118,7 +118,7 @@ impl Places {
         })
     }
 
-    /// The folder.
+    /// The path of a base folder.
     pub(crate) fn folder(&self, base: Base) -> PathBuf {
         match base {
             Base::Home => self.home.clone(),
@@ -139,7 +139,7 @@ impl Places {
         }
     }
 
-    /// Where backups are kept.
+    /// The folder of backups.
     pub(crate) fn records(&self) -> PathBuf {
         let default = match self.platform {
             Platform::Linux => ".local/state",
@@ -149,8 +149,8 @@ impl Places {
         self.moved_or("XDG_STATE_HOME", default).join("codescout/install")
     }
 
-    /// The program as `PATH` spells it if it is found there, else its own path: a package manager changes the folder that
-    /// a link in `PATH` leads to, and not the link.
+    /// The path of the program through `PATH` if it is found there, else its own path: a package manager changes the
+    /// target of a link in `PATH`, but not the link.
     pub(crate) fn stable_path(&self, program: &Path) -> PathBuf {
         let Some(name) = program.file_name() else {
             return program.to_owned();
@@ -163,7 +163,7 @@ impl Places {
         candidates.find(is_same).unwrap_or_else(|| program.to_owned())
     }
 
-    /// Whether a program of this name can be called.
+    /// Returns true if `PATH` has a program of this name.
     pub(crate) fn has_program(&self, name: &str) -> bool {
         let is_there = |folder: &PathBuf| match self.platform {
             Platform::Windows => ["exe", "cmd"]

@@ -22,7 +22,7 @@ pub(crate) enum InstallError {
         client: &'static str,
         /// `configuration` or `file of instructions`.
         what: &'static str,
-        /// The scope asked for.
+        /// The requested scope.
         scope: Scope,
     },
     /// The file cannot be used.

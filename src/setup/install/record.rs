@@ -1,6 +1,7 @@
 //! The original text of each file that was changed, kept until the last change is undone.
 //!
-//! A folder for each file, named by a hash of its path: `record.json` and, if the file existed, `original` with its bytes.
+//! A folder for each file, named by a hash of its path: `record.json` and, if the file existed, `original` with its
+//! bytes.
 
 use std::fs;
 use std::io;

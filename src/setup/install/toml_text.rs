@@ -17,7 +17,8 @@ pub(super) fn value(text: &str) -> Result<Option<Entry>, TextError> {
     }
 }
 
-/// Writes `entry` to the table `section.name`. In an existing table only the fields that say how to reach the server change.
+/// Writes `entry` to the table `section.name`. In an existing table only the fields that say how to reach the server
+/// change.
 pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry) -> Result<Edited, TextError> {
     let mut expected = value(text)?.unwrap_or_default();
     let made_section = !expected.contains_key(section);

@@ -1,4 +1,4 @@
-//! The places of values, fields and commas in JSON with comments and trailing commas.
+//! The positions of values, fields and commas in JSON with comments and trailing commas.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::super::TextError;
 use crate::config::lines::{line_number, split_mark};
 
-/// A value with its place.
+/// A value with its position.
 #[derive(Debug)]
 pub(super) struct Node {
     span: Range<usize>,
@@ -31,12 +31,12 @@ pub(super) struct Member {
     /// Start of the key.
     pub(super) start: usize,
     pub(super) value: Node,
-    /// Place of the comma after the value, if there is one.
+    /// Position of the comma after the value, if there is one.
     pub(super) comma: Option<usize>,
 }
 
 impl Node {
-    /// From the first byte to behind the last.
+    /// The byte range of the value.
     pub(super) fn span(&self) -> Range<usize> {
         self.span.clone()
     }

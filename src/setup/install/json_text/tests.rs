@@ -20,7 +20,7 @@ fn expect_put(before: &str, after: &str) {
     assert_eq!(put_in(after).unwrap().text, after, "a second time changes nothing");
 }
 
-/// Puts the entry in, checks, takes it out: the text is as it was.
+/// Adds the entry, checks the text, and removes the entry: the text is as before.
 #[track_caller]
 fn expect_round(before: &str, after: &str) {
     expect_put(before, after);
@@ -134,7 +134,7 @@ fn other_shapes_are_refused() {
     for text in ["[]", "{\"s\": []}", "{\"s\": null}", "{\"s\": {\"me\": 1}}"] {
         assert!(matches!(put_in(text), Err(TextError::OtherShape { .. })), "{text}");
     }
-    // Taking the last would bring the first to light.
+    // Removing the last one would expose the first.
     let twice = "{\"s\": {\"me\": {}, \"me\": {}}}";
     assert!(matches!(
         take(twice, "s", "me", true),
@@ -186,7 +186,8 @@ fn layouts() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
 
-    /// Whatever the layout: what was there still is, the entry is right, twice is once, and it can be taken out again.
+    /// In any layout: existing fields stay, the entry is correct, a second edit changes nothing, and the entry can be
+    /// removed.
     #[test]
     fn any_layout_can_be_edited(text in layouts()) {
         let Ok(Some(Value::Object(before))) = value(&text) else { return Ok(()) };
@@ -199,7 +200,7 @@ proptest! {
         let taken = take(&edited.text, "s", "me", edited.made_section).unwrap().unwrap();
         let left = value(&taken).unwrap().unwrap();
         prop_assert_eq!(left, Value::Object(before));
-        // With what it says: a comment's end beside the next one's beginning is no comment.
+        // Counted with their text: `*/` followed by `/*` is not a comment.
         let comments = |text: &str| (text.matches("/* c").count(), text.matches("// c").count());
         prop_assert_eq!(comments(&taken), comments(&text));
     }
