@@ -244,7 +244,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
         match updated {
             Ok(answer) if output.json && !answer.revisions.is_empty() => output.json(&answer)?,
             Ok(_) => {}
-            // An error such as a deleted branch or a full disk may be gone at the next move of a ref.
+            // An error such as a deleted branch or a full disk may be resolved by the next move of a ref.
             Err(error) if !INTERRUPTED.load(Ordering::Relaxed) => output.error(&error),
             Err(error) => return Err(error),
         }

@@ -1,19 +1,20 @@
-//! Characters that are escaped in output: controls, marks that reorder text, and characters that are not seen.
+//! Characters that are escaped in output: control characters, bidirectional formatting characters, and invisible
+//! characters.
 //!
-//! A terminal obeys the first, the second show code in an order that is not its own, and the third hide text from people that a
-//! program or a model reads, or make two names look the same. The third are those that Unicode lists as default ignorable
-//! (`DerivedCoreProperties.txt`), with line and paragraph separators, the marks of annotations and the
-//! pattern of Braille that has no dot.
+//! Terminals execute control characters. Bidirectional formatting characters show code in an order that differs from
+//! its order in the file. Invisible characters hide text from people that a program or a model reads, or make two names look the
+//! same. They are the characters that Unicode lists as default ignorable (`DerivedCoreProperties.txt`), line and
+//! paragraph separators, interlinear annotation characters, and the Braille pattern without dots.
 //!
-//! Two of them stay: U+FE0E and U+FE0F, which stand behind many an emoji and choose its presentation. The joiner U+200D is escaped
-//! also within emoji, since names in code may contain it.
+//! U+FE0E and U+FE0F are not escaped: they follow many emoji and select their presentation. The joiner U+200D is
+//! escaped also within emoji, because names in code can contain it.
 
 use std::fmt::Write;
 use std::io;
 
 use serde::Serialize;
 
-/// Returns true for a control (C0, DEL, C1), a mark that changes the order of the text around it, and an invisible character.
+/// Returns true for a control character (C0, DEL, C1), a bidirectional formatting character or an invisible character.
 pub(crate) fn is_unprintable(c: char) -> bool {
     c.is_control() || !c.is_ascii() && is_invisible(c)
 }
@@ -42,15 +43,15 @@ fn is_invisible(c: char) -> bool {
     )
 }
 
-/// A value as JSON of printable characters: the others are escaped, so that whoever parses it has the same strings.
+/// Serialises a value as JSON of printable characters. Others are escaped, so that a parser returns the same strings.
 pub(crate) fn json(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let text = serde_json::to_string(value)?;
     Ok(printable(text).into_bytes())
 }
 
-/// A JSON text with what is unprintable in its strings escaped.
+/// Escapes the unprintable characters in the strings of a JSON text.
 pub(crate) fn printable(json: String) -> String {
-    // Line breaks between the values of a pretty text stay.
+    // Keep line breaks between the values of an indented text.
     let is_raw = |c: char| !c.is_ascii_whitespace() && is_unprintable(c);
     if !json.contains(is_raw) {
         return json;

@@ -1,4 +1,4 @@
-//! What every operation is given besides its own request.
+//! The parameters of an operation besides its own request.
 
 use std::fmt::Debug;
 
@@ -34,11 +34,11 @@ pub(crate) struct Common {
     pub(crate) reference: String,
     /// Maximum number of results, 0 for all; `None` for the operation's default.
     pub(crate) limit: Option<usize>,
-    /// Where the answer continues an earlier one.
+    /// The cursor at which the answer continues an earlier one.
     pub(crate) cursor: Option<String>,
-    /// How much of each result is shown.
+    /// The amount of text per result.
     pub(crate) detail: Detail,
-    /// What happens while the index is being built.
+    /// The behaviour while the index is being built.
     pub(crate) stale: Stale,
     /// Size of the answer in characters, for clients that limit it.
     pub(crate) characters: Option<usize>,
@@ -46,10 +46,10 @@ pub(crate) struct Common {
     pub(crate) question: String,
 }
 
-/// How much of each result is shown.
+/// The amount of text per result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Detail {
-    /// The place.
+    /// Only the place.
     Ids,
     /// The place and the signature.
     Outline,
@@ -60,15 +60,15 @@ pub(crate) enum Detail {
     Full,
 }
 
-/// What happens while the index is being built.
+/// The behaviour while the index is being built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stale {
-    /// Answers from the files and says so.
+    /// Answers from the files, with a note.
     #[default]
     Warn,
     /// Fails.
     Error,
-    /// Answers from the last known state and says so.
+    /// Answers from the last known state, with a note.
     Ignore,
 }
 
@@ -139,7 +139,7 @@ impl KindSelection {
     }
 }
 
-/// Parses text that can hold a path: bytes that are not UTF-8 become stand-ins.
+/// Parses text that can contain a path. Bytes that are not UTF-8 become stand-in characters.
 pub(crate) fn path_text() -> impl clap::builder::TypedValueParser<Value = String> {
     use std::os::unix::ffi::OsStrExt;
 
@@ -173,7 +173,7 @@ impl Ask<'_> {
         }
     }
 
-    /// Returns what cursors of an answer that depends on `state` are bound to.
+    /// Returns the key that binds cursors of an answer that depends on `state`.
     pub(crate) fn key(&self, state: impl Debug) -> CursorKey {
         CursorKey::of_state(&format!("{state:?}"), &self.common.question)
     }

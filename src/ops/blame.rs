@@ -1,4 +1,4 @@
-//! `blame`: who last changed a definition, a line, or a share of a file or directory.
+//! `blame`: the last change of a definition or line, or the authors of a file or directory.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -23,11 +23,11 @@ use crate::query::{
     line_owners, timestamp,
 };
 
-/// Time that a call waits for commits to be recorded, where they are needed.
+/// Time that a call waits for commits to be recorded, if it needs them.
 const PATIENCE: Duration = Duration::from_secs(6);
 /// Digits of a commit id in text.
 const ID_DIGITS: usize = 10;
-/// Owners of a definition that are shown as text.
+/// Maximum number of a definition's owners that are shown as text.
 const MAX_SHOWN_OWNERS: usize = 3;
 
 /// The request.
@@ -87,7 +87,7 @@ pub(crate) enum BlameBy {
     Owner,
 }
 
-/// The fields of the answer beside its rows.
+/// The fields of the answer besides its rows.
 #[derive(Debug, Serialize)]
 struct Facts<'a> {
     target: &'a BlameTargetOut,
@@ -111,8 +111,8 @@ pub(crate) enum BlameRow {
 struct Answer {
     target: BlameTargetOut,
     by: &'static str,
-    /// Of definitions: `changes`, the commits that changed each; `all_changes`, those that only moved, renamed or reformatted it too;
-    /// `lines`, those that its lines come from.
+    /// The basis of blame by definition: `changes`, the commits that changed each; `all_changes`, also those that only
+    /// moved, renamed or reformatted it; `lines`, the commits that its lines come from.
     basis: Option<&'static str>,
     notes: Vec<String>,
     candidates: Vec<CandidateOut>,
@@ -125,7 +125,7 @@ impl Op for Blame {
     type Row = BlameRow;
 
     fn run(&self, ask: &Ask<'_>) -> Result<Page<BlameRow>> {
-        // git itself blames files; only directories and deleted files need all commits.
+        // Git itself blames files; only directories and deleted files need all commits.
         let mut past = Past::of(ask, Duration::ZERO)?;
         let mut answered = self.answer(&past)?;
         if answered.is_none() {
@@ -163,7 +163,7 @@ impl Op for Blame {
 }
 
 impl Blame {
-    /// Returns the answer, or none if commits have to be recorded first.
+    /// Returns the answer, or `None` if commits have to be recorded first.
     fn answer(&self, past: &Past<'_>) -> Result<Option<Answer>> {
         past.with_targets(|targets| {
             let typed = without_placeholders(&self.target);
@@ -198,14 +198,14 @@ fn basis_sentence(basis: Option<&'static str>) -> Option<&'static str> {
     })
 }
 
-/// What was asked about.
+/// The target of the answer.
 #[derive(Debug, Serialize)]
 pub(crate) struct BlameTargetOut {
     pub(crate) kind: &'static str,
     pub(crate) path: String,
 }
 
-/// A commit that lines come from.
+/// The commit of some lines.
 #[derive(Debug, Serialize)]
 pub(crate) struct CommitOut {
     pub(crate) commit: String,
@@ -215,7 +215,7 @@ pub(crate) struct CommitOut {
     pub(crate) boundary: bool,
 }
 
-/// A line and where it comes from.
+/// A line and its commit.
 #[derive(Debug, Serialize)]
 pub(crate) struct LineOut {
     pub(crate) line: u32,
@@ -226,7 +226,7 @@ pub(crate) struct LineOut {
     pub(crate) text: String,
 }
 
-/// A definition and who wrote it.
+/// A definition and its authors.
 #[derive(Debug, Serialize)]
 pub(crate) struct SymbolOut {
     pub(crate) id: String,
@@ -240,12 +240,12 @@ pub(crate) struct SymbolOut {
     pub(crate) owners: Vec<OwnerOut>,
 }
 
-/// An author and how much is theirs.
+/// An author and their share.
 #[derive(Debug, Serialize)]
 pub(crate) struct OwnerOut {
     pub(crate) name: String,
     pub(crate) email: String,
-    /// Lines of a file, changed paths of a folder.
+    /// Lines of a file, or changed paths of a directory.
     pub(crate) count: u32,
     pub(crate) commits: u32,
     pub(crate) share: f64,
@@ -323,14 +323,14 @@ pub(crate) fn day(timestamp: &str) -> &str {
 }
 
 impl SymbolOut {
-    /// Of a definition none of whose lines is committed.
+    /// Returns the text for a definition without committed lines.
     pub(crate) fn not_committed(&self) -> String {
         let verb = if self.uncommitted_lines == 1 { "is" } else { "are" };
         format!("{} {verb} not committed", count(self.uncommitted_lines, "line"))
     }
 }
 
-/// `1 commit`, `2 commits`.
+/// Returns `1 commit`, `2 commits` and so on.
 pub(crate) fn count(n: impl Into<u64>, what: &str) -> String {
     let n = n.into();
     let plural = if n == 1 { "" } else { "s" };
@@ -342,7 +342,7 @@ struct Question<'a> {
     args: &'a Blame,
 }
 
-/// A file with what its lines come from.
+/// A file and the commits of its lines.
 struct BlamedFile {
     path: RepoPath,
     file: FileShapes,
@@ -416,8 +416,8 @@ impl Question<'_> {
         Ok(answer)
     }
 
-    /// Whether blame by definition can be told from what commits did to each: where that is known of all commits, the file has
-    /// definitions, and nothing is asked for that only lines can tell.
+    /// Returns true if definitions can be blamed by the recorded changes of each: all commits are traced, the file has
+    /// definitions, and no option needs lines.
     fn knows_changes(&self, path: &RepoPath) -> Result<bool> {
         let (args, targets) = (self.args, self.targets);
         let history = &targets.opened.history;
@@ -431,14 +431,14 @@ impl Question<'_> {
         if !(is_plain && is_traced && is_committed && is_meant && history.n_commits() > 0) {
             return Ok(false);
         }
-        // Where the record ends early, who wrote what came before is not in it.
+        // A record with gaps lacks the authors of earlier changes.
         if !Gaps::of(history, &targets.opened.reached)?.boundaries.is_empty() {
             return Ok(false);
         }
         Ok(targets.shapes(path)?.is_some_and(|file| !file.shapes.is_empty()))
     }
 
-    /// Each definition by the commits that changed it.
+    /// Adds each definition with the commits that changed it.
     fn add_changes(&self, answer: &mut Answer, path: &RepoPath, symbol: Option<&SymbolKey>) -> Result<()> {
         answer.by = "symbol";
         answer.basis = Some(if self.args.all_changes {
@@ -515,7 +515,7 @@ impl Question<'_> {
         if found.blame.commits.values().any(|commit| commit.is_boundary) {
             let opened = self.targets.opened;
             let mut gaps = Gaps::of(&opened.history, &opened.reached)?;
-            // Git reads beyond where the record ends, but not beyond where the clone does.
+            // Git can read commits that are not recorded, but not those that a shallow clone lacks.
             gaps.boundaries.retain(|name, _| *name == Boundary::Shallow.name());
             answer.incomplete = gaps.sentences();
         }
@@ -531,7 +531,7 @@ impl Question<'_> {
                        are looked at in commits alone";
             answer.notes.push(why.to_owned());
         }
-        // A file without definitions has lines.
+        // A file without definitions is blamed by line.
         let unless_asked = if found.file.shapes.is_empty() {
             BlameBy::Line
         } else {
@@ -565,7 +565,7 @@ impl Question<'_> {
         Ok(())
     }
 
-    /// The lines of a file as it stands at the revision, those asked for alone.
+    /// Blames the file at the revision, or only the requested lines.
     fn blamed(&self, path: &RepoPath, lines: Option<(u32, u32)>, symbol: Option<&SymbolKey>) -> Result<BlamedFile> {
         let targets = self.targets;
         let not_there = || {
@@ -631,7 +631,7 @@ impl Question<'_> {
             }
         };
         let mut options = self.options()?;
-        // Lines of a changed file are found in the committed one only after all of it was blamed.
+        // Lines of a changed file can be located in the committed one only after all of it was blamed.
         options.lines = wanted
             .filter(|_| changed.is_none())
             .map(|(first, last)| (first, last.min(n_lines)));
@@ -657,8 +657,8 @@ impl Question<'_> {
         })
     }
 
-    /// Credits lines that are not in the commit to those that an unfinished merge joins to it, as git does: a file that is one of theirs
-    /// is theirs as a whole, else each gives the lines that none before it has.
+    /// Credits uncommitted lines to the heads of an unfinished merge, as git does. A file that is identical to that of
+    /// a head is credited to it as a whole. Otherwise each head is credited with the lines that no earlier one has.
     fn credit_merged(
         &self,
         path: &RepoPath,

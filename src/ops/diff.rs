@@ -1,4 +1,4 @@
-//! `diff`: what differs between two states of the repository.
+//! `diff`: the differences between two states of the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use crate::ingest::Target;
 use crate::model::{RepoPath, TreeId};
 use crate::query::{FileChangeKind, kind_name};
 
-/// Files of which the contents are compared; with more, only the files are listed.
+/// Maximum number of files whose contents are compared. Above it, files are only listed.
 const MAX_READ_FILES: usize = 2_000;
 
 /// Ignored names that are shown as text.
@@ -76,7 +76,7 @@ pub(crate) enum DiffWith {
     Tests,
 }
 
-/// The fields of the answer beside its rows.
+/// The fields of the answer besides its rows.
 #[derive(Debug, Serialize)]
 struct Facts<'a> {
     from: SideOut<'a>,
@@ -114,14 +114,14 @@ pub(crate) struct FileOut {
     similarity: Option<u8>,
     old_blob: Option<String>,
     new_blob: Option<String>,
-    /// Null where one side is not text.
+    /// Null if one side is not text.
     added_lines: Option<u32>,
     removed_lines: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) symbols: Option<Vec<SymbolOut>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
-    /// True if its contents were not read, so that it may be text or not.
+    /// True if its contents were not read, so that it is unknown whether it is text.
     #[serde(skip)]
     is_unread: bool,
 }
@@ -194,7 +194,7 @@ impl Op for Diff {
     }
 }
 
-/// Says in `provenance` what is not known of files that were not read.
+/// Adds to `provenance` that some files were not read.
 fn provenance_of_unread(files: &[FileOut], is_read: bool, provenance: &mut ProvenanceOut) {
     let n_unread = files.iter().filter(|file| file.is_unread).count();
     if !is_read {
@@ -283,14 +283,14 @@ impl FileOut {
     }
 }
 
-/// The name in an id, of a definition in a file: paths may have a `#` of their own.
+/// Returns the name in the id of a definition. `path` is needed because it may itself contain `#`.
 pub(crate) fn name_in<'id>(id: &'id str, path: &str) -> &'id str {
     let of_file = id.strip_prefix(path).and_then(|rest| rest.strip_prefix('#'));
     let of_another = || id.split_once('#').map_or(id, |(_, name)| name);
     of_file.unwrap_or_else(of_another)
 }
 
-/// One of the two things that are compared: a tree with what is not committed laid over it.
+/// One of the two compared states: a tree, and the uncommitted changes on top of it.
 struct Side {
     reference: String,
     target: Option<Target>,
@@ -363,7 +363,7 @@ fn or_head(reference: &str) -> &str {
 fn side(ask: &Ask<'_>, reference: &str) -> Result<Side> {
     let reference = ask.session.checked(reference)?;
     let workspace = &ask.session.workspace;
-    // Before the first commit there is nothing, which can be compared too.
+    // A repository without commits can be compared too: it is empty.
     let target = match reference {
         "HEAD" => workspace.target("WORKTREE")?,
         reference => workspace.target(reference)?,
@@ -379,13 +379,14 @@ fn side(ask: &Ask<'_>, reference: &str) -> Result<Side> {
     })
 }
 
-/// Returns the files that differ, in path order; only those at or below `wanted` if a tree is too large to be compared as a whole.
+/// Returns the files that differ, in path order. If a tree is too large to be compared as a whole, returns only those
+/// at or below `wanted`.
 fn differing(reader: &mut ObjectReader, from: &Side, to: &Side, wanted: &[RepoPath]) -> Result<Vec<Change>> {
     let tree = |side: &Side| side.target.map(|target| target.tree);
     let mut both: BTreeMap<RepoPath, (Option<Entry>, Option<Entry>)> = BTreeMap::new();
     if let Some(new) = tree(to) {
         let differing = match reader.diff_trees(tree(from), new) {
-            // Renames from elsewhere are not seen then.
+            // Renames from outside `wanted` are not detected then.
             Err(ObjectError::BeyondLimit { .. }) if !wanted.is_empty() => {
                 reader.diff_trees_below(tree(from), new, wanted)?
             }
@@ -448,10 +449,9 @@ fn is_at_or_below(path: &RepoPath, folder: &RepoPath) -> bool {
     folder.as_bytes().is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
-/// Reads what differs.
 struct Comparison<'a> {
     ask: &'a Ask<'a>,
-    /// True if the answer has the changed lines.
+    /// True if the answer contains changed lines.
     has_text: bool,
     /// True if definitions are compared.
     has_symbols: bool,
@@ -528,7 +528,7 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// The bytes; nothing for what is not there, `None` for what cannot be read or is another repository.
+    /// Returns the content: empty if the file does not exist, `None` if it cannot be read or is a submodule.
     fn read(&mut self, path: &RepoPath, entry: Option<Entry>) -> Result<Option<Vec<u8>>> {
         match entry {
             None => Ok(Some(Vec::new())),

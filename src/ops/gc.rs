@@ -33,7 +33,7 @@ pub(crate) struct Gc {
     qdrant: bool,
 }
 
-/// The answer.
+/// The fields of the answer.
 #[derive(Debug, Serialize)]
 struct Facts {
     sidecar: String,
@@ -119,7 +119,7 @@ impl Gc {
         }
     }
 
-    /// Removes shared vectors of chunks that are no longer kept, or counts them; `None` if none are shared.
+    /// Deletes the shared vectors of deleted chunks, or counts them; `None` if no vectors are shared.
     fn unshared(&self, ask: &Ask<'_>) -> Result<Option<UnsharedOut>> {
         let workspace = &ask.session.workspace;
         let counted = if self.dry_run {
@@ -184,12 +184,12 @@ impl Facts {
     }
 }
 
-/// Shared vectors of chunks that are no longer kept.
+/// The shared vectors of deleted chunks.
 #[derive(Debug, Serialize)]
 struct UnsharedOut {
     server: String,
     count: usize,
-    /// True if they were removed.
+    /// True if they were deleted.
     removed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped_because: Option<String>,
@@ -228,7 +228,7 @@ struct SnapshotOut {
     bytes: u64,
 }
 
-/// Returns a survey as the outcome of a collection that changed nothing.
+/// Returns a survey as the outcome of a dry run.
 fn imagined(survey: Survey) -> CollectOutcome {
     let bytes = survey.in_use_bytes + survey.leftovers.bytes;
     CollectOutcome {
@@ -240,7 +240,7 @@ fn imagined(survey: Survey) -> CollectOutcome {
 }
 
 impl CausesOut {
-    /// Writes a line for each cause that has anything.
+    /// Writes a line for each cause with at least one byte.
     pub(super) fn render(&self, out: &mut dyn Sink) {
         let mut line = |name: &str, share: ShareOut, what: &str| {
             let megabytes = share.bytes as f64 / 1e6;

@@ -148,7 +148,7 @@ impl FromArgMatches for HistoryOp {
     }
 }
 
-/// The fields of the answer beside its rows.
+/// The fields of the answer besides its rows.
 #[derive(Debug, Serialize)]
 struct Facts {
     op: HistoryOp,
@@ -158,7 +158,7 @@ struct Facts {
     total: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_seen: Option<LastSeenOut>,
-    /// Commits in which files that changed with the target are counted.
+    /// Number of commits in which files that changed with the target are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     commits: Option<u32>,
 }
@@ -178,7 +178,7 @@ struct Answer {
     facts: Facts,
     rows: Vec<EntryOut>,
     files: Vec<CochangeOut>,
-    /// Reasons for which it is partial.
+    /// Reasons for which the answer is partial.
     incomplete: Vec<String>,
 }
 
@@ -189,7 +189,7 @@ struct TargetOut {
     kind: &'static str,
     path: String,
     present: bool,
-    /// The name as given, if the definition has another now.
+    /// The name as given, if the definition has another name now.
     #[serde(skip_serializing_if = "Option::is_none")]
     was: Option<String>,
 }
@@ -226,7 +226,7 @@ pub(crate) struct EntryOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     symbol: Option<SymbolChangeOut>,
     changes: Vec<ChangeOut>,
-    /// The line before the entry.
+    /// The line that is shown before the entry.
     #[serde(skip)]
     pub(crate) heading: Recorded,
 }
@@ -266,11 +266,11 @@ pub(crate) struct LatestChanges {
     pub(crate) total: usize,
     /// The latest ones.
     pub(crate) entries: Vec<EntryOut>,
-    /// Reasons for which they are partial.
+    /// Reasons for which the changes are partial.
     pub(crate) incomplete: Vec<String>,
 }
 
-/// The part of the answer that is made.
+/// The range of rows to return.
 #[derive(Clone, Copy)]
 struct Part {
     skip: usize,
@@ -408,7 +408,7 @@ pub(crate) fn candidates_out(candidates: &[CandidateTarget]) -> Vec<CandidateOut
 }
 
 impl Answer {
-    /// Adds the text beside the rows.
+    /// Adds the text before and after the rows.
     fn explain(&self, page: &mut Page<HistoryRow>) {
         let facts = &self.facts;
         page.is_empty = facts.total == 0 && facts.candidates.is_empty();
@@ -754,7 +754,7 @@ impl Question<'_> {
         self.add_log(answer, log.entries, own)
     }
 
-    /// The definition around the lines; where there is none, what git says of the lines.
+    /// Adds the history of the definition that contains the lines, or else git's history of the lines.
     fn add_lines(&self, answer: &mut Answer, path: &RepoPath, (first, last): (u32, u32)) -> Result<()> {
         let file = self.targets.shapes(path)?;
         let n_lines = file.as_ref().map_or(0, |file| {
@@ -814,7 +814,7 @@ impl Question<'_> {
         &committed[begin..begin.saturating_add(n_left).min(committed.len())]
     }
 
-    /// The life of one definition.
+    /// Adds the history of one definition.
     fn add_symbol(&self, answer: &mut Answer, key: &SymbolKey) -> Result<()> {
         answer.facts.target.kind = "symbol";
         answer.facts.target.path = key.id();
@@ -823,7 +823,7 @@ impl Question<'_> {
         let life = symbols.life(own.as_ref().map_or(key, |own| &own.committed))?;
         answer.facts.target.present = match &own {
             Some(own) => own.is_there,
-            // What no commit is known to have brought can be there all the same.
+            // A definition can exist although no recorded commit added it.
             None => life.is_there || (life.n_missing + life.n_unread > 0 && self.is_defined(key)?),
         };
         let is_taken = own.as_ref().is_some_and(|own| !own.is_there) && life.is_there;
@@ -873,7 +873,7 @@ impl Question<'_> {
         Ok(())
     }
 
-    /// Returns the changes of a definition that are asked for.
+    /// Returns the requested changes of a definition.
     fn passing<'l>(
         &self,
         changes: &'l [SymbolChange],
@@ -915,13 +915,13 @@ impl Question<'_> {
         })
     }
 
-    /// Returns true if the definition is in its file as it is now.
+    /// Returns true if the current version of the file contains the definition.
     fn is_defined(&self, key: &SymbolKey) -> Result<bool> {
         let file = self.targets.shapes(&key.path)?;
         Ok(file.is_some_and(|file| file.find(&key.name, key.nth).is_some()))
     }
 
-    /// What is not committed of the target.
+    /// Returns the uncommitted changes of the target.
     fn uncommitted_changes(&self) -> Vec<&Uncommitted> {
         let folder = [self.path.as_bytes(), b"/"].concat();
         let is_meant = |change: &&Uncommitted| {
@@ -990,7 +990,7 @@ impl Question<'_> {
         Ok(())
     }
 
-    /// What a commit found at a path.
+    /// Returns the entry at a path before a commit.
     fn entry_before(&self, commit: u32, path: &RepoPath) -> Result<Option<Entry>> {
         let changes = self.opened.history.changes_of(path.as_bytes())?;
         let here = changes.iter().find(|change| change.commit == commit);
@@ -1077,7 +1077,7 @@ impl Question<'_> {
         Ok(())
     }
 
-    /// The definitions of a name that are no longer there.
+    /// Adds the deleted definitions with a name.
     fn add_deleted_symbols(&self, answer: &mut Answer) -> Result<()> {
         let (file, name) = match self.targets.symbol_of_file(&self.path)? {
             Some(key) => (Some(key.path), key.name),
@@ -1181,7 +1181,7 @@ fn is_visible_id(visibility: Visibility, id: &str) -> bool {
     ends.into_iter().all(|end| !visibility.hides(&id.as_bytes()[..end]))
 }
 
-/// Says that the life of a definition ends before it begins, for want of time.
+/// Returns a note that a definition's history was read only in part, because time ran out.
 pub(crate) fn unread_changes(n_changes: Option<usize>) -> Option<String> {
     let n_changes = n_changes.filter(|&n_changes| n_changes > 0)?;
     Some(format!(

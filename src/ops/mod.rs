@@ -1,5 +1,5 @@
-//! What questions are answered with, whichever door they came through: facts about a view, taken apart into what is written
-//! out.
+//! The operations that answer requests of all front ends: they query a view and produce rows, facts and text for
+//! output.
 
 mod ask;
 mod blame;

@@ -1,4 +1,4 @@
-//! The shape of an operation: a request that runs against a session and gives a page of rows.
+//! The interface of operations: a request runs against a session and returns a page of rows.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -18,20 +18,21 @@ pub(crate) trait Op: Serialize {
     fn run(&self, ask: &Ask<'_>) -> Result<Page<Self::Row>>;
 }
 
-/// One result of an operation. Its serialised form is its JSON.
+/// One result of an operation. It is serialised as JSON.
 pub(crate) trait Row: Serialize {
-    /// True if a row whose text is cut continues on the next page; else the first row of a page is cut for good.
+    /// True if a row whose text is cut continues on the next page. If false, the first row of a page is cut without
+    /// continuation.
     const CONTINUES: bool = false;
     /// True if the command line separates rows by an empty line.
     const IS_SPACED: bool = false;
 
-    /// False if answers are not lists: their JSON has no `results`.
+    /// False if answers are not lists. Their JSON has no `results`.
     const IS_LISTED: bool = true;
 
     /// Writes the row as text.
     fn render(&self, out: &mut dyn Sink);
 
-    /// Returns the parts of the row that may be cut to the size of an answer, or left out where the client does not show them.
+    /// Returns the parts of the row that may be cut to fit the answer, or omitted if the client does not show them.
     fn bodies(&mut self) -> Vec<&mut Option<String>> {
         Vec::new()
     }
@@ -39,7 +40,7 @@ pub(crate) trait Row: Serialize {
     /// Adjusts the row after a body was cut.
     fn was_cut(&mut self) {}
 
-    /// Returns the bytes that the command line prints in place of the rendered row.
+    /// Returns the bytes that the command line prints instead of the rendered row.
     fn raw(&self) -> Option<&[u8]> {
         None
     }
@@ -59,43 +60,43 @@ impl Row for NoRows {
 
 /// The answer of an operation, or one page of it.
 pub(crate) struct Page<R> {
-    /// What the answer is about; `None` outside a repository.
+    /// The provenance of the answer; `None` outside a repository.
     pub(crate) provenance: Option<ProvenanceOut>,
-    /// The fields of the answer beside its rows.
+    /// The fields of the answer besides its rows.
     pub(crate) facts: Map<String, Value>,
     /// Text before the rows.
     pub(crate) head: Recorded,
     /// Text after the rows.
     pub(crate) tail: Recorded,
-    /// Remarks: on standard error on the command line.
+    /// Remarks. The command line prints them on standard error.
     pub(crate) notes: Vec<String>,
-    /// The next step, if there is less than expected.
+    /// The suggested next step.
     pub(crate) hint: Option<String>,
-    /// The results from the start of the page; more than fit may be given.
+    /// The results from the start of the page. There may be more than fit.
     pub(crate) rows: Vec<R>,
-    /// Where pages begin.
+    /// The positions of pages.
     pub(crate) paging: Paging,
     /// True if nothing was found: exit code 1.
     pub(crate) is_empty: bool,
-    /// True if something is left to do: exit code 2.
+    /// True if work remains: exit code 2.
     pub(crate) is_unfinished: bool,
 }
 
 /// The positions at which a page can begin.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paging {
-    /// What cursors are bound to; `None` if the answer cannot be continued.
+    /// The key that cursors are bound to; `None` if the answer cannot be continued.
     pub(crate) key: Option<CursorKey>,
     /// The position of each row.
     pub(crate) positions: Vec<(u32, u32)>,
-    /// The position after the last row, if there is more.
+    /// The position after the last row, if there are more.
     pub(crate) end: Option<(u32, u32)>,
     /// Maximum number of rows of this page.
     pub(crate) limit: Option<usize>,
 }
 
 impl Paging {
-    /// Numbers rows from `n_before` on; `limit` of them are on this page.
+    /// Numbers rows from `n_before`, with `limit` rows on this page.
     pub(crate) fn numbered(key: impl Into<Option<CursorKey>>, n_before: usize, n_rows: usize, limit: usize) -> Self {
         Self {
             key: key.into(),
@@ -105,7 +106,7 @@ impl Paging {
         }
     }
 
-    /// Returns the cursor to what follows `n_rows` rows and `n_bytes` of the next one.
+    /// Returns the cursor of the position after `n_rows` rows and `n_bytes` of the next one.
     pub(crate) fn cursor(&self, n_rows: usize, n_bytes: usize) -> Option<String> {
         let (number, start) = self.positions.get(n_rows).copied().or(self.end)?;
         Some(self.key?.write((number, start + n_bytes as u32)))
@@ -113,7 +114,7 @@ impl Paging {
 }
 
 impl Page<NoRows> {
-    /// Creates an answer that is not a list: `facts` in JSON, `text` as text.
+    /// Creates an answer that is not a list, from `facts` for JSON and `text`.
     pub(crate) fn single(
         provenance: impl Into<Option<ProvenanceOut>>,
         facts: &impl Serialize,
@@ -143,7 +144,7 @@ impl<R> Page<R> {
         }
     }
 
-    /// Converts the rows.
+    /// Converts each row.
     pub(crate) fn map<T>(self, convert: impl FnMut(R) -> T) -> Page<T> {
         Page {
             provenance: self.provenance,
@@ -159,7 +160,7 @@ impl<R> Page<R> {
         }
     }
 
-    /// Sets the fields beside the rows.
+    /// Sets the fields besides the rows.
     pub(crate) fn with_facts(self, facts: &impl Serialize) -> Result<Self> {
         let facts = match serde_json::to_value(facts)? {
             Value::Object(facts) => facts,

@@ -80,7 +80,7 @@ pub(crate) enum OutlineView {
     Imports,
 }
 
-/// The fields of the answer beside its rows.
+/// The fields of the answer besides its rows.
 #[derive(Debug, Serialize)]
 struct Facts {
     path: String,
@@ -146,7 +146,7 @@ pub(crate) struct NodeOut {
     depth: usize,
 }
 
-/// The file that the following rows are in.
+/// The file that contains the following rows.
 #[derive(Debug, Serialize)]
 pub(crate) struct FileOut {
     path: String,
@@ -225,7 +225,7 @@ impl Op for Outline {
 }
 
 impl Outline {
-    /// Returns the kinds; an error if the view has no definitions.
+    /// Returns the kinds. Fails if kinds are given for a view without definitions.
     fn kinds(&self) -> Result<Vec<DefinitionKind>> {
         let kinds = self.kind.kinds()?;
         match self.view {
@@ -239,7 +239,7 @@ impl Outline {
         }
     }
 
-    /// Returns the directory or file to outline. One among the globs counts too if it is the only one and not a pattern.
+    /// Returns the directory or file to outline. A single path option that is not a pattern counts as one.
     fn place(&self, ask: &Ask<'_>, is_path: impl Fn(&str) -> bool) -> String {
         let plain = match self.selection.path.as_slice() {
             [path] if is_path(path) || !path.contains(['*', '?', '[', '{', '!']) => Some(path),
@@ -260,7 +260,7 @@ impl Outline {
         file.into_iter().collect()
     }
 
-    /// Returns the size of a map. One that is a part of a limited answer leaves room for its facts.
+    /// Returns the size of a map, reduced by the size of the facts if the answer is limited.
     fn map_tokens(&self, ask: &Ask<'_>) -> usize {
         match ask.common.characters {
             Some(characters) => characters * 3 / 4 / CHARACTERS_PER_TOKEN,
@@ -282,7 +282,7 @@ impl OutlineView {
     }
 }
 
-/// While the index is being built, indexes what is below `place`. Returns true if all of it is indexed.
+/// Indexes everything below `place` while the index is being built. Returns true if all of it is indexed.
 fn fill(question: &mut Question<'_>, place: &str) -> Result<bool> {
     let is_whole = place.is_empty();
     let files = if is_whole {
@@ -313,7 +313,7 @@ fn default_view(view: &View, place: &str, kinds: &[DefinitionKind]) -> OutlineVi
     }
 }
 
-/// A request with everything that it is answered from.
+/// A request with the data from which it is answered.
 struct Outlined<'a> {
     ask: &'a Ask<'a>,
     view: OutlineView,

@@ -1,4 +1,4 @@
-//! What every answer is about.
+//! The provenance of answers: repository, revision and completeness.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::ingest::Target;
 use crate::session::Workspace;
 use crate::snapshot::View;
 
-/// What an answer is about; the first fields of every answer about a view.
+/// The provenance of an answer, which forms the first fields of every answer about a view.
 #[derive(Debug, Serialize)]
 pub(crate) struct ProvenanceOut {
     repo: String,
@@ -17,14 +17,14 @@ pub(crate) struct ProvenanceOut {
     reference: String,
     commit: Option<String>,
     tree: Option<String>,
-    /// Null where the files were not looked at.
+    /// Number of files that differ from the commit; null if they were not compared.
     dirty_files: Option<u32>,
     coverage: Option<CoverageOut>,
     profile: String,
     complete: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     incomplete_because: Vec<String>,
-    /// What else is to be said, of a complete answer too.
+    /// Remarks that do not make the answer partial.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -36,13 +36,13 @@ struct CoverageOut {
     skipped: BTreeMap<String, u32>,
 }
 
-/// Why an answer about files of which so many are not there is partial.
+/// Returns the reason for which an answer without `n_files` missing files is partial.
 fn missing(n_files: u32) -> String {
     format!("{n_files} files are missing or damaged in git and not searched; codescout doctor tells how to get them")
 }
 
 impl ProvenanceOut {
-    /// Of a view.
+    /// Returns the provenance of an answer from a view.
     pub(crate) fn of(view: &View) -> Self {
         let provenance = view.provenance();
         let coverage = view.coverage();
@@ -77,7 +77,8 @@ impl ProvenanceOut {
         }
     }
 
-    /// Of an answer that is not about the files of a revision, and so complete without them.
+    /// Returns the provenance of an answer that does not depend on the files of a revision and is thus complete without
+    /// them.
     pub(crate) fn beside(workspace: &Workspace, reference: &str, target: Option<Target>) -> Self {
         Self {
             complete: true,
@@ -86,7 +87,7 @@ impl ProvenanceOut {
         }
     }
 
-    /// Of a revision that is not indexed, so that nothing is known of its files.
+    /// Returns the provenance of an answer about a revision that is not indexed.
     pub(crate) fn not_indexed(workspace: &Workspace, reference: &str, target: Option<Target>) -> Self {
         let repository = &workspace.repository;
         let repo = repository.place();
@@ -104,8 +105,8 @@ impl ProvenanceOut {
         }
     }
 
-    /// Of a revision of which no view was opened: its files are not what the answer is about, and how many of them differ is told only
-    /// where that was looked at.
+    /// Returns the provenance of an answer about a revision whose view was not opened. `dirty_files` is the number of
+    /// files that differ from the commit, if they were compared.
     pub(crate) fn without_view(
         workspace: &Workspace,
         reference: &str,
@@ -121,28 +122,29 @@ impl ProvenanceOut {
         }
     }
 
-    /// Files, files that are searched, and the others by reason; `None` where nothing is known.
+    /// Returns the number of files, the number of searched files, and the numbers of the others by reason; `None` if
+    /// they are not known.
     pub(crate) fn coverage(&self) -> Option<(u32, u32, &BTreeMap<String, u32>)> {
         let coverage = self.coverage.as_ref()?;
         Some((coverage.files, coverage.indexed, &coverage.skipped))
     }
 
-    /// What was asked for.
+    /// Returns the revision as given.
     pub(crate) fn reference(&self) -> &str {
         &self.reference
     }
 
-    /// The commit's tree, if there is one.
+    /// Returns the id of the tree, if the revision has one.
     pub(crate) fn tree(&self) -> Option<&str> {
         self.tree.as_deref()
     }
 
-    /// The embedding profile.
+    /// Returns the id of the embedding profile.
     pub(crate) fn profile(&self) -> &str {
         &self.profile
     }
 
-    /// Files that are not indexed yet count as missing in a view of files alone; here they are called what they are.
+    /// Reports files that are not indexed yet as such. A view of files alone counts them as missing.
     pub(crate) fn still_building(&mut self) {
         if let Some(coverage) = &mut self.coverage
             && let Some(n_files) = coverage.skipped.remove("missing")
@@ -153,38 +155,38 @@ impl ProvenanceOut {
         }
     }
 
-    /// The root of the repository.
+    /// Returns the root of the repository.
     pub(crate) fn repo(&self) -> &str {
         &self.repo
     }
 
-    /// How many files differ from the commit, if that was looked at.
+    /// Returns the number of files that differ from the commit, if they were compared.
     pub(crate) fn dirty_files(&self) -> Option<u32> {
         self.dirty_files
     }
 
-    /// The commit, if there is one.
+    /// Returns the id of the commit, if there is one.
     pub(crate) fn commit(&self) -> Option<&str> {
         self.commit.as_deref()
     }
 
-    /// Something else that makes the answer partial.
+    /// Adds a reason for which the answer is partial.
     pub(crate) fn also_incomplete(&mut self, why: String) {
         self.complete = false;
         self.incomplete_because.push(why);
     }
 
-    /// Something to be said that does not make the answer partial.
+    /// Adds a remark that does not make the answer partial.
     pub(crate) fn also_note(&mut self, note: String) {
         self.notes.push(note);
     }
 
-    /// What is to be said of it.
+    /// Returns the remarks that do not make the answer partial.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// What makes the answer partial.
+    /// Returns the reasons for which the answer is partial.
     pub(crate) fn incomplete_because(&self) -> &[String] {
         &self.incomplete_because
     }

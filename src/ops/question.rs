@@ -14,44 +14,43 @@ use crate::query::{CursorKey, FileFilter, LikelyQuery, Source, Sources, Tests, l
 use crate::session::{Build, Edits, Hold, OpError, SeenView, ViewRequest};
 use crate::snapshot::{FileId, View};
 
-/// A question about the files of a revision.
 pub(crate) struct Question<'a> {
     ask: &'a Ask<'a>,
-    /// The revision as it is now.
+    /// The current state of the revision.
     pub(crate) seen: Arc<SeenView>,
     /// The selected files.
     pub(crate) filter: FileFilter,
-    /// Where the answer continues, if the call says so.
+    /// The position at which the answer continues an earlier one.
     pub(crate) after: Option<(u32, u32)>,
     reference: String,
     paths: Vec<String>,
-    /// Age of the view, if the present state is still being indexed.
+    /// The age of the view, if the current state is still being indexed.
     old: Option<Duration>,
     key: CursorKey,
-    /// True if files were indexed for this answer alone, so that no other answer can continue it.
+    /// True if files were indexed for this answer only, so that no other answer can continue it.
     is_for_once: bool,
-    /// Pauses the build until this is answered.
+    /// Pauses the build until the question is answered.
     hold: Option<Hold>,
 }
 
-/// Selects what a [`Question`] is about.
+/// The subject of a [`Question`].
 pub(crate) struct About<'a> {
     /// The revision; the call's by default.
     pub(crate) reference: Option<&'a str>,
     /// The options that select files.
     pub(crate) selection: &'a FileSelection,
-    /// Paths in ascending order, any of which suffices if the revision is not indexed.
+    /// Paths in ascending order: if any of them is a file, these files suffice. Empty for all files.
     pub(crate) files: &'a [RepoPath],
-    /// What happens if the revision is not indexed.
+    /// The action if the revision is not indexed.
     pub(crate) build: Build,
-    /// How much is known of uncommitted files.
+    /// The amount of data that is needed of uncommitted files.
     pub(crate) edits: Edits,
-    /// False for a part of an answer whose cursor belongs to something else.
+    /// False for a part of an answer whose cursor belongs to another part.
     pub(crate) has_cursor: bool,
 }
 
 impl<'a> About<'a> {
-    /// All files of the revision that match `selection`.
+    /// Selects all files of the revision that match `selection`.
     pub(crate) fn files(selection: &'a FileSelection) -> Self {
         Self {
             reference: None,
@@ -107,7 +106,8 @@ impl<'a> Question<'a> {
         &self.seen.view
     }
 
-    /// While the index is being built, indexes in memory the files that are likely to answer. Returns true if no other file can.
+    /// Indexes in memory the files that are likely to answer, while the index is being built. Returns true if no other
+    /// file can answer.
     pub(crate) fn fill(&mut self, sought: &LikelyQuery) -> Result<bool> {
         let (Some(job), Some(until)) = (&self.seen.building, self.ask.ctx.reading_ends()) else {
             return Ok(true);
@@ -146,7 +146,7 @@ impl<'a> Question<'a> {
         Ok(lines.collect::<Vec<_>>().join("\n"))
     }
 
-    /// Returns true if every file is indexed that can be.
+    /// Returns true if every file that can be indexed is indexed.
     pub(crate) fn is_indexed(&self) -> bool {
         self.seen.building.is_none() || n_not_indexed(&self.seen.view) == 0
     }
@@ -166,12 +166,12 @@ impl<'a> Question<'a> {
         self.after.map_or(0, |(n_before, _)| n_before as usize)
     }
 
-    /// Returns what cursors are bound to; `None` if another answer would not come from the same files.
+    /// Returns the key that cursors are bound to; `None` if another answer would not come from the same files.
     pub(crate) fn key(&self) -> Option<CursorKey> {
         (!self.is_for_once).then_some(self.key)
     }
 
-    /// Fails while files are not indexed.
+    /// Fails if files are not indexed yet.
     pub(crate) fn needs_index(&self, what: &str, hint: &str, retry: Option<Value>) -> Result<()> {
         let Some(job) = self.seen.building.as_ref().filter(|_| !self.is_indexed()) else {
             return Ok(());
@@ -196,7 +196,7 @@ impl<'a> Question<'a> {
         provenance
     }
 
-    /// Returns the provenance of an answer for which the files suffice.
+    /// Returns the provenance of an answer that depends only on the files.
     pub(crate) fn provenance_of_files(&self) -> ProvenanceOut {
         let mut provenance = ProvenanceOut::of(&self.seen.view);
         if self.seen.is_listed {
@@ -232,7 +232,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Patterns from the root of the repository, however they were written. The path of a file is not a pattern.
+/// Converts patterns as typed to patterns relative to the repository root. The path of a file is matched literally.
 fn globs(ask: &Ask<'_>, seen: &SeenView, paths: &[String]) -> Vec<String> {
     let glob = |typed: &String| {
         let path = pattern(&ask.session.workspace, typed);
@@ -248,7 +248,7 @@ fn globs(ask: &Ask<'_>, seen: &SeenView, paths: &[String]) -> Vec<String> {
     paths.iter().map(glob).collect()
 }
 
-/// A pattern that matches a path alone.
+/// Returns a pattern that matches only `path`.
 fn literal(path: &str) -> String {
     let mut pattern = String::with_capacity(path.len());
     for letter in path.chars() {

@@ -15,9 +15,9 @@ use crate::model::quoted;
 use crate::query::{PartQuery, ReadOutcome, ReadTarget, parse_lines, paths_in_target, read, read_target};
 use crate::session::{Build, OpError};
 
-/// The language with headings.
+/// The only language with headings.
 const WITH_HEADINGS: &str = "markdown";
-/// Bytes in which a NUL byte shows that a file is not text.
+/// Number of leading bytes that are searched for NUL, which marks a binary file.
 const BINARY_PREFIX: usize = 8_000;
 
 /// The request.
@@ -53,7 +53,7 @@ pub(crate) struct Read {
     symbol: Vec<String>,
 }
 
-/// The file.
+/// The fields of the answer.
 #[derive(Debug, Serialize)]
 struct Facts {
     path: String,
@@ -125,7 +125,7 @@ impl Op for Read {
             bytes: outcome.bytes.len(),
             lines: outcome.n_lines,
         };
-        // A command prints the bytes as they are.
+        // The command line prints the exact bytes.
         if !is_command && outcome.bytes[..outcome.bytes.len().min(BINARY_PREFIX)].contains(&0) {
             return Err(OpError::new(
                 format!(
@@ -148,7 +148,7 @@ impl Op for Read {
 }
 
 impl Read {
-    /// The parts that options select, by kind of part.
+    /// Returns the parts that the options select, by kind of part.
     fn queries(&self) -> Result<Vec<PartQuery>> {
         let mut queries = Vec::new();
         for lines in &self.lines {
@@ -174,7 +174,7 @@ impl Read {
     }
 }
 
-/// The parts of this page. A limit counts lines.
+/// Returns the parts of this page. A limit counts lines.
 fn page(outcome: &ReadOutcome, question: &Question<'_>, ask: &Ask<'_>) -> (Vec<Part>, Paging) {
     let (first, skip) = question.after.unwrap_or_default();
     let mut left = ask.common.limit.filter(|lines| *lines > 0).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! The recorded commits that a question about the past is answered from; recorded in the background if they are missing.
+//! The recorded commits that answer questions about history. Missing commits are recorded in the background.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::ingest::Stage;
 use crate::query::LikelyQuery;
 use crate::session::{Job, OpenedHistory, Uncommitted};
 
-/// The past of a revision as far as it is recorded.
+/// The recorded history of a revision.
 pub(crate) struct Past<'a> {
     ask: &'a Ask<'a>,
-    /// The record.
+    /// The recorded commits.
     pub(crate) opened: OpenedHistory,
-    /// Changes that are not committed.
+    /// Uncommitted changes.
     pub(crate) uncommitted: Vec<Uncommitted>,
-    /// The revision, as it is reported.
+    /// The revision as given.
     pub(crate) reference: String,
-    /// The job that records the rest.
+    /// The job that records the missing commits.
     pub(crate) recording: Option<Arc<Job>>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Past<'a> {
         })
     }
 
-    /// Calls `answer` with what is needed to find a target.
+    /// Calls `answer` with the data that targets are looked up in.
     pub(crate) fn with_targets<T>(&self, answer: impl FnOnce(&Targets<'_>) -> Result<T>) -> Result<T> {
         let ctx = &self.ask.ctx;
         let answered = answer(&Targets {
@@ -73,7 +73,7 @@ impl<'a> Past<'a> {
         )
     }
 
-    /// Returns everything that an answer depends on.
+    /// Returns the state that an answer depends on.
     pub(crate) fn state(&self) -> impl std::fmt::Debug {
         (self.opened.target, self.opened.tip, &self.uncommitted)
     }
@@ -95,7 +95,7 @@ impl<'a> Past<'a> {
     }
 }
 
-/// Returns the definitions that a name means at the revision of a call.
+/// Returns the definitions with a name at the revision of a call.
 fn meant(ask: &Ask<'_>, name: &str) -> Result<Named> {
     let selection = FileSelection::default();
     let about = About {

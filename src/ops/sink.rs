@@ -1,4 +1,4 @@
-//! Where rows are written: text in named styles, which the command line shows in colours and MCP leaves out.
+//! Output of rows as text in named styles. The command line shows the styles in colours; MCP omits them.
 
 /// The role of a piece of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(crate) enum Style {
     Path,
     /// A name.
     Name,
-    /// A number, date or other fact beside the point.
+    /// A number, date or other secondary fact.
     Fact,
     /// An added line.
     Added,
@@ -44,7 +44,7 @@ impl dyn Sink + '_ {
         text.lines().for_each(|line| self.line(line));
     }
 
-    /// Adds each line of `text` with its number, counted from `first`.
+    /// Adds each line of `text` with its number, starting at `first`.
     pub(crate) fn numbered(&mut self, first: u32, text: &str) {
         for (line, number) in text.lines().zip(first..) {
             self.span(Style::Fact, &format!("{number:>6} "));
@@ -54,7 +54,7 @@ impl dyn Sink + '_ {
 
     /// Adds a unified difference.
     pub(crate) fn diff(&mut self, diff: &str) {
-        // Carriage returns at the ends of lines may be what differs.
+        // A carriage return at the end of a line may be the difference.
         for line in diff.split_terminator('\n') {
             let style = match line.as_bytes().first() {
                 Some(b'+') => Style::Added,
@@ -68,7 +68,7 @@ impl dyn Sink + '_ {
     }
 }
 
-/// Text that was written before its place was known.
+/// Text that is written to a sink later.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorded {
     /// `None` ends a line.
@@ -104,7 +104,7 @@ impl Sink for Recorded {
     }
 }
 
-/// Text without styles, as it is.
+/// A sink for text without styles.
 #[derive(Debug, Default)]
 pub(crate) struct PlainText(pub(crate) String);
 

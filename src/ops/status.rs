@@ -40,7 +40,7 @@ pub(crate) struct Status {
     pub(crate) bytes: bool,
 }
 
-/// The answer.
+/// The fields of the answer.
 #[derive(Debug, Default, Serialize)]
 struct Facts {
     sidecar: String,
@@ -124,12 +124,12 @@ fn building(session: &Session) -> Vec<String> {
     described.collect()
 }
 
-/// Writes a fact beside its name.
+/// Writes a fact after its name.
 fn field(out: &mut dyn Sink, name: &str, text: &str) {
     out.line(&format!("{name:<11} {text}"));
 }
 
-/// Writes what the answer is about.
+/// Writes the repository, the commit and the files that the answer is about.
 fn render_revision(provenance: &ProvenanceOut, out: &mut dyn Sink) {
     let commit = provenance.commit().map_or("no commit", |commit| &commit[..ID_DIGITS]);
     field(out, "repository", provenance.repo());
@@ -226,7 +226,7 @@ impl Facts {
         }
     }
 
-    /// Counts the chunks of a view that have vectors of the models that are in use beside the built-in one.
+    /// Counts the chunks of a view that have vectors of the configured models, not of the built-in one.
     fn count_vectors(&mut self, workspace: &Workspace, view: &View) {
         let segments = view.segments();
         let server = workspace.remote_model().map(|model| &model.options().endpoint);
@@ -273,7 +273,7 @@ struct HistoryStatus {
 
 impl HistoryStatus {
     fn of(workspace: &Workspace, sidecar: &Sidecar, state: &State) -> Option<Self> {
-        // A damaged record is made again by the next question about history.
+        // The next question about history rebuilds a damaged record.
         let history = History::open(sidecar, &state.history).ok()?;
         let boundaries = history.boundaries().ok()?;
         let status = Self {
@@ -375,7 +375,7 @@ impl VectorsOut {
 struct SharedOut {
     /// Host and port.
     server: String,
-    /// Number of chunks of the revision whose vectors are there.
+    /// Number of chunks of the revision whose vectors are stored on the server.
     chunks: u64,
     /// Number of the other chunks, apart from those that get no vector.
     missing: u64,

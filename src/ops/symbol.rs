@@ -75,7 +75,7 @@ pub(crate) struct Symbol {
     kinds: KindSelection,
 }
 
-/// The parts of an answer besides the places of definitions.
+/// The parts of an answer besides the definitions' places.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 struct Include(Vec<Included>);
@@ -146,13 +146,13 @@ impl FromArgMatches for Include {
     }
 }
 
-/// The fields of the answer beside its rows.
+/// The fields of the answer besides its rows.
 #[derive(Debug, Serialize)]
 struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
     found_by: Option<&'static str>,
     near: Vec<String>,
-    /// Definitions and references.
+    /// Number of definitions and references.
     total: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     references: Option<ReferencesOut>,
@@ -169,7 +169,6 @@ pub(crate) enum SymbolRow {
     Reference(ReferenceOut),
 }
 
-/// A definition.
 #[derive(Debug, Serialize)]
 pub(crate) struct DefinitionOut {
     id: String,
@@ -206,7 +205,7 @@ pub(crate) struct ReferenceOut {
     line: u32,
     kind: &'static str,
     text: String,
-    /// The line before it in text.
+    /// The line that is shown before the reference.
     #[serde(skip)]
     heading: Option<String>,
 }
@@ -217,11 +216,11 @@ struct References {
     counts: ReferencesOut,
     /// Code first, then mentions in text; in the order of paths.
     listed: Vec<ReferenceOut>,
-    /// Reasons for which they are partial.
+    /// Reasons for which the list is partial.
     incomplete: Vec<String>,
 }
 
-/// The shown parts of definitions.
+/// The requested parts of definitions.
 #[derive(Clone, Copy)]
 struct Shown {
     signature: bool,
@@ -231,8 +230,8 @@ struct Shown {
     history: bool,
 }
 
-/// The rows of a page. Positions are `(n, 0)` for a definition, `(number of definitions, n)` for a change, and one more than the
-/// number of definitions, `n` for a reference.
+/// The rows of a page. Positions are `(n, 0)` for a definition, `(number of definitions, n)` for a change, and one more
+/// than the number of definitions, `n` for a reference.
 struct Rows {
     rows: Vec<SymbolRow>,
     paging: Paging,
@@ -240,7 +239,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Adds a row if there is room; else the next page begins with it.
+    /// Adds a row if it fits on the page; else the next page begins with it.
     fn push(&mut self, position: (u32, u32), row: impl FnOnce() -> Result<SymbolRow>) -> Result<bool> {
         if self.left == 0 {
             self.paging.end.get_or_insert(position);
@@ -269,7 +268,7 @@ impl Op for Symbol {
         };
         let outcome = symbols(&question.sources(), &request)?;
         let shown = self.shown(ask);
-        // A name is in every file that defines it, as it is spelled.
+        // Every file that defines a name contains it as it is spelled.
         let is_complete = has_all && sought.name.is_some() && outcome.found_by == FoundBy::Name;
         let provenance = if is_complete && !outcome.definitions.is_empty() && !shown.refs {
             question.provenance_of_files()
@@ -375,7 +374,7 @@ impl Lookup<'_> {
             name_line: found.name_line,
             language: extract::language(view.lang(found.file)).map_or("text", |language| language.name),
             blob: view.file(found.file).entry().oid.to_string(),
-            // The JSON of the command line always has it.
+            // The JSON output of the command line always contains it.
             doc: found.doc.clone().filter(|_| docs || is_command),
             body,
             shows_doc: docs,
@@ -482,8 +481,8 @@ impl Symbol {
         }
     }
 
-    /// Returns the files to read while the index is being built: those with the name, or the named file and those with the names at
-    /// the place.
+    /// Returns the files to read while the index is being built: those with the name, or the named file and those with
+    /// the names at the place.
     fn sought(&self, ask: &Ask<'_>, question: &Question<'_>) -> Result<LikelyQuery> {
         let workspace = &ask.session.workspace;
         let find = |path: &str| question.seen.view.find_text(path);
@@ -495,7 +494,7 @@ impl Symbol {
             };
             let mut text = String::new();
             if question.seen.building.is_some() {
-                // The line itself is the sixth at most.
+                // The requested line is at most the sixth.
                 let around = question.text_around(file, line)?;
                 text = around.lines().take(6).collect::<Vec<_>>().join(" ");
             }
@@ -513,7 +512,7 @@ impl Symbol {
         let bare = bare.unwrap_or_default().to_owned();
         Ok(LikelyQuery {
             files: files.into_iter().collect(),
-            // For other spellings, and names that begin with it or contain it.
+            // For other spellings, and for names that begin with it or contain it.
             text: bare.clone(),
             name: (!bare.is_empty() && !self.prefix).then_some(bare),
         })
@@ -534,7 +533,7 @@ impl Symbol {
         })
     }
 
-    /// Adds remarks about how definitions were found, or why not.
+    /// Adds remarks about the method by which definitions were found, or the reason for an empty answer.
     fn explain(&self, question: &Question<'_>, outcome: &SymbolOutcome, page: &mut Page<SymbolRow>) -> Result<()> {
         if !outcome.definitions.is_empty() {
             if outcome.found_by == FoundBy::OtherSpelling {
@@ -663,7 +662,8 @@ fn path_of(view: &View, file: FileId) -> String {
     quoted(view.file(file).path).into_owned()
 }
 
-/// Returns every line with one of the names that were found, except those that define it. The first `max_listed` are listed.
+/// Returns every line with one of the names that were found, except those that define it. The first `max_listed` are
+/// listed.
 fn references(
     sources: &Sources<'_>,
     outcome: &SymbolOutcome,

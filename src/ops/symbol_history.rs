@@ -1,4 +1,4 @@
-//! The life of one definition.
+//! The history of one definition.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -15,10 +15,10 @@ use crate::model::{BlobId, RepoPath};
 use crate::session::OpenedHistory;
 use crate::session::Workspace;
 
-/// Of more changed files none is searched for where a definition was, as with commits.
+/// Maximum number of changed files in which the origin of a moved definition is searched. Commits have the same limit.
 const MAX_MOVE_FILES: usize = 100;
 
-/// What a commit did to a definition.
+/// The change that a commit made to a definition.
 #[derive(Debug, Serialize)]
 pub(crate) struct SymbolChangeOut {
     pub(crate) id: String,
@@ -51,7 +51,7 @@ impl SymbolChangeOut {
     }
 }
 
-/// Where it stands in a version of its file.
+/// The place of a definition in a version of its file.
 #[derive(Debug, Serialize)]
 pub(crate) struct VersionOut {
     pub(crate) blob: String,
@@ -59,17 +59,16 @@ pub(crate) struct VersionOut {
     pub(crate) end_line: u32,
 }
 
-/// What is not committed of a definition.
+/// The uncommitted change of a definition.
 pub(crate) struct OwnChange {
-    /// What happened to it; `None` if nothing did.
+    /// The change; `None` if the definition is unchanged.
     pub(crate) change: Option<SymbolChangeOut>,
-    /// What it is called in the commit.
+    /// The definition's key in the commit.
     pub(crate) committed: SymbolKey,
-    /// Whether it stands there.
+    /// True if the uncommitted version of the file contains the definition.
     pub(crate) is_there: bool,
 }
 
-/// A question about one definition.
 pub(crate) struct SymbolQuestion<'a> {
     pub(crate) targets: &'a Targets<'a>,
     pub(crate) workspace: &'a Workspace,
@@ -86,7 +85,7 @@ impl SymbolQuestion<'_> {
         self.targets.lives(&mut reader, |lives| lives.of(tip, key))
     }
 
-    /// What is not committed of it; `None` if its file is as committed.
+    /// Returns the uncommitted change of a definition; `None` if its file has none.
     pub(crate) fn uncommitted(&self, key: &SymbolKey) -> Result<Option<OwnChange>> {
         let Some(changed) = self.targets.uncommitted.iter().find(|change| change.path == key.path) else {
             return Ok(None);
@@ -141,7 +140,7 @@ impl SymbolQuestion<'_> {
         }))
     }
 
-    /// What the commit has at a path.
+    /// Returns the commit's entry at a path and its definitions.
     fn committed(&self, path: &RepoPath) -> Result<(Option<Entry>, Option<FileShapes>)> {
         let Some(entry) = self.targets.committed_entry(path)? else {
             return Ok((None, None));
@@ -151,7 +150,7 @@ impl SymbolQuestion<'_> {
         Ok((Some(entry), file))
     }
 
-    /// What a new definition was in another file that has lost it, which is not committed either.
+    /// Finds the origin of a new definition in another file from which uncommitted changes removed it.
     fn moved_here(&self, key: &SymbolKey) -> Result<Option<(SymbolEvents, Option<SymbolKey>, f64)>> {
         let changes = self.targets.uncommitted;
         if changes.len() > MAX_MOVE_FILES {
@@ -219,7 +218,7 @@ fn version_out(version: &SymbolVersion) -> VersionOut {
     }
 }
 
-/// Whole lines, 1-based and both included.
+/// Returns whole lines; `first` and `last` are 1-based and inclusive.
 fn text_of(bytes: &[u8], first: u32, last: u32) -> Vec<u8> {
     let lines = bytes.split_inclusive(|byte| *byte == b'\n');
     let wanted = lines.skip(first as usize - 1).take((last + 1 - first) as usize);

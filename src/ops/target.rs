@@ -1,4 +1,4 @@
-//! What a question about the past is about: a file, a folder, lines, or a definition.
+//! The target of a question about history: a file, a directory, lines, or a definition.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -22,27 +22,27 @@ use crate::session::Workspace;
 use crate::session::{OpenedHistory, Uncommitted};
 use crate::snapshot::View;
 
-/// What was asked about.
+/// The target of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A file that is or was there.
+    /// A present or past file.
     File(RepoPath),
-    /// A folder; the whole if its path is empty.
+    /// A directory; an empty path means the whole repository.
     Folder(RepoPath),
-    /// Lines of a file, 1-based, both included.
+    /// Lines of a file, 1-based and inclusive.
     Lines(RepoPath, u32, u32),
     /// A definition.
     Symbol(SymbolKey),
-    /// A definition that had the name until it was called otherwise.
+    /// A definition that had the given name before it was renamed.
     Once(String, SymbolKey),
-    /// Several definitions of one name.
+    /// Several definitions with the same name.
     Many(Vec<CandidateTarget>),
-    /// Nothing known.
+    /// No match, with the path or name as typed and similar paths or names.
     Unknown(RepoPath, Vec<String>),
 }
 
 impl Target {
-    /// The file or folder that it is about, if there is one.
+    /// Returns the file or directory of the target.
     pub(crate) fn path(&self) -> Option<&RepoPath> {
         match self {
             Self::File(path) | Self::Folder(path) | Self::Lines(path, ..) => Some(path),
@@ -52,40 +52,40 @@ impl Target {
     }
 }
 
-/// One of several definitions.
+/// One of several definitions with the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CandidateTarget {
-    /// As it is asked for.
+    /// The id, which selects this definition in another call.
     pub(crate) id: String,
-    /// Function, type and so on.
+    /// The kind: function, type and so on.
     pub(crate) kind: &'static str,
-    /// Its file.
+    /// The path of the file.
     pub(crate) path: String,
-    /// The line of its name.
+    /// The line of the name.
     pub(crate) line: u32,
-    /// What its life is followed by.
+    /// The key by which the definition's history is traced.
     pub(crate) key: SymbolKey,
 }
 
-/// What is needed to tell what was typed.
+/// The data that targets are looked up in.
 pub(crate) struct Targets<'a> {
     pub(crate) workspace: &'a Workspace,
     pub(crate) opened: &'a OpenedHistory,
     pub(crate) uncommitted: &'a [Uncommitted],
     pub(crate) reference: &'a str,
-    /// What a name may mean.
+    /// Looks up a name in the definitions of the revision.
     pub(crate) definitions: &'a dyn Fn(&str) -> Result<Named>,
     /// Visibility of files that hold credentials.
     pub(crate) visibility: Visibility,
-    /// How long versions of files are read.
+    /// The time limit and progress of reading file versions.
     pub(crate) reading: Reading<'a>,
 }
 
-/// The definitions of a name that have a life of their own, and near names if there are none.
+/// The definitions with a name that have a history of their own, and similar names if there are none.
 pub(crate) type Named = (Vec<CandidateTarget>, Vec<String>);
 
 impl Targets<'_> {
-    /// Reads a target: a path; `path:line`, `path:first-last`; `path#Parser.parse`; or a name.
+    /// Finds a target: a path; `path:line`, `path:first-last`; `path#Parser.parse`; or a name.
     pub(crate) fn find(&self, typed: &OsStr) -> Result<Target> {
         let found = match inside_here(self.workspace, &with_placeholders(typed.as_bytes())) {
             Some(here) => match self.place(OsStr::from_bytes(&without_placeholders(&here)))? {
@@ -122,7 +122,7 @@ impl Targets<'_> {
         self.named(&path.to_text())
     }
 
-    /// `path#name`. A path may have a `#` of its own: the longest that is or was there counts.
+    /// Parses `path#name`. A path may itself contain `#`, so the longest present or past path is used.
     pub(crate) fn symbol_of_file(&self, typed: &RepoPath) -> Result<Option<SymbolKey>> {
         let bytes = typed.as_bytes();
         let key = |at: usize| symbol_key(&bytes[..at], &bytes[at + 1..].to_str_lossy());
@@ -134,7 +134,8 @@ impl Targets<'_> {
         Ok(bytes.find_byte(b'#').map(key))
     }
 
-    /// The definition of a file with this qualified name; else those whose name ends in it, there or no longer there.
+    /// Finds the definition with this qualified name in a file, or else the present or deleted definitions whose names
+    /// end with it.
     fn member(&self, key: SymbolKey) -> Result<Target> {
         let recipe = self.workspace.symbol_recipe();
         let traced = self.opened.history.traced_changes(&key.path, Some(&key.name), recipe)?;
@@ -165,13 +166,14 @@ impl Targets<'_> {
         })
     }
 
-    /// What is looked for among what is gone: a path that is or was there, else a name that nothing need have any more.
+    /// Finds a deleted target: a present or past path. Any other text is returned as [`Target::Unknown`], because no
+    /// present definition needs to have the name.
     pub(crate) fn find_gone(&self, typed: &OsStr) -> Result<Target> {
         let name = || Target::Unknown(typed_path(self.workspace, typed), Vec::new());
         self.visible(self.place(typed)?.unwrap_or_else(name), typed)
     }
 
-    /// A path that is or was there; else nothing.
+    /// Returns the present or past file or directory at a path.
     fn place(&self, typed: &OsStr) -> Result<Option<Target>> {
         let path = typed_path(self.workspace, typed);
         if path.as_bytes().is_empty() {
@@ -189,7 +191,7 @@ impl Targets<'_> {
             return Ok(Some(Target::File(path.clone())));
         }
         let history = &self.opened.history;
-        // All files are listed only where one may be below: records that begin with the first commit name every file.
+        // List all files only if needed: a record that begins with the first commit contains every path.
         let may_be_folder = !history.paths_from(&folder).is_empty() || !history.boundaries()?.is_empty();
         if self.uncommitted.iter().any(|change| is_below(&change.path))
             || (may_be_folder && self.files()?.iter().any(is_below))
@@ -206,7 +208,7 @@ impl Targets<'_> {
         })
     }
 
-    /// The files of the commit that was asked about.
+    /// Returns all files of the commit.
     pub(crate) fn files(&self) -> Result<HashSet<RepoPath>> {
         let mut files = HashSet::new();
         if let Some(target) = self.opened.target {
@@ -244,7 +246,7 @@ impl Targets<'_> {
         })
     }
 
-    /// The definitions of this name, in any file, that are no longer there.
+    /// Returns the deleted definitions with this name, in any file.
     pub(crate) fn deleted(&self, name: &str) -> Result<Vec<DeletedSymbol>> {
         let Some(tip) = self.opened.tip else {
             return Ok(Vec::new());
@@ -256,7 +258,7 @@ impl Targets<'_> {
         Ok(deleted_symbols(history, tip, reached, recipe, &is_wanted)?)
     }
 
-    /// What became of the definitions of this name that went on under another or in another file.
+    /// Returns the current keys of definitions that had this name before they were renamed or moved.
     pub(crate) fn renamed(&self, name: &str) -> Result<Vec<CandidateTarget>> {
         let name = name.replace("::", ".");
         let OpenedHistory { history, reached, .. } = self.opened;
@@ -268,7 +270,7 @@ impl Targets<'_> {
             .collect())
     }
 
-    /// The definitions of this name that the commit has and what is not committed has not.
+    /// Returns the committed definitions with this name that uncommitted changes delete.
     pub(crate) fn taken_away(&self, name: &str) -> Result<Vec<CandidateTarget>> {
         let name = name.replace("::", ".");
         let mut found = Vec::new();
@@ -303,7 +305,7 @@ impl Targets<'_> {
         Ok(found)
     }
 
-    /// Reads lives of definitions, and keeps what was read.
+    /// Traces definitions and saves the changes that were read.
     pub(crate) fn lives<T>(
         &self,
         reader: &mut ObjectReader,
@@ -318,7 +320,7 @@ impl Targets<'_> {
         Ok(lives?)
     }
 
-    /// Why definitions that are no longer there may not be found by name.
+    /// Returns the reasons for which deleted definitions may not be found by name.
     pub(crate) fn untraced(&self) -> Vec<String> {
         let (history, recipe) = (&self.opened.history, self.workspace.symbol_recipe());
         let (n_traced, n_commits) = (history.n_traced(recipe), history.n_commits());
@@ -340,7 +342,8 @@ impl Targets<'_> {
         why
     }
 
-    /// What stands at a path: on disk or staged if it differs there, else in the commit.
+    /// Returns the content at a path: of the uncommitted version if it differs from the commit, else of the committed
+    /// one.
     pub(crate) fn content(&self, path: &RepoPath) -> Result<Option<Vec<u8>>> {
         let changed = self.uncommitted.iter().find(|change| change.path == *path);
         let entry = match changed {
@@ -353,7 +356,7 @@ impl Targets<'_> {
         }
     }
 
-    /// What the commit has at a path.
+    /// Returns the commit's entry at a path.
     pub(crate) fn committed_entry(&self, path: &RepoPath) -> Result<Option<crate::history::Entry>> {
         let Some(target) = self.opened.target else {
             return Ok(None);
@@ -363,7 +366,7 @@ impl Targets<'_> {
         Ok(found.first().and_then(|change| change.new).map(Into::into))
     }
 
-    /// Says that a committed file is not read because of its size, if that is why.
+    /// Returns an error if the committed file exceeds the size limit for reading.
     pub(crate) fn too_large(&self, path: &RepoPath, entry: crate::history::Entry) -> Result<Option<OpError>> {
         let limit = self.workspace.build_options().max_blob_bytes;
         let size = self.workspace.repository.reader().blob_size(BlobId(entry.oid))?;
@@ -378,14 +381,14 @@ impl Targets<'_> {
         }))
     }
 
-    /// A file with its definitions.
+    /// Returns a file with its definitions.
     pub(crate) fn shapes(&self, path: &RepoPath) -> Result<Option<FileShapes>> {
         let bytes = self.content(path)?;
         Ok(bytes.map(|bytes| FileShapes::of(&mut Extractor::new(Options::default()), path, bytes)))
     }
 }
 
-/// What a name means in a view.
+/// Returns the definitions with a name in a view.
 pub(crate) fn named(workspace: &Workspace, view: &View, name: &str) -> Result<Named> {
     let request = SymbolRequest {
         query: SymbolQuery::Named(name.to_owned()),
@@ -410,7 +413,7 @@ pub(crate) fn named(workspace: &Workspace, view: &View, name: &str) -> Result<Na
             })
         })
         .collect();
-    // Blocks that add to a type are not another meaning of its name.
+    // Blocks that extend a type do not make its name ambiguous.
     let is_part = |candidate: &CandidateTarget| matches!(candidate.kind, "impl" | "module");
     if !candidates.iter().all(is_part) {
         candidates.retain(|candidate| !is_part(candidate));
@@ -432,7 +435,7 @@ fn candidate(key: SymbolKey, kind: DefinitionKind, line: u32) -> CandidateTarget
     }
 }
 
-/// Lines of a file as they were typed.
+/// Parses the lines of a file as typed.
 fn lines_of_file(file: RepoPath, lines: &str) -> Result<Target> {
     match parse_lines(lines) {
         Some(PartQuery::Lines(first, last)) => Ok(Target::Lines(file, first, last.unwrap_or(u32::MAX))),
@@ -444,7 +447,7 @@ fn lines_of_file(file: RepoPath, lines: &str) -> Result<Target> {
     }
 }
 
-/// `Parser.parse` or `Parser.parse~2` in a file.
+/// Parses `Parser.parse` or `Parser.parse~2`.
 fn symbol_key(file: &[u8], name: &str) -> SymbolKey {
     let numbered = name
         .rsplit_once('~')

@@ -1,4 +1,4 @@
-//! The tests that use the name of a changed definition.
+//! Finds the tests that use the name of a changed definition.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use super::sink::{Sink, Style};
 use crate::model::quoted;
 use crate::query::{LineStarts, Source, TouchingTest, tests_touching};
 
-/// The tests as a whole.
+/// The fields of the answer about tests.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct TestsOut {
-    /// How they were found.
+    /// The method by which they were found.
     pub(crate) by: &'static str,
     pub(crate) total: usize,
     /// Names that were ignored because too many definitions have them.
@@ -28,7 +28,7 @@ pub(crate) struct TestsOut {
 pub(crate) struct TestOut {
     kind: &'static str,
     path: String,
-    /// Null for uses in a test file outside of any test.
+    /// Null for uses in a test file outside any test.
     name: Option<String>,
     line: u32,
     uses: Vec<String>,
@@ -47,8 +47,8 @@ impl TestOut {
     }
 }
 
-/// Returns the tests of `reference`, the later side, that use the name of a definition that differs. What is missing of its index is
-/// added to `provenance`.
+/// Returns the tests of `reference`, the later side, that use the name of a definition that differs. Adds gaps in its
+/// index to `provenance`.
 pub(crate) fn touching(
     ask: &Ask<'_>,
     reference: &str,

@@ -48,7 +48,7 @@ pub(crate) struct Verify {
     pub(crate) max_duration: Option<u64>,
 }
 
-/// The fields of the answer beside its rows.
+/// The fields of the answer besides its rows.
 #[derive(Debug, Serialize)]
 struct Facts {
     sidecar: String,
@@ -61,7 +61,7 @@ struct Facts {
     repair: Option<RepairOut>,
     /// Number of damaged files.
     total: usize,
-    /// True if a deep check was requested, and after the repair only a shallow one was made.
+    /// True if a deep check was requested, but only a shallow one was done after the repair.
     #[serde(skip)]
     is_seen_shallowly: bool,
 }
@@ -247,7 +247,7 @@ struct RepairOut {
     rebuilt_snapshots: usize,
     lost_snapshots: usize,
     is_sound: bool,
-    /// Things that were there and are not made again.
+    /// Data that the repair did not restore.
     left: Vec<String>,
 }
 
@@ -259,7 +259,7 @@ impl Verify {
         }
     }
 
-    /// Verifies what is stored, and repairs it if that is requested.
+    /// Verifies the stored data, and repairs it if requested.
     fn verified(&self, ask: &Ask<'_>, limits: Limits<'_>) -> Result<(Facts, Vec<FindingOut>)> {
         let (workspace, progress, depth) = (&*ask.session.workspace, ask.ctx.progress, self.depth());
         let sidecar = workspace.sidecar_root().display().to_string();
@@ -315,7 +315,7 @@ fn n_vectors(workspace: &Workspace, sidecar: &Sidecar) -> VectorCounts {
     Some(counts)
 }
 
-/// Returns what the repair did not bring back, and what does.
+/// Returns the data that the repair did not restore, with the commands that restore it.
 fn what_is_left(
     workspace: &Workspace,
     sidecar: &Sidecar,
@@ -325,7 +325,7 @@ fn what_is_left(
     let mut left = Vec::new();
     let now = n_vectors(workspace, sidecar).unwrap_or_default();
     let is_lost = |(profile, n_docs): (&String, &u64)| now.get(profile).is_none_or(|n_now| n_now < n_docs);
-    // Where nobody knows what there was, what is in use may be lost.
+    // If the earlier counts are unknown, vectors of any configured model may be lost.
     let has_lost = match vectors {
         Some(vectors) => vectors.iter().any(is_lost),
         None => !workspace.added_profiles().is_empty(),
@@ -348,8 +348,8 @@ fn what_is_left(
     left
 }
 
-/// Returns the health of a sidecar without damage: `partial` if not everything that was requested was checked. A sample is meant to leave
-/// something out.
+/// Returns the health of a sidecar without damage: `partial` if a requested check was not done. A sample is partial by
+/// design, which does not count.
 fn sound_or_partial(found: &Verification, depth: Depth) -> &'static str {
     let has_skipped = |derived: &Derived| derived.n_skipped_blobs > 0 || derived.n_skipped_manifests > 0;
     let is_cut_short = depth.sample.is_none() && found.derived.as_ref().is_some_and(has_skipped);

@@ -1,5 +1,5 @@
-//! `index`: brings the sidecar up to date and keeps it tidy. Normally not needed: the first question about a revision builds, and
-//! hooks collect.
+//! `index`: updates and maintains the sidecar. Normally not needed: the first question about a revision builds its
+//! index, and hooks collect garbage.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::session::Keeping;
 use crate::session::{Advance, End, Job, Made, Task};
 use crate::session::{FrontEnd, OpError};
 
-/// How long a call waits for a build; clients give up not much later.
+/// Default time that a call waits for a build, in seconds. Clients time out not much later.
 const DEFAULT_WAIT_SECONDS: u64 = 8;
 const MAX_WAIT_SECONDS: u64 = 100;
 
@@ -72,7 +72,8 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     }
 }
 
-/// Stops the builds of the revisions that are named, else those that no call waits for: agents share a server.
+/// Stops the builds of the named revisions, or else the builds that no call waits for, because several agents can share
+/// a server.
 fn stop(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let jobs = &call.session()?.jobs;
     let running = jobs.all().into_iter().filter(|job| job.is_running());
@@ -115,14 +116,14 @@ fn stop(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     ))
 }
 
-/// What is to be done of one revision.
+/// A revision to index.
 struct Wanted {
     reference: String,
     target: Result<Option<Target>>,
 }
 
 impl Wanted {
-    /// Whether a build is of this revision.
+    /// Returns true if a build is for this revision.
     fn is_of(&self, job: &Job) -> bool {
         let is_target = |target: &Target| target.tree == job.target.tree;
         job.reference == self.reference
@@ -141,7 +142,7 @@ fn wanted(call: &Call<'_>) -> Result<Vec<Wanted>> {
     }
     let wanted = |reference: String| {
         session.checked(&reference)?;
-        // Before the first commit there is nothing, which is no failure.
+        // A repository without commits is not an error.
         let named = if reference == "HEAD" { "WORKTREE" } else { &reference };
         Ok(Wanted {
             target: session.workspace.target(named),
@@ -157,7 +158,7 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
     let wait = call.arguments.number("wait").map(|seconds| seconds as u64);
     let deadline = Instant::now() + Duration::from_secs(wait.unwrap_or(DEFAULT_WAIT_SECONDS));
     let wanted = wanted(call)?;
-    // All are begun before one is waited for.
+    // Begin all builds before waiting for one.
     let mut begun = Vec::new();
     for Wanted { reference, target } in &wanted {
         if let (Ok(Some(target)), false) = (target, is_dry_run) {
@@ -221,7 +222,7 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
     Ok(draft.finish(provenance.as_ref(), None, &own))
 }
 
-/// Waits for a build: its facts, as a line, and whether it is done.
+/// Waits for a build. Returns its facts, its line of text, and true if it is done.
 fn waited(
     call: &Call<'_>,
     (job, _): &(Arc<Job>, bool),
@@ -230,7 +231,7 @@ fn waited(
     n_before: &Cell<usize>,
 ) -> Result<(Value, String, bool)> {
     let patience = deadline.saturating_duration_since(Instant::now());
-    // Numbers of progress grow over all builds of a call.
+    // Progress counts up over all builds of a call.
     let told_of = |advance: Advance| {
         let Some(limits) = call.ctx.limits else { return };
         (limits.waiting)(Advance {
@@ -242,7 +243,7 @@ fn waited(
     let advance = job.advance();
     n_before.set(n_before.get() + advance.n_before + advance.n_done);
     if call.ctx.interrupt.load(Ordering::Relaxed) {
-        // A build that others have asked for too goes on.
+        // The build continues if other calls wait for it.
         job.give_up();
         bail!("interrupted");
     }

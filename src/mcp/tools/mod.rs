@@ -1,4 +1,4 @@
-//! The tools. An operation is an entry here; a tool that is more than one operation has a file.
+//! The tools. A tool that runs one operation is an entry in the table; the others have a file each.
 
 mod index;
 mod op;
@@ -9,7 +9,7 @@ use super::parameters;
 use super::tool::Tool;
 use crate::ops::{Blame, Diff, History, Outline, Read, Search, Symbol};
 
-/// Every tool, in the order in which they are listed.
+/// Every tool, in the order of the tool list.
 pub(super) const TOOLS: &[Tool] = &[
     SEARCH,
     OUTLINE,

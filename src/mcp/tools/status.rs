@@ -1,4 +1,4 @@
-//! `status`: how fresh and how complete the index is, what is running, and help.
+//! `status`: freshness and completeness of the index, running builds, and help.
 
 use anyhow::Result;
 use serde_json::json;

@@ -20,7 +20,7 @@ use crate::session::OpenedHistory;
 
 /// Time limit of a search in differences, after which the answer says where to continue.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
-/// The same for a call with a time limit.
+/// Time limit of a search in differences for a call that has a time limit.
 const SHORT_TIME_LIMIT: Duration = Duration::from_secs(7);
 /// Digits of a commit id in text.
 const ID_DIGITS: usize = 10;
@@ -36,7 +36,7 @@ enum CommitQuery {
     Regex,
 }
 
-/// The fields of the answer beside its rows.
+/// The fields of the answer besides its rows.
 #[derive(Debug, Serialize)]
 struct Facts {
     /// Number of commits searched.
@@ -46,7 +46,7 @@ struct Facts {
     compared: Option<usize>,
 }
 
-/// Which commit something is about.
+/// The commit that a result belongs to.
 #[derive(Debug, Serialize)]
 pub(crate) struct CommitOut {
     pub(crate) commit: String,
@@ -56,7 +56,7 @@ pub(crate) struct CommitOut {
     pub(crate) subject: String,
 }
 
-/// A commit whose message answers.
+/// A commit whose message matches.
 #[derive(Debug, Serialize)]
 pub(crate) struct MessageOut {
     #[serde(flatten)]
@@ -67,7 +67,7 @@ pub(crate) struct MessageOut {
     pub(crate) lines: Vec<LineOut>,
 }
 
-/// A file that a commit changed in lines that answer.
+/// A file in which a commit changed matching lines.
 #[derive(Debug, Serialize)]
 pub(crate) struct DiffOut {
     #[serde(flatten)]
@@ -76,7 +76,7 @@ pub(crate) struct DiffOut {
     pub(crate) from_path: Option<String>,
     pub(crate) removed: Vec<LineOut>,
     pub(crate) added: Vec<LineOut>,
-    /// How many lines match, told or not.
+    /// Number of matching lines, including lines that are not shown.
     pub(crate) matching_lines: usize,
     /// Number of lines that are shown as text.
     #[serde(skip)]
@@ -220,7 +220,8 @@ pub(super) fn messages(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
     asked.commit_page(&opened, (rows, paging, facts), Vec::new())
 }
 
-/// Searches the lines that commits added and removed. Missing commits are recorded first; those without signatures are compared.
+/// Searches the lines that commits added and removed. Missing commits are recorded first; those without signatures are
+/// compared.
 pub(super) fn diffs(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
     let ask = asked.ask;
     let pattern = asked.pattern(asked.commit_query(Inside::Diffs)?)?;

@@ -1,7 +1,8 @@
-//! `search`: code by words, names, meaning or a regular expression, at one revision, several, or all that were indexed; and commits by
-//! their messages or changed lines.
+//! `search`: code by words, names, meaning or a regular expression, at one revision, several, or all that were indexed;
+//! and commits by their messages or changed lines.
 //!
-//! This file holds the request and the rows. `ranked.rs` finds code, `past.rs` the versions of deleted code, `commits.rs` commits.
+//! This file holds the request and the rows. `ranked.rs` finds code, `past.rs` the versions of deleted code,
+//! `commits.rs` commits.
 
 mod commits;
 mod past;
@@ -169,10 +170,10 @@ impl Inside {
     }
 }
 
-/// The fields of the answer beside its rows.
+/// The fields of the answer besides its rows.
 #[derive(Debug, Default, Serialize)]
 struct Facts {
-    /// What is known of each of several revisions.
+    /// The provenance of each searched revision.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     refs: Vec<ProvenanceOut>,
     /// The query after a correction of its spelling.
@@ -254,7 +255,8 @@ impl Search {
         self.query == ["-"]
     }
 
-    /// Converts what only the command line has to what both front ends have. `query` replaces the query.
+    /// Moves `within` and `no_rerank`, which only the command line sets, into the parameters that both front ends share.
+    /// Replaces the query if one is given.
     pub(crate) fn completed(self, query: Option<String>) -> Self {
         Self {
             query: query.map_or(self.query, |query| vec![query]),
@@ -327,7 +329,7 @@ impl Search {
     }
 }
 
-/// A request with its circumstances.
+/// A request with the context in which it is answered.
 struct Asked<'a> {
     request: &'a Search,
     ask: &'a Ask<'a>,
@@ -339,7 +341,7 @@ impl Asked<'_> {
         self.ask.limit(self.ask.session.workspace.config.max_results())
     }
 
-    /// The request for the best hits after a position of an earlier page.
+    /// Returns the request for the best hits after a position of an earlier page.
     fn ranking(&self, after: Option<(u32, u32)>) -> Request {
         Request {
             query: self.query.to_owned(),
@@ -362,7 +364,7 @@ impl Asked<'_> {
             _ => None,
         };
         let about = About {
-            // Lines that match are found in the files themselves.
+            // Lines are matched in the files themselves, which does not need the index.
             build: if pattern.is_some() { Build::Begin } else { Build::Wait },
             ..About::files(&self.request.selection)
         };
@@ -394,7 +396,8 @@ impl Asked<'_> {
         self.page(&question, page, paging, Vec::new())
     }
 
-    /// Selects the files to read while the index is being built: those with the query's words, or the named one and those like it.
+    /// Selects the files to read while the index is being built: those with the query's words, or the named file and
+    /// similar ones.
     fn sought(&self, question: &Question<'_>) -> Result<LikelyQuery> {
         let place = inside(&self.ask.session.workspace, self.query.trim());
         let place = split_position(&place).filter(|_| self.request.mode == SearchMode::Similar);
@@ -413,7 +416,7 @@ impl Asked<'_> {
         })
     }
 
-    /// Searches several revisions at once: each text once, with its places in each of them.
+    /// Searches several revisions at once. Returns each text once, with its places in each revision.
     fn over_refs(&self) -> Result<Page<SearchRow>> {
         let mut questions = Vec::new();
         for reference in &self.request.refs {
@@ -441,7 +444,8 @@ impl Asked<'_> {
         self.page(first, page, paging, refs)
     }
 
-    /// Searches all indexed versions of files, or those that the revision no longer has; each result with its life.
+    /// Searches all indexed versions of files, or only those that the revision no longer has. Returns each result with
+    /// the commits between which it existed.
     pub(super) fn over_past(&self, documents: Documents) -> Result<Page<SearchRow>> {
         let reference = &self.ask.common.reference;
         let question = self.question_at(reference)?;
@@ -492,7 +496,7 @@ impl Asked<'_> {
         refs: Vec<ProvenanceOut>,
     ) -> Result<Page<SearchRow>> {
         let is_regex = self.request.is_regex();
-        // The language of a file can depend on its content, which is read when it is indexed.
+        // The language of a file can depend on its content, which is read only when the file is indexed.
         let mut provenance = if is_regex && self.request.selection.lang.is_empty() {
             question.provenance_of_files()
         } else {
@@ -535,7 +539,7 @@ impl Asked<'_> {
         Ok(page)
     }
 
-    /// Lines of a snippet that are shown.
+    /// Returns the number of lines to show of a snippet.
     fn n_lines(&self) -> usize {
         let asked = self.request.context_lines.filter(|lines| *lines > 0);
         asked.unwrap_or(SNIPPET_LINES)
@@ -558,7 +562,7 @@ fn paging(key: impl Into<Option<CursorKey>>, after: Option<(u32, u32)>, page: &S
 }
 
 impl ResultOut {
-    /// Shortens the snippet to what an answer of limited size shows.
+    /// Shortens the snippet to the size for `detail`.
     fn cut_snippet(&mut self, detail: Detail) {
         let n_lines = match detail {
             Detail::Ids => return self.snippet = None,

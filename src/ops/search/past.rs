@@ -1,4 +1,5 @@
-//! Files of all recorded commits, as far as they are indexed, and when each lived.
+//! Searches the files of all recorded commits, as far as they are indexed, and finds the commits between which each
+//! text existed.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
@@ -17,51 +18,51 @@ use crate::query::{Gaps, Hit, timestamp};
 use crate::session::OpenedHistory;
 use crate::snapshot::{Documents, FileEntry, FileId, FileStatus, View};
 
-/// Larger versions are not looked at.
+/// Maximum size of a file version that is searched for a text, in bytes.
 const MAX_VERSION_BYTES: u64 = 8 << 20;
-/// What is said where nothing was indexed but what revisions have.
+/// The note for an index that contains only the files of indexed revisions.
 const NOT_INDEXED_NOTE: &str =
     "what was removed is searched only as far as it is indexed; codescout index --history adds the last versions";
 
-/// The files of all commits that a revision reaches, as far as they are indexed.
+/// The indexed files of all commits that are reachable from a revision.
 pub(crate) struct Past {
-    /// All of them. A path may stand there several times.
+    /// All of these files. A path can occur several times.
     pub(crate) view: View,
-    /// What the revision has.
+    /// The files of the revision.
     now: View,
     documents: Documents,
     opened: OpenedHistory,
-    /// By what all commits are traced, if they are.
+    /// The settings of the definition trace, if all commits are traced.
     traced: Option<Tracing>,
-    /// Versions of files in the commits that the revision reaches, and how many of them are indexed.
+    /// Number of file versions in the reachable commits. `n_indexed` of them are indexed.
     n_versions: usize,
     n_indexed: usize,
 }
 
-/// By what definitions are traced.
+/// The settings of the definition trace.
 struct Tracing {
     recipe: u64,
     max_bytes: u64,
 }
 
-/// When a text lived.
+/// The commits between which a text existed.
 #[derive(Debug, Serialize)]
 pub(crate) struct LifeOut {
-    /// Whether the revision that was asked about has it.
+    /// True if the revision contains the text.
     pub(crate) present: bool,
-    /// The first commit with it; null for what is not committed.
+    /// The first commit with the text; null if it is uncommitted.
     pub(crate) first: Option<MomentOut>,
-    /// The last commit with it; null if the revision has it.
+    /// The last commit with the text; null if the revision contains it.
     pub(crate) last: Option<MomentOut>,
-    /// The commit that took it away; null likewise.
+    /// The commit that removed the text; null if the revision contains it.
     pub(crate) gone_in: Option<MomentOut>,
-    /// Where it stood.
+    /// All paths of the text.
     pub(crate) paths: Vec<String>,
-    /// When the definition lived that it is a version of; null where that is not traced.
+    /// The commits between which the text's definition existed; null if that is not traced.
     pub(crate) definition: Option<DefinitionLifeOut>,
 }
 
-/// The commits between which a definition lived, however it was changed meanwhile.
+/// The commits between which a definition existed, including all its changed forms.
 #[derive(Debug, Serialize)]
 pub(crate) struct DefinitionLifeOut {
     /// The commit that added it.
@@ -71,7 +72,7 @@ pub(crate) struct DefinitionLifeOut {
 }
 
 impl LifeOut {
-    /// On one line.
+    /// Describes it in one line.
     pub(crate) fn to_text(&self) -> String {
         let moment = |moment: &MomentOut| {
             let day = moment.date.split('T').next().unwrap_or_default();
@@ -99,7 +100,7 @@ impl LifeOut {
     }
 }
 
-/// A commit in the life of something.
+/// A commit that added, contained or removed something.
 #[derive(Debug, Serialize)]
 pub(crate) struct MomentOut {
     pub(crate) commit: String,
@@ -108,7 +109,8 @@ pub(crate) struct MomentOut {
 }
 
 impl Past {
-    /// Opens the files of all commits that the revision reaches: all of them, or those that the revision no longer has.
+    /// Opens the files of all commits that are reachable from the revision: all of them, or those that the revision no
+    /// longer has.
     pub(crate) fn open(ask: &Ask<'_>, documents: Documents) -> Result<Self> {
         let (session, reference) = (ask.session, &ask.common.reference);
         let workspace = &session.workspace;
@@ -173,7 +175,7 @@ impl Past {
 }
 
 impl Past {
-    /// What makes answers partial.
+    /// Returns the reasons for which answers are partial.
     pub(super) fn notes(&self) -> Result<Vec<String>> {
         let mut notes = self.opened.notes.clone();
         notes.extend(Gaps::of(&self.opened.history, &self.opened.reached)?.sentences());
@@ -190,17 +192,17 @@ impl Past {
         Ok(notes)
     }
 
-    /// Whether every version of every file is indexed.
+    /// Returns true if every version of every file is indexed.
     pub(crate) fn is_whole(&self) -> bool {
         self.n_indexed == self.n_versions
     }
 
-    /// Whether only what is gone was asked for.
+    /// Returns true if only deleted code is searched.
     pub(crate) fn is_of_gone(&self) -> bool {
         self.documents == Documents::Gone
     }
 
-    /// Whether the revision has the definition that a hit is about in a file of that path: then it was changed, and is not gone.
+    /// Returns true if the hit's definition still exists at the same path in the revision: it was changed, not deleted.
     pub(crate) fn is_still_defined(&self, hit: &Hit) -> Result<bool> {
         let Some(symbol) = &hit.symbol else { return Ok(false) };
         for place in &hit.places {
@@ -218,7 +220,7 @@ impl Past {
         Ok(false)
     }
 
-    /// When what was found lived, at all its places. Reads versions of files.
+    /// Returns the commits between which the hit's text existed, over all its places. Reads file versions.
     pub(crate) fn life(&self, reader: &mut ObjectReader, hit: &Hit) -> Result<LifeOut> {
         let history = &self.opened.history;
         let seen_from = (self.opened.tip.unwrap_or_default(), &self.opened.reached);
@@ -235,7 +237,7 @@ impl Past {
             }
             BlobContent::TooLarge { .. } | BlobContent::Missing | BlobContent::Damaged => &[],
         };
-        // What stands around it says when the lines behind it came, not when it did.
+        // Search only for the text of the hit, because lines around it may have been added by other commits.
         let finder = memchr::memmem::Finder::new(text.trim_ascii());
         for file in hit.places.iter().map(|place| place.file).collect::<BTreeSet<FileId>>() {
             let entry = self.view.file(file).entry();
@@ -267,8 +269,8 @@ impl Past {
         })
     }
 
-    /// When the definition lived of which a version was found. Nothing is said of one of several of a name in its file, and of one that went
-    /// on elsewhere.
+    /// Returns the commits between which the hit's definition existed. Returns `None` if its file has several
+    /// definitions of that name, or if the definition continued in another place.
     fn definition_life(&self, reader: &mut ObjectReader, hit: &Hit) -> Result<Option<DefinitionLifeOut>> {
         let history = &self.opened.history;
         let (Some(traced), Some(symbol), Some(place)) = (&self.traced, &hit.symbol, hit.places.first()) else {

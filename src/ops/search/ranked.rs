@@ -1,4 +1,4 @@
-//! Finds code by rank, and lines by a pattern.
+//! Ranks code, and finds lines that match a pattern.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -20,14 +20,14 @@ use crate::query::{
 use crate::session::Workspace;
 use crate::snapshot::{FileId, View};
 
-/// Text of one result is not longer.
+/// Maximum size of the text of one result, in bytes.
 const MAX_SNIPPET_BYTES: usize = 4 << 10;
-/// Lines that are told together are not more than this.
+/// Maximum size of a block of lines that form one result, in bytes.
 const MAX_BLOCK_BYTES: usize = 1 << 10;
-/// So many hits are looked through for those of a kind.
+/// Maximum number of hits that are filtered by kind of definition.
 const MAX_LOOKED_THROUGH: usize = 400;
 
-/// A place that answers.
+/// A search result.
 #[derive(Debug, Serialize)]
 pub(crate) struct ResultOut {
     pub(crate) path: String,
@@ -39,10 +39,10 @@ pub(crate) struct ResultOut {
     pub(crate) symbol: Option<String>,
     pub(crate) blob: String,
     pub(crate) places: Vec<PlaceOut>,
-    /// Where it stands in each of several revisions that were asked about.
+    /// The places of the text in each searched revision, in a search of several revisions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) refs: Vec<RefPlacesOut>,
-    /// When it lived, where all history was asked about.
+    /// The commits between which the text existed, in a search of all history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) life: Option<LifeOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub(crate) struct ResultOut {
     pub(crate) features: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
-/// Where the same text stands too.
+/// Another place of the same text.
 #[derive(Debug, Serialize)]
 pub(crate) struct PlaceOut {
     pub(crate) path: String,
@@ -63,7 +63,7 @@ pub(crate) struct PlaceOut {
     pub(crate) end_line: u32,
 }
 
-/// Where a text stands in one of several revisions.
+/// The places of a text in one of several revisions.
 #[derive(Debug, Serialize)]
 pub(crate) struct RefPlacesOut {
     #[serde(rename = "ref")]
@@ -71,26 +71,26 @@ pub(crate) struct RefPlacesOut {
     pub(crate) places: Vec<PlaceOut>,
 }
 
-/// Results, each with the position behind it, and what makes them partial.
+/// Results with their positions, and the reasons for which they are partial.
 #[derive(Debug, Default)]
 pub(crate) struct SearchPage {
-    /// Best first, or in the order of paths.
+    /// Best first, or in path order.
     pub(crate) results: Vec<ResultOut>,
-    /// Where an answer goes on that ends with the result of the same number.
+    /// For each result, the position at which the next page begins if this page ends with that result.
     pub(crate) after: Vec<(u32, u32)>,
-    /// Where the next page begins, if there is one.
+    /// The position of the next page; `None` at the end.
     pub(crate) next: Option<(u32, u32)>,
-    /// The query as it was read, where a word of it was taken for a typing error.
+    /// The query after a correction of its spelling.
     pub(crate) read_as: Option<String>,
-    /// Texts that were wanted as they stand and stand nowhere.
+    /// Quoted texts that no file contains.
     pub(crate) absent: Vec<String>,
-    /// Whether it was stopped before its end.
+    /// True if the search was interrupted.
     pub(crate) is_interrupted: bool,
-    /// What was not looked at.
+    /// Descriptions of what was not searched.
     pub(crate) notes: Vec<String>,
 }
 
-/// The best hits, those of definitions of the given kinds where there are any.
+/// Returns the best hits. If kinds are given, returns only definitions of these kinds.
 pub(crate) fn ranked(
     ask: &Ask<'_>,
     view: &View,
@@ -103,12 +103,11 @@ pub(crate) fn ranked(
     page_of(workspace, view, request, &best, explain, interrupt)
 }
 
-/// Hits, and what is to be said of them.
 struct Best {
     outcome: SearchOutcome,
-    /// Texts that were wanted as they stand and stand nowhere.
+    /// Quoted texts that no file contains.
     absent: Vec<String>,
-    /// What was not looked at.
+    /// Descriptions of what was not searched.
     notes: Vec<String>,
 }
 
@@ -155,7 +154,7 @@ fn best_hits(
     Ok(Best { outcome, absent, notes })
 }
 
-/// Fails once nobody wants the answer any more.
+/// Fails if the call was interrupted.
 fn go_on(interrupt: &AtomicBool) -> Result<()> {
     if interrupt.load(Ordering::Relaxed) {
         bail!("interrupted")
@@ -164,7 +163,7 @@ fn go_on(interrupt: &AtomicBool) -> Result<()> {
     }
 }
 
-/// Who asks for a reranker where there is none shall know.
+/// Fails if reranking was requested but is impossible.
 fn refuse_reranking(workspace: &Workspace, request: &Request) -> Result<(), OpError> {
     if request.rerank == Rerank::Always && request.mode == Mode::Similar {
         return Err(OpError::new(
@@ -206,7 +205,7 @@ fn page_of(
     Ok(page)
 }
 
-/// What was not looked at of texts that were wanted as they stand.
+/// Describes which files and lines with the quoted texts were not searched.
 fn about_exact(exact: &ExactText) -> Vec<String> {
     let mut notes = Vec::new();
     if exact.n_unindexed > 0 {
@@ -221,7 +220,7 @@ fn about_exact(exact: &ExactText) -> Vec<String> {
     notes
 }
 
-/// The best hits among the files of many commits, each with its life.
+/// Returns the best hits among the files of many commits, each with the commits between which it existed.
 pub(crate) fn ranked_in_past(ask: &Ask<'_>, past: &Past, request: &Request, explain: bool) -> Result<SearchPage> {
     let (workspace, interrupt) = (&*ask.session.workspace, ask.ctx.interrupt);
     let best = if !past.is_of_gone() {
@@ -244,7 +243,7 @@ pub(crate) fn ranked_in_past(ask: &Ask<'_>, past: &Past, request: &Request, expl
     Ok(page)
 }
 
-/// Those among the best hits whose definitions are not there in another form.
+/// Returns the best hits whose definitions no longer exist at the revision in any form.
 fn gone_hits(workspace: &Workspace, past: &Past, request: &Request, interrupt: &AtomicBool) -> Result<Best> {
     let n_wanted = request.skip.saturating_add(request.limit);
     let wider = Request {
@@ -265,14 +264,14 @@ fn gone_hits(workspace: &Workspace, past: &Past, request: &Request, interrupt: &
     Ok(best)
 }
 
-/// A revision that is asked about among others, and which of its files.
+/// One of several searched revisions, and the filter for its files.
 pub(crate) struct RefView<'v> {
     pub(crate) view: &'v View,
     pub(crate) filter: FileFilter,
 }
 
-/// The best hits of several revisions: each text once, with where it stands in each of them. Scores are shares of the best of a
-/// revision, so that those of several can stand in one order.
+/// Returns the best hits of several revisions: each text once, with its places in each of them. Scores are relative to
+/// the best of each revision, so that hits of several revisions can be sorted together.
 pub(crate) fn ranked_over_refs(
     ask: &Ask<'_>,
     views: &[RefView<'_>],
@@ -289,7 +288,7 @@ pub(crate) fn ranked_over_refs(
             filter: filter.clone(),
             limit: n_wanted,
             skip: 0,
-            // Scores of several revisions stand in one order.
+            // The scores of several revisions must be comparable.
             rerank: Rerank::Never,
             ..request.clone()
         };
@@ -316,7 +315,7 @@ pub(crate) fn ranked_over_refs(
     let has_more = found.len() >= n_wanted;
     let mut reader = workspace.repository.reader();
     let told = found.iter().skip(request.skip).take(request.limit);
-    // Of several orders a cursor tells nothing.
+    // A cursor can encode the order of one revision only.
     judges.dedup();
     let number = match judges[..] {
         [judges] => judges.to_number(),
@@ -341,7 +340,6 @@ pub(crate) fn ranked_over_refs(
     Ok(page)
 }
 
-/// Where a text stands in a view.
 fn places_of(view: &View, key: ChunkKey) -> Result<Vec<PlaceOut>> {
     let doc = view.segments().find_doc(key);
     let mut places = Vec::new();
@@ -359,7 +357,7 @@ fn places_of(view: &View, key: ChunkKey) -> Result<Vec<PlaceOut>> {
     Ok(places)
 }
 
-/// The lines that match, each a result, in the order of paths. With lines around them, neighbours are one result.
+/// Returns the matching lines in path order, each as one result. With context lines, adjacent lines are one result.
 pub(crate) fn matching_lines(
     sources: &Sources<'_>,
     request: &GrepRequest,
@@ -369,7 +367,7 @@ pub(crate) fn matching_lines(
     let mut page = SearchPage::default();
     let outcome = grep(sources, request, interrupt, &mut |matches| {
         let is_joined = request.before + request.after > 0;
-        // Lines around a match that the limit has cut off tell nothing.
+        // Context lines whose match was cut off by the limit are useless.
         let has_match = |block: &&[GrepLine]| block.iter().any(|line| line.is_match);
         for block in blocks(&matches, is_joined).into_iter().filter(has_match) {
             let last_match = block.iter().rev().find(|line| line.is_match);
@@ -388,7 +386,7 @@ pub(crate) fn matching_lines(
     Ok(page)
 }
 
-/// Lines that are told together.
+/// Groups the lines that form one result.
 fn blocks(matches: &FileMatches, is_joined: bool) -> Vec<&[GrepLine]> {
     if is_joined {
         let follows = |a: &GrepLine, b: &GrepLine| a.number + 1 == b.number;
@@ -398,7 +396,7 @@ fn blocks(matches: &FileMatches, is_joined: bool) -> Vec<&[GrepLine]> {
     }
 }
 
-/// A block in parts that are no longer than a snippet, so that no match is cut off.
+/// Splits a block into parts that are not longer than a snippet, so that no match is cut off.
 fn parts(mut block: &[GrepLine]) -> Vec<&[GrepLine]> {
     let mut parts = Vec::new();
     while !block.is_empty() {
@@ -445,7 +443,7 @@ fn lines_out(view: &View, file: FileId, lines: &[GrepLine]) -> ResultOut {
     }
 }
 
-/// Matching lines with `around` lines before and after each.
+/// Returns the request for matching lines with `around` lines before and after each.
 pub(crate) fn lines_request(
     pattern: Pattern,
     filter: FileFilter,
