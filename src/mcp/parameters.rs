@@ -99,3 +99,16 @@ fn leak_list(texts: Vec<String>) -> &'static [&'static str] {
             .into_boxed_slice(),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tools::TOOLS;
+
+    #[test]
+    fn parameters_are_derived_once() {
+        for tool in TOOLS {
+            assert!(!tool.parameters().is_empty());
+            assert!(std::ptr::eq(tool.parameters(), tool.parameters()), "{}", tool.name);
+        }
+    }
+}

@@ -106,7 +106,7 @@ impl Server {
         let hub = Arc::clone(&self.hub);
         let bodies = self.bodies_for(context);
         let work = move |interrupt: &std::sync::atomic::AtomicBool, permit: &Permit| {
-            let arguments = Arguments::check(&tool.parameters(), given)?;
+            let arguments = Arguments::check(tool.parameters(), given)?;
             let call = Call {
                 tool: tool.name,
                 hub: &hub,
@@ -202,7 +202,7 @@ pub(super) fn listed(tool: &Tool) -> rmcp::model::Tool {
     } else {
         annotations.destructive(false).idempotent(true)
     };
-    rmcp::model::Tool::new(tool.name, tool.description, schema(&tool.parameters())).with_annotations(annotations)
+    rmcp::model::Tool::new(tool.name, tool.description, schema(tool.parameters())).with_annotations(annotations)
 }
 
 /// Converts the outcome of a call. A failure becomes a result with `isError`, a bug in codescout a protocol

@@ -1,7 +1,7 @@
 //! The description of a tool, and the call that its function receives.
 
 use std::cell::OnceCell;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -10,6 +10,7 @@ use super::arguments::{Arguments, Parameter};
 use super::asked;
 use super::hub::Hub;
 use super::reply::Reply;
+use super::tools::TOOLS;
 use crate::mcp::Bodies;
 use crate::ops::Ask;
 use crate::session::{Ctx, Session, Workspace};
@@ -56,8 +57,13 @@ impl Tool {
     }
 
     /// Returns all parameters that the tool accepts.
-    pub(super) fn parameters(&self) -> Vec<Parameter> {
-        [(self.own)(), self.common.to_vec()].concat()
+    pub(super) fn parameters(&self) -> &'static [Parameter] {
+        static OF_ALL: LazyLock<Vec<(&str, Vec<Parameter>)>> = LazyLock::new(|| {
+            let of_tool = |tool: &Tool| (tool.name, [(tool.own)(), tool.common.to_vec()].concat());
+            TOOLS.iter().map(of_tool).collect()
+        });
+        let found = OF_ALL.iter().find(|(name, _)| *name == self.name);
+        found.map_or(&[], |(_, parameters)| parameters)
     }
 }
 
