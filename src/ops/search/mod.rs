@@ -344,7 +344,7 @@ impl Asked<'_> {
     /// Returns the request for the best hits after a position of an earlier page.
     fn ranking(&self, after: Option<(u32, u32)>) -> Request {
         Request {
-            query: self.query.to_owned(),
+            query: self.place().unwrap_or_else(|| self.query.to_owned()),
             mode: self.request.mode.to_query(),
             limit: self.limit(),
             skip: after.map_or(0, |(n_before, _)| n_before as usize),
@@ -352,6 +352,13 @@ impl Asked<'_> {
             rerank: self.request.rerank(),
             ..Request::default()
         }
+    }
+
+    /// Returns `path:line` of a search for similar code, relative to the repository root.
+    fn place(&self) -> Option<String> {
+        let is_similar = self.request.mode == SearchMode::Similar;
+        let place = is_similar.then(|| inside(&self.ask.session.workspace, self.query.trim()))?;
+        split_position(&place).is_some().then(|| place.into_owned())
     }
 
     fn at_revision(&self) -> Result<Page<SearchRow>> {
@@ -399,9 +406,9 @@ impl Asked<'_> {
     /// Selects the files to read while the index is being built: those with the query's words, or the named file and
     /// similar ones.
     fn sought(&self, question: &Question<'_>) -> Result<LikelyQuery> {
-        let place = inside(&self.ask.session.workspace, self.query.trim());
-        let place = split_position(&place).filter(|_| self.request.mode == SearchMode::Similar);
-        let file = place.and_then(|(path, line, _)| Some((question.view().find_text(path)?, line)));
+        let place = self.place();
+        let position = place.as_deref().and_then(split_position);
+        let file = position.and_then(|(path, line, _)| Some((question.view().find_text(path)?, line)));
         let Some((file, line)) = file.filter(|_| question.seen.building.is_some()) else {
             let text = self.query.to_owned();
             return Ok(LikelyQuery {

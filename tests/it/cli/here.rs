@@ -40,6 +40,14 @@ fn a_path_is_relative_to_the_directory() {
         "pub fn old_lex() {}\n"
     );
     assert!(told(&repo, &["history", "gone.rs"]).contains("remove the old lexer"));
+    let similar = told(&repo, &["search", "--mode", "similar", "deep/tree.rs:1", "--explain"]);
+    assert_eq!(
+        similar,
+        told(
+            &repo,
+            &["search", "--mode", "similar", ":/src/deep/tree.rs:1", "--explain"]
+        )
+    );
     assert!(told(&repo, &["blame", "deep/tree.rs"]).contains("lex_tree"));
     assert!(told(&repo, &["outline", "deep"]).contains("tree.rs"));
     assert!(told(&repo, &["outline"]).starts_with("4 files"));
