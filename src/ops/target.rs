@@ -98,12 +98,20 @@ impl Targets<'_> {
     }
 
     fn visible(&self, found: Target, typed: &OsStr) -> Result<Target> {
-        match found.path() {
-            Some(path) if self.visibility.hides(path.as_bytes()) => {
-                Err(OpError::hidden(&typed.to_string_lossy()).into())
-            }
-            _ => Ok(found),
+        if found.path().is_some_and(|path| self.visibility.hides(path.as_bytes())) {
+            return Err(OpError::hidden(&typed.to_string_lossy()).into());
         }
+        Ok(match found {
+            Target::Many(mut candidates) => {
+                candidates.retain(|candidate| !self.visibility.hides(candidate.key.path.as_bytes()));
+                Target::Many(candidates)
+            }
+            Target::Unknown(path, mut near) => {
+                near.retain(|near| !self.visibility.hides_target(near));
+                Target::Unknown(path, near)
+            }
+            found => found,
+        })
     }
 
     fn find_any(&self, typed: &OsStr) -> Result<Target> {
