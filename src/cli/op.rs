@@ -50,7 +50,7 @@ pub(super) fn run<O: Op>(
     } else {
         let here = if global.full_name { "" } else { session.workspace.here() };
         let commit = answer.provenance.as_ref().and_then(ProvenanceOut::commit);
-        if let Some(commit) = commit.filter(|_| global.reference != "WORKTREE") {
+        if let Some(commit) = commit.filter(|_| !matches!(global.reference.as_str(), "WORKTREE" | "INDEX")) {
             output.remark(&format!("{} is commit {}", global.reference, &commit[..ID_DIGITS]));
         }
         print(answer, here, output)?;
