@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -22,7 +23,7 @@ use crate::evaluate::{
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
 use crate::ops::SearchMode;
 use crate::query::{ExactText, FileFilter, Hit, Request, Searcher, Sources, Tests};
-use crate::session::Workspace;
+use crate::session::{Ctx, Session, ViewRequest, Workspace};
 use crate::snapshot::View;
 
 /// Number of results per query; the measures use ten.
@@ -192,7 +193,7 @@ fn history_rows(global: &Global, args: &EvalArgs, features: &mut Option<BufWrite
         sidecar: args.index_dir.clone(),
         ..Overrides::default()
     };
-    let workspace = Workspace::open(&global.repo, &overrides)?;
+    let workspace = Arc::new(Workspace::open(&global.repo, &overrides)?);
     let Some(tip) = workspace.target(&global.reference)?.and_then(|target| target.commit) else {
         bail!("{} is not a commit", global.reference);
     };
@@ -217,24 +218,29 @@ fn history_rows(global: &Global, args: &EvalArgs, features: &mut Option<BufWrite
 }
 
 /// Opens a view after computing the vectors of the configured models, which queries do not compute.
-fn complete_view(workspace: &Workspace, reference: &str, progress: &CliProgress) -> Result<View> {
-    let opened = workspace.view(reference, progress, &INTERRUPTED)?;
-    let Some(tree) = opened.view.provenance().tree.filter(|_| !workspace.makers().is_empty()) else {
-        return Ok(opened.view);
+fn complete_view(workspace: &Arc<Workspace>, reference: &str, progress: &CliProgress) -> Result<View> {
+    let view = || -> Result<View> {
+        let session = Session::for_command(Arc::clone(workspace));
+        let ctx = Ctx::unlimited(progress, &INTERRUPTED);
+        Ok(session.view(ViewRequest::of(reference), &ctx)?.0.view.clone())
+    };
+    let found = view()?;
+    let Some(tree) = found.provenance().tree.filter(|_| !workspace.makers().is_empty()) else {
+        return Ok(found);
     };
     workspace.catch_up(&[tree], progress, &INTERRUPTED)?;
-    Ok(workspace.view(reference, progress, &INTERRUPTED)?.view)
+    view()
 }
 
 /// Opens the clone of a judged repository at the judged commit.
-fn opened(global: &Global, args: &EvalArgs, judgements: &Judgements) -> Result<(Workspace, View)> {
+fn opened(global: &Global, args: &EvalArgs, judgements: &Judgements) -> Result<(Arc<Workspace>, View)> {
     let clone = find_clone(args, judgements)?;
     let index_dir = args.index_dir.as_ref();
     let overrides = Overrides {
         sidecar: index_dir.map(|dir| dir.join(judgements.repository.replace('/', "+"))),
         ..Overrides::default()
     };
-    let workspace = Workspace::open(&clone, &overrides)?;
+    let workspace = Arc::new(Workspace::open(&clone, &overrides)?);
     let view = complete_view(&workspace, &judgements.commit, &CliProgress::new(global.quiet))?;
     Ok((workspace, view))
 }

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::ops::ControlFlow;
-use std::time::Instant;
 
 use anyhow::{Result, bail};
 use serde::Serialize;
@@ -14,12 +13,11 @@ use super::render::{FAINT, MATCH, Output, PATH};
 use super::{Found, INTERRUPTED};
 use crate::extract;
 use crate::model::quoted;
-use crate::ops::{FileSelection, seen_from};
+use crate::ops::{About, Ask, Common, FileSelection, Question, seen_from};
 use crate::query::{
-    CursorKey, FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, Pattern, PatternOptions,
-    Sources, grep,
+    FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, Pattern, PatternOptions, grep,
 };
-use crate::session::{Edits, Workspace};
+use crate::session::{Ctx, Edits, Session, Workspace};
 use crate::snapshot::{FileId, View};
 
 /// Maximum number of unreadable files that are listed by name.
@@ -58,17 +56,23 @@ struct LineOut {
     lossy: bool,
 }
 
-pub(super) fn run(workspace: &Workspace, global: &Global, args: &GrepArgs, output: &mut Output) -> Result<Found> {
+pub(super) fn run(workspace: Workspace, global: &Global, args: &GrepArgs, output: &mut Output) -> Result<Found> {
     let pattern = pattern(args)?;
-    let filter = selection(args).filter(workspace)?;
+    let session = Session::for_command(workspace);
     let progress = CliProgress::new(global.quiet);
-    let opened = workspace.view_with(Edits::Listed, &global.reference, &progress, &INTERRUPTED)?;
-    let view = &opened.view;
-    let started = Instant::now();
-    let cursors = Cursors { view, args };
+    let ask = ask(&session, &progress, global, args);
+    let selection = selection(args);
+    let question = Question::new(
+        &ask,
+        &About {
+            edits: Edits::Listed,
+            ..About::files(&selection)
+        },
+    )?;
+    let view = question.view();
     let request = GrepRequest {
         pattern,
-        filter,
+        filter: question.filter.clone(),
         detail: detail(args),
         before: args.before_context.unwrap_or(args.context),
         after: args.after_context.unwrap_or(args.context),
@@ -76,14 +80,16 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &GrepArgs, outpu
             None | Some(0) => usize::MAX,
             Some(limit) => limit,
         },
-        from: cursors.read()?,
+        from: question.after.map(|(file, line)| GrepPosition {
+            file: FileId(file),
+            line,
+        }),
     };
-    let sources = Sources::new(view, &workspace.repository);
-    let here = if global.full_name { "" } else { workspace.here() };
+    let here = if global.full_name { "" } else { session.workspace.here() };
     let mut results = Vec::new();
     let mut failed: io::Result<()> = Ok(());
     let has_context = request.before + request.after > 0;
-    let outcome = grep(&sources, &request, &INTERRUPTED, &mut |matches| {
+    let outcome = grep(&question.sources(), &request, &INTERRUPTED, &mut |matches| {
         if output.json {
             results.push(file_out(view, &matches));
             return ControlFlow::Continue(());
@@ -102,9 +108,10 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &GrepArgs, outpu
     if outcome.interrupted {
         bail!("interrupted");
     }
-    let mut provenance = ProvenanceOut::of(view);
+    let mut provenance = question.provenance();
     add_unread(view, &outcome, &mut provenance);
-    let next_cursor = outcome.next.map(|position| cursors.write(position));
+    let next = outcome.next.zip(question.key());
+    let next_cursor = next.map(|(position, key)| key.write((position.file.0, position.line)));
     if output.json {
         output.json(&GrepOut {
             provenance,
@@ -113,9 +120,10 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &GrepArgs, outpu
             matching_files: outcome.n_files,
             unread_files: outcome.unread.len(),
             next_cursor,
-            took_ms: started.elapsed().as_secs_f64() * 1e3,
+            took_ms: ask.ctx.began.elapsed().as_secs_f64() * 1e3,
         })?;
     } else {
+        provenance.notes().iter().for_each(|note| output.remark(note));
         output.incomplete(provenance.incomplete_because())?;
         if let Some(cursor) = next_cursor {
             output.remark(&format!("there is more: --cursor {cursor}"));
@@ -165,40 +173,23 @@ fn detail(args: &GrepArgs) -> GrepDetail {
     }
 }
 
-/// Reads and writes the cursors of one query.
-struct Cursors<'a> {
-    view: &'a View,
-    args: &'a GrepArgs,
-}
-
-impl Cursors<'_> {
-    fn key(&self) -> CursorKey {
-        let args = self.args;
-        let flags = (args.ignore_case, args.smart_case, args.word_regexp, args.fixed_strings);
-        let shown = (args.invert_match, detail(args));
-        CursorKey::new(
-            self.view,
-            &format!(
+/// Returns the call; its cursors are bound to everything that changes the answer.
+fn ask<'a>(session: &'a Session, progress: &'a CliProgress, global: &Global, args: &GrepArgs) -> Ask<'a> {
+    let flags = (args.ignore_case, args.smart_case, args.word_regexp, args.fixed_strings);
+    let shown = (args.invert_match, detail(args));
+    Ask {
+        session,
+        ctx: Ctx::unlimited(progress, &INTERRUPTED),
+        common: Common {
+            reference: global.reference.clone(),
+            cursor: args.page.cursor.clone(),
+            question: format!(
                 "grep {:?} {flags:?} {shown:?} {:?}",
                 pattern_text(args),
                 selection(args)
             ),
-        )
-    }
-
-    fn read(&self) -> Result<Option<GrepPosition>> {
-        let Some(cursor) = &self.args.page.cursor else {
-            return Ok(None);
-        };
-        let (file, line) = self.key().read(cursor)?;
-        Ok(Some(GrepPosition {
-            file: FileId(file),
-            line,
-        }))
-    }
-
-    fn write(&self, position: GrepPosition) -> String {
-        self.key().write((position.file.0, position.line))
+            ..Common::default()
+        },
     }
 }
 

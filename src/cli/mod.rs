@@ -120,7 +120,7 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
     match &args.command {
         Command::Index(index) => index::run(&open(&Overrides::default())?, &args.global, index, output),
         Command::Search(search) => search::run(open(&Overrides::default())?, &args.global, search, output),
-        Command::Grep(grep) => grep::run(&open(&Overrides::default())?, &args.global, grep, output),
+        Command::Grep(grep) => grep::run(open(&Overrides::default())?, &args.global, grep, output),
         Command::Read(read) => op::run(
             "read",
             read,

@@ -34,7 +34,7 @@ pub(crate) use outline::Outline;
 pub(crate) use paths::{inside, seen_from};
 pub(crate) use pins::Pins;
 pub(crate) use provenance::ProvenanceOut;
-pub(crate) use question::beside;
+pub(crate) use question::{About, Question, beside};
 pub(crate) use read::Read;
 pub(crate) use search::{MAX_QUERY_BYTES, Search, SearchMode};
 pub(crate) use sink::{PlainText, Recorded, Sink, Style};

@@ -16,7 +16,7 @@ const MIN_READING_TIME: Duration = Duration::from_millis(500);
 
 /// The circumstances of one call.
 #[derive(Clone, Copy)]
-pub(crate) struct Ctx<'a> {
+pub struct Ctx<'a> {
     /// Receives the progress of long work.
     pub(crate) progress: &'a dyn Progress,
     /// Set to stop the call.
@@ -38,7 +38,7 @@ pub(crate) struct Limits<'a> {
 
 impl<'a> Ctx<'a> {
     /// A call without time limits.
-    pub(crate) fn unlimited(progress: &'a dyn Progress, interrupt: &'a AtomicBool) -> Self {
+    pub fn unlimited(progress: &'a dyn Progress, interrupt: &'a AtomicBool) -> Self {
         Self {
             progress,
             interrupt,

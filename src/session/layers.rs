@@ -116,17 +116,6 @@ impl Workspace {
         self.view_over(Edits::Extracted, base, provenance, (changes, HashMap::new()), interrupt)
     }
 
-    pub(super) fn over_work_tree(
-        &self,
-        edits: Edits,
-        base: Base,
-        provenance: Provenance,
-        interrupt: &AtomicBool,
-    ) -> Result<View> {
-        let found = self.changes(&mut KnownFiles::default(), interrupt)?;
-        self.over_changes(edits, base, provenance, found, interrupt)
-    }
-
     /// The differences between the worktree and the checked-out commit.
     pub(crate) fn changes(&self, known: &mut KnownFiles, interrupt: &AtomicBool) -> Result<WorkTreeChanges> {
         Ok(self

@@ -13,7 +13,7 @@ use super::ctx::Ctx;
 use super::error::OpError;
 use super::jobs::{End, Job, Jobs, Made, Task};
 use super::revision::while_objects_vanish;
-use super::views::{Base, Edits, READ_ONLY_NOTE};
+use super::views::{Base, Based, Edits, READ_ONLY_NOTE};
 use super::workspace::{Keeping, Workspace};
 use super::writing::is_read_only;
 use crate::extract::is_credential;
@@ -38,7 +38,7 @@ const CALM: Duration = Duration::from_millis(300);
 const TRIES: usize = 4;
 
 /// An open repository and its caches.
-pub(crate) struct Session {
+pub struct Session {
     /// The repository with its sidecar, settings and models.
     pub(crate) workspace: Arc<Workspace>,
     /// False for a repository other than the one a server was started in: only its index is changed.
@@ -82,17 +82,19 @@ struct HeldBase {
 }
 
 /// A view and its inputs.
-pub(crate) struct SeenView {
+pub struct SeenView {
     /// The view that requests search. Files that hold credentials are not in it.
-    pub(crate) view: View,
+    pub view: View,
     /// The reason that it is not stored in the sidecar.
-    pub(crate) note: Option<&'static str>,
+    pub note: Option<&'static str>,
     /// The time at which it was last known to be current.
     valid: Mutex<Instant>,
     reference: String,
     target: Option<Target>,
     changes: Option<Arc<WorkTreeChanges>>,
     edits: Edits,
+    /// The outcome of indexing what was missing.
+    pub ingested: Outcome,
     /// The running build, if the view is incomplete and the caller wanted all of it.
     pub(crate) building: Option<Arc<Job>>,
     /// True if the view has only the list of files and what was indexed of them before.
@@ -123,22 +125,22 @@ impl Visibility {
 
 /// Selects the view of a revision.
 #[derive(Clone, Copy)]
-pub(crate) struct ViewRequest<'a> {
+pub struct ViewRequest<'a> {
     /// The revision, as given by the caller.
-    pub(crate) reference: &'a str,
+    pub reference: &'a str,
     /// Paths in ascending order: if any of them is a file, these files suffice. Empty for all files.
-    pub(crate) files: &'a [RepoPath],
+    pub files: &'a [RepoPath],
     /// The behaviour if the revision is not indexed.
-    pub(crate) build: Build,
+    pub build: Build,
     /// The level of detail for uncommitted files.
-    pub(crate) edits: Edits,
+    pub edits: Edits,
     /// Accepts the last view while the present state is being indexed.
-    pub(crate) takes_last: bool,
+    pub takes_last: bool,
 }
 
 impl<'a> ViewRequest<'a> {
     /// Requests everything about a revision.
-    pub(crate) fn of(reference: &'a str) -> Self {
+    pub fn of(reference: &'a str) -> Self {
         Self {
             reference,
             files: &[],
@@ -151,7 +153,7 @@ impl<'a> ViewRequest<'a> {
 
 /// The behaviour of a call whose revision is not indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Build {
+pub enum Build {
     /// Waits for the index as long as the call may, then answers from the list of files.
     Wait,
     /// Starts the build without waiting for it, if the call has a time limit.
@@ -167,7 +169,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Session {
     /// Creates the session of one command.
-    pub(crate) fn for_command(workspace: Workspace) -> Self {
+    pub fn for_command(workspace: impl Into<Arc<Workspace>>) -> Self {
         Self {
             visibility: Visibility::All,
             is_kept: false,
@@ -176,9 +178,9 @@ impl Session {
     }
 
     /// Creates a session that a server keeps between calls.
-    pub(crate) fn for_server(workspace: Workspace, is_own: bool) -> Self {
+    pub(crate) fn for_server(workspace: impl Into<Arc<Workspace>>, is_own: bool) -> Self {
         Self {
-            workspace: Arc::new(workspace),
+            workspace: workspace.into(),
             is_own,
             visibility: Visibility::WithoutCredentials,
             is_kept: true,
@@ -194,7 +196,7 @@ impl Session {
     }
 
     /// Opens a view of a revision as it is now. Returns the age of the view as well if it is an older one.
-    pub(crate) fn view(&self, request: ViewRequest<'_>, ctx: &Ctx<'_>) -> Result<(Arc<SeenView>, Option<Duration>)> {
+    pub fn view(&self, request: ViewRequest<'_>, ctx: &Ctx<'_>) -> Result<(Arc<SeenView>, Option<Duration>)> {
         let reference = self.checked(request.reference)?;
         // Only one view of the worktree is cached, and it has to serve every request.
         let edits = if self.is_kept { Edits::Extracted } else { request.edits };
@@ -345,6 +347,7 @@ impl Session {
         let seen = Arc::new(SeenView {
             view: self.view_over(base.base, request.edits, provenance, changes.as_deref(), ctx.interrupt)?,
             note: base.note,
+            ingested: base.ingested,
             valid: Mutex::new(Instant::now()),
             reference: reference.to_owned(),
             target,
@@ -418,6 +421,7 @@ impl Session {
         Ok(Arc::new(SeenView {
             view: self.view_over(base, seen.edits, provenance, changes, interrupt)?,
             note: seen.note,
+            ingested: seen.ingested.clone(),
             valid: Mutex::new(Instant::now()),
             reference: reference.to_owned(),
             target: seen.target,
@@ -464,11 +468,11 @@ impl Session {
             Err(error) => return Err(error),
         }
         if let Some(base) = self.asked_files(request, target, ctx)? {
-            return Ok((Based { base, note: None }, Known::Asked));
+            return Ok((base.into(), Known::Asked));
         }
         if request.build == Build::Never {
             let base = self.listed(target)?;
-            return Ok((Based { base, note: None }, Known::Files));
+            return Ok((base.into(), Known::Files));
         }
         match ctx.build_time() {
             None => Ok((self.build_now(target, ctx)?, Known::All)),
@@ -477,8 +481,11 @@ impl Session {
     }
 
     fn build_now(&self, target: Target, ctx: &Ctx<'_>) -> Result<Based> {
-        let (base, note) = self.workspace.build_base(target, ctx)?;
-        Ok(self.hold_base(target.tree, base, note))
+        let based = self.workspace.base(target, ctx)?;
+        Ok(Based {
+            ingested: based.ingested,
+            ..self.hold_base(target.tree, based.base, based.note)
+        })
     }
 
     fn base_in_background(
@@ -501,7 +508,7 @@ impl Session {
             },
             Some(End::Stopped) | None => {
                 let base = self.listed(target)?;
-                Ok((Based { base, note: None }, Known::Soon(job)))
+                Ok((base.into(), Known::Soon(job)))
             }
         }
     }
@@ -585,6 +592,7 @@ impl Session {
         let based = Based {
             base: held.base.clone(),
             note: held.note,
+            ingested: Outcome::default(),
         };
         bases.push(held);
         Some(based)
@@ -593,7 +601,7 @@ impl Session {
     fn hold_base(&self, tree: TreeId, base: Base, note: Option<&'static str>) -> Based {
         *locked(&self.listed) = None;
         hold_base(&self.bases, tree, base.clone(), note);
-        Based { base, note }
+        Based { note, ..base.into() }
     }
 }
 
@@ -625,13 +633,6 @@ enum Known {
     Files,
     /// The requested files, complete.
     Asked,
-}
-
-/// A snapshot, and the reason that it is not stored in the sidecar.
-#[derive(Default)]
-struct Based {
-    base: Base,
-    note: Option<&'static str>,
 }
 
 fn hold_base(bases: &Mutex<Vec<HeldBase>>, tree: TreeId, base: Base, note: Option<&'static str>) {

@@ -1,29 +1,19 @@
 //! Opens views: from stored snapshots, after indexing what is missing, or computed in memory if nothing can be written.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
 
 use super::ctx::Ctx;
-use super::revision::while_objects_vanish;
 use super::stored::{MAX_ATTEMPTS, Stored};
 use super::writing::is_read_only;
 use super::{Keeping, Workspace};
 use crate::index::Segments;
-use crate::ingest::{Outcome, Progress, Target};
+use crate::ingest::{Outcome, Target};
 use crate::snapshot::{Manifest, Provenance, View};
 
 /// Note for an answer from memory because the sidecar cannot be written.
 pub(crate) const READ_ONLY_NOTE: &str = "the index cannot be written here; this answer was computed in memory";
-
-/// A view and the outcome of opening it.
-pub struct Opened {
-    /// The view.
-    pub view: View,
-    /// The outcome of indexing what was missing.
-    pub ingested: Outcome,
-}
 
 /// The level of detail of uncommitted files in a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,69 +25,16 @@ pub enum Edits {
 }
 
 impl Workspace {
-    /// Opens a view of a revision, indexing first what is missing. If the sidecar cannot be written, the view is
-    /// computed in memory and has a note that says so.
-    pub fn view(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Opened> {
-        self.view_with(Edits::Extracted, reference, progress, interrupt)
-    }
-
-    /// Opens a view like [`Self::view`], with a chosen level of detail for uncommitted files.
-    pub fn view_with(
-        &self,
-        edits: Edits,
-        reference: &str,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<Opened> {
-        while_objects_vanish(|| self.view_now(edits, reference, progress, interrupt))
-    }
-
-    fn view_now(
-        &self,
-        edits: Edits,
-        reference: &str,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<Opened> {
-        let (target, mut provenance) = self.asked(reference)?;
-        let mut ingested = Outcome::default();
-        let base = match target {
-            None => Base::default(),
-            Some(target) => {
-                let (base, outcome) = self.base(target, &mut provenance, progress, interrupt)?;
-                ingested = outcome;
-                base
-            }
-        };
-        let view = self.with_changes(edits, base, provenance, interrupt)?;
-        Ok(Opened { view, ingested })
-    }
-
-    /// Lays changed or staged files over a commit's snapshot, if the revision is `WORKTREE` or `INDEX`.
-    fn with_changes(&self, edits: Edits, base: Base, provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
-        match provenance.reference.as_str() {
-            "WORKTREE" => self.over_work_tree(edits, base, provenance, interrupt),
-            "INDEX" => self.over_index(base, provenance, interrupt),
-            _ => Ok(base.view(provenance)),
-        }
-    }
-
     /// Opens a tree's snapshot: the stored one, after indexing what is missing, or one computed in memory if the
     /// sidecar cannot be written or read.
-    fn base(
-        &self,
-        target: Target,
-        provenance: &mut Provenance,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<(Base, Outcome)> {
+    pub(super) fn base(&self, target: Target, ctx: &Ctx<'_>) -> Result<Based> {
         let mut damage = None;
         let found = match self.stored(target.tree) {
-            Ok(Stored::Whole(base)) => Ok((base, Outcome::default())),
-            Ok(Stored::Partial | Stored::OtherSettings) => self.newly_stored(target, progress, interrupt),
+            Ok(Stored::Whole(base)) => Ok(base.into()),
+            Ok(Stored::Partial | Stored::OtherSettings) => self.newly_stored(target, ctx),
             Ok(Stored::Damaged(error)) => {
                 damage = Some(error);
-                self.newly_stored(target, progress, interrupt)
+                self.newly_stored(target, ctx)
             }
             Err(error) => Err(error),
         };
@@ -108,35 +45,32 @@ impl Workspace {
                     tracing::warn!("{damage:#}");
                 }
                 tracing::warn!("{error:#}");
-                provenance.incomplete.push(READ_ONLY_NOTE.to_owned());
-                Ok((self.in_memory(target, None, interrupt)?, Outcome::default()))
+                Ok(Based {
+                    note: Some(READ_ONLY_NOTE),
+                    ..self.in_memory(target, None, ctx.interrupt)?.into()
+                })
             }
             found => found,
         }
     }
 
-    /// Indexes a tree and opens its snapshot. If nothing can be written, computes it in memory and returns a note that
-    /// says so.
-    pub(crate) fn build_base(&self, target: Target, ctx: &Ctx<'_>) -> Result<(Base, Option<&'static str>)> {
-        let mut provenance = self.provenance("", None);
-        let n_notes = provenance.incomplete.len();
-        let (base, _) = self.base(target, &mut provenance, ctx.progress, ctx.interrupt)?;
-        let is_in_memory = provenance.incomplete.len() > n_notes;
-        Ok((base, is_in_memory.then_some(READ_ONLY_NOTE)))
-    }
-
-    fn newly_stored(&self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<(Base, Outcome)> {
+    fn newly_stored(&self, target: Target, ctx: &Ctx<'_>) -> Result<Based> {
         if self.keeping == Keeping::Nowhere {
-            return Ok((self.in_memory(target, None, interrupt)?, Outcome::default()));
+            return Ok(self.in_memory(target, None, ctx.interrupt)?.into());
         }
         // Garbage collection may delete data that only this query uses.
         for _ in 0..MAX_ATTEMPTS {
-            let outcome = self.ingest(target, progress, interrupt)?;
+            let outcome = self.ingest(target, ctx.progress, ctx.interrupt)?;
             if outcome.interrupted {
                 bail!("interrupted; what was indexed so far is kept");
             }
             match self.stored(target.tree)? {
-                Stored::Whole(base) => return Ok((base, outcome)),
+                Stored::Whole(base) => {
+                    return Ok(Based {
+                        ingested: outcome,
+                        ..base.into()
+                    });
+                }
                 Stored::Damaged(error) => {
                     return Err(error.context("the index of this tree was written and cannot be read"));
                 }
@@ -164,5 +98,24 @@ impl Base {
     /// Converts the snapshot into a view without changes.
     pub(crate) fn view(self, provenance: Provenance) -> View {
         View::new(provenance, self.segments, self.layers, HashMap::new())
+    }
+}
+
+/// A snapshot, and how it was obtained.
+#[derive(Default)]
+pub(super) struct Based {
+    pub(super) base: Base,
+    /// The reason that it is not stored in the sidecar.
+    pub(super) note: Option<&'static str>,
+    /// The outcome of indexing what was missing.
+    pub(super) ingested: Outcome,
+}
+
+impl From<Base> for Based {
+    fn from(base: Base) -> Self {
+        Self {
+            base,
+            ..Self::default()
+        }
     }
 }

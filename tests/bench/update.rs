@@ -16,14 +16,16 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use codescout::config::Overrides;
 use codescout::ingest::{NoProgress, Outcome};
 use codescout::query::{Mode, Request, Searcher};
-use codescout::session::Workspace;
+use codescout::session::{Ctx, Session, ViewRequest, Workspace};
 use codescout::sidecar::{Sidecar, Store};
+use codescout::snapshot::View;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 const COMMITS: usize = 300;
@@ -87,7 +89,7 @@ fn updates(clone: &Path, n_commits: usize) {
         sidecar: Some(sidecar.clone()),
         ..Overrides::default()
     };
-    let workspace = Workspace::open(clone, &overrides).unwrap();
+    let workspace = Arc::new(Workspace::open(clone, &overrides).unwrap());
     let first = index(&workspace, &format!("HEAD~{n_commits}"));
     println!(
         "first: {} blobs in {:.2} s",
@@ -122,7 +124,14 @@ fn index(workspace: &Workspace, reference: &str) -> Outcome {
 }
 
 /// Segments, bytes in use, and what opening and asking cost.
-fn report(workspace: &Workspace, sidecar: &Path, reference: &str) {
+/// Opens a view as a new process would.
+fn view(workspace: &Arc<Workspace>, reference: &str) -> View {
+    let session = Session::for_command(Arc::clone(workspace));
+    let ctx = Ctx::unlimited(&NoProgress, &NEVER);
+    session.view(ViewRequest::of(reference), &ctx).unwrap().0.view.clone()
+}
+
+fn report(workspace: &Arc<Workspace>, sidecar: &Path, reference: &str) {
     let state = Sidecar::open(sidecar).unwrap().state().unwrap().unwrap();
     let lengths = state.segments.iter().map(|entry| {
         let vectors: u64 = entry.vectors.iter().map(|vectors| vectors.file.length).sum();
@@ -138,7 +147,7 @@ fn report(workspace: &Workspace, sidecar: &Path, reference: &str) {
     let mut asking = Vec::new();
     for round in 0..12 {
         let started = Instant::now();
-        let view = workspace.view(reference, &NoProgress, &NEVER).unwrap().view;
+        let view = view(workspace, reference);
         let searcher = Searcher::new(&view, workspace.embedder(), workspace.static_model()).unwrap();
         opening.push(started.elapsed());
         let request = Request {
@@ -161,8 +170,8 @@ fn report(workspace: &Workspace, sidecar: &Path, reference: &str) {
 }
 
 fn queries(clone: &Path, list: &Path) {
-    let workspace = Workspace::open(clone, &Overrides::default()).unwrap();
-    let view = workspace.view("HEAD", &NoProgress, &NEVER).unwrap().view;
+    let workspace = Arc::new(Workspace::open(clone, &Overrides::default()).unwrap());
+    let view = view(&workspace, "HEAD");
     let started = Instant::now();
     let searcher = Searcher::new(&view, workspace.embedder(), workspace.static_model()).unwrap();
     println!(

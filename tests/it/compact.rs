@@ -1,6 +1,7 @@
 //! Many small commits: segments stay few, and nothing but that changes.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use codescout::config::Overrides;
@@ -10,6 +11,7 @@ use codescout::session::Workspace;
 use codescout::sidecar::{Sidecar, State, Store};
 use codescout::snapshot::View;
 
+use crate::indexed::seen;
 use crate::support::TestRepo;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -51,12 +53,12 @@ fn repository() -> TestRepo {
     repo
 }
 
-fn open(repo: &TestRepo, sidecar: PathBuf) -> Workspace {
+fn open(repo: &TestRepo, sidecar: PathBuf) -> Arc<Workspace> {
     let overrides = Overrides {
         sidecar: Some(sidecar),
         ..Overrides::default()
     };
-    Workspace::open(repo.root(), &overrides).unwrap()
+    Arc::new(Workspace::open(repo.root(), &overrides).unwrap())
 }
 
 fn index(workspace: &Workspace, reference: &str) -> Outcome {
@@ -64,10 +66,10 @@ fn index(workspace: &Workspace, reference: &str) -> Outcome {
     workspace.ingest(target, &NoProgress, &NEVER).unwrap()
 }
 
-fn view(workspace: &Workspace, reference: &str) -> View {
-    let opened = workspace.view(reference, &NoProgress, &NEVER).unwrap();
+fn view(workspace: &Arc<Workspace>, reference: &str) -> View {
+    let opened = seen(workspace, reference).unwrap();
     assert_eq!(opened.ingested.n_new_blobs, 0, "everything is known");
-    opened.view
+    opened.view.clone()
 }
 
 /// Hits of all queries with their scores, by places.

@@ -78,7 +78,7 @@ impl Sound {
             ..Overrides::default()
         };
         let index = Indexed::with(self.repo.root(), overrides)?;
-        let view = index.try_open("HEAD")?.view;
+        let view = index.try_open("HEAD")?.view.clone();
         let answers = answers(&index, &view)?;
         Ok((index.contents(&view), answers))
     }

@@ -3,13 +3,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use codescout::ingest::NoProgress;
 use codescout::query::Mode;
-use codescout::session::Edits;
+use codescout::session::{Edits, ViewRequest};
 use codescout::snapshot::{EDITS_ENDING, View};
 
 use crate::cli::call;
-use crate::indexed::{Indexed, NEVER};
+use crate::indexed::{Indexed, NEVER, seen_until};
 use crate::support::TestRepo;
 
 /// A repository that is indexed, with changed, new, generated and deleted files.
@@ -123,11 +122,11 @@ fn a_damaged_file_of_edits_costs_time_alone() {
 fn questions_about_lines_extract_nothing() {
     let repo = dirty();
     let index = Indexed::new(repo.root());
-    let listed = index
-        .workspace
-        .view_with(Edits::Listed, "WORKTREE", &NoProgress, &NEVER)
-        .unwrap()
-        .view;
+    let request = ViewRequest {
+        edits: Edits::Listed,
+        ..ViewRequest::of("WORKTREE")
+    };
+    let listed = seen_until(&index.workspace, request, &NEVER).unwrap().view.clone();
     assert_eq!(n_in_memory(&listed), 0);
     let plain = call(&repo, &["grep", "tokenize"]).expect(0).text();
     let headers = call(&repo, &["grep", "class", "--lang", "cpp"]).expect(0).text();

@@ -113,7 +113,7 @@ fn trees(repo: &TestRepo, references: &[&str]) -> Vec<String> {
 fn known_view(indexed: &Indexed, reference: &str) -> View {
     let opened = indexed.try_open(reference).unwrap();
     assert_eq!(opened.ingested.n_new_blobs, 0, "{reference}");
-    opened.view
+    opened.view.clone()
 }
 
 fn answers(indexed: &Indexed, view: &View) -> Vec<Answer> {

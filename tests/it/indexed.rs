@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
 use codescout::config::Overrides;
 use codescout::ingest::{NoProgress, Outcome, Progress, Stage};
 use codescout::model::ChunkKey;
 use codescout::query::{Hit, Mode, Request, SearchOutcome};
-use codescout::session::{Opened, Workspace};
+use codescout::session::{Ctx, SeenView, Session, ViewRequest, Workspace};
 use codescout::snapshot::{Coverage, FileStatus, View};
 
 pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
@@ -38,7 +38,7 @@ impl Progress for CheckedProgress {
 
 /// A workspace on a test's repository.
 pub(crate) struct Indexed {
-    pub(crate) workspace: Workspace,
+    pub(crate) workspace: Arc<Workspace>,
 }
 
 /// What a view says of itself and of its files.
@@ -57,6 +57,20 @@ pub(crate) struct Answer {
     hits: Vec<String>,
 }
 
+/// Opens a view as a new process would.
+pub(crate) fn seen(workspace: &Arc<Workspace>, reference: &str) -> Result<Arc<SeenView>> {
+    seen_until(workspace, ViewRequest::of(reference), &NEVER)
+}
+
+pub(crate) fn seen_until(
+    workspace: &Arc<Workspace>,
+    request: ViewRequest<'_>,
+    interrupt: &AtomicBool,
+) -> Result<Arc<SeenView>> {
+    let session = Session::for_command(Arc::clone(workspace));
+    Ok(session.view(request, &Ctx::unlimited(&NoProgress, interrupt))?.0)
+}
+
 impl Indexed {
     /// With the sidecar where it stands by default.
     pub(crate) fn new(root: &Path) -> Self {
@@ -73,21 +87,21 @@ impl Indexed {
     }
 
     pub(crate) fn with(root: &Path, overrides: Overrides) -> Result<Self> {
-        let workspace = Workspace::open(root, &overrides)?;
+        let workspace = Arc::new(Workspace::open(root, &overrides)?);
         Ok(Self { workspace })
     }
 
-    pub(crate) fn try_open(&self, reference: &str) -> Result<Opened> {
-        self.workspace.view(reference, &NoProgress, &NEVER)
+    pub(crate) fn try_open(&self, reference: &str) -> Result<Arc<SeenView>> {
+        seen(&self.workspace, reference)
     }
 
     pub(crate) fn view(&self, reference: &str) -> View {
-        self.try_open(reference).unwrap().view
+        self.try_open(reference).unwrap().view.clone()
     }
 
     /// What opening a revision had to index first.
     pub(crate) fn ingested(&self, reference: &str) -> Outcome {
-        self.try_open(reference).unwrap().ingested
+        self.try_open(reference).unwrap().ingested.clone()
     }
 
     pub(crate) fn try_search(&self, view: &View, mode: Mode, query: &str) -> Result<SearchOutcome> {

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use codescout::git::Repository;
 use codescout::query::Mode;
@@ -26,7 +27,7 @@ const FIXTURE: &str = "
 
 fn try_open(root: &Path) -> anyhow::Result<Indexed> {
     Ok(Indexed {
-        workspace: Workspace::open(root, &Default::default())?,
+        workspace: Arc::new(Workspace::open(root, &Default::default())?),
     })
 }
 

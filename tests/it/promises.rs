@@ -12,10 +12,11 @@ use codescout::git::BlobContent;
 use codescout::ingest::{Ingest, NoProgress, Outcome, Progress, Stage};
 use codescout::model::ChunkKey;
 use codescout::query::{FileFilter, Mode, Request, Searcher, Tests};
+use codescout::session::ViewRequest;
 use codescout::sidecar::Sidecar;
 use codescout::snapshot::View;
 
-use crate::indexed::{Indexed, NEVER, chunk_keys, files_below, path_of};
+use crate::indexed::{Indexed, NEVER, chunk_keys, files_below, path_of, seen_until};
 use crate::support::TestRepo;
 
 const FIXTURE: &str = "
@@ -446,8 +447,8 @@ fn a_repository_without_a_commit_has_an_empty_view() {
     assert!(format!("{error:#}").contains("no commit"), "{error:#}");
 
     let bare = TestRepo::init(&["--bare"]);
-    let view = Indexed::new(bare.root()).view("WORKTREE");
-    assert_eq!((view.n_files(), view.provenance().commit), (0, None));
+    let error = Indexed::new(bare.root()).try_open("WORKTREE").err().unwrap();
+    assert!(format!("{error:#}").contains("no commit"), "{error:#}");
 
     repo.write_files(FIXTURE);
     let view = index.view("WORKTREE");
@@ -463,13 +464,9 @@ fn without_a_place_for_the_index_queries_still_answer() {
     let expected = expected.answers(&expected.view("HEAD"), &QUERIES);
     std::fs::write(repo.beside("file"), "no folder").unwrap();
     let index = Indexed::at(repo.root(), repo.beside("file").join("sidecar"));
-    let view = index.view("HEAD");
-    assert_eq!(index.answers(&view, &QUERIES), expected);
-    assert!(
-        view.provenance().incomplete[0].contains("in memory"),
-        "{:?}",
-        view.provenance()
-    );
+    let opened = index.try_open("HEAD").unwrap();
+    assert_eq!(index.answers(&opened.view, &QUERIES), expected);
+    assert!(opened.note.unwrap().contains("in memory"));
     repo.write("new.rs", "fn wombat() {}\n");
     assert_eq!(index.paths(&index.view("WORKTREE"), "wombat"), ["new.rs"]);
 }
@@ -501,8 +498,8 @@ fn a_sidecar_that_cannot_be_written_is_read() {
         }
     };
     allow(0o555);
-    let view = index.try_open("HEAD").map(|opened| opened.view);
-    let old = index.try_open("HEAD~1").map(|opened| opened.view);
+    let view = index.try_open("HEAD").map(|opened| opened.view.clone());
+    let old = index.try_open("HEAD~1").map(|opened| opened.view.clone());
     allow(0o755);
     assert_eq!(index.paths(&view.unwrap(), "wombat"), ["new.rs"]);
     assert_eq!(old.unwrap().provenance().incomplete.len(), 0);
@@ -593,9 +590,8 @@ fn what_was_done_before_an_interruption_is_kept() {
         stopped.interrupted && stopped.n_new_blobs >= 300 && stopped.n_new_blobs < 700,
         "{stopped:?}"
     );
-    let error = index
-        .workspace
-        .view("HEAD", &NoProgress, &AtomicBool::new(true))
+    let interrupted = AtomicBool::new(true);
+    let error = seen_until(&index.workspace, ViewRequest::of("HEAD"), &interrupted)
         .err()
         .unwrap();
     assert!(format!("{error:#}").contains("interrupted"), "{error:#}");

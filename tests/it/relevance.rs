@@ -6,21 +6,19 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 use std::thread;
 
 use codescout::config::Overrides;
 use codescout::evaluate::{Category, Measures, Ranked, Relevant, measure};
 use codescout::extract::{Definition, Extraction};
-use codescout::ingest::NoProgress;
 use codescout::query::{Mode, Request, Searcher};
 use codescout::session::Workspace;
 use codescout::snapshot::View;
 use serde::Deserialize;
 
+use crate::indexed::seen;
 use crate::support::TestRepo;
-
-static NEVER: AtomicBool = AtomicBool::new(false);
 
 const MODES: [(Mode, &str); 3] = [
     (Mode::Keyword, "keyword"),
@@ -250,8 +248,8 @@ fn figures_of(judged: &JudgedCrate, version: String, source: &Path) -> Figures {
         sidecar: Some(repo.beside("index")),
         ..Overrides::default()
     };
-    let workspace = Workspace::open(repo.root(), &overrides).unwrap();
-    let view = workspace.view("HEAD", &NoProgress, &NEVER).unwrap().view;
+    let workspace = Arc::new(Workspace::open(repo.root(), &overrides).unwrap());
+    let view = seen(&workspace, "HEAD").unwrap().view.clone();
     let searcher = Searcher::new(&view, workspace.embedder(), workspace.static_model()).unwrap();
     let by_mode = MODES.map(|(mode, _)| {
         let measures = judged.queries.iter().map(|query| {

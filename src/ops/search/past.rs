@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
@@ -15,7 +16,7 @@ use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
 use crate::history::{Reading, SymbolChangeCache, SymbolKey, SymbolTracer, text_lifetime, versions};
 use crate::model::{BlobId, Oid, RepoPath};
 use crate::query::{Gaps, Hit, timestamp};
-use crate::session::OpenedHistory;
+use crate::session::{Ctx, OpenedHistory, Session, ViewRequest};
 use crate::snapshot::{Documents, FileEntry, FileId, FileStatus, View};
 
 /// Maximum size of a file version that is searched for a text, in bytes.
@@ -115,7 +116,10 @@ impl Past {
         let (session, reference) = (ask.session, &ask.common.reference);
         let workspace = &session.workspace;
         let opened = workspace.history(reference, ask.ctx.progress, ask.ctx.interrupt)?;
-        let now = workspace.view(reference, ask.ctx.progress, ask.ctx.interrupt)?.view;
+        // A cached view may lack versions that were indexed since.
+        let uncached = Session::for_command(Arc::clone(workspace));
+        let ctx = Ctx::unlimited(ask.ctx.progress, ask.ctx.interrupt);
+        let now = uncached.view(ViewRequest::of(reference), &ctx)?.0.view.clone();
         let segments = now.segments();
         let indexed: HashSet<Oid> = segments
             .iter()

@@ -62,7 +62,7 @@ fn unknown_and_ambiguous_revisions_are_errors() {
         assert!(ambiguous.stderr.contains("ambiguous"), "{}", ambiguous.stderr);
     }
     let option = call(&repo, &["grep", "x", "--ref=--upload-pack=x"]).expect(2);
-    assert!(option.stderr.contains("begins with a dash"), "{}", option.stderr);
+    assert!(option.stderr.contains("is not a ref"), "{}", option.stderr);
 }
 
 #[test]
