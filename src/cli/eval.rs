@@ -225,7 +225,11 @@ fn complete_view(workspace: &Arc<Workspace>, reference: &str, progress: &CliProg
         Ok(session.view(ViewRequest::of(reference), &ctx)?.0.view.clone())
     };
     let found = view()?;
-    let Some(tree) = found.provenance().tree.filter(|_| !workspace.makers().is_empty()) else {
+    let Some(tree) = found
+        .provenance()
+        .tree
+        .filter(|_| !workspace.models.sources().is_empty())
+    else {
         return Ok(found);
     };
     workspace.catch_up(&[tree], progress, &INTERRUPTED)?;
@@ -309,7 +313,7 @@ struct Corpus<'a> {
 
 impl<'a> Corpus<'a> {
     fn new(name: &'a str, language: &'a str, workspace: &'a Workspace, view: &'a View) -> Result<Self> {
-        let own = workspace.static_model();
+        let own = workspace.models.own();
         let searcher = workspace.searcher(view, &INTERRUPTED)?;
         Ok(Self {
             name,

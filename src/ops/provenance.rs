@@ -98,7 +98,7 @@ impl ProvenanceOut {
             tree: target.map(|target| target.tree.to_string()),
             dirty_files: None,
             coverage: None,
-            profile: workspace.embedder().profile().id().to_string(),
+            profile: workspace.models.embedder().profile().id().to_string(),
             complete: false,
             incomplete_because: vec!["this revision is not indexed yet".to_owned()],
             notes: Vec::new(),

@@ -83,7 +83,7 @@ impl Op for Status {
         }
         if facts.index == UP_TO_DATE {
             // Uncommitted changes are extracted only where their chunks are counted.
-            let has_vectors = workspace.added_model().is_some() || workspace.remote_sparse().is_some();
+            let has_vectors = workspace.models.added().is_some() || workspace.models.remote_sparse().is_some();
             let edits = if has_vectors || workspace.sharing_host().is_some() {
                 Edits::Extracted
             } else {
@@ -229,7 +229,7 @@ impl Facts {
     /// Counts the chunks of a view that have vectors of the configured models, not of the built-in one.
     fn count_vectors(&mut self, workspace: &Workspace, view: &View) {
         let segments = view.segments();
-        let server = workspace.remote_model().map(|model| &model.options().endpoint);
+        let server = workspace.models.remote().map(|model| &model.options().endpoint);
         let kept_at = workspace.sharing_host();
         let kept_at = kept_at.filter(|_| workspace.keeps_away(RowKind::Dense));
         let there = kept_at.as_ref().and_then(|_| workspace.there(RowKind::Dense).ok()?);
@@ -238,13 +238,13 @@ impl Facts {
             let there = there.as_ref();
             there.is_some_and(|there| there.docs.contains(doc) || there.empty.contains(doc))
         };
-        self.vectors = workspace.added_model().map(|model| VectorsOut {
+        self.vectors = workspace.models.added().map(|model| VectorsOut {
             kept_at,
             ..VectorsOut::of(&model.profile().model, server, view, |doc| {
                 segments.has_added(doc) || is_there(doc)
             })
         });
-        self.sparse_vectors = workspace.remote_sparse().map(|model| {
+        self.sparse_vectors = workspace.models.remote_sparse().map(|model| {
             let options = model.options();
             VectorsOut::of(&options.model, Some(&options.endpoint), view, |doc| {
                 segments.has_sparse(doc)
@@ -394,7 +394,7 @@ impl SharedOut {
 
 /// Counts the shared vectors of one kind; `None` if they are not shared.
 fn shared(workspace: &Workspace, view: &View, kind: RowKind) -> Result<Option<SharedOut>> {
-    let is_made = kind == RowKind::Dense || workspace.remote_sparse().is_some();
+    let is_made = kind == RowKind::Dense || workspace.models.remote_sparse().is_some();
     let Some(server) = workspace.sharing_host().filter(|_| is_made) else {
         return Ok(None);
     };

@@ -305,7 +305,7 @@ type VectorCounts = Option<BTreeMap<String, u64>>;
 
 fn n_vectors(workspace: &Workspace, sidecar: &Sidecar) -> VectorCounts {
     let state = sidecar.state().ok()??;
-    let own = workspace.own_profile();
+    let own = workspace.models.own_profile();
     let mut counts = BTreeMap::new();
     for entry in &state.segments {
         for vectors in entry.vectors.iter().filter(|vectors| vectors.profile != own) {

@@ -167,7 +167,7 @@ impl Workspace {
             return Ok(None);
         };
         let options: CollectOptions = self.config.collect_options();
-        let makers = self.makers().into_iter();
+        let makers = self.models.sources().into_iter();
         let profiles: Vec<String> = makers.map(|maker| maker.profile().id().to_string()).collect();
         act(&Collector {
             repository: &self.repository,

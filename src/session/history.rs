@@ -138,7 +138,7 @@ impl Workspace {
         let sidecar = self.open_or_create_sidecar(interrupt)?;
         let recorder = self.recorder();
         let mut outcome = recorder.record(&sidecar, tips, progress, interrupt)?;
-        recorder.index_messages(&sidecar, self.own_model(), progress, interrupt)?;
+        recorder.index_messages(&sidecar, self.models.own_embedder(), progress, interrupt)?;
         recorder.index_lines(&sidecar, progress, interrupt)?;
         let state = sidecar.state()?.unwrap_or_default();
         let all: u64 = state.history.iter().map(HistoryEntry::n_bytes).sum();
@@ -302,7 +302,7 @@ impl Workspace {
                 tracing::warn!("{n_commits} commits are recorded now, although history.max_commits is {most}");
             }
             self.recorder()
-                .index_messages(sidecar, self.own_model(), progress, interrupt)?;
+                .index_messages(sidecar, self.models.own_embedder(), progress, interrupt)?;
             if examined.has_kept() {
                 self.recorder().index_lines(sidecar, progress, interrupt)?;
                 self.trace_history(progress, interrupt)?;
@@ -508,7 +508,7 @@ impl Workspace {
         let made = match self.open_sidecar()? {
             Some(sidecar) => self
                 .recorder()
-                .index_messages(&sidecar, self.own_model(), progress, interrupt)
+                .index_messages(&sidecar, self.models.own_embedder(), progress, interrupt)
                 .map_err(anyhow::Error::from),
             None => Ok(0),
         };
@@ -524,7 +524,7 @@ impl Workspace {
             Some(messages) => Ok(messages),
             None => Ok(Messages::from_bytes(Messages::build(
                 batch,
-                self.own_model(),
+                self.models.own_embedder(),
                 interrupt,
             )?)?),
         };
@@ -535,7 +535,7 @@ impl Workspace {
 
     /// The stored messages of each batch; `None` if they are missing or of another model.
     fn stored_messages(&self, opened: &OpenedHistory) -> Result<Vec<Option<Messages>>> {
-        let profile = self.own_model().profile().id();
+        let profile = self.models.own_embedder().profile().id();
         let sidecar = self.open_sidecar()?;
         let open = |at: usize| {
             let file = opened.entries.get(at)?.messages.as_ref()?;

@@ -186,7 +186,7 @@ impl Workspace {
             return Ok(None);
         }
         let sidecar = self.open_sidecar()?;
-        Ok(sidecar.map(|sidecar| KeptEdits::beyond(stored, sidecar, self.options.recipe, &self.own_profile())))
+        Ok(sidecar.map(|sidecar| KeptEdits::beyond(stored, sidecar, self.options.recipe, &self.models.own_profile())))
     }
 
     fn lay_over(
@@ -201,7 +201,7 @@ impl Workspace {
             unsaved,
             &self.repository,
             &segments,
-            self.static_model(),
+            self.models.own(),
             &self.options,
             interrupt,
         )?;

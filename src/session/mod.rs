@@ -30,6 +30,7 @@ pub(crate) use exchange::{Content, Purpose, PushPlan, Remote};
 pub(crate) use hint::{FrontEnd, hint};
 pub use history::{OpenedHistory, Uncommitted};
 pub(crate) use jobs::{Advance, End, Hold, Job, Made, Task};
+pub use models::Models;
 pub(crate) use open::Visibility;
 pub use open::{Build, SeenView, Session, ViewRequest};
 pub(crate) use place::sidecar_root_of;

@@ -13,7 +13,9 @@ use crate::index::sparse::ImpactIndex;
 use crate::index::{RowFile, RowKind, Segments};
 use crate::ingest::{EmbeddingSource, Progress, Shared, Sharing, probe_of, renumber_shared};
 use crate::model::TreeId;
-use crate::query::{Away, DenseRemoteIndex, Elsewhere, LEG_CANDIDATES, Searcher, SparseRemoteIndex};
+use crate::query::{
+    Away, DenseRemoteIndex, Elsewhere, LEG_CANDIDATES, Reranking, Searcher, Sources, SparseRemoteIndex,
+};
 use crate::remote::{Endpoint, Qdrant, QdrantIndex, SettingsApplied};
 use crate::sidecar::{RecordError, Sidecar};
 use crate::snapshot::View;
@@ -35,11 +37,11 @@ impl Workspace {
         let identity = self.identity()?.context(TOO_SHALLOW)?;
         let dense = Qdrant::new(
             options,
-            self.embedder().profile().id(),
+            self.models.embedder().profile().id(),
             RowKind::Dense,
             tag_of(&identity),
         );
-        let sparse = self.remote_sparse();
+        let sparse = self.models.remote_sparse();
         let sparse = sparse.map(|model| dense.beside(model.profile().id(), RowKind::Sparse));
         let all = [dense].into_iter().chain(sparse).collect();
         Ok(self.qdrant.get_or_init(|| all))
@@ -55,7 +57,7 @@ impl Workspace {
     pub(crate) fn keeps_away(&self, kind: RowKind) -> bool {
         let config = &self.config.qdrant;
         let is_wanted = !config.keep_local.value && config.server.value.is_some();
-        is_wanted && kind == RowKind::Dense && self.remote_model().is_some()
+        is_wanted && kind == RowKind::Dense && self.models.remote().is_some()
     }
 
     /// Host and port of the server, if configured.
@@ -87,7 +89,7 @@ impl Workspace {
         let Some(sidecar) = self.open_sidecar()? else {
             return Ok(outcomes);
         };
-        let own_profile = self.own_profile();
+        let own_profile = self.models.own_profile();
         // Vectors that are stored only on the server were uploaded when they were made.
         for qdrant in sharing.iter().filter(|qdrant| !self.keeps_away(qdrant.kind())) {
             let shared = self
@@ -119,7 +121,7 @@ impl Workspace {
             let Some((sidecar, Some(state))) = self.sidecar()? else {
                 return Ok(None);
             };
-            let segments = Segments::open_newest(&sidecar, &state, &self.own_profile())?;
+            let segments = Segments::open_newest(&sidecar, &state, &self.models.own_profile())?;
             Ok(Some((sidecar, segments)))
         };
         let is_shared = self.config.qdrant.server.value.is_some();
@@ -145,7 +147,7 @@ impl Workspace {
         let (sharing, Some(sidecar)) = (self.sharing()?, self.open_sidecar()?) else {
             return Ok(None);
         };
-        let own_profile = self.own_profile();
+        let own_profile = self.models.own_profile();
         let mut n_gone = None;
         for qdrant in sharing {
             *n_gone.get_or_insert(0) += self.sharing_by(qdrant, &sidecar, &own_profile).gone()?.len();
@@ -163,7 +165,7 @@ impl Workspace {
         let (sharing, Some(sidecar)) = (self.sharing()?, self.open_sidecar()?) else {
             return Ok(None);
         };
-        let own_profile = self.own_profile();
+        let own_profile = self.models.own_profile();
         let mut removed = None;
         for qdrant in sharing {
             let sharing = self.sharing_by(qdrant, &sidecar, &own_profile);
@@ -208,19 +210,29 @@ impl Workspace {
             let sidecar = self.open_sidecar().ok()??;
             RowFile::open(Arc::new(probe_of(&sidecar, profile).ok()??)).ok()
         };
-        if let Some(model) = self.remote_model() {
+        if let Some(model) = self.models.remote() {
             model.set_known_probe(|| known(model.profile().id()));
         }
-        if let Some(model) = self.remote_sparse() {
+        if let Some(model) = self.models.remote_sparse() {
             model.set_known_probe(|| known(model.profile().id()));
         }
+    }
+
+    /// Returns the reranking of the best candidates in a view, if a reranker is configured.
+    pub fn reranking<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Option<Reranking<'a>> {
+        self.models.reranker().map(|reranker| Reranking {
+            reranker,
+            n_candidates: self.config.rerank.n_candidates(),
+            sources: Sources::new(view, &self.repository),
+            interrupt,
+        })
     }
 
     /// Creates the searcher of a view with the configured remote models and server. It runs until `interrupt` is set.
     pub fn searcher<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Searcher<'a>> {
         self.know_models();
-        let mut searcher = Searcher::new(view, self.embedder(), self.static_model())?.until(interrupt);
-        if let Some(model) = self.remote_sparse() {
+        let mut searcher = Searcher::new(view, self.models.embedder(), self.models.own())?.until(interrupt);
+        if let Some(model) = self.models.remote_sparse() {
             searcher = searcher.with_sparse(model, self.config.sparse.weight());
         }
         if let Some(elsewhere) = self.shared_index(view, RowKind::Dense, interrupt)? {

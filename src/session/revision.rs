@@ -78,7 +78,7 @@ impl Workspace {
             commit: target.and_then(|target| target.commit),
             tree: target.map(|target| target.tree),
             n_dirty_files: 0,
-            profile: self.embedder().profile().id().to_string(),
+            profile: self.models.embedder().profile().id().to_string(),
             incomplete: self
                 .repository
                 .has_replacements()

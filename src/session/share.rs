@@ -146,7 +146,7 @@ impl Workspace {
         }
         let (sidecar, state) = self.sidecar()?.context("the index is gone")?;
         let state = state.context("the index is gone")?;
-        let segments = Segments::open(&sidecar, &state, &self.own_model().profile().id().to_string())?;
+        let segments = Segments::open(&sidecar, &state, &self.models.own_embedder().profile().id().to_string())?;
         // Keys that two trees share are included once.
         let (mut keys, mut seen) = (Vec::new(), HashSet::new());
         for &tree in &trees {
@@ -190,7 +190,7 @@ impl Workspace {
 
     /// The profiles of the additional models whose vectors are stored locally.
     pub(crate) fn added_profiles(&self) -> Vec<ProfileId> {
-        let makers = self.makers().into_iter();
+        let makers = self.models.sources().into_iter();
         let makers = makers.filter(|maker| !self.keeps_away(maker.kind()));
         makers.map(|maker| maker.profile().id()).collect()
     }
@@ -215,7 +215,7 @@ impl Workspace {
             keys,
             trees: if is_whole { trees } else { &[] },
             recipe: self.build_options().recipe,
-            profile: self.own_model().profile().id(),
+            profile: self.models.own_embedder().profile().id(),
             id_bytes: self.id_bytes(),
             added: &[],
             commits: None,
@@ -241,7 +241,7 @@ impl Workspace {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<ImportedBundle> {
-        let profile = self.own_model().profile();
+        let profile = self.models.own_embedder().profile();
         bundle.check(
             self.build_options().recipe,
             profile.id(),
@@ -320,8 +320,8 @@ impl Workspace {
 
     /// Verifies the vectors in a bundle of models that are in use here.
     fn examine_rows(&self, header: &Header, files: &[Bytes], sidecar: &Sidecar) -> Result<Vec<MadeElsewhere<'_>>> {
-        let makers = self.makers();
-        let own_profile = self.own_profile();
+        let makers = self.models.sources();
+        let own_profile = self.models.own_profile();
         let mut examined = Vec::new();
         for offered in header.offered_rows(files) {
             let maker = makers.iter().find(|maker| maker.profile().id() == offered.profile);
@@ -345,7 +345,7 @@ impl Workspace {
         sidecar: &Sidecar,
         interrupt: &AtomicBool,
     ) -> Result<TakenVectors> {
-        let own_profile = self.own_profile();
+        let own_profile = self.models.own_profile();
         let mut taken = TakenVectors::default();
         let is_taken = |profile: &[u8; 16]| made.iter().any(|made| made.maker.profile().id().0 == *profile);
         if header.added.iter().any(|added| !is_taken(&added.profile)) {
@@ -384,8 +384,8 @@ impl Workspace {
         let writer = self.writer(sidecar);
         let kind = RecordsKind {
             recipe: self.build_options().recipe,
-            profile: self.own_model().profile().id(),
-            dim: self.own_model().profile().dim,
+            profile: self.models.own_embedder().profile().id(),
+            dim: self.models.own_embedder().profile().dim,
             quantisation: self.build_options().quantisation,
             id_bytes: self.id_bytes(),
             max_blob_bytes: self.build_options().max_blob_bytes,
@@ -417,7 +417,7 @@ impl Workspace {
         if state.recipe != self.build_options().recipe {
             return Ok(Segments::default());
         }
-        let segments = Segments::open_newest(&sidecar, &state, &self.own_profile())?;
+        let segments = Segments::open_newest(&sidecar, &state, &self.models.own_profile())?;
         Ok(match added {
             Some(profile) => segments.with_added(&sidecar, &state, &profile.to_string()),
             None => segments,
@@ -430,7 +430,7 @@ impl Workspace {
 
     /// The identifier of the settings and build that a bundle must match to be imported.
     pub(crate) fn pipeline(&self) -> String {
-        self.pipeline_of(self.own_model().profile().id())
+        self.pipeline_of(self.models.own_embedder().profile().id())
     }
 
     /// The same for a bundle with the vectors of another model.
@@ -440,7 +440,7 @@ impl Workspace {
 
     /// Returns true if a bundle matches this build, these settings and this kind of repository, whoever signed it.
     pub(crate) fn takes<R: Read>(&self, bundle: &BundleFile<R>) -> bool {
-        let profile = self.own_model().profile().id();
+        let profile = self.models.own_embedder().profile().id();
         let checked = bundle.check(self.build_options().recipe, profile, self.id_bytes(), Trust::Anybody);
         checked.is_ok()
     }

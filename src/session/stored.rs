@@ -105,9 +105,9 @@ impl Workspace {
         let Some(state) = newest.filter(|newest| (newest.epoch, newest.recipe) == (state.epoch, state.recipe)) else {
             return Stored::Partial;
         };
-        match Segments::open_newest(sidecar, &state, &self.own_profile()) {
+        match Segments::open_newest(sidecar, &state, &self.models.own_profile()) {
             Ok(segments) if segments.iter().all(|segment| segment.vectors.is_some()) => {
-                let segments = self.with_added(segments, sidecar, &state);
+                let segments = self.models.with_added(segments, sidecar, &state);
                 Stored::Whole(Base { segments, layers })
             }
             Ok(_) => Stored::OtherSettings,
@@ -131,8 +131,8 @@ impl Workspace {
     pub(super) fn any_segments(&self) -> Option<Segments> {
         let sidecar = self.open_sidecar().ok()??;
         let state = sidecar.state().ok()??;
-        let segments = Segments::open_newest(&sidecar, &state, &self.own_profile()).ok()?;
+        let segments = Segments::open_newest(&sidecar, &state, &self.models.own_profile()).ok()?;
         let is_usable = state.recipe == self.options.recipe && segments.iter().all(|segment| segment.vectors.is_some());
-        is_usable.then(|| self.with_added(segments, &sidecar, &state))
+        is_usable.then(|| self.models.with_added(segments, &sidecar, &state))
     }
 }

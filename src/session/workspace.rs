@@ -3,18 +3,18 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
-use std::sync::{LazyLock, OnceLock};
 
 use anyhow::{Context as _, Result};
 
+use super::models::Models;
 use super::place::{check_place, default_sidecar_root, owner_of, refuse_tracked, sidecar_root_of};
 use crate::config::{Config, Environment, Overrides, RepositoryFiles};
-use crate::embed::{Embedder, StaticModel, open_model2vec};
 use crate::git::Repository;
 use crate::index::BuildOptions;
 use crate::model::with_placeholders;
-use crate::remote::{Qdrant, RemoteEmbedder, RemoteReranker, RemoteSparse};
+use crate::remote::Qdrant;
 use crate::sidecar::{Location, OpenError, Sidecar, State};
 
 /// A repository with its sidecar, configuration and models.
@@ -24,12 +24,8 @@ pub struct Workspace {
     /// Every setting.
     pub config: Config,
     pub(super) location: Location,
-    /// Loaded on first use: most requests need no model.
-    pub(super) static_model: LazyLock<StaticModel>,
-    pub(super) foreign_model: Option<Box<dyn Embedder>>,
-    pub(super) remote_model: Option<RemoteEmbedder>,
-    pub(super) remote_sparse: Option<RemoteSparse>,
-    pub(super) reranker: Option<RemoteReranker>,
+    /// The models in use.
+    pub models: Models,
     pub(super) qdrant: OnceLock<Vec<Qdrant>>,
     pub(super) options: BuildOptions,
     pub(super) keeping: Keeping,
@@ -75,15 +71,7 @@ impl Workspace {
 
     fn with(repository: Repository, location: Location, config: Config) -> Result<Self> {
         start_threads()?;
-        let remote_model = config.remote_embedder()?.map(RemoteEmbedder::new);
-        let remote_sparse = config.sparse.options()?.map(RemoteSparse::new);
-        let reranker = config.rerank.options()?.map(RemoteReranker::new);
-        let foreign_model = match &config.embedding.model.value {
-            Some(folder) if remote_model.is_none() => {
-                Some(open_model2vec(folder).context("cannot open the embedding model")?)
-            }
-            _ => None,
-        };
+        let models = Models::of(&config)?;
         // Reports invalid settings early.
         config.qdrant.options()?;
         Ok(Self {
@@ -91,11 +79,7 @@ impl Workspace {
             repository,
             config,
             location,
-            static_model: LazyLock::new(StaticModel::embedded),
-            foreign_model,
-            remote_model,
-            remote_sparse,
-            reranker,
+            models,
             qdrant: OnceLock::new(),
             keeping: Keeping::default(),
             here: String::new(),

@@ -52,7 +52,7 @@ impl Workspace {
         Ingest {
             repository: &self.repository,
             sidecar,
-            embedder: self.static_model(),
+            embedder: self.models.own(),
             options: &self.options,
             patience: PATIENCE,
         }
@@ -89,8 +89,8 @@ impl Workspace {
         let Some(sidecar) = self.open_sidecar()? else {
             return Ok(outcomes);
         };
-        for maker in self.makers() {
-            let own_profile = self.own_profile();
+        for maker in self.models.sources() {
+            let own_profile = self.models.own_profile();
             let catch_up = self.catching_up(&sidecar, maker, &own_profile);
             let caught_up = catch_up.run(trees, progress, interrupt)?;
             let is_over = caught_up.interrupted;

@@ -148,7 +148,7 @@ fn report(workspace: &Arc<Workspace>, sidecar: &Path, reference: &str) {
     for round in 0..12 {
         let started = Instant::now();
         let view = view(workspace, reference);
-        let searcher = Searcher::new(&view, workspace.embedder(), workspace.static_model()).unwrap();
+        let searcher = Searcher::new(&view, workspace.models.embedder(), workspace.models.own()).unwrap();
         opening.push(started.elapsed());
         let request = Request {
             query: PROBES[round % PROBES.len()].to_owned(),
@@ -173,7 +173,7 @@ fn queries(clone: &Path, list: &Path) {
     let workspace = Arc::new(Workspace::open(clone, &Overrides::default()).unwrap());
     let view = view(&workspace, "HEAD");
     let started = Instant::now();
-    let searcher = Searcher::new(&view, workspace.embedder(), workspace.static_model()).unwrap();
+    let searcher = Searcher::new(&view, workspace.models.embedder(), workspace.models.own()).unwrap();
     println!(
         "{:<52} {:.1} ms, {} documents",
         "searcher over an open view",

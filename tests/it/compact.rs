@@ -74,7 +74,7 @@ fn view(workspace: &Arc<Workspace>, reference: &str) -> View {
 
 /// Hits of all queries with their scores, by places.
 fn answers(workspace: &Workspace, view: &View) -> Vec<(String, Vec<(String, f32)>)> {
-    let searcher = Searcher::new(view, workspace.embedder(), workspace.static_model()).unwrap();
+    let searcher = Searcher::new(view, workspace.models.embedder(), workspace.models.own()).unwrap();
     let mut answers = Vec::new();
     for mode in [Mode::Auto, Mode::Hybrid, Mode::Semantic, Mode::Keyword] {
         for query in QUERIES {

@@ -179,7 +179,7 @@ fn a_branch_embeds_only_chunks_never_seen() {
 
     let sidecar = Sidecar::open(index.workspace.sidecar_root()).unwrap();
     let counting = Counting {
-        inner: index.workspace.embedder(),
+        inner: index.workspace.models.embedder(),
         n_texts: AtomicUsize::new(0),
     };
     let ingest = Ingest {
@@ -641,7 +641,7 @@ fn places_outside_the_filter_are_not_told() {
     );
     let index = Indexed::new(repo.root());
     let view = index.view("HEAD");
-    let searcher = Searcher::new(&view, index.workspace.embedder(), index.workspace.static_model()).unwrap();
+    let searcher = Searcher::new(&view, index.workspace.models.embedder(), index.workspace.models.own()).unwrap();
     let ask = |paths: &[String]| {
         let request = Request {
             query: "shared_zebra".to_owned(),

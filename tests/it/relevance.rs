@@ -250,7 +250,7 @@ fn figures_of(judged: &JudgedCrate, version: String, source: &Path) -> Figures {
     };
     let workspace = Arc::new(Workspace::open(repo.root(), &overrides).unwrap());
     let view = seen(&workspace, "HEAD").unwrap().view.clone();
-    let searcher = Searcher::new(&view, workspace.embedder(), workspace.static_model()).unwrap();
+    let searcher = Searcher::new(&view, workspace.models.embedder(), workspace.models.own()).unwrap();
     let by_mode = MODES.map(|(mode, _)| {
         let measures = judged.queries.iter().map(|query| {
             let relevant: Vec<Relevant> = query

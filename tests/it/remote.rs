@@ -99,7 +99,7 @@ impl Indexed {
     }
 
     pub(crate) fn profile(&self) -> String {
-        self.workspace.embedder().profile().id().to_string()
+        self.workspace.models.embedder().profile().id().to_string()
     }
 }
 
@@ -449,7 +449,7 @@ fn what_another_writer_keeps_from_being_joined_is_joined_by_the_next_run() {
     let catch_up = CatchUp {
         repository: &indexed.workspace.repository,
         sidecar: &sidecar,
-        maker: EmbeddingSource::Dense(indexed.workspace.embedder()),
+        maker: EmbeddingSource::Dense(indexed.workspace.models.embedder()),
         shared: None,
         is_remote_only: false,
         own_profile: &indexed.state().segments[0].vectors[0].profile,

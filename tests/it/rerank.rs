@@ -375,7 +375,7 @@ fn a_server_that_fails_again_and_again_is_left_alone() {
     let indexed = Indexed::new(repo.root());
     let view = indexed.view("HEAD");
     let workspace = &indexed.workspace;
-    let searcher = Searcher::new(&view, workspace.embedder(), workspace.static_model()).unwrap();
+    let searcher = Searcher::new(&view, workspace.models.embedder(), workspace.models.own()).unwrap();
     let searcher = searcher.with_reranking(workspace.reranking(&view, &NEVER));
     let request = Request {
         query: QUESTION.to_owned(),

@@ -57,7 +57,13 @@ impl Indexed {
     }
 
     fn sparse_profile(&self) -> String {
-        self.workspace.remote_sparse().unwrap().profile().id().to_string()
+        self.workspace
+            .models
+            .remote_sparse()
+            .unwrap()
+            .profile()
+            .id()
+            .to_string()
     }
 }
 
@@ -502,7 +508,7 @@ fn whoever_makes_them_the_leg_is_the_same() {
         maker: EmbeddingSource::Sparse(&fake),
         shared: None,
         is_remote_only: false,
-        own_profile: &indexed.workspace.static_model().profile().id().to_string(),
+        own_profile: &indexed.workspace.models.own().profile().id().to_string(),
         options: indexed.workspace.build_options(),
         patience: Duration::from_secs(60),
     };
@@ -522,7 +528,7 @@ fn whoever_makes_them_the_leg_is_the_same() {
         limit: 5,
         ..Request::default()
     };
-    let (embedder, paths) = (indexed.workspace.embedder(), indexed.workspace.static_model());
+    let (embedder, paths) = (indexed.workspace.models.embedder(), indexed.workspace.models.own());
     let searcher = Searcher::new(&view, embedder, paths).unwrap().with_sparse(&fake, 1.0);
     let notes = searcher.search(&request).unwrap().notes;
     assert!(

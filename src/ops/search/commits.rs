@@ -151,7 +151,15 @@ impl Asked<'_> {
 
     fn commit_key(&self, opened: &OpenedHistory) -> CursorKey {
         let tip = opened.target.and_then(|target| target.commit);
-        let profile = self.ask.session.workspace.own_model().profile().id().to_string();
+        let profile = self
+            .ask
+            .session
+            .workspace
+            .models
+            .own_embedder()
+            .profile()
+            .id()
+            .to_string();
         CursorKey::of_commits(tip, &profile, &self.ask.common.question)
     }
 
@@ -193,7 +201,7 @@ pub(super) fn messages(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
     let searcher = CommitSearcher {
         history: &opened.history,
         messages: &messages,
-        embedder: workspace.own_model(),
+        embedder: workspace.models.own_embedder(),
         scope: &scope,
         mailmap: &opened.mailmap,
         interrupt: ask.ctx.interrupt,

@@ -171,7 +171,7 @@ fn refuse_reranking(workspace: &Workspace, request: &Request) -> Result<(), OpEr
             "a reranker judges how well code answers a question: ask one, or leave rerank out",
         ));
     }
-    if request.rerank == Rerank::Always && workspace.reranker().is_none() {
+    if request.rerank == Rerank::Always && workspace.models.reranker().is_none() {
         return Err(OpError::new(
             "no reranker is configured",
             "set one up with codescout config set rerank.server ADDRESS, or leave rerank out",

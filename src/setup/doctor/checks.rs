@@ -169,7 +169,7 @@ fn stored(workspace: &Workspace, sidecar: &Sidecar, state: &State) -> Vec<Findin
         Ok(sizes) => finding(Severity::Fine, sizes.to_text()),
         Err(error) => finding(Severity::Warning, format!("cannot determine its size: {error:#}")),
     };
-    let profile = workspace.own_profile();
+    let profile = workspace.models.own_profile();
     let opened = Segments::open_newest(sidecar, state, &profile);
     let damage = opened.err().map(|error| {
         let error = anyhow::Error::new(error);
@@ -376,7 +376,7 @@ pub(super) fn configuration() -> Vec<Finding> {
 
 /// Checks that the embedding server answers, correctly and in time.
 pub(super) fn embedder(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
-    let Some(model) = workspace.remote_model() else {
+    let Some(model) = workspace.models.remote() else {
         return Vec::new();
     };
     let options = model.options();
@@ -399,7 +399,7 @@ pub(super) fn embedder(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
 
 /// The same for the server for sparse vectors.
 pub(super) fn sparse(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
-    let Some(model) = workspace.remote_sparse() else {
+    let Some(model) = workspace.models.remote_sparse() else {
         return Vec::new();
     };
     let options = model.options();
@@ -417,7 +417,7 @@ pub(super) fn sparse(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Findi
 
 /// Checks that the reranker answers.
 pub(super) fn reranker(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
-    let Some(reranker) = workspace.reranker() else {
+    let Some(reranker) = workspace.models.reranker() else {
         return Vec::new();
     };
     let server = Examinee {
@@ -553,8 +553,8 @@ pub(super) fn reached(section: &str, error: &anyhow::Error) -> String {
 /// Lists all data that leaves this process, with its destinations.
 pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("privacy", severity, message);
-    let dense = workspace.remote_model().map(|model| model.options());
-    let sparse = workspace.remote_sparse().map(|model| model.options());
+    let dense = workspace.models.remote().map(|model| model.options());
+    let sparse = workspace.models.remote_sparse().map(|model| model.options());
     let mut findings = Vec::new();
     let mut tell = |message: String| findings.push(finding(Severity::Note, message));
     let chunks = "the text of every chunk of the revisions that are indexed, or that codescout eval asks about, with the names around it; \
@@ -574,7 +574,7 @@ pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
         tell("the words of every question of the modes auto and hybrid".to_owned());
         tell(struck.to_owned());
     }
-    if let Some(reranker) = workspace.reranker() {
+    if let Some(reranker) = workspace.models.reranker() {
         tell(format!("{}, the reranker:", destination(&reranker.options().endpoint)));
         tell(format!(
             "the words of every question in prose, and the text of its first {} results with the names around it; likewise of any \

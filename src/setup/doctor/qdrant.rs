@@ -138,8 +138,8 @@ fn other_dimension(
     interrupt: &AtomicBool,
 ) -> Option<Finding> {
     let dim = found.dim.filter(|_| qdrant.kind() == RowKind::Dense)?;
-    let model = workspace.embedder().profile();
-    let given = match (model.dim, workspace.remote_model()) {
+    let model = workspace.models.embedder().profile();
+    let given = match (model.dim, workspace.models.remote()) {
         // A server that does not answer is reported with the embedder.
         (0, Some(server)) => server.examine(EXAMINE_WITHIN, interrupt).ok()?.dim,
         (dim, _) => dim,
@@ -161,7 +161,7 @@ pub(super) fn leaves(workspace: &Workspace) -> Vec<String> {
     let Ok(Some(options)) = workspace.config.qdrant.options() else {
         return Vec::new();
     };
-    let (vectors, of_questions) = match workspace.remote_sparse() {
+    let (vectors, of_questions) = match workspace.models.remote_sparse() {
         Some(_) => (
             "the vector and the sparse vector of every chunk",
             "the vectors of every question",

@@ -62,7 +62,13 @@ fn the_nearest_of_any_documents_are_those_of_a_comparison_one_by_one() {
             // A document that is known to nobody, and an overlay's.
             live.insert(u32::MAX - 1);
             let text = format!("read field {} from the tail", dice.below(13));
-            let query = indexed.workspace.embedder().embed_query(&text, &NEVER).unwrap().vector;
+            let query = indexed
+                .workspace
+                .models
+                .embedder()
+                .embed_query(&text, &NEVER)
+                .unwrap()
+                .vector;
             qdrant.stub().forget();
             let found = elsewhere.index.search(&query, &live, k).unwrap();
             let requests = qdrant.stub().requests();

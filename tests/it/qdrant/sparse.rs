@@ -140,7 +140,7 @@ fn the_best_of_any_documents_are_those_of_a_product_one_by_one() {
     let elsewhere = indexed.workspace.sparse_elsewhere(&view, &NEVER).unwrap().unwrap();
     let all: Vec<u32> = elsewhere.holds.iter().collect();
     assert!(all.len() > 500, "{} documents", all.len());
-    let model = indexed.workspace.remote_sparse().unwrap();
+    let model = indexed.workspace.models.remote_sparse().unwrap();
     for text in ["field 3 of the tail", "zorblax", "stream"] {
         let query = model.embed_query(text, &NEVER).unwrap();
         let impacts = brute_force(&view, &query);
