@@ -138,7 +138,7 @@ fn change(global: &Global, key: &str, value: Option<&str>, is_users: bool, outpu
     // The current settings may prevent opening the repository, and this command must be able to correct them.
     let workspace = Workspace::open_without_settings(&global.repo)?;
     // Verifies that the sidecar is codescout's own before writing into it.
-    let sidecar = workspace.open_or_create_sidecar(&INTERRUPTED)?;
+    let sidecar = workspace.storage.open_or_create(&INTERRUPTED)?;
     // The lock prevents concurrent commands from losing each other's changes.
     let lock = sidecar.lock_unless(PATIENCE, &INTERRUPTED)?;
     let (path, environment) = (file(&workspace), Environment::read());
@@ -231,7 +231,7 @@ fn repo(workspace: &Workspace) -> String {
 }
 
 fn file(workspace: &Workspace) -> std::path::PathBuf {
-    workspace.sidecar_root().join("config.toml")
+    workspace.storage.root().join("config.toml")
 }
 
 fn unknown_key(key: &str) -> OpError {

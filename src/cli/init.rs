@@ -48,11 +48,11 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &InitArgs, outpu
     let root = repository.place();
     let mut answer = InitOut {
         repo: root.display().to_string(),
-        sidecar: workspace.sidecar_root().display().to_string(),
+        sidecar: workspace.storage.root().display().to_string(),
         tree: None,
         new_blobs: 0,
         new_chunks: 0,
-        hooks: hooks::status(repository, workspace.sidecar_root()).is_installed(),
+        hooks: hooks::status(repository, workspace.storage.root()).is_installed(),
         next: NEXT.map(|(command, _)| command).to_vec(),
     };
     if let Some(target) = workspace.target(&global.reference)? {

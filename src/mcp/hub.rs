@@ -400,7 +400,7 @@ fn marks(workspace: &Workspace) -> Vec<Mark> {
         repository.common_dir().join("config"),
         repository.common_dir().join("objects"),
         repository.common_dir().join("objects/info/alternates"),
-        workspace.sidecar_root().join("config.toml"),
+        workspace.storage.root().join("config.toml"),
     ];
     paths.extend(Environment::read().user_file);
     if let Some(root) = repository.work_dir() {

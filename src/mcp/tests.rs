@@ -86,7 +86,8 @@ fn held(repo: &TestRepo) -> File {
     std::fs::create_dir_all(repo.path(".codescout")).unwrap();
     let workspace = crate::session::Workspace::open(repo.root(), &Default::default()).unwrap();
     workspace
-        .open_or_create_sidecar(&std::sync::atomic::AtomicBool::new(false))
+        .storage
+        .open_or_create(&std::sync::atomic::AtomicBool::new(false))
         .unwrap();
     let lock = File::options()
         .create(true)

@@ -78,7 +78,7 @@ fn print_token_file(file: &Path) {
 /// Returns the path of the token file in the sidecar of the default repository, if the sidecar exists.
 pub(super) fn default_file(hub: &Hub) -> Option<PathBuf> {
     let session = hub.session(None).ok()?;
-    let root = session.workspace.sidecar_root().to_owned();
+    let root = session.workspace.storage.root().to_owned();
     root.is_dir().then(|| root.join("serve-token"))
 }
 

@@ -101,7 +101,7 @@ impl Gc {
             (false, _) => collected.fits,
         };
         Facts {
-            sidecar: workspace.sidecar_root().display().to_string(),
+            sidecar: workspace.storage.root().display().to_string(),
             dry_run: self.dry_run,
             causes: CausesOut::of(survey),
             max_bytes,

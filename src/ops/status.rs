@@ -155,11 +155,11 @@ impl Facts {
     /// Describes what is stored for `target`.
     fn of(workspace: &Workspace, target: Option<Target>) -> Result<Self> {
         let mut facts = Self {
-            sidecar: workspace.sidecar_root().display().to_string(),
+            sidecar: workspace.storage.root().display().to_string(),
             index: "none",
             ..Self::default()
         };
-        if let Some((sidecar, Some(state))) = workspace.sidecar()? {
+        if let Some((sidecar, Some(state))) = workspace.storage.open_with_state()? {
             let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
             facts.index = match target.map(|target| workspace.freshness(target.tree)).transpose()? {
                 // Deleted since.

@@ -262,8 +262,8 @@ impl Verify {
     /// Verifies the stored data, and repairs it if requested.
     fn verified(&self, ask: &Ask<'_>, limits: Limits<'_>) -> Result<(Facts, Vec<FindingOut>)> {
         let (workspace, progress, depth) = (&*ask.session.workspace, ask.ctx.progress, self.depth());
-        let sidecar = workspace.sidecar_root().display().to_string();
-        let Some(opened) = workspace.sidecar_to_check()? else {
+        let sidecar = workspace.storage.root().display().to_string();
+        let Some(opened) = workspace.storage.open_to_check()? else {
             return Ok(Facts::new(sidecar, "none", &Verification::default()));
         };
         if !self.repair {

@@ -58,7 +58,7 @@ impl Workspace {
 
     /// The pins, in the order of pinning.
     pub fn pins(&self) -> Result<Vec<Pin>> {
-        match self.open_sidecar()? {
+        match self.storage.open()? {
             Some(sidecar) => Ok(sidecar.pins()?),
             None => Ok(Vec::new()),
         }
@@ -123,7 +123,7 @@ impl Workspace {
     /// Resolves a revision that git does not know but the sidecar does: the full or abbreviated id of a stored tree or
     /// pinned commit, or the name of a pin. An ambiguous abbreviation yields `None`.
     pub(super) fn vanished(&self, reference: &str) -> Option<Target> {
-        let sidecar = self.open_sidecar().ok()??;
+        let sidecar = self.storage.open().ok()??;
         let pins = sidecar.pins().unwrap_or_default();
         let of_pin = |pin: &Pin| Target {
             commit: pin.commit,
@@ -153,7 +153,7 @@ impl Workspace {
     }
 
     fn change_pins(&self, interrupt: &AtomicBool, change: impl FnOnce(&mut Vec<Pin>) -> Result<()>) -> Result<()> {
-        let sidecar = self.open_sidecar()?.context("nothing is indexed")?;
+        let sidecar = self.storage.open()?.context("nothing is indexed")?;
         let lock = sidecar.lock_unless(PATIENCE, interrupt)?;
         let mut pins = sidecar.pins()?;
         change(&mut pins)?;
@@ -163,7 +163,7 @@ impl Workspace {
     }
 
     fn with_collector<T>(&self, act: impl FnOnce(&Collector<'_>) -> Result<T>) -> Result<Option<T>> {
-        let Some(sidecar) = self.open_sidecar()? else {
+        let Some(sidecar) = self.storage.open()? else {
             return Ok(None);
         };
         let options: CollectOptions = self.config.collect_options();

@@ -123,7 +123,7 @@ impl Workspace {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<RecordOutcome> {
-        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        let sidecar = self.storage.open_or_create(interrupt)?;
         Ok(self.recorder().record(&sidecar, tips, progress, interrupt)?)
     }
 
@@ -135,7 +135,7 @@ impl Workspace {
         interrupt: &AtomicBool,
     ) -> Result<RecordOutcome> {
         let started = Instant::now();
-        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        let sidecar = self.storage.open_or_create(interrupt)?;
         let recorder = self.recorder();
         let mut outcome = recorder.record(&sidecar, tips, progress, interrupt)?;
         recorder.index_messages(&sidecar, self.models.own_embedder(), progress, interrupt)?;
@@ -154,7 +154,7 @@ impl Workspace {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Outcome> {
-        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        let sidecar = self.storage.open_or_create(interrupt)?;
         let (history, _) = self.stored_history()?.unwrap_or_default();
         let versions = match versions {
             Some(versions) => versions,
@@ -225,7 +225,7 @@ impl Workspace {
 
     /// Traces definitions through all recorded commits.
     pub fn trace_history(&self, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<TraceOutcome> {
-        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        let sidecar = self.storage.open_or_create(interrupt)?;
         let max_bytes = self.build_options().max_blob_bytes;
         Ok(self.recorder().trace(&sidecar, max_bytes, progress, interrupt)?)
     }
@@ -238,7 +238,7 @@ impl Workspace {
         interrupt: &AtomicBool,
     ) -> Result<ExportedCommits> {
         ensure!(!tips.is_empty(), "a tree has no history: name a commit");
-        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        let sidecar = self.storage.open_or_create(interrupt)?;
         let recorder = self.recorder();
         recorder.record(&sidecar, tips, progress, interrupt)?;
         recorder.index_lines(&sidecar, progress, interrupt)?;
@@ -359,8 +359,8 @@ impl Workspace {
 
     /// Opens the cache of definition changes of single files through commits that are not traced.
     pub(crate) fn known_changes(&self) -> Result<SymbolChangeCache> {
-        let sidecar = match self.keeping() {
-            Keeping::Sidecar => self.open_sidecar()?,
+        let sidecar = match self.storage.keeping() {
+            Keeping::Sidecar => self.storage.open()?,
             _ => None,
         };
         Ok(SymbolChangeCache::new(sidecar, self.symbol_recipe()))
@@ -379,12 +379,12 @@ impl Workspace {
     /// Returns true if definitions are traced through some commits, so that new commits are traced too.
     pub(crate) fn is_traced(&self) -> bool {
         let is_traced = |state: &State| state.history.iter().any(|entry| entry.symbols.is_some());
-        matches!(self.sidecar(), Ok(Some((_, Some(state)))) if is_traced(&state))
+        matches!(self.storage.open_with_state(), Ok(Some((_, Some(state)))) if is_traced(&state))
     }
 
     /// Returns true if commits are recorded, so that new commits are recorded too.
     pub fn has_history(&self) -> bool {
-        matches!(self.sidecar(), Ok(Some((_, Some(state)))) if !state.history.is_empty())
+        matches!(self.storage.open_with_state(), Ok(Some((_, Some(state)))) if !state.history.is_empty())
     }
 
     /// Opens the history of a revision. `WORKTREE` and `INDEX` mean the commit below them.
@@ -481,7 +481,7 @@ impl Workspace {
     }
 
     fn stored_history(&self) -> Result<Option<StoredHistory>> {
-        match self.sidecar() {
+        match self.storage.open_with_state() {
             Ok(Some((sidecar, Some(state)))) => {
                 let history = self.recorder().sound(&sidecar, &state)?;
                 Ok(history.map(|history| (history, state.history)))
@@ -505,7 +505,7 @@ impl Workspace {
         if messages.iter().all(Option::is_some) {
             return Ok((opened, messages.into_iter().flatten().collect()));
         }
-        let made = match self.open_sidecar()? {
+        let made = match self.storage.open()? {
             Some(sidecar) => self
                 .recorder()
                 .index_messages(&sidecar, self.models.own_embedder(), progress, interrupt)
@@ -536,7 +536,7 @@ impl Workspace {
     /// The stored messages of each batch; `None` if they are missing or of another model.
     fn stored_messages(&self, opened: &OpenedHistory) -> Result<Vec<Option<Messages>>> {
         let profile = self.models.own_embedder().profile().id();
-        let sidecar = self.open_sidecar()?;
+        let sidecar = self.storage.open()?;
         let open = |at: usize| {
             let file = opened.entries.get(at)?.messages.as_ref()?;
             let messages = Messages::open(sidecar.as_ref()?, &file.name).ok()?;
@@ -547,7 +547,7 @@ impl Workspace {
 
     /// The signatures of changed lines, in the order of batches; `None` for batches without them.
     pub fn line_changes(&self, opened: &OpenedHistory) -> Result<Vec<Option<LineChanges>>> {
-        let sidecar = self.open_sidecar()?;
+        let sidecar = self.storage.open()?;
         let open = |at: usize| {
             let file = opened.entries.get(at)?.lines.as_ref()?;
             LineChanges::open(sidecar.as_ref()?, &file.name).ok()

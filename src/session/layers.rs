@@ -182,10 +182,10 @@ impl Workspace {
     /// The extractions of uncommitted files that other processes have stored; `None` if nothing is stored.
     fn kept_edits(&self, stored: &Segments) -> Result<Option<KeptEdits>> {
         let is_stored = stored.epoch() != [0; 16] && !stored.iter().any(|segment| segment.is_in_memory);
-        if self.keeping() == Keeping::Nowhere || !is_stored {
+        if self.storage.keeping() == Keeping::Nowhere || !is_stored {
             return Ok(None);
         }
-        let sidecar = self.open_sidecar()?;
+        let sidecar = self.storage.open()?;
         Ok(sidecar.map(|sidecar| KeptEdits::beyond(stored, sidecar, self.options.recipe, &self.models.own_profile())))
     }
 

@@ -13,8 +13,9 @@ use super::ctx::Ctx;
 use super::error::OpError;
 use super::jobs::{End, Job, Jobs, Made, Task};
 use super::revision::while_objects_vanish;
+use super::storage::Keeping;
 use super::views::{Base, Based, Edits, READ_ONLY_NOTE};
-use super::workspace::{Keeping, Workspace};
+use super::workspace::Workspace;
 use super::writing::is_read_only;
 use crate::extract::is_credential;
 use crate::git::{KnownFiles, Repository, WorkTreeChanges, WorktreeWatch};
@@ -526,7 +527,13 @@ impl Session {
     /// The files of a tree that is being indexed, listed once for each generation of the sidecar, since a build
     /// publishes in steps.
     fn listed(&self, target: Target) -> Result<Base> {
-        let generation = self.workspace.sidecar().ok().flatten().and_then(|(_, state)| state);
+        let generation = self
+            .workspace
+            .storage
+            .open_with_state()
+            .ok()
+            .flatten()
+            .and_then(|(_, state)| state);
         let generation = generation.map(|state| state.generation);
         let mut listed = locked(&self.listed);
         if let Some((tree, known, base)) = listed.as_ref()
@@ -662,7 +669,7 @@ fn newest_in_memory(bases: &Mutex<Vec<HeldBase>>) -> Option<Base> {
 fn build(workspace: &Workspace, bases: &Mutex<Vec<HeldBase>>, job: &Job) -> Result<Outcome> {
     const FOREIGN_NOTE: &str =
         "this repository is only read: its index is kept in memory; codescout index there would keep it";
-    let note = match workspace.keeping() {
+    let note = match workspace.storage.keeping() {
         Keeping::Nowhere => FOREIGN_NOTE,
         Keeping::Sidecar => match workspace.ingest(job.target, job, &job.interrupt) {
             Err(error) if is_read_only(&error) => READ_ONLY_NOTE,

@@ -86,7 +86,7 @@ impl Workspace {
             }
         };
         let mut outcomes = Vec::new();
-        let Some(sidecar) = self.open_sidecar()? else {
+        let Some(sidecar) = self.storage.open()? else {
             return Ok(outcomes);
         };
         let own_profile = self.models.own_profile();
@@ -118,7 +118,7 @@ impl Workspace {
     /// Runs `change`, which may renumber documents, and then renumbers the record of shared vectors to match.
     pub(super) fn renumbering<T>(&self, change: impl FnOnce() -> Result<T>) -> Result<T> {
         let opened = || -> Result<Option<(Sidecar, Segments)>> {
-            let Some((sidecar, Some(state))) = self.sidecar()? else {
+            let Some((sidecar, Some(state))) = self.storage.open_with_state()? else {
                 return Ok(None);
             };
             let segments = Segments::open_newest(&sidecar, &state, &self.models.own_profile())?;
@@ -144,7 +144,7 @@ impl Workspace {
 
     /// The number of vectors that this clone has shared for chunks it no longer has; `None` if it shares none.
     pub(crate) fn gone_but_shared(&self) -> Result<Option<usize>> {
-        let (sharing, Some(sidecar)) = (self.sharing()?, self.open_sidecar()?) else {
+        let (sharing, Some(sidecar)) = (self.sharing()?, self.storage.open()?) else {
             return Ok(None);
         };
         let own_profile = self.models.own_profile();
@@ -162,7 +162,7 @@ impl Workspace {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Option<(usize, Option<String>)>> {
-        let (sharing, Some(sidecar)) = (self.sharing()?, self.open_sidecar()?) else {
+        let (sharing, Some(sidecar)) = (self.sharing()?, self.storage.open()?) else {
             return Ok(None);
         };
         let own_profile = self.models.own_profile();
@@ -207,7 +207,7 @@ impl Workspace {
     /// Gives the remote models their stored probe vectors, by which they are recognized as the same model.
     pub(crate) fn know_models(&self) {
         let known = |profile| {
-            let sidecar = self.open_sidecar().ok()??;
+            let sidecar = self.storage.open().ok()??;
             RowFile::open(Arc::new(probe_of(&sidecar, profile).ok()??)).ok()
         };
         if let Some(model) = self.models.remote() {
@@ -302,7 +302,7 @@ impl Workspace {
 
     /// The record of shared vectors of one kind, if there is one.
     pub(crate) fn there(&self, kind: RowKind) -> Result<Option<There>> {
-        let Some(sidecar) = self.open_sidecar()? else {
+        let Some(sidecar) = self.storage.open()? else {
             return Ok(None);
         };
         // A clone that has shared nothing has not recorded the identity. A damaged record is replaced by the next
@@ -323,7 +323,7 @@ impl Workspace {
         if let Some(set) = &self.config.qdrant.repository.value {
             return Ok(Some(set.clone()));
         }
-        let sidecar = self.open_sidecar()?;
+        let sidecar = self.storage.open()?;
         // A damaged record is written again.
         let noted = |sidecar: &Sidecar| match sidecar.repository_identity() {
             Err(RecordError::Damaged { .. } | RecordError::Format { .. }) => Ok(None),

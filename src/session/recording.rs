@@ -10,7 +10,8 @@ use super::error::OpError;
 use super::history::{OpenedHistory, Uncommitted};
 use super::jobs::{End, Job, Made, Task};
 use super::open::Session;
-use super::workspace::{Keeping, Workspace};
+use super::storage::Keeping;
+use super::workspace::Workspace;
 use super::writing::is_read_only;
 use crate::history::History;
 use crate::ingest::Target;
@@ -56,7 +57,7 @@ impl Session {
         if ctx.limits.is_none() {
             return Ok(());
         }
-        if self.workspace.keeping() == Keeping::Nowhere {
+        if self.workspace.storage.keeping() == Keeping::Nowhere {
             return Err(OpError::new(
                 "this repository is only read: its commits are not indexed",
                 "history target=PATH tells the past of a file",
@@ -125,7 +126,7 @@ fn record(workspace: &Workspace, records: &Mutex<Option<History>>, job: &Job) ->
     let Some(commit) = job.target.commit else {
         return Ok(Made::Records(Default::default()));
     };
-    if workspace.keeping() == Keeping::Sidecar {
+    if workspace.storage.keeping() == Keeping::Sidecar {
         let recorded = match job.task {
             Task::Searchable => workspace
                 .record_history(&[commit], job, &job.interrupt)

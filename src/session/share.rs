@@ -144,7 +144,7 @@ impl Workspace {
             }
             commits.extend(target.commit.filter(|commit| !commits.contains(commit)));
         }
-        let (sidecar, state) = self.sidecar()?.context("the index is gone")?;
+        let (sidecar, state) = self.storage.open_with_state()?.context("the index is gone")?;
         let state = state.context("the index is gone")?;
         let segments = Segments::open(&sidecar, &state, &self.models.own_embedder().profile().id().to_string())?;
         // Keys that two trees share are included once.
@@ -249,7 +249,7 @@ impl Workspace {
             options.trust,
         )?;
         let (header, signer) = (bundle.header.clone(), bundle.signer);
-        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        let sidecar = self.storage.open_or_create(interrupt)?;
         let files = bundle.stage(&sidecar)?;
         let is_trusted = options.audit != Audit::All && (options.is_own || matches!(options.trust, Trust::Only(_)));
         let examined = match header.offered_commits(&files) {
@@ -411,7 +411,7 @@ impl Workspace {
 
     /// The stored segments, if this build and these settings made them, with the vectors of the model `added`.
     pub(crate) fn known_segments(&self, added: Option<ProfileId>) -> Result<Segments> {
-        let Some((sidecar, Some(state))) = self.sidecar()? else {
+        let Some((sidecar, Some(state))) = self.storage.open_with_state()? else {
             return Ok(Segments::default());
         };
         if state.recipe != self.build_options().recipe {

@@ -43,7 +43,7 @@ impl Workspace {
     /// Returns the state of a tree in the sidecar. Writes nothing.
     pub fn freshness(&self, tree: TreeId) -> Result<Freshness> {
         let has_state = |sidecar: &Sidecar| !matches!(sidecar.state(), Ok(None));
-        if !self.open_sidecar()?.as_ref().is_some_and(has_state) {
+        if !self.storage.open()?.as_ref().is_some_and(has_state) {
             return Ok(Freshness::Missing);
         }
         Ok(match self.stored(tree)? {
@@ -68,7 +68,7 @@ impl Workspace {
 
     /// Opens the stored snapshot of a tree. Retries while writers begin new epochs.
     pub(super) fn stored(&self, tree: TreeId) -> Result<Stored> {
-        let Some(sidecar) = self.open_sidecar()? else {
+        let Some(sidecar) = self.storage.open()? else {
             return Ok(Stored::Partial);
         };
         for _ in 0..MAX_ATTEMPTS {
@@ -117,7 +117,7 @@ impl Workspace {
 
     /// The stored manifests of a tree, if they are intact.
     pub(crate) fn stored_tree(&self, tree: TreeId) -> Option<Vec<Manifest>> {
-        let sidecar = self.open_sidecar().ok()??;
+        let sidecar = self.storage.open().ok()??;
         let state = self.usable_state(&sidecar).ok()??;
         let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
         snapshots.load(tree).ok()?
@@ -129,7 +129,7 @@ impl Workspace {
     }
 
     pub(super) fn any_segments(&self) -> Option<Segments> {
-        let sidecar = self.open_sidecar().ok()??;
+        let sidecar = self.storage.open().ok()??;
         let state = sidecar.state().ok()??;
         let segments = Segments::open_newest(&sidecar, &state, &self.models.own_profile()).ok()?;
         let is_usable = state.recipe == self.options.recipe && segments.iter().all(|segment| segment.vectors.is_some());

@@ -55,7 +55,7 @@ impl Workspace {
     }
 
     fn newly_stored(&self, target: Target, ctx: &Ctx<'_>) -> Result<Based> {
-        if self.keeping == Keeping::Nowhere {
+        if self.storage.keeping() == Keeping::Nowhere {
             return Ok(self.in_memory(target, None, ctx.interrupt)?.into());
         }
         // Garbage collection may delete data that only this query uses.

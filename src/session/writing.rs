@@ -21,14 +21,14 @@ impl Workspace {
     /// Brings the sidecar up to date with a revision.
     pub fn ingest(&self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Outcome> {
         for _ in 1..MAX_REPLACED {
-            let sidecar = self.open_or_create_sidecar(interrupt)?;
+            let sidecar = self.storage.open_or_create(interrupt)?;
             match self.writer(&sidecar).update(target, progress, interrupt) {
                 // The sidecar was deleted or replaced by another folder, which costs only time.
                 Err(error) if !sidecar.is_in_place() => tracing::info!(%error, "the sidecar is gone: begun anew"),
                 updated => return Ok(updated?),
             }
         }
-        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        let sidecar = self.storage.open_or_create(interrupt)?;
         Ok(self.writer(&sidecar).update(target, progress, interrupt)?)
     }
 
@@ -86,7 +86,7 @@ impl Workspace {
         interrupt: &AtomicBool,
     ) -> Result<Vec<(EmbeddingSource<'_>, CatchUpOutcome)>> {
         let mut outcomes = Vec::new();
-        let Some(sidecar) = self.open_sidecar()? else {
+        let Some(sidecar) = self.storage.open()? else {
             return Ok(outcomes);
         };
         for maker in self.models.sources() {

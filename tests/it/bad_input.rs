@@ -98,7 +98,7 @@ fn large_blobs_are_left_out_by_their_size() {
 
     // With the limit raised it is read, and seen to be nothing that a person wrote.
     std::fs::write(
-        index.workspace.sidecar_root().join("config.toml"),
+        index.workspace.storage.root().join("config.toml"),
         "[index]\nmax_blob_bytes = 4194304\n",
     )
     .unwrap();

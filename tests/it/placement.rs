@@ -302,7 +302,7 @@ fn work_trees_share_one_store_and_submodules_have_their_own() {
     index.view("HEAD");
     let linked = repo.worktree("linked");
     let there = Indexed::new(linked.root());
-    assert_eq!(there.workspace.sidecar_root(), repo.path(".codescout"));
+    assert_eq!(there.workspace.storage.root(), repo.path(".codescout"));
     assert_eq!(there.ingested("HEAD").n_new_blobs, 0);
     assert!(!linked.path(".codescout").exists());
     for at in [&repo, &linked] {
@@ -321,12 +321,12 @@ fn work_trees_share_one_store_and_submodules_have_their_own() {
     let bare = repo.bare_clone("bare");
     assert_eq!(Indexed::new(bare.root()).ingested("HEAD").n_new_blobs, 2);
     assert_eq!(
-        Indexed::new(bare.root()).workspace.sidecar_root(),
+        Indexed::new(bare.root()).workspace.storage.root(),
         bare.path("codescout")
     );
     let of_bare = bare.worktree("of-bare");
     assert_eq!(
-        Indexed::new(of_bare.root()).workspace.sidecar_root(),
+        Indexed::new(of_bare.root()).workspace.storage.root(),
         bare.path("codescout")
     );
     assert_eq!(Indexed::new(of_bare.root()).ingested("HEAD").n_new_blobs, 0);
@@ -335,7 +335,7 @@ fn work_trees_share_one_store_and_submodules_have_their_own() {
     parent.git(["submodule", "--quiet", "add", &repo.root().display().to_string(), "sub"]);
     parent.commit("with a submodule");
     let sub = Indexed::new(&parent.path("sub"));
-    assert_eq!(sub.workspace.sidecar_root(), parent.path("sub/.codescout"));
+    assert_eq!(sub.workspace.storage.root(), parent.path("sub/.codescout"));
     assert_eq!(sub.ingested("HEAD").n_new_blobs, 2);
     assert_eq!(parent.git(["status", "--porcelain"]), "");
 }

@@ -64,7 +64,7 @@ fn building_twice_gives_the_same_bytes() {
     let build = |name: &str| {
         let index = Indexed::at(repo.root(), repo.beside(name));
         index.view("HEAD");
-        let mut files = files_below(index.workspace.sidecar_root());
+        let mut files = files_below(index.workspace.storage.root());
         files.retain(|path, _| {
             ["artifacts-v1", "lexical-v1", "dense-v1"]
                 .iter()
@@ -114,7 +114,7 @@ fn what_is_known_is_not_computed_again() {
 
     let worktree = repo.worktree("linked");
     let linked = Indexed::new(worktree.root());
-    assert_eq!(linked.workspace.sidecar_root(), index.workspace.sidecar_root());
+    assert_eq!(linked.workspace.storage.root(), index.workspace.storage.root());
     let opened = linked.try_open("WORKTREE").unwrap();
     assert_eq!(opened.ingested, Outcome::default(), "a new work tree");
     assert_eq!(opened.view.provenance().n_dirty_files, 0);
@@ -177,7 +177,7 @@ fn a_branch_embeds_only_chunks_never_seen() {
         wanted.len()
     );
 
-    let sidecar = Sidecar::open(index.workspace.sidecar_root()).unwrap();
+    let sidecar = Sidecar::open(index.workspace.storage.root()).unwrap();
     let counting = Counting {
         inner: index.workspace.models.embedder(),
         n_texts: AtomicUsize::new(0),
@@ -486,7 +486,7 @@ fn a_sidecar_that_cannot_be_written_is_read() {
     repo.write("new.rs", "fn wombat() {}\n");
     repo.commit("new");
     let allow = |mode| {
-        let mut folders = vec![index.workspace.sidecar_root().to_owned()];
+        let mut folders = vec![index.workspace.storage.root().to_owned()];
         folders.extend(
             std::fs::read_dir(&folders[0])
                 .unwrap()
@@ -530,7 +530,7 @@ fn several_writers_at_once_end_well() {
     });
     let index = Indexed::new(repo.root());
     assert_eq!(index.ingested("HEAD"), Outcome::default());
-    assert_no_leftovers(index.workspace.sidecar_root());
+    assert_no_leftovers(index.workspace.storage.root());
 }
 
 fn many_files(n_files: usize) -> TestRepo {

@@ -44,7 +44,8 @@ pub(crate) fn configure(repo: &TestRepo, settings: &str) {
     if !sidecar.exists() {
         Indexed::new(repo.root())
             .workspace
-            .open_or_create_sidecar(&NEVER)
+            .storage
+            .open_or_create(&NEVER)
             .unwrap();
     }
     std::fs::write(sidecar.join("config.toml"), settings).unwrap();
@@ -76,7 +77,7 @@ impl Indexed {
     }
 
     pub(crate) fn state(&self) -> State {
-        self.workspace.sidecar().unwrap().unwrap().1.unwrap()
+        self.workspace.storage.open_with_state().unwrap().unwrap().1.unwrap()
     }
 
     pub(crate) fn notes(&self, mode: Mode, query: &str) -> Vec<String> {
@@ -84,7 +85,7 @@ impl Indexed {
     }
 
     pub(crate) fn collect(&self, occasion: Trigger<'_>, profiles: &[String]) {
-        let sidecar = self.workspace.open_sidecar().unwrap().unwrap();
+        let sidecar = self.workspace.storage.open().unwrap().unwrap();
         let options = CollectOptions {
             dead_percent: 0,
             ..self.workspace.config.collect_options()
@@ -445,7 +446,7 @@ fn what_another_writer_keeps_from_being_joined_is_joined_by_the_next_run() {
     let stub = openai_stub();
     let indexed = with_server(&repo, &stub);
     indexed.view("HEAD");
-    let sidecar = indexed.workspace.open_sidecar().unwrap().unwrap();
+    let sidecar = indexed.workspace.storage.open().unwrap().unwrap();
     let catch_up = CatchUp {
         repository: &indexed.workspace.repository,
         sidecar: &sidecar,

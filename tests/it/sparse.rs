@@ -501,7 +501,7 @@ fn whoever_makes_them_the_leg_is_the_same() {
         dim: 0,
         recipe: String::new(),
     });
-    let sidecar = indexed.workspace.open_sidecar().unwrap().unwrap();
+    let sidecar = indexed.workspace.storage.open().unwrap().unwrap();
     let catch_up = CatchUp {
         repository: &indexed.workspace.repository,
         sidecar: &sidecar,

@@ -40,7 +40,7 @@ const FIXTURE: &str = "
 ";
 
 pub(crate) fn verify(index: &Indexed, depth: Depth) -> Verification {
-    let sidecar = index.workspace.sidecar_to_check().unwrap().unwrap();
+    let sidecar = index.workspace.storage.open_to_check().unwrap().unwrap();
     index
         .workspace
         .writer(&sidecar)
@@ -49,7 +49,7 @@ pub(crate) fn verify(index: &Indexed, depth: Depth) -> Verification {
 }
 
 fn repair(index: &Indexed, depth: Depth) -> Repair {
-    let sidecar = index.workspace.sidecar_to_check().unwrap().unwrap();
+    let sidecar = index.workspace.storage.open_to_check().unwrap().unwrap();
     index
         .workspace
         .writer(&sidecar)
@@ -95,7 +95,7 @@ fn a_sound_sidecar_is_read_in_full_and_is_what_the_blobs_give() {
     let sidecar = files_below(&repo.path(".codescout"));
     // All but the lock.
     assert_eq!(found.n_files, sidecar.len() - 1);
-    let state = index.workspace.sidecar().unwrap().unwrap().1.unwrap();
+    let state = index.workspace.storage.open_with_state().unwrap().unwrap().1.unwrap();
     assert!(
         state.segments.len() > 1 && state.segments[0].n_blobs > 8,
         "nothing was merged"
@@ -133,7 +133,7 @@ fn a_sample_and_a_limit_say_what_was_not_looked_at() {
         deadline: Some(Instant::now() - Duration::from_secs(1)),
         ..NO_LIMITS
     };
-    let sidecar = index.workspace.sidecar_to_check().unwrap().unwrap();
+    let sidecar = index.workspace.storage.open_to_check().unwrap().unwrap();
     let found = index
         .workspace
         .writer(&sidecar)
@@ -217,7 +217,7 @@ fn a_file_that_is_gone_is_found_and_mended() {
     }
     // Who never indexed anything has lost nothing.
     fs::remove_dir_all(&sidecar).unwrap();
-    index.workspace.open_or_create_sidecar(&AtomicBool::new(false)).unwrap();
+    index.workspace.storage.open_or_create(&AtomicBool::new(false)).unwrap();
     assert!(verify(&index, Depth::default()).is_sound());
 }
 
@@ -401,7 +401,7 @@ fn what_somebody_else_has_mended_meanwhile_is_not_set_aside() {
         path: &damaged,
         good: &good,
     };
-    let sidecar = index.workspace.sidecar_to_check().unwrap().unwrap();
+    let sidecar = index.workspace.storage.open_to_check().unwrap().unwrap();
     let writer = index.workspace.writer(&sidecar);
     let done = writer.repair(Depth::default(), &mender, NO_LIMITS).unwrap();
     assert!(!done.before.is_sound() && done.after.is_sound());

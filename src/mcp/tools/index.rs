@@ -57,7 +57,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     }
     let session = call.session()?;
     let is_build = matches!(op, "build" | "update");
-    if session.workspace.keeping() == Keeping::Nowhere || !(is_build || session.is_own) {
+    if session.workspace.storage.keeping() == Keeping::Nowhere || !(is_build || session.is_own) {
         return Err(OpError::new(
             "this repository is only read: nothing is changed there",
             "questions about it work all the same; codescout index, run in it, makes an index",

@@ -181,7 +181,7 @@ fn health(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
                 finding.mend.as_deref(),
             );
         }
-    } else if let Err(error) = workspace.sidecar() {
+    } else if let Err(error) = workspace.storage.open_with_state() {
         tell("problem", "sidecar", &format!("{error:#}"), None);
     }
     for job in session.jobs.all() {

@@ -90,9 +90,9 @@ const EXAMINE_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("sidecar", severity, message);
-    let root = workspace.sidecar_root();
+    let root = workspace.storage.root();
     let mut findings = Vec::new();
-    match workspace.sidecar() {
+    match workspace.storage.open_with_state() {
         Ok(Some((sidecar, state))) => {
             findings.push(match sidecar.check_writable() {
                 Ok(()) => finding(Severity::Fine, format!("the index is kept in {}", root.display())),
@@ -122,7 +122,7 @@ pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
             });
         }
     }
-    match workspace.needs_exclude_line() {
+    match workspace.storage.needs_exclude_line() {
         Ok(true) if root.exists() => findings.push(
             finding(
                 Severity::Warning,
@@ -276,7 +276,7 @@ pub(super) fn index(workspace: &Workspace) -> Option<Finding> {
 pub(super) fn hooks(workspace: &Workspace) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("hooks", severity, message);
     let repository = &workspace.repository;
-    let status = hooks::status(repository, workspace.sidecar_root());
+    let status = hooks::status(repository, workspace.storage.root());
     let mut findings: Vec<Finding> = status
         .managers
         .iter()
@@ -325,7 +325,7 @@ fn tried(workspace: &Workspace) -> Vec<Finding> {
     };
     let trials = hooks::trial(
         &workspace.repository,
-        workspace.sidecar_root(),
+        workspace.storage.root(),
         &program,
         Foreign::LeaveAlone,
     );

@@ -37,7 +37,7 @@ impl Remedy {
     ) -> Result<String> {
         match self {
             Self::Repair => {
-                let Some(sidecar) = workspace.sidecar_to_check()? else {
+                let Some(sidecar) = workspace.storage.open_to_check()? else {
                     return Ok("there is no index to repair".to_owned());
                 };
                 let limits = Limits {
@@ -51,8 +51,8 @@ impl Remedy {
                 ))
             }
             Self::Exclude => {
-                if let Some(sidecar) = workspace.open_sidecar()? {
-                    workspace.exclude_sidecar(&sidecar, interrupt)?;
+                if let Some(sidecar) = workspace.storage.open()? {
+                    workspace.storage.exclude(&sidecar, interrupt)?;
                 }
                 Ok("wrote the line into info/exclude".to_owned())
             }

@@ -160,7 +160,7 @@ impl<'a> Run<'a> {
         Self {
             workspace,
             event,
-            log: HookLog::of(&workspace.repository, Some(workspace.sidecar_root())),
+            log: HookLog::of(&workspace.repository, Some(workspace.storage.root())),
         }
     }
 

@@ -106,7 +106,7 @@ fn worker_in(folder: &Path) -> Option<u32> {
 /// The log of a repository, the sidecar where it stands by default.
 fn log(repo: &TestRepo) -> Vec<Entry> {
     let workspace = Workspace::open(repo.root(), &Overrides::default()).unwrap();
-    HookLog::of(&workspace.repository, Some(workspace.sidecar_root())).entries()
+    HookLog::of(&workspace.repository, Some(workspace.storage.root())).entries()
 }
 
 /// The commits of the runs that were done, in order.

@@ -42,7 +42,7 @@ fn rich_project() -> TestRepo {
 }
 
 fn has_taken_something(repo: &TestRepo) -> bool {
-    let sidecar = Indexed::new(repo.root()).workspace.sidecar().unwrap();
+    let sidecar = Indexed::new(repo.root()).workspace.storage.open_with_state().unwrap();
     let state = sidecar.and_then(|(_, state)| state);
     state.is_some_and(|state| !state.segments.is_empty())
 }

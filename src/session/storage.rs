@@ -1,0 +1,171 @@
+//! The sidecar of an open repository: its location, and access for reading and writing.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+
+use super::PATIENCE;
+use super::place::{check_place, owner_of, refuse_tracked, sidecar_root_of};
+use crate::config::{Environment, Overrides};
+use crate::git::Repository;
+use crate::sidecar::{Location, OpenError, Sidecar, State, remove_stale_temporaries, write_atomic};
+
+/// The line of `info/exclude` that keeps the sidecar out of `git status`.
+const EXCLUDE_LINE: &str = "/.codescout/";
+
+/// The sidecar of a repository.
+pub struct Storage {
+    repository: Repository,
+    location: Location,
+    keeping: Keeping,
+}
+
+/// The place where computed data is stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// In the repository's sidecar, which is created if missing.
+    #[default]
+    Sidecar,
+    /// Nowhere: the repository is read-only.
+    Nowhere,
+}
+
+impl Storage {
+    /// Determines the location of the sidecar, which need not exist, and checks that it may be used.
+    pub(super) fn of(repository: &Repository, overrides: &Overrides, environment: &Environment) -> Result<Self> {
+        let location = Location {
+            trusted_owner: owner_of(repository.common_dir()),
+            root: match &overrides.sidecar {
+                Some(folder) => folder.clone(),
+                None => sidecar_root_of(repository, environment),
+            },
+        };
+        check_place(repository, &location)?;
+        Ok(Self {
+            repository: repository.clone(),
+            location,
+            keeping: Keeping::default(),
+        })
+    }
+
+    /// Stores nothing from now on if there is no sidecar.
+    pub(super) fn without_creating(self) -> Result<Self> {
+        let keeping = match self.open()? {
+            Some(_) => Keeping::Sidecar,
+            None => Keeping::Nowhere,
+        };
+        Ok(Self { keeping, ..self })
+    }
+
+    /// Returns where computed data is stored.
+    pub(crate) fn keeping(&self) -> Keeping {
+        self.keeping
+    }
+
+    /// The location of the sidecar, which need not exist.
+    pub fn root(&self) -> &Path {
+        &self.location.root
+    }
+
+    /// Opens the sidecar and reads its state, if they exist. Writes nothing.
+    pub fn open_with_state(&self) -> Result<Option<(Sidecar, Option<State>)>> {
+        match self.open()? {
+            Some(sidecar) => {
+                let state = sidecar.state()?;
+                Ok(Some((sidecar, state)))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Opens the sidecar for reading, if it exists. Refuses one that came with the repository or belongs to another
+    /// user.
+    pub fn open(&self) -> Result<Option<Sidecar>> {
+        refuse_tracked(&self.repository, &self.location.root)?;
+        match self.location.open() {
+            Ok(sidecar) => Ok(Some(sidecar)),
+            Err(OpenError::Missing { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens the sidecar like [`Self::open`], even if the file that marks it as a sidecar is damaged.
+    pub fn open_to_check(&self) -> Result<Option<Sidecar>> {
+        refuse_tracked(&self.repository, &self.location.root)?;
+        Ok(self.location.open_to_check()?)
+    }
+
+    /// Opens the sidecar for writing, creates it if missing, and keeps it out of `git status`.
+    pub fn open_or_create(&self, interrupt: &AtomicBool) -> Result<Sidecar> {
+        refuse_tracked(&self.repository, &self.location.root)?;
+        // A repository that cannot be written has no sidecar of ours either, so this failure is not an error.
+        let tell = |error: anyhow::Error| tracing::debug!("info/exclude was not written: {error:#}");
+        if matches!(self.location.open(), Err(OpenError::Missing { .. })) {
+            // Before the folder exists, so that a concurrent `git add --all` does not add it.
+            self.write_exclude_line().map_err(Into::into).unwrap_or_else(tell);
+        }
+        let sidecar = self.location.open_or_create()?;
+        self.exclude(&sidecar, interrupt).unwrap_or_else(tell);
+        Ok(sidecar)
+    }
+
+    /// Adds the sidecar to the repository's own `info/exclude`, so that `git status` does not list it.
+    pub fn exclude(&self, sidecar: &Sidecar, interrupt: &AtomicBool) -> Result<()> {
+        if !self.needs_exclude_line()? {
+            return Ok(());
+        }
+        // The lock keeps two concurrent first runs from both writing. A killed run leaves a temporary file here that
+        // only the lock holder may remove.
+        let _lock = sidecar.lock_unless(PATIENCE, interrupt)?;
+        Ok(self.write_exclude_line()?)
+    }
+
+    /// Adds the line if it is missing. The caller holds the lock or has just created the sidecar.
+    pub(super) fn write_exclude_line(&self) -> std::io::Result<()> {
+        match self.exclude_without_line()? {
+            Some((path, text)) => add_exclude_line(&path, &text),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns true if the sidecar is inside the worktree and `info/exclude` lacks the line.
+    pub fn needs_exclude_line(&self) -> std::io::Result<bool> {
+        Ok(self.exclude_without_line()?.is_some())
+    }
+
+    /// The path and text of `info/exclude`, if it lacks the line.
+    fn exclude_without_line(&self) -> std::io::Result<Option<(PathBuf, String)>> {
+        let main = self.repository.main_work_dir();
+        if !main.is_some_and(|root| self.root().starts_with(root)) {
+            return Ok(None);
+        }
+        let path = self.repository.common_dir().join("info").join("exclude");
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error),
+        };
+        let has_line = text.lines().any(|line| line.trim() == EXCLUDE_LINE);
+        Ok((!has_line).then_some((path, text)))
+    }
+}
+
+fn add_exclude_line(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+        remove_stale_temporaries(folder)?;
+    }
+    // A symbolic link of the user stays; its target is written.
+    let path = if path.is_symlink() {
+        path.canonicalize()?
+    } else {
+        path.to_owned()
+    };
+    let separator = if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    write_atomic(&path, format!("{text}{separator}{EXCLUDE_LINE}\n").as_bytes())
+}
