@@ -31,7 +31,7 @@ pub struct HttpOptions {
 /// The part of a reply that contains the text of results (snippets, bodies, lines of files). Facts are in both parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bodies {
-    /// The part that the client shows to its model; the text for unknown clients.
+    /// The text. Clients that would show their model the structured content instead get none.
     #[default]
     ByClient,
     /// The text.

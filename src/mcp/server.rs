@@ -54,7 +54,8 @@ from the most likely files. status op=guide has more help.";
 const LIST_TTL_MS: u64 = 3_600_000;
 /// Maximum number of concurrent calls; others wait.
 const MAX_CONCURRENT_CALLS: usize = 8;
-/// Prefixes of the names of clients that show their model only the structured content.
+/// Prefixes of the names of clients that show their model the structured content of a result instead of its text, if it
+/// has any. They get none: the same rows take three to five times as many tokens in JSON.
 const STRUCTURED_CLIENTS: &[&str] = &["claude-code", "codex"];
 /// Minimum time between progress notifications.
 const PROGRESS_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
@@ -104,7 +105,7 @@ impl Server {
         let began = Instant::now();
         let (tell, told) = watch::channel(None);
         let hub = Arc::clone(&self.hub);
-        let bodies = self.bodies_for(context);
+        let bodies = self.bodies;
         let work = move |interrupt: &std::sync::atomic::AtomicBool, permit: &Permit| {
             let arguments = Arguments::check(tool.parameters(), given)?;
             let call = Call {
@@ -140,19 +141,11 @@ impl Server {
         }
     }
 
-    fn bodies_for(&self, context: &RequestContext<RoleServer>) -> Bodies {
-        if self.bodies != Bodies::ByClient {
-            return self.bodies;
-        }
-        let name = context
-            .client_info()
-            .map(|info| info.name.to_lowercase())
-            .unwrap_or_default();
-        if STRUCTURED_CLIENTS.iter().any(|known| name.starts_with(known)) {
-            Bodies::Structured
-        } else {
-            Bodies::Text
-        }
+    /// Returns true if results have text only.
+    fn omits_structure(&self, context: &RequestContext<RoleServer>) -> bool {
+        let name = context.client_info().map(|info| info.name.to_lowercase());
+        let is_known = |name: String| STRUCTURED_CLIENTS.iter().any(|known| name.starts_with(known));
+        self.bodies == Bodies::ByClient && name.is_some_and(is_known)
     }
 
     /// Returns the repositories.
@@ -308,7 +301,11 @@ impl ServerHandler for Server {
             ));
         };
         let outcome = self.answer(tool, request.arguments.unwrap_or_default(), &context).await;
-        result(outcome, is_modern(&context)).map(CallToolResponse::from)
+        let mut result = result(outcome, is_modern(&context))?;
+        if self.omits_structure(&context) {
+            result.structured_content = None;
+        }
+        Ok(result.into())
     }
 
     async fn list_resources(

@@ -207,7 +207,7 @@ fn guide(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     })?;
     let shown = cut(text, asked.characters);
     let mut own = json!({"op": "guide", "topic": topic, "topics": guides::topics()});
-    if call.bodies != Bodies::Text {
+    if matches!(call.bodies, Bodies::Structured | Bodies::Both) {
         own["guide"] = shown.into();
     }
     let is_text = call.bodies != Bodies::Structured;

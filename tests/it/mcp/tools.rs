@@ -303,14 +303,31 @@ fn bodies_stand_where_the_client_looks() {
     };
     for (name, args, expected) in [
         ("somebody", vec![], (true, false)),
-        ("claude-code", vec![], (false, true)),
-        ("codex-mcp-client", vec![], (false, true)),
+        ("claude-code", vec!["--bodies", "structured"], (false, true)),
         ("codex-mcp-client", vec!["--bodies", "text"], (true, false)),
         ("somebody", vec!["--bodies", "both"], (true, true)),
     ] {
         let mut client = Client::start(repo.root(), &args);
         client.initialize(name);
         assert_eq!(has(&mut client), expected, "{name} {args:?}");
+    }
+}
+
+#[test]
+fn clients_that_show_structured_content_get_text_only() {
+    let repo = project();
+    for (name, has_structure) in [("somebody", true), ("claude-code", false), ("codex-mcp-client", false)] {
+        let mut client = Client::start(repo.root(), &[]);
+        client.initialize(name);
+        for target in ["src/lexer.rs", "src/missing.rs"] {
+            let answer = client.request("tools/call", json!({"name": "read", "arguments": {"target": target}}));
+            assert_eq!(
+                answer["result"]["structuredContent"].is_object(),
+                has_structure,
+                "{answer}"
+            );
+            assert!(answer["result"]["content"][0]["text"].is_string(), "{answer}");
+        }
     }
 }
 
