@@ -55,7 +55,7 @@ const LIST_TTL_MS: u64 = 3_600_000;
 /// Maximum number of concurrent calls; others wait.
 const MAX_CONCURRENT_CALLS: usize = 8;
 /// Prefixes of the names of clients that show their model the structured content of a result instead of its text, if it
-/// has any. They get none: the same rows take three to five times as many tokens in JSON.
+/// has any. They get none: rows of JSON are up to four times as long.
 const STRUCTURED_CLIENTS: &[&str] = &["claude-code", "codex"];
 /// Minimum time between progress notifications.
 const PROGRESS_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
