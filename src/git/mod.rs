@@ -57,7 +57,7 @@ pub use mailmap::ConfiguredMailmaps;
 pub use open::{ObjectFormat, OpenError, Repository, RepositoryKind};
 pub use operation::is_in_operation;
 pub use reader::{MAX_OBJECT_BYTES, ObjectError, ObjectReader};
-pub use refs::{Head, LogTip, Ref, RefError, RefKind};
+pub use refs::{Head, Ref, RefError, RefKind};
 pub use revision::{Candidate, Resolved, RevisionError};
 pub use roots::{Root, RootKind};
 pub use small_file::read_small_file;

@@ -92,15 +92,6 @@ impl RefKind {
     }
 }
 
-/// A commit in the reflog of a ref.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogTip {
-    /// The ref, or `HEAD`.
-    pub name: BString,
-    /// The commit, which may no longer exist.
-    pub commit: CommitId,
-}
-
 /// An error from reading refs.
 #[derive(Debug, thiserror::Error)]
 pub enum RefError {
@@ -132,16 +123,6 @@ impl Repository {
         match self.places.refs {
             RefStorage::Files => self.refs_of_files(),
             RefStorage::Reftable => self.refs_of_reftable(),
-        }
-    }
-
-    /// Returns the last `max_per_ref` commits in the reflogs of `HEAD` and each ref, newest first.
-    pub fn log_tips(&self, max_per_ref: usize) -> Result<Vec<LogTip>, RefError> {
-        let mut names: Vec<BString> = vec![BString::from("HEAD")];
-        names.extend(self.refs()?.into_iter().map(|each| each.name));
-        match self.places.refs {
-            RefStorage::Files => Ok(self.log_tips_of_files(&names, max_per_ref)),
-            RefStorage::Reftable => self.log_tips_of_reftable(&names, max_per_ref),
         }
     }
 
@@ -242,23 +223,6 @@ impl Repository {
         Ok(refs)
     }
 
-    fn log_tips_of_files(&self, names: &[BString], max_per_ref: usize) -> Vec<LogTip> {
-        let local = self.local();
-        let mut tips = Vec::new();
-        let mut buffer = vec![0; 4096];
-        for name in names {
-            let Ok(Some(lines)) = local.refs.reflog_iter_rev(name.as_bstr(), &mut buffer) else {
-                continue;
-            };
-            let lines = lines.filter_map(Result::ok).filter(|line| !line.new_oid.is_null());
-            tips.extend(lines.take(max_per_ref).map(|line| LogTip {
-                name: name.clone(),
-                commit: CommitId(from_gix(&line.new_oid)),
-            }));
-        }
-        tips
-    }
-
     fn head_of_reftable(&self) -> Result<Head, RefError> {
         let commit = self.reftable_commit("HEAD");
         match git(self.git_dir(), "symbolic-ref", &["--quiet", "HEAD"]) {
@@ -300,31 +264,6 @@ impl Repository {
         let mut refs: Vec<Ref> = printed.lines().filter_map(line_to_ref).collect();
         refs.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(refs)
-    }
-
-    fn log_tips_of_reftable(&self, names: &[BString], max_per_ref: usize) -> Result<Vec<LogTip>, RefError> {
-        let limit = format!("--max-count={max_per_ref}");
-        let mut tips = Vec::new();
-        for name in names {
-            let Ok(name_text) = name.to_str() else {
-                continue;
-            };
-            let arguments = ["--walk-reflogs", limit.as_str(), "--end-of-options", name_text, "--"];
-            let printed = match git(self.git_dir(), "rev-list", &arguments) {
-                Err(CommandError::Failed { .. }) => continue,
-                printed => printed?,
-            };
-            tips.extend(
-                printed
-                    .lines()
-                    .filter_map(|line| printed_oid(line).ok())
-                    .map(|oid| LogTip {
-                        name: name.clone(),
-                        commit: CommitId(oid),
-                    }),
-            );
-        }
-        Ok(tips)
     }
 }
 

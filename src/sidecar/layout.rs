@@ -156,11 +156,6 @@ impl Sidecar {
         self.folder.remove_folder(name)
     }
 
-    /// Returns the path of the machine-local configuration file, which may not exist.
-    pub fn config_path(&self) -> PathBuf {
-        self.root.join("config.toml")
-    }
-
     /// Maps a file of a store. Fails if it is not a regular file or belongs to another user.
     pub fn map(&self, store: Store, name: &str) -> io::Result<Bytes> {
         Bytes::map(&self.folder.folder(store.folder())?.file(OsStr::new(name))?)

@@ -120,9 +120,6 @@ fn scan(vectors: &[Vec<f32>]) {
         report("10 %, scattered", &one_in(10, 1, n));
         report("1 %, scattered", &one_in(100, 1, n));
         report("10 %, in runs of 30", &one_in(10, 30, n));
-        let (mut cosines, all) = (vec![0.0; vectors.len()], RoaringBitmap::from_iter(0..n));
-        let time = best_of(10, || index.scores_into(query, &all, &mut cosines).unwrap());
-        println!("{quantisation:?} scores_into: {time:.2?}");
     }
 }
 

@@ -97,28 +97,6 @@ impl FlatIndex {
         Ok(cosines.into_iter().map(Cosine).collect())
     }
 
-    /// Writes the cosine of each live document to `cosines[document]`.
-    ///
-    /// Leaves the other entries unchanged: those of dead documents and of documents without a vector, and all entries
-    /// if the query is zero. Ignores documents beyond the end of `cosines`.
-    pub fn scores_into(&self, query: &[f32], live: &RoaringBitmap, cosines: &mut [f32]) -> Result<(), DenseError> {
-        let Some(unit) = self.unit(query)? else { return Ok(()) };
-        let end = u32::try_from(cosines.len()).unwrap_or(u32::MAX);
-        for segment in &self.segments {
-            let query = query_for(segment, &unit);
-            let docs = segment.base_doc..segment.end_doc().min(end);
-            segment.scan(&query, live, docs, &mut |rows, found| {
-                let base = segment.base_doc as usize;
-                if let Pick::Run { first, len } = rows {
-                    cosines[base + first..][..len].copy_from_slice(found);
-                } else {
-                    (0..found.len()).for_each(|i| cosines[base + rows.row(i)] = found[i]);
-                }
-            });
-        }
-        Ok(())
-    }
-
     /// Returns the weight of the text of `doc` from its embedder; 0 without a vector.
     pub fn weight(&self, doc: u32) -> f32 {
         let at = self.segment_of(doc);

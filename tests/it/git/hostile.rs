@@ -78,7 +78,6 @@ fn everything_is_asked(repo: &TestRepo) {
     let repository = open(repo);
     let head = repository.head().unwrap();
     repository.refs().unwrap();
-    repository.log_tips(5).unwrap();
     repository.main_work_dir().unwrap();
     for spec in ["HEAD", "HEAD~1", "main", "v1", "HEAD@{1}", ":/first", "mian", "0123456"] {
         let _ = repository.resolve(spec);
