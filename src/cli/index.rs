@@ -417,7 +417,8 @@ impl Indexer<'_> {
         if !output.json && (self.history.is_some() || outcome.n_new_commits > 0) {
             let seconds = outcome.elapsed.as_secs_f64();
             output.line(&format!(
-                "history: {} new commits with {} changed paths in {seconds:.2} s ({:.0} commits/s), searchable after {:.2} s; \
+                "history: {} new commits with {} changed paths in {seconds:.2} s ({:.0} commits/s), searchable \
+                 after {:.2} s; \
                  {} commits in {:.1} MB, {:.1} MB for search",
                 outcome.n_new_commits,
                 outcome.n_new_changes,
@@ -471,7 +472,7 @@ impl Indexer<'_> {
         match self.workspace.collect_if_due(&indexed, &self.progress, &INTERRUPTED) {
             Ok(Some(collected)) => tracing::info!(?collected.bytes, collected.rewrote, "collected garbage"),
             Ok(None) => {}
-            Err(error) => tracing::warn!("garbage was not collected: {error:#}"),
+            Err(error) => tracing::warn!("garbage collection failed: {error:#}"),
         }
         Ok(())
     }

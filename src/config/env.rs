@@ -41,7 +41,7 @@ const OTHER_VARIABLES: &[(&str, &str)] = &[
     ),
     (
         "CODESCOUT_FAIL_AT",
-        "for tests, in builds with debug assertions only: where the writer is killed, stopped or made to fail",
+        "for tests, in debug builds: the point at which writing is killed, stopped or made to fail",
     ),
     (
         "GITHUB_EVENT_NAME",
@@ -49,12 +49,12 @@ const OTHER_VARIABLES: &[(&str, &str)] = &[
     ),
     (
         "CI_MERGE_REQUEST_IID",
-        "set by GitLab CI: likewise in a job of a merge request",
+        "set by GitLab CI: codescout ci save writes nothing in a merge request job",
     ),
     ("NO_COLOR", "any value turns colours off"),
     (
         "XDG_CONFIG_HOME",
-        "folder of codescout/config.toml, the user's own settings; else .config in HOME",
+        "folder of codescout/config.toml, the user's settings; default: .config in HOME",
     ),
     (
         "XDG_STATE_HOME",

@@ -214,7 +214,7 @@ fn layers(environment: &Environment, files: &RepositoryFiles) -> Result<Vec<(Pat
 
 fn passed_over(path: &Path) {
     tracing::warn!(
-        "{} is passed over: a repository inside another one does not configure itself",
+        "ignoring {}: the settings of a repository nested in another one are not used",
         path.display()
     );
 }

@@ -279,7 +279,7 @@ settings! {
         /// Number of first results to rerank
         candidates: u32 = 50;
         /// Texts per request
-        batch: Option<u32> = None, unset "what such servers take";
+        batch: Option<u32> = None, unset "the API's default";
         /// Time limit of all requests of a query, in milliseconds; after it results keep their order
         timeout_ms: u32 = 1500;
     }
@@ -293,17 +293,17 @@ settings! {
         key_variable: String = "CODESCOUT_QDRANT_KEY".to_owned();
         /// Proxy for requests to the Qdrant server
         proxy: Option<Address> = None;
-        /// First part of the names of collections; clones share vectors only if it is the same
+        /// Prefix of collection names; clones share vectors only under the same prefix
         prefix: Prefix = Prefix("codescout".to_owned());
         /// Text that identifies the repository; needed in shallow clones
-        repository: Option<String> = None, unset "by its first commit";
+        repository: Option<String> = None, unset "the id of its first commit";
         /// Shards of a new collection
         shards: Option<u32> = None, unset "the server's";
         /// Copies of each shard of a new collection
         replication: Option<u32> = None, unset "the server's";
-        /// Copies that a write waits for, in a new collection
+        /// Replicas that a write waits for, in a new collection
         write_consistency: Option<u32> = None, unset "the server's";
-        /// Copies that an answer waits for: a number, majority, quorum or all
+        /// Replicas that a read waits for: a number, majority, quorum or all
         read_consistency: Option<Consistency> = None, unset "the server's";
         /// Compressed copy of the vectors of a new collection: none, scalar, binary or product
         compression: Compression = Compression::None;
@@ -337,7 +337,7 @@ settings! {
     gc: GcConfig, Machine {
         /// Collect garbage after indexing and in background runs
         auto: bool = true, variable "CODESCOUT_GC_AUTO";
-        /// Days for which reflog entries keep their snapshots
+        /// Days to keep the snapshots of reflog entries
         // What git itself keeps of entries that no ref reaches any more.
         reflog_days: u32 = 30, variable "CODESCOUT_GC_REFLOG_DAYS";
         /// Largest size of the index in bytes, without recorded commits; 0 for no limit

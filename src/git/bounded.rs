@@ -57,7 +57,7 @@ pub enum BoundError {
     #[error("the output of git exceeds {MAX_SAID} bytes")]
     TooMuchOutput,
     /// The disk is nearly full.
-    #[error("only {free} bytes free on the disk of {}", .folder.display())]
+    #[error("the disk of {} has only {free} bytes free", .folder.display())]
     NoRoom {
         /// Free bytes.
         free: u64,

@@ -111,7 +111,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// A line of `shallow` is not a commit id.
-    #[error("{} has a line that is not the id of a commit", .path.display())]
+    #[error("{} has a line that is not a commit id", .path.display())]
     Shallow {
         /// The file.
         path: PathBuf,
@@ -125,7 +125,7 @@ pub enum OpenError {
         common_dir: PathBuf,
     },
     /// It names a worktree that does not name it.
-    #[error("{} names the worktree {}, whose .git does not lead back", .path.display(), .work_dir.display())]
+    #[error("{} names the worktree {}, whose .git does not point back to it", .path.display(), .work_dir.display())]
     NotItsWorkTree {
         /// The git directory.
         path: PathBuf,
@@ -133,7 +133,7 @@ pub enum OpenError {
         work_dir: PathBuf,
     },
     /// A repository format that is too new.
-    #[error("the repository at {} has format version {version}, supported are 0 and 1", .path.display())]
+    #[error("the repository at {} has format version {version} (supported: 0 and 1)", .path.display())]
     UnsupportedVersion {
         /// The git directory.
         path: PathBuf,

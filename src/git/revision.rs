@@ -84,7 +84,7 @@ pub enum RevisionError {
         kind: String,
     },
     /// It leads to an unreadable object, for example beyond the boundary of a shallow clone.
-    #[error("revision {spec:?} leads to an object that cannot be read")]
+    #[error("cannot read the object of revision {spec:?}")]
     Object {
         /// As typed.
         spec: String,

@@ -63,7 +63,7 @@ pub(super) fn save_vectors(sidecar: &Sidecar, state: &State, own: &str) {
                 && lexical.n_docs() == vectors.len()
                 && let Err(error) = set_by(sidecar, &lexical, &vectors)
             {
-                tracing::warn!(profile, "cannot keep vectors: {error}");
+                tracing::warn!(profile, "cannot store vectors: {error}");
             }
         }
     }

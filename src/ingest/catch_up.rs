@@ -115,13 +115,13 @@ pub enum CatchUpError {
     #[error(transparent)]
     Rows(#[from] WriteError),
     /// Vectors from outside cannot be imported.
-    #[error("vectors from outside: {what}")]
+    #[error("cannot import vectors: {what}")]
     Outside {
         /// The reason.
         what: String,
     },
     /// The folder cannot be read or written, or a thread cannot be started.
-    #[error("cannot keep vectors in {}", .root.display())]
+    #[error("cannot store vectors in {}", .root.display())]
     Io {
         /// The sidecar.
         root: PathBuf,
@@ -155,7 +155,7 @@ impl CatchUp<'_> {
         let started = Instant::now();
         let mut outcome = CatchUpOutcome::default();
         let Some(_only) = self.sidecar.lock_embedding()? else {
-            outcome.stopped = Some("another process is making vectors".to_owned());
+            outcome.stopped = Some("another process is computing vectors".to_owned());
             return Ok(outcome);
         };
         let Some(state) = self
@@ -322,7 +322,8 @@ impl CatchUp<'_> {
             Err(Stopped::Broken(error)) => Err(error),
             Err(Stopped::Failed(error)) => Err(CatchUpError::Outside {
                 what: format!(
-                    "cannot check that the configured model made them; import them again once it responds: {}",
+                    "cannot verify the vectors, because the model's server does not respond; import them again \
+                     later: {}",
                     chain(&error)
                 ),
             }),
@@ -331,7 +332,8 @@ impl CatchUp<'_> {
 
     fn other_model(&self, difference: &str) -> Stopped {
         self.other(&format!(
-            "{difference}: another model answers under the name; set {} to store its vectors separately, or restore the previous model",
+            "{difference}: the server returns vectors of a different model under the same name; set {} to store its \
+             vectors separately, or restore the previous model",
             self.maker.revision_setting()
         ))
     }

@@ -80,7 +80,7 @@ impl VerifiedCommits {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportRefusal {
     /// Another build or other settings made it.
-    #[error("it was made by another build or with other settings")]
+    #[error("it was created by another codescout version or with other settings")]
     OtherRecipe,
     /// This clone lacks some of its commits.
     #[error("not all of its commits are in this clone")]
@@ -89,19 +89,19 @@ pub enum ImportRefusal {
     #[error("this clone is partial, so it cannot be compared with git")]
     Partial,
     /// It ends where the history of this clone continues, or the other way round.
-    #[error("it ends at other commits than the history of this clone")]
+    #[error("it ends at different commits than the history of this clone")]
     OtherEnds,
     /// The local record is at least as good.
-    #[error("this clone has recorded as much already")]
+    #[error("this clone has already recorded these commits")]
     Known,
     /// The import would lose local records.
-    #[error("{n_commits} of the commits recorded here are not in it")]
+    #[error("it lacks {n_commits} commits that are recorded here")]
     Fewer {
         /// Number of commits.
         n_commits: usize,
     },
     /// It does not match the repository or has invalid content.
-    #[error("it is wrong: {what}")]
+    #[error("it is damaged: {what}")]
     WrongRecord {
         /// The mismatch.
         what: String,

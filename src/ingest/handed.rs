@@ -154,7 +154,7 @@ impl CatchUp<'_> {
         let VerifiedRows { like, probe, parts } = examined;
         let _only = self.sidecar.lock_embedding()?;
         if _only.is_none() {
-            return Err(outside("another process is making vectors"));
+            return Err(outside("another process is computing vectors"));
         }
         let state = self
             .sidecar

@@ -91,7 +91,9 @@ pub enum ImportError {
         blob: BlobId,
     },
     /// Blobs are recorded in so many languages that indexing them costs more work than their size justifies.
-    #[error("{n_bytes} bytes of blobs are recorded in too many languages, which makes {n_recorded} bytes to index")]
+    #[error(
+        "the bundle records blobs in too many languages ({n_recorded} bytes to index for {n_bytes} bytes of blobs)"
+    )]
     TooManyLanguages {
         /// Bytes of the blobs, each counted once.
         n_bytes: u64,

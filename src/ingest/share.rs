@@ -236,7 +236,7 @@ impl Sharing<'_> {
             Ok(Some(_)) if !gone.is_empty() => self.shared.remove(&gone, interrupt),
             // The vectors are still where they were uploaded.
             Ok(None) if !gone.is_empty() => {
-                let why = "the store has nothing of this repository: were the vectors uploaded to another server or under another prefix?";
+                let why = "the Qdrant server has no vectors of this repository: check qdrant.server and qdrant.prefix";
                 return Ok((gone.len(), Some(why.to_owned())));
             }
             standing => standing.map(drop),
@@ -325,13 +325,14 @@ impl Sharing<'_> {
         };
         if standing.dim != dim {
             return Err(unusable(format!(
-                "a collection for vectors of {} components, not of {dim}",
+                "the collection has vectors of {} components, expected {dim}",
                 standing.dim
             )));
         }
         if standing.is_removing {
             return Err(Stopped::Told(
-                "another clone is removing vectors from the store; if it was killed, run codescout index five minutes later",
+                "another clone is removing vectors from the store; if it was killed, run codescout index five \
+                 minutes later",
             ));
         }
         // The built-in model is the same wherever its profile is the same.

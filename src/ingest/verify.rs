@@ -151,7 +151,7 @@ pub enum VerifyError {
     #[error(transparent)]
     Object(#[from] ObjectError),
     /// Writers replaced the state too often.
-    #[error("the index changes faster than it can be checked")]
+    #[error("the index keeps changing during verification")]
     Busy,
     /// The caller asked to stop.
     #[error("interrupted")]

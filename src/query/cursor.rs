@@ -54,7 +54,7 @@ pub enum CursorError {
     #[error("invalid cursor")]
     Malformed,
     /// It belongs to another state of the files.
-    #[error("the cursor belongs to another state of the files")]
+    #[error("the cursor is for an older state of the files")]
     OtherSnapshot,
     /// It belongs to another query.
     #[error("the cursor belongs to another query")]

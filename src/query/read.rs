@@ -116,7 +116,7 @@ pub enum ReadError {
         first: u32,
     },
     /// The file has no such part.
-    #[error("{path:?} has no {what} {name:?}")]
+    #[error("no {what} {name:?} in {path:?}")]
     NoPart {
         /// The path.
         path: String,

@@ -345,7 +345,7 @@ impl<'a> Searcher<'a> {
         }
         let own = self.paths.embed_query(text, self.interrupt)?.vector;
         let leg = self.sparse.as_ref().filter(|_| request.mode != Mode::Semantic);
-        let leg = leg.filter(|_| request.asks(|judges| judges.sparse, "sparse vectors do not count", notes));
+        let leg = leg.filter(|_| request.asks(|judges| judges.sparse, "sparse vectors are not used", notes));
         let mut ask_for_meaning = || self.asked(request, |embedder| embedder.embed_query(text, self.interrupt), notes);
         let (added, asked) = match leg {
             Some(leg) => leg.embed_query_beside(text, self.interrupt, ask_for_meaning),
@@ -400,7 +400,7 @@ impl<'a> Searcher<'a> {
         match ask(self.embedder) {
             Ok(embedding) if embedding.weight == 0.0 => {
                 notes.push(format!(
-                    "{model} gives no vector for this text: using the built-in model instead"
+                    "{model} returned no vector for this query: using the built-in model instead"
                 ));
                 None
             }

@@ -113,13 +113,13 @@ impl<'a> SparseLeg<'a> {
         let query = match asked {
             Asked::Answered(Ok(query)) => query,
             Asked::Answered(Err(error)) => {
-                notes.push(format!("{}: sparse vectors do not count", chain(&error)));
+                notes.push(format!("{}: sparse vectors are not used", chain(&error)));
                 return None;
             }
             Asked::NotYet => {
                 if self.n_live > 0 {
                     notes.push(format!(
-                        "there are no sparse vectors of {model} yet: they do not count; run codescout index"
+                        "there are no sparse vectors of {model} yet; run codescout index"
                     ));
                 }
                 return None;

@@ -59,7 +59,7 @@ pub enum EndpointError {
         host: String,
     },
     /// The key is not a valid header value.
-    #[error("the key for {host} is empty or has characters that cannot be sent")]
+    #[error("the key for {host} is empty or not a valid HTTP header value")]
     Key {
         /// Host of the address.
         host: String,

@@ -49,7 +49,7 @@ pub enum Failure {
         what: String,
     },
     /// The request timed out.
-    #[error("no answer within {} ms", .within.as_millis())]
+    #[error("request timed out after {} ms", .within.as_millis())]
     Slow {
         /// The timeout.
         within: Duration,
@@ -169,19 +169,17 @@ impl RemoteError {
                 "the key is missing, wrong or lacks rights: see the server's key settings"
             }
             Failure::Status { status: 404 | 405, .. } => {
-                "is the address right? the path of the API is appended to it; some servers need /v1 at its end, others do not; \
-                 some answer so for an unknown model"
+                "check the address: the API's path is appended to it, and some servers need /v1 at its end; check \
+                 the model name too"
             }
-            Failure::Status { status: 413, .. } => "the request was too large for the server: set a smaller batch",
-            Failure::Status { status: 424, .. } => {
-                "the model on the server cannot do this: is it the right kind of model?"
-            }
-            Failure::Status { status: 429, .. } => "the server is limiting requests: set fewer requests in flight",
+            Failure::Status { status: 413, .. } => "the request is too large for the server: set a smaller batch",
+            Failure::Status { status: 424, .. } => "check that the server runs a model of the right kind",
+            Failure::Status { status: 429, .. } => "the server limits the request rate: set a smaller in_flight",
             Failure::Status { status: 300..=399, .. } => {
-                "redirects are not followed: use the address that it redirects to"
+                "redirects are not followed: set the address of the redirect target"
             }
             Failure::NotJson { .. } | Failure::TooLarge { .. } => {
-                "is this the API of the server, or a page from a proxy or another program?"
+                "check that the address is the server's API and not a web page or proxy"
             }
             _ => return None,
         })

@@ -32,7 +32,12 @@ impl Sign {
     /// Compares `row` with the known vector. Describes the difference if there is one.
     pub(super) fn check(&self, row: Row) -> Result<(), String> {
         if let Some(known) = self.known.get() {
-            check_row(&row, known).map_err(|what| format!("{what}: another model answers under the name"))?;
+            check_row(&row, known).map_err(|what| {
+                format!(
+                    "{what}: the server returns vectors of a different model \
+                under the same name"
+                )
+            })?;
             self.is_seen.store(true, Ordering::Relaxed);
         }
         Ok(())

@@ -324,7 +324,7 @@ fn whatever_the_server_does_the_answer_comes_soon_and_says_so() {
             1,
             Box::new(|_| Reply::status(429).with("retry-after", "40")),
         ),
-        ("the right kind of model", 1, Box::new(|_| Reply::status(424))),
+        ("a model of the right kind", 1, Box::new(|_| Reply::status(424))),
         ("<html>", 1, Box::new(|_| Reply::status(200).body(b"<html>no</html>"))),
         (
             "response larger than",
@@ -475,7 +475,7 @@ fn the_program_tells_where_results_are_judged() {
         stub.url().as_str(),
         "the words of every question in prose, and the text of its first 50 results",
         "judge",
-        "is struck out first",
+        "are detected and removed first",
     ] {
         assert!(leaves.contains(told), "{told}: {leaves}");
     }
@@ -492,7 +492,7 @@ fn the_program_tells_where_results_are_judged() {
     assert_eq!(stub.requests().len(), 1);
     stub.script([Reply::status(424).body(b"not a reranker")]);
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
-    assert!(doctor.contains("is it the right kind of model?"), "{doctor}");
+    assert!(doctor.contains("a model of the right kind"), "{doctor}");
     // The setting is named by its own name.
     let slow = Stub::start(|seen| tei(seen).after(Duration::from_millis(500)));
     configure(&repo, &settings(&slow, "").replace("20000", "50"));

@@ -193,7 +193,7 @@ fn while_the_server_is_away_the_rest_answers_and_says_so() {
     let started = Instant::now();
     let notes = indexed.notes(Mode::Auto, "packet");
     assert!(
-        notes.len() == 1 && notes[0].contains("503") && notes[0].ends_with("sparse vectors do not count"),
+        notes.len() == 1 && notes[0].contains("503") && notes[0].ends_with("sparse vectors are not used"),
         "{notes:?}"
     );
     assert_within(Duration::from_secs(60), started, "a server that fails");
@@ -318,13 +318,13 @@ fn another_model_under_the_same_name_is_refused() {
     let done = with_server(&repo, &other).caught_up();
     let why = done.stopped.unwrap();
     assert!(
-        why.contains("another model answers under the name") && why.contains("sparse.revision"),
+        why.contains("a different model under the same name") && why.contains("sparse.revision"),
         "{why}"
     );
     assert_eq!(done.n_embedded, 0);
     let notes = Indexed::new(repo.root()).notes(Mode::Auto, "packet");
     assert!(
-        notes[0].contains("another model answers") && notes[0].contains("sparse vectors do not count"),
+        notes[0].contains("a different model") && notes[0].contains("sparse vectors are not used"),
         "{notes:?}"
     );
     configure(&repo, &format!("{}revision = '2'\n", settings(&other)));
@@ -441,7 +441,7 @@ fn the_program_tells_what_leaves_and_what_answers() {
     configure(&repo, &settings(&stub));
     let leaves = call_in(repo.root(), &["doctor", "--what-leaves"], b"").expect(0).text();
     let host = stub.url().trim_start_matches("http://").to_owned();
-    for told in [host.as_str(), "the text of every chunk", "of the modes auto and hybrid"] {
+    for told in [host.as_str(), "the text of every chunk", "with mode auto or hybrid"] {
         assert!(leaves.contains(told), "{leaves}");
     }
     assert!(!leaves.contains("nothing leaves"), "{leaves}");

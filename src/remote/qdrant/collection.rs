@@ -145,7 +145,7 @@ impl Qdrant {
     fn fill(&self, copy: &mut Copying<'_>, dim: usize, interrupt: &AtomicBool) -> Result<(), SharedError> {
         let failed = |error| self.failed(error);
         let (old, new) = (copy.from, copy.to);
-        let kept = |why: &str| self.unusable(format!("{why}: {old} stays in use, unchanged"));
+        let kept = |why: &str| self.unusable(format!("{why}; {old} is unchanged and still in use"));
         self.make_collection(new, dim, interrupt).map_err(failed)?;
         for _ in 0..MAX_ROUNDS {
             if copy.round(Stage::Aside, interrupt)? == 0 {
@@ -156,7 +156,7 @@ impl Qdrant {
         if !self.poll_until(None, interrupt, || {
             Ok(self.count(new, &json!({}), interrupt)? == copy.copied.len() as u64)
         })? {
-            return Err(kept("an acknowledgement of copied vectors that it does not have"));
+            return Err(kept("an acknowledgement for copied vectors that are missing"));
         }
         if self.target(interrupt).map_err(failed)?.as_deref() != Some(old) {
             return Err(kept(

@@ -272,7 +272,7 @@ impl Qdrant {
         {
             update if update.status == "completed" => Ok(()),
             update => Err(self.unusable(format!(
-                "the status {:?} for a change that must be completed",
+                "the status {:?} instead of completed",
                 self.excerpt(&update.status)
             ))),
         }
@@ -290,7 +290,7 @@ impl Qdrant {
         if update.status == "completed" || self.poll_until(deadline, interrupt, are_gone)? {
             return Ok(());
         }
-        Err(self.unusable("an acknowledgement of deleted vectors that it still has"))
+        Err(self.unusable("an acknowledgement for deleted vectors that still exist"))
     }
 
     /// Counts the points of a collection that match a filter.

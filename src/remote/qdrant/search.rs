@@ -57,9 +57,9 @@ enum UnusableResponse {
     Removing,
     #[error("{n_missing} vectors are missing: run codescout index to restore them")]
     Missing { n_missing: u64 },
-    #[error("{n_found} vectors where there were {n_known}: run codescout index")]
+    #[error("{n_found} vectors instead of the recorded {n_known}: run codescout index")]
     Fewer { n_found: u64, n_known: u64 },
-    #[error("{n_live} of {n_vectors} vectors are too few to find by requesting the best")]
+    #[error("only {n_live} of {n_vectors} vectors belong to the revision: too few for a filtered search")]
     TooFew { n_live: u64, n_vectors: u64 },
     #[error("a response with {what}")]
     Odd { what: String },

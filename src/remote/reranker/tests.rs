@@ -184,7 +184,7 @@ fn answers_that_cannot_be_used_are_quoted_and_not_asked_for_again() {
         ("response larger than", Reply::status(200).body(page.as_bytes())),
         ("status 500: \"<html>xxx", Reply::status(500).body(page.as_bytes())),
         (
-            "the right kind of model",
+            "a model of the right kind",
             Reply::status(424).body(br#"{"error":"`predict` is not available","error_type":"backend"}"#),
         ),
         (

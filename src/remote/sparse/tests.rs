@@ -137,7 +137,7 @@ fn a_model_of_another_kind_is_named() {
     assert_eq!(dense.requests().len(), 1);
     let absent = Stub::start(|_| Reply::status(404));
     let error = told(&embed(&server(&absent), &["a"]).unwrap_err());
-    assert!(error.contains("is the address right?"), "{error}");
+    assert!(error.contains("check the address"), "{error}");
 }
 
 #[test]

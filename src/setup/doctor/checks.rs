@@ -99,7 +99,7 @@ pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
                 Err(error) => finding(
                     Severity::Warning,
                     format!(
-                        "{} is not writable ({error}): what is not indexed is computed again for every search",
+                        "{} is not writable ({error}): files that are not indexed are processed again for every search",
                         root.display()
                     ),
                 )
@@ -214,7 +214,7 @@ pub(super) fn objects(workspace: &Workspace) -> Vec<Finding> {
         };
         let blobs = if names.len() == 1 { "blob" } else { "blobs" };
         format!(
-            "{} {what} {blobs} that answers need: {}{more}",
+            "{} {what} {blobs} that the index needs: {}{more}",
             names.len(),
             named.join(", ")
         )
@@ -222,7 +222,8 @@ pub(super) fn objects(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !damaged.is_empty() {
         findings.push(finding(Severity::Problem, told(&damaged, "damaged")).mended_by(
-            "git fsck lists their files: move these out of the objects folder, then git fetch --refetch, then codescout index",
+            "git fsck lists their files: move these out of the objects folder, then git fetch --refetch, then \
+             codescout index",
         ));
     }
     // In a partial clone this is expected, and reported already.
@@ -255,7 +256,7 @@ pub(super) fn index(workspace: &Workspace) -> Option<Finding> {
         Ok(None | Some(Freshness::Missing)) => None,
         Ok(Some(Freshness::UpToDate)) => Some(finding(Severity::Fine, "up to date with HEAD")),
         Ok(Some(Freshness::Damaged(what))) => {
-            let message = format!("what is indexed of HEAD cannot be read: {what}");
+            let message = format!("cannot read the index of HEAD: {what}");
             Some(finding(Severity::Problem, &message).with(Remedy::Repair))
         }
         Ok(Some(Freshness::OtherSettings)) => Some(
@@ -266,7 +267,7 @@ pub(super) fn index(workspace: &Workspace) -> Option<Finding> {
             .with(Remedy::Index),
         ),
         Ok(Some(Freshness::Behind)) => {
-            Some(finding(Severity::Note, "HEAD is not indexed yet; the next question does it").with(Remedy::Index))
+            Some(finding(Severity::Note, "HEAD is not indexed yet; the next query indexes it").with(Remedy::Index))
         }
         Err(error) => Some(finding(Severity::Problem, &format!("{error:#}")).with(Remedy::Repair)),
     }
@@ -337,7 +338,7 @@ fn tried(workspace: &Workspace) -> Vec<Finding> {
         Trial::NotCalled { why } => Some(
             finding(
                 Severity::Warning,
-                format!("git did not call {} on trial: {why}", event.name()),
+                format!("git did not run {} in a test: {why}", event.name()),
             )
             .mended_by("codescout hooks install"),
         ),
@@ -386,7 +387,7 @@ pub(super) fn embedder(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
         endpoint: &options.endpoint,
         section: "embedding",
         patience: "embedding.query_timeout_ms",
-        without: "the built-in model does",
+        without: "the built-in model is used",
     };
     let found = model.examine(EXAMINE_WITHIN, interrupt);
     let mut findings = server.told(found.map(|found| Answered::of(&found, "dimensions", options.query_timeout)));
@@ -409,7 +410,7 @@ pub(super) fn sparse(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Findi
         endpoint: &options.endpoint,
         section: "sparse",
         patience: "sparse.query_timeout_ms",
-        without: "sparse vectors do not count",
+        without: "sparse vectors are not used",
     };
     let found = model.examine(EXAMINE_WITHIN, interrupt);
     server.told(found.map(|found| Answered::of(&found, "tokens for a word", options.query_timeout)))
@@ -426,7 +427,7 @@ pub(super) fn reranker(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
         endpoint: &reranker.options().endpoint,
         section: "rerank",
         patience: "rerank.timeout_ms",
-        without: "results are in the order without it",
+        without: "results are not reranked",
     };
     let (began, patience) = (Instant::now(), reranker.options().timeout);
     let found = reranker.examine(interrupt).map(|elapsed| Answered {
@@ -460,7 +461,7 @@ impl Answered {
     /// Describes the answer of a server that makes vectors; `unit` is the unit of their size.
     fn of(found: &ServerProbe, unit: &str, patience: Duration) -> Self {
         let reads = found.limits.max_tokens;
-        let reads = reads.map(|max_tokens| format!("; it reads {max_tokens} tokens of a text"));
+        let reads = reads.map(|max_tokens| format!("; input limit: {max_tokens} tokens"));
         let (elapsed, reads) = (found.elapsed, reads.unwrap_or_default());
         Self {
             told: format!("{} with {} {unit}{reads}", in_time(elapsed), found.dim),
@@ -491,7 +492,7 @@ impl Examinee<'_> {
             Ok(found) if found.elapsed > found.patience => finding(
                 Severity::Warning,
                 format!(
-                    "{} at {host} {}; questions wait no longer than {} ms, and then {}",
+                    "{} at {host} {}, longer than the query time limit of {} ms; after it {}",
                     self.name,
                     found.told,
                     found.patience.as_millis(),
@@ -505,7 +506,7 @@ impl Examinee<'_> {
         if self.endpoint.is_in_clear() {
             findings.push(finding(
                 Severity::Warning,
-                format!("requests to {host} use plain http: the text can be read on the way"),
+                format!("requests to {host} use plain http: the text can be read by anyone on the network path"),
             ));
         }
         findings
@@ -525,10 +526,11 @@ impl Examinee<'_> {
         let section = self.section;
         match error.downcast_ref() {
             Some(EmbedError::OtherModel { .. }) => finding("that is fixed").mended_by(format!(
-                "put the model back; if it is to be another: codescout config set {section}.revision NAME, then codescout index"
+                "restore the previous model; to use the new one, run codescout config set {section}.revision NAME, \
+                 then codescout index"
             )),
             Some(EmbedError::OtherDimensions { wanted, .. }) => finding("that is fixed").mended_by(format!(
-                "codescout config unset {section}.dimensions, which is {wanted}"
+                "run codescout config unset {section}.dimensions (now {wanted})"
             )),
             Some(EmbedError::Unusable { .. }) => finding("that is fixed").mended_by(format!(
                 "check the model and the log of the server, or: codescout config unset {section}.server"
@@ -542,8 +544,8 @@ impl Examinee<'_> {
 pub(super) fn reached(section: &str, error: &anyhow::Error) -> String {
     if is_about_key(error.as_ref()) {
         format!(
-            "codescout config set {section}.key_file PATH, of a file with the right key, or set the variable that \
-         {section}.key_variable names (codescout config)"
+            "run codescout config set {section}.key_file PATH with a file that contains the right key, or set the \
+             environment variable named by {section}.key_variable"
         )
     } else {
         format!("codescout config set {section}.server ADDRESS, or: codescout config unset {section}.server")
@@ -557,28 +559,28 @@ pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
     let sparse = workspace.models.remote_sparse().map(|model| model.options());
     let mut findings = Vec::new();
     let mut tell = |message: String| findings.push(finding(Severity::Note, message));
-    let chunks = "the text of every chunk of the revisions that are indexed, or that codescout eval asks about, with the names around it; \
-                  no paths, no history, nothing of files that hold secrets by their names";
-    let struck = "what looks like a key, token or password in either is struck out first; other secrets are not known";
+    let chunks = "the text of every chunk of the revisions that are indexed or evaluated with codescout eval, with \
+        the names of the enclosing definitions; no paths, no history, nothing from files whose names suggest secrets";
+    let struck = "keys, tokens and passwords are detected and removed first; other secrets are not detected";
     let model = |name: &str| (!name.is_empty()).then(|| format!("the name of the model: {name}"));
     if let Some(options) = dense {
         tell(format!("{}, the embedder:", destination(&options.endpoint)));
         tell(chunks.to_owned());
-        tell("the words of every question, but those of grep and of the mode keyword".to_owned());
+        tell("every query, except grep and mode keyword".to_owned());
         tell(struck.to_owned());
         model(&options.model).into_iter().for_each(&mut tell);
     }
     if let Some(options) = sparse {
         tell(format!("{}, for sparse vectors:", destination(&options.endpoint)));
         tell(chunks.to_owned());
-        tell("the words of every question of the modes auto and hybrid".to_owned());
+        tell("every query with mode auto or hybrid".to_owned());
         tell(struck.to_owned());
     }
     if let Some(reranker) = workspace.models.reranker() {
         tell(format!("{}, the reranker:", destination(&reranker.options().endpoint)));
         tell(format!(
-            "the words of every question in prose, and the text of its first {} results with the names around it; likewise of any \
-             other question that asks for it; nothing of files that are not committed or hold secrets by their names",
+            "every query in prose, and every query that requests reranking, with the text of its first {} results \
+             and the names of the enclosing definitions; nothing from uncommitted files or files whose names suggest secrets",
             workspace.config.rerank.n_candidates()
         ));
         tell(struck.to_owned());
@@ -588,7 +590,8 @@ pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
     if findings.is_empty() {
         findings.push(finding(
             Severity::Fine,
-            "nothing leaves this machine: the embedding model is inside the program, and no remote service is configured"
+            "nothing leaves this machine: the embedding model is inside the program, and no remote service is \
+             configured"
                 .to_owned(),
         ));
     }
@@ -598,13 +601,13 @@ pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
 /// The address of a server, its proxy, and if a key is sent.
 pub(super) fn destination(endpoint: &Endpoint) -> String {
     let to = if endpoint.is_loopback() {
-        format!("{endpoint}, which is this machine")
+        format!("{endpoint} (this machine)")
     } else {
         endpoint.to_string()
     };
     let by = endpoint
         .proxy_host()
-        .map_or(String::new(), |host| format!(", by the proxy {host}"));
+        .map_or(String::new(), |host| format!(", through the proxy {host}"));
     let key = if endpoint.has_key() {
         "with a key"
     } else {
@@ -618,6 +621,6 @@ pub(super) fn what_leaves_unknown() -> Finding {
     Finding::new(
         "privacy",
         Severity::Fine,
-        "nothing leaves this machine: without the repository and its settings no server is used",
+        "nothing leaves this machine: no server is used, because the repository's settings cannot be read",
     )
 }

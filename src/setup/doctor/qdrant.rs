@@ -25,23 +25,19 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
     let is_remote_only = workspace.keeps_away(RowKind::Dense);
     let mut findings = Vec::new();
     if !workspace.config.qdrant.keep_local.value && !is_remote_only {
-        let needed = "a Qdrant and a model on a server";
-        let told = format!("qdrant.keep_local has no effect: only with {needed} are vectors kept there alone");
-        findings.push(finding(Severity::Note, told));
+        let message = "qdrant.keep_local has no effect: it requires qdrant.server and embedding.server";
+        findings.push(finding(Severity::Note, message.to_owned()));
     }
     let options = sharing.first().map(Qdrant::options);
     if options.is_some_and(|options| options.exact && options.collection.compression != Compression::None) {
-        let told = "qdrant.compression has no effect while qdrant.exact is true: all vectors are compared as they are";
+        let told = "qdrant.compression has no effect while qdrant.exact is true: the uncompressed vectors are compared";
         findings.push(finding(Severity::Note, told.to_owned()));
     }
     let Some(endpoint) = sharing.first().map(|qdrant| &qdrant.options().endpoint) else {
         return findings;
     };
     if is_remote_only {
-        let told = format!(
-            "vectors are kept at {} and not here (qdrant.keep_local)",
-            endpoint.host()
-        );
+        let told = format!("vectors are stored only at {} (qdrant.keep_local)", endpoint.host());
         findings.push(finding(Severity::Fine, told));
     }
     let mut is_told_of = false;
@@ -57,7 +53,7 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
             Err(error) => {
                 let error = anyhow::Error::new(error);
                 let until = if is_remote_only {
-                    "the built-in model judges meaning"
+                    "the built-in model is used"
                 } else {
                     "vectors are compared on this machine"
                 };
@@ -76,7 +72,7 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
         findings.push(finding(
             Severity::Warning,
             format!(
-                "requests to {} use plain http: the vectors can be read on the way",
+                "requests to {} use plain http: the vectors can be read by anyone on the network path",
                 endpoint.host()
             ),
         ));
@@ -94,7 +90,7 @@ fn told_of_server(workspace: &Workspace, host: &str, found: &QdrantProbe) -> Vec
     if let Ok(Some(identity)) = workspace.identity() {
         findings.push(finding(
             Severity::Fine,
-            format!("this repository is {identity} there, less its name (qdrant.repository)"),
+            format!("this repository is identified there by {identity} (qdrant.repository)"),
         ));
     }
     findings
@@ -108,7 +104,7 @@ fn told(qdrant: &Qdrant, found: &QdrantProbe) -> Vec<Finding> {
         findings.push(finding(Severity::Note, format!("the collection {alias} is {status}")));
     }
     if !found.is_as_set {
-        let message = format!("the collection {alias} was made with settings other than the present ones");
+        let message = format!("the collection {alias} was created with other settings");
         findings.push(finding(Severity::Note, message).mended_by("codescout index --new-collection"));
     }
     findings.push(match &found.standing {
@@ -116,14 +112,14 @@ fn told(qdrant: &Qdrant, found: &QdrantProbe) -> Vec<Finding> {
             Severity::Warning,
             format!("{noun} are being removed; queries do not use the server until that is done"),
         )
-        .mended_by("if who did was killed: codescout index, five minutes later"),
+        .mended_by("if the removing process was killed, run codescout index after five minutes"),
         Some(standing) => finding(
             Severity::Fine,
             format!("{} {noun} of this repository in {alias}", standing.n_vectors),
         ),
         None => finding(
             Severity::Note,
-            format!("nothing of this repository is there yet: no {noun}"),
+            format!("the server has no {noun} of this repository yet"),
         )
         .mended_by("codescout index"),
     });
@@ -145,7 +141,7 @@ fn other_dimension(
         (dim, _) => dim,
     };
     let message = format!(
-        "the collection {} takes vectors of {dim} components and {} gives {given}: no vectors are shared",
+        "the collection {} has vectors of {dim} components, but {} returns {given}: no vectors are shared",
         qdrant.alias(),
         model.model
     );
@@ -171,10 +167,10 @@ pub(super) fn leaves(workspace: &Workspace) -> Vec<String> {
     vec![
         format!("{}, where clones share vectors:", destination(&options.endpoint)),
         format!(
-            "{vectors} of the revisions that are indexed, from which much of its text can be guessed; no text, no names, no paths, \
-             nothing of files that hold secrets by their names"
+            "{vectors} of the indexed revisions, from which much of the text can be reconstructed; no text, names \
+             or paths, and nothing from files whose names suggest secrets"
         ),
-        "a number for each chunk that follows from its text, and one for the repository".to_owned(),
+        "an id for each chunk, computed from its text, and one for the repository".to_owned(),
         format!("{of_questions}, but those of grep and of the mode keyword"),
     ]
 }

@@ -108,7 +108,7 @@ pub fn install(repository: &Repository, program: &Path, wishes: Wishes) -> Resul
             plan.install_in_husky(*event, &husky, wishes)?;
         }
         if !plan.advice.is_empty() {
-            let or = "or let it be done: codescout hooks install --husky";
+            let or = "or run codescout hooks install --husky";
             plan.advice.push(or.to_owned());
         }
         return Ok(plan);
@@ -116,9 +116,9 @@ pub fn install(repository: &Repository, program: &Path, wishes: Wishes) -> Resul
     let why = match plan.folder.standing {
         Standing::GitDir => None,
         Standing::WorkTree | Standing::Outside if wishes.force => None,
-        Standing::WorkTree => Some("core.hooksPath leads into the work tree, whose files are yours"),
-        Standing::Outside => Some("core.hooksPath leads to a folder that other repositories may use"),
-        Standing::Nowhere => Some("core.hooksPath leads to no folder, so git calls no hooks"),
+        Standing::WorkTree => Some("core.hooksPath is inside the worktree, whose files are not changed"),
+        Standing::Outside => Some("core.hooksPath is a folder that other repositories may share"),
+        Standing::Nowhere => Some("core.hooksPath is not a folder, so git runs no hooks"),
     };
     match why {
         None => {
@@ -132,10 +132,8 @@ pub fn install(repository: &Repository, program: &Path, wishes: Wishes) -> Resul
             }
             let folder = plan.folder.path.display();
             plan.advice.push(match plan.folder.standing {
-                Standing::Nowhere => {
-                    "the index stays right without hooks; it is brought up to date by the next question".to_owned()
-                }
-                _ => format!("to write into {folder} all the same: codescout hooks install --force"),
+                Standing::Nowhere => "hooks are optional: the next query updates the index".to_owned(),
+                _ => format!("to install into {folder} anyway, run codescout hooks install --force"),
             });
         }
     }
@@ -248,7 +246,7 @@ impl Plan {
                     EXECUTABLE,
                 );
             }
-            Found::Folder => self.leave(event, path, "a folder stands there"),
+            Found::Folder => self.leave(event, path, "it is a folder"),
             Found::Script(content, mode) => match (Held::find(&content), Manager::of_hook(&content)) {
                 (Some(held), _) => self.bring_up_to_date(event, path, &content, mode, &held, program),
                 (None, Some(Manager::Lefthook)) => self.leave_to_lefthook(event, path),
@@ -256,7 +254,7 @@ impl Plan {
                     self.leave(
                         event,
                         path,
-                        "it is overcommit's, which tells its hooks apart by their names",
+                        "it belongs to overcommit, which depends on the hook's file name",
                     );
                 }
                 (None, Some(Manager::PreCommit)) if holds_ours(&with_ending(&path, ".legacy")) => {
@@ -297,7 +295,7 @@ impl Plan {
         // If killed after the first change, the file has both names.
         if !is_same_file(&path, &moved) {
             if moved.symlink_metadata().is_ok() {
-                let why = format!("{} is in the way; move one of the two away", moved.display());
+                let why = format!("{} already exists; move one of the two files", moved.display());
                 return self.leave(event, path, &why);
             }
             changes.push(Change::Keep {
@@ -317,7 +315,7 @@ impl Plan {
         if lefthook_starts_us(&self.managers, event) {
             return self.push(event, path, Action::Unchanged, Vec::new());
         }
-        self.leave(event, path, "it is lefthook's, which writes it anew");
+        self.leave(event, path, "it belongs to lefthook, which overwrites it");
         let snippet = lefthook_snippet(event);
         self.advice.push(format!("add to lefthook's configuration:\n{snippet}"));
     }
@@ -346,7 +344,7 @@ impl Plan {
                 );
             }
             Found::Nothing => self.leave_to_husky(event, path),
-            Found::Folder | Found::Link => self.leave(event, path, "no ordinary file stands there"),
+            Found::Folder | Found::Link => self.leave(event, path, "it is not a regular file"),
         }
         Ok(())
     }
@@ -357,11 +355,7 @@ impl Plan {
             "add to {}: (codescout hooks run {name} \"$@\" </dev/null >/dev/null 2>&1 &)",
             path.display()
         ));
-        self.leave(
-            event,
-            path,
-            "husky manages the hooks; its files belong to the work tree",
-        );
+        self.leave(event, path, "husky manages the hooks in files of the worktree");
     }
 
     /// Removes codescout's lines from `path`. `moved` is the renamed hook, until it is restored: even if a manager has renamed
@@ -387,12 +381,12 @@ impl Plan {
         };
         let back = moved.take_if(|_| may_write && held.shape == Shape::Chain && held.is_whole_file());
         if !may_write {
-            self.leave(event, path, "it lies outside of the repository; --force takes it away");
+            self.leave(event, path, "it is outside the repository; use --force to remove it");
         } else if let Some(from) = back {
             let back = Change::Move { from, to: path.clone() };
             self.push(event, path, Action::PutBack, vec![back]);
         } else if let Some(moved) = moved.as_ref().filter(|_| held.shape == Shape::Chain) {
-            let why = format!("it was changed by hand, and {} is to be put back", moved.display());
+            let why = format!("it was edited, so {} was not restored", moved.display());
             self.leave(event, path, &why);
         } else if held.is_whole_file() {
             let remove = Change::Remove { path: path.clone() };

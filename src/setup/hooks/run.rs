@@ -40,7 +40,7 @@ pub fn work(repository: &Repository, interrupt: &AtomicBool) {
             return;
         };
         if let Err(error) = queue.clear(&lock) {
-            tracing::debug!(%error, "leftovers of hooks were not removed");
+            tracing::debug!(%error, "cannot remove leftover hook files");
         }
         let can_serve = serve(&queue, &mut waiting, interrupt);
         drop(lock);
@@ -166,7 +166,7 @@ impl<'a> Run<'a> {
 
     fn index(&self, interrupt: &AtomicBool) {
         if let Err(error) = self.log.clear() {
-            tracing::debug!(%error, "leftovers of the log were not removed");
+            tracing::debug!(%error, "cannot remove leftover log files");
         }
         // `WORKTREE` is the checked-out commit, or nothing before the first commit.
         match self.workspace.target("WORKTREE") {
@@ -193,7 +193,7 @@ impl<'a> Run<'a> {
         if let Err(error) = self.workspace.collect_if_due(&used, &NoProgress, interrupt) {
             self.tell(Entry {
                 outcome: RunOutcome::Failed,
-                why: Some(format!("garbage was not collected: {error:#}")),
+                why: Some(format!("garbage collection failed: {error:#}")),
                 ..start_of(&self.workspace.repository, self.event)
             });
         }
@@ -234,7 +234,7 @@ impl<'a> Run<'a> {
                 },
                 why: outcome
                     .interrupted
-                    .then(|| "asked to stop; what was done is kept".to_owned()),
+                    .then(|| "stopped; completed work is kept".to_owned()),
                 new_blobs: outcome.n_new_blobs,
                 ..entry
             },
@@ -256,15 +256,15 @@ impl<'a> Run<'a> {
             let recorded = self
                 .workspace
                 .record_new_commits(target.commit.as_slice(), &NoProgress, interrupt);
-            recorded.context("commits were not recorded")?;
+            recorded.context("cannot record commits")?;
             // Vectors that a server does not deliver now are requested again by the next run.
             let caught_up = self.workspace.catch_up(&[target.tree], &NoProgress, interrupt);
-            for (maker, caught_up) in caught_up.context("vectors were not made")? {
+            for (maker, caught_up) in caught_up.context("cannot compute vectors")? {
                 let (what, n_embedded, n_left) = (maker.kind().noun(), caught_up.n_embedded, caught_up.n_left);
                 tracing::info!(n_embedded, n_left, caught_up.stopped, "{what}");
             }
             let shared = self.workspace.share_vectors(&[target.tree], &NoProgress, interrupt);
-            for (kind, shared) in shared.context("vectors were not shared")? {
+            for (kind, shared) in shared.context("cannot share vectors")? {
                 tracing::info!(shared.n_put, shared.n_left, shared.stopped, "shared {}", kind.noun());
             }
         }

@@ -101,14 +101,18 @@ fn hook(event: HookEvent, repository: &Repository, folder: &HooksFolder, manager
     };
     let is_ours = !matches!(state, HookState::Missing | HookState::Replaced(_) | HookState::Foreign);
     let note = match state {
-        _ if folder.standing == Standing::Nowhere => Some("core.hooksPath switches hooks off".to_owned()),
+        _ if folder.standing == Standing::Nowhere => Some(
+            "core.hooksPath is not a folder, so hooks are \
+            disabled"
+                .to_owned(),
+        ),
         HookState::Replaced(manager) => Some(format!(
             "{} moved it to {}.old and does not call it",
             manager.name(),
             event.name()
         )),
-        _ if is_ours && !is_executable => Some("it cannot be executed, so git passes it over".to_owned()),
-        _ if is_hidden && !is_ours => Some(format!("{} is not looked at: core.hooksPath", hidden.display())),
+        _ if is_ours && !is_executable => Some("it is not executable, so git ignores it".to_owned()),
+        _ if is_hidden && !is_ours => Some(format!("git ignores {} because of core.hooksPath", hidden.display())),
         _ => None,
     };
     HookStatus {

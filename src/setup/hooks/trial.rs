@@ -94,7 +94,7 @@ impl Call {
         let why = match self.exit {
             Some(true) => "git ran the hook, and it did not start this program",
             Some(false) => "git hook run failed (it needs git 2.36)",
-            None => "the hook did not end in time",
+            None => "the hook timed out",
         };
         Trial::NotCalled { why: why.to_owned() }
     }

@@ -1,4 +1,4 @@
-//! The block about codescout in a file of instructions for agents, between two marks.
+//! The block about codescout in a instruction file for agents, between two marks.
 
 use super::TextError;
 use crate::config::lines::{append, line_end, line_start, newline, split_mark, without_lines};
@@ -67,7 +67,7 @@ fn find(text: &str) -> Result<Option<Found<'_>>, TextError> {
     let rest = &text[begin + BEGIN.len()..];
     let Some(end) = rest.find(END) else {
         return Err(TextError::NotEditable {
-            what: format!("the block of codescout, which has no line {END},"),
+            what: format!("the codescout block, which lacks the line {END},"),
         });
     };
     let names = rest.split([' ', '\r', '\n']).next().unwrap_or_default();

@@ -142,7 +142,8 @@ static CLIENTS: [Client; 11] = [
         starts_anywhere: true,
         programs: &["cursor"],
         traces: &[(Base::Home, ".cursor")],
-        next: "switch the server on in Cursor's settings, under MCP; --scope project lets it know its repository",
+        next: "enable the server in Cursor's settings under MCP; use --scope project so that it knows the open \
+            repository",
     },
     Client {
         id: "vscode",
@@ -165,7 +166,7 @@ static CLIENTS: [Client; 11] = [
         starts_anywhere: false,
         programs: &["code"],
         traces: &[(Base::VsCodeUser, "")],
-        next: "the command \"MCP: List Servers\" starts it; VS Code asks once whether it is trusted",
+        next: "start it with the command \"MCP: List Servers\"; VS Code asks once whether to trust it",
     },
     Client {
         id: "gemini",
@@ -211,7 +212,7 @@ static CLIENTS: [Client; 11] = [
         starts_anywhere: false,
         programs: &["zed", "zeditor"],
         traces: &[(Base::Zed, "")],
-        next: "Zed sees the change by itself; of the files of instructions it knows it reads only the first",
+        next: "no restart needed: Zed reloads its settings; it reads only the first instruction file that exists",
     },
     Client {
         id: "opencode",
@@ -260,7 +261,8 @@ static CLIENTS: [Client; 11] = [
         starts_anywhere: true,
         programs: &["windsurf"],
         traces: &[(Base::Home, ".codeium/windsurf")],
-        next: "refresh the servers in Windsurf; it does not say which project is open, so agents have to name it in repo",
+        next: "refresh the servers in Windsurf; it does not pass the open project, so agents must name the \
+            repository in `repo`",
     },
     Client {
         id: "cline",
@@ -286,7 +288,7 @@ static CLIENTS: [Client; 11] = [
         starts_anywhere: true,
         programs: &[],
         traces: &[(Base::VsCodeUser, "globalStorage/saoudrizwan.claude-dev")],
-        next: "Cline sees the change by itself; it does not say which project is open, so agents have to name it in repo",
+        next: "no restart needed; Cline does not pass the open project, so agents must name the repository in `repo`",
     },
     Client {
         id: "continue",
@@ -339,7 +341,7 @@ static CLIENTS: [Client; 11] = [
         starts_anywhere: false,
         programs: &[],
         traces: &[(Base::VsCodeUser, "globalStorage/rooveterinaryinc.roo-cline")],
-        next: "Roo Code sees the change by itself",
+        next: "no restart needed: Roo Code reloads its settings",
     },
 ];
 

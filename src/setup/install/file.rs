@@ -22,13 +22,13 @@ pub(crate) enum FileError {
         source: io::Error,
     },
     /// A link to a file that does not exist.
-    #[error("{} is a link that leads nowhere", .path.display())]
+    #[error("{} is a dangling symbolic link", .path.display())]
     DanglingLink {
         /// The link.
         path: PathBuf,
     },
     /// A link in the repository to a file outside it.
-    #[error("{} leads out of the repository, to {}", .path.display(), .target.display())]
+    #[error("{} is a symbolic link to {}, outside the repository", .path.display(), .target.display())]
     LeadsOutside {
         /// The link.
         path: PathBuf,
@@ -36,7 +36,7 @@ pub(crate) enum FileError {
         target: PathBuf,
     },
     /// A folder, a device, a pipe, or far too large.
-    #[error("{} is not a file that could hold settings", .path.display())]
+    #[error("{} is not a regular file of reasonable size", .path.display())]
     NotAFile {
         /// The path.
         path: PathBuf,

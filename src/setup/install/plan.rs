@@ -16,11 +16,11 @@ use super::{Edited, TextError, block, diff, json_text, toml_text, yaml_text};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InstallError {
     /// The client has no such file.
-    #[error("{client} has no {what} for a {}", .scope.name())]
+    #[error("{client} has no {what} with scope {}", .scope.name())]
     NoFile {
         /// The client.
         client: &'static str,
-        /// `configuration` or `file of instructions`.
+        /// `configuration` or `instruction file`.
         what: &'static str,
         /// The requested scope.
         scope: Scope,
@@ -29,7 +29,7 @@ pub(crate) enum InstallError {
     #[error(transparent)]
     File(#[from] FileError),
     /// Its content cannot be edited.
-    #[error("{} is left as it is", .path.display())]
+    #[error("cannot edit {}", .path.display())]
     Text {
         /// The file.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub(crate) enum InstallError {
         source: TextError,
     },
     /// It was changed after the diff was shown.
-    #[error("{} has changed in the meantime", .path.display())]
+    #[error("{} was changed by another program", .path.display())]
     Raced {
         /// The file.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub(crate) struct Request {
 pub(crate) enum Part {
     /// The configuration with the server.
     Server,
-    /// The file of instructions.
+    /// The instruction file.
     Instructions,
 }
 
@@ -167,7 +167,7 @@ impl Plan {
         if request.instructions {
             let path = client.instructions_file(request.scope, places).ok_or(no_file(
                 client,
-                "file of instructions",
+                "instruction file",
                 request.scope,
             ))?;
             let put = |text: &str| {

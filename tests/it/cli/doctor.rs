@@ -61,7 +61,7 @@ fn what_is_missing_is_named_and_mended() {
     let ill = call(&repo, &["doctor", "--json"]).expect(0).json();
     assert_eq!(
         about(&ill, "index"),
-        ["note: HEAD is not indexed yet; the next question does it"]
+        ["note: HEAD is not indexed yet; the next query indexes it"]
     );
     assert!(
         about(&ill, "sidecar")

@@ -79,7 +79,7 @@ fn a_committed_repository_does_not_lead_out_of_its_folder() {
         for args in [&["grep", "needle"][..], &["status"], &["index"]] {
             let called = call_in(bare.root(), args, b"");
             assert!(
-                called.code == 2 && called.stderr.contains("does not lead back"),
+                called.code == 2 && called.stderr.contains("does not point back"),
                 "{}",
                 called.stderr
             );

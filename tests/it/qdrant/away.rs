@@ -164,7 +164,7 @@ fn other_clones_ask_nobody_and_who_keeps_them_again_takes_them_back() {
         export.stderr
     );
     let doctor = call_in(clone.root(), &["doctor"], b"").text();
-    assert!(doctor.contains("and not here (qdrant.keep_local)"), "{doctor}");
+    assert!(doctor.contains("are stored only at"), "{doctor}");
     // A chunk's own vector is asked for.
     let similar = ["search", "--mode", "similar", "src/packet_3.rs:2", "--json"];
     let answer = call_in(clone.root(), &similar, b"").json();

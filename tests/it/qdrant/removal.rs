@@ -55,7 +55,7 @@ fn a_removal_ends_when_the_vectors_are_gone() {
     let removed = remove_one();
     assert_eq!(removed["removed"], json!(false), "{removed}");
     assert!(
-        removed.to_string().contains("acknowledgement of deleted vectors"),
+        removed.to_string().contains("acknowledgement for deleted vectors"),
         "{removed}"
     );
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
@@ -79,7 +79,7 @@ fn where_nothing_is_nothing_was_removed() {
         (&json!(1), &json!(false)),
         "{removed}"
     );
-    assert!(removed.to_string().contains("another server"), "{removed}");
+    assert!(removed.to_string().contains("check qdrant.server"), "{removed}");
     configure(&repo, &with_qdrant(&qdrant.url()));
     let removed = collect();
     assert_eq!(

@@ -232,7 +232,7 @@ fn answers_are_those_of_the_local_index_and_say_when_they_are_local() {
     index(&repo);
     qdrant.lose_every(3);
     let answer = search(&repo, queries[0]);
-    assert!(why(&answer).contains("vectors where there were"), "{answer}");
+    assert!(why(&answer).contains("vectors instead of the recorded"), "{answer}");
     let done = index(&repo).json();
     assert!(done["shared_sparse"]["new"].as_u64().unwrap() > 0, "{done}");
     assert_eq!(why(&search(&repo, queries[0])), "");

@@ -195,7 +195,7 @@ fn what_is_of_no_use_is_passed_over_and_the_rest_is_taken() {
     for (clone, bundle, why) in [
         (&behind, &bundle, "not all of its commits are in this clone"),
         (&shallow, &bundle, "not all of its commits are in this clone"),
-        (&repo.clone_with("whole", &[]), &short, "it ends at other commits"),
+        (&repo.clone_with("whole", &[]), &short, "it ends at different commits"),
     ] {
         let told = call_in(clone.root(), &["import", "-", "--json"], bundle)
             .expect(0)
@@ -700,7 +700,7 @@ fn records_that_lie_are_refused() {
             "{about}: {told}"
         );
         let why = told["commits_passed_over"].as_str().unwrap();
-        assert!(why.starts_with("it is wrong") && why.contains(said), "{about}: {why}");
+        assert!(why.starts_with("it is damaged") && why.contains(said), "{about}: {why}");
         assert!(
             json(&victim.repo, &["status", "--json"])["history"].is_null(),
             "{about}"

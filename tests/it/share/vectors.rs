@@ -160,7 +160,7 @@ fn vectors_that_do_not_fit_are_refused() {
     refuses(
         "a part cut",
         &|raw| raw.put(3, &raw.opened(3)[..100]),
-        "vectors from outside",
+        "cannot import vectors",
     );
     refuses(
         "more rows than were said",
@@ -275,7 +275,7 @@ fn the_model_in_use_here_decides_whether_it_has_made_them() {
     let gone = Stub::start(|seen| openai(seen, DIM));
     set_server(&without, &gone);
     drop(gone);
-    passed_over(&without, "cannot check");
+    passed_over(&without, "cannot verify");
     set_server(&without, &other);
     let vectors = indexed(&without);
     assert_eq!(
