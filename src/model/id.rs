@@ -1,10 +1,10 @@
-//! Ids: git's object ids in both object formats, and the key of a chunk's text.
+//! Ids: git object ids in both object formats, and the key of a chunk.
 
 use std::fmt;
 
 /// A git object id: 20 bytes in the SHA-1 object format, 32 in SHA-256.
 ///
-/// Ordered by its bytes; printed as lower-case hex.
+/// Ids are ordered by their bytes and printed as lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Oid {
     bytes: [u8; 32],
@@ -14,10 +14,10 @@ pub struct Oid {
 /// An error from converting text or bytes to an object id.
 #[derive(Debug, thiserror::Error)]
 pub enum OidError {
-    /// Neither 20 nor 32 bytes.
+    /// The input has neither 20 nor 32 bytes.
     #[error("an object id has 20 or 32 bytes, not {0}")]
     Length(usize),
-    /// A character outside `[0-9a-fA-F]`.
+    /// The text contains a character outside `[0-9a-fA-F]`.
     #[error("not hexadecimal: {0:?}")]
     NotHex(String),
 }
@@ -56,7 +56,7 @@ impl Oid {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// Returns true if the id in lower-case hex begins with `digits`.
+    /// Returns true if the lower-case hexadecimal form of the id begins with `digits`.
     pub fn begins_with_hex(&self, digits: &str) -> bool {
         let nibble = |at: usize| {
             let byte = self.as_bytes().get(at / 2)?;
@@ -112,10 +112,9 @@ oid_newtype!(
     CommitId
 );
 
-/// Identifies a distinct chunk text with its language, kind, container and symbol: the first 16 bytes of their BLAKE3
-/// hash.
+/// Identifies a chunk by the first 16 bytes of a BLAKE3 hash over its text, language, kind, container and symbol.
 ///
-/// Two blobs that contain the same function share its key, and thus its document and its vector.
+/// If two blobs contain the same function, its chunk has the same key in both, so it is indexed and embedded once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChunkKey(pub [u8; 16]);
 

@@ -1,12 +1,13 @@
-//! The language of a blob, as a stable number.
+//! Identifies the language of a blob.
 
-/// A language by its stable number. `extract::language` has the table of names, extensions and grammars.
+/// A language, identified by a number that never changes. `extract::language` maps the numbers to names, extensions and
+/// grammars.
 ///
-/// Everything without a grammar is `Lang::TEXT`.
+/// A file without a grammar is [`Lang::TEXT`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lang(pub u16);
 
 impl Lang {
-    /// Plain text: split into windows of lines, without definitions.
+    /// Plain text, which is chunked into windows of lines and has no definitions.
     pub const TEXT: Self = Self(0);
 }

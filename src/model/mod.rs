@@ -1,7 +1,7 @@
 //! Shared types: ids, paths, spans, languages. No I/O.
 //!
-//! A type belongs here only if at least three modules use it, or two that may not import one another. A type with one
-//! producer belongs to its producer.
+//! A type belongs here only if at least three modules use it, or two modules that may not import one another. A type
+//! that one module produces belongs to that module.
 
 mod chain;
 mod id;

@@ -1,16 +1,18 @@
-//! Paths as git stores them (bytes, relative to the root of the tree, with `/` between components) and their text form.
+//! Paths as git stores them (bytes relative to the root of the tree, separated by `/`), and their text form.
 //!
-//! Paths are [`quoted`] in output. Input goes through [`typed`], which decodes quoted paths. The result is text in
-//! which stand-in characters replace bytes that are not UTF-8; it is converted to bytes when compared with a path.
+//! Output shows paths as [`quoted`] returns them. User input is decoded by [`typed`], which returns text: a placeholder
+//! character replaces each byte that is not valid UTF-8. [`without_placeholders`] restores the bytes before the text is
+//! compared with a path.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use bstr::{BString, ByteSlice};
 
-/// The stand-in for byte 0; that for byte n is n code points higher. No character is assigned there.
+/// The placeholder for byte 0. The placeholder for byte n is n code points higher. Unicode assigns no characters in
+/// this range.
 const FIRST_PLACEHOLDER: u32 = 0xF_0000;
-/// Escape sequences of single characters in C.
+/// The C escape sequences of single bytes: the letter after the backslash, and the byte.
 const ESCAPES: [(u8, u8); 9] = [
     (b'"', b'"'),
     (b'\\', b'\\'),
@@ -24,8 +26,10 @@ const ESCAPES: [(u8, u8); 9] = [
 ];
 
 /// Returns the text form of a path. A path that is not UTF-8, contains control characters or begins with a quotation
-/// mark is quoted, with C escapes, so that different paths never look the same.
-/// Source: `quote_c_style` in git's `quote.c`. As with `core.quotePath=false`, other characters are unchanged.
+/// mark is quoted with C escapes, so that different paths never look the same.
+///
+/// Follows `quote_c_style` in git's `quote.c`. As with `core.quotePath=false`, other non-ASCII characters are
+/// unchanged.
 pub fn quoted(path: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = path.to_str()
         && !text.starts_with('"')
@@ -54,8 +58,8 @@ fn push_octal(text: &mut String, byte: u8) {
     text.push_str(&format!("\\{byte:03o}"));
 }
 
-/// Decodes a quoted path at the start of a text. Returns its bytes and the rest of the text, or `None` if there is no
-/// quoted path.
+/// Decodes a quoted path at the start of `text`. Returns the bytes of the path and the text after it, or `None` if
+/// `text` does not start with a quoted path.
 fn unquoted(text: &str) -> Option<(Vec<u8>, &str)> {
     let mut path = Vec::new();
     let mut rest = text.strip_prefix('"')?.as_bytes();
@@ -83,7 +87,7 @@ fn unquoted(text: &str) -> Option<(Vec<u8>, &str)> {
     Some((path, &text[text.len() - rest.len()..]))
 }
 
-/// Decodes a quoted path at the start of input text. More text, such as a line number, may follow the path.
+/// Decodes a quoted path at the start of user input. Text after the path, such as a line number, is unchanged.
 pub fn typed(text: &str) -> Cow<'_, str> {
     match unquoted(text) {
         Some((path, rest)) => Cow::Owned(with_placeholders(&path).into_owned() + rest),
@@ -91,7 +95,7 @@ pub fn typed(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Converts bytes to text, with a stand-in for each byte that is not UTF-8.
+/// Converts bytes to text, replacing each byte that is not valid UTF-8 with a placeholder.
 pub fn with_placeholders(path: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = path.to_str() {
         return Cow::Borrowed(text);
@@ -105,7 +109,7 @@ pub fn with_placeholders(path: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Converts text to bytes, replacing stand-ins with the original bytes.
+/// Converts text to bytes, replacing each placeholder with the byte it represents.
 pub fn without_placeholders(text: &str) -> Cow<'_, [u8]> {
     let byte = |letter: char| u8::try_from(u32::from(letter).checked_sub(FIRST_PLACEHOLDER)?).ok();
     if !text.contains(|letter| byte(letter).is_some()) {
@@ -121,7 +125,7 @@ pub fn without_placeholders(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(path)
 }
 
-/// A path inside a tree. Bytes, not text: git allows all except NUL.
+/// A path inside a tree, as bytes: git allows every byte except NUL.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RepoPath(BString);
 

@@ -1,8 +1,8 @@
-//! Byte ranges, the only kind of position that is stored.
+//! Byte ranges. All stored positions are byte ranges.
 
 use std::ops::Range;
 
-/// A half-open range of bytes within one blob. `u32` suffices, because blobs over 4 GiB are never indexed.
+/// A half-open range of bytes within one blob. `u32` suffices because blobs over 4 GiB are never indexed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteRange {
     /// The first byte.
@@ -33,7 +33,7 @@ impl ByteRange {
         self.start <= other.start && other.end <= self.end
     }
 
-    /// Converts the range to index a slice.
+    /// Returns the range as `usize`, for slicing.
     pub fn as_usize(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }

@@ -1,13 +1,14 @@
 //! Characters that are escaped in output: control characters, bidirectional formatting characters, and invisible
 //! characters.
 //!
-//! Terminals execute control characters. Bidirectional formatting characters show code in an order that differs from
-//! its order in the file. Invisible characters hide text from people that a program or a model reads, or make two names look the
-//! same. They are the characters that Unicode lists as default ignorable (`DerivedCoreProperties.txt`), line and
-//! paragraph separators, interlinear annotation characters, and the Braille pattern without dots.
+//! Terminals execute control characters. Bidirectional formatting characters make code appear in a different order than
+//! it has in the file. Invisible characters hide text from people that programs and language models still read, and can
+//! make two different names look the same. The invisible characters are those that Unicode lists as default ignorable
+//! (`DerivedCoreProperties.txt`), the line and paragraph separators, the interlinear annotation characters and the
+//! blank Braille pattern.
 //!
 //! U+FE0E and U+FE0F are not escaped: they follow many emoji and select their presentation. The joiner U+200D is
-//! escaped also within emoji, because names in code can contain it.
+//! escaped even inside emoji, because names in code can contain it.
 
 use std::fmt::Write;
 use std::io;
@@ -43,7 +44,7 @@ fn is_invisible(c: char) -> bool {
     )
 }
 
-/// Serialises a value as JSON of printable characters. Others are escaped, so that a parser returns the same strings.
+/// Serialises a value as JSON. Unprintable characters are escaped, so the JSON parses to the same strings.
 pub(crate) fn json(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let text = serde_json::to_string(value)?;
     Ok(printable(text).into_bytes())
@@ -51,7 +52,7 @@ pub(crate) fn json(value: &impl Serialize) -> io::Result<Vec<u8>> {
 
 /// Escapes the unprintable characters in the strings of a JSON text.
 pub(crate) fn printable(json: String) -> String {
-    // Keep line breaks between the values of an indented text.
+    // Keep the line breaks of indented JSON.
     let is_raw = |c: char| !c.is_ascii_whitespace() && is_unprintable(c);
     if !json.contains(is_raw) {
         return json;
@@ -59,7 +60,7 @@ pub(crate) fn printable(json: String) -> String {
     let mut escaped = String::with_capacity(json.len() + 64);
     for c in json.chars() {
         if is_raw(c) {
-            // JSON escapes a character above U+FFFF as two surrogates.
+            // JSON escapes a character above U+FFFF as two UTF-16 surrogates.
             for unit in c.encode_utf16(&mut [0; 2]) {
                 write!(escaped, "\\u{unit:04x}").expect("a string takes all");
             }
