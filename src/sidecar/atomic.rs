@@ -13,14 +13,14 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use super::beneath::{EntryKind, Folder, Owners};
 use super::failpoint;
 
-/// Prefix of files being written. A killed writer leaves them behind.
+/// Name prefix of temporary files. A killed writer leaves such files in the directory.
 pub(super) const TEMPORARY_PREFIX: &str = ".writing-";
 
-/// Writes `bytes` to `path` atomically: writes a temporary file in the same directory, flushes it, renames it and
-/// flushes the directory.
+/// Writes `bytes` to `path` atomically: writes a temporary file in the same directory, flushes it, renames it to `path`
+/// and flushes the directory.
 ///
-/// A reader sees either the old content or the new, also after a crash. The new file keeps the mode of the old one, and
-/// its owner if permitted, so that the same users can read it. A symbolic link is replaced.
+/// Readers see either the old content or the new, even after a crash. The new file gets the mode of the old one and, if
+/// permitted, its owner, so that the same users can read it. If `path` is a symbolic link, the link itself is replaced.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the path of a file"));
@@ -34,7 +34,8 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_like(folder.as_fd(), name, bytes, old.as_ref())
 }
 
-/// Like [`write_atomic`], for a file in an open directory, which may have been moved, with the mode of a new file.
+/// Like [`write_atomic`], for a file in an open directory, which may have been moved meanwhile. The file gets the
+/// default mode.
 pub(super) fn write_in(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
     write_like(folder, name, bytes, None)
 }
@@ -58,8 +59,8 @@ fn write_like(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8], old: Option<&S
         Ok(rustix::fs::renameat(folder, &temporary, folder, name)?)
     };
     if let Err(error) = write() {
-        // On a full disk it would take the space that the next attempt needs. Otherwise the next writer would remove
-        // it.
+        // On a full disk, the temporary file would take the space that the next attempt needs. If this removal fails,
+        // the next writer removes it.
         let _ = rustix::fs::unlinkat(folder, &temporary, AtFlags::empty());
         return Err(error);
     }
@@ -68,15 +69,15 @@ fn write_like(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8], old: Option<&S
     step("done")
 }
 
-/// Creates a file without a name in an open directory.
+/// Creates an unlinked file in the file system of an open directory.
 pub(super) fn unlinked_file_in(folder: BorrowedFd<'_>) -> io::Result<File> {
     let (temporary, file) = create_temporary(folder)?;
     rustix::fs::unlinkat(folder, &temporary, AtFlags::empty())?;
     Ok(file)
 }
 
-/// Removes temporary files of killed writers in the directory at `path`. Only the holder of the writer lock may call
-/// this.
+/// Removes the temporary files that killed writers left in the directory at `path`. The caller must hold the writer
+/// lock.
 pub fn remove_stale_temporaries(path: &Path) -> io::Result<()> {
     remove_stale_in(&Folder::open(path, Owners::current_user_and(None))?)
 }
@@ -87,7 +88,7 @@ pub(super) fn remove_stale_in(folder: &Folder) -> io::Result<()> {
         if entry.kind != EntryKind::Folder && entry.name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()) {
             failpoint::hit("temporary.before_remove")?;
             match folder.remove_file(&entry.name) {
-                // A process that is creating the sidecar holds no lock, and has just renamed the file.
+                // A process that is creating the sidecar holds no lock and has just renamed this file.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 removed => removed?,
             }
@@ -97,8 +98,8 @@ pub(super) fn remove_stale_in(folder: &Folder) -> io::Result<()> {
     Ok(())
 }
 
-/// Sets the owner and the mode of a new file to those of the file it replaces. If the owner cannot be changed, it stays
-/// the current user, as with any editor.
+/// Gives a new file the owner and the mode of the file that it replaces. If the owner cannot be changed, the new file
+/// belongs to the current user.
 fn make_like(file: &File, old: &Stat) -> io::Result<()> {
     let new = rustix::fs::fstat(file)?;
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid) {
@@ -110,7 +111,7 @@ fn make_like(file: &File, old: &Stat) -> io::Result<()> {
     Ok(rustix::fs::fchmod(file, mode)?)
 }
 
-/// Creates a file with a random name and the usual mode, so that other users of the repository can read it.
+/// Creates a file with a random name and the default mode, so that other users of the repository can read it.
 fn create_temporary(folder: BorrowedFd<'_>) -> io::Result<(String, File)> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     loop {

@@ -1,8 +1,9 @@
 //! Accesses the files of the sidecar without ever leaving its directory.
 //!
-//! The directory is opened once. Everything in it is opened relative to that handle, step by step, and never through a
-//! link, so neither a link in it, nor one that replaces the directory during a run, leads elsewhere. Only regular files
-//! are read: a named pipe without a writer would block.
+//! The directory is opened once. Every file in it is opened relative to that handle, one path component at a time, and
+//! symbolic links are never followed. So no link can redirect an access outside the directory, not even if the
+//! directory is replaced during a run. Only regular files are read, because opening a named pipe without a writer would
+//! block.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,18 +17,18 @@ use rustix::fs::{
     Access, AtFlags, Dir, FileType, Mode, OFlags, Stat, StatVfsMountFlags, Timespec, Timestamps, UTIME_OMIT,
 };
 
-/// Users whose files are trusted.
+/// The users whose files are trusted: the current user, root, and optionally one more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owners {
     us: u32,
     other: Option<u32>,
 }
 
-/// Can change every file and every program on this machine anyway.
+/// Root is always trusted, because it can change every file on the machine anyway.
 const ROOT: u32 = 0;
 
 impl Owners {
-    /// Returns the current user, root, and optionally one more.
+    /// Trusts the current user, root and, if given, `other`.
     pub(super) fn current_user_and(other: Option<u32>) -> Self {
         let us = rustix::process::geteuid().as_raw();
         Self { us, other }
@@ -60,7 +61,7 @@ pub struct Entry {
     pub kind: EntryKind,
     /// Length in bytes.
     pub length: u64,
-    /// Modification time.
+    /// The time of the last modification.
     pub modified: SystemTime,
 }
 
@@ -72,7 +73,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Opens the directory at `path`. The last component may not be a link.
+    /// Opens the directory at `path`. Fails if the last component of `path` is a symbolic link.
     pub(super) fn open(path: &Path, owners: Owners) -> io::Result<Self> {
         let fd = rustix::fs::open(path, FOLDER, Mode::empty())?;
         Ok(Self { fd, owners })
@@ -93,7 +94,7 @@ impl Folder {
         }
     }
 
-    /// Opens a regular file for reading. It must belong to one of the owners.
+    /// Opens a regular file for reading. Fails if the file belongs to an untrusted user.
     pub(super) fn file(&self, name: &OsStr) -> io::Result<File> {
         if name.as_bytes().contains(&b'/') {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file name"));
@@ -106,7 +107,7 @@ impl Folder {
         )?)
     }
 
-    /// Opens a file for locking, creating it if it does not exist. Its content is not used.
+    /// Opens a file for locking, creating it if it does not exist. The content of the file is never read or written.
     pub(super) fn lock_file(&self, name: &str) -> io::Result<File> {
         let mode = Mode::from_raw_mode(0o666);
         self.checked(rustix::fs::openat(
@@ -134,7 +135,7 @@ impl Folder {
             if matches!(name.as_bytes(), b"." | b"..") {
                 continue;
             }
-            // An entry removed since its name was read is skipped.
+            // Skip an entry that was removed after its name was read.
             entries.extend(self.entry(&name)?);
         }
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
@@ -196,7 +197,7 @@ impl Folder {
         Ok(rustix::fs::renameat(&self.fd, name, &to.fd, new_name)?)
     }
 
-    /// Fails if this user may not create files in the directory. Does not write anything.
+    /// Fails if this user may not create files in the directory. Writes nothing.
     pub(super) fn check_writable(&self) -> io::Result<()> {
         if rustix::fs::fstatvfs(&self.fd)?
             .f_flag
@@ -208,7 +209,8 @@ impl Folder {
         Ok(rustix::fs::accessat(&self.fd, ".", access, AtFlags::EACCESS)?)
     }
 
-    /// Returns the stat data of the directory, which identify it even after a rename, and name its owner.
+    /// Returns the stat data of the directory: its device and inode, which do not change when it is renamed, and its
+    /// owner.
     pub(super) fn stat(&self) -> io::Result<Stat> {
         Ok(rustix::fs::fstat(&self.fd)?)
     }
@@ -235,7 +237,7 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-/// Non-blocking, because opening a named pipe would wait for the other end.
+/// Flags for opening a file. Non-blocking, because opening a named pipe would otherwise wait for a writer.
 const FILE: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)

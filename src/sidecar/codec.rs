@@ -1,10 +1,10 @@
-//! Encodes and decodes records; the only module that knows the encoding.
+//! Encodes and decodes records. No other module knows the encoding.
 
 use bincode::config::{self, Configuration, Limit, LittleEndian, Varint};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Limit on the size of a record. A greater length is damage, which is rejected before memory is allocated.
+/// Limit on the size of a record. A greater length means damage and is rejected before any memory is allocated.
 const MAX_RECORD_BYTES: usize = 256 << 20;
 
 const CONFIG: Configuration<LittleEndian, Varint, Limit<MAX_RECORD_BYTES>> =
@@ -13,10 +13,10 @@ const CONFIG: Configuration<LittleEndian, Varint, Limit<MAX_RECORD_BYTES>> =
 /// An error from decoding a record.
 #[derive(Debug, thiserror::Error)]
 pub enum CodecError {
-    /// The bytes do not decode.
+    /// The bytes are not a valid record.
     #[error("record does not decode: {0}")]
     Malformed(String),
-    /// Bytes follow the record.
+    /// More bytes follow the record.
     #[error("{0} bytes follow the record")]
     Trailing(usize),
 }
@@ -26,7 +26,7 @@ pub fn encode<T: Serialize>(record: &T) -> Vec<u8> {
     bincode::serde::encode_to_vec(record, CONFIG).expect("records are plain data below the limit")
 }
 
-/// Decodes a record, which must fill `bytes` exactly.
+/// Decodes a record. Fails unless the record uses all of `bytes`.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
     let (record, n_read) =
         bincode::serde::decode_from_slice(bytes, CONFIG).map_err(|error| CodecError::Malformed(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! The file `gc`, which records the last garbage collection.
+//! The file `gc`, which records the time and the result of the last garbage collection.
 
 use std::io;
 
@@ -9,28 +9,28 @@ use super::lock::WriterLock;
 use super::record::{RecordError, RecordKind, read_record, write_record};
 
 const NAME: &str = "gc";
-/// Format 1 is the first.
+/// The current format. No earlier format exists.
 const KIND: RecordKind = RecordKind {
     magic: *b"CSGC",
     format: 1,
 };
 
-/// The result of the last collection, used to decide when to run the next one.
+/// The last garbage collection. Used to decide when to run the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastCollection {
-    /// When it ended, in seconds since 1970-01-01T00:00Z.
+    /// The time when it ended, in seconds since 1970-01-01T00:00Z.
     pub ended_at: i64,
-    /// Number of snapshots kept.
+    /// Number of snapshots that remained.
     pub n_snapshots: u64,
 }
 
 impl Sidecar {
-    /// Returns the last collection, or `None` before the first one.
+    /// Returns the record of the last collection, or `None` if none has run yet.
     pub fn last_collection(&self) -> Result<Option<LastCollection>, RecordError> {
         read_record(self, NAME, KIND)
     }
 
-    /// Records that a collection has ended.
+    /// Stores the record of the last collection.
     pub fn note_collection(&self, last: LastCollection, _lock: &WriterLock) -> io::Result<()> {
         write_record(self, NAME, KIND, &last)
     }

@@ -1,44 +1,44 @@
-//! Compresses and decompresses; the only module that uses zstd.
+//! Compresses and decompresses bytes. No other module uses zstd.
 
 use std::cell::RefCell;
 
 use zstd::bulk::Decompressor;
 
-/// An error from decompressing.
+/// An error from decompressing a frame.
 #[derive(Debug, thiserror::Error)]
 pub enum CompressError {
     /// The declared length exceeds the caller's limit.
     #[error("{declared} bytes decompressed, at most {allowed} allowed")]
     TooLarge {
-        /// The length in the frame.
+        /// The decompressed length that the frame declares.
         declared: usize,
-        /// The limit.
+        /// The caller's limit.
         allowed: usize,
     },
-    /// Not a zstd frame, or a damaged one.
+    /// The bytes are not a zstd frame, or the frame is damaged.
     #[error("damaged frame")]
     Damaged(#[source] std::io::Error),
 }
 
-/// Limit on the window size of streamed frames, as a power of 2. No written frame needs more.
+/// The largest accepted window size of a streamed frame, as a power of 2. Frames written by this module need less.
 const MAX_WINDOW_LOG: u32 = 27;
-/// Level for data that is compressed once and sent many times.
+/// Compression level for data that is compressed once and sent many times.
 const SENT_LEVEL: i32 = 9;
 
-/// Level at which compression costs less than parsing.
+/// Compression level for stored data. At this level, compressing a blob costs less than parsing it.
 const LEVEL: i32 = 6;
 
 thread_local! {
-    /// Cached, because creating one costs as much as decompressing a small frame.
+    /// Cached because creating a decompressor costs as much as decompressing a small frame.
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// Compresses `bytes`. Equal input gives equal output with the same version of the library.
+/// Compresses `bytes`. The same version of zstd always gives the same output for the same input.
 pub fn compress(bytes: &[u8]) -> Vec<u8> {
     zstd::bulk::compress(bytes, LEVEL).expect("compressing memory into memory does not fail")
 }
 
-/// Decompresses a frame of exactly `length` bytes. Fails if `length` is above `allowed`.
+/// Decompresses a frame that contains exactly `length` bytes. Fails if `length` exceeds `allowed`.
 pub fn decompress(frame: &[u8], length: usize, allowed: usize) -> Result<Vec<u8>, CompressError> {
     if length > allowed {
         return Err(CompressError::TooLarge {
@@ -58,7 +58,8 @@ pub fn decompress(frame: &[u8], length: usize, allowed: usize) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// Compresses `bytes` into `to` as one frame. Equal input gives equal output with the same version of the library.
+/// Compresses `bytes` and writes them to `to` as one frame. The same version of zstd always gives the same output for
+/// the same input.
 pub fn compress_into(bytes: &[u8], to: impl std::io::Write) -> std::io::Result<()> {
     let mut encoder = zstd::stream::write::Encoder::new(to, SENT_LEVEL)?;
     encoder.set_pledged_src_size(Some(bytes.len() as u64))?;
@@ -67,8 +68,8 @@ pub fn compress_into(bytes: &[u8], to: impl std::io::Write) -> std::io::Result<(
     Ok(())
 }
 
-/// Streams the decompressed content of the frame in `from`, which must have exactly `length` bytes, to `to`. Writes at
-/// most `length` + 1 bytes, whatever the frame declares.
+/// Decompresses the frame in `from` to `to`. Fails if the content does not have exactly `length` bytes. Never writes
+/// more than `length` + 1 bytes, whatever length the frame declares.
 pub fn decompress_from(
     from: &mut impl std::io::BufRead,
     length: u64,

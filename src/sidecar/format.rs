@@ -5,32 +5,32 @@
 //! layout 1
 //! check <xxh3 of the two previous lines, 16 hexadecimal digits>
 //! ```
-//! The third line distinguishes the layout of another build from a flipped bit. Without it, the first two lines are
-//! trusted.
+//! The checksum in the third line distinguishes another layout number from a flipped bit. If the third line is missing,
+//! the first two are trusted.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Content of `.gitignore` in the same directory.
+/// Content of `.gitignore` in the sidecar.
 pub(super) const GITIGNORE: &str = "*\n";
 const FIRST_LINE: &str = "codescout sidecar";
 
 /// The result of parsing `FORMAT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// The layout of the directory.
+    /// The version of the directory's layout.
     Layout(u32),
-    /// Not written by codescout.
+    /// The file is not in the form that codescout writes.
     Damaged,
 }
 
-/// Returns the text for a layout.
+/// Returns the content of `FORMAT` for a layout version.
 pub(super) fn text(layout: u32) -> String {
     let told = format!("{FIRST_LINE}\nlayout {layout}\n");
     let check = xxh3_64(told.as_bytes());
     format!("{told}check {check:016x}\n")
 }
 
-/// Parses the text.
+/// Parses the content of `FORMAT`.
 pub(super) fn parse(bytes: &[u8]) -> Format {
     let layout = || {
         let text = std::str::from_utf8(bytes).ok()?;

@@ -1,4 +1,4 @@
-//! The file `repository`, which identifies the repository among its clones.
+//! The file `repository`, which stores an identity that all clones of the repository share.
 
 use std::io;
 
@@ -6,19 +6,19 @@ use super::layout::Sidecar;
 use super::record::{RecordError, RecordKind, read_record, write_record};
 
 const NAME: &str = "repository";
-/// Format 1 is the first.
+/// The current format. No earlier format exists.
 const KIND: RecordKind = RecordKind {
     magic: *b"CSRP",
     format: 1,
 };
 
 impl Sidecar {
-    /// Returns the stored identity. Computing it requires reading many commits.
+    /// Returns the stored identity. It is stored because computing it requires reading many commits.
     pub fn repository_identity(&self) -> Result<Option<String>, RecordError> {
         read_record(self, NAME, KIND)
     }
 
-    /// Stores the identity. All processes compute the same one.
+    /// Stores the identity. Every process computes the same one, so no lock is needed.
     pub fn note_repository_identity(&self, identity: &str) -> io::Result<()> {
         write_record(self, NAME, KIND, &identity)
     }

@@ -1,4 +1,4 @@
-//! The files and directories below `.codescout/`, and access to them.
+//! Names and opens the files and directories in `.codescout/`.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -18,13 +18,13 @@ use super::sections::Bytes;
 use super::staging::Staging;
 use super::state::{State, StateError};
 
-/// Version of this layout; 1 is the first.
+/// Version of the directory layout. No other version exists.
 pub const FORMAT_VERSION: u32 = 1;
 pub(super) const FORMAT_NAME: &str = "FORMAT";
 const STATE_NAME: &str = "state";
-/// The directory for damaged files.
+/// The directory that damaged files are moved to.
 const DAMAGED_NAME: &str = "damaged";
-/// Files in the directory besides `FORMAT` and the stores.
+/// Names of files that codescout or its user creates directly in the directory, except `FORMAT`.
 pub(super) const OWN_FILES: [&str; 10] = [
     ".gitignore",
     "config.toml",
@@ -38,20 +38,21 @@ pub(super) const OWN_FILES: [&str; 10] = [
     "versions",
 ];
 pub(super) const OWN_FOLDERS: [&str; 3] = [DAMAGED_NAME, "log", "memories"];
-/// Limits on damaged files, which are kept for inspection.
+/// Limits of the directory for damaged files.
 const MAX_DAMAGED_FILES: usize = 64;
 const MAX_DAMAGED_BYTES: u64 = 64 << 20;
-/// `FORMAT` and `.gitignore` are far smaller; the rest of a larger file is not read.
+/// Read at most this much of `FORMAT` and `.gitignore`, which are far smaller.
 pub(super) const MAX_TEXT_BYTES: u64 = 4096;
 
-/// A kind of immutable file. The name of its directory contains the version of its format.
+/// A kind of immutable file, and the directory that contains these files. The directory's name includes the version of
+/// the file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Store {
     /// Artifacts of blobs.
     Artifacts,
-    /// Lexical indexes.
+    /// Lexical indexes of segments.
     Lexical,
-    /// Vectors.
+    /// Vectors of segments.
     Dense,
     /// Manifests of trees.
     Snapshots,
@@ -83,7 +84,8 @@ impl Store {
 
 /// An open sidecar directory.
 ///
-/// Refers to the directory that was opened, even if that is replaced later; nothing is read or written elsewhere.
+/// The handle refers to the directory that was opened. If another directory replaces it, the handle never accesses the
+/// new one.
 #[derive(Clone, Debug)]
 pub struct Sidecar {
     root: PathBuf,
@@ -91,7 +93,7 @@ pub struct Sidecar {
 }
 
 impl Sidecar {
-    /// Wraps the directory opened at `root`, which the caller has verified to be a sidecar.
+    /// Wraps an open directory. The caller has checked that it is a sidecar.
     pub(super) fn new(root: PathBuf, folder: Folder) -> Self {
         Self {
             root,
@@ -99,22 +101,23 @@ impl Sidecar {
         }
     }
 
-    /// Opens the sidecar at `root` for reading, which must belong to this user or root. Writes nothing.
+    /// Opens the sidecar at `root` for reading. Fails if it does not belong to the current user or root. Writes
+    /// nothing.
     pub fn open(root: &Path) -> Result<Self, OpenError> {
         Location::new(root).open()
     }
 
-    /// Like [`Location::open_or_create`], for a directory that must belong to this user or root.
+    /// Like [`Location::open_or_create`], for a sidecar that must belong to the current user or root.
     pub fn open_or_create(root: &Path) -> Result<Self, OpenError> {
         Location::new(root).open_or_create()
     }
 
-    /// The path of the directory.
+    /// Returns the path of the directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns true if the open directory is still at its path: not deleted, moved or replaced.
+    /// Returns true if [`Self::root`] is still the open directory, which was not deleted, moved or replaced.
     pub fn is_in_place(&self) -> bool {
         let there = Folder::open(&self.root, Owners::current_user_and(None)).and_then(|folder| folder.stat());
         match (there, self.folder.stat()) {
@@ -123,29 +126,29 @@ impl Sidecar {
         }
     }
 
-    /// Returns the path of a file in a store, for messages.
+    /// Returns the path of a file in a store. Use it in messages only.
     pub fn path(&self, store: Store, name: &str) -> PathBuf {
         self.folder(store).join(name)
     }
 
-    /// Returns the path of a store's directory, for messages.
+    /// Returns the path of a store's directory. Use it in messages only.
     pub fn folder(&self, store: Store) -> PathBuf {
         self.root.join(store.folder())
     }
 
-    /// Returns the names of store directories in formats older than this build's, which are no longer read.
+    /// Returns the names of store directories whose format is older than this build's. Nothing reads them any more.
     pub fn old_folders(&self) -> io::Result<Vec<OsString>> {
         let is_old = |entry: &Entry| entry.kind == EntryKind::Folder && entry.name.to_str().is_some_and(is_old_store);
         let found = self.folder.entries()?.into_iter().filter(is_old);
         Ok(found.map(|entry| entry.name).collect())
     }
 
-    /// Returns the total size of the files in one of [`Self::old_folders`], in bytes.
+    /// Returns the total size of the files in a directory from [`Self::old_folders`], in bytes.
     pub fn old_folder_bytes(&self, name: &OsStr) -> io::Result<u64> {
         self.folder.folder(name)?.n_bytes()
     }
 
-    /// Removes one of [`Self::old_folders`].
+    /// Removes a directory from [`Self::old_folders`].
     pub fn remove_old_folder(&self, name: &OsStr, _lock: &WriterLock) -> io::Result<()> {
         if !name.to_str().is_some_and(is_old_store) {
             return Err(io::Error::new(
@@ -161,12 +164,12 @@ impl Sidecar {
         Bytes::map(&self.folder.folder(store.folder())?.file(OsStr::new(name))?)
     }
 
-    /// Writes a file of a store atomically. Only the holder of the lock may call this.
+    /// Writes a file of a store atomically. The caller must hold the writer lock.
     pub fn write(&self, store: Store, name: &str, bytes: &[u8]) -> io::Result<()> {
         write_in(self.folder.folder(store.folder())?.as_fd(), OsStr::new(name), bytes)
     }
 
-    /// Creates a file without a name for external data that is not verified yet.
+    /// Creates an unlinked file for data from outside that is not verified yet.
     pub fn staging(&self) -> io::Result<Staging> {
         Staging::on(unlinked_file_in(self.folder.as_fd())?)
     }
@@ -176,12 +179,12 @@ impl Sidecar {
         self.folder.folder(store.folder())?.remove_file(OsStr::new(name))
     }
 
-    /// Records, as its modification time, that a file of a store became unused at `time`.
+    /// Records that a file of a store became unused at `time`, by setting the file's modification time.
     pub fn retire(&self, store: Store, name: &str, time: SystemTime) -> io::Result<()> {
         self.folder.folder(store.folder())?.touch(OsStr::new(name), time)
     }
 
-    /// Returns the entries of the directory, or of a store, sorted by name.
+    /// Returns the entries of a store, or of the sidecar directory itself if `store` is `None`, sorted by name.
     pub fn entries(&self, store: Option<Store>) -> io::Result<Vec<Entry>> {
         match store {
             None => self.folder.entries(),
@@ -192,12 +195,12 @@ impl Sidecar {
         }
     }
 
-    /// Returns true if the name is one that codescout uses in the directory.
+    /// Returns true if codescout or its user creates entries with this name in a sidecar.
     pub fn is_own_name(name: &str) -> bool {
         is_own(name)
     }
 
-    /// Returns the published state, or `None` before the first.
+    /// Returns the last published state, or `None` if none has been published.
     pub fn state(&self) -> Result<Option<State>, StateError> {
         let path = self.root.join(STATE_NAME);
         match self.read(STATE_NAME, u64::MAX) {
@@ -213,17 +216,17 @@ impl Sidecar {
         }
     }
 
-    /// Publishes a state. Only the holder of the lock may call this.
+    /// Publishes a state atomically.
     pub fn publish(&self, state: &State, _lock: &WriterLock) -> io::Result<()> {
         write_in(self.folder.as_fd(), OsStr::new(STATE_NAME), &state.to_bytes())
     }
 
-    /// Takes the writer lock and removes temporary files of killed writers.
+    /// Acquires the writer lock, waiting up to `patience`, and removes the temporary files of killed writers.
     pub fn lock(&self, patience: Duration) -> Result<WriterLock, LockError> {
         self.lock_unless(patience, &AtomicBool::new(false))
     }
 
-    /// Takes the lock for creating vectors, which does not block other readers or writers. Returns `None` if another
+    /// Acquires the lock for embedding, which does not block other readers or writers. Returns `None` if another
     /// process holds it.
     pub fn lock_embedding(&self) -> Result<Option<WriterLock>, LockError> {
         let name = "embedding-lock";
@@ -232,7 +235,7 @@ impl Sidecar {
             path: path.clone(),
             source,
         })?;
-        // A child process that is being started may hold it a moment longer than its parent.
+        // A child process that is being started can hold the lock a moment longer than its parent.
         match WriterLock::on(file, &path, Duration::from_secs(1), &AtomicBool::new(false)) {
             Err(LockError::Busy { .. }) => Ok(None),
             lock => lock.map(Some),
@@ -257,7 +260,7 @@ impl Sidecar {
         Ok(lock)
     }
 
-    /// Returns the names of those of `FORMAT` and `.gitignore` whose content is not exactly as written.
+    /// Returns which of the files `FORMAT` and `.gitignore` differ from what codescout writes.
     pub fn changed_texts(&self) -> io::Result<Vec<&'static str>> {
         let mut changed = Vec::new();
         for (name, text) in [
@@ -273,7 +276,7 @@ impl Sidecar {
         Ok(changed)
     }
 
-    /// Rewrites `FORMAT` and `.gitignore`.
+    /// Rewrites the files `FORMAT` and `.gitignore`.
     pub fn rewrite_texts(&self, _lock: &WriterLock) -> io::Result<()> {
         write_in(
             self.folder.as_fd(),
@@ -284,8 +287,8 @@ impl Sidecar {
         write_in(self.folder.as_fd(), OsStr::new(FORMAT_NAME), text.as_bytes())
     }
 
-    /// Moves a file of a store, or of the directory itself, to `damaged/`. If that exceeds its limits, its oldest files
-    /// are removed.
+    /// Moves a file of a store, or of the sidecar directory itself, to `damaged/`. Removes the oldest files there if
+    /// their number or size exceeds a limit.
     pub fn set_aside(&self, store: Option<Store>, name: &OsStr, _lock: &WriterLock) -> io::Result<()> {
         self.folder.make_folder(DAMAGED_NAME)?;
         let aside = self.folder.folder(DAMAGED_NAME)?;
@@ -317,12 +320,12 @@ impl Sidecar {
         Ok(entries.len())
     }
 
-    /// Fails if this user cannot write here. Does not write anything.
+    /// Fails if the current user may not write to the sidecar. Writes nothing.
     pub fn check_writable(&self) -> io::Result<()> {
         self.folder.check_writable()?;
         for store in Store::ALL {
             match self.folder.folder(store.folder()) {
-                // Writers create missing directories.
+                // Skip missing directories, which writers create.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 folder => folder?.check_writable()?,
             }
@@ -338,12 +341,13 @@ impl Sidecar {
         Ok(files(entries))
     }
 
-    /// Writes a file directly in the directory.
+    /// Writes a file directly in the sidecar directory.
     pub(super) fn write_own(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         write_in(self.folder.as_fd(), OsStr::new(name), bytes)
     }
 
-    /// Reads a file directly in the directory. Fails if it is not a regular file or belongs to another user.
+    /// Reads up to `max_bytes` of a file directly in the sidecar directory. Fails if the file is not regular or belongs
+    /// to an untrusted user.
     pub(super) fn read(&self, name: &str, max_bytes: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let file = self.folder.file(OsStr::new(name))?;
@@ -352,7 +356,8 @@ impl Sidecar {
     }
 }
 
-/// Returns true if the name is that of a store with a lower version. Directories of newer builds must not be removed.
+/// Returns true if `name` is the directory of a store with a lower version number. Directories with a higher version
+/// belong to newer builds and must not be removed.
 fn is_old_store(name: &str) -> bool {
     Store::ALL.iter().any(|store| {
         let (stem, current) = store.folder().rsplit_once("-v").expect("stores are numbered");
@@ -368,7 +373,7 @@ fn files(entries: Vec<Entry>) -> Vec<Entry> {
     files
 }
 
-/// Returns `name`, with a number appended if it is taken.
+/// Returns `name`. If an entry with that name exists, appends a number.
 fn free_name(folder: &Folder, name: &OsStr) -> io::Result<OsString> {
     let mut free = name.to_owned();
     let mut number = 1;
@@ -431,7 +436,7 @@ mod tests {
         std::os::unix::fs::symlink(&theirs, old.join("door")).unwrap();
         let name = OsStr::new("dense-v0");
         assert!(sidecar.old_folder_bytes(name).unwrap() >= 4);
-        // Neither another directory, nor one that replaces the sidecar.
+        // Reject a current directory, and do not touch a directory that replaces the sidecar.
         assert!(sidecar.remove_old_folder(OsStr::new("dense-v1"), &lock).is_err());
         let moved = place.path().join("moved");
         fs::rename(sidecar.root(), &moved).unwrap();

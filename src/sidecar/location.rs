@@ -1,4 +1,4 @@
-//! Locates a sidecar, and checks that a directory is one.
+//! Locates a sidecar and checks that a directory is one.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,16 +12,16 @@ use super::failpoint;
 use super::format::{self, Format};
 use super::layout::{FORMAT_NAME, FORMAT_VERSION, MAX_TEXT_BYTES, OWN_FILES, OWN_FOLDERS, Sidecar, Store};
 
-/// The location of a sidecar, which may not exist yet, and its possible owners.
+/// The path of a sidecar, which may not exist yet, and its possible owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// The directory.
+    /// The sidecar directory.
     pub root: PathBuf,
-    /// A trusted user besides this one and root: the owner of a repository that git trusts.
+    /// A user who may own the sidecar besides the current user and root: the owner of a repository that git trusts.
     pub trusted_owner: Option<u32>,
 }
 
-/// The reason why a directory was not accepted as a sidecar.
+/// An error from opening a sidecar.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The sidecar does not exist.
@@ -30,31 +30,31 @@ pub enum OpenError {
         /// The path.
         root: PathBuf,
     },
-    /// Another program created it.
+    /// Another program created the directory.
     #[error("{} was not created by codescout", .root.display())]
     Foreign {
         /// The directory.
         root: PathBuf,
     },
-    /// It is part of the repository.
+    /// The repository tracks the directory, so it was not created on this machine.
     #[error("{} is tracked by the repository, but an index must be created on this machine", .root.display())]
     Tracked {
         /// The directory.
         root: PathBuf,
     },
-    /// A symbolic link could lead anywhere.
+    /// The directory or an entry of it is a symbolic link, which could refer to any location.
     #[error("{} is a symbolic link", .path.display())]
     Link {
-        /// The directory, or an entry of it.
+        /// The link.
         path: PathBuf,
     },
-    /// Not a regular file, or not a directory, as expected.
+    /// An entry has an unexpected type, for example a directory where a file is expected.
     #[error("{} has the wrong file type", .path.display())]
     Odd {
-        /// Its path.
+        /// The path of the entry.
         path: PathBuf,
     },
-    /// Another user could change its content.
+    /// Another user owns the directory and could change its content.
     #[error("{} belongs to another user ({user})", .root.display())]
     OtherOwner {
         /// The directory.
@@ -62,15 +62,15 @@ pub enum OpenError {
         /// The numeric user id.
         user: u32,
     },
-    /// Another build created it.
+    /// A build with another layout version created the directory.
     #[error("{} has layout {found}, this build supports {FORMAT_VERSION}", .root.display())]
     OtherLayout {
         /// The directory.
         root: PathBuf,
-        /// The layout in `FORMAT`.
+        /// The layout version in `FORMAT`.
         found: u32,
     },
-    /// It cannot be read or created.
+    /// The directory cannot be read or created.
     #[error("cannot use {}", .path.display())]
     Io {
         /// The file or directory.
@@ -82,7 +82,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Returns a suggestion for the user, if there is one.
+    /// Returns a hint for the user, or `None` if there is nothing to suggest.
     pub fn hint(&self) -> Option<String> {
         let elsewhere = "or keep the index elsewhere: set CODESCOUT_SIDECAR to another folder";
         match self {
@@ -106,7 +106,7 @@ impl OpenError {
 }
 
 impl Location {
-    /// Creates the location of a sidecar that may only belong to this user or root.
+    /// Creates a location where the sidecar must belong to the current user or root.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
@@ -130,7 +130,8 @@ impl Location {
         }
     }
 
-    /// Opens the sidecar to check for damage, even in `FORMAT`. Returns `None` if it does not exist.
+    /// Opens the sidecar for a check, even if `FORMAT` or another file is damaged. Returns `None` if the directory does
+    /// not exist or contains no index.
     pub fn open_to_check(&self) -> Result<Option<Sidecar>, OpenError> {
         match self.look() {
             Ok((folder, Some(Format::Layout(_)))) => Ok(Some(self.sidecar(folder))),
@@ -140,7 +141,7 @@ impl Location {
         }
     }
 
-    /// Opens the directory and checks that it is a sidecar by its owner and by the types and names of its entries. Also
+    /// Opens the directory and checks that it can be a sidecar: its owner, and the types and names of its entries. Also
     /// returns the content of `FORMAT`.
     fn look(&self) -> Result<(Folder, Option<Format>), OpenError> {
         let root = &self.root;
@@ -164,12 +165,11 @@ impl Location {
         Sidecar::new(self.root.clone(), folder)
     }
 
-    /// Opens the sidecar, creating it if it does not exist. A directory of another program is rejected, not
-    /// overwritten.
+    /// Opens the sidecar, creating it if it does not exist. Never overwrites a directory of another program.
     pub fn open_or_create(&self) -> Result<Sidecar, OpenError> {
         match self.open() {
-            // Another process that is creating the sidecar may take the lock first and then remove the temporary files
-            // of this one. In that case, the sidecar exists.
+            // Another process that is creating the sidecar may lock it first and then remove the temporary files of
+            // this process. In that case, the sidecar exists.
             Err(OpenError::Missing { .. }) => self.create().or_else(|error| self.open().map_err(|_| error)),
             opened => opened,
         }
@@ -192,7 +192,7 @@ impl Location {
             tracing::warn!("{} is damaged: rewriting it", root.join(FORMAT_NAME).display());
         }
         pass("create.stores")?;
-        // Besides `info/exclude`, this also covers copies of the directory in another repository.
+        // Unlike `info/exclude`, this file also works when the directory is copied into another repository.
         for (name, text) in [
             (".gitignore", format::GITIGNORE.to_owned()),
             (FORMAT_NAME, format::text(FORMAT_VERSION)),
@@ -240,7 +240,8 @@ fn check_owner(root: &Path, folder: &Folder, owners: Owners) -> Result<(), OpenE
     })
 }
 
-/// Fails if an entry with one of our names has the wrong type: a link, a pipe, or a file in place of a directory.
+/// Fails if an entry with one of codescout's names has the wrong type: a link, a pipe, or a file instead of a
+/// directory.
 fn check_kinds(root: &Path, folder: &Folder) -> Result<(), OpenError> {
     let files = OWN_FILES.iter().chain(&[FORMAT_NAME]);
     let folders = Store::ALL.map(Store::folder).into_iter().chain(OWN_FOLDERS);
@@ -272,20 +273,21 @@ fn read_format(folder: &Folder) -> io::Result<Option<Format>> {
     Ok(Some(format::parse(&bytes)))
 }
 
-/// Returns true if a directory without a valid `FORMAT` may be used: all of its entries have names of codescout or its
-/// user. Such a directory is left by an interrupted run, or contains only a configuration file.
+/// Returns true if a directory without a valid `FORMAT` may be used, which requires that every entry has a name that
+/// codescout or its user creates. An interrupted run leaves such a directory, or the user has created it for a
+/// configuration file.
 fn has_only_own_names(folder: &Folder) -> bool {
     let is_ours = |entry: &Entry| entry.name.to_str().is_some_and(is_own);
     folder.entries().is_ok_and(|entries| entries.iter().all(is_ours))
 }
 
-/// Returns true if a store's directory exists. No other program uses these names.
+/// Returns true if a store's directory exists. Other programs do not use these names.
 fn has_store(folder: &Folder) -> bool {
     let is_there = |store: Store| matches!(folder.entry(OsStr::new(store.folder())), Ok(Some(_)));
     Store::ALL.into_iter().any(is_there)
 }
 
-/// Returns true if the name is one that codescout or its user creates in the directory.
+/// Returns true if codescout or its user creates entries with this name in a sidecar.
 pub(super) fn is_own(name: &str) -> bool {
     name == FORMAT_NAME
         || OWN_FILES.contains(&name)

@@ -12,13 +12,13 @@ use rustix::io::Errno;
 
 use super::failpoint;
 
-/// An exclusive lock on a file, held while this value lives. The kernel releases it when the process ends for any
+/// An exclusive lock on a file, released on drop. The kernel also releases it when the process ends, for whatever
 /// reason.
 #[derive(Debug)]
 pub struct FileLock(File);
 
 impl FileLock {
-    /// Locks `file`, or returns it if it is locked by another process.
+    /// Locks `file`. If another process has locked it, returns the file as the inner error.
     pub fn take(file: File) -> io::Result<Result<Self, File>> {
         loop {
             return match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -33,27 +33,28 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Closing the file is not enough: a child that another thread is starting has it open until it execs.
+        // Closing the file is not enough: if another thread is starting a child process, the child keeps the file open
+        // until it calls exec.
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
-/// Proof of the right to write to the sidecar.
+/// A token that proves that this process holds the writer lock of the sidecar.
 #[derive(Debug)]
 pub struct WriterLock {
     _lock: FileLock,
 }
 
-/// An error from taking the lock.
+/// An error from acquiring the lock.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another process is writing.
+    /// Another process holds the lock.
     #[error("another process is writing {}", .path.display())]
     Busy {
         /// The lock file.
         path: PathBuf,
     },
-    /// Interrupted while waiting for another process.
+    /// The process was interrupted while another process held the lock.
     #[error("interrupted while another process is writing {}", .path.display())]
     Interrupted {
         /// The lock file.
@@ -70,12 +71,12 @@ pub enum LockError {
     },
 }
 
-/// Polling interval of a waiting writer; `flock` has no timeout.
+/// Polling interval while another process holds the lock. `flock` has no timeout.
 const RETRY_EVERY: Duration = Duration::from_millis(20);
 
 impl WriterLock {
-    /// Takes the lock on `file`. Waits for another writer up to `patience`, or until `interrupt` is set. `path` is used
-    /// in error messages.
+    /// Locks `file`. If another process holds the lock, retries for up to `patience` or until `interrupt` is set.
+    /// `path` is used in error messages.
     pub(super) fn on(file: File, path: &Path, patience: Duration, interrupt: &AtomicBool) -> Result<Self, LockError> {
         let io_error = |source| LockError::Io {
             path: path.to_owned(),

@@ -1,7 +1,7 @@
-//! The directory `.codescout/`: its layout, crash-safe writing, and locks.
+//! The directory `.codescout/`: its layout, crash-safe writes, and locks.
 //!
-//! Handles files, checksums and the list of live files ([`State`]), but does not know what the files mean. Files are
-//! immutable once published; replacing `state` is the only commit point. Start with [`Sidecar`].
+//! This module handles files, checksums and the list of live files ([`State`]). It does not interpret the contents of
+//! the files. Published files are immutable; replacing `state` is the only commit point. Start with [`Sidecar`].
 
 mod atomic;
 mod beneath;

@@ -1,4 +1,4 @@
-//! The file `versions`, which records the past versions of files that are indexed.
+//! The file `versions`, which stores which past file versions the index includes.
 
 use std::io;
 
@@ -9,29 +9,29 @@ use super::lock::WriterLock;
 use super::record::{RecordError, RecordKind, read_record, write_record};
 
 const NAME: &str = "versions";
-/// Format 1 is the first.
+/// The current format. No earlier format exists.
 const KIND: RecordKind = RecordKind {
     magic: *b"CSVE",
     format: 1,
 };
 
-/// Selects the versions of files to index that are not in any snapshot.
+/// Selects the past file versions to index: those that no snapshot contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PastVersions {
-    /// The last versions of removed files and definitions.
+    /// Only the last version of each deleted file and definition.
     #[default]
     Last,
-    /// All recorded versions.
+    /// All versions that the recorded history contains.
     All,
 }
 
 impl Sidecar {
-    /// Returns the selection of past versions.
+    /// Returns the stored selection, or the default if none is stored.
     pub fn past_versions(&self) -> Result<PastVersions, RecordError> {
         Ok(read_record(self, NAME, KIND)?.unwrap_or_default())
     }
 
-    /// Stores the selection of past versions.
+    /// Stores the selection.
     pub fn set_past_versions(&self, versions: PastVersions, _lock: &WriterLock) -> io::Result<()> {
         write_record(self, NAME, KIND, &versions)
     }

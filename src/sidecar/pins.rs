@@ -1,4 +1,4 @@
-//! The file `pins`: trees whose snapshots are kept even if no ref needs them.
+//! The file `pins`: trees whose snapshots garbage collection must not delete.
 
 use std::io;
 
@@ -10,26 +10,26 @@ use super::record::{RecordError, RecordKind, read_record, write_record};
 use crate::model::{CommitId, Oid, TreeId};
 
 const NAME: &str = "pins";
-/// Format 1 is the first.
+/// The current format. No earlier format exists.
 const KIND: RecordKind = RecordKind {
     magic: *b"CSPN",
     format: 1,
 };
 
-/// A tree whose snapshot is kept until it is unpinned.
+/// A tree whose snapshot is not deleted until the tree is unpinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pin {
-    /// The revision that was pinned, as typed.
+    /// The pinned revision, as the user typed it.
     pub name: String,
-    /// Its commit; `None` if it is a tree.
+    /// The commit; `None` if the revision names a tree.
     pub commit: Option<CommitId>,
-    /// Its tree.
+    /// The tree.
     pub tree: TreeId,
-    /// When it was pinned, in seconds since 1970-01-01T00:00Z.
+    /// The time of pinning, in seconds since 1970-01-01T00:00Z.
     pub pinned_at: i64,
 }
 
-/// A pin as stored: name, ids in hexadecimal (empty for none), time.
+/// The serialised form of a pin. Ids are hexadecimal; an empty string represents a missing commit.
 #[derive(Serialize, Deserialize)]
 struct StoredPin {
     name: String,
@@ -39,7 +39,7 @@ struct StoredPin {
 }
 
 impl Sidecar {
-    /// Returns the pins in the order they were created.
+    /// Returns the pins in order of creation.
     pub fn pins(&self) -> Result<Vec<Pin>, RecordError> {
         let path = self.root().join(NAME);
         let stored: Vec<StoredPin> = read_record(self, NAME, KIND)?.unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A small file with one record: four magic bytes, u32 format, u64 xxh3 of the payload, payload encoded by the record
-//! codec. Always replaced as a whole.
+//! Small files that contain one record: four magic bytes, the format (u32), the xxh3 hash of the payload (u64) and the
+//! payload, encoded by the record codec. A write always replaces the whole file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) struct RecordKind {
 /// An error from reading a record.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The file exists, but cannot be read.
+    /// The file exists but cannot be read.
     #[error("cannot read {}", .path.display())]
     Io {
         /// The file.
@@ -32,7 +32,7 @@ pub enum RecordError {
         #[source]
         source: io::Error,
     },
-    /// The content is damaged.
+    /// The file is damaged.
     #[error("{} is damaged: {what}", .path.display())]
     Damaged {
         /// The file.
@@ -40,7 +40,7 @@ pub enum RecordError {
         /// The damaged part.
         what: String,
     },
-    /// A newer build wrote it.
+    /// A newer build wrote the file.
     #[error("{} has format {found}, which this build does not support", .path.display())]
     Format {
         /// The file.
@@ -50,7 +50,7 @@ pub enum RecordError {
     },
 }
 
-/// Reads the record with this name, or returns `None` if it does not exist. Fails if it is a link or a pipe.
+/// Reads the record file `name`. Returns `None` if it does not exist, and fails if it is a link or a pipe.
 pub(super) fn read_record<T: DeserializeOwned>(
     sidecar: &Sidecar,
     name: &str,
@@ -64,7 +64,7 @@ pub(super) fn read_record<T: DeserializeOwned>(
     }
 }
 
-/// Writes the record with this name.
+/// Writes the record file `name`.
 pub(super) fn write_record<T: Serialize>(
     sidecar: &Sidecar,
     name: &str,

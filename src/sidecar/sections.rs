@@ -1,10 +1,11 @@
-//! The container of all immutable files: named sections, each with its length and checksum.
+//! The container format of all immutable files: named sections, each with a length and a checksum.
 //!
 //! ```text
 //! "CSSF" | u32 format | u32 n_sections | u32 reserved | n_sections × entry | u64 xxh3 of all before | sections …
 //! entry: 16 bytes name, zero padded | u64 offset | u64 length | u64 xxh3 of the section
 //! ```
-//! Little endian. Each section starts at a multiple of 16, so that fixed-width arrays can be read in place.
+//! All numbers are little endian. Each section starts at a multiple of 16 bytes, so fixed-width arrays can be read in
+//! place.
 
 use std::fs::File;
 use std::io;
@@ -24,7 +25,7 @@ const NAME_BYTES: usize = 16;
 const ALIGNMENT: usize = 16;
 const MAX_SECTIONS: usize = 64;
 
-/// Bytes of a mapped file or in memory. They never move or change. Cheap to clone.
+/// Immutable bytes, either mapped from a file or in memory. Cloning copies no bytes.
 #[derive(Clone)]
 pub struct Bytes {
     backing: Arc<Backing>,
@@ -48,14 +49,13 @@ impl Bytes {
         }
     }
 
-    /// Maps a file of the sidecar.
+    /// Maps a file of the sidecar into memory.
     pub(super) fn map(file: &File) -> io::Result<Self> {
         if file.metadata()?.len() == 0 {
             return Ok(Self::from_vec(Vec::new()));
         }
-        // SAFETY: files of the sidecar are written once, under a name that appears by rename, and removed, but never
-        // changed or truncated by this program. Truncating one by hand while it is mapped ends the process, as with any
-        // mapped database.
+        // SAFETY: sidecar files are written under a temporary name, renamed, and later removed. This program never
+        // changes or truncates them. If a user truncates a mapped file, the process ends, as with any mapped database.
         let map = unsafe { Mmap::map(file)? };
         let end = map.len();
         Ok(Self {
@@ -65,7 +65,7 @@ impl Bytes {
         })
     }
 
-    /// Returns a part of these bytes, or `None` if it is out of range.
+    /// Returns `length` bytes from `start`, or `None` if they are out of range.
     pub fn slice(&self, start: usize, length: usize) -> Option<Self> {
         let from = self.start.checked_add(start)?;
         let to = from.checked_add(length)?;
@@ -95,7 +95,7 @@ impl Deref for Bytes {
     }
 }
 
-// SAFETY: the backing is behind an `Arc` and never moves or changes; a clone refers to the same one.
+// SAFETY: the `Arc` owns the bytes, which never move or change. A clone refers to the same bytes.
 unsafe impl stable_deref_trait::StableDeref for Bytes {}
 
 impl AsRef<[u8]> for Bytes {
@@ -110,7 +110,7 @@ impl std::fmt::Debug for Bytes {
     }
 }
 
-/// An error from reading a file of sections.
+/// An error from reading a sectioned file.
 #[derive(Debug, thiserror::Error)]
 pub enum SectionError {
     /// The file cannot be opened.
@@ -122,7 +122,7 @@ pub enum SectionError {
         #[source]
         source: io::Error,
     },
-    /// The content is damaged.
+    /// The file is damaged.
     #[error("{} is damaged: {what}", .path.display())]
     Damaged {
         /// The file.
@@ -130,7 +130,7 @@ pub enum SectionError {
         /// The damaged part.
         what: String,
     },
-    /// Another build wrote it.
+    /// A build with another format version wrote the file.
     #[error("{} has format {found}, this build reads {supported}", .path.display())]
     Format {
         /// The file.
@@ -142,7 +142,7 @@ pub enum SectionError {
     },
 }
 
-/// Builds a file of sections.
+/// Builds a sectioned file.
 #[derive(Debug)]
 pub struct SectionWriter {
     format: u32,
@@ -150,7 +150,7 @@ pub struct SectionWriter {
 }
 
 impl SectionWriter {
-    /// Starts a file with the given format number.
+    /// Starts an empty file with the given format version.
     pub fn new(format: u32) -> Self {
         Self {
             format,
@@ -158,13 +158,13 @@ impl SectionWriter {
         }
     }
 
-    /// Adds a section. Names must be unique and at most 16 bytes long.
+    /// Adds a section. The name must be unique and at most 16 bytes long.
     pub fn add(&mut self, name: &'static str, bytes: Vec<u8>) {
         debug_assert!(name.len() <= NAME_BYTES && self.sections.iter().all(|(other, _)| *other != name));
         self.sections.push((name, bytes));
     }
 
-    /// Returns the bytes of the file.
+    /// Returns the bytes of the whole file.
     pub fn finish(self) -> Vec<u8> {
         let table_end = HEADER_BYTES + self.sections.len() * ENTRY_BYTES + 8;
         let mut file = Vec::new();
@@ -191,7 +191,8 @@ impl SectionWriter {
     }
 }
 
-/// An open file of sections. Opening verifies the table; [`SectionFile::section`] verifies the section it returns.
+/// An open sectioned file. Opening it verifies the table of sections; [`SectionFile::section`] verifies the section it
+/// returns.
 #[derive(Clone, Debug)]
 pub struct SectionFile {
     path: PathBuf,
@@ -222,7 +223,7 @@ impl SectionError {
 }
 
 impl SectionFile {
-    /// Opens a file of a store, which must have the given format number.
+    /// Opens a file of a store. Fails if its format is not `format`.
     pub fn open(sidecar: &Sidecar, store: Store, name: &str, format: u32) -> Result<Self, SectionError> {
         let path = sidecar.path(store, name);
         match sidecar.map(store, name) {
@@ -231,7 +232,7 @@ impl SectionFile {
         }
     }
 
-    /// Opens bytes in memory. `path` is used in error messages.
+    /// Opens a sectioned file in memory. `path` is used in error messages.
     pub fn from_bytes(path: &Path, bytes: Bytes, format: u32) -> Result<Self, SectionError> {
         let damaged = |what: &str| SectionError::Damaged {
             path: path.to_owned(),
@@ -280,7 +281,7 @@ impl SectionFile {
         })
     }
 
-    /// Returns a section after verifying its checksum.
+    /// Returns the bytes of a section after verifying its checksum.
     pub fn section(&self, name: &str) -> Result<Bytes, SectionError> {
         let entry = self.entry(name)?;
         let bytes = self.slice(entry);
@@ -290,17 +291,17 @@ impl SectionFile {
         Ok(bytes)
     }
 
-    /// Returns the path used in error messages.
+    /// Returns the path that error messages name.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The size of the file.
+    /// Returns the size of the file in bytes.
     pub fn n_bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// Verifies all sections, and that there are no bytes between or after them.
+    /// Verifies the checksums of all sections, and that no bytes are between or after them.
     pub fn verify(&self) -> Result<(), SectionError> {
         let table_end = HEADER_BYTES + self.table.len() * ENTRY_BYTES + 8;
         let mut end = table_end;
@@ -321,7 +322,7 @@ impl SectionFile {
         }
     }
 
-    /// Creates an error that names this file.
+    /// Returns an error that this file is damaged.
     pub fn damaged(&self, what: impl Into<String>) -> SectionError {
         SectionError::Damaged {
             path: self.path.clone(),

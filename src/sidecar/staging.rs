@@ -1,4 +1,4 @@
-//! Holds external data in a file without a name until it is verified.
+//! Stores data from outside in an unlinked file until it is verified.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -6,7 +6,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use super::failpoint;
 use super::sections::Bytes;
 
-/// An unlinked file on the volume of a sidecar. However the process ends, nothing is left behind.
+/// An unlinked file in the sidecar's file system. The kernel deletes it when the process ends, for whatever reason.
 #[derive(Debug)]
 pub struct Staging {
     file: File,
@@ -18,7 +18,7 @@ impl Staging {
         Ok(Self { file })
     }
 
-    /// Maps the written data, which no longer changes.
+    /// Maps the written data. No more data can be written.
     pub fn finish(self) -> io::Result<Bytes> {
         failpoint::hit("staging.written")?;
         Bytes::map(&self.file)

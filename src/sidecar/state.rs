@@ -1,7 +1,8 @@
-//! The file `state`, which lists the live immutable files. Replacing it is the only commit point.
+//! The file `state`, which lists the live immutable files. Replacing it is the only commit point of a write.
 //!
-//! `state` is `"CSST"`, u32 format, u64 xxh3 of the payload, payload ([`State`] encoded by the record codec). It is
-//! replaced atomically and written last. Files that it does not list are leftovers.
+//! `state` contains `"CSST"`, the format (u32), the xxh3 hash of the payload (u64) and the payload: a [`State`] encoded
+//! by the record codec. It is written last and replaced atomically. Immutable files that it does not list are
+//! leftovers.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,31 +14,32 @@ use super::codec::{CodecError, decode, encode};
 use super::layout::Store;
 
 const MAGIC: &[u8; 4] = b"CSST";
-/// 1: the first, without history; still readable. 2: with history; still readable. 4: with searchable history. 3 is
-/// skipped because it differs from 2 by one bit, so damage could turn one into the other.
+/// 1: without history; still readable. 2: with history; still readable. 4: with searchable history. 3 is skipped
+/// because it differs from 2 by one bit, so damage could turn one into the other.
 const FORMAT: u32 = 4;
 const FORMAT_1: u32 = 1;
 const FORMAT_2: u32 = 2;
 const READ_FORMATS: [u32; 3] = [FORMAT_1, FORMAT_2, FORMAT];
 const HEADER_BYTES: usize = 16;
 
-/// The content of the sidecar at one moment.
+/// The content of the sidecar at one generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// Identifies an unbroken sequence of numbering: blob and document numbers have the same meaning in all states of
-    /// an epoch. Random, so that a rebuilt sidecar is never mistaken for its predecessor.
+    /// Identifies a numbering of blobs and documents: all states with the same epoch use the same numbers for the same
+    /// blobs and documents. Random, so that a rebuilt sidecar never has the epoch of its predecessor.
     pub epoch: [u8; 16],
     /// Incremented by every write.
     pub generation: u64,
-    /// The extraction recipe of all artifacts.
+    /// The extraction recipe that produced all artifacts.
     pub recipe: u64,
-    /// Sorted by number. Their ranges of blobs and documents are contiguous.
+    /// The segments, sorted by number. Their ranges of blob and document numbers are contiguous.
     pub segments: Vec<SegmentEntry>,
-    /// Sorted by number. Their ranges of commits are contiguous. Commit numbers are independent of the epoch.
+    /// The batches of commits, sorted by number. Their ranges of commit numbers are contiguous. Commit numbers do not
+    /// depend on the epoch.
     pub history: Vec<HistoryEntry>,
 }
 
-/// Format 1.
+/// The payload of format 1.
 #[derive(Deserialize)]
 struct StateFormat1 {
     epoch: [u8; 16],
@@ -58,7 +60,7 @@ impl From<StateFormat1> for State {
     }
 }
 
-/// Format 2.
+/// The payload of format 2.
 #[derive(Deserialize)]
 struct StateFormat2 {
     epoch: [u8; 16],
@@ -95,18 +97,18 @@ pub struct HistoryEntry {
     pub base_commit: u32,
     /// Number of commits.
     pub n_commits: u32,
-    /// Changes of the commits, in `history-v1/`.
+    /// The changes of the commits, in `history-v1/`.
     pub records: StoredFile,
-    /// Changes to symbols, in `history-v1/`, if recorded.
+    /// The changes to symbols, in `history-v1/`. `None` if they were not recorded.
     pub symbols: Option<StoredFile>,
-    /// Words and vectors of the commit messages, in `history-v1/`, if computed.
+    /// The words and vectors of the commit messages, in `history-v1/`. `None` if they were not computed.
     pub messages: Option<StoredFile>,
-    /// Signatures of added and removed lines, in `history-v1/`, if computed.
+    /// The signatures of added and removed lines, in `history-v1/`. `None` if they were not computed.
     pub lines: Option<StoredFile>,
 }
 
 impl HistoryEntry {
-    /// Returns its files with their store.
+    /// Returns the files of the batch, each with its store.
     pub fn files(&self) -> impl Iterator<Item = (Store, &StoredFile)> {
         let files = std::iter::once(&self.records)
             .chain(&self.symbols)
@@ -115,13 +117,13 @@ impl HistoryEntry {
         files.map(|file| (Store::History, file))
     }
 
-    /// Total size of its files in bytes.
+    /// Returns the total size of the batch's files in bytes.
     pub fn n_bytes(&self) -> u64 {
         self.files().map(|(_, file)| file.length).sum()
     }
 }
 
-/// A batch of blobs: artifacts, lexical index and vectors.
+/// A segment: the artifacts, lexical index and vectors of a batch of blobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentEntry {
     /// The number of the first blob.
@@ -132,16 +134,16 @@ pub struct SegmentEntry {
     pub base_doc: u32,
     /// Number of documents.
     pub n_docs: u32,
-    /// Artifacts of the blobs, in `artifacts-v1/`.
+    /// The artifacts of the blobs, in `artifacts-v1/`.
     pub artifacts: StoredFile,
-    /// Lexical index of the documents, in `lexical-v1/`.
+    /// The lexical index of the documents, in `lexical-v1/`.
     pub lexical: StoredFile,
-    /// Vectors of the documents by embedding profile, in `dense-v1/`.
+    /// The vectors of the documents, in `dense-v1/`: one file per embedding profile.
     pub vectors: Vec<VectorEntry>,
 }
 
 impl SegmentEntry {
-    /// Returns its files with their stores.
+    /// Returns the files of the segment, each with its store.
     pub fn files(&self) -> impl Iterator<Item = (Store, &StoredFile)> {
         let vectors = self.vectors.iter().map(|vectors| (Store::Dense, &vectors.file));
         [(Store::Artifacts, &self.artifacts), (Store::Lexical, &self.lexical)]
@@ -149,13 +151,13 @@ impl SegmentEntry {
             .chain(vectors)
     }
 
-    /// Total size of its files in bytes.
+    /// Returns the total size of the segment's files in bytes.
     pub fn n_bytes(&self) -> u64 {
         self.files().map(|(_, file)| file.length).sum()
     }
 }
 
-/// The vectors of a segment for one profile.
+/// The vectors of a segment for one embedding profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VectorEntry {
     /// The id of the embedding profile.
@@ -167,17 +169,17 @@ pub struct VectorEntry {
 /// The name and length of an immutable file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredFile {
-    /// Within its directory: hexadecimal digits of the content's BLAKE3 hash and an extension.
+    /// The file name, without its directory: hexadecimal digits of the content's BLAKE3 hash, and an extension.
     pub name: String,
     /// Length in bytes.
     pub length: u64,
 }
 
 impl StoredFile {
-    /// Number of hexadecimal digits of the content's hash at the start of a name.
+    /// Number of hexadecimal digits of the content's hash at the start of a file name.
     pub const NAME_DIGITS: usize = 32;
 
-    /// Names a file by its content.
+    /// Returns the name and length of a file with the content `bytes` and the extension `ending`.
     pub fn of(bytes: &[u8], ending: &str) -> Self {
         let hash = blake3::hash(bytes).to_hex();
         Self {
@@ -186,7 +188,7 @@ impl StoredFile {
         }
     }
 
-    /// Checks that `bytes` match the name and the length. The error describes the mismatch.
+    /// Checks that `bytes` have the hash in the name and the expected length. The error describes the mismatch.
     pub fn check(&self, bytes: &[u8]) -> Result<(), String> {
         if bytes.len() as u64 != self.length {
             return Err(format!("{} bytes, expected {}", bytes.len(), self.length));
@@ -198,7 +200,8 @@ impl StoredFile {
         }
     }
 
-    /// Returns true if the name has the form that codescout uses, so that it cannot refer to another directory.
+    /// Returns true if the name has the form that codescout gives to files. Such a name cannot refer to another
+    /// directory.
     pub fn has_plain_name(&self) -> bool {
         self.name.split_once('.').is_some_and(|(stem, ending)| {
             stem.len() == Self::NAME_DIGITS
@@ -212,7 +215,7 @@ impl StoredFile {
 /// An error from reading the state.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// The file exists, but cannot be read.
+    /// The file exists but cannot be read.
     #[error("cannot read {}", .path.display())]
     Io {
         /// The file.
@@ -221,7 +224,7 @@ pub enum StateError {
         #[source]
         source: io::Error,
     },
-    /// The content is damaged.
+    /// The file is damaged.
     #[error("{} is damaged: {what}", .path.display())]
     Damaged {
         /// The file.
@@ -229,7 +232,7 @@ pub enum StateError {
         /// The damaged part.
         what: String,
     },
-    /// A newer build wrote it.
+    /// A newer build wrote the file.
     #[error("{} has format {found}, this build reads {FORMAT}", .path.display())]
     Format {
         /// The file.
@@ -240,7 +243,7 @@ pub enum StateError {
 }
 
 impl State {
-    /// Decodes a state. `path` is used in error messages.
+    /// Decodes the content of a `state` file. `path` is used in error messages.
     pub(super) fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self, StateError> {
         let damaged = |what: String| StateError::Damaged {
             path: path.to_owned(),
@@ -282,7 +285,7 @@ impl State {
         }
     }
 
-    /// Returns the bytes of the file.
+    /// Returns the content of the `state` file.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let payload = encode(self);
         let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
@@ -293,8 +296,8 @@ impl State {
         bytes
     }
 
-    /// Checks that segments and batches of commits are contiguous, and that their files have valid names. The error
-    /// describes the problem.
+    /// Checks that the segments and the batches of commits are contiguous, and that their file names are valid. The
+    /// error describes the problem.
     pub fn check(&self) -> Result<(), String> {
         let (mut blob, mut doc) = (0, 0);
         for entry in &self.segments {
@@ -325,28 +328,28 @@ impl State {
         Ok(())
     }
 
-    /// Total size of the segments' files in bytes.
+    /// Returns the total size of all segment files in bytes.
     pub fn n_segment_bytes(&self) -> u64 {
         self.segments.iter().map(SegmentEntry::n_bytes).sum()
     }
 
-    /// Returns all live files with their stores.
+    /// Returns all live files, each with its store.
     pub fn files(&self) -> impl Iterator<Item = (Store, &StoredFile)> {
         let of_segments = self.segments.iter().flat_map(SegmentEntry::files);
         of_segments.chain(self.history.iter().flat_map(HistoryEntry::files))
     }
 
-    /// Number of blobs.
+    /// Returns the number of blobs.
     pub fn n_blobs(&self) -> u32 {
         self.segments.last().map_or(0, |last| last.base_blob + last.n_blobs)
     }
 
-    /// Number of commits.
+    /// Returns the number of commits.
     pub fn n_commits(&self) -> u32 {
         self.history.last().map_or(0, |last| last.base_commit + last.n_commits)
     }
 
-    /// Number of documents.
+    /// Returns the number of documents.
     pub fn n_docs(&self) -> u32 {
         self.segments.last().map_or(0, |last| last.base_doc + last.n_docs)
     }

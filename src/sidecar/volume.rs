@@ -3,16 +3,16 @@
 use std::io;
 use std::path::Path;
 
-/// The properties of a file system that matter for an index.
+/// Properties of the file system that contains a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Volume {
-    /// Bytes available to this user.
+    /// Bytes available to the current user.
     pub free_bytes: u64,
-    /// True for a network file system: locks may not work, and a mapped file may change.
+    /// True for a network file system, on which locks may not work and a mapped file may change.
     pub is_network: bool,
 }
 
-/// `statfs(2)` types of network file systems: NFS, SMB, CIFS, SMB2, AFS, Ceph, 9P, Coda.
+/// The `statfs(2)` types of network file systems: NFS, SMB, CIFS, SMB2, AFS, Ceph, 9P, Coda.
 const NETWORK_TYPES: [u32; 8] = [
     0x6969,
     0x517b,
@@ -24,7 +24,8 @@ const NETWORK_TYPES: [u32; 8] = [
     0x7375_7245,
 ];
 
-/// Returns the properties of the file system of `folder`, or of its nearest existing parent.
+/// Returns the properties of the file system that contains `folder`. If `folder` does not exist, uses its nearest
+/// existing parent.
 pub fn volume(folder: &Path) -> io::Result<Volume> {
     let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(folder);
     let space = rustix::fs::statvfs(there)?;
@@ -37,7 +38,7 @@ pub fn volume(folder: &Path) -> io::Result<Volume> {
 #[cfg(target_os = "linux")]
 fn is_network(folder: &Path) -> io::Result<bool> {
     let kind = rustix::fs::statfs(folder)?.f_type;
-    // The type of the field depends on the architecture; the numbers have 32 bits.
+    // The integer type of the field depends on the architecture. The values have 32 bits.
     Ok(NETWORK_TYPES.contains(&(kind as u32)))
 }
 

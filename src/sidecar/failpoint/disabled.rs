@@ -1,4 +1,4 @@
-//! Replaces fail points in builds without them.
+//! Replaces fail points in release builds.
 
 use std::io;
 

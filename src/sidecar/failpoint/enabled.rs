@@ -1,4 +1,4 @@
-//! Implements fail points.
+//! Implements fail points for debug builds.
 
 use std::io;
 use std::sync::OnceLock;
@@ -9,35 +9,36 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use super::NotAFailPoint;
 
-/// One per process, for its lifetime: with several, the effect could not be attributed from outside.
+/// The armed fail point. A process can arm only one: with several, a test could not attribute the effect to one of
+/// them.
 static ARMED: OnceLock<Armed> = OnceLock::new();
 
 #[derive(Debug)]
 struct Armed {
     name: String,
-    /// Number of hits left, including the one that triggers the action.
+    /// Number of remaining hits, including the one that triggers the action.
     left: AtomicUsize,
     act: Act,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// SIGKILL: nothing more is written or cleaned up.
+    /// Sends SIGKILL: the process writes and cleans up nothing more.
     Kill,
-    /// SIGSTOP: the process sleeps until it receives SIGCONT.
+    /// Sends SIGSTOP: the process sleeps until it receives SIGCONT.
     Stop,
     Fail(Errno),
 }
 
-/// Arms one fail point, given as `name[:n]=act`: at its n-th hit (default 1) the process is killed or stopped, or the
-/// step fails with the given error. A second call has no effect.
+/// Arms one fail point. `wanted` has the form `name[:n]=act`: the n-th hit (by default the first) kills or stops the
+/// process, or makes [`hit`] return the given error. Later calls have no effect.
 pub fn arm(wanted: &str) -> Result<(), NotAFailPoint> {
     let armed = parse(wanted).ok_or_else(|| NotAFailPoint(wanted.to_owned()))?;
     let _ = ARMED.set(armed);
     Ok(())
 }
 
-/// Marks a fail point. Performs the armed action if this is the hit it was armed for.
+/// Marks a fail point. Performs the armed action if this is the hit that triggers it.
 pub fn hit(name: &str) -> io::Result<()> {
     tracing::trace!(target: "codescout::failpoint", "hit {name}");
     let Some(armed) = ARMED.get().filter(|armed| armed.name == name) else {

@@ -1,11 +1,11 @@
-//! Fail points: places at which a test can kill, stop or fail the writer.
+//! Fail points: places in the code where a test can kill or stop the writer or make it fail.
 //!
-//! `failpoint::hit("sweep.before_remove")?` marks one. [`arm`] selects the one to trigger; the program passes it the
-//! value of an environment variable. Only builds with debug assertions have fail points; in others both functions do
-//! nothing.
+//! A call such as `failpoint::hit("sweep.before_remove")?` marks a fail point. [`arm`] selects the one to trigger; the
+//! program passes it the value of an environment variable. Only builds with debug assertions have fail points. In other
+//! builds, both functions do nothing.
 //!
-//! All names are listed in [`names`], which tests iterate over to kill and fail a writer at each place. `write_atomic`
-//! has fail points for each kind of file name ([`KINDS`] × [`STEPS`]).
+//! [`names`] returns the names of all fail points, so that tests can kill and fail a writer at each of them. Atomic
+//! writes have a fail point for each step and each kind of file ([`KINDS`] × [`STEPS`]).
 
 #[cfg(not(debug_assertions))]
 mod disabled;
@@ -19,7 +19,7 @@ pub use disabled::{arm, hit};
 #[cfg(debug_assertions)]
 pub use enabled::{arm, hit};
 
-/// Kinds of atomically written files: the extension, or the file name if it has none.
+/// Kinds of atomically written files: the file extension, or the file name if it has no extension.
 pub const KINDS: &[&str] = &[
     ".gitignore",
     "FORMAT",
@@ -43,10 +43,10 @@ pub const KINDS: &[&str] = &[
     "versions",
 ];
 
-/// Steps of writing each of them, in order. At `half`, half of the bytes are written.
+/// Steps of an atomic write, in order. At `half`, half of the bytes are written.
 pub const STEPS: &[&str] = &["begin", "created", "half", "written", "synced", "renamed", "done"];
 
-/// Fail points that are not steps of writing a file.
+/// Fail points outside of atomic writes.
 pub const PLACES: &[&str] = &[
     "compact.merged",
     "compact.published",
@@ -107,7 +107,7 @@ pub fn names() -> Vec<String> {
     PLACES.iter().map(|place| (*place).to_owned()).chain(of_files).collect()
 }
 
-/// Returns the name of the fail point for a step of writing the file at `path`.
+/// Returns the name of the fail point for `step` of writing the file at `path`.
 pub(super) fn name_of_step(path: &Path, step: &str) -> String {
     let name = path.file_name().unwrap_or_default();
     let kind = path.extension().unwrap_or(name).to_string_lossy();
