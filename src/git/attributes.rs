@@ -1,8 +1,8 @@
-//! The attributes that a tree sets on its own files: generated, vendored, documentation, stored with LFS, not to be
-//! indexed.
+//! Reads the attributes that a tree sets for its own files: generated, vendored, documentation, LFS, text, and excluded
+//! from the index.
 //!
-//! Only `.gitattributes` and `.codescoutignore` files of the tree count. Settings of the machine and the user are
-//! ignored, so that the same tree has the same attributes everywhere.
+//! Only the `.gitattributes` and `.codescoutignore` files of the tree are read. System and user settings are ignored,
+//! so that a tree has the same attributes on every machine.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ use crate::model::{RepoPath, TreeId};
 const ATTRIBUTES_FILE: &[u8] = b".gitattributes";
 const IGNORE_FILE: &[u8] = b".codescoutignore";
 
-/// The names of [rules files](is_rules_file).
+/// The file names of [rules files](is_rules_file).
 pub const RULES_FILES: [&[u8]; 2] = [ATTRIBUTES_FILE, IGNORE_FILE];
 
-/// Larger rules files are ignored, because every path is matched against every rule.
+/// Size limit of a rules file. Larger ones are ignored, because every path is matched against every rule.
 pub const MAX_RULES_BYTES: u64 = 1 << 20;
 
 const NAMES: [&str; 5] = [
@@ -35,7 +35,7 @@ const NAMES: [&str; 5] = [
     "diff",
 ];
 
-/// The rules of a tree. Cheap to clone; query it through an [`AttributeMatcher`].
+/// The attribute rules of a tree. Cheap to clone. An [`AttributeMatcher`] applies them to paths.
 #[derive(Clone)]
 pub struct Attributes {
     rules: Arc<Rules>,
@@ -50,25 +50,26 @@ pub struct PathAttributes {
     pub vendored: Option<bool>,
     /// `linguist-documentation`, if it is set or unset.
     pub documentation: Option<bool>,
-    /// `filter=lfs`: the blob is a pointer.
+    /// True for `filter=lfs`: the blob is an LFS pointer.
     pub is_lfs: bool,
-    /// `diff`: set for text, unset (also by `binary`) for other files; `None` if the content decides.
+    /// The `diff` attribute: true for text, false (also through `binary`) for other files; `None` if the content
+    /// decides.
     pub is_text: Option<bool>,
-    /// A pattern in a `.codescoutignore` matches the file or one of its parent directories.
+    /// True if a pattern in a `.codescoutignore` matches the file or one of its parent directories.
     pub is_ignored: bool,
 }
 
-/// Matches paths against the rules, on one thread. Fastest if paths are queried in order.
+/// Applies the rules of a tree to paths, on one thread. Fastest if the paths are sorted.
 pub struct AttributeMatcher {
     rules: Arc<Rules>,
     outcome: gix::attrs::search::Outcome,
-    /// Without a trailing slash.
+    /// The parent directory of the last queried file, without a trailing slash.
     last_folder: Vec<u8>,
     is_last_folder_ignored: bool,
 }
 
 struct Rules {
-    /// The rules files with their content, those nearest the root first.
+    /// The rules files with their contents, those nearest the root first.
     sources: Vec<(RepoPath, Vec<u8>)>,
     unread: Vec<RepoPath>,
     attributes: gix::attrs::Search,
@@ -76,14 +77,14 @@ struct Rules {
     ignores: gix::ignore::Search,
 }
 
-/// Returns true if the file at `path` sets attributes of other files. If it changes, look up all files in its directory
-/// again, at any depth.
+/// Returns true if the file at `path` is a rules file: one that sets attributes of other files. When a rules file
+/// changes, the attributes of all files below its directory may change.
 pub fn is_rules_file(path: &RepoPath) -> bool {
     RULES_FILES.contains(&path.file_name())
 }
 
 impl Attributes {
-    /// Reads the rules of a tree. Walks all of its directories.
+    /// Reads the rules of a tree. Walks all directories of the tree.
     pub fn for_tree(reader: &mut ObjectReader, tree: TreeId) -> Result<Self, ObjectError> {
         let mut files = Vec::new();
         reader.tree_files(tree, &mut |file| {
@@ -92,7 +93,7 @@ impl Attributes {
         Self::for_files(reader, &files)
     }
 
-    /// Reads the rules among the given files of a tree, which may include files that are not rules files.
+    /// Reads the rules files among `files`, which are files of one tree. Skips all other files.
     pub fn for_files<'f>(
         reader: &mut ObjectReader,
         files: impl IntoIterator<Item = &'f TreeFile>,
@@ -113,8 +114,8 @@ impl Attributes {
         Ok(Self::new(sources, unread))
     }
 
-    /// Returns the rules of a worktree: those of the checked-out commit, with the rules files that have changed on disk
-    /// replaced.
+    /// Returns the rules of a worktree: those of the checked-out commit, updated with the rules files that differ on
+    /// disk.
     pub fn with_changes(&self, changes: &WorkTreeChanges, reader: &mut WorkTreeReader) -> Self {
         let changed: Vec<&RepoPath> = changes
             .changes
@@ -145,7 +146,7 @@ impl Attributes {
         Self::new(sources, unread)
     }
 
-    /// Builds rules from the contents of [rules files](is_rules_file) by path.
+    /// Builds rules from rules files, given as paths and contents.
     pub fn of_sources(sources: Vec<(RepoPath, Vec<u8>)>) -> Self {
         Self::new(sources, Vec::new())
     }
@@ -179,18 +180,17 @@ impl Attributes {
         Self { rules: Arc::new(rules) }
     }
 
-    /// Returns true if there are no rules, so that every file has the same attributes.
+    /// Returns true if the tree has no rules, so that every file has the default attributes.
     pub fn is_empty(&self) -> bool {
         self.rules.sources.is_empty()
     }
 
-    /// The rules files that could not be read because they are too large or missing from a partial clone; they are
-    /// ignored.
+    /// Returns the rules files that are ignored because they are too large or missing from a partial clone.
     pub fn unread(&self) -> &[RepoPath] {
         &self.rules.unread
     }
 
-    /// Returns a matcher for many lookups.
+    /// Returns a matcher, which caches state between lookups.
     pub fn matcher(&self) -> AttributeMatcher {
         let mut outcome = gix::attrs::search::Outcome::default();
         outcome.initialize_with_selection(&self.rules.names, NAMES);
@@ -243,8 +243,8 @@ impl AttributeMatcher {
         self.is_last_folder_ignored || self.is_matched(path, false)
     }
 
-    /// Returns true if the directory or one of its parents is ignored. A pattern cannot re-include files below an
-    /// ignored directory.
+    /// Returns true if a pattern ignores the directory or one of its parents. A pattern cannot re-include files below
+    /// an ignored directory.
     fn is_folder_ignored(&self, folder: &[u8]) -> bool {
         let ends = folder.find_iter("/").chain([folder.len()]);
         ends.map(|end| &folder[..end])
@@ -260,10 +260,10 @@ impl AttributeMatcher {
     }
 }
 
-/// The list that defines the macro `binary`.
+/// Number of attribute lists that gix adds: the one that defines the macro `binary`.
 const N_BUILT_IN_LISTS: usize = 1;
 
-/// Linguist accepts `name`, `name=true` and their opposites.
+/// Interprets an attribute as Linguist does, which accepts `name`, `name=true` and their opposites.
 fn is_true(state: gix::attrs::StateRef<'_>) -> Option<bool> {
     match state {
         gix::attrs::StateRef::Set => Some(true),

@@ -1,7 +1,7 @@
 //! Opens files of a worktree by path without ever leaving its root.
 //!
-//! Each directory on the path is opened in turn, without following symbolic links, so that neither a link in the
-//! repository nor one that is created in the meantime leads outside.
+//! Each directory on the path is opened in turn, without following symbolic links. So no link can redirect an access
+//! outside the root, not even one created during the access.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,26 +14,26 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 pub(super) struct Root(OwnedFd);
 
 impl Root {
-    /// Opens the root directory, which may be reached through links.
+    /// Opens the root directory. `path` may contain symbolic links.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
     }
 
-    /// Opens the directory at `path` in one step. Only its last component is known not to be a link: the caller checks
-    /// the others, and uses nothing from the directory but names and stat data.
+    /// Opens the directory at `path` with one system call. Fails if the last component is a symbolic link, but follows
+    /// links in the other components. The caller must check those, or use only names and stat data from the directory.
     pub(super) fn folder_in_one_step(&self, path: &[u8]) -> io::Result<OwnedFd> {
         open_folder(self.0.as_fd(), if path.is_empty() { b"." } else { path })
     }
 
-    /// Returns the stat data of the file at `path`, or of the root if it is empty, without following a link. As with
-    /// [`Self::folder_in_one_step`], the caller checks the components before the last.
+    /// Returns the stat data of the file at `path`, or of the root if `path` is empty. Does not follow a link in the
+    /// last component. As with [`Self::folder_in_one_step`], the caller must check the other components.
     pub(super) fn stat_in_one_step(&self, path: &[u8]) -> io::Result<Stat> {
         stat(self.0.as_fd(), if path.is_empty() { b"." } else { path })
     }
 
-    /// Returns true if the file system is known to update a directory's times if, and only if, an entry is added or
-    /// removed. File systems that are mounted over a network or implemented by a program are not trusted to.
+    /// Returns true if the file system updates the times of a directory exactly when an entry is added or removed.
+    /// Returns false for network file systems and file systems implemented by a program, which may not do so.
     pub(super) fn keeps_folder_times(&self) -> bool {
         #[cfg(target_os = "linux")]
         return rustix::fs::fstatfs(&self.0).is_ok_and(|found| LOCAL_FILE_SYSTEMS.contains(&(found.f_type as u64)));
@@ -41,7 +41,7 @@ impl Root {
         return false;
     }
 
-    /// Opens the directory at `path`, or the root if it is empty.
+    /// Opens the directory at `path`, or the root if `path` is empty.
     pub(super) fn folder(&self, path: &[u8]) -> io::Result<OwnedFd> {
         if path.is_empty() {
             return open_folder(self.0.as_fd(), b".");
@@ -55,7 +55,7 @@ impl Root {
         Ok(folder)
     }
 
-    /// Opens the directory that contains the file at `path`; also returns the file's name.
+    /// Opens the directory that contains the file at `path`. Also returns the name of the file.
     pub(super) fn parent_of<'p>(&self, path: &'p [u8]) -> io::Result<(OwnedFd, &'p [u8])> {
         let (folder, name) = match path.iter().rposition(|byte| *byte == b'/') {
             Some(slash) => (&path[..slash], &path[slash + 1..]),
@@ -65,8 +65,8 @@ impl Root {
     }
 }
 
-/// ext2 to ext4, XFS, Btrfs, tmpfs, F2FS, overlayfs and ZFS. Source: Linux `uapi/linux/magic.h` and OpenZFS
-/// `zfs_vfsops.h`.
+/// The `statfs(2)` types of ext2 to ext4, XFS, Btrfs, tmpfs, F2FS, overlayfs and ZFS. Source: Linux
+/// `uapi/linux/magic.h` and OpenZFS `zfs_vfsops.h`.
 #[cfg(target_os = "linux")]
 const LOCAL_FILE_SYSTEMS: [u64; 7] = [
     0xef53,
@@ -78,19 +78,19 @@ const LOCAL_FILE_SYSTEMS: [u64; 7] = [
     0x2fc1_2fc1,
 ];
 
-/// Opens a subdirectory; fails if it is a symbolic link or not a directory.
+/// Opens a subdirectory. Fails if it is a symbolic link or not a directory.
 pub(super) fn open_folder(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(parent, name, flags, Mode::empty())?)
 }
 
-/// Opens a file for reading; fails on a symbolic link. Does not block on a named pipe.
+/// Opens a file for reading. Fails if it is a symbolic link. Does not block on a named pipe.
 pub(super) fn open_file(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(parent, name, flags, Mode::empty())?)
 }
 
-/// Returns the stat data of a directory entry, without following a link.
+/// Returns the stat data of a directory entry without following a link.
 pub(super) fn stat(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<Stat> {
     Ok(rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?)
 }
@@ -100,7 +100,7 @@ pub(super) fn read_link(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<Vec<u
     Ok(rustix::fs::readlinkat(parent, name, Vec::new())?.into_bytes())
 }
 
-/// Returns true if the error means that the file, or a file of this type, does not exist.
+/// Returns true if the error means that the path does not exist or has an unexpected file type.
 pub(super) fn is_absence(error: &io::Error) -> bool {
     let is_link_or_no_folder = [rustix::io::Errno::LOOP, rustix::io::Errno::NOTDIR]
         .iter()

@@ -1,4 +1,4 @@
-//! Finds the commit each line of a file comes from, by running `git blame`.
+//! Finds the commit that each line of a file comes from by running `git blame`.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -18,40 +18,40 @@ use crate::model::{CommitId, Oid, RepoPath};
 pub struct BlameOptions {
     /// Ignore whitespace (`-w`).
     pub ignores_blanks: bool,
-    /// Follow lines moved within a file (`-M`).
+    /// Follow lines that moved within the file (`-M`).
     pub follows_moves: bool,
-    /// Follow lines moved or copied from other files changed in the same commit; higher values, up to 3, consider more
-    /// files (`-C`).
+    /// Follow lines that moved or were copied from other files (`-C`). 1 considers files changed in the same commit;
+    /// higher values, up to 3, consider more files.
     pub follows_copies: u8,
     /// Commits to skip (`--ignore-rev`).
     pub ignored: Vec<CommitId>,
-    /// Files that list commits to skip (`--ignore-revs-file`), in addition to the configured ones.
+    /// Files that list commits to skip (`--ignore-revs-file`), in addition to the configured files.
     pub ignore_files: Vec<PathBuf>,
-    /// Limit the result to these lines, 1-based and inclusive.
+    /// Blame only these lines, from the first to the last; 1-based.
     pub lines: Option<(u32, u32)>,
 }
 
-/// The origin of each line.
+/// The result of blaming a file: the origin of each line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Blame {
-    /// In the order of the requested lines.
+    /// The lines in the requested order.
     pub lines: Vec<BlameLine>,
     /// The commits that the lines come from.
     pub commits: HashMap<CommitId, BlamedCommit>,
-    /// Notes to show with the result.
+    /// Notes to show to the user.
     pub notes: Vec<String>,
 }
 
 /// The origin of one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlameLine {
-    /// 1-based, in the blamed file.
+    /// The line number in the blamed file, 1-based.
     pub line: u32,
-    /// The commit.
+    /// The commit that last changed the line.
     pub commit: CommitId,
     /// The path of the file in that commit.
     pub path: RepoPath,
-    /// 1-based, in that file.
+    /// The line number in that commit's version of the file, 1-based.
     pub original_line: u32,
 }
 
@@ -60,20 +60,20 @@ pub struct BlameLine {
 pub struct BlamedCommit {
     /// The author, corrected by the mailmap.
     pub author: Person,
-    /// The subject.
+    /// The subject of the commit message.
     pub subject: BString,
-    /// True if history ends here, so that the line may be older.
+    /// True if the history ends at this commit, so that the line may be older.
     pub is_boundary: bool,
 }
 
-/// Part of git's message if a configured list of commits does not exist, which makes it fail.
+/// Part of git's error message if a configured list of commits to skip does not exist.
 const NO_LIST_MESSAGE: &str = "could not open object name list";
 
 impl Repository {
-    /// Blames the lines of `path` in `commit`, with the same commits as `git blame`.
+    /// Blames the lines of `path` in `commit`. The result has the same commits as the output of `git blame`.
     ///
-    /// A missing `blame.ignoreRevsFile` is noted and ignored; git itself would fail. Returns soon after `interrupt` is
-    /// set.
+    /// If a configured `blame.ignoreRevsFile` does not exist, ignores it and adds a note; git itself would fail. Stops
+    /// soon after `interrupt` is set.
     pub fn blame(
         &self,
         commit: CommitId,
@@ -99,8 +99,8 @@ impl Repository {
         Ok(blame)
     }
 
-    /// Returns the commits that `git log -L` lists for some lines of a file, latest first. `lines` is 1-based and
-    /// inclusive. Returns soon after `interrupt` is set.
+    /// Returns the commits that `git log -L` lists for a range of lines of a file, latest first. `lines` is the first
+    /// and the last line, 1-based. Stops soon after `interrupt` is set.
     pub fn line_log(
         &self,
         commit: CommitId,
@@ -142,8 +142,8 @@ impl Repository {
         flag(options.follows_moves, "-M");
         (0..options.follows_copies.min(3)).for_each(|_| flag(true, "-C"));
         if override_files.is_some() {
-            // Clears the configured files. An empty file name would clear them too, but git then tries to open each of
-            // them.
+            // This option clears the configured list. An empty file name would also clear it, but only after git has
+            // opened the configured files.
             arguments.push("--no-ignore-revs-file".into());
         }
         for file in override_files.unwrap_or_default().iter().chain(&options.ignore_files) {
@@ -164,7 +164,8 @@ impl Repository {
         git_until(self.discovery_dir(), "blame", &arguments, interrupt)
     }
 
-    /// Checks the files that git reads from the worktree: rules files and the mailmap. git would block on a pipe.
+    /// Fails if one of the files that git reads from the worktree, the rules files and the mailmap, is a pipe. git
+    /// would block on it.
     fn check_rules_files(&self, operation: &str, path: &RepoPath) -> Result<(), CommandError> {
         let failed = |message| CommandError::Failed {
             operation: operation.to_owned(),
@@ -176,18 +177,19 @@ impl Repository {
         checked.map_err(|error| failed(error.to_string()))
     }
 
-    /// Returns the commits being merged into the checked-out commit (`MERGE_HEAD`).
+    /// Returns the commits that are being merged into the checked-out commit (`MERGE_HEAD`).
     pub fn merge_heads(&self) -> std::io::Result<Vec<CommitId>> {
         let text = read_small_file(&self.git_dir().join("MERGE_HEAD"))?;
         Ok(listed_commits(&text.unwrap_or_default()))
     }
 
-    /// Returns true if the configuration names commits that blame skips.
+    /// Returns true if the configuration names files that list commits to skip.
     pub fn has_ignored_revisions(&self) -> bool {
         !self.configured_lists().0.is_empty()
     }
 
-    /// Returns the configured lists that exist, and the names of those that do not.
+    /// Returns the configured files that list commits to skip: the paths of those that exist, and the names of the
+    /// others.
     fn configured_lists(&self) -> (Vec<PathBuf>, Vec<String>) {
         use std::os::unix::ffi::OsStrExt;
         let local = self.local();
@@ -207,7 +209,7 @@ impl Repository {
     }
 }
 
-/// Source: "THE PORCELAIN FORMAT" in git's `blame` page.
+/// Parses the output of `git blame --porcelain`. Source: "THE PORCELAIN FORMAT" in git's `blame` manual page.
 fn parse(printed: &[u8]) -> Blame {
     let mut blame = Blame::default();
     let mut paths: HashMap<CommitId, RepoPath> = HashMap::new();
@@ -247,7 +249,7 @@ fn parse(printed: &[u8]) -> Blame {
     blame
 }
 
-/// Parses `<oid> <original line> <final line> [<lines in group>]`.
+/// Parses the first line of a group: `<oid> <original line> <final line> [<lines in group>]`.
 fn begin(line: &[u8]) -> Option<(CommitId, u32, u32)> {
     let mut words = line.split_str(b" ");
     let oid = Oid::from_hex(words.next()?.to_str().ok()?).ok()?;
@@ -259,13 +261,13 @@ fn number(text: &[u8]) -> Option<i64> {
     text.to_str().ok()?.trim().parse().ok()
 }
 
-/// Converts an offset such as `+0130` to seconds.
+/// Converts a UTC offset such as `+0130` to seconds.
 fn offset(text: &[u8]) -> i32 {
     let signed = number(text).unwrap_or_default() as i32;
     signed / 100 * 3600 + signed % 100 * 60
 }
 
-/// Decodes a path as git prints it: quoted, with escapes, if it has unusual bytes.
+/// Decodes a path in git's output, which is quoted and escaped if it contains unusual bytes.
 fn unquoted(text: &[u8]) -> Vec<u8> {
     let Some(inside) = text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")) else {
         return text.to_vec();

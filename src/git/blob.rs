@@ -1,4 +1,4 @@
-//! Reads the contents of files.
+//! Reads and hashes blobs.
 
 use gix::odb::Header;
 
@@ -10,22 +10,22 @@ use crate::model::{BlobId, chain};
 /// The result of reading a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlobContent {
-    /// All bytes.
+    /// The whole content.
     Content(Vec<u8>),
-    /// Above the limit, or stored as a delta against an object that is. Nothing was decompressed.
+    /// The blob, or the delta base it depends on, exceeds the size limit. Nothing was decompressed.
     TooLarge {
         /// Its size in bytes.
         size: u64,
     },
-    /// Not in the repository: left on the remote by a partial clone, or lost. It is not fetched.
+    /// The blob is not in the repository: a partial clone left it on the remote, or it is lost. It is not fetched.
     Missing,
-    /// In the repository, but unreadable or not a blob.
+    /// The object is unreadable or not a blob.
     Damaged,
 }
 
 impl ObjectReader {
     /// Reads a blob unless it is larger than `max_bytes` or [`MAX_OBJECT_BYTES`]. A missing or damaged blob is not an
-    /// error, so that callers can continue with others.
+    /// error, so that callers can continue with other blobs.
     pub fn blob(&mut self, id: BlobId, max_bytes: u64) -> Result<BlobContent, ObjectError> {
         match self.blob_or_error(id, max_bytes) {
             Err(ObjectError::Missing { .. }) => Ok(BlobContent::Missing),
@@ -49,14 +49,15 @@ impl ObjectReader {
         }
     }
 
-    /// Returns true if [`Self::blob`] returns content or a size; a blob that was missing or damaged may have been
-    /// restored.
+    /// Returns true if [`Self::blob`] now returns the content or size of a blob. Used to retry blobs that were missing
+    /// or damaged.
     pub fn has_blob(&mut self, id: BlobId, max_bytes: u64) -> bool {
         let found = self.blob(id, max_bytes);
         matches!(found, Ok(BlobContent::Content(_) | BlobContent::TooLarge { .. }))
     }
 
-    /// Returns the size of a blob in bytes without decompressing it, or `None` if it is not in the repository.
+    /// Returns the size of a blob in bytes without decompressing it. Returns `None` if the blob is not in the
+    /// repository.
     pub fn blob_size(&mut self, id: BlobId) -> Result<Option<u64>, ObjectError> {
         let header = self
             .repo
@@ -81,7 +82,7 @@ impl ObjectReader {
     }
 }
 
-/// Computes the id of a blob with these bytes.
+/// Computes the id of a blob with the content `bytes`.
 pub fn hash_blob(format: ObjectFormat, bytes: &[u8]) -> BlobId {
     let kind = match format {
         ObjectFormat::Sha1 => gix::hash::Kind::Sha1,

@@ -1,7 +1,7 @@
-//! Runs a git subprocess that can be interrupted. If it uses the network, disk, output and memory are limited too.
+//! Runs git subprocesses that can be interrupted. Limits disk space, output and memory of those that use the network.
 //!
-//! git unpacks the data from a server into a directory, and servers need not declare how much data that will be. So the
-//! size of the directory and the free disk space are checked while git runs.
+//! git unpacks the data of a server into a directory, and a server need not declare how much data it sends. Therefore
+//! the size of the directory and the free disk space are checked while git runs.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -13,35 +13,35 @@ use std::time::{Duration, Instant};
 
 use crate::sidecar::volume;
 
-/// Minimum free disk space.
+/// git is stopped if less disk space than this is free.
 const SPARE_BYTES: u64 = 64 << 20;
-/// Limit on stdout and on stderr. No ref list and no message is longer.
+/// Size limit of stdout and of stderr, above the size of any ref list or message.
 const MAX_SAID: usize = 16 << 20;
 const CHUNK_BYTES: usize = 8 << 10;
 const CHUNKS_AHEAD: usize = 16;
-/// Initial wait for output; doubles each time, up to [`LOOK_EVERY`].
+/// First interval of waiting for output. Each interval is twice as long as the one before, up to [`LOOK_EVERY`].
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
-/// Interval of checking the directory and the interrupt flag.
+/// Interval between checks of the directory and of the interrupt flag.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Time for git to clean up after SIGTERM.
+/// Time that git gets to clean up after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
-/// Time that other processes may keep the output open after git has exited. An ssh connection that persists for later
-/// calls may do so for as long as it lives.
+/// Time that other processes may hold the output open after git has exited. For example, an ssh connection that is
+/// shared by later calls holds it for as long as the connection exists.
 const LINGER: Duration = Duration::from_secs(2);
-/// Memory limit: a small pack can be crafted to decompress to any size.
+/// Limit on the memory of git. A small pack can be crafted to decompress to any size.
 #[cfg(target_os = "linux")]
 const MAX_MEMORY: u64 = 2 << 30;
 
 /// Limits of a subprocess that uses the network.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds<'a> {
-    /// Maximum number of bytes that one call may add to the directory.
+    /// Maximum number of bytes by which one call may enlarge the directory.
     pub max_bytes: u64,
-    /// Ends the subprocess when set.
+    /// Stops the subprocess when set.
     pub interrupt: &'a AtomicBool,
 }
 
-/// The reason why a git subprocess was ended.
+/// The reason why a git subprocess could not run or was stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum BoundError {
     /// git is not installed, or a system call failed.
@@ -59,9 +59,9 @@ pub enum BoundError {
     /// The disk is nearly full.
     #[error("the disk of {} has only {free} bytes free", .folder.display())]
     NoRoom {
-        /// Free bytes.
+        /// Bytes that are still free.
         free: u64,
-        /// The target directory.
+        /// The directory that git writes to.
         folder: PathBuf,
     },
     /// The interrupt flag was set.
@@ -75,7 +75,7 @@ enum Said {
 }
 
 impl Bounds<'_> {
-    /// Runs `command`, which writes below `folder`, to its end, with `input` on stdin.
+    /// Runs `command`, which writes below `folder`, with `input` on stdin. Returns its output.
     pub(super) fn output(&self, command: &mut Command, folder: &Path, input: &[u8]) -> Result<Output, BoundError> {
         let mut child = command.stdin(Stdio::piped()).spawn().map_err(BoundError::NotRun)?;
         limit_memory(&child);
@@ -104,7 +104,7 @@ impl Bounds<'_> {
     }
 }
 
-/// Runs a read-only `command` to its end, or until `interrupt` is set.
+/// Runs `command`, which must not write, until it exits or `interrupt` is set. Returns its output.
 pub(super) fn output_until(command: &mut Command, interrupt: &AtomicBool) -> Result<Output, BoundError> {
     let mut child = command.spawn().map_err(BoundError::NotRun)?;
     let outcome = watch(&mut child, usize::MAX, &|| go_on(interrupt));
@@ -122,7 +122,8 @@ fn go_on(interrupt: &AtomicBool) -> Result<(), BoundError> {
     }
 }
 
-/// Collects the output of a child until it exits. Fails if the output exceeds `max_output_bytes` bytes or `check` fails.
+/// Collects the output of a child until it exits. Fails if stdout or stderr exceeds `max_output_bytes` or if `check`
+/// fails.
 fn watch(
     child: &mut Child,
     max_output_bytes: usize,
@@ -169,7 +170,7 @@ fn watch(
     Ok(output)
 }
 
-/// Receives output for up to `pause`. Returns false once both streams are closed.
+/// Receives output for up to `pause` and appends it to `output`. Returns false once both streams are closed.
 fn take(
     said: &Receiver<Said>,
     pause: Duration,
@@ -189,7 +190,7 @@ fn take(
     }
 }
 
-/// Reads both streams of a child on threads, in chunks. The threads end once the receiver is dropped.
+/// Spawns threads that read stdout and stderr of a child in chunks. The threads end once the receiver is dropped.
 fn listen(child: &mut Child) -> io::Result<Receiver<Said>> {
     let (sender, said) = sync_channel(CHUNKS_AHEAD);
     if let Some(stdout) = child.stdout.take() {
@@ -217,7 +218,7 @@ fn forward_output(
     std::thread::Builder::new().spawn(read).map(drop)
 }
 
-/// Writes `input` to the child. A child that does not read it is not an error.
+/// Writes `input` to the stdin of the child. A child that closes stdin early is not an error.
 fn feed(child: &mut Child, input: &[u8]) -> io::Result<()> {
     match child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(input)) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
@@ -225,9 +226,9 @@ fn feed(child: &mut Child, input: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Sends SIGTERM first, so that git ends its own children.
+/// Stops the child. Sends SIGTERM first, so that git can stop its own children.
 fn end(child: &mut Child) {
-    // Its process id may already belong to another process.
+    // If the child has exited, its process id may already belong to another process.
     if !matches!(child.try_wait(), Ok(None)) {
         return;
     }
@@ -244,8 +245,8 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Processes started by the child from now on inherit the limit. Best effort: it protects against one attack of
-/// several.
+/// Limits the memory of processes that the child starts from now on. Errors are ignored, because the limit prevents
+/// only one of several attacks.
 #[cfg(target_os = "linux")]
 fn limit_memory(child: &Child) {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -261,7 +262,7 @@ fn limit_memory(child: &Child) {
 #[cfg(not(target_os = "linux"))]
 fn limit_memory(_child: &Child) {}
 
-/// Returns the total size of the files below a directory. Files that disappear meanwhile are ignored.
+/// Returns the total size of the files below a directory, in bytes. Ignores files that disappear meanwhile.
 fn bytes_below(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let size = |entry: fs::DirEntry| match entry.metadata() {
@@ -291,7 +292,7 @@ mod tests {
         let output = run("cat; echo err >&2; echo file > file; exit 3", 100, &never).unwrap();
         assert_eq!((output.stdout, output.stderr), (b"in".to_vec(), b"err\n".to_vec()));
         assert_eq!(output.status.code(), Some(3));
-        // A process that keeps the streams open is not waited for indefinitely.
+        // The call does not wait forever for a process that holds the streams open.
         let output = run("sleep 60 & echo done", 100, &never).unwrap();
         assert_eq!(output.stdout, b"done\n");
     }

@@ -1,5 +1,5 @@
-//! Runs the git executable, hardened: programs that a repository configures do not run, nothing is fetched, locked,
-//! prompted for or paged, and the environment cannot redirect the call to another repository.
+//! Runs the git executable safely: it runs no program that the repository configures, fetches nothing, takes no locks,
+//! shows no prompts or pager, and ignores environment variables that select another repository.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -10,10 +10,10 @@ use std::sync::atomic::AtomicBool;
 
 use super::bounded::{BoundError, output_until};
 
-/// Disables settings that would make git run a program.
+/// Settings that prevent git from running other programs.
 ///
-/// Textconv and external diff drivers also have names that the repository chooses, which no setting can disable.
-/// Callers that show diffs pass `--no-textconv --no-ext-diff`.
+/// The repository chooses the names of textconv and external diff drivers, so no setting can disable them. Callers that
+/// show diffs pass `--no-textconv --no-ext-diff`.
 const SAFE_SETTINGS: [&str; 9] = [
     "core.fsmonitor=false",
     "core.untrackedCache=false",
@@ -26,8 +26,8 @@ const SAFE_SETTINGS: [&str; 9] = [
     "protocol.allow=never",
 ];
 
-/// The only environment variables that a call inherits: those to find the executable, the user's configuration and
-/// temporary directories. All others, including those beginning with `GIT_`, are removed.
+/// The only environment variables that git inherits. They locate the executable, the user's configuration and the
+/// temporary directories. All others, including those that begin with `GIT_`, are removed.
 const KEPT_VARIABLES: [&str; 9] = [
     "PATH",
     "HOME",
@@ -40,10 +40,10 @@ const KEPT_VARIABLES: [&str; 9] = [
     "TEMP",
 ];
 
-/// Limits each allocation of git, so that a blob of several gigabytes ends git instead of filling the memory.
+/// Limit on each memory allocation of git. A blob of several gigabytes makes git fail instead of filling the memory.
 const MAX_ALLOCATION: &str = "512m";
 
-/// Additional variables for calls that use the network.
+/// The variables that calls using the network inherit in addition.
 const NETWORK_VARIABLES: [&str; 10] = [
     "SSH_AUTH_SOCK",
     "SSH_AGENT_PID",
@@ -76,15 +76,16 @@ pub enum CommandError {
     Interrupted,
 }
 
-/// Runs `git <arguments>` in the repository at `git_dir` and returns its output.
+/// Runs `git <arguments>` in the repository at `git_dir` and returns the output.
 ///
-/// git discovers the repository from inside `git_dir`. Setting `GIT_DIR` instead would disable git's ownership check.
+/// git runs inside `git_dir` and discovers the repository from there. Setting `GIT_DIR` instead would disable git's
+/// ownership check.
 pub(super) fn git<S: AsRef<OsStr>>(git_dir: &Path, operation: &str, arguments: &[S]) -> Result<Vec<u8>, CommandError> {
     let output = reading(git_dir, operation, arguments).output();
     printed(operation, output.map_err(CommandError::NotRun)?)
 }
 
-/// Like `git`, but ends the subprocess when `interrupt` is set.
+/// Like `git`, but stops the subprocess when `interrupt` is set.
 pub(super) fn git_until<S: AsRef<OsStr>>(
     git_dir: &Path,
     operation: &str,
@@ -119,19 +120,19 @@ fn printed(operation: &str, output: Output) -> Result<Vec<u8>, CommandError> {
     })
 }
 
-/// Returns the directory that `GIT_DIR` names, if set. It never replaces the discovered repository; it only shows that
-/// the user asked for it explicitly.
+/// Returns the directory that the environment variable `GIT_DIR` names. The directory never replaces the discovered
+/// repository. It only shows that the user named the repository explicitly.
 pub(super) fn named_git_dir() -> Option<PathBuf> {
     std::fs::canonicalize(std::env::var_os("GIT_DIR")?).ok()
 }
 
-/// Returns true if git is configured to use a bare repository only if it is named explicitly (`safe.bareRepository`).
-/// As in git, the system and user configuration and the environment variables of `git -c` count, but not the
-/// repository's configuration. Returns false if git is not installed.
+/// Returns true if `safe.bareRepository` makes git use a bare repository only if it is named explicitly. As in git, the
+/// system and user configuration and `git -c` settings count, but not the repository's own configuration. Returns false
+/// if git is not installed.
 pub(super) fn refuses_bare_repositories() -> bool {
     let mut command = Command::new("git");
     command.args(["config", "--show-scope", "--get-all", "safe.bareRepository"]);
-    // Run outside of any repository. If the root directory is in one, its settings are recognized by their scope.
+    // Run outside of any repository. If `/` is inside one, its settings are recognized by their scope.
     command.current_dir("/").stdin(Stdio::null());
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_CONFIG"] {
         command.env_remove(name);
@@ -143,7 +144,7 @@ pub(super) fn refuses_bare_repositories() -> bool {
     scoped.rfind(of_user).is_some_and(|(_, value)| value == "explicit")
 }
 
-/// A git version without its patch level, which does not matter here.
+/// A git version without the patch level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GitVersion {
     /// The major version.
@@ -158,7 +159,7 @@ impl fmt::Display for GitVersion {
     }
 }
 
-/// Returns the version of the git executable, run in `folder`.
+/// Returns the version of the git executable. Runs it in `folder`.
 pub fn git_version(folder: &Path) -> Result<GitVersion, CommandError> {
     let printed = git::<&str>(folder, "version", &[])?;
     let printed = String::from_utf8_lossy(&printed);
@@ -177,7 +178,8 @@ fn parse_version(printed: &str) -> Option<GitVersion> {
     })
 }
 
-/// Like [`hardened`], for a call that uses the network: inherits agents, proxies and certificates.
+/// Like [`hardened`], for commands that use the network: also inherits the variables for SSH agents, proxies and
+/// certificates.
 pub(super) fn networked(folder: &Path) -> Command {
     let mut command = hardened(folder);
     let kept = NETWORK_VARIABLES.iter();

@@ -1,4 +1,4 @@
-//! Reads commits.
+//! Reads and parses commits.
 
 use std::io;
 
@@ -16,33 +16,34 @@ use crate::model::{CommitId, Oid, TreeId};
 pub struct CommitInfo {
     /// The root tree.
     pub tree: TreeId,
-    /// In order. Includes the parents of a shallow boundary, which are not in the repository.
+    /// The parents, in order. At a shallow boundary, these commits are not in the repository.
     pub parents: Vec<CommitId>,
-    /// The author of the change.
+    /// The person who wrote the change.
     pub author: Person,
     /// The person who created the commit.
     pub committer: Person,
-    /// The message, in the commit's encoding.
+    /// The message, in the encoding of the commit.
     pub message: BString,
-    /// The `encoding` header; UTF-8 if absent.
+    /// The `encoding` header. The encoding is UTF-8 if absent.
     pub encoding: Option<BString>,
 }
 
-/// A name with an address and a time. Fields of a malformed header are empty.
+/// A person with a time, as in the author and committer headers. Fields that cannot be parsed are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Person {
     /// The name, as stored.
     pub name: BString,
     /// The email address, as stored.
     pub email: BString,
-    /// Seconds since 1970-01-01T00:00Z.
+    /// The time in seconds since 1970-01-01T00:00Z.
     pub time: i64,
     /// Offset from UTC in seconds, positive to the east.
     pub utc_offset: i32,
 }
 
 impl Repository {
-    /// Returns the merge base of two commits that git chooses, or `None` if there is none.
+    /// Returns the merge base of two commits as `git merge-base` selects it. Returns `None` if the commits have no
+    /// common ancestor.
     pub fn merge_base(&self, one: CommitId, other: CommitId) -> Result<Option<CommitId>, CommandError> {
         match git(self.git_dir(), "merge-base", &[one.to_string(), other.to_string()]) {
             Ok(printed) => {
@@ -56,7 +57,7 @@ impl Repository {
     }
 
     /// Returns the root commit of the first-parent history of `tip`, which is the same in every clone. Returns `None`
-    /// if the clone is too shallow to know. Reads every commit on the way.
+    /// if the clone is too shallow to contain it. Reads every commit of that history.
     pub fn first_commit(&self, tip: CommitId) -> Result<Option<CommitId>, ObjectError> {
         let cut_off = self.shallow_commits().unwrap_or_default();
         let mut reader = self.reader();
@@ -72,8 +73,8 @@ impl Repository {
         }
     }
 
-    /// Returns the commits at the boundary of a shallow clone, whose parents are missing, in order. Empty for other
-    /// clones.
+    /// Returns the commits at the boundary of a shallow clone, sorted by id. Their parents are missing. Returns an
+    /// empty list for other clones.
     pub fn shallow_commits(&self) -> io::Result<Vec<CommitId>> {
         let text = read_small_file(&self.common_dir().join("shallow"))?.unwrap_or_default();
         let mut commits = listed_commits(&text);
@@ -82,7 +83,7 @@ impl Repository {
     }
 }
 
-/// Parses a list of commits, one per line.
+/// Parses a list of commit ids, one per line. Skips invalid lines.
 pub(super) fn listed_commits(text: &[u8]) -> Vec<CommitId> {
     let ids = text
         .lines()
@@ -111,8 +112,8 @@ impl ObjectReader {
     }
 }
 
-/// Parses a commit with headers that git would no longer write: an invalid time, a name without an address. Such
-/// commits are old, and git can read them.
+/// Parses a commit whose headers are malformed, for example an invalid time or a name without an address. Old git
+/// versions wrote such commits, and git can still read them.
 fn parse_malformed_commit(bytes: &[u8]) -> Option<CommitInfo> {
     let (headers, message) = bytes.split_once_str(b"\n\n").unwrap_or((bytes, b""));
     let values = |name: &'static [u8]| {

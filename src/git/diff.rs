@@ -1,4 +1,4 @@
-//! Compares two trees.
+//! Compares trees.
 
 use std::cmp::Ordering;
 
@@ -17,7 +17,7 @@ pub struct TreeChange {
     pub new: Option<TreeEntry>,
 }
 
-/// An entry of a tree that is not a directory.
+/// An entry of a tree: a file, a symbolic link or a submodule, but not a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeEntry {
     /// The file mode.
@@ -34,16 +34,17 @@ impl TreeEntry {
 }
 
 impl ObjectReader {
-    /// Returns the files that differ between two trees, in index order. A rename is a deletion and an addition.
+    /// Returns the files that differ between two trees, in index order. A rename is reported as a deletion and an
+    /// addition.
     ///
-    /// Without `from`, every file of `to` is an addition. Equal subtrees are not read, so the cost is proportional to
-    /// the number of changed directories.
+    /// If `from` is `None`, every file of `to` is an addition. Equal subtrees are not read, so the cost is proportional
+    /// to the number of changed directories.
     pub fn diff_trees(&mut self, from: Option<TreeId>, to: TreeId) -> Result<Vec<TreeChange>, ObjectError> {
         self.diff_folders(from, to, &|_| true)
     }
 
-    /// Like [`Self::diff_trees`], but only for `paths`, which are sorted by bytes. Directories that contain none of
-    /// them are not read.
+    /// Like [`Self::diff_trees`], but compares only `paths`, which must be sorted by bytes. Does not read directories
+    /// that contain none of these paths.
     pub fn diff_trees_at(
         &mut self,
         from: Option<TreeId>,
@@ -59,8 +60,8 @@ impl ObjectReader {
         Ok(changes)
     }
 
-    /// Like [`Self::diff_trees`], but only for the files that are in `places` (paths of files and directories) or below
-    /// them.
+    /// Like [`Self::diff_trees`], but compares only the files at or below `places`, which are paths of files and
+    /// directories.
     pub fn diff_trees_below(
         &mut self,
         from: Option<TreeId>,
@@ -80,7 +81,7 @@ impl ObjectReader {
         Ok(changes)
     }
 
-    /// Enters only directories for which `enter` returns true. It is called with the path and a trailing slash.
+    /// Compares the directories for which `enter` returns true. `enter` is called with the path and a trailing slash.
     fn diff_folders(
         &mut self,
         from: Option<TreeId>,
@@ -119,7 +120,7 @@ impl ObjectReader {
     }
 }
 
-/// The trees at the same path on both sides.
+/// The old and the new tree at the same path.
 struct Pair {
     old: TreeLevel,
     new: TreeLevel,
@@ -149,10 +150,11 @@ impl Pair {
         self.new.close(reader);
     }
 
-    /// Consumes the smaller of the two next entries, or both if they have the same name and are both directories or
-    /// both not, and appends the name to `prefix`.
+    /// Consumes the smaller of the two next entries and appends its name to `prefix`. Consumes both if they have the
+    /// same name and are both directories or both not directories.
     ///
-    /// A file that became a directory thus yields two entries, each at its own position in the order.
+    /// If a file became a directory, the file and the directory are thus consumed in separate steps, each at its own
+    /// position in the sort order.
     fn step(
         &mut self,
         prefix: &mut Vec<u8>,
@@ -194,7 +196,7 @@ impl Pair {
     }
 }
 
-/// Orders by sort key; an exhausted side sorts last.
+/// Compares the sort keys of two entries. `None`, the end of a tree, sorts last.
 fn compare(old: &Option<Entry<'_>>, new: &Option<Entry<'_>>) -> Ordering {
     match (old, new) {
         (Some(old), Some(new)) => old.sort_key().cmp(new.sort_key()),

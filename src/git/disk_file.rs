@@ -1,4 +1,4 @@
-//! Reads files of a worktree as git would store them.
+//! Reads files of a worktree and converts them to the form that git would store.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,34 +19,34 @@ use super::tree::FileMode;
 use super::worktree::WorkTreeError;
 use crate::model::{BlobId, RepoPath};
 
-/// A file of the worktree, as the blob that adding it now would create.
+/// A file of the worktree, converted to the blob that `git add` would create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskFile {
     /// The file mode.
     pub mode: FileMode,
-    /// The id of a blob with these `bytes`.
+    /// The id of a blob with the content `bytes`.
     pub blob: BlobId,
-    /// The content that git would store, with line endings, `$Id$` and encoding converted as the attributes demand. For
-    /// a symbolic link, its target.
+    /// The content that git would store, after the conversions of line endings, `$Id$` and encoding that the attributes
+    /// require. For a symbolic link, the path of its target.
     pub bytes: Vec<u8>,
-    /// The configured filter (`filter=<name>`) that git would run and that was not run. `bytes` then are those on disk,
-    /// and `blob` may differ from the one that git would create.
+    /// The name of a configured filter (`filter=<name>`) that git would run but this module does not. In that case,
+    /// `bytes` are those on disk, and `blob` may differ from the id that git would compute.
     pub unfiltered: Option<BString>,
 }
 
 /// The reason why a file of the worktree was not read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
-    /// The path does not exist, is neither a file nor a link, or leads through a link.
+    /// The path does not exist, passes through a symbolic link, or is neither a file nor a link.
     #[error("not found")]
     Absent,
-    /// Larger than the limit.
+    /// The file is larger than the limit.
     #[error("too large ({size} bytes)")]
     TooLarge {
         /// Its size in bytes.
         size: u64,
     },
-    /// The system denies access.
+    /// The operating system denies access.
     #[error("unreadable: {reason}")]
     Refused {
         /// The underlying error.
@@ -54,7 +54,7 @@ pub enum Unread {
     },
 }
 
-/// Reads files of a worktree, on one thread. Follows no links and runs no filters.
+/// Reads files of a worktree, on one thread. Never follows symbolic links or runs filters.
 #[derive(Clone)]
 pub struct WorkTreeReader {
     root: Arc<Root>,
@@ -71,7 +71,7 @@ pub struct WorkTreeReader {
 }
 
 impl Repository {
-    /// Returns a reader of worktree files, for one thread, with the attributes and the index as they are now.
+    /// Returns a reader of worktree files, for one thread. It uses the attributes and the index as of this call.
     pub fn work_tree_reader(&self) -> Result<WorkTreeReader, WorkTreeError> {
         let index = Arc::new(Index::read(self)?);
         let rules = self.disk_rules(&index)?;
@@ -90,8 +90,8 @@ impl WorkTreeReader {
         let filter = attributes.selected_attribute_matches(["filter"]);
         let pipeline = gix::filter::Pipeline::new(&local, attributes).map_err(WorkTreeError::rules)?;
         let (mut pipeline, attributes) = pipeline.into_parts();
-        // Programs that a repository configures are never run, and an irreversible line ending does not prevent
-        // reading.
+        // Programs that a repository configures must not run, and line endings that do not survive a round trip must
+        // not cause an error.
         let options = pipeline.options_mut();
         let drivers = std::mem::take(&mut options.drivers).into_iter();
         let cleaning = drivers.filter(|driver| driver.clean.is_some() || driver.process.is_some());
@@ -121,8 +121,8 @@ impl WorkTreeReader {
         &self.root
     }
 
-    /// Also returns the stat data from before reading. `tracked_mode` is used where the file system cannot represent
-    /// the mode.
+    /// Like [`Self::read`], but also returns the stat data from before the file was read. If the file system cannot
+    /// represent the mode, the result has `tracked_mode`.
     pub(super) fn read_with_stat(
         &mut self,
         path: &[u8],
@@ -139,7 +139,7 @@ impl WorkTreeReader {
             FileType::RegularFile => {
                 self.rules_files.check(&self.root, path).map_err(unread)?;
                 let opened = beneath::open_file(folder.as_fd(), name).map_err(unread)?;
-                // Check the opened file: the path may have been replaced since `stat`.
+                // Check the opened file too: the path may have been replaced since `stat`.
                 let found = rustix::fs::fstat(&opened).map_err(|errno| unread(errno.into()))?;
                 if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
                     return Err(Unread::Absent);
@@ -170,13 +170,13 @@ impl WorkTreeReader {
             Some(filter) => self.stored(mode, raw, Some(filter)),
             None => match self.converted(path, &raw) {
                 Some(bytes) => self.stored(mode, bytes, None),
-                // Also if the attributes name an unknown encoding, or the content is not valid in it.
+                // Reached if nothing needs conversion, the encoding is unknown, or the content is invalid in it.
                 None => self.stored(mode, raw, None),
             },
         }
     }
 
-    /// Returns the converted bytes, or `None` if there is nothing to convert or the conversion fails.
+    /// Returns the converted bytes, or `None` if nothing needs conversion or the conversion fails.
     fn converted(&mut self, path: &[u8], raw: &[u8]) -> Option<Vec<u8>> {
         use gix::filter::plumbing::pipeline::convert::ToGitOutcome;
         use gix::objs::Find;
@@ -218,8 +218,9 @@ impl WorkTreeReader {
     }
 }
 
-/// Returns the output of `git lfs clean`: a pointer with size and hash, or the content itself if it is empty or already
-/// a pointer.
+/// Returns the output of `git lfs clean`: a pointer with size and hash, or `raw` itself if it is empty or already a
+/// pointer.
+///
 /// Source: git-lfs `docs/spec.md`, "The Pointer".
 fn lfs_pointer(raw: Vec<u8>) -> Vec<u8> {
     const HEADER: &[u8] = b"version https://git-lfs.github.com/spec/v1\n";
@@ -244,7 +245,7 @@ impl DiskRules {
     }
 }
 
-/// Reads the whole file, or fails above the limit, even if the file grows meanwhile.
+/// Reads the whole file. Fails if it is larger than `max_bytes`, even if it grows during the read.
 fn read_up_to(opened: OwnedFd, max_bytes: u64) -> Result<Vec<u8>, Unread> {
     let file = File::from(opened);
     let size = file.metadata().map_err(unread)?.len();

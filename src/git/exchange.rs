@@ -1,8 +1,8 @@
-//! Transfers files stored under a ref of a remote that is not part of any branch, tag or default refspec.
+//! Transfers files through a ref of a remote. The ref is not a branch or a tag, and no default refspec includes it.
 //!
-//! All work happens in a separate repository in a temporary directory. The user's repository gets no objects, refs or
-//! locks, and its configuration is not used, except for the addresses of remotes. The system and user configuration
-//! (credentials, proxies, `insteadOf`) applies.
+//! All work happens in a separate repository in a temporary directory, so the user's repository gets no objects, refs
+//! or locks. Its configuration is used only to look up the addresses of remotes. The system and user configuration
+//! applies: credentials, proxies, `insteadOf`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,11 +15,11 @@ use super::bounded::{BoundError, Bounds};
 use super::command::{CommandError, networked};
 use super::open::{ObjectFormat, Repository};
 
-/// The allowed transports. Others, such as `ext`, can run a program named in the address.
+/// The allowed transports. Others, such as `ext`, can run a program that the address names.
 const TRANSPORTS: [&str; 4] = ["file", "https", "http", "ssh"];
-/// Settings to fetch single objects, verify them, keep large ones out of memory and start no background tasks. Received
-/// packs are kept as they are, so that they take no more space than was sent. A server that sends nothing for a minute
-/// is given up on.
+/// Settings for git: fetch single objects, verify them, do not load large ones into memory, and start no background
+/// tasks. Received packs are not unpacked, so they take no more space than the server sent. git gives up on a server
+/// that sends nothing for a minute.
 const SETTINGS: [&str; 12] = [
     "protocol.version=2",
     "fetch.fsckObjects=true",
@@ -34,14 +34,14 @@ const SETTINGS: [&str; 12] = [
     "maintenance.auto=false",
     "push.recurseSubmodules=no",
 ];
-/// Prevents commands configured in a local repository, which its owner chose, from running here.
+/// Options for a push to a local repository. They prevent commands that its owner configured from running.
 const NO_COMMANDS: &str = "--receive-pack=git -c core.hooksPath=/dev/null -c core.fsmonitor=false \
     -c core.alternateRefsCommand=true -c receive.autogc=false receive-pack";
-/// Allowance for the overhead of a pack.
+/// Bytes that a transfer may use for the overhead of a pack.
 const SLACK_BYTES: u64 = 1 << 20;
 /// Maximum number of files under the ref.
 const MAX_FILES: usize = 4096;
-/// Fixed identity and time, so that the same files give the same commit for everyone.
+/// A fixed identity and time, so that the same files always produce the same commit.
 const NOBODY: [(&str, &str); 6] = [
     ("GIT_AUTHOR_NAME", "codescout"),
     ("GIT_AUTHOR_EMAIL", "codescout@localhost"),
@@ -69,49 +69,49 @@ pub enum Direction {
     Push,
 }
 
-/// The files under the ref at one moment.
+/// The files under the ref at the time of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteFiles {
-    /// The commit that the ref named; `None` if it did not exist.
+    /// The commit that the ref points to; `None` if the ref does not exist.
     pub commit: Option<String>,
-    /// Maps file names to blob ids.
+    /// Blob ids by file name.
     pub files: BTreeMap<String, String>,
 }
 
 /// An error from using a remote.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
-    /// Neither a remote of this repository nor an address.
+    /// `name` is neither a remote of this repository nor an address.
     #[error("no such remote: {name}")]
     NoRemote {
-        /// The name given.
+        /// The given name.
         name: String,
     },
-    /// The transport is not supported.
+    /// The transport of the address is not supported.
     #[error("unsupported address {address}: expected https, http, ssh, host:path or a folder")]
     Address {
-        /// Without anything that may be secret.
+        /// The address without passwords and tokens.
         address: String,
     },
     /// git failed.
     #[error(transparent)]
     Git(#[from] CommandError),
-    /// git was ended.
+    /// git could not run, was stopped or exceeded a limit.
     #[error("{address}")]
     Bound {
-        /// Without anything that may be secret.
+        /// The address without passwords and tokens.
         address: String,
         /// The reason.
         #[source]
         source: BoundError,
     },
-    /// The ref was changed concurrently.
+    /// Another process changed the ref at the same time.
     #[error("{reference} was changed by another push")]
     Moved {
         /// The ref.
         reference: String,
     },
-    /// The ref has content that codescout did not write.
+    /// The ref contains files that codescout did not write.
     #[error("{reference} was not written by codescout: {what}")]
     Foreign {
         /// The ref.
@@ -131,8 +131,8 @@ pub enum ExchangeError {
 }
 
 impl<'a> Exchange<'a> {
-    /// Prepares to use `reference` of a remote of `repository`, given by name or address, through the empty directory
-    /// `folder`.
+    /// Prepares the use of `reference` on a remote of `repository`. `remote` is the name or the address of the remote.
+    /// `folder` is an empty directory for the temporary repository.
     pub fn new(
         repository: &Repository,
         remote: &str,
@@ -156,12 +156,12 @@ impl<'a> Exchange<'a> {
         Ok(exchange)
     }
 
-    /// Returns the address without a password.
+    /// Returns the address of the remote without a password.
     pub fn shown(&self) -> String {
         without_password(&self.address)
     }
 
-    /// Returns the commit that the ref names now.
+    /// Returns the commit that the ref currently points to, or `None` if the ref does not exist.
     pub fn commit(&self) -> Result<Option<String>, ExchangeError> {
         let listed = self.ask("ls-remote", &["--", &self.address, &self.reference], b"")?;
         let listed = String::from_utf8_lossy(&listed);
@@ -172,7 +172,8 @@ impl<'a> Exchange<'a> {
         Ok(commit.filter(|id| is_id(id)))
     }
 
-    /// Returns the files under the ref. Their contents are not fetched if the remote supports that.
+    /// Returns the names and blob ids of the files under the ref. Does not fetch their contents if the remote supports
+    /// partial fetches.
     pub fn look(&self) -> Result<RemoteFiles, ExchangeError> {
         if self.commit()?.is_none() {
             return Ok(RemoteFiles::default());
@@ -199,7 +200,8 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// Fetches the blobs of these ids that are not local yet. `n_bytes` is their total size, if known.
+    /// Fetches the blobs with these ids, except those that are already in the temporary repository. `n_bytes` is their
+    /// total size, if known.
     pub fn bring(&self, ids: &[&str], n_bytes: Option<u64>) -> Result<(), ExchangeError> {
         let mut missing = String::new();
         for id in ids {
@@ -210,7 +212,7 @@ impl<'a> Exchange<'a> {
         if missing.is_empty() {
             return Ok(());
         }
-        // The arguments that git itself uses to fetch missing objects of a partial clone.
+        // git itself uses these arguments to fetch missing objects of a partial clone.
         let arguments = [
             "--quiet",
             "--no-tags",
@@ -230,14 +232,15 @@ impl<'a> Exchange<'a> {
         Ok(())
     }
 
-    /// Returns the size of a local blob.
+    /// Returns the size of a fetched or added blob, in bytes.
     pub fn size(&self, id: &str) -> Result<u64, ExchangeError> {
         let printed = self.run("cat-file", &["-s", id])?;
         let printed = String::from_utf8_lossy(&printed);
         printed.trim().parse().map_err(|_| self.foreign("invalid size"))
     }
 
-    /// Streams the bytes of a local blob. The child ends when its output is dropped.
+    /// Starts a git process that prints the content of a fetched or added blob. The process ends when its output is
+    /// dropped.
     pub fn read(&self, id: &str) -> Result<Child, ExchangeError> {
         let mut command = self.command();
         command.args(["cat-file", "blob", id]).stderr(Stdio::null());
@@ -253,7 +256,7 @@ impl<'a> Exchange<'a> {
         Ok(String::from_utf8_lossy(&printed).trim().to_owned())
     }
 
-    /// Replaces the files under the ref if it still names the commit of `old`.
+    /// Replaces the files under the ref if the ref still points to the commit of `old`. Otherwise fails.
     pub fn replace(&self, old: &RemoteFiles, files: &BTreeMap<String, String>) -> Result<(), ExchangeError> {
         let lines = files.iter().map(|(name, id)| format!("100644 blob {id}\t{name}\0"));
         let tree = self.feed("mktree", &["-z", "--missing"], lines.collect::<String>().as_bytes())?;
@@ -263,7 +266,7 @@ impl<'a> Exchange<'a> {
             self.reference,
             old.commit.as_deref().unwrap_or_default()
         );
-        // Without a plus, which would override the lease.
+        // The refspec has no leading plus, which would override the lease.
         let refspec = format!("{commit}:{}", self.reference);
         let mut arguments = vec!["--quiet", "--porcelain", "--no-verify", "--no-signed", &lease];
         if is_folder(&self.address) {
@@ -272,7 +275,7 @@ impl<'a> Exchange<'a> {
         arguments.extend(["--", &self.address, &refspec]);
         match self.ask("push", &arguments, b"") {
             Ok(_) => Ok(()),
-            // The output differs between versions and hosts, so check whether the ref has changed.
+            // git's error output differs between versions and hosts, so check if the ref has changed.
             Err(error) => match self.look() {
                 Ok(now) if now.commit != old.commit => Err(ExchangeError::Moved {
                     reference: self.reference.clone(),
@@ -320,7 +323,7 @@ impl<'a> Exchange<'a> {
         command
     }
 
-    /// Runs a command that contacts the remote, within the limits.
+    /// Runs a git command that contacts the remote, within the limits.
     fn ask(&self, operation: &str, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, ExchangeError> {
         self.ask_within(&self.bounds, operation, arguments, input)
     }
@@ -363,7 +366,7 @@ impl<'a> Exchange<'a> {
         if output.status.success() {
             return Ok(output.stdout);
         }
-        // A push reports rejected refs on standard output.
+        // `git push` reports rejected refs on stdout.
         let said = [output.stderr, output.stdout].concat();
         // ssh ends lines with CR LF.
         let said = String::from_utf8_lossy(&said).replace('\r', "");
@@ -379,8 +382,8 @@ fn is_id(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Resolves a remote to its address: by its name in the repository's configuration, which is used for nothing else, or
-/// as given.
+/// Returns the address of a remote. If `remote` is a name, looks it up in the configuration of the repository, which is
+/// used for nothing else.
 fn address_of(repository: &Repository, remote: &str, direction: Direction) -> Result<String, ExchangeError> {
     let is_name = !remote.contains(['/', ':', '\\']) && !remote.starts_with(['-', '.']);
     let address = if !is_name {
@@ -410,7 +413,7 @@ fn address_of(repository: &Repository, remote: &str, direction: Direction) -> Re
     if !is_folder(&address) || address.starts_with("file://") {
         return Ok(address);
     }
-    // As a URL: git accepts nothing else for partial fetches.
+    // Use a URL, because git supports partial fetches only for URLs.
     let path = repository.work_dir().unwrap_or(repository.common_dir()).join(&address);
     match fs::canonicalize(&path) {
         Ok(whole) => Ok(format!("file://{}", whole.to_string_lossy().replace('%', "%25"))),
@@ -429,13 +432,14 @@ fn is_allowed(address: &str) -> bool {
     }
 }
 
-/// Returns true if an address is a local directory: no scheme, and no `host:` before the first slash.
+/// Returns true if an address is a local directory: a `file://` URL, or an address without a `host:` before its first
+/// slash.
 fn is_folder(address: &str) -> bool {
     let has_host = address.find(':').is_some_and(|colon| !address[..colon].contains('/'));
     address.starts_with("file://") || !has_host
 }
 
-/// Returns an address fit to display: without credentials, query and fragment.
+/// Returns the address without credentials, query and fragment, for display.
 fn without_password(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else {
         return address.to_owned();
@@ -444,7 +448,7 @@ fn without_password(address: &str) -> String {
     format!("{scheme}://{}", shown.split(['?', '#']).next().unwrap_or_default())
 }
 
-/// Returns the part before the host. A password with a slash is invalid for git, but still a password.
+/// Returns the credentials before the host. Also finds a password that contains a slash, although git rejects it.
 fn credentials(rest: &str) -> Option<&str> {
     let end = rest.find('/').unwrap_or(rest.len());
     let is_port = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -461,7 +465,7 @@ fn credentials(rest: &str) -> Option<&str> {
     }
 }
 
-/// Removes the secrets of the address from output of git.
+/// Removes the secrets of the address from git's output.
 fn without_secrets(text: &str, address: &str) -> String {
     let text = text.replace(address, &without_password(address));
     let Some((_, rest)) = address.split_once("://") else {

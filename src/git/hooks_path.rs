@@ -1,4 +1,4 @@
-//! Finds the directory where git looks for hooks.
+//! Reads `core.hooksPath`, which names the directory of git hooks.
 
 use std::path::PathBuf;
 
@@ -7,24 +7,24 @@ use super::open::Repository;
 /// The value of `core.hooksPath`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HooksPath {
-    /// The directory, with `~` and relative paths resolved as git does.
+    /// The directory. `~` and relative paths are resolved as in git.
     pub path: PathBuf,
-    /// The configuration that sets it.
+    /// The configuration that sets the value.
     pub origin: HooksPathOrigin,
 }
 
-/// The configuration that sets `core.hooksPath`.
+/// The kind of configuration that sets `core.hooksPath`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HooksPathOrigin {
-    /// The repository's configuration, or that of a worktree.
+    /// The configuration of the repository or of a worktree.
     Repository,
-    /// The user's or the system's configuration: every repository on this machine uses the directory.
+    /// The user's or the system's configuration. Every repository on this machine uses the directory.
     Machine,
 }
 
 impl Repository {
-    /// Returns the value of `core.hooksPath` when the repository was opened, or `None` if git uses `hooks` in the
-    /// common directory. Ignores settings from the environment.
+    /// Returns the value that `core.hooksPath` had when the repository was opened. Returns `None` if it is not set: git
+    /// then uses the directory `hooks` in the common directory. Ignores settings from the environment.
     pub fn hooks_path(&self) -> Option<HooksPath> {
         let local = self.local();
         let config = local.config_snapshot();
@@ -34,7 +34,7 @@ impl Repository {
             .filter(|section| section.value("hooksPath").is_some())
             .map(|section| section.meta().source)
             .last()?;
-        // A value without a path disables hooks, as an empty value does in git.
+        // A key without a value disables hooks, as an empty value does in git.
         let path = config.trusted_path("core.hooksPath").ok().flatten().unwrap_or_default();
         let base = self.place();
         Some(HooksPath {
@@ -46,7 +46,7 @@ impl Repository {
         })
     }
 
-    /// Returns true if hooks are configured with `hook.<name>.command`, which newer git versions run in addition to
+    /// Returns true if hooks are configured with `hook.<name>.command`. Newer git versions run them in addition to
     /// those in the directory.
     pub fn has_configured_hooks(&self) -> bool {
         let local = self.local();

@@ -1,4 +1,5 @@
-//! Checks files that the configuration of a repository includes or names, because git opens them whatever their type.
+//! Checks the files that a repository's configuration includes or names. git opens such files without checking their
+//! type.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +9,13 @@ use gix::config::{File, Source};
 use super::irregular::check_file;
 use super::open::OpenError;
 
-/// Limit on included files per configuration, with repetitions: files that include each other many times would take
-/// forever to read.
+/// Limit on the included files of a configuration, counting repetitions. Reading files that include each other many
+/// times would take forever.
 const MAX_INCLUDED: usize = 256;
-/// git rejects deeper nesting.
-/// Source: `MAX_INCLUDE_DEPTH` in git's `config.c`.
+/// Limit on the nesting of includes. git rejects deeper nesting. Source: `MAX_INCLUDE_DEPTH` in git's `config.c`.
 const MAX_DEPTH: usize = 10;
 
-/// Settings that name files read by the git and gix operations used here.
+/// Settings that name files. The git and gix operations used here read these files.
 const NAMES_OF_FILES: [&str; 5] = [
     "core.excludesFile",
     "core.attributesFile",
@@ -24,12 +24,13 @@ const NAMES_OF_FILES: [&str; 5] = [
     "diff.orderFile",
 ];
 
-/// Fails if a configuration includes a pipe, a device or too many files. Conditions of `includeIf` are assumed to hold.
+/// Fails if a configuration includes a pipe, a device or too many files. Follows every `includeIf`, whatever its
+/// condition.
 pub(super) fn check_includes(config: &Path) -> Result<(), OpenError> {
     let mut files = vec![(config.to_owned(), 0)];
     let mut n_included = 0;
     while let Some((file, depth)) = files.pop() {
-        // A missing file includes nothing. A malformed one is reported when it is used.
+        // A missing file includes nothing. A malformed file is reported when it is used.
         let Ok(parsed) = File::from_path_no_includes(file.clone(), Source::Local) else {
             continue;
         };
@@ -63,7 +64,7 @@ fn included(config: &File) -> impl Iterator<Item = PathBuf> {
         .filter_map(interpolated)
 }
 
-/// Fails if a setting names a pipe or a device.
+/// Fails if one of [`NAMES_OF_FILES`] names a pipe or a device.
 pub(super) fn check_named_files(repository: &gix::Repository) -> Result<(), OpenError> {
     let config = repository.config_snapshot();
     let folder = repository.workdir().unwrap_or(repository.git_dir());

@@ -1,4 +1,4 @@
-//! Reads the index: the staged files and their stat data.
+//! Reads the git index: the staged files and their stat data.
 
 use std::collections::BTreeSet;
 
@@ -13,32 +13,33 @@ use super::tree::{FileMode, TreeFile};
 use super::worktree::WorkTreeError;
 use crate::model::{Oid, RepoPath, TreeId};
 
-/// The decoded index file. Directories that a sparse index collapses are expanded on demand.
+/// The decoded index file. A sparse index represents some directories by their tree only; these are expanded on demand.
 pub(super) struct Index {
     file: gix::index::File,
-    /// Files below collapsed directories, by directory.
+    /// The files of the expanded directories, by directory.
     expanded: Vec<(Vec<u8>, Vec<TreeFile>)>,
     pub(super) is_present: bool,
 }
 
-/// A path in the index, regardless of how many stages it has.
+/// A path in the index. An unmerged path with several stages is represented once.
 #[derive(Clone, Copy)]
 pub(super) struct Tracked<'a> {
     pub(super) path: &'a [u8],
     pub(super) mode: FileMode,
     pub(super) oid: Oid,
-    /// The stat data of the file when it was last known to equal `oid`; `None` if it never was.
+    /// The stat data of the file when its content was last known to equal `oid`; `None` if it never was.
     pub(super) stat: Option<Stat>,
-    /// True if nothing is staged to commit: added with `--intent-to-add`, or unmerged and deleted on our side.
+    /// True if the next commit would not contain the path: it was added with `--intent-to-add`, or it is unmerged and
+    /// deleted on our side.
     pub(super) is_unstaged: bool,
-    /// True if a merge left the path unresolved. `oid` is that of our side, if it has one.
+    /// True if a merge left the path unresolved. `oid` is then the version of our side, if our side has one.
     pub(super) is_conflicted: bool,
-    /// True if the file may be absent without being deleted: outside a sparse checkout, or marked assume-unchanged.
+    /// True if a missing file does not count as deleted: it is outside the sparse checkout or marked assume-unchanged.
     pub(super) may_be_absent: bool,
 }
 
 impl Tracked<'_> {
-    /// Returns the staged entry.
+    /// Returns the entry that the next commit would contain, if any.
     pub(super) fn staged(&self) -> Option<TreeEntry> {
         (!self.is_unstaged).then_some(TreeEntry {
             mode: self.mode,
@@ -48,19 +49,19 @@ impl Tracked<'_> {
 }
 
 impl Index {
-    /// Reads the index of the opened worktree, never one named by the environment or the configuration. A missing
-    /// index, as after `git clone --no-checkout`, is empty.
+    /// Reads the index of this worktree, never one that the environment or the configuration names. A missing index, as
+    /// after `git clone --no-checkout`, is treated as empty.
     pub(super) fn read(repository: &Repository) -> Result<Self, WorkTreeError> {
         let path = repository.git_dir().join("index");
         let hash = repository.local().object_hash();
         let options = gix::index::decode::Options {
-            // A second thread would save a millisecond at a hundred thousand entries, and cost one below.
+            // A second thread would save a millisecond for a hundred thousand entries, and cost one for fewer.
             thread_limit: Some(1),
             alloc_limit_bytes: Some(MAX_INDEX_BYTES),
             ..Default::default()
         };
         let is_present = path.exists();
-        // git does not verify the checksum on reading either.
+        // Like git, skip the checksum.
         match gix::index::File::at_or_default(&path, hash, true, options) {
             Ok(file) => Ok(Self {
                 file,
@@ -74,7 +75,7 @@ impl Index {
         }
     }
 
-    /// Expands the directories collapsed in a sparse index for which `is_wanted` returns true.
+    /// Expands the collapsed directories of a sparse index for which `is_wanted` returns true.
     pub(super) fn expand(
         &mut self,
         reader: &mut ObjectReader,
@@ -109,7 +110,7 @@ impl Index {
         Some(&self.expanded[at].1)
     }
 
-    /// Returns all paths in order, except those below directories that are still collapsed.
+    /// Returns all paths in order, except those below directories that have not been expanded.
     pub(super) fn tracked(&self) -> Vec<Tracked<'_>> {
         let backing = self.file.path_backing();
         let mut tracked: Vec<Tracked<'_>> = Vec::with_capacity(self.file.entries().len());
@@ -121,7 +122,7 @@ impl Index {
             }
             let one = of_entry(entry, path);
             match tracked.last_mut().filter(|last| last.path == path) {
-                // Another stage of an unmerged path.
+                // An unmerged path has several stages. The stage of our side takes precedence.
                 Some(last) if entry.stage() == Stage::Ours => *last = one,
                 Some(_) => {}
                 None => tracked.push(one),
@@ -130,7 +131,7 @@ impl Index {
         tracked
     }
 
-    /// Returns the id of the staged file, or that of our side if it is unmerged.
+    /// Returns the id of the staged file, or of our side's version if the path is unmerged.
     pub(super) fn blob_at(&self, path: &[u8]) -> Option<gix::ObjectId> {
         let path: &BStr = path.as_bstr();
         let stages = [Stage::Unconflicted, Stage::Ours];
@@ -140,17 +141,17 @@ impl Index {
         found.next().map(|entry| entry.id)
     }
 
-    /// Returns when the index was written. Stat data cannot reveal later changes.
+    /// Returns when the index was written. The stat data in it cannot reveal changes of files after this time.
     pub(super) fn timestamp(&self) -> gix::index::entry::stat::Time {
         self.file.timestamp().into()
     }
 
-    /// Used for attribute and ignore files that are tracked but not on disk.
+    /// Returns the index in gix's form, from which gix reads attribute and ignore files that are not on disk.
     pub(super) fn state(&self) -> &gix::index::State {
         &self.file
     }
 
-    /// Returns the staged changes: the differences from `head`, the tree of the checked-out commit, to the index.
+    /// Returns the staged changes: the differences between `head`, the tree of the checked-out commit, and the index.
     pub(super) fn changes_since(
         &mut self,
         reader: &mut ObjectReader,
@@ -166,7 +167,7 @@ impl Index {
         Ok(merge(&head_items, &self.tracked()))
     }
 
-    /// Returns the files of `head`, without those in directories that are equal in the index.
+    /// Returns the files of `head`. A directory that is equal in the index is represented by one item.
     fn head_items(&self, reader: &mut ObjectReader, head: Option<TreeId>) -> Result<Vec<HeadItem>, ObjectError> {
         let Some(head) = head else {
             return Ok(Vec::new());
@@ -198,10 +199,10 @@ impl Index {
     }
 }
 
-/// Far above the size of any real index.
+/// Size limit of the index, far above the size of any real one.
 const MAX_INDEX_BYTES: usize = 4 << 30;
 
-/// A file of `HEAD`, or a directory (with a trailing slash) that is known to be equal in the index.
+/// An item of `HEAD`: a file, or a directory (with a trailing slash) that is equal in the index.
 enum HeadItem {
     File(TreeFile),
     EqualFolder(Vec<u8>),
@@ -223,7 +224,7 @@ impl HeadItem {
     }
 }
 
-/// Compares both lists, which are in the same order.
+/// Compares two lists, both sorted by path, and returns their differences.
 fn merge(head: &[HeadItem], tracked: &[Tracked<'_>]) -> Vec<TreeChange> {
     let mut changes = Vec::new();
     let mut record = |path: &[u8], old: Option<TreeEntry>, new: Option<TreeEntry>| {
@@ -254,7 +255,7 @@ fn merge(head: &[HeadItem], tracked: &[Tracked<'_>]) -> Vec<TreeChange> {
     changes
 }
 
-/// Returns the tree that the index caches for a directory, as of the last commit or checkout.
+/// Returns the tree id that the index caches for a directory, as of the last commit or checkout.
 fn cached_tree(root: &gix::index::extension::Tree, folder: &[u8]) -> Option<Oid> {
     let mut node = root;
     for name in folder.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
@@ -263,8 +264,7 @@ fn cached_tree(root: &gix::index::extension::Tree, folder: &[u8]) -> Option<Oid>
     node.num_entries.map(|_| from_gix(&node.id))
 }
 
-/// Returns the root, the parents of `folder` and `folder` itself; all have a trailing slash except the root, which is
-/// empty.
+/// Returns the root (an empty path), the parents of `folder` and `folder` itself, each with a trailing slash.
 fn ancestors(folder: &[u8]) -> impl Iterator<Item = &[u8]> {
     let slashes = folder.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     std::iter::once(&folder[..0]).chain(slashes.map(|(at, _)| &folder[..=at]))

@@ -1,5 +1,5 @@
-//! Detects named pipes and devices in place of git's files. Opening one for reading can block forever, and gix opens
-//! whatever it finds, so they are checked in advance.
+//! Detects named pipes and devices where git expects files. Opening one can block forever, and gix opens files without
+//! checking their type, so this module checks them first.
 
 use std::collections::HashSet;
 use std::fs::{self, FileType};
@@ -14,22 +14,24 @@ use super::includes::check_includes;
 use super::open::OpenError;
 use super::small_file;
 
-/// Subdirectories of a git directory that are skipped: large, or other repositories, and not opened by name.
+/// Subdirectories of a git directory that are skipped: they are large or contain other repositories, and gix does not
+/// open files in them by name.
 const NOT_WALKED: [&str; 2] = ["modules", "lfs"];
-/// Depth of listing a linked or borrowed directory: an object directory with `pack` and `info`.
+/// Depth to which a linked or borrowed directory is checked. An object directory contains `pack` and `info`.
 const LINKED_DEPTH: usize = 2;
-/// Limit on object directories that one repository borrows, directly and indirectly; git follows five levels.
+/// Limit on the object directories that a repository borrows from, directly or indirectly. git follows five levels.
 const MAX_ALTERNATES: usize = 256;
 const MAX_ALTERNATES_BYTES: u64 = 1 << 20;
-/// Limit on loose objects to check. git packs them at 6,700 (`gc.auto`); checking this many takes about 5 ms.
+/// Limit on the number of loose objects to check. git packs them at 6,700 (`gc.auto`). Checking this many takes about 5
+/// ms.
 const MAX_LOOSE_OBJECTS: usize = 50_000;
-/// A link to this device is an empty file.
+/// Links to this device are allowed, because it reads as an empty file.
 const NULL: &str = "/dev/null";
-/// Files below these directories may block or never end, whatever their type. git never creates links to them.
+/// Reading a file below these directories may block or never end, whatever its type. git never creates links into them.
 const SYSTEM_DIRS: [&str; 3] = ["/dev", "/proc", "/sys"];
-/// A file system in memory.
+/// A file system in memory. It is inside `/dev` but contains ordinary files.
 const SHARED_MEMORY: &str = "/dev/shm";
-/// Files of a git directory, besides refs, that git or gix reads into memory.
+/// Files of a git directory, besides refs, that git or gix reads into memory as a whole.
 const READ_WHOLE: [&str; 10] = [
     "HEAD",
     "MERGE_HEAD",
@@ -43,8 +45,8 @@ const READ_WHOLE: [&str; 10] = [
     "shallow",
 ];
 
-/// Checks the repository at `start` or above. Fails if its git directory contains a pipe or a device in place of a
-/// file.
+/// Checks the repository at `start` or in a parent directory. Fails if its git directory contains a pipe or a device
+/// instead of a file.
 pub(super) fn check_above(start: &Path) -> Result<(), OpenError> {
     for folder in start.ancestors() {
         let dot_git = folder.join(".git");
@@ -65,21 +67,21 @@ pub(super) fn check_above(start: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Returns true if git could take the directory for a git directory. Reads no file.
+/// Returns true if git could recognize the directory as a git directory. Reads no file.
 fn is_git_dir(folder: &Path) -> bool {
     let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
     has("HEAD") && (has("objects") || has("commondir"))
 }
 
-/// Checks everything in a git directory, the targets of links in it, the object directories it borrows, and the files
-/// that its configuration includes.
+/// Checks all files of a git directory, the targets of its symbolic links, the object directories it borrows from, and
+/// the files that its configuration includes.
 fn check(git_dir: &Path) -> Result<(), OpenError> {
     let mut folders = vec![(git_dir.to_owned(), usize::MAX)];
     let mut borrowed = HashSet::new();
     let mut n_objects_left = MAX_LOOSE_OBJECTS;
     let [own_objects, refs, work_trees] = ["objects", "refs", "worktrees"].map(|name| git_dir.join(name));
     while let Some((folder, depth)) = folders.pop() {
-        // A directory that cannot be listed is reported elsewhere.
+        // Ignore a directory that cannot be listed; opening the repository reports it.
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let (path, name) = (entry.path(), entry.file_name());
             let Ok(kind) = entry.file_type() else { continue };
@@ -111,7 +113,7 @@ fn check(git_dir: &Path) -> Result<(), OpenError> {
     check_includes(&git_dir.join("config.worktree"))
 }
 
-/// Checks the first `limit` files of a directory. Returns how many were checked.
+/// Checks the first `limit` files of a directory. Returns the number of checked files.
 fn check_loose_objects(folder: &Path, limit: usize) -> Result<usize, OpenError> {
     let mut n_checked = 0;
     for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(limit) {
@@ -124,7 +126,7 @@ fn check_loose_objects(folder: &Path, limit: usize) -> Result<usize, OpenError> 
     Ok(n_checked)
 }
 
-/// Returns the object directories named in `objects/info/alternates`, with links resolved.
+/// Returns the object directories that `objects/info/alternates` lists, with symbolic links resolved.
 fn alternates(file: &Path) -> Result<Vec<PathBuf>, OpenError> {
     let objects = file.ancestors().nth(2).unwrap_or(file);
     let mut text = Vec::new();
@@ -146,7 +148,7 @@ fn alternates(file: &Path) -> Result<Vec<PathBuf>, OpenError> {
         .collect())
 }
 
-/// Checks a file that a configuration names.
+/// Checks a file that the configuration names.
 pub(super) fn check_file(path: PathBuf) -> Result<(), OpenError> {
     if leads_to_irregular(&path) {
         Err(OpenError::Irregular { path })
@@ -173,7 +175,7 @@ fn is_irregular(kind: FileType) -> bool {
 
 const MAILMAP: &[u8] = b".mailmap";
 
-/// Fails if the mailmap of a worktree is too large to be read.
+/// Fails if the mailmap of a worktree exceeds the size limit.
 pub(super) fn check_mailmap(root: &Root) -> io::Result<()> {
     match root.stat_in_one_step(MAILMAP) {
         Ok(found) => check_rules_size(MAILMAP, found.st_size as u64),
@@ -186,10 +188,11 @@ fn check_rules_size(file: &[u8], n_bytes: u64) -> io::Result<()> {
     small_file::check(n_bytes).map_err(failed)
 }
 
-/// Checks the rules files in a worktree that gix and git read on the way to a path.
+/// Checks the rules files of a worktree (`.gitattributes`, `.gitignore`, mailmap) that git and gix read to process a
+/// path.
 #[derive(Clone, Default)]
 pub(super) struct RulesFiles {
-    /// Directories whose rules files are regular or missing.
+    /// Directories whose rules files have passed the checks.
     checked: HashSet<Vec<u8>>,
 }
 
@@ -199,7 +202,7 @@ impl RulesFiles {
         let ends = path.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/');
         for end in ends.map(|(end, _)| end).chain([0]) {
             let folder = &path[..end];
-            // Its parents have been checked as well.
+            // The parents of a checked directory have been checked as well.
             if self.checked.contains(folder) {
                 break;
             }
@@ -217,7 +220,7 @@ impl RulesFiles {
                     Ok((Fifo | CharacterDevice | BlockDevice, _)) => {
                         return Err(io::Error::other(format!("{} is a pipe or a device", file.as_bstr())));
                     }
-                    // Only blame reads the mailmap.
+                    // Only blame reads the mailmap, so its size is checked separately.
                     Ok((RegularFile, n_bytes)) if name != MAILMAP => check_rules_size(&file, n_bytes)?,
                     _ => {}
                 }

@@ -1,8 +1,8 @@
-//! Caches the contents of files in a worktree.
+//! Caches the contents of worktree files between comparisons.
 //!
-//! The index remembers the state of files that equal what is staged. It does not cover changed and untracked files,
-//! which every comparison would otherwise read again, and says little about which files exist. It also belongs to the
-//! user, so it must not be written to.
+//! The index stores stat data only for files that equal the staged version. Without this cache, every comparison would
+//! read all changed and untracked files again and list all directories. The cache is separate because the index belongs
+//! to the user and must not be written.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,18 +21,19 @@ use super::tree::FileMode;
 use super::worktree::{OnDisk, WorkTreeError};
 use crate::model::{Oid, RepoPath};
 
-/// Time that a file must be unchanged before its stat data can prove that it has not changed: longer than the coarsest
-/// clock of a file system.
+/// Age from which stat data reliably reveal later changes. A younger file can change again without a change of its
+/// times, because the clocks of file systems are coarse.
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
 
-/// The known contents of files and directories, identified by stat data, so that changed or untracked files are not
-/// read repeatedly, nor directories listed. Belongs to one worktree. An empty cache is always valid.
+/// A cache of file contents and directory listings of one worktree. Stat data determine if an entry is still valid. An
+/// empty cache is always valid.
 #[derive(Clone)]
 pub struct KnownFiles {
     settled_after: Duration,
     files: HashMap<RepoPath, KnownFile>,
     listings: Listings,
-    /// The files that determine how content is converted. A change invalidates all known contents.
+    /// The files that determine how contents are converted, with their stat data. A change invalidates all cached
+    /// contents.
     rules: Vec<(Vec<u8>, Option<Stat>)>,
 }
 
@@ -44,7 +45,7 @@ struct KnownFile {
     content: OnDisk,
 }
 
-/// A file that must be read to find out whether it has changed.
+/// A file that may have changed, so that its content must be compared.
 pub(super) struct Candidate<'t> {
     pub(super) path: &'t [u8],
     pub(super) tracked: Option<&'t Tracked<'t>>,
@@ -58,11 +59,11 @@ impl Candidate<'_> {
     }
 }
 
-/// The content of a candidate.
+/// The content of a [`Candidate`].
 #[derive(Clone)]
 pub(super) struct Content {
     pub(super) on_disk: OnDisk,
-    /// From before it was read; `None` if the file does not exist.
+    /// The stat data from before the file was read; `None` if the file does not exist.
     pub(super) stat: Option<Stat>,
 }
 
@@ -82,7 +83,7 @@ impl KnownFiles {
         &self.listings
     }
 
-    /// Stores the listings of a scan that can be relied on later.
+    /// Stores those directory listings of a scan that can be reused.
     pub(super) fn remember_listings(&mut self, root: &Root, scan: &mut Scan) {
         let listed = std::mem::take(&mut scan.listed);
         if listed.is_empty() || !root.keeps_folder_times() {
@@ -96,13 +97,13 @@ impl KnownFiles {
                 self.listings.remove(&folder);
             }
         }
-        // Deleted directories leave their listings in the map.
+        // The map still contains the listings of deleted directories, so clear it when it becomes too large.
         if self.listings.len() > 2 * scan.n_folders {
             self.listings.clear();
         }
     }
 
-    /// Forgets the contents of files if conversion rules may have changed.
+    /// Discards all cached contents if a file that determines conversions has changed.
     pub(super) fn check_rules(
         &mut self,
         repository: &Repository,
@@ -130,7 +131,8 @@ impl KnownFiles {
         }
     }
 
-    /// Returns the content of each candidate, reading only those that are not known. Then forgets all other files.
+    /// Returns the content of each candidate, reading only files that are not cached. Then removes all other files from
+    /// the cache.
     pub(super) fn contents(
         &mut self,
         candidates: &[Candidate<'_>],
@@ -154,7 +156,7 @@ impl KnownFiles {
     }
 
     fn recall(&self, candidate: &Candidate<'_>, reader: &WorkTreeReader) -> Option<Content> {
-        // Copying the path is cheap compared with the system call it may save.
+        // Copying the path is cheap compared with reading the file.
         let known = self.files.get(&RepoPath::new(candidate.path))?;
         let stat = candidate.stat.or_else(|| stat_beneath(reader.root(), candidate.path))?;
         (known.stat == stat && known.tracked == candidate.entry()).then(|| Content {
@@ -188,7 +190,7 @@ fn read_all(
     max_bytes: u64,
     interrupt: &AtomicBool,
 ) -> Result<Vec<Content>, WorkTreeError> {
-    // A reader processes attributes directory by directory, so each gets a run of neighbours.
+    // A reader caches the attributes of a directory, so each reader gets a contiguous range of paths.
     let n_runs = if positions.len() < 16 {
         1
     } else {
@@ -238,7 +240,7 @@ fn stat_beneath(root: &Root, path: &[u8]) -> Option<Stat> {
         .map(|found| index_stat(&found))
 }
 
-/// Returns the time since the file was last changed; zero if that is in the future.
+/// Returns the time since the file was last changed, or zero if its times are in the future.
 fn age(stat: &Stat, now: SystemTime) -> Duration {
     let time_of = |time: gix::index::entry::stat::Time| UNIX_EPOCH + Duration::new(time.secs.into(), time.nsecs);
     let last_touched = time_of(stat.mtime).max(time_of(stat.ctime));
@@ -272,7 +274,7 @@ mod tests {
         repo
     }
 
-    /// Replaces the known contents, so that the result shows whether files were read again.
+    /// Replaces the cached contents, so that a test can detect which files were read again.
     fn falsify(known: &mut KnownFiles) {
         known.files.values_mut().for_each(|file| file.content = OnDisk::Absent);
     }

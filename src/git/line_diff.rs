@@ -1,4 +1,4 @@
-//! Compares the lines of two texts.
+//! Computes line diffs of two texts.
 
 use std::io;
 use std::ops::Range;
@@ -6,16 +6,16 @@ use std::ops::Range;
 use gix::diff::blob::unified_diff::{ConsumeHunk, ContextSize, DiffLineKind, HunkHeader};
 use gix::diff::blob::{Algorithm, InternedInput, UnifiedDiff, diff_with_slider_heuristics};
 
-/// Lines of the old text and the lines of the new text that replace them. 0-based; one of the ranges may be empty.
+/// A range of old lines and the range of new lines that replaces it. Lines are 0-based. One of the ranges may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineHunk {
-    /// Lines of the old text.
+    /// The range in the old text.
     pub old: Range<u32>,
-    /// Lines of the new text.
+    /// The range in the new text.
     pub new: Range<u32>,
 }
 
-/// Returns the differences in line order. They nearly always match those of git's default algorithm with its indent
+/// Returns the differing ranges in line order. The result nearly always matches git's default algorithm with its indent
 /// heuristic.
 pub fn diff_lines(old: &[u8], new: &[u8]) -> Vec<LineHunk> {
     let input = InternedInput::new(old, new);
@@ -29,8 +29,8 @@ pub fn diff_lines(old: &[u8], new: &[u8]) -> Vec<LineHunk> {
         .collect()
 }
 
-/// The differences in unified form, with three lines of context; empty if there are none. The first lines of the texts have the
-/// numbers in `first`. Bytes that are not UTF-8 are replaced.
+/// Returns a unified diff with three lines of context, or an empty string if the texts are equal. `first` contains the
+/// numbers of the first lines of both texts. Bytes that are not valid UTF-8 are replaced.
 pub fn unified_diff(old: &[u8], new: &[u8], first: (u32, u32)) -> String {
     let input = InternedInput::new(old, new);
     let diff = diff_with_slider_heuristics(Algorithm::Myers, &input);
@@ -52,7 +52,7 @@ impl ConsumeHunk for Hunks {
     type Out = String;
 
     fn consume_hunk(&mut self, header: HunkHeader, lines: &[(DiffLineKind, &[u8])]) -> io::Result<()> {
-        // An empty range is numbered by the line before it.
+        // An empty range has the number of the line before it.
         let range = |start: u32, n_lines: u32, first: u32| match n_lines {
             0 => format!("{},0", (start + first).saturating_sub(2)),
             n_lines => format!("{},{n_lines}", start + first - 1),

@@ -1,8 +1,7 @@
-//! Checks worktrees that are not the parent of their git directory: the worktree and the git directory must name each
-//! other.
+//! Checks linked worktrees: the worktree and its git directory must refer to each other.
 //!
-//! Anyone can commit a directory that git would take for a git directory, with a `gitdir` file or a `core.worktree`
-//! setting that names a directory elsewhere. The `.git` that has to be there cannot be committed.
+//! Anyone can commit a directory that git would recognize as a git directory, with a `gitdir` file or a `core.worktree`
+//! setting that refers to a directory elsewhere. But nobody can commit a `.git` in that directory that refers back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::open::{OpenError, Repository};
 
 impl Repository {
-    /// Returns the existing worktrees created by `git worktree add`, in no particular order.
+    /// Returns the root directories of the existing worktrees created by `git worktree add`, in no particular order.
     pub fn linked_work_trees(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.common_dir().join("worktrees"));
         let root_of = |entry: fs::DirEntry| {
@@ -23,8 +22,8 @@ impl Repository {
     }
 }
 
-/// Fails if a worktree would be read and written although only one side names the other. All paths must be absolute and
-/// free of symbolic links.
+/// Fails if a worktree and its git directory do not both refer to each other. All paths must be absolute and free of
+/// symbolic links.
 pub(super) fn check_mutual_links(git_dir: &Path, common_dir: &Path, work_dir: Option<&Path>) -> Result<(), OpenError> {
     let is_linked = git_dir.join("commondir").symlink_metadata().is_ok();
     if is_linked && !is_listed(git_dir, common_dir) {
@@ -45,12 +44,12 @@ pub(super) fn check_mutual_links(git_dir: &Path, common_dir: &Path, work_dir: Op
     }
 }
 
-/// Returns true if a git directory is one of the repository's linked worktrees.
+/// Returns true if a git directory belongs to one of the repository's linked worktrees.
 pub(super) fn is_listed(git_dir: &Path, common_dir: &Path) -> bool {
     fs::canonicalize(common_dir.join("worktrees")).is_ok_and(|list| git_dir.parent() == Some(&list))
 }
 
-/// Returns true if the `.git` of a worktree leads to this git directory.
+/// Returns true if the `.git` of a worktree refers to this git directory.
 fn is_work_tree(work_dir: &Path, git_dir: &Path) -> bool {
     let dot_git = work_dir.join(".git");
     let named = if dot_git.is_file() {
@@ -63,13 +62,13 @@ fn is_work_tree(work_dir: &Path, git_dir: &Path) -> bool {
         .is_some_and(|found| found == git_dir)
 }
 
-/// Returns true if a worktree is the directory that contains the git directory, or is inside it.
+/// Returns true if the worktree is the parent directory of the git directory, or below that directory.
 fn contains_git_dir(work_dir: &Path, git_dir: &Path) -> bool {
     git_dir.parent().is_some_and(|folder| work_dir.starts_with(folder))
 }
 
-/// Returns true if the git directory could be the content of another repository. git commits nothing below a `.git`,
-/// such as submodules.
+/// Returns true if another repository could contain the git directory as committed files. git commits nothing below a
+/// directory named `.git`, for example submodules.
 fn may_be_committed(git_dir: &Path) -> bool {
     let is_dot_git = |folder: &&Path| folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
     let mut folders = git_dir.ancestors().take_while(|folder| !is_dot_git(folder)).skip(1);

@@ -1,4 +1,4 @@
-//! Reads the configuration of mailmaps, and detects grafts and replaced objects.
+//! Reads the mailmap settings and detects grafts and replaced objects.
 
 use std::path::PathBuf;
 
@@ -8,14 +8,14 @@ use super::open::{RefStorage, Repository};
 /// The values of `mailmap.blob` and `mailmap.file`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConfiguredMailmaps {
-    /// `revision:path`, or the id of a blob.
+    /// A blob, given as `revision:path` or by its id.
     pub blob: Option<String>,
-    /// The path of a file, which may not exist.
+    /// The path of a mailmap file, which may not exist.
     pub file: Option<PathBuf>,
 }
 
 impl Repository {
-    /// Returns the configured mailmaps. A setting in a configuration that git does not trust is ignored.
+    /// Returns the configured mailmaps. Ignores a `mailmap.file` setting in a configuration that git does not trust.
     pub fn configured_mailmaps(&self) -> ConfiguredMailmaps {
         let local = self.local();
         let config = local.config_snapshot();
@@ -26,7 +26,8 @@ impl Repository {
         }
     }
 
-    /// Returns a note if grafts or replaced objects make git show a different history. They are ignored here.
+    /// Returns a note for the user if grafts or replaced objects make git show another history. This module ignores
+    /// both.
     pub fn rewritten_history(&self) -> Option<String> {
         let grafts = std::fs::metadata(self.common_dir().join("info/grafts"));
         let has_grafts = grafts.is_ok_and(|meta| meta.len() > 0);
@@ -40,8 +41,8 @@ impl Repository {
         Some(format!("this repository has {what}, which are ignored in history"))
     }
 
-    /// Returns true if there are replaced objects (`refs/replace`). git shows their replacements, which are ignored
-    /// here.
+    /// Returns true if the repository has replaced objects (`refs/replace`). git shows the replacements; this module
+    /// does not.
     pub fn has_replacements(&self) -> bool {
         if self.places.refs == RefStorage::Reftable {
             let printed = git(self.git_dir(), "for-each-ref", &["--count=1", "refs/replace/"]);

@@ -1,9 +1,9 @@
 //! Reads git repositories: refs, commits, trees, blobs, and the files of a worktree.
 //!
 //! Objects are read in-process. Where that is not possible (refs in reftable), a single hardened wrapper runs the git
-//! executable. No program that a repository configures is ever run, nothing is fetched except through [`Exchange`], no
-//! link outside the worktree is followed, and no environment variable can replace the requested repository with another
-//! one. This module does not know about indexing. Start with [`Repository::discover`].
+//! executable. This module runs no program that a repository configures, fetches nothing except through [`Exchange`],
+//! follows no symbolic link out of the worktree, and ignores environment variables that select another repository. It
+//! does not depend on the index of codescout. Start with [`Repository::discover`].
 
 mod attributes;
 mod beneath;
@@ -66,5 +66,5 @@ pub use tree::{FileMode, TreeFile, TreeOutcome};
 pub use watch::{RefWatch, WatchError};
 pub use worktree::{OnDisk, Stage, WorkTreeChange, WorkTreeChanges, WorkTreeError};
 
-/// The cause of an error in this module, from any library or system call.
+/// The cause of an error in this module: an error of a library or a system call.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;

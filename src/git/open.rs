@@ -1,4 +1,4 @@
-//! Finds and opens a repository.
+//! Discovers and opens repositories.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use super::reader::{LargeObjects, ObjectReader};
 use super::small_file::read_small_file;
 use super::surroundings::check_bare;
 
-/// An open repository: a handle that is cheap to clone and can be shared between threads.
+/// An open repository. Cheap to clone; can be shared between threads.
 ///
-/// The configuration is read once, on opening. Refs, objects and the index are read again on every call.
+/// The configuration is read once, on opening. Refs, objects and the index are read anew by every call.
 #[derive(Clone)]
 pub struct Repository {
     pub(super) shared: gix::ThreadSafeRepository,
@@ -34,52 +34,52 @@ pub(super) struct Places {
     includes: Includes,
 }
 
-/// Selects if files included by the configuration are read.
+/// Selects if files that the configuration includes are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Includes {
     Followed,
-    /// Included files may be anywhere, and an error in them would reveal their content.
+    /// Included files can be anywhere on the machine, and an error message about one could reveal its content.
     Ignored,
 }
 
 /// The kind of a repository or worktree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepositoryKind {
-    /// Objects and refs without a worktree.
+    /// A repository without a worktree.
     Bare,
-    /// The repository with its original worktree.
+    /// The main worktree of a repository.
     MainWorkTree,
-    /// A worktree created by `git worktree add`, which shares objects and refs with the main one.
+    /// A worktree created by `git worktree add`, which shares objects and refs with the main worktree.
     LinkedWorkTree,
-    /// A submodule; its objects are inside the parent's git directory.
+    /// A submodule, whose git directory is inside that of the parent repository.
     Submodule,
 }
 
-/// The hash function that names the objects.
+/// The hash function of object ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ObjectFormat {
-    /// 20-byte ids.
+    /// SHA-1, with ids of 20 bytes.
     Sha1,
-    /// 32-byte ids.
+    /// SHA-256, with ids of 32 bytes.
     Sha256,
 }
 
-/// The storage of refs, which determines how they are read.
+/// The format in which the repository stores refs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RefStorage {
-    /// Loose files and `packed-refs`, read in-process.
+    /// Loose files and `packed-refs`, which are read in-process.
     Files,
-    /// Reftable, read by the git executable.
+    /// Reftable, which only the git executable can read.
     Reftable,
 }
 
 /// An error from opening a repository.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Neither the path nor any parent directory is a repository.
+    /// Neither the path nor any of its parent directories is a repository.
     #[error("{} is not inside a git repository", .path.display())]
     NotARepository {
-        /// The start of the search.
+        /// The path where the search started.
         path: PathBuf,
     },
     /// The path cannot be accessed.
@@ -91,48 +91,48 @@ pub enum OpenError {
         #[source]
         source: std::io::Error,
     },
-    /// Owned by another user, so its configuration cannot be trusted. `git config --global --add safe.directory` with
-    /// this path permits it.
+    /// Another user owns the repository, so its configuration cannot be trusted. To trust it, the user runs
+    /// `git config --global --add safe.directory` with the path.
     #[error("the repository at {} is owned by another user", .path.display())]
     Untrusted {
-        /// The value that `safe.directory` needs.
+        /// The path to add to `safe.directory`.
         path: PathBuf,
     },
-    /// A bare repository that `GIT_DIR` does not name, while `safe.bareRepository` is `explicit`.
+    /// The repository is bare and `GIT_DIR` does not name it, while `safe.bareRepository` is `explicit`.
     #[error("the repository at {} is bare, and safe.bareRepository is explicit", .path.display())]
     Bare {
         /// The git directory.
         path: PathBuf,
     },
-    /// A pipe or a device in place of a file: reading it could take forever.
+    /// A pipe or a device is in the place of a file. Reading it could take forever.
     #[error("{} is a pipe or a device, not a file, or a link into /dev, /proc or /sys", .path.display())]
     Irregular {
         /// The path of the pipe or device, or of a link to it.
         path: PathBuf,
     },
-    /// A line of `shallow` is not a commit id.
+    /// A line of the file `shallow` is not a commit id.
     #[error("{} has a line that is not a commit id", .path.display())]
     Shallow {
         /// The file.
         path: PathBuf,
     },
-    /// It claims to belong to a linked worktree that the repository with the objects does not list.
+    /// The git directory claims to belong to a linked worktree, but the main repository does not list it.
     #[error("the git directory {} is not a worktree of the repository at {}", .path.display(), .common_dir.display())]
     Unlisted {
         /// The git directory.
         path: PathBuf,
-        /// The repository that it claims to share objects and refs with.
+        /// The git directory of the main repository.
         common_dir: PathBuf,
     },
-    /// It names a worktree that does not name it.
+    /// The git directory refers to a worktree that does not refer back.
     #[error("{} names the worktree {}, whose .git does not point back to it", .path.display(), .work_dir.display())]
     NotItsWorkTree {
         /// The git directory.
         path: PathBuf,
-        /// The directory that it names.
+        /// The worktree that the git directory refers to.
         work_dir: PathBuf,
     },
-    /// A repository format that is too new.
+    /// The version of the repository format is too new.
     #[error("the repository at {} has format version {version} (supported: 0 and 1)", .path.display())]
     UnsupportedVersion {
         /// The git directory.
@@ -140,21 +140,21 @@ pub enum OpenError {
         /// `core.repositoryFormatVersion`.
         version: String,
     },
-    /// An unsupported extension of the repository format.
+    /// The repository format uses an unsupported extension.
     #[error("the repository at {} uses the unsupported extension {extension:?}", .path.display())]
     UnsupportedExtension {
         /// The git directory.
         path: PathBuf,
-        /// In the form `extensions.<name>=<value>`.
+        /// The extension in the form `extensions.<name>=<value>`.
         extension: String,
     },
-    /// Its configuration includes other files, which the git executable would read.
+    /// The configuration includes other files, which the git executable would read.
     #[error("the configuration of the repository at {} includes other files", .path.display())]
     Includes {
         /// The git directory.
         path: PathBuf,
     },
-    /// Its configuration includes more files than any real one.
+    /// The configuration includes more files than any real one.
     #[error("the configuration {} includes more than {limit} files", .path.display())]
     TooManyIncludes {
         /// The configuration file.
@@ -162,7 +162,7 @@ pub enum OpenError {
         /// The limit.
         limit: usize,
     },
-    /// The path cannot be read as a repository.
+    /// The repository is damaged or unreadable.
     #[error("cannot open the repository at {}", .path.display())]
     Damaged {
         /// The path given.
@@ -174,7 +174,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Returns a suggestion for the user, if there is one.
+    /// Returns a hint for the user, or `None` if there is nothing to suggest.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Untrusted { path } => Some(format!(
@@ -198,16 +198,16 @@ impl OpenError {
 }
 
 impl Repository {
-    /// Opens the repository that contains `from`, a file or a directory, as git would find it.
+    /// Opens the repository that contains `from`, a file or a directory. Discovers it as git does.
     pub fn discover(from: &Path) -> Result<Self, OpenError> {
         Self::discover_with(from, Includes::Followed)
     }
 
-    /// Like [`Self::discover`], for a repository that may be crafted to reveal files outside of it: files that its
-    /// configuration includes are not read. [`Self::is_confined_to`] checks the rest.
+    /// Like [`Self::discover`], for a repository that an attacker may have crafted to reveal other files. Does not read
+    /// files that the configuration includes. Call [`Self::is_confined_to`] to check all other files.
     pub fn discover_foreign(from: &Path) -> Result<Self, OpenError> {
         let repository = Self::discover_with(from, Includes::Ignored)?;
-        // The git executable, which reads reftable refs, would follow the includes.
+        // The git executable reads reftable refs and would read the included files.
         let local = repository.local();
         let config = local.config_snapshot();
         let has_includes = ["include", "includeIf"].iter().any(|name| {
@@ -238,7 +238,7 @@ impl Repository {
         Ok(repository)
     }
 
-    /// Opens the repository at exactly `path`, which is the root of a worktree or a git directory.
+    /// Opens the repository at `path`, which must be the root of a worktree or a git directory.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let exact = canonical(path)?;
         irregular::check_above(&exact)?;
@@ -280,28 +280,29 @@ impl Repository {
         self.places.kind
     }
 
-    /// Returns the root of the worktree; `None` for a bare repository, or if the directory no longer exists.
+    /// Returns the root of the worktree. Returns `None` for a bare repository or if the directory no longer exists.
     pub fn work_dir(&self) -> Option<&Path> {
         self.places.work_dir.as_deref()
     }
 
-    /// Returns the root of the worktree, or the git directory if there is none. Used to name the repository to users
-    /// and to run git in.
+    /// Returns the root of the worktree, or the git directory if there is no worktree. Messages name the repository by
+    /// this path, and git runs in it.
     pub fn place(&self) -> &Path {
         self.work_dir().unwrap_or(self.git_dir())
     }
 
-    /// Returns the directory with this worktree's own `HEAD` and index.
+    /// Returns the directory that contains the `HEAD` and the index of this worktree.
     pub fn git_dir(&self) -> &Path {
         &self.places.git_dir
     }
 
-    /// Returns the directory with the objects and refs that all worktrees of the repository share.
+    /// Returns the directory that contains the objects and refs of all worktrees.
     pub fn common_dir(&self) -> &Path {
         &self.places.common_dir
     }
 
-    /// Returns the root of the main worktree, from any worktree; `None` if it is bare or no longer exists.
+    /// Returns the root of the main worktree. Returns `None` if the main repository is bare or the directory no longer
+    /// exists.
     pub fn main_work_dir(&self) -> Option<PathBuf> {
         if self.kind() != RepositoryKind::LinkedWorkTree {
             return self.work_dir().map(Path::to_path_buf);
@@ -312,7 +313,7 @@ impl Repository {
         main.work_dir().map(Path::to_path_buf)
     }
 
-    /// Returns the hash function that names the objects.
+    /// Returns the hash function of object ids.
     pub fn object_format(&self) -> ObjectFormat {
         match self.local().object_hash() {
             gix::hash::Kind::Sha256 => ObjectFormat::Sha256,
@@ -320,7 +321,7 @@ impl Repository {
         }
     }
 
-    /// Returns true if the history is cut off: parents of commits at the boundary are missing.
+    /// Returns true if the clone is shallow: the parents of some commits are missing.
     pub fn is_shallow(&self) -> bool {
         self.common_dir()
             .join("shallow")
@@ -328,17 +329,18 @@ impl Repository {
             .is_ok_and(|meta| meta.len() > 0)
     }
 
-    /// Returns true if objects may be missing because they were left on the remote (a partial clone).
+    /// Returns true for a partial clone, in which objects may be missing because they were left on the remote.
     pub fn is_partial(&self) -> bool {
         self.places.is_partial
     }
 
-    /// Returns a reader of objects, for one thread.
+    /// Returns a reader of objects, for use on one thread.
     pub fn reader(&self) -> ObjectReader {
         ObjectReader::new(self.local(), Arc::clone(&self.places))
     }
 
-    /// Returns a handle for this thread. Replacement refs are disabled: an id always refers to the object that has it.
+    /// Returns a handle for this thread. The handle ignores replacement refs, so an id always refers to the original
+    /// object.
     pub(super) fn local(&self) -> gix::Repository {
         let mut local = self.shared.to_thread_local();
         local.objects.ignore_replacements = true;
@@ -352,11 +354,11 @@ impl std::fmt::Debug for Repository {
     }
 }
 
-/// Returns options to read everything as git does, except environment variables that select a repository, index or
-/// worktree.
+/// Returns gix options to read a repository as git does, but without the environment variables that select a
+/// repository, index or worktree.
 ///
-/// `git_prefix` also covers `GIT_CONFIG_GLOBAL` and `GIT_CONFIG_NOSYSTEM`. Ignoring them is the lesser evil: hooks run
-/// with the `GIT_DIR` and `GIT_INDEX_FILE` of a repository that may not be the requested one.
+/// The option `git_prefix` also disables `GIT_CONFIG_GLOBAL` and `GIT_CONFIG_NOSYSTEM`. That is acceptable: git runs
+/// hooks with a `GIT_DIR` and `GIT_INDEX_FILE` that may belong to another repository than the requested one.
 fn open_options(includes: Includes) -> gix::open::Options {
     let mut permissions = gix::open::Permissions::secure();
     permissions.env = gix::open::permissions::Environment {
@@ -372,7 +374,7 @@ fn open_options(includes: Includes) -> gix::open::Options {
         .cli_overrides([
             "core.fsmonitor=false",
             "core.useReplaceRefs=false",
-            // Limit per allocation. `ObjectReader::read` retries larger objects, one at a time.
+            // Limit on each allocation. `ObjectReader::read` retries larger objects, one at a time.
             "gitoxide.objects.allocLimit=64m",
         ])
 }
@@ -425,7 +427,7 @@ fn is_io_failure(error: &gix::Error) -> bool {
     error.downcast_any_ref::<std::io::Error>().is_some()
 }
 
-/// Returns the directory that `safe.directory` has to name: the nearest parent with a `.git`, or the path itself.
+/// Returns the directory to add to `safe.directory`: the nearest parent that contains a `.git`, or the path itself.
 fn owner_root(path: &Path) -> PathBuf {
     let with_git = path.ancestors().find(|dir| dir.join(".git").exists());
     with_git.unwrap_or(path).to_owned()
@@ -440,7 +442,7 @@ fn kind_of(local: &gix::Repository, work_dir: Option<&Path>) -> RepositoryKind {
     }
 }
 
-/// Rejects what git rejects: gix panics on it when it walks history.
+/// Rejects a malformed `shallow` file, as git does. gix would panic when it walks the history.
 fn check_shallow(common_dir: &Path, hash: gix::hash::Kind) -> Result<(), OpenError> {
     let path = common_dir.join("shallow");
     let text = match read_small_file(&path) {
@@ -460,8 +462,8 @@ struct Format {
     is_partial: bool,
 }
 
-/// Extensions of git's repository format that do not affect a reader, or that are handled here.
-/// Source: git's `gitformat-repository` page ("repository-version").
+/// The extensions of git's repository format that this module handles or can ignore. Source: git's
+/// `gitformat-repository` manual page ("repository-version").
 const KNOWN_EXTENSIONS: [&str; 8] = [
     "noop",
     "noop-v1",
@@ -473,7 +475,7 @@ const KNOWN_EXTENSIONS: [&str; 8] = [
     "worktreeconfig",
 ];
 
-/// Rejects what git would reject: gix opens repositories with unknown extensions.
+/// Rejects an unsupported repository format, as git does. gix opens repositories with unknown extensions.
 fn check_format(local: &gix::Repository, git_dir: &Path) -> Result<Format, OpenError> {
     let config = local.config_snapshot();
     let is_own = |meta: &gix::config::file::Metadata| meta.source == gix::config::Source::Local;
@@ -505,8 +507,8 @@ fn check_format(local: &gix::Repository, git_dir: &Path) -> Result<Format, OpenE
     Ok(format)
 }
 
-/// Returns extension names, in lower case, with their values. As in git, only the repository's own configuration file
-/// counts.
+/// Returns the names of the format extensions, in lower case, and their values. Reads only the repository's own
+/// configuration file, as git does.
 fn extensions(config: &gix::config::File) -> Vec<(String, BString)> {
     let sections = config.sections_by_name("extensions").into_iter().flatten();
     sections
@@ -522,7 +524,8 @@ fn extensions(config: &gix::config::File) -> Vec<(String, BString)> {
         .collect()
 }
 
-/// Newer git versions mark the remotes instead of setting `extensions.partialClone`.
+/// Returns true if a remote is marked as a promisor, which newer git versions do instead of setting
+/// `extensions.partialClone`.
 fn has_promisor(config: &gix::config::File) -> bool {
     let remotes = config.sections_by_name("remote").into_iter().flatten();
     let mut values = remotes.filter_map(|section| section.value("promisor"));

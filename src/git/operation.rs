@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Files in a worktree's git directory during a rebase, am, cherry-pick, revert, merge or bisect.
+/// Files that exist in a worktree's git directory during a rebase, am, cherry-pick, revert, merge or bisect.
 pub(super) const OPERATION_MARKS: [&str; 7] = [
     "rebase-merge",
     "rebase-apply",
@@ -13,8 +13,8 @@ pub(super) const OPERATION_MARKS: [&str; 7] = [
     "BISECT_LOG",
 ];
 
-/// Returns true if an operation is unfinished in the worktree with this git directory, so that indexing the checkout
-/// should wait.
+/// Returns true if such an operation is unfinished in the worktree with this git directory. Indexing the checkout
+/// should then wait.
 pub fn is_in_operation(git_dir: &Path) -> bool {
     OPERATION_MARKS
         .iter()

@@ -1,4 +1,4 @@
-//! Checks where the files of a repository are, with links followed and borrowed objects included.
+//! Checks which directories the files of a repository are in, including link targets and borrowed objects.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -9,18 +9,20 @@ use std::{fs, io};
 use super::open::Repository;
 use super::small_file::read_small_file;
 
-/// Depth limit for alternates, as in git.
-/// Source: `MAX_ALTERNATE_DEPTH` is 5 in git's `object-file.c` ("recursive depth of nesting").
+/// Depth limit of alternates, as in git. Source: `MAX_ALTERNATE_DEPTH` is 5 in git's `object-file.c` ("recursive depth
+/// of nesting").
 const MAX_DEPTH: usize = 5;
-/// Limit on the number of files in a git directory.
+/// Limit on the number of files in the git directory.
 const MAX_ENTRIES: usize = 500_000;
-/// Subdirectories of a git directory that are not read: other repositories, large files, programs.
+/// Subdirectories of a git directory that are skipped, because they contain other repositories, large files or
+/// programs.
 const NOT_READ: &[&str] = &["modules", "lfs", "hooks"];
 
 impl Repository {
-    /// Returns true if everything that is read of the repository is in places that `is_allowed` accepts: its worktree,
-    /// refs, objects and settings, the targets of links among them, and the object directories that it borrows.
-    /// `is_allowed` is called with absolute paths without links. Returns an error if this cannot be determined.
+    /// Returns true if `is_allowed` accepts every location that this repository's data is read from: its worktree,
+    /// refs, objects and configuration, the targets of symbolic links among them, and the object directories it borrows
+    /// from. `is_allowed` is called with absolute paths without links. Returns an error if the locations cannot be
+    /// determined.
     pub fn is_confined_to(&self, is_allowed: &dyn Fn(&Path) -> bool) -> io::Result<bool> {
         let mut reach = Reach {
             is_allowed,
@@ -46,8 +48,8 @@ struct Reach<'a> {
 }
 
 impl Reach<'_> {
-    /// Returns true if a directory and the targets of links in it are allowed. Entries named in `left_out` are not
-    /// checked.
+    /// Returns true if a directory and the targets of all symbolic links below it are allowed. Skips entries named in
+    /// `left_out`.
     fn folder(&mut self, folder: &Path, left_out: &[&str]) -> io::Result<bool> {
         if !(self.is_allowed)(folder) {
             return Ok(false);
@@ -78,7 +80,7 @@ impl Reach<'_> {
 
     fn link(&mut self, link: &Path) -> io::Result<bool> {
         let Ok(target) = fs::canonicalize(link) else {
-            // A dangling link, so nothing is read.
+            // Nothing can be read through a dangling link.
             return Ok(true);
         };
         if target.is_dir() {
@@ -88,7 +90,7 @@ impl Reach<'_> {
         }
     }
 
-    /// Returns true if an object directory and those it borrows from are allowed.
+    /// Returns true if an object directory and all directories it borrows from are allowed.
     fn objects(&mut self, objects: &Path, depth: usize) -> io::Result<bool> {
         let Ok(objects) = fs::canonicalize(objects) else {
             return Ok(false);
@@ -102,7 +104,7 @@ impl Reach<'_> {
         for line in alternates.split(|byte| *byte == b'\n') {
             let is_fine = match line {
                 [] | [b'#', ..] => true,
-                // Quoted as in C, which is rare; rejected without decoding it.
+                // A path quoted as in C. It is rejected without decoding, because it is rare.
                 [b'"', ..] => false,
                 line => self.objects(&objects.join(OsStr::from_bytes(line)), depth + 1)?,
             };

@@ -1,4 +1,4 @@
-//! Reads objects on one thread, with the buffers and caches that make it fast.
+//! Reads objects on one thread, with reusable buffers and caches.
 
 use gix::odb::pack::cache::lru::MemoryCappedHashmap;
 use gix::prelude::Find;
@@ -15,14 +15,15 @@ use crate::model::Oid;
 /// Size limit of the cache of delta bases.
 const MAX_BASES_BYTES: usize = 32 << 20;
 
-/// Reads objects. Each thread needs its own, which is cheap to create.
+/// Reads objects. Each thread needs its own reader, which is cheap to create.
 ///
-/// A reader sees objects added during its lifetime. Exception: in a partial clone, it stops looking for new packs after
-/// the first missing object. With every blob missing, that would be most of the work.
+/// A reader finds objects that are added during its lifetime, except in a partial clone: there, it stops looking for
+/// new packs after the first missing object. Otherwise it would spend most of its time on that when every blob is
+/// missing.
 pub struct ObjectReader {
     pub(super) repo: gix::Repository,
     places: Arc<Places>,
-    /// Limit on the entries in a walk of trees.
+    /// Limit on the number of entries in a tree walk.
     pub(super) max_entries: usize,
     spare: Vec<Vec<u8>>,
 }
@@ -30,7 +31,8 @@ pub struct ObjectReader {
 /// An error from reading an object.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
-    /// Missing: left on the remote by a partial clone, beyond a shallow boundary, or removed by `git gc`.
+    /// The object is missing: a partial clone left it on the remote, it is beyond a shallow boundary, or `git gc`
+    /// removed it.
     #[error("{kind} {id} is not in this repository")]
     Missing {
         /// The object.
@@ -38,7 +40,7 @@ pub enum ObjectError {
         /// The expected type.
         kind: &'static str,
     },
-    /// The object has another type than expected.
+    /// The object has an unexpected type.
     #[error("object {id} is a {found}, not a {expected}")]
     WrongKind {
         /// The object.
@@ -48,7 +50,7 @@ pub enum ObjectError {
         /// The expected type.
         expected: &'static str,
     },
-    /// The object is unreadable.
+    /// The object cannot be decoded.
     #[error("object {id} cannot be read")]
     Damaged {
         /// The object.
@@ -57,11 +59,11 @@ pub enum ObjectError {
         #[source]
         source: Cause,
     },
-    /// A tree that is nested deeper than git accepts or has more entries than any real one, or an object above the size
+    /// A tree that is nested deeper than git allows or has more entries than any real tree, or an object above the size
     /// limit.
     #[error("object {id} has more than {limit} {what}")]
     BeyondLimit {
-        /// The object being read.
+        /// The id of the object.
         id: Oid,
         /// The unit of the limit.
         what: &'static str,
@@ -80,13 +82,13 @@ impl ObjectReader {
         }
     }
 
-    /// Caches up to `max_bytes` of decoded objects. Pays off when trees of consecutive commits are compared; costs time
-    /// when each object is read only once.
+    /// Enables a cache of decoded objects, up to `max_bytes`. It speeds up comparing the trees of consecutive commits,
+    /// but slows down reading each object once.
     pub fn keep_decoded(&mut self, max_bytes: usize) {
         self.repo.object_cache_size(max_bytes);
     }
 
-    /// Caches delta bases. Pays off when versions of one file are read one after another.
+    /// Enables a cache of delta bases. It speeds up reading versions of one file one after another.
     pub fn keep_bases(&mut self) {
         let cache = || -> Box<gix::odb::cache::PackCache> { Box::new(MemoryCappedHashmap::new(MAX_BASES_BYTES)) };
         self.repo.objects.set_pack_cache(cache);
@@ -102,7 +104,8 @@ impl ObjectReader {
         self.repo.object_hash()
     }
 
-    /// Returns the bytes of an object, which must have the expected type. Return the buffer with [`Self::recycle`].
+    /// Returns the bytes of an object, which must have the type `expected`. Pass the buffer to [`Self::recycle`] after
+    /// use.
     pub(super) fn read(&mut self, id: Oid, expected: gix::objs::Kind) -> Result<Vec<u8>, ObjectError> {
         let mut buffer = self.spare.pop().unwrap_or_default();
         let found = match self.repo.objects.try_find(&to_gix(id), &mut buffer) {
@@ -141,14 +144,14 @@ impl ObjectReader {
     }
 }
 
-/// Size limit of objects that are read. Results mention larger files, but their content is not searched. GitHub accepts
-/// no larger files (its limit is 100 MB).
+/// Size limit of objects that are read. Larger files are listed, but their content is not searched. GitHub accepts no
+/// larger files (its limit is 100 MB).
 pub const MAX_OBJECT_BYTES: u64 = 128 << 20;
 
-/// Limit on memory to decompress an object: the object, its delta base and the delta.
+/// Limit on the memory for decompressing an object, which consists of the object, its delta base and the delta.
 const MAX_UNPACKING_BYTES: usize = 3 * MAX_OBJECT_BYTES as usize;
 
-/// Reads objects that need more memory than threads may use in parallel, one at a time per repository.
+/// Reads objects that need more memory than each thread may use. Reads one at a time per repository.
 #[derive(Default)]
 pub(super) struct LargeObjects {
     store: Mutex<Option<gix::odb::Handle>>,
@@ -168,7 +171,7 @@ impl LargeObjects {
             what: "bytes",
             limit: MAX_OBJECT_BYTES as usize,
         };
-        // The store only reads, so a panic leaves it consistent.
+        // The store only reads, so it is consistent even if another thread panicked.
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         if store.is_none() {
             let options = gix::odb::store::init::Options {
@@ -185,7 +188,7 @@ impl LargeObjects {
             Err(source) if source.is_resource_exhausted() => return Err(too_large),
             Err(source) => return Err(damaged(source.into())),
         };
-        // The buffer used for decompression is larger than the object.
+        // The decompression buffer is larger than the object.
         buffer.shrink_to_fit();
         if buffer.len() as u64 > MAX_OBJECT_BYTES {
             Err(too_large)
@@ -204,7 +207,7 @@ pub(super) fn kind_name(kind: gix::objs::Kind) -> &'static str {
     }
 }
 
-/// git knows the empty tree without storing it.
+/// Returns true for the id of the empty tree, which git does not need to store.
 fn is_empty_tree(id: Oid, expected: gix::objs::Kind) -> bool {
     let kinds = [gix::hash::Kind::Sha1, gix::hash::Kind::Sha256];
     expected == gix::objs::Kind::Tree

@@ -15,14 +15,14 @@ use crate::model::{CommitId, Oid};
 /// The target of `HEAD`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Head {
-    /// A branch. It has no commit if it is unborn, as in a new repository.
+    /// A branch. `commit` is `None` if the branch is unborn, as in a new repository.
     Branch {
-        /// Without `refs/heads/`.
+        /// The name without `refs/heads/`.
         name: BString,
         /// The tip of the branch.
         commit: Option<CommitId>,
     },
-    /// A commit without a branch.
+    /// A commit that was checked out without a branch.
     Detached {
         /// The commit.
         commit: CommitId,
@@ -30,7 +30,7 @@ pub enum Head {
 }
 
 impl Head {
-    /// Returns the checked-out commit, if there is one.
+    /// Returns the checked-out commit, or `None` for an unborn branch.
     pub fn commit(&self) -> Option<CommitId> {
         match self {
             Self::Branch { commit, .. } => *commit,
@@ -44,9 +44,9 @@ impl Head {
 pub struct Ref {
     /// The full name, for example `refs/heads/main`.
     pub name: BString,
-    /// The namespace.
+    /// The namespace of the ref.
     pub kind: RefKind,
-    /// The commit, with tags peeled; `None` if it names another object or is broken.
+    /// The commit that the ref points to, with tags peeled. `None` if the target is another object or is missing.
     pub commit: Option<CommitId>,
 }
 
@@ -66,7 +66,7 @@ pub enum RefKind {
     Tag,
     /// Under `refs/remotes/`.
     Remote,
-    /// Anything else, for example notes, the stash or a forge's pull requests.
+    /// Anything else, for example notes, the stash or the pull requests of a forge.
     Other,
 }
 
@@ -98,7 +98,7 @@ pub enum RefError {
     /// `HEAD` or a ref is malformed.
     #[error("cannot read the refs of this repository")]
     Damaged(#[source] Cause),
-    /// The refs are in reftable, which only the git executable reads, and it failed.
+    /// The git executable failed to read the refs, which are in reftable.
     #[error("cannot read the reftable refs of this repository")]
     Command(#[from] CommandError),
 }
@@ -110,7 +110,7 @@ impl From<gix::Error> for RefError {
 }
 
 impl Repository {
-    /// Returns the target of `HEAD` in this worktree.
+    /// Returns the target of this worktree's `HEAD`.
     pub fn head(&self) -> Result<Head, RefError> {
         match self.places.refs {
             RefStorage::Files => self.head_of_files(),
@@ -118,7 +118,7 @@ impl Repository {
         }
     }
 
-    /// Returns all refs, shared by all worktrees, sorted by name. A damaged ref has no commit.
+    /// Returns all refs of the repository, sorted by name. A damaged ref has no commit.
     pub fn refs(&self) -> Result<Vec<Ref>, RefError> {
         match self.places.refs {
             RefStorage::Files => self.refs_of_files(),
@@ -127,7 +127,7 @@ impl Repository {
     }
 
     /// Returns the checked-out commits of all worktrees, including this one and those whose directory is deleted but
-    /// not pruned. Unborn branches are omitted.
+    /// not pruned. Omits unborn branches.
     pub fn work_tree_heads(&self) -> Result<Vec<CommitId>, RefError> {
         let mut commits = Vec::new();
         for head in self.head_names()? {
@@ -145,8 +145,8 @@ impl Repository {
         Ok(commits)
     }
 
-    /// Returns the name of `HEAD` of each worktree, in the form that works from every worktree. A missing list of
-    /// worktrees is not an error, but an unreadable one is.
+    /// Returns the name of each worktree's `HEAD`, in a form that is valid in every worktree. It is not an error if the
+    /// list of worktrees does not exist, but it is if the list cannot be read.
     pub(super) fn head_names(&self) -> Result<Vec<BString>, RefError> {
         let mut heads = vec![BString::from("main-worktree/HEAD")];
         let failed = |error: std::io::Error| RefError::Damaged(Box::new(error));
@@ -161,7 +161,7 @@ impl Repository {
         Ok(heads)
     }
 
-    /// Returns the commit that a ref names; `None` if the ref or its target does not exist.
+    /// Returns the commit that a ref points to, or `None` if the ref or its target does not exist.
     fn commit_of_file(&self, name: &BStr) -> Result<Option<CommitId>, RefError> {
         let local = self.local();
         let Some(mut reference) = unless_absent(local.try_find_reference(name))?.flatten() else {
@@ -194,7 +194,7 @@ impl Repository {
         let local = self.local();
         let platform = local.references()?;
         let mut refs = Vec::new();
-        // Many refs may point to the same few objects, each of which is a file.
+        // Many refs can point to the same object, so cache results instead of reading the object again.
         let mut commits: HashMap<gix::ObjectId, Option<CommitId>> = HashMap::new();
         for each in platform.all()? {
             let Some(mut reference) = unless_damaged(each)? else {
@@ -267,7 +267,7 @@ impl Repository {
     }
 }
 
-/// Maps an error for a missing object to `None`; other failures remain errors.
+/// Converts an error about a missing object or ref to `None`. Returns all other errors.
 fn unless_absent<T>(found: Result<T, gix::Error>) -> Result<Option<T>, gix::Error> {
     match found {
         Err(error) if error.is_not_found() && !is_refused(&error) => Ok(None),
@@ -275,7 +275,7 @@ fn unless_absent<T>(found: Result<T, gix::Error>) -> Result<Option<T>, gix::Erro
     }
 }
 
-/// Maps an error for a missing or malformed object to `None`; a failure of the system remains an error.
+/// Converts an error about a missing or malformed object to `None`. Returns errors of the operating system.
 pub(super) fn unless_damaged<T>(found: Result<T, gix::Error>) -> Result<Option<T>, gix::Error> {
     match found {
         Err(error) if !is_refused(&error) => Ok(None),
@@ -283,7 +283,7 @@ pub(super) fn unless_damaged<T>(found: Result<T, gix::Error>) -> Result<Option<T
     }
 }
 
-/// Returns true if the system failed to read something that may exist.
+/// Returns true if the operating system failed to read a file that may exist.
 fn is_refused(error: &gix::Error) -> bool {
     use std::io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, UnexpectedEof};
     let mut causes = error
@@ -297,7 +297,7 @@ fn is_refused(error: &gix::Error) -> bool {
     })
 }
 
-/// Returns the commit that an object is, or that a tag leads to.
+/// Returns the commit with this id, or the commit that the tag with this id points to.
 fn as_commit(local: &gix::Repository, mut id: gix::ObjectId) -> Result<Option<CommitId>, gix::Error> {
     loop {
         match local.objects.header(id)?.kind() {
@@ -308,7 +308,7 @@ fn as_commit(local: &gix::Repository, mut id: gix::ObjectId) -> Result<Option<Co
     }
 }
 
-/// Parses an id printed by git on a line of its own.
+/// Parses an id that git printed on a line.
 pub(super) fn printed_oid(printed: &[u8]) -> Result<Oid, RefError> {
     let text = printed.trim_end().to_str_lossy();
     Oid::from_hex(&text).map_err(|source| RefError::Damaged(Box::new(source)))

@@ -12,90 +12,90 @@ use super::reader::ObjectError;
 use super::refs::{Head, RefError, printed_oid};
 use crate::model::{CommitId, Oid, TreeId};
 
-/// Number of suggestions for an unknown name.
+/// Maximum number of suggestions for an unknown name.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// Longer names are not considered as suggestions.
+/// Length limit of names that are considered as suggestions.
 const MAX_LIKELY_NAME: usize = 200;
 
-/// The objects that a revision names.
+/// The commit and the tree that a revision names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// The commit, with tags peeled; `None` if the revision is the id of a tree.
+    /// The commit, with tags peeled. `None` if the revision is the id of a tree.
     pub commit: Option<CommitId>,
     /// The tree.
     pub tree: TreeId,
 }
 
-/// An object that an abbreviated id may refer to.
+/// An object that an abbreviated id matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The shortest unambiguous id.
+    /// The shortest unambiguous form of the object's id.
     pub abbreviation: String,
-    /// A description for display: the type, and for a commit its date and subject.
+    /// A description for display: the type and, for a commit, its date and subject.
     pub description: String,
 }
 
 /// An error from resolving a revision.
 #[derive(Debug, thiserror::Error)]
 pub enum RevisionError {
-    /// Nothing has this name.
+    /// No object or ref has this name.
     #[error("unknown revision {spec:?}")]
     Unknown {
-        /// As typed.
+        /// The revision as typed.
         spec: String,
-        /// Similar ref names, best first.
+        /// Similar ref names, best match first.
         near: Vec<String>,
-        /// True if the clone is shallow, so that the name may exist in a full clone.
+        /// True if the clone is shallow, so that a full clone may contain the revision.
         is_shallow: bool,
     },
-    /// An abbreviated id that matches several objects.
+    /// The revision is an abbreviated id that matches several objects.
     #[error("revision {spec:?} is ambiguous")]
     Ambiguous {
-        /// As typed.
+        /// The revision as typed.
         spec: String,
         /// The matching objects.
         candidates: Vec<Candidate>,
     },
-    /// It begins with a dash, so it would be an option if passed to a program.
+    /// The revision begins with a dash, so a program would interpret it as an option.
     #[error("{spec:?} is not a revision: it begins with a dash")]
     LooksLikeOption {
-        /// As typed.
+        /// The revision as typed.
         spec: String,
     },
-    /// A range instead of a single revision.
+    /// The revision is a range, not a single commit.
     #[error("{spec:?} is a range, not a single revision")]
     Range {
-        /// As typed.
+        /// The revision as typed.
         spec: String,
     },
-    /// The branch is unborn.
+    /// The revision is a branch without commits.
     #[error("branch {branch:?} has no commits yet")]
     Unborn {
         /// The name of the branch.
         branch: String,
     },
-    /// It names a blob.
+    /// The revision names a blob.
     #[error("{spec:?} is a {kind}, not a commit or tree")]
     NotATree {
-        /// As typed.
+        /// The revision as typed.
         spec: String,
         /// The type of the object.
         kind: String,
     },
-    /// It leads to an unreadable object, for example beyond the boundary of a shallow clone.
+    /// The revision refers to an unreadable object, for example beyond the boundary of a shallow clone.
     #[error("cannot read the object of revision {spec:?}")]
     Object {
-        /// As typed.
+        /// The revision as typed.
         spec: String,
-        /// The cause, which names the object.
+        /// The cause, which contains the object's id.
         #[source]
         source: ObjectError,
     },
     /// The refs could not be read.
     #[error("cannot look up revision {spec:?}")]
     Refs {
-        /// As typed.
+        /// The revision as typed.
         spec: String,
         /// The cause.
         #[source]
@@ -104,7 +104,7 @@ pub enum RevisionError {
 }
 
 impl RevisionError {
-    /// Returns a suggestion for the user, if there is one.
+    /// Returns a hint for the user, or `None` if there is nothing to suggest.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown { near, .. } if !near.is_empty() => Some(format!("did you mean {}?", near.join(" or "))),
@@ -123,8 +123,8 @@ impl RevisionError {
 }
 
 impl Repository {
-    /// Resolves any revision syntax of git that names a commit (`HEAD~2`, a branch, a tag, an abbreviated id,
-    /// `:/subject`), or the id of a tree.
+    /// Resolves a revision: any git syntax for a commit (`HEAD~2`, a branch, a tag, an abbreviated id, `:/subject`), or
+    /// the id of a tree.
     pub fn resolve(&self, spec: &str) -> Result<Resolved, RevisionError> {
         if spec.starts_with('-') {
             return Err(RevisionError::LooksLikeOption { spec: spec.to_owned() });
@@ -177,7 +177,7 @@ impl Repository {
         }
     }
 
-    /// Returns the most specific error for an unknown name.
+    /// Returns the most specific error for an unknown revision.
     fn unknown(&self, spec: String) -> RevisionError {
         if let (true, Ok(Head::Branch { name, commit: None })) = (is_head(&spec), self.head()) {
             return RevisionError::Unborn {
@@ -200,7 +200,7 @@ impl Repository {
             Ok(refs) => refs.iter().map(|each| each.short_name().to_owned()).collect(),
             Err(_) => return Vec::new(),
         };
-        // If the name before the suffix exists, the suffix is wrong, not the name.
+        // If the name before the suffix exists, the suffix is wrong. Similar names would not help.
         if is_head(base) || names.iter().any(|name| name == base) {
             return Vec::new();
         }
@@ -214,7 +214,7 @@ impl Repository {
         scored.into_iter().take(MAX_SUGGESTIONS).map(|(_, name)| name).collect()
     }
 
-    /// Follows tags to a commit or tree.
+    /// Follows tags from `start` to a commit or tree.
     fn peel(&self, spec: &str, start: Oid) -> Result<Resolved, RevisionError> {
         let object_error = |source| RevisionError::Object {
             spec: spec.to_owned(),
@@ -222,7 +222,8 @@ impl Repository {
         };
         let mut reader = self.reader();
         let mut oid = start;
-        // git has no limit either; a chain of tags cannot be circular, because each contains the id of the next.
+        // git has no limit on the length either. A chain of tags cannot be circular, because each tag contains the id
+        // of the next object.
         loop {
             match reader.kind(oid).map_err(object_error)? {
                 gix::objs::Kind::Commit => {
@@ -285,7 +286,7 @@ fn is_head(spec: &str) -> bool {
     matches!(spec.split(['~', '^']).next(), Some("HEAD" | "@"))
 }
 
-/// Returns the edit distance between the typed text and `name`; `None` if they are too different.
+/// Returns the edit distance between the typed text and `name`, or `None` if it is too large.
 fn likeness(typed: &str, name: &str) -> Option<usize> {
     if name.len() > MAX_LIKELY_NAME {
         return None;

@@ -1,4 +1,4 @@
-//! Finds the roots that keep trees alive: refs, the checkouts of all worktrees, the stash and recent reflog entries.
+//! Finds the roots of garbage collection: refs, the checkouts of all worktrees, the stash and recent reflog entries.
 
 use std::collections::HashMap;
 
@@ -13,47 +13,47 @@ use crate::model::{CommitId, TreeId};
 
 const STASH: &[u8] = b"refs/stash";
 
-/// A root that keeps a tree alive.
+/// A root of garbage collection: its tree must not be deleted from the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
     /// The kind of the root.
     pub kind: RootKind,
-    /// The ref, or `HEAD`.
+    /// The name of the ref, or `HEAD`.
     pub name: BString,
-    /// The commit; `None` for a ref that names a tree.
+    /// The commit; `None` if the ref points to a tree.
     pub commit: Option<CommitId>,
-    /// Its tree.
+    /// The tree of the commit.
     pub tree: TreeId,
-    /// Seconds since 1970-01-01T00:00Z: the commit time, or for a reflog entry the time of the entry.
+    /// The time of the commit or, for a reflog entry, of the entry, in seconds since 1970-01-01T00:00Z.
     pub time: i64,
 }
 
-/// The kinds of roots, the strongest first.
+/// The kinds of roots, most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RootKind {
-    /// Checked out in a worktree.
+    /// The commit checked out in a worktree.
     WorkTree,
     /// The target of a ref.
     Ref(RefKind),
-    /// An entry of the stash, which git keeps until it is dropped.
+    /// An entry of the stash. git does not expire these.
     Stash,
-    /// A recent target of a ref.
+    /// A recent reflog entry.
     Reflog,
 }
 
 /// An entry of a reflog.
 struct LogEntry {
-    /// The ref.
+    /// The name of the ref.
     name: BString,
     commit: CommitId,
     time: i64,
 }
 
 impl Repository {
-    /// Returns everything that keeps a tree alive: the checkout of each worktree, all refs, the whole stash, and reflog
-    /// entries of refs and of each `HEAD` from `reflog_since` (seconds since 1970) or later.
+    /// Returns all roots: the checkout of each worktree, all refs, the whole stash, and the reflog entries of refs and
+    /// of each `HEAD` from `reflog_since` (seconds since 1970) or later.
     ///
-    /// Skips objects that are missing or have no tree. An unreadable object is an error. Reads one object per distinct
+    /// Skips objects that are missing or have no tree, but fails on an unreadable object. Reads one object per distinct
     /// commit.
     pub fn roots(&self, reflog_since: i64) -> Result<Vec<Root>, RefError> {
         let mut found = RootsFound {
@@ -93,7 +93,7 @@ impl Repository {
         Ok(found.list)
     }
 
-    /// Returns the reflog entries of all `names`: `HEAD` of each worktree, and every ref.
+    /// Returns the reflog entries of all `names`, which are refs and the `HEAD` of each worktree.
     fn logs(&self, names: &[BString]) -> Result<Vec<LogEntry>, RefError> {
         if self.places.refs == RefStorage::Files {
             let local = self.local();
@@ -111,7 +111,7 @@ impl Repository {
             .collect();
         all.insert(0, "--all");
         match self.log_of_reftable(&all) {
-            // A name without a reflog, or a missing commit, fails the call for all names.
+            // git fails for all names if one has no reflog or refers to a missing commit, so run it for each name.
             Err(CommandError::Failed { .. }) => {
                 let mut entries = Vec::new();
                 for name in names.iter().filter_map(|name| name.to_str().ok()) {
@@ -134,7 +134,7 @@ impl Repository {
             "--format=%H %gD",
             "--date=unix",
         ];
-        // Ref names do not begin with a dash.
+        // Ref names never begin with a dash.
         arguments.extend(names);
         arguments.push("--");
         let printed = git(self.git_dir(), "log", &arguments)?;
@@ -160,7 +160,7 @@ fn log_of_file(local: &gix::Repository, name: &BString) -> Result<Vec<LogEntry>,
     Ok(entries)
 }
 
-/// `<id> <ref>@{<seconds>}`
+/// Parses `<id> <ref>@{<seconds>}`.
 fn printed_entry(line: &[u8]) -> Option<LogEntry> {
     let (id, selector) = line.split_once_str(" ")?;
     let (name, time) = selector.strip_suffix(b"}")?.rsplit_once_str("@{")?;
@@ -171,7 +171,7 @@ fn printed_entry(line: &[u8]) -> Option<LogEntry> {
     })
 }
 
-/// Collects roots. `trees` caches the tree of each commit; `None` if the commit is missing.
+/// Collects roots. `trees` caches the tree and the time of each commit, or `None` if the commit is missing.
 struct RootsFound {
     reader: ObjectReader,
     trees: HashMap<CommitId, Option<(TreeId, i64)>>,
@@ -204,7 +204,7 @@ impl RootsFound {
         Ok(())
     }
 
-    /// Adds a ref that leads to no commit but may lead to a tree.
+    /// Adds a ref that does not point to a commit, if it points to a tree.
     fn add_tree(&mut self, repository: &Repository, kind: RefKind, name: &BStr) {
         let resolved = name.to_str().ok().and_then(|name| repository.resolve(name).ok());
         if let Some(resolved) = resolved {

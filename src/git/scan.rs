@@ -1,6 +1,6 @@
-//! Compares tracked files on disk with the stat data in the index, to find those whose content must be checked.
+//! Compares the stat data of tracked files with the index, to find the files whose content must be compared.
 //!
-//! Processes directories in parallel, with one system call per file and a few per directory. Opens no files.
+//! Directories are processed in parallel, with one system call per file and a few per directory. No file is opened.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use super::beneath::{self, Root};
 use super::index::Tracked;
 use super::tree::FileMode;
 
-/// Properties of the file system and the index, from `core.*` settings.
+/// Properties of the file system and of the index. Most come from `core.*` settings.
 #[derive(Clone, Copy)]
 pub(super) struct DiskRules {
     pub(super) stat: stat::Options,
@@ -27,24 +27,24 @@ pub(super) struct DiskRules {
     pub(super) has_symlinks: bool,
     pub(super) ignores_case: bool,
     pub(super) precomposes_unicode: bool,
-    /// The time of writing the index.
+    /// The time when the index was written.
     pub(super) index_time: Time,
 }
 
 /// The result of a scan.
 #[derive(Default)]
 pub(super) struct Scan {
-    /// Tracked files that may differ from the index, by their position in the list of tracked files.
+    /// Tracked files that may differ from the index: their positions in the list of tracked files, and their stat data.
     pub(super) suspects: Vec<(usize, Stat)>,
-    /// Tracked files that are missing, by position.
+    /// Tracked files that do not exist, as positions in the list of tracked files.
     pub(super) absent: Vec<usize>,
-    /// Untracked entries in directories with tracked files, in no particular order.
+    /// Untracked entries of directories that contain tracked files, in no particular order.
     pub(super) unknown: Vec<Unknown>,
     /// Directories that could not be listed, with the error.
     pub(super) unreadable: Vec<(Vec<u8>, io::Error)>,
-    /// New listings.
+    /// The directories listed by this scan.
     pub(super) listed: Vec<(Vec<u8>, Listing)>,
-    /// Number of directories with tracked files.
+    /// Number of directories that contain tracked files at any depth.
     pub(super) n_folders: usize,
 }
 
@@ -55,33 +55,33 @@ pub(super) struct Unknown {
     pub(super) is_folder: bool,
 }
 
-/// The untracked entries of a directory when it was last listed.
+/// The untracked entries that a directory contained when it was last listed.
 #[derive(Clone)]
 pub(super) struct Listing {
-    /// Of the directory, from before it was listed.
+    /// The stat data of the directory, from before it was listed.
     pub(super) stat: Stat,
-    /// Digest of the tracked names.
+    /// A digest of the names of tracked files and subdirectories in the directory.
     tracked_names: u64,
     unknown: Arc<[Unknown]>,
 }
 
-/// Listings by directory.
+/// Maps directories to their listings.
 pub(super) type Listings = HashMap<Vec<u8>, Listing>;
 
-/// A directory with tracked files at any depth.
+/// A directory that contains tracked files at any depth.
 struct Folder<'t> {
-    /// Without a trailing slash; empty for the root.
+    /// The path without a trailing slash; empty for the root.
     path: &'t [u8],
     parent: usize,
-    /// Positions of the tracked files directly in it.
+    /// Positions of the tracked files directly in the directory.
     files: Vec<usize>,
-    /// Names of subdirectories with tracked files.
+    /// Names of the subdirectories that contain tracked files.
     subfolders: Vec<&'t [u8]>,
 }
 
-/// Compares the tracked files with the disk. Returns `None` if interrupted.
+/// Compares the tracked files on disk with the index. Returns `None` if interrupted.
 ///
-/// A directory whose stat data match its listing in `known` is not listed again.
+/// Reuses a listing in `known` if the directory's stat data have not changed.
 pub(super) fn scan(
     root: &Root,
     tracked: &[Tracked<'_>],
@@ -117,11 +117,11 @@ pub(super) fn scan(
     let mut presence = vec![Presence::Here; folders.len()];
     for (at, folder) in folders.iter().enumerate() {
         let (own, part) = std::mem::take(&mut scans[at]);
-        // A parent comes before its subdirectories. Anything below a link does not count as present.
+        // A parent precedes its subdirectories. Files below a symbolic link count as absent.
         presence[at] = own.max(presence[folder.parent]);
         match presence[at] {
             Presence::Here => whole.append(part),
-            // The files may or may not have changed; only the error is reported.
+            // It is unknown if the files have changed, so report only the error.
             Presence::Unreadable => whole.unreadable.extend(part.unreadable),
             Presence::Absent => {
                 let missed = folder
@@ -154,7 +154,7 @@ impl Scan {
     }
 }
 
-/// Returns the directories with tracked files, parents first, beginning with the root.
+/// Returns the directories that contain tracked files, beginning with the root. A parent precedes its subdirectories.
 fn folders_of<'t>(tracked: &[Tracked<'t>]) -> Vec<Folder<'t>> {
     let new = |path, parent| Folder {
         path,
@@ -206,11 +206,12 @@ struct Scanner<'a, 't> {
 }
 
 impl Scanner<'_, '_> {
-    /// Compares the files of a directory.
+    /// Compares the files directly in a directory with the index.
     fn scan(&self, folder: &Folder<'_>) -> (Presence, Scan) {
         let mut scan = Scan::default();
         if let Some(listing) = self.known_listing(folder) {
-            // Looking up full paths is slower than names in an open directory, but opening it costs more.
+            // Looking up a full path is slower than looking up a name in an open directory, but opening the directory
+            // costs more.
             self.compare_files(folder, &mut scan, &|path| self.root.stat_in_one_step(path));
             scan.unknown.extend(listing.unknown.iter().cloned());
             return (Presence::Here, scan);
@@ -257,7 +258,7 @@ impl Scanner<'_, '_> {
         }
     }
 
-    /// Returns the known listing if it is still valid.
+    /// Returns the known listing of a directory if the directory has not changed.
     fn known_listing(&self, folder: &Folder<'_>) -> Option<&Listing> {
         let known = self.known.get(folder.path)?;
         let found = self.root.stat_in_one_step(folder.path).ok()?;
@@ -265,7 +266,7 @@ impl Scanner<'_, '_> {
         (is_unchanged && self.tracked_names(folder) == known.tracked_names).then_some(known)
     }
 
-    /// Returns a digest of the tracked names in the directory.
+    /// Returns a digest of the names of tracked files and subdirectories in a directory.
     fn tracked_names(&self, folder: &Folder<'_>) -> u64 {
         let mut hasher = DefaultHasher::new();
         for &position in &folder.files {
@@ -301,7 +302,7 @@ enum Verdict {
 fn compare(file: &Tracked<'_>, found: &rustix::fs::Stat, rules: &DiskRules) -> Verdict {
     let kind = FileType::from_raw_mode(found.st_mode);
     match (kind, file.mode) {
-        // Files in a submodule are not compared.
+        // Files inside a submodule are not compared.
         (FileType::Directory, FileMode::Submodule) => Verdict::Same,
         (FileType::RegularFile, FileMode::File | FileMode::Executable) => {
             let is_executable = found.st_mode & 0o100 != 0;
@@ -319,12 +320,12 @@ fn compare(file: &Tracked<'_>, found: &rustix::fs::Stat, rules: &DiskRules) -> V
     }
 }
 
-/// As in `git status`, equal stat data mean an equal file, unless it may have been written after the index.
+/// As in `git status`, a file with equal stat data is unchanged, unless it may have been written after the index.
 fn compare_stat(file: &Tracked<'_>, found: &rustix::fs::Stat, rules: &DiskRules) -> Verdict {
     let Some(known) = &file.stat else {
         return Verdict::Suspect;
     };
-    // Not every program that writes an index records fractions of seconds, and not every file system stores them.
+    // Some programs write an index without fractions of seconds, and some file systems do not store fractions.
     let has_fractions = known.mtime.nsecs != 0;
     let options = stat::Options {
         use_nsec: has_fractions,
@@ -343,7 +344,7 @@ fn compare_stat(file: &Tracked<'_>, found: &rustix::fs::Stat, rules: &DiskRules)
     }
 }
 
-/// Converts stat data to the form of the index, truncating values as git does.
+/// Converts stat data to the form stored in the index, truncating values as git does.
 pub(super) fn index_stat(found: &rustix::fs::Stat) -> Stat {
     Stat {
         mtime: Time {
@@ -412,7 +413,8 @@ impl Unknown {
     }
 }
 
-/// Lists files, links and subdirectories by name, without `.git`. Skips pipes, sockets and devices.
+/// Lists the files, symbolic links and subdirectories of a directory by name, without `.git`. Skips pipes, sockets and
+/// devices.
 pub(super) fn list(folder: OwnedFd, rules: &DiskRules) -> io::Result<Vec<Unknown>> {
     let mut listing = rustix::fs::Dir::new(folder)?;
     let mut entries = Vec::new();
@@ -440,7 +442,7 @@ pub(super) fn list(folder: OwnedFd, rules: &DiskRules) -> io::Result<Vec<Unknown
     Ok(entries)
 }
 
-/// Composes a name if git is configured to: Apple's file systems decompose accented letters.
+/// Composes accented letters in a name if git is configured to, because file systems of Apple decompose them.
 fn composed(name: &[u8], precomposes_unicode: bool) -> Vec<u8> {
     match std::str::from_utf8(name) {
         Ok(text) if precomposes_unicode => gix::utils::str::precompose(text.into()).into_owned().into_bytes(),

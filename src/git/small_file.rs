@@ -1,13 +1,14 @@
-//! Reads files that git keeps small, with a size limit: on disk, a few bytes can represent a file of any size.
+//! Reads files that git keeps small, with a size limit. A sparse or compressed file can be huge but use only a few
+//! bytes of disk space.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Enough for 1.6 million commits in the list of shallow boundaries.
+/// The size limit. A list of shallow boundaries of this size contains 1.6 million commits.
 pub(super) const MAX_SMALL_BYTES: u64 = 64 << 20;
 
-/// Returns the content of a regular file, or `None` if it does not exist. Fails if it is larger than 64 MiB.
+/// Returns the content of a regular file, or `None` if it does not exist. Fails if the file is larger than 64 MiB.
 pub fn read_small_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let found = match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

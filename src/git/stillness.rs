@@ -1,21 +1,22 @@
-//! Detects that nothing has changed below a worktree since the last check, to avoid comparing it again.
+//! Detects that a worktree has not changed since it was last compared, so that it need not be compared again.
 //!
-//! The kernel records changes in every directory (inotify). It does so within the system call that makes the change, so
-//! a change before a query is never missed. Some changes are not recorded: writes through a memory map or another hard
-//! link, changes by another machine, a changed global ignore file. A result is therefore valid only for a short time.
+//! The kernel records changes in each watched directory (inotify). It does so within the system call that makes the
+//! change, so a change made before a query is never missed. Some changes are not recorded: writes through a memory map
+//! or another hard link, changes by another machine, and changes of a global ignore file. A watch is therefore valid
+//! only for a short time.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::open::Repository;
 
-/// Validity of a watch without recorded changes.
+/// Time after which a watch expires even if no change was recorded.
 const VALID_FOR: Duration = Duration::from_secs(5);
-/// Minimum and maximum of the limit on watched directories. In between, it is an eighth of what the system allows: all
-/// programs of the user share the kernel's watches.
+/// Minimum and maximum of the limit on watched directories. Within this range, the limit is an eighth of the number of
+/// watches that the system allows, because all programs of the user share the watches.
 const MAX_FOLDERS: (usize, usize) = (4_000, 32_000);
 
-/// A watch over a worktree. It ends with the first change.
+/// A watch over all directories of a worktree. It ends with the first change.
 #[derive(Debug)]
 pub struct WorktreeWatch {
     notes: notes::Notes,
@@ -23,9 +24,9 @@ pub struct WorktreeWatch {
 }
 
 impl WorktreeWatch {
-    /// Starts to watch. Returns `None` where that is impossible or insufficient: without a worktree, with repositories
-    /// inside it (checked-out submodules), with very many directories, on file systems that other machines may change,
-    /// and on systems without inotify.
+    /// Starts to watch a worktree. Returns `None` if changes cannot be detected: there is no worktree, it contains
+    /// other repositories (checked-out submodules) or too many directories, other machines may change the file system,
+    /// or the system has no inotify.
     pub fn begin(repository: &Repository) -> Option<Self> {
         let root = repository.work_dir()?;
         let mut notes = notes::Notes::new(root)?;
@@ -44,7 +45,7 @@ impl WorktreeWatch {
             if n_folders > max_folders {
                 return None;
             }
-            // Watch before listing: a directory created in between is either listed or recorded.
+            // Watch before listing, so that a directory created in between is either listed or recorded.
             notes.watch(&folder)?;
             folders.extend(folders_in(&folder, folder == root)?);
         }
@@ -54,19 +55,20 @@ impl WorktreeWatch {
         })
     }
 
-    /// Returns true if nothing has changed since the watch began and it is still valid. Once false, it stays false.
+    /// Returns true if the watch has not expired and nothing has changed since it began. Once false, the result stays
+    /// false.
     pub fn holds(&self) -> bool {
         self.began.elapsed() < VALID_FOR && self.notes.are_none()
     }
 
-    /// Returns true if something has changed, as opposed to the watch having expired.
+    /// Returns true if something has changed since the watch began, whether or not the watch has expired.
     pub fn saw_changes(&self) -> bool {
         !self.notes.are_none()
     }
 }
 
-/// Returns the subdirectories, except those of git and codescout; `None` if the directory is another repository. Links
-/// are not followed.
+/// Returns the subdirectories, except those of git and codescout. Returns `None` if the directory is another
+/// repository. Does not follow symbolic links.
 fn folders_in(folder: &Path, is_root: bool) -> Option<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).ok()? {
@@ -90,8 +92,8 @@ mod notes {
 
     use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
-    /// `statfs(2)` types of file systems that only this machine changes: ext2 to ext4, XFS, Btrfs, tmpfs, overlay,
-    /// F2FS, ZFS.
+    /// The `statfs(2)` types of file systems that only this machine can change: ext2 to ext4, XFS, Btrfs, tmpfs,
+    /// overlayfs, F2FS, ZFS.
     const LOCAL: &[u64] = &[
         0xef53,
         0x5846_5342,
@@ -102,7 +104,7 @@ mod notes {
         0x2fc1_2fc1,
     ];
 
-    /// Returns the number of watches allowed per user.
+    /// Returns the number of watches that the system allows per user.
     pub(super) fn allowed() -> usize {
         let text = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches");
         text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
@@ -136,7 +138,8 @@ mod notes {
             inotify::add_watch(&self.0, folder, changes).ok().map(|_| ())
         }
 
-        /// Returns true if no event is pending. Events are never read: the first one ends the watch.
+        /// Returns true if no event is pending. Events are never read from the queue, because the first one ends the
+        /// watch.
         pub(super) fn are_none(&self) -> bool {
             matches!(rustix::io::ioctl_fionread(&self.0), Ok(0))
         }
@@ -177,7 +180,7 @@ mod tests {
     use super::*;
     use crate::support::TestRepo;
 
-    /// Returns true if a watch started before a change is still valid after it.
+    /// Makes a change during a watch. Returns true if the watch is still valid afterwards.
     fn holds_after(repo: &TestRepo, change: impl FnOnce()) -> Option<bool> {
         let repository = Repository::open(repo.root()).unwrap();
         let stillness = WorktreeWatch::begin(&repository)?;

@@ -1,7 +1,7 @@
-//! Detects repositories inside other repositories, and bare ones that the user did not name explicitly.
+//! Detects repositories inside other repositories, and bare repositories that the user did not name explicitly.
 //!
-//! A checkout can contain a complete bare repository as ordinary files, and an archive can contain any repository. So a
-//! repository inside another one may have been created by the author of the outer one.
+//! A checkout can contain a complete bare repository as ordinary files, and an archive can contain any repository. So
+//! the author of the outer repository may have crafted the inner one.
 
 use std::path::{Path, PathBuf};
 
@@ -11,33 +11,33 @@ use super::open::{OpenError, Repository};
 use super::worktree::WorkTreeError;
 
 impl Repository {
-    /// Returns true if `other` is a worktree of the same repository. A `commondir` file alone does not prove that,
-    /// since anyone can write one.
+    /// Returns true if `other` is a worktree of the same repository. Requires more than a `commondir` file, because
+    /// anyone can write one.
     pub fn is_work_tree_of(&self, other: &Self) -> bool {
         let common = self.common_dir();
         common == other.common_dir() && (self.git_dir() == common || is_listed(self.git_dir(), common))
     }
 
-    /// Returns a directory from which git discovers this repository: its worktree, unless `core.worktree` determines
-    /// that.
+    /// Returns a directory from which git discovers this repository: the worktree or, if discovery from there fails
+    /// because of `core.worktree`, the git directory.
     pub fn discovery_dir(&self) -> &Path {
         let is_found = |folder: &&Path| Self::discover(folder).is_ok_and(|found| found.git_dir() == self.git_dir());
         self.work_dir().filter(is_found).unwrap_or(self.git_dir())
     }
 
-    /// Returns true if part of this repository is inside another one: a submodule, a clone below a worktree, a bare
-    /// repository among its files.
+    /// Returns true if this repository is inside another one, even partly. Examples are a submodule, a clone below a
+    /// worktree, and a bare repository among the files of a worktree.
     pub fn is_inside_another(&self) -> bool {
         let places = [Some(self.git_dir()), self.work_dir()];
         let around = places.into_iter().flatten().flat_map(repositories_around);
-        // A repository that cannot be opened is not a worktree of this one.
+        // A repository that cannot be opened counts as another one.
         around
             .into_iter()
             .any(|found| !found.is_ok_and(|other| self.is_work_tree_of(&other)))
     }
 
-    /// Returns true if the absolute `path` or anything below it is in the index of the main worktree, or of a worktree
-    /// that contains this repository.
+    /// Returns true if `path`, or a path below it, is in the index of the main worktree or of a worktree that contains
+    /// this repository. `path` must be absolute.
     pub fn tracks_at(&self, path: &Path) -> Result<bool, WorkTreeError> {
         let main = self.main_work_dir();
         let mut above = path;
@@ -62,8 +62,8 @@ impl Repository {
     }
 }
 
-/// Returns the repositories that contain the parents of `path`, nearest first, with an error for each that cannot be
-/// opened.
+/// Returns the repositories that contain the parent directories of `path`, nearest first. A repository that cannot be
+/// opened is returned as an error.
 fn repositories_around(path: &Path) -> impl Iterator<Item = Result<Repository, OpenError>> {
     let mut next = path.parent().map(Path::to_owned);
     std::iter::from_fn(move || {
@@ -85,10 +85,10 @@ fn repositories_around(path: &Path) -> impl Iterator<Item = Result<Repository, O
     })
 }
 
-/// Rejects a bare repository that was discovered rather than named, if the user's `safe.bareRepository` says so.
+/// Rejects a bare repository that was discovered rather than named, if the user's `safe.bareRepository` demands that.
 ///
-/// Source: `is_implicit_bare_repo` in git's `setup.c`: a `.git` directory, or that of a worktree or submodule, does not
-/// count as bare.
+/// Source: `is_implicit_bare_repo` in git's `setup.c`. A `.git` directory, including that of a worktree or submodule,
+/// does not count as bare.
 pub(super) fn check_bare(start: &Path, git_dir: &Path) -> Result<(), OpenError> {
     let text = git_dir.to_string_lossy();
     let is_part_of_another = ["/.git/worktrees/", "/.git/modules/"]

@@ -1,4 +1,4 @@
-//! Checks if a path of the main worktree is tracked, by reading only the first entries of the index.
+//! Checks if a path is tracked by reading only the first entries of the index.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -7,25 +7,25 @@ use std::path::PathBuf;
 use super::open::{ObjectFormat, Repository, RepositoryKind};
 use super::worktree::WorkTreeError;
 
-/// Length of an index entry before the object id: times, device, inode, mode, user, group, size. Source of all numbers
-/// here: git's `gitformat-index` page.
+/// Length of the stat fields at the start of an index entry: times, device, inode, mode, user, group, size. Source of
+/// all numbers in this file: git's `gitformat-index` manual page.
 const STAT_BYTES: usize = 40;
 const EXTENDED: u16 = 0x4000;
-/// Far above the length of any real path.
+/// Length limit of a path, far above that of any real one.
 const MAX_PATH_BYTES: usize = 64 << 10;
 
 impl Repository {
-    /// Returns true if the index of the main worktree has an entry at `path` or below it, of any type: file, link or
-    /// submodule. Always false for a bare repository.
+    /// Returns true if the index of the main worktree has an entry at `path` or below it. The entry can be a file, a
+    /// symbolic link or a submodule. Always false for a bare repository.
     ///
-    /// The index is sorted by path and read only up to the position of `path`. For a path that begins with a dot these
-    /// are a few entries, regardless of the size of the index.
+    /// The index is sorted by path and is read only up to the position of `path`. If `path` begins with a dot, few
+    /// entries precede it, however large the index is.
     pub fn tracks(&self, path: &[u8]) -> Result<bool, WorkTreeError> {
-        // The index of a linked worktree is below `worktrees`; a submodule has its own common directory.
+        // The index of a linked worktree is in a subdirectory of `worktrees`. A submodule has its own common directory.
         self.tracks_in(self.common_dir().join("index"), path)
     }
 
-    /// Like [`Self::tracks`], for this worktree.
+    /// Like [`Self::tracks`], but for the index of this worktree.
     pub fn tracks_here(&self, path: &[u8]) -> Result<bool, WorkTreeError> {
         self.tracks_in(self.git_dir().join("index"), path)
     }
@@ -51,8 +51,8 @@ impl Repository {
             })
     }
 
-    /// Most entries of a split index are in another file of the same format. Obsolete ones may still exist; they count
-    /// too.
+    /// Checks the shared files of a split index, which contain most entries in the same format. Also checks obsolete
+    /// shared files, which may still exist.
     fn shared_index_has(&self, n_id_bytes: usize, wanted: Wanted<'_>) -> io::Result<bool> {
         for entry in std::fs::read_dir(self.common_dir())? {
             let entry = entry?;
@@ -81,7 +81,7 @@ impl Wanted<'_> {
         is_same && rest.first().is_none_or(|&byte| byte == b'/')
     }
 
-    /// Returns true if no later entry can match. Upper case sorts before lower case.
+    /// Returns true if all later entries of the index sort after the wanted path, so that reading can stop.
     fn is_before(self, path: &[u8]) -> bool {
         let n_bytes = path.len().min(self.path.len());
         path[..n_bytes] > self.path[..n_bytes]
@@ -116,7 +116,7 @@ fn has_entry(index: &PathBuf, n_id_bytes: usize, wanted: Wanted<'_>) -> io::Resu
     Ok(false)
 }
 
-/// Reads the next entry. `path` holds the path of the previous entry and is replaced.
+/// Reads the next entry. `path` must contain the path of the previous entry and receives the new path.
 fn read_path(file: &mut impl BufRead, version: u32, n_id_bytes: usize, path: &mut Vec<u8>) -> io::Result<()> {
     let mut fixed = [0; STAT_BYTES + 32 + 2];
     let fixed = &mut fixed[..STAT_BYTES + n_id_bytes + 2];
@@ -135,7 +135,7 @@ fn read_path(file: &mut impl BufRead, version: u32, n_id_bytes: usize, path: &mu
     }
     path.clear();
     read_to_zero(file, path)?;
-    // One to eight zeros pad the entry to a multiple of eight bytes; one of them has been read.
+    // One to eight zeros pad the entry to a multiple of eight bytes. One of them has been read already.
     n_bytes += path.len();
     let n_zeros = 8 - n_bytes % 8;
     file.read_exact(&mut [0; 8][..n_zeros - 1])
@@ -149,7 +149,7 @@ fn read_to_zero(file: &mut impl BufRead, path: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// Reads a variable-width number as in pack files ("offset encoding").
+/// Reads a variable-width number in the "offset encoding" of pack files.
 fn read_offset(file: &mut impl BufRead) -> io::Result<usize> {
     let mut byte = [0];
     file.read_exact(&mut byte)?;

@@ -5,14 +5,14 @@ use bstr::ByteSlice;
 use super::reader::{ObjectError, ObjectReader};
 use crate::model::{BlobId, Oid, RepoPath, TreeId};
 
-/// Limit on the depth of trees; the default of git (`core.maxTreeDepth`).
+/// Depth limit of trees, which is git's default (`core.maxTreeDepth`).
 pub(super) const MAX_DEPTH: usize = 2048;
 
-/// Limit on the entries in a walk, both files and directories. A few small trees that refer to each other repeatedly
-/// can represent any number of them.
+/// Limit on the number of entries in a tree walk, files and directories together. A few small trees that contain each
+/// other many times can represent any number of entries.
 pub(super) const MAX_ENTRIES: usize = 2_000_000;
 
-/// Limit on the total length of the paths of these entries, in bytes.
+/// Limit on the total length of these entries' paths, in bytes.
 const MAX_PATH_BYTES: usize = 256 << 20;
 
 /// The mode of a tree entry that is not a directory.
@@ -22,13 +22,13 @@ pub enum FileMode {
     File,
     /// A file with the executable bit.
     Executable,
-    /// A symbolic link. Its blob is the path of the target.
+    /// A symbolic link, whose blob is the path of the target.
     Symlink,
-    /// A submodule: another repository at a commit, which is not entered.
+    /// A submodule. It refers to a commit of another repository, which is not walked.
     Submodule,
 }
 
-/// A file of a tree.
+/// A file, symbolic link or submodule in a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeFile {
     /// Relative to the root of the tree.
@@ -46,24 +46,24 @@ impl TreeFile {
     }
 }
 
-/// Counts of a tree walk.
+/// The counts of a tree walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeOutcome {
-    /// Files passed to the visitor.
+    /// Number of files passed to the visitor.
     pub n_files: usize,
-    /// Entries skipped because their names are invalid in a path (`..`, `.git`, a slash). git never writes such entries
-    /// and refuses to check them out.
+    /// Number of entries skipped because a path cannot contain their names (`..`, `.git`, a slash). git never writes
+    /// such entries and refuses to check them out.
     pub n_unusable: usize,
 }
 
 impl ObjectReader {
-    /// Calls `visit` with every file of the tree, in index order: by the bytes of the full path.
+    /// Calls `visit` with every file of the tree in index order, which is the byte order of full paths.
     pub fn tree_files(&mut self, tree: TreeId, visit: &mut dyn FnMut(TreeFile)) -> Result<TreeOutcome, ObjectError> {
         self.tree_files_in(tree, &mut |_, _| true, visit)
     }
 
-    /// Like [`Self::tree_files`], but skips the directories for which `enter` returns false. It is called with the
-    /// directory's path, with a trailing slash, and its tree.
+    /// Like [`Self::tree_files`], but skips the directories for which `enter` returns false. `enter` is called with the
+    /// path of the directory, including a trailing slash, and with its tree.
     pub(super) fn tree_files_in(
         &mut self,
         tree: TreeId,
@@ -110,7 +110,7 @@ impl ObjectReader {
     }
 }
 
-/// The remaining limits of a tree walk.
+/// The limits of a tree walk, and how much of them is used.
 pub(super) struct Allowance {
     tree: TreeId,
     max_entries: usize,
@@ -129,7 +129,7 @@ impl Allowance {
         }
     }
 
-    /// Counts an entry with a path of `n_bytes`.
+    /// Counts an entry with a path of `n_bytes`. Fails if a limit is exceeded.
     pub(super) fn spend(&mut self, n_bytes: usize) -> Result<(), ObjectError> {
         self.n_entries += 1;
         self.n_bytes += n_bytes;
@@ -137,7 +137,7 @@ impl Allowance {
         self.check(self.n_bytes, MAX_PATH_BYTES, "bytes of paths")
     }
 
-    /// Fails if a directory has too many parents.
+    /// Fails if a directory is nested too deeply.
     pub(super) fn check_depth(&self, n_levels: usize) -> Result<(), ObjectError> {
         self.check(n_levels, MAX_DEPTH - 1, "nested folders")
     }
@@ -152,7 +152,7 @@ impl Allowance {
     }
 }
 
-/// A tree object being walked, and the length of its path prefix.
+/// A tree object in a walk. Also stores the length of the path before its entries.
 pub(super) struct TreeLevel {
     id: Option<Oid>,
     bytes: Vec<u8>,
@@ -162,7 +162,7 @@ pub(super) struct TreeLevel {
 }
 
 impl TreeLevel {
-    /// Reads the tree; `None` gives an empty level.
+    /// Reads the tree with this id. `None` creates a level without entries.
     pub(super) fn open(reader: &mut ObjectReader, id: Option<Oid>, prefix_len: usize) -> Result<Self, ObjectError> {
         let bytes = match id {
             Some(id) => reader.read(id, gix::objs::Kind::Tree)?,
@@ -212,8 +212,8 @@ impl TreeLevel {
     }
 }
 
-/// An entry of a tree object: `<octal mode> <name>\0<id>`, without a separator after it.
-/// Source: git's `gitformat` documentation of tree objects ("Git Internals: Git Objects").
+/// An entry of a tree object. The bytes are `<octal mode> <name>\0<id>`, without a separator between entries. Source:
+/// git's documentation of tree objects ("Git Internals: Git Objects").
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'a> {
     pub(super) name: &'a [u8],
@@ -244,14 +244,14 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// Returns true if the name can be a component of a path inside the root and outside of `.git`.
+    /// Returns true if the name is valid as a path component, inside the root and outside of `.git`.
     pub(super) fn is_usable(&self) -> bool {
         !matches!(self.name, b"" | b"." | b"..")
             && self.name.find_byte(b'/').is_none()
             && !self.name.eq_ignore_ascii_case(b".git")
     }
 
-    /// Returns the sort key of entries in a tree: the name, with a trailing slash for a directory.
+    /// Returns the key by which git sorts the entries of a tree: the name, with a trailing slash for a directory.
     pub(super) fn sort_key(&self) -> impl Iterator<Item = u8> + '_ {
         let slash = (self.kind == EntryKind::Tree).then_some(b'/');
         self.name.iter().copied().chain(slash)

@@ -1,4 +1,4 @@
-//! Finds the files on disk that are neither tracked nor ignored.
+//! Finds files of a worktree that are neither tracked nor ignored.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,19 +12,19 @@ use super::irregular::RulesFiles;
 use super::scan::{self, DiskRules, Unknown};
 use super::worktree::WorkTreeError;
 
-/// The directory of codescout's own data, which is never listed.
+/// The directory of codescout's own data, which is skipped.
 const SIDECAR: &[u8] = b".codescout";
 
-/// The untracked files.
+/// The result of [`find`].
 #[derive(Default)]
 pub(super) struct Untracked {
-    /// Paths in order.
+    /// The paths of the untracked files, sorted.
     pub(super) files: Vec<Vec<u8>>,
     /// Directories that could not be listed, with the error.
     pub(super) unreadable: Vec<(Vec<u8>, io::Error)>,
 }
 
-/// Returns the files among `candidates`, and below the directories among them, that are not ignored. Skips other
+/// Returns the files that are not ignored, among `candidates` and below the directories in `candidates`. Skips other
 /// repositories.
 pub(super) fn find(
     local: &gix::Repository,
@@ -43,7 +43,7 @@ pub(super) fn find(
         .excludes(index.state(), None, source)
         .map_err(WorkTreeError::rules)?;
     let mut rules_files = RulesFiles::default();
-    // Ignore files are read per directory; in sorted order, each is read once.
+    // Ignore files apply to a directory, so sorting ensures that each is read only once.
     candidates.sort_unstable_by(|a, b| b.cmp(a));
     while let Some(candidate) = candidates.pop() {
         if interrupt.load(Ordering::Relaxed) {
@@ -94,8 +94,8 @@ fn list_unless_repository(root: &Root, path: &[u8], rules: &DiskRules) -> io::Re
     Ok(entries.into_iter().map(|entry| entry.inside(path)).collect())
 }
 
-/// Returns true if the directory is the worktree of another repository: its `.git` is a file or looks like a git
-/// directory.
+/// Returns true if the directory is the worktree of another repository: its `.git` is a file, or a directory that
+/// contains `HEAD`.
 fn is_repository(folder: &std::os::fd::OwnedFd) -> bool {
     use std::os::fd::AsFd;
     match beneath::stat(folder.as_fd(), b".git").map(|found| rustix::fs::FileType::from_raw_mode(found.st_mode)) {

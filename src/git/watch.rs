@@ -1,4 +1,4 @@
-//! Waits for refs to change, using file system events instead of polling.
+//! Waits for changes of refs, using file system events instead of polling.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -10,7 +10,7 @@ use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use super::open::Repository;
 use super::operation::OPERATION_MARKS;
 
-/// Files directly in a git directory that change with refs.
+/// Files directly in a git directory that change when refs change.
 const REF_FILES: [&str; 3] = ["HEAD", "packed-refs", "shallow"];
 /// Limit on a wait in a busy repository, as a multiple of the quiet period.
 const MAX_QUIETS: u32 = 20;
@@ -18,7 +18,7 @@ const MAX_QUIETS: u32 = 20;
 /// Reports changes of a repository's refs.
 pub struct RefWatch {
     events: Receiver<notify::Result<Event>>,
-    /// Dropping it would end the events.
+    /// Stops the events when dropped.
     _watcher: RecommendedWatcher,
     git_dir: PathBuf,
     common_dir: PathBuf,
@@ -27,7 +27,7 @@ pub struct RefWatch {
 /// An error from watching refs.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The system cannot report changes: no watches left, or an unsupported file system.
+    /// The system cannot report changes, because no watches are left or the file system does not support them.
     #[error("cannot watch {}", .path.display())]
     NotWatched {
         /// The directory.
@@ -39,13 +39,13 @@ pub enum WatchError {
     /// The repository was deleted or moved.
     #[error("the repository at {} no longer exists", .path.display())]
     Gone {
-        /// Its git directory.
+        /// The git directory.
         path: PathBuf,
     },
 }
 
 impl Repository {
-    /// Starts to watch `HEAD`, all refs and the files of unfinished operations. Covers a few directories, not the
+    /// Starts to watch `HEAD`, all refs and the files of unfinished operations. Watches a few directories, but not the
     /// worktree.
     pub fn watch_refs(&self) -> Result<RefWatch, WatchError> {
         let not_watched = |path: &Path| {
@@ -77,7 +77,7 @@ impl Repository {
 impl RefWatch {
     /// Blocks until a ref changes, and then until no ref has changed for `quiet`.
     ///
-    /// As with all file system events, this is only a hint: compare trees to find missed changes.
+    /// File system events can be lost, so callers must compare trees to find missed changes.
     pub fn wait(&self, quiet: Duration) -> Result<(), WatchError> {
         loop {
             let event = self.events.recv().map_err(|_| self.gone())?;
@@ -110,9 +110,9 @@ impl RefWatch {
     }
 
     fn is_telling(&self, event: &notify::Result<Event>) -> bool {
-        // An error, for example a full queue, means that events were lost.
+        // An error, for example a full queue, means that events were lost. Treat it as a change.
         let Ok(event) = event else { return true };
-        // Reading refs also causes events; reacting to them would never end.
+        // Reading refs also causes events. Reacting to them would cause an endless loop.
         let written = AccessKind::Close(AccessMode::Write);
         let is_read = matches!(event.kind, EventKind::Access(kind) if kind != written);
         !is_read && (event.need_rescan() || event.paths.iter().any(|path| self.is_ref_path(path)))
@@ -146,7 +146,7 @@ mod tests {
     const QUIET: Duration = Duration::from_millis(50);
     const LONG: Duration = Duration::from_secs(20);
 
-    /// Runs `act` while a watch waits. Returns true if the wait ended.
+    /// Runs `act` during a wait. Returns true if the wait ended.
     fn wakes(repo: &TestRepo, act: impl FnOnce()) -> bool {
         let watch = Repository::open(repo.root()).unwrap().watch_refs().unwrap();
         let (woke, waiting) = channel();
@@ -177,7 +177,7 @@ mod tests {
         repository.refs().unwrap();
         repo.write("a", "two\n");
         repo.git(["status"]);
-        // A marker after all of these: earlier events are in the queue by now.
+        // Wait for an event that follows the others: then all earlier events are in the queue.
         repo.git(["branch", "mark"]);
         let is_branch = |path: &PathBuf| path.ends_with("refs/heads/mark");
         loop {

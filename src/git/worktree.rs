@@ -1,4 +1,4 @@
-//! Compares the worktree with the checked-out commit: staged, unstaged and untracked changes together.
+//! Compares a worktree with the checked-out commit, including staged, unstaged and untracked changes.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -23,18 +23,18 @@ use gix::index::entry::Stat;
 /// The differences between the checked-out commit and the files on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkTreeChanges {
-    /// The checked-out commit; `None` if there is none yet.
+    /// The checked-out commit; `None` on an unborn branch.
     pub commit: Option<CommitId>,
-    /// Its tree.
+    /// The tree of the commit.
     pub tree: Option<TreeId>,
-    /// In path order.
+    /// The changes in path order.
     pub changes: Vec<WorkTreeChange>,
-    /// Files and directories that could not be read, with the error. Tracked files among and below them do not count as
-    /// changed.
+    /// Files and directories that could not be read, with the error. The tracked files among and below them do not
+    /// count as changed.
     pub unreadable: Vec<(RepoPath, String)>,
-    /// Number of tracked files, without those outside a sparse checkout.
+    /// Number of tracked files, without those outside the sparse checkout.
     pub n_tracked: usize,
-    /// True if there is an index. Without one, as after `git clone --no-checkout`, every file of the commit counts as
+    /// True if the index file exists. Without it, as after `git clone --no-checkout`, all files of the commit count as
     /// deleted.
     pub has_index: bool,
 }
@@ -48,45 +48,45 @@ pub struct WorkTreeChange {
     pub old: Option<TreeEntry>,
     /// The state on disk.
     pub new: OnDisk,
-    /// The stage of the change.
+    /// The stage of the change: staged, unstaged, untracked or conflicted.
     pub stage: Stage,
 }
 
 /// The state of a path on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnDisk {
-    /// No file.
+    /// The file does not exist.
     Absent,
-    /// A file or link with this content, in the form that git would store.
+    /// A file or symbolic link, with the content that git would store.
     File {
         /// The file mode.
         mode: FileMode,
-        /// The id of its blob if it were added.
+        /// The id of the blob that `git add` would create.
         blob: BlobId,
     },
-    /// A submodule at a commit, which is not entered.
+    /// A submodule at a commit. Its files are not compared.
     Submodule(CommitId),
-    /// A file that was not read; it is only known to have been touched.
+    /// A file that has been touched but was not read, so it may be unchanged.
     Unread(Unread),
 }
 
-/// The stage of a change on its way into a commit.
+/// How far a change is on its way into a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// In the index, and the same on disk.
+    /// The change is in the index, and the file on disk equals the index.
     Staged,
-    /// A change of a tracked file that is not, or only partly, in the index.
+    /// A tracked file has changes that are not in the index, at least in part.
     Unstaged,
-    /// A new file that is not in the index.
+    /// The file is new and not in the index.
     Untracked,
-    /// A path that a merge left unresolved.
+    /// A merge left the path unresolved.
     Conflicted,
 }
 
 /// An error from comparing the worktree.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkTreeError {
-    /// The repository is bare, or the directory no longer exists.
+    /// The repository is bare, or the directory of the worktree no longer exists.
     #[error("the repository has no work tree")]
     NoWorkTree,
     /// The index cannot be decoded.
@@ -98,10 +98,10 @@ pub enum WorkTreeError {
         #[source]
         source: Cause,
     },
-    /// A setting, or a file with ignore rules or attributes, cannot be read.
+    /// A setting, an ignore file or an attributes file cannot be read.
     #[error("cannot read the ignore rules or attributes of the worktree")]
     Rules(#[source] Cause),
-    /// The root cannot be opened.
+    /// The root directory cannot be opened.
     #[error("cannot read the worktree {}", .path.display())]
     Root {
         /// The root of the worktree.
@@ -128,19 +128,20 @@ impl WorkTreeError {
 }
 
 impl Repository {
-    /// Returns the differences from the checked-out commit to the index, in path order. For an unmerged path, our side
-    /// counts.
+    /// Returns the differences between the checked-out commit and the index, in path order. For an unmerged path, uses
+    /// the stage of our side.
     pub fn index_changes(&self) -> Result<Vec<TreeChange>, WorkTreeError> {
         let mut reader = self.reader();
         let tree = self.head_tree(&mut reader)?.map(|(_, tree)| tree);
         Ok(Index::read(self)?.changes_since(&mut reader, tree)?)
     }
 
-    /// Returns the differences from the checked-out commit to the files on disk, tracked or untracked but not ignored.
+    /// Returns the differences between the checked-out commit and the files on disk. Includes untracked files that are
+    /// not ignored.
     ///
-    /// Like `git status`, makes one system call per tracked file and reads only files that may have changed and are not
-    /// in `known`, to which it adds them. Files larger than `max_bytes` are not read. Writes nothing, not even the
-    /// index.
+    /// Like `git status`, makes one system call per tracked file and reads only files that may have changed. Contents
+    /// found in `known` are not read again; new ones are added to it. Files larger than `max_bytes` are not read.
+    /// Writes nothing, not even the index.
     pub fn work_tree_changes(
         &self,
         max_bytes: u64,
@@ -225,7 +226,7 @@ impl Repository {
     }
 }
 
-/// Returns the files whose content determines if they have changed.
+/// Returns the files that must be read to determine if they have changed.
 fn candidates<'t>(tracked: &'t [Tracked<'t>], scan: &scan::Scan, untracked: &'t [Vec<u8>]) -> Vec<Candidate<'t>> {
     let suspects = scan.suspects.iter().map(|(position, stat)| Candidate {
         path: tracked[*position].path,
@@ -243,9 +244,9 @@ fn candidates<'t>(tracked: &'t [Tracked<'t>], scan: &scan::Scan, untracked: &'t 
         .collect()
 }
 
-/// Merges, path by path, the state in the commit with the state on disk.
+/// Merges the changes between commit and index with the state on disk, path by path.
 struct Comparison<'c> {
-    /// Staged changes that are, so far, the same on disk.
+    /// The staged changes that have not been found to differ on disk.
     staged: HashMap<&'c [u8], &'c TreeChange>,
     changes: Vec<WorkTreeChange>,
 }
@@ -300,7 +301,7 @@ impl<'c> Comparison<'c> {
         }
     }
 
-    /// The remaining staged changes are on disk as staged.
+    /// Adds the remaining staged changes, whose files on disk equal the index, and returns all changes.
     fn finish(mut self) -> Vec<WorkTreeChange> {
         self.changes
             .extend(self.staged.into_values().map(|change| WorkTreeChange {
@@ -327,9 +328,9 @@ fn is_entry(on_disk: &OnDisk, entry: Option<TreeEntry>) -> bool {
     *on_disk == entry.map_or(OnDisk::Absent, OnDisk::of_entry)
 }
 
-/// Returns true if a file too large to be read has the stat data in the index, and is in doubt only because it was
-/// written at the same moment as the index. This cannot be decided without reading it. It does not matter either, since
-/// a file of this size is not searched.
+/// Returns true if a file is too large to be read and its stat data equal those in the index. Such a file is in doubt
+/// only because it was written at the same moment as the index. Only reading the file could resolve the doubt, which is
+/// unnecessary because large files are not searched.
 fn is_too_large_and_untouched(new: &OnDisk, tracked: &Tracked<'_>, stat: &Option<Stat>) -> bool {
     matches!(new, OnDisk::Unread(Unread::TooLarge { .. })) && tracked.stat.is_some() && tracked.stat == *stat
 }
