@@ -1,16 +1,16 @@
-//! Counts the brackets, comments and quotes that edits leave open, independent of the language.
+//! Counts how many brackets, comments and quotes edits leave open, without knowing the language.
 
-/// Prefixes of lines that are comments, or whose brackets close on the same line.
+/// Prefixes of lines that are skipped: the line is a comment, or its brackets are assumed to close on the same line.
 const COMMENTS: [&[u8]; 4] = [b"*", b"//", b"#", b"--"];
-/// Number of kinds of marks that are counted.
+/// Number of counted kinds: five kinds of brackets and comments, and three kinds of quotes.
 const KINDS: usize = 8;
 
-/// The difference in open marks between two texts.
+/// The number of open brackets, comments and quotes that replacing text has added or removed, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Balance([i32; KINDS]);
 
 impl Balance {
-    /// Adds the marks that `new` opens and subtracts those that `old` opens.
+    /// Adds what `new` leaves open and subtracts what `old` leaves open.
     pub(super) fn replace(&mut self, old: &[u8], new: &[u8]) {
         let (old, new) = (opened(old), opened(new));
         for (sum, (old, new)) in self.0.iter_mut().zip(old.into_iter().zip(new)) {
@@ -18,15 +18,15 @@ impl Balance {
         }
     }
 
-    /// Returns whether both texts leave the same marks open.
+    /// Returns true if the replacements left the same brackets, comments and quotes open.
     pub(super) fn is_even(&self) -> bool {
         let (nested, quotes) = self.0.split_at(5);
         nested.iter().all(|n| *n == 0) && quotes.iter().all(|n| n % 2 == 0)
     }
 }
 
-/// Counts opened minus closed brackets and comments, and the number of quotes. Brackets in comments and in single-line
-/// strings do not count.
+/// Counts opening minus closing brackets and comment marks, and counts quotes. Skips brackets inside comments and
+/// inside strings on one line.
 fn opened(text: &[u8]) -> [i32; KINDS] {
     let mut opened = [0; KINDS];
     for line in text.split(|byte| *byte == b'\n') {

@@ -1,6 +1,6 @@
-//! Recognises files that contain secrets by their names.
+//! Recognises files that contain secrets by their paths.
 
-/// File names.
+/// Names of files that contain secrets.
 const NAMES: &[&str] = &[
     ".env",
     ".envrc",
@@ -30,7 +30,7 @@ const NAMES: &[&str] = &[
     "master.key",
     ".terraformrc",
 ];
-/// Path suffixes: directory and file name.
+/// Path suffixes of files that contain secrets: a directory and a file name.
 const BELOW: &[&str] = &[
     ".aws/credentials",
     ".aws/config",
@@ -56,14 +56,14 @@ const ENDINGS: &[&str] = &[
     ".tfstate",
     ".ovpn",
 ];
-/// Suffixes of backup copies.
+/// Suffixes of backup copies, which are removed before the name is checked.
 const COPIES: &[&str] = &[
     "~", ".bak", ".backup", ".old", ".orig", ".save", ".swp", ".tmp", ".copy",
 ];
-/// Endings of `.env.` files that are templates without secrets.
+/// Endings of file names that start with `.env.` but are templates without secrets.
 const SAMPLES: &[&str] = &["example", "sample", "template", "dist", "defaults", "schema", "md"];
 
-/// Returns whether the file at `path` contains secrets, judging by the path alone.
+/// Returns true if the path suggests that the file contains secrets.
 pub fn is_credential(path: &[u8]) -> bool {
     let path = String::from_utf8_lossy(path).to_ascii_lowercase();
     let mut path = path.as_str();

@@ -1,30 +1,30 @@
-//! Detects the language of a blob from its name and first bytes.
+//! Detects the language of a blob from its path and first bytes.
 
 use super::lang::{self, Language};
 use crate::model::{Lang, RepoPath};
 
-/// Number of bytes that are inspected.
+/// Number of bytes at the start of a blob that are inspected.
 const HEAD_BYTES: usize = 16_384;
 
-/// Placeholder for the language of a `.h` path, which only the content determines: C or C++. Never the language of an
-/// extraction.
+/// Result for the path of a `.h` file, which contains either C or C++. [`refine`] replaces it according to the content,
+/// so it is never the language of an extraction.
 const HEADER: Lang = Lang(u16::MAX);
 
-/// Returns the language of the blob `bytes` at `path`: by file name, then extension, then `#!` line; [`Lang::TEXT`] if
-/// none matches.
+/// Returns the language of the blob `bytes` at `path`. The file name takes precedence over the extension, and the
+/// extension over the `#!` line. Returns [`Lang::TEXT`] if none of them matches.
 ///
-/// A `.h` file is C++ if it contains a construct that C lacks. Depends on the arguments alone.
+/// A `.h` file is C++ if it contains a construct that C does not have. The result depends only on the arguments.
 pub fn detect(path: &RepoPath, bytes: &[u8]) -> Lang {
     refine(lang_of_path(path), bytes)
 }
 
-/// Returns whether [`lang_of_path`] can return `lang`.
+/// Returns true if [`lang_of_path`] can return `lang`.
 pub fn is_lang_of_path(lang: Lang) -> bool {
     lang == Lang::TEXT || lang == HEADER || lang::languages().any(|language| language.lang == lang)
 }
 
-/// Returns the language by path alone, for [`refine`]. Together with a blob's id it identifies an artifact before the
-/// blob is read.
+/// Returns the language according to the path alone. Pass the result to [`refine`]. Together with the id of a blob, it
+/// identifies an artifact, so the blob need not be read to find the artifact.
 pub fn lang_of_path(path: &RepoPath) -> Lang {
     let name = path.file_name();
     match by_file_name(name).or_else(|| by_extension(name)) {
@@ -34,7 +34,7 @@ pub fn lang_of_path(path: &RepoPath) -> Lang {
     }
 }
 
-/// Returns the language of a blob for whose path [`lang_of_path`] returned `lang`.
+/// Returns the language of a blob. `lang` is the result of [`lang_of_path`] for its path.
 pub fn refine(lang: Lang, bytes: &[u8]) -> Lang {
     let head = &bytes[..bytes.len().min(HEAD_BYTES)];
     let named = |name| lang::by_name(name).unwrap_or(Lang::TEXT);
@@ -61,8 +61,8 @@ fn by_extension(name: &[u8]) -> Option<&'static Language> {
     })
 }
 
-/// Returns the language of a `#!` line: `#!/usr/bin/env -S python3.12 -u` is Python. Uses the last path component,
-/// without options, version and `env`.
+/// Returns the language of a `#!` line: for `#!/usr/bin/env -S python3.12 -u`, Python. Compares the file name of the
+/// program, ignoring `env`, options and version numbers.
 fn by_shebang(head: &[u8]) -> Option<&'static Language> {
     let line = head.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
     let line = String::from_utf8_lossy(line);
@@ -76,7 +76,7 @@ fn by_shebang(head: &[u8]) -> Option<&'static Language> {
     lang::languages().find(|language| language.interpreters.contains(&program))
 }
 
-/// Returns whether a line of a header starts with a construct that only C++ has.
+/// Returns true if a line starts with a construct that C++ has but C does not.
 fn looks_like_cpp(head: &[u8]) -> bool {
     const STARTS: [&[u8]; 12] = [
         b"class ",
@@ -98,7 +98,7 @@ fn looks_like_cpp(head: &[u8]) -> bool {
     })
 }
 
-/// Returns whether a line includes a header of the C++ standard library. These have no extension: `#include <vector>`.
+/// Returns true if a line includes a header of the C++ standard library, which has no extension: `#include <vector>`.
 fn includes_std_header(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b"#include <") else {
         return false;

@@ -1,13 +1,13 @@
-//! Merges the facts of embedded parts in another language into those of the file.
+//! Merges the facts of embedded code in another language into the facts of the file.
 
 use super::types::Extraction;
 use super::walk::Facts;
 use crate::model::ByteRange;
 
-/// Depth of embedded code for the chunker: below the surrounding elements, but shallow enough to be cut.
+/// Depth of embedded code for the chunker: deeper than the surrounding elements, but shallow enough to be split.
 pub(super) const DEPTH: usize = 4;
 
-/// Adds the facts of the part that starts at byte `offset`.
+/// Adds the facts of embedded code that starts at byte `offset`.
 pub(super) fn add(extraction: &mut Extraction, part: Facts, offset: u32) {
     let n_before = extraction.definitions.len() as u32;
     let shift = |range: &mut ByteRange| *range = ByteRange::new(range.start + offset, range.end + offset);
@@ -31,7 +31,7 @@ pub(super) fn add(extraction: &mut Extraction, part: Facts, offset: u32) {
     }));
 }
 
-/// Restores source order, outer before inner.
+/// Sorts definitions by position again, outer before inner.
 pub(super) fn sort(extraction: &mut Extraction) {
     let definitions = std::mem::take(&mut extraction.definitions);
     let mut order: Vec<u32> = (0..definitions.len() as u32).collect();

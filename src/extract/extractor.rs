@@ -1,4 +1,4 @@
-//! Runs the stages of extraction: parse, walk, chunk.
+//! Runs the stages of extraction: parsing, walking and chunking.
 
 use std::collections::HashMap;
 
@@ -18,13 +18,13 @@ use super::types::Extraction;
 use super::walk::{self, Facts, Wanted};
 use crate::model::{ByteRange, Lang};
 
-/// Extracts `bytes` with a new [`Extractor`]. To extract many blobs, keep one extractor per thread.
+/// Extracts `bytes` with a new [`Extractor`]. To extract many blobs, use one extractor per thread instead.
 pub fn extract(bytes: &[u8], lang: Lang, options: &Options) -> Extraction {
     Extractor::new(options.clone()).extract(bytes, lang)
 }
 
-/// Extracts blobs one after another. It owns a parser and the compiled rules of the languages seen so far, so use one
-/// per thread. It keeps no state between blobs.
+/// Extracts blobs one after another. Contains a parser and the compiled rules of the languages used so far, so use one
+/// extractor per thread. A result does not depend on earlier blobs.
 pub struct Extractor {
     options: Options,
     parser: Parser,
@@ -43,7 +43,7 @@ impl Extractor {
 
     /// Extracts `bytes` as text in `lang`. The result depends only on the arguments and the options.
     ///
-    /// Never fails: text that the grammar cannot parse is cut by lines. Time and memory are linear in the length.
+    /// Never fails: text that cannot be parsed is split by lines. Time and memory are linear in the length of `bytes`.
     pub fn extract(&mut self, bytes: &[u8], lang: Lang) -> Extraction {
         let lines = LineIndex::new(bytes);
         let mut layout = Layout::new(lines.count());
@@ -56,7 +56,7 @@ impl Extractor {
         extraction
     }
 
-    /// Returns the definitions of `bytes`, one version of a file.
+    /// Returns the definitions of `bytes`, the content of one version of a file.
     pub fn definitions(&mut self, bytes: &[u8], lang: Lang) -> FileDefinitions {
         let lines = LineIndex::new(bytes);
         let mut layout = Layout::new(lines.count());
@@ -79,9 +79,9 @@ impl Extractor {
         }
     }
 
-    /// Returns the same definitions as [`Self::definitions`] for `bytes`, using those of another version to parse less.
-    /// `known` has the definitions of that version, `old` its bytes, and `edits` the differences. `bytes` is read in
-    /// the language of `known`.
+    /// Like [`Self::definitions`], but parses less by reusing the definitions of another version. `known` has the
+    /// definitions of that version, `old` is its content, and `edits` are its differences from `bytes`. Uses the
+    /// language of `known`.
     pub fn definitions_near(
         &mut self,
         known: &FileDefinitions,
@@ -117,7 +117,7 @@ impl Extractor {
         reduced.restore(facts.definitions, &facts.errors)
     }
 
-    /// Returns everything but the chunks, or `None` if the text must be cut by lines.
+    /// Returns everything except the chunks, or `None` if the text must be split by lines.
     fn facts(
         &mut self,
         bytes: &[u8],
@@ -156,7 +156,7 @@ impl Extractor {
         Some(walk::walk(&tree, bytes, tables, layout, wanted))
     }
 
-    /// Adds the facts of embedded parts in other languages. Parts nested in such parts are ignored.
+    /// Adds the facts of embedded code in other languages. Ignores code embedded in embedded code.
     fn add_parts(
         &mut self,
         bytes: &[u8],

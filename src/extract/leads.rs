@@ -1,4 +1,4 @@
-//! Attaches the comments and attributes above a definition to it.
+//! Attaches comments and attributes to the definition below them. Together they are called the definition's lead.
 
 use super::types::Definition;
 use crate::model::ByteRange;
@@ -6,18 +6,18 @@ use crate::model::ByteRange;
 /// A comment or attribute that may belong to the definition below it.
 pub(crate) struct LeadPiece {
     pub(crate) range: ByteRange,
-    /// The documentation it contains, if any.
+    /// The documentation in the comment or attribute, if any.
     pub(crate) doc: Option<ByteRange>,
 }
 
-/// Moves the start of each definition up to the first of the `pieces` directly above it and sets its doc. Pieces must
-/// follow each other without a blank line. Both lists are in source order.
+/// Extends each definition upwards to include the adjacent `pieces` above it, and sets its documentation. A blank line
+/// separates pieces. Both lists must be in source order.
 ///
-/// Works on positions instead of the tree, because grammars place comments inconsistently: the one above a Python
-/// method is a child of the previous method.
+/// Uses byte positions instead of the syntax tree, because grammars place comments inconsistently. For example, the
+/// comment above a Python method is a child of the previous method.
 pub(crate) fn attach(definitions: &mut [Definition], pieces: &[LeadPiece], src: &[u8]) {
     let mut n_before = 0;
-    // Several names of one statement have the same start, so their lead is computed once.
+    // Several names declared by one statement have the same start, so the lead is computed only once.
     let mut last = (u32::MAX, 0);
     for i in 0..definitions.len() {
         let start = definitions[i].range.start;
@@ -38,8 +38,8 @@ pub(crate) fn attach(definitions: &mut [Definition], pieces: &[LeadPiece], src: 
     }
 }
 
-/// Returns the index of the first piece of the run that ends directly above `start`, or the number of pieces if there
-/// is no run.
+/// Returns the index of the first piece in the uninterrupted run that ends directly above `start`. Returns the number
+/// of pieces if there is no such run.
 fn first_adjacent(pieces: &[LeadPiece], start: u32, src: &[u8]) -> usize {
     let mut first = pieces.len();
     let mut below = start;
@@ -50,7 +50,7 @@ fn first_adjacent(pieces: &[LeadPiece], start: u32, src: &[u8]) -> usize {
     first
 }
 
-/// Returns whether only white space without a blank line separates `end` and `start`.
+/// Returns true if only white space without a blank line is between `end` and `start`.
 fn is_adjacent(src: &[u8], end: u32, start: u32) -> bool {
     if end > start {
         return false;
@@ -63,14 +63,14 @@ fn is_adjacent(src: &[u8], end: u32, start: u32) -> bool {
     })
 }
 
-/// Returns the first run of documentation in a lead.
+/// Returns the range of the first consecutive documentation pieces in a lead.
 fn doc_in(lead: &[LeadPiece]) -> Option<ByteRange> {
     let docs = lead.iter().skip_while(|piece| piece.doc.is_none());
     docs.map_while(|piece| piece.doc)
         .reduce(|first, next| ByteRange::new(first.start, next.end))
 }
 
-/// Shortens a preceding definition that, according to the grammar, contains the comment above definition `i`.
+/// Shortens the previous definition if, according to the grammar, it contains the comment above definition `i`.
 fn clamp_sibling_before(definitions: &mut [Definition], i: usize, src: &[u8]) {
     let start = definitions[i].range.start;
     let container = definitions[i].container;
@@ -87,7 +87,7 @@ fn clamp_sibling_before(definitions: &mut [Definition], i: usize, src: &[u8]) {
     }
 }
 
-/// Returns whether only white space precedes `at` on its line.
+/// Returns true if only white space precedes `at` on its line.
 pub(crate) fn starts_line(src: &[u8], at: u32) -> bool {
     let before = src[..at as usize].iter().rev();
     before.take_while(|&&byte| byte != b'\n').all(u8::is_ascii_whitespace)

@@ -1,18 +1,19 @@
-//! Maps byte offsets to lines and back.
+//! Converts between byte offsets and line numbers.
 
 use memchr::memchr_iter;
 
 use crate::model::ByteRange;
 
-/// The line starts of one blob. Lines are 0-based.
+/// The start offsets of the lines of a blob. Lines are 0-based.
 #[derive(Debug)]
 pub(crate) struct LineIndex {
-    /// `starts[i]` is the first byte of line `i`. A final entry, the length of the blob, ends the last line.
+    /// `starts[i]` is the offset of line `i`. The last entry is the length of the blob.
     starts: Vec<u32>,
 }
 
 impl LineIndex {
-    /// Finds the lines of `bytes`. A last line without a newline counts; the empty text after a final newline does not.
+    /// Finds the lines of `bytes`. A last line without a newline counts as a line; the empty text after a final newline
+    /// does not.
     pub(crate) fn new(bytes: &[u8]) -> Self {
         let mut starts = Vec::with_capacity(bytes.len() / 24 + 2);
         starts.push(0);
@@ -29,17 +30,17 @@ impl LineIndex {
         self.starts.len() - 1
     }
 
-    /// Returns the first byte of line `line`, or the length of the blob for the line after the last.
+    /// Returns the offset of the first byte of a line. For the line after the last, returns the length of the blob.
     pub(crate) fn start(&self, line: usize) -> u32 {
         self.starts[line]
     }
 
-    /// Returns the bytes of the lines `first..end`, newlines included.
+    /// Returns the byte range of the lines `first..end`, including newlines.
     pub(crate) fn range(&self, first: usize, end: usize) -> ByteRange {
         ByteRange::new(self.starts[first], self.starts[end])
     }
 
-    /// Returns the line that contains the byte at `offset`, or the last line for offsets at or past the end.
+    /// Returns the line that contains the byte at `offset`. For offsets past the end, returns the last line.
     pub(crate) fn line_of(&self, offset: u32) -> usize {
         let after = self.starts.partition_point(|&start| start <= offset);
         after.saturating_sub(1).min(self.count().saturating_sub(1))

@@ -1,12 +1,12 @@
 //! Extracts chunks, definitions, references, imports and headings from one blob.
 //!
-//! Extraction is a pure function of bytes, language and options: the same input gives the same [`Extraction`]. This
-//! module knows nothing of git, files, the clock or the network. A file with syntax errors gives a partial result.
-//! Start reading at [`Extractor`].
+//! Extraction is a pure function of bytes, language and options: the same input always gives the same [`Extraction`].
+//! This module does not access git, files, the clock or the network. A file with syntax errors gives a partial result.
+//! Start with [`Extractor`].
 //!
-//! The stages are, in order: `detect` (the language), `parse` (the syntax tree), `walk` (definitions, references and
-//! imports in one pass, by the rules in `lang`) and `chunk` (the units of search). Before that, `content` decides
-//! whether a blob is text worth indexing.
+//! `content` first decides if a blob should be indexed as text. Then the stages are: `detect` (find the language),
+//! `parse` (build the syntax tree), `walk` (collect definitions, references and imports in one pass, using the rules in
+//! `lang`) and `chunk` (split the text into units of search).
 
 mod balance;
 mod chunk;

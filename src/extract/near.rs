@@ -1,11 +1,13 @@
-//! Finds the definitions of one version of a file using those of another: only the text near the differences is parsed.
+//! Finds the definitions of one version of a file from those of another version. Parses only the text near the
+//! differences.
 //!
-//! Definitions that are not near a difference are cut out of the text, in whole lines and together with the text
-//! between them. The rest is parsed, and the definitions that were cut out are put back. If the rest parses differently
-//! than it did with them (other syntax errors, or another enclosing definition), less is cut out, and finally nothing.
+//! Definitions away from the differences are cut out of the text, as whole lines and together with the text between
+//! them. The remaining text is parsed, and the definitions that were cut out are inserted into the result. If the
+//! remaining text parses differently without them (other syntax errors, or another enclosing definition), less text is
+//! cut out. If that fails too, the whole text is parsed.
 //!
 //! The result is not guaranteed to equal that of parsing the whole text: a difference can change how distant text
-//! parses without affecting brackets, comments and quotes. Tests and `tests/bench/versions.rs` compare the two.
+//! parses without affecting brackets, comments or quotes. Tests and `tests/bench/versions.rs` compare both results.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,9 +16,9 @@ use super::balance::Balance;
 use super::types::Definition;
 use crate::model::{ByteRange, Lang};
 
-/// A text with more syntax errors is parsed as a whole.
+/// A text with more syntax errors than this is parsed as a whole.
 const MAX_ERRORS: usize = 256;
-/// Text more than this many bytes away from an edit is not near it, regardless of line length.
+/// Maximum distance in bytes at which text counts as near an edit, however long its lines are.
 const MAX_NEAR: usize = 2_000;
 
 /// The definitions of one version of a file.
@@ -24,15 +26,17 @@ const MAX_NEAR: usize = 2_000;
 pub struct FileDefinitions {
     /// Definitions in source order, outer before inner.
     pub definitions: Vec<Definition>,
-    /// For each definition, its index in the version that it was copied from, if its text is the same there.
+    /// For each definition, its index in the other version if it was copied from there unchanged. `None` if it was
+    /// parsed.
     pub carried: Vec<Option<u32>>,
-    /// The language in which the file was read.
+    /// The language of the file.
     pub lang: Lang,
     pub(super) errors: Option<Vec<ByteRange>>,
 }
 
 impl FileDefinitions {
-    /// Returns the syntax errors and missing nodes, or `None` unless a single grammar parsed the whole text.
+    /// Returns the ranges of syntax errors and missing nodes. Returns `None` unless a single grammar parsed the whole
+    /// text.
     pub fn errors(&self) -> Option<&[ByteRange]> {
         self.errors.as_deref()
     }
@@ -41,32 +45,32 @@ impl FileDefinitions {
 /// A range of whole lines that differs between two versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// Bytes of the known version.
+    /// The byte range in the known version.
     pub old: Range<usize>,
-    /// Bytes of the version to parse.
+    /// The byte range in the version to parse.
     pub new: Range<usize>,
 }
 
-/// Selects the text that is cut out.
+/// Selects the text to cut out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// Runs of definitions, with the text between them.
+    /// Consecutive definitions, with the text between them.
     Runs,
-    /// Single definitions, except those near a syntax error.
+    /// Single definitions that are not near a syntax error.
     Definitions,
 }
 
-/// A run of definitions in one container that is cut out, with everything nested in them.
+/// Consecutive definitions in one container that are cut out together with everything nested in them.
 struct Piece {
-    /// Indices of the known definitions.
+    /// The indices of the definitions in the known version.
     definitions: Range<usize>,
-    /// Their lines in the known version.
+    /// The lines of the definitions in the known version, as a byte range.
     lines: Range<usize>,
-    /// Start of these lines in the version to parse.
+    /// The offset of these lines in the version to parse.
     start: usize,
 }
 
-/// The version to parse, without the definitions that were cut out.
+/// The text of the version to parse, without the definitions that were cut out.
 pub(super) struct Reduced<'k> {
     known: &'k FileDefinitions,
     old: &'k [u8],
@@ -74,12 +78,12 @@ pub(super) struct Reduced<'k> {
     pieces: Vec<Piece>,
     /// The remaining text.
     pub(super) text: Vec<u8>,
-    /// For each run of remaining text, its start here and in the version to parse, ascending.
+    /// The consecutive parts of the remaining text: the start of each in `text` and in the version to parse, ascending.
     runs: Vec<(usize, usize)>,
 }
 
 impl<'k> Reduced<'k> {
-    /// Removes the definitions that `cut` selects. Returns `None` if too little would be removed to be worthwhile.
+    /// Removes the definitions that `cut` selects. Returns `None` if too little text would be removed to save time.
     pub(super) fn new(
         known: &'k FileDefinitions,
         old: &'k [u8],
@@ -115,8 +119,8 @@ impl<'k> Reduced<'k> {
         Some(reduced)
     }
 
-    /// Puts the definitions that were cut out back among `rest`, those of the remaining text. Returns `None` if the
-    /// remaining text parsed differently than it did with them.
+    /// Inserts the definitions that were cut out into `rest`, which are the definitions of the remaining text. Returns
+    /// `None` if the remaining text was parsed differently than within the whole text.
     pub(super) fn restore(self, rest: Vec<Definition>, errors: &[ByteRange]) -> Option<FileDefinitions> {
         let known = self.known;
         let errors = self.errors(errors)?;
@@ -143,8 +147,8 @@ impl<'k> Reduced<'k> {
         Some(merge.found)
     }
 
-    /// Returns the syntax errors of the whole text, or `None` unless the errors of the remaining text equal the known
-    /// ones that were not cut out.
+    /// Returns the syntax errors of the whole text. Returns `None` if the remaining text has other errors than the
+    /// known version has there.
     fn errors(&self, rest: &[ByteRange]) -> Option<Vec<ByteRange>> {
         let mut found: Vec<ByteRange> = rest.iter().map(|error| self.moved_range(*error)).collect();
         found.sort_unstable();
@@ -171,13 +175,13 @@ impl<'k> Reduced<'k> {
         Some(found)
     }
 
-    /// Maps an offset of the known version to the version to parse. Returns `None` if an edit touches it.
+    /// Converts an offset in the known version to the version to parse. Returns `None` if an edit touches the offset.
     fn unedited(&self, at: u32) -> Option<u32> {
         let at = at as usize;
         (!touches(self.edits, &(at..at))).then(|| offset_after(self.edits, at) as u32)
     }
 
-    /// Returns whether the definitions that were not cut out still start and end at the same places, ignoring those
+    /// Returns true if the definitions that were not cut out still have the same start and end. Ignores definitions
     /// near an edit.
     fn agrees(&self, rest: &[Definition]) -> bool {
         let ends: HashMap<(u32, &str), u32> = rest
@@ -226,19 +230,19 @@ impl<'k> Reduced<'k> {
     }
 }
 
-/// Merges pieces and the definitions of the remaining text in source order.
+/// Merges the pieces and the definitions of the remaining text in source order.
 struct Merge<'r> {
     rest: &'r [Definition],
     n_taken: usize,
-    /// The index in `found` of each definition taken from `rest`.
+    /// For each definition taken from `rest`, its index in `found`.
     places: Vec<u32>,
-    /// Indices in `rest` of the definitions that enclose the current position.
+    /// The definitions that enclose the current position, as indices into `rest`.
     open: Vec<usize>,
     found: FileDefinitions,
 }
 
 impl Merge<'_> {
-    /// Takes the definitions of `rest` that start before `end`.
+    /// Adds the definitions of `rest` that start before `end`.
     fn take_rest(&mut self, end: u32) {
         while let Some(one) = self.rest.get(self.n_taken).filter(|one| one.range.start < end) {
             self.close_before(one.range.start);
@@ -261,7 +265,7 @@ impl Merge<'_> {
         }
     }
 
-    /// Puts a piece back. Returns `None` if it would have another container than before.
+    /// Inserts the definitions of a piece. Returns `None` if their container has changed.
     fn put_back(&mut self, piece: &Piece, known: &[Definition]) -> Option<()> {
         let was_in = known[piece.definitions.start].container;
         let outer = self.open.last().copied();
@@ -287,13 +291,13 @@ impl Merge<'_> {
     }
 }
 
-/// Returns `range` after text at `from` has moved to `to`.
+/// Moves `range` as if the text at `from` had moved to `to`.
 fn shifted(range: ByteRange, from: usize, to: usize) -> ByteRange {
     let moved = |at: u32| (at as usize - from + to) as u32;
     ByteRange::new(moved(range.start), moved(range.end))
 }
 
-/// Selects the definitions of `old` to cut out.
+/// Selects the definitions of the known version to cut out.
 fn pieces(
     known: &FileDefinitions,
     errors: &[ByteRange],
@@ -312,7 +316,8 @@ fn pieces(
     let mut at = 0;
     while let Some(definition) = definitions.get(at) {
         let range = definition.range;
-        // The first and the last definition of a container are kept: they keep it non-empty and delimit it.
+        // The first and the last definition of a container are never cut out, so that it is not empty and its end stays
+        // recognisable.
         let is_inside = !is_last[at] && definition.container.is_none_or(|outer| outer as usize + 1 != at);
         let lines = own_lines(old, range).filter(|lines| is_inside && !touches(edits, lines));
         let lines = lines.filter(|lines| {
@@ -358,7 +363,7 @@ pub fn is_balanced_after(old: &[u8], new: &[u8], edits: &[Edit]) -> Vec<bool> {
     closed
 }
 
-/// Joins adjacent pieces of one container, with the lines between them if these are unchanged.
+/// Joins adjacent pieces of one container. Includes the lines between them if no edit touches those lines.
 fn joined(pieces: Vec<Piece>, definitions: &[Definition], old: &[u8], edits: &[Edit]) -> Vec<Piece> {
     let mut joined: Vec<Piece> = Vec::with_capacity(pieces.len());
     for piece in pieces {
@@ -378,13 +383,14 @@ fn joined(pieces: Vec<Piece>, definitions: &[Definition], old: &[u8], edits: &[E
     joined
 }
 
-/// Returns the indentation of a piece in bytes.
+/// Returns the number of blanks at the start of a piece.
 fn indentation(old: &[u8], piece: &Piece) -> usize {
     let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
     old[piece.lines.clone()].iter().take_while(is_blank).count()
 }
 
-/// Returns whether a line starts, divides or ends a preprocessor conditional, whose other end may be outside `text`.
+/// Returns true if the text has a line of a preprocessor conditional (`#if`, `#else`, `#endif`). Its other lines may be
+/// outside the text.
 fn has_condition(text: &[u8]) -> bool {
     let is_condition = |at: usize| {
         let line = text[at + 1..].trim_ascii_start();
@@ -393,7 +399,7 @@ fn has_condition(text: &[u8]) -> bool {
     memchr::memchr_iter(b'#', text).any(is_condition)
 }
 
-/// Returns for each definition whether it is the last one in its container.
+/// Returns, for each definition, whether it is the last one in its container.
 fn last_children(definitions: &[Definition]) -> Vec<bool> {
     let mut is_last = vec![false; definitions.len()];
     let mut has_later = vec![false; definitions.len()];
@@ -405,7 +411,7 @@ fn last_children(definitions: &[Definition]) -> Vec<bool> {
     is_last
 }
 
-/// Returns the lines of a definition, or `None` if it shares a line with something else.
+/// Returns the lines of a definition as a byte range. Returns `None` if other text is on the same lines.
 fn own_lines(old: &[u8], range: ByteRange) -> Option<Range<usize>> {
     let range = range.as_usize();
     let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r');
@@ -417,7 +423,7 @@ fn own_lines(old: &[u8], range: ByteRange) -> Option<Range<usize>> {
     (starts_line && ends_line).then(|| start..(end + 1).min(old.len()))
 }
 
-/// Extends `lines` to the next non-blank line above and below, at most [`MAX_NEAR`] bytes in each direction.
+/// Extends `lines` to the nearest non-blank lines above and below, by at most [`MAX_NEAR`] bytes in each direction.
 fn neighbourhood(old: &[u8], lines: &Range<usize>) -> Range<usize> {
     let above = &old[lines.start.saturating_sub(MAX_NEAR)..lines.start.min(old.len())];
     let text = above.trim_ascii_end();
@@ -433,13 +439,13 @@ fn meets(one: &Range<usize>, other: &Range<usize>) -> bool {
     one.start <= other.end && other.start <= one.end
 }
 
-/// Returns whether an edit overlaps or touches `near`, a range of the known version.
+/// Returns true if an edit overlaps or touches `near`, a range of the known version.
 pub fn touches(edits: &[Edit], near: &Range<usize>) -> bool {
     let first = edits.partition_point(|edit| edit.old.end < near.start);
     edits.get(first).is_some_and(|edit| edit.old.start <= near.end)
 }
 
-/// Maps an offset of the old version that no edit touches to the new version.
+/// Converts an offset in the old version to the new version. No edit may touch the offset.
 pub fn offset_after(edits: &[Edit], at: usize) -> usize {
     let n_before = edits.partition_point(|edit| edit.old.end <= at);
     match n_before.checked_sub(1).map(|last| &edits[last]) {

@@ -1,26 +1,27 @@
-//! Extraction options, and the version of everything else that affects an extraction.
+//! Options of the extraction, and the version of its rules.
 
-/// The version of the extraction rules. Increase it whenever the same bytes, language and [`Options`] may give another
-/// [`super::Extraction`]: a new grammar version, a changed rule, different chunk boundaries. Artifacts with another
-/// version are not used.
+/// The version of the extraction rules. Artifacts with another version are not used. Increase it whenever the same
+/// bytes, language and [`Options`] may give another [`super::Extraction`], for example after a new grammar version, a
+/// changed rule or different chunk boundaries.
 pub const RECIPE_VERSION: u32 = 2;
 
-/// Sizes that control chunking. They are part of the recipe: other options give other artifacts.
+/// Sizes that control chunking. They are part of the extraction recipe, so artifacts made with other options are not
+/// used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The preferred size of a chunk in bytes.
     pub target_bytes: u32,
-    /// Size in bytes below which neighbouring items are merged.
+    /// The size in bytes below which neighbouring items are merged.
     pub small_bytes: u32,
-    /// Size in bytes above which an item is split. Only a window with its overlap or a single long line may exceed it,
+    /// The size in bytes above which an item is split. A window with repeated lines or a single long line may exceed it
     /// by at most `small_bytes`.
     pub max_bytes: u32,
-    /// Number of lines that a window of an unstructured file shares with the previous window.
+    /// Number of lines that a window of an unstructured file repeats from the previous window.
     pub overlap_lines: u32,
 }
 
 impl Default for Options {
-    /// Returns 1,000, 300 and 2,000 bytes and 2 lines, in the order of the fields.
+    /// Returns a target of 1,000 bytes, a small size of 300 bytes, a maximum of 2,000 bytes and an overlap of 2 lines.
     fn default() -> Self {
         Self {
             target_bytes: 1_000,

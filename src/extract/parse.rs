@@ -1,23 +1,23 @@
-//! Parses bytes to a syntax tree, with limits that depend on the bytes alone.
+//! Parses bytes into a syntax tree. The limits depend only on the bytes, not on time.
 
 use std::ops::ControlFlow;
 
 use tree_sitter::{ParseOptions, ParseState, Parser, Tree};
 
-/// Size of the blocks in which text is passed to the lexer.
+/// Size of the blocks of text that the lexer reads.
 const BLOCK_BYTES: usize = 1_024;
-/// Parser operations allowed per byte. Code needs 0.3 to 1.5; tables of short numbers need up to 6.
+/// Number of parser operations allowed per byte. Code needs 0.3 to 1.5; tables of short numbers need up to 6.
 const MAX_OPERATIONS_PER_BYTE: u64 = 3;
-/// Parser operations allowed for a file of any length, about 0.2 s. Small files may be arbitrarily dense.
+/// Number of parser operations allowed in addition for every file, about 0.2 s. Allows small files to be dense.
 const BASE_OPERATIONS: u64 = 1_000_000;
 
-/// Parses `bytes` with the language of `parser`. Appends a newline if the last one is missing, because some grammars
-/// report an error without it.
+/// Parses `bytes` with the language of `parser`. Adds a newline if the last line has none, because some grammars report
+/// an error without it.
 ///
-/// Returns `None` if the parser does more work than a real file of this length needs: on hostile input its time grows
-/// with the square of the length. Work is counted, not timed, so that the result is the same on every machine. The
-/// vendored parser in `vendor/tree-sitter` also counts the work within an operation, so that an operation takes 0.05 to
-/// 0.4 µs.
+/// Returns `None` if the parser does more work than a real file of this length needs: on hostile input, its time grows
+/// with the square of the length. The limit is a number of operations instead of a time, so that the result is the same
+/// on every machine. The vendored parser in `vendor/tree-sitter` also counts the work within an operation, so each
+/// counted operation takes 0.05 to 0.4 µs.
 pub(crate) fn parse(parser: &mut Parser, bytes: &[u8]) -> Option<Tree> {
     let max_operations = BASE_OPERATIONS + MAX_OPERATIONS_PER_BYTE * bytes.len() as u64;
     let mut report = |state: &ParseState| {
@@ -35,9 +35,9 @@ pub(crate) fn parse(parser: &mut Parser, bytes: &[u8]) -> Option<Tree> {
     tree
 }
 
-/// Returns the block of text at `at`, or the newline that the blob lacks.
+/// Returns the block of text at `at`, or the added newline at the end.
 ///
-/// A block may end within a character. The lexer then requests the text from the start of that character.
+/// A block may end inside a character. The lexer then requests a block from the start of that character.
 fn block(bytes: &[u8], at: usize) -> &[u8] {
     match bytes.len().checked_sub(at) {
         None => b"",

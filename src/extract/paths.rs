@@ -1,4 +1,4 @@
-//! Classifies paths: lock files and vendored code.
+//! Recognises lock files and vendored code by their paths.
 
 use crate::model::RepoPath;
 
@@ -49,12 +49,12 @@ const VENDORED_FOLDERS: [&str; 14] = [
     "_vendor",
 ];
 
-/// Returns whether the file name is that of a package manager's lock file.
+/// Returns true if the file is the lock file of a package manager, judging by its name.
 pub fn is_lock_file(path: &RepoPath) -> bool {
     LOCK_FILES.iter().any(|name| name.as_bytes() == path.file_name())
 }
 
-/// Returns whether an ancestor directory conventionally contains third-party code.
+/// Returns true if a parent directory has a conventional name of directories for third-party code.
 pub fn is_vendored(path: &RepoPath) -> bool {
     let bytes = path.as_bytes();
     let folders = &bytes[..bytes.len() - path.file_name().len()];

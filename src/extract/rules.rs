@@ -1,7 +1,7 @@
 //! Rules that map the node kinds of a grammar to their meaning.
 //!
-//! A language file lists [`Rule`]s: node kinds by name, and their [`Role`]. [`Tables::compile`] resolves the names to
-//! the grammar's ids once; the walk then looks up each node by its kind id.
+//! The file of a language lists its [`Rule`]s, which assign a [`Role`] to node kinds by name. [`Tables::compile`]
+//! converts the names to the grammar's ids once. The walk then finds the roles of each node by its kind id.
 
 use std::collections::HashMap;
 
@@ -13,22 +13,22 @@ use crate::model::ByteRange;
 
 /// A grammar and the rules for reading its trees.
 pub(crate) struct Grammar {
-    /// The tables of the parser.
+    /// Returns the tables of the parser.
     pub(crate) language: fn() -> tree_sitter::Language,
-    /// The rules. A kind may have several roles. They are several lists because languages share some of them.
+    /// The rules, as several lists because languages share some of them. A node kind may have several roles.
     pub(crate) rules: &'static [&'static [Rule]],
-    /// Returns whether a callable definition is a test case.
+    /// Returns true if a callable definition is a test case.
     pub(crate) is_test: fn(&TestProbe<'_>) -> bool,
-    /// Prefixes of comments that belong to the enclosing definition instead of the following one (`//!`).
+    /// Prefixes of comments that belong to the enclosing definition instead of the next one, for example `//!`.
     pub(crate) inner_docs: &'static [&'static str],
-    /// Returns whether a text would make the grammar's C scanner abort the process.
+    /// Returns true if a text would make the grammar's C scanner abort the process.
     pub(crate) is_too_much: fn(&[u8]) -> bool,
-    /// Finds parts of a file in other languages (`<script>` in HTML).
+    /// Finds code in other languages that is embedded in a file, for example `<script>` in HTML.
     pub(crate) embedded: Option<EmbeddedFn>,
 }
 
 impl Grammar {
-    /// Creates a grammar with `rules` and defaults for everything else.
+    /// Creates a grammar with `rules` and default values.
     pub(crate) const fn new(language: fn() -> tree_sitter::Language, rules: &'static [&'static [Rule]]) -> Self {
         Self {
             language,
@@ -40,25 +40,25 @@ impl Grammar {
         }
     }
 
-    /// Leaves texts unparsed for which `is_too_much` returns true.
+    /// Sets the function that selects texts not to parse.
     pub(crate) const fn unless(mut self, is_too_much: fn(&[u8]) -> bool) -> Self {
         self.is_too_much = is_too_much;
         self
     }
 
-    /// Recognises tests with `is_test`.
+    /// Sets the function that recognises tests.
     pub(crate) const fn tests(mut self, is_test: fn(&TestProbe<'_>) -> bool) -> Self {
         self.is_test = is_test;
         self
     }
 
-    /// Does not attach comments that start with one of `starts` to the following definition.
+    /// Sets the prefixes of comments that are not attached to the next definition.
     pub(crate) const fn inner_docs(mut self, starts: &'static [&'static str]) -> Self {
         self.inner_docs = starts;
         self
     }
 
-    /// Reads parts in other languages, found by `embedded`.
+    /// Sets the function that finds embedded code in other languages.
     pub(crate) const fn embeds(mut self, embedded: EmbeddedFn) -> Self {
         self.embedded = Some(embedded);
         self
@@ -73,23 +73,24 @@ fn never_a_test(_: &TestProbe<'_>) -> bool {
     false
 }
 
-/// Finds the part of `node` that is in another language, with the name of that language.
+/// Finds the embedded code in `node`. Returns its range and the name of its language.
 pub(crate) type EmbeddedFn = for<'t> fn(&Cx<'_, 't>, Node<'t>) -> Option<(ByteRange, &'static str)>;
 
-/// The properties of a callable that decide whether it is a test.
+/// The properties of a function that determine if it is a test.
 pub(crate) struct TestProbe<'a> {
-    /// The bare name.
+    /// The name without a qualifier.
     pub(crate) name: &'a str,
-    /// The attributes, annotations or decorators as written; may include comments.
+    /// The source text of the attributes, annotations or decorators. May include comments.
     pub(crate) attributes: &'a str,
-    /// From the first token to the body.
+    /// The source text from the first token to the body.
     pub(crate) signature: &'a str,
     /// The name of the enclosing definition; empty at file level.
     pub(crate) container: &'a str,
 }
 
 impl TestProbe<'_> {
-    /// Returns whether one of the attributes has `name` as its last path segment: `#[tokio::test]`, `@org.junit.Test`.
+    /// Returns true if the last path segment of an attribute is `name`. For example, `test` matches `#[tokio::test]`
+    /// and `@org.junit.Test` has the last segment `Test`.
     pub(crate) fn has_attribute(&self, name: &str) -> bool {
         self.attributes.match_indices(name).any(|(at, _)| {
             let before = self.attributes[..at].chars().next_back();
@@ -99,7 +100,7 @@ impl TestProbe<'_> {
     }
 }
 
-/// A set of node kinds and their role.
+/// Node kinds and the role that all of them have.
 pub(crate) struct Rule {
     pub(crate) kinds: &'static [&'static str],
     pub(crate) role: Role,
@@ -107,42 +108,42 @@ pub(crate) struct Rule {
 
 /// The meaning of a node.
 pub(crate) enum Role {
-    /// A definition.
+    /// The node is a definition.
     Define(Define),
-    /// Wraps one definition and belongs to it: `export`, decorators, `template <…>`.
+    /// The node wraps a definition and counts as part of it: `export`, decorators, `template <…>`.
     Wrap(SignatureFrom),
-    /// A comment. Directly above a definition it is its doc comment.
+    /// The node is a comment. A comment directly above a definition documents it.
     Comment,
-    /// A node that may precede a definition and belong to it.
+    /// The node may precede a definition and belong to it.
     Lead(LeadFn),
-    /// An annotation inside a definition, before its first token.
+    /// The node is an annotation inside a definition, before its first token.
     Annotation,
-    /// A group of modifiers that may begin with annotations.
+    /// The node is a group of modifiers, which may begin with annotations.
     Modifiers,
-    /// A call.
+    /// The node is a call.
     Call(Callee),
-    /// An import of another module.
+    /// The node may import another module.
     Import(ImportFn),
-    /// A leaf that is a name.
+    /// The node is a leaf that contains a name.
     Leaf(Leaf),
-    /// A qualified name.
+    /// The node is a qualified name.
     Path(Path),
-    /// Sets the reference kind of the names inside.
+    /// Names inside the node get this reference kind.
     Zone(Zone),
-    /// Sets the reference kind of the names in this field.
+    /// Names inside this field of the node get this reference kind.
     FieldZone(&'static str, Zone),
-    /// Contains the actual callee in this field (`f` of `f::<T>`), or in its first named child if the field name is
-    /// empty.
+    /// The node wraps the name of a callee, for example `f` in `f::<T>`. The name is in this field, or in the first
+    /// named child if the field name is empty.
     Through(&'static str),
-    /// Nothing inside is visited.
+    /// The walk does not visit the children of the node.
     Opaque,
-    /// Mentions names in an irregular way.
+    /// A function collects the names that the node mentions.
     Mention(MentionFn),
-    /// May be in another language.
+    /// The node may contain embedded code in another language.
     Embedded,
 }
 
-/// Classifies a node that may precede a definition and belong to it.
+/// Determines if a node precedes a definition and belongs to it.
 pub(crate) type LeadFn = for<'t> fn(&Cx<'_, 't>, Node<'t>) -> Option<Lead>;
 /// Adds the imports of `node`. Returns false if it is not an import.
 pub(crate) type ImportFn = for<'t> fn(&Cx<'_, 't>, Node<'t>, &mut Vec<Import>) -> bool;
@@ -150,95 +151,95 @@ pub(crate) type ImportFn = for<'t> fn(&Cx<'_, 't>, Node<'t>, &mut Vec<Import>) -
 pub(crate) type MentionFn = for<'t> fn(&Cx<'_, 't>, Node<'t>, &mut Vec<Mention>);
 /// Adds the names that `node` defines.
 pub(crate) type NamesFn = for<'t> fn(&Cx<'_, 't>, Node<'t>, &mut Vec<Named>);
-/// Finds a part of `node`.
+/// Finds a part of `node`, such as the body of a definition.
 pub(crate) type PartFn = for<'t> fn(&Cx<'_, 't>, Node<'t>) -> Option<ByteRange>;
 
-/// The meaning of a node that precedes a definition and belongs to it.
+/// The kind of a node that precedes a definition and belongs to it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lead {
-    /// Documentation, in this range.
+    /// Documentation. The range is its text.
     Doc(ByteRange),
-    /// An attribute.
+    /// An attribute or similar annotation.
     Attribute,
 }
 
-/// The start of the signature of a wrapped definition.
+/// The start of a wrapped definition's signature.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignatureFrom {
-    /// At the wrapper (`export function f`).
+    /// At the start of the wrapper, as in `export function f`.
     Wrapper,
-    /// At the definition (decorators precede it).
+    /// At the start of the definition, for example after decorators.
     Definition,
 }
 
-/// The meaning of a leaf outside every zone.
+/// The kind of a leaf that is not inside a [`Zone`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leaf {
-    /// A type.
+    /// The name of a type.
     Type,
-    /// A variable or constant. Kept only if it is capitalised.
+    /// The name of a variable or constant. It is recorded only if it is capitalised.
     Name,
-    /// A segment of a path. Kept only if it is capitalised.
+    /// A segment of a path. It is recorded only if it is capitalised.
     Segment,
-    /// A whole path in one leaf, with its segments separated by dots.
+    /// A whole path in one leaf, with segments separated by dots.
     Dotted,
 }
 
-/// The reference kind of names in a part of the tree.
+/// The reference kind of the names inside a part of the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Zone {
-    /// The kind that the leaf has by default.
+    /// The kind determined by the leaf.
     Plain,
-    /// This kind.
+    /// The given kind.
     As(ReferenceKind),
-    /// This kind, unless an enclosing zone sets another.
+    /// The given kind, unless an enclosing zone sets another.
     Else(ReferenceKind),
 }
 
-/// Describes how to read a definition.
+/// The parts of a definition and the settings for reading it.
 pub(crate) struct Define {
     pub(crate) kind: DefinitionKind,
     pub(crate) name: Name,
     pub(crate) body: Body,
     pub(crate) doc: Option<PartFn>,
-    /// True if definitions inside functions are recorded too.
+    /// True if the definition is recorded even inside functions.
     pub(crate) includes_locals: bool,
-    /// True if adjacent nodes with the same name are clauses of one definition (Haskell, Elixir).
+    /// True if adjacent nodes with the same name are clauses of one definition, as in Haskell and Elixir.
     pub(crate) is_clause: bool,
 }
 
-/// The location of a definition's name.
+/// The location of the name of a definition.
 pub(crate) enum Name {
-    /// In this field.
+    /// In this field of the node.
     Field(&'static str),
-    /// In the first child of one of these kinds.
+    /// In the first child whose kind is in the list.
     Child(&'static [&'static str]),
-    /// Found by a function. It may also return several names, another kind or a qualifier, or nothing if the node
-    /// defines nothing.
+    /// Wherever the function finds it. The function may also set the kind or a qualifier, and return several names or
+    /// none.
     By(NamesFn),
 }
 
-/// The location of a definition's body, where its signature ends.
+/// The location of a definition's body. The signature ends before the body.
 pub(crate) enum Body {
-    /// At the first of these fields that is present.
+    /// In the first existing field of the list.
     Fields(&'static [&'static str]),
-    /// At the first child of one of these kinds.
+    /// In the first child whose kind is in the list.
     Child(&'static [&'static str]),
-    /// At the start of the range that this function finds.
+    /// In the range that the function returns.
     By(PartFn),
 }
 
 /// A name that a node defines.
 pub(crate) struct Named {
     pub(crate) range: ByteRange,
-    /// The kind, if it differs from the rule's.
+    /// The kind of the definition; `None` for the kind in the rule.
     pub(crate) kind: Option<DefinitionKind>,
-    /// The container's name, if the container does not enclose the definition.
+    /// The name of the container, if the container does not enclose the definition.
     pub(crate) qualifier: Option<ByteRange>,
 }
 
 impl Named {
-    /// Creates a name at `node`, with the kind of the rule.
+    /// Creates a name that consists of `node` and has the kind in the rule.
     pub(crate) fn at(node: Node<'_>) -> Self {
         Self {
             range: range_of(node),
@@ -254,25 +255,25 @@ impl Named {
     }
 }
 
-/// A mention of a name, found by a [`MentionFn`] or the walk.
+/// A name mentioned in the source, and the kind of the mention.
 #[derive(Clone, Copy)]
 pub(crate) struct Mention {
     pub(crate) kind: ReferenceKind,
     pub(crate) range: ByteRange,
-    /// Empty if there is none.
+    /// The qualifier; empty if the name has none.
     pub(crate) qualifier: ByteRange,
 }
 
-/// The fields of a call node.
+/// The fields of a call node that contain the callee.
 pub(crate) struct Callee {
-    /// The callee; the first named child if empty.
+    /// The field of the callee, or an empty string if the callee is the first named child.
     pub(crate) field: &'static str,
-    /// The receiver, if it is in a field of the call itself; otherwise empty.
+    /// The field of the receiver, or an empty string if the receiver is part of the callee.
     pub(crate) receiver: &'static str,
     pub(crate) kind: ReferenceKind,
 }
 
-/// The fields of a qualified name. Both are empty if its named children are the segments.
+/// The fields of a qualified name. Both are empty strings if the segments are the named children of the node.
 pub(crate) struct Path {
     pub(crate) qualifier: &'static str,
     pub(crate) name: &'static str,
@@ -283,13 +284,13 @@ pub(crate) fn range_of(node: Node<'_>) -> ByteRange {
     ByteRange::new(node.start_byte() as u32, node.end_byte() as u32)
 }
 
-/// Creates a rule that gives `kinds` the role `role`.
+/// Creates a rule.
 pub(crate) const fn on(kinds: &'static [&'static str], role: Role) -> Rule {
     Rule { kinds, role }
 }
 
-/// Creates a definition with its name in the field `name` and its body in the field `body`. It is also recorded inside
-/// functions.
+/// Creates a definition whose name is in the field `name` and whose body is in the field `body`. It is recorded even
+/// inside functions.
 pub(crate) const fn define(kind: DefinitionKind) -> Define {
     Define {
         kind,
@@ -302,55 +303,55 @@ pub(crate) const fn define(kind: DefinitionKind) -> Define {
 }
 
 impl Define {
-    /// Finds the name in the field `field`.
+    /// Sets the field that contains the name.
     pub(crate) const fn name_field(mut self, field: &'static str) -> Self {
         self.name = Name::Field(field);
         self
     }
 
-    /// Finds the name in the first child of one of these kinds.
+    /// Sets the kinds of the child that is the name.
     pub(crate) const fn name_child(mut self, kinds: &'static [&'static str]) -> Self {
         self.name = Name::Child(kinds);
         self
     }
 
-    /// Finds the names with a function.
+    /// Sets the function that finds the names.
     pub(crate) const fn name_by(mut self, find: NamesFn) -> Self {
         self.name = Name::By(find);
         self
     }
 
-    /// Finds the body in the first of these fields that is present.
+    /// Sets the fields that may contain the body, in order of preference.
     pub(crate) const fn body_fields(mut self, fields: &'static [&'static str]) -> Self {
         self.body = Body::Fields(fields);
         self
     }
 
-    /// Finds the body in the first child of one of these kinds.
+    /// Sets the kinds of the child that is the body.
     pub(crate) const fn body_child(mut self, kinds: &'static [&'static str]) -> Self {
         self.body = Body::Child(kinds);
         self
     }
 
-    /// Finds the body with a function.
+    /// Sets the function that finds the body.
     pub(crate) const fn body_by(mut self, find: PartFn) -> Self {
         self.body = Body::By(find);
         self
     }
 
-    /// Finds documentation inside the definition with a function.
+    /// Sets the function that finds documentation inside the definition.
     pub(crate) const fn doc_by(mut self, find: PartFn) -> Self {
         self.doc = Some(find);
         self
     }
 
-    /// Omits the definition inside functions: local variables are not definitions.
+    /// Excludes definitions inside functions, which are local variables.
     pub(crate) const fn not_local(mut self) -> Self {
         self.includes_locals = false;
         self
     }
 
-    /// Makes the definition one of several clauses.
+    /// Marks the definition as one of several clauses.
     pub(crate) const fn clause(mut self) -> Self {
         self.is_clause = true;
         self
@@ -362,7 +363,7 @@ impl Define {
     }
 }
 
-/// Creates a call whose callee is in `field`.
+/// Creates the role of a call whose callee is in `field`.
 pub(crate) const fn call(field: &'static str) -> Role {
     Role::Call(Callee {
         field,
@@ -371,7 +372,7 @@ pub(crate) const fn call(field: &'static str) -> Role {
     })
 }
 
-/// Creates a call of the method in `field` on the receiver in `receiver`.
+/// Creates the role of a method call. The method is in `field`, the receiver in `receiver`.
 pub(crate) const fn method_call(field: &'static str, receiver: &'static str) -> Role {
     Role::Call(Callee {
         field,
@@ -380,7 +381,7 @@ pub(crate) const fn method_call(field: &'static str, receiver: &'static str) -> 
     })
 }
 
-/// Creates a use of the macro in `field`.
+/// Creates the role of a macro call whose macro is in `field`.
 pub(crate) const fn macro_call(field: &'static str) -> Role {
     Role::Call(Callee {
         field,
@@ -389,12 +390,12 @@ pub(crate) const fn macro_call(field: &'static str) -> Role {
     })
 }
 
-/// Creates a qualified name with its parts in fields.
+/// Creates the role of a qualified name whose parts are in fields.
 pub(crate) const fn path(qualifier: &'static str, name: &'static str) -> Role {
     Role::Path(Path { qualifier, name })
 }
 
-/// Creates a qualified name whose named children are the segments.
+/// Creates the role of a qualified name whose segments are its named children.
 pub(crate) const fn flat_path() -> Role {
     Role::Path(Path {
         qualifier: "",
@@ -402,7 +403,7 @@ pub(crate) const fn flat_path() -> Role {
     })
 }
 
-/// Creates a role for nodes that precede a definition and always belong to it.
+/// Creates the role of a node that always belongs to the definition after it.
 pub(crate) const fn attribute() -> Role {
     Role::Lead(always_attribute)
 }
@@ -411,16 +412,16 @@ fn always_attribute<'t>(_: &Cx<'_, 't>, _: Node<'t>) -> Option<Lead> {
     Some(Lead::Attribute)
 }
 
-/// The rules of one grammar, indexed by node kind id.
+/// The rules of a grammar, indexed by the ids of node kinds.
 pub(crate) struct Tables {
     pub(crate) language: tree_sitter::Language,
     pub(crate) grammar: &'static Grammar,
-    /// Index into `roles` by kind id; 0 for kinds without a role.
+    /// For each kind id, an index into `roles`. Kinds without a role have index 0.
     by_kind: Vec<u16>,
     roles: Vec<Roles>,
 }
 
-/// All roles of one node kind.
+/// All roles of a node kind.
 #[derive(Default)]
 pub(crate) struct Roles {
     pub(crate) define: Option<(&'static Define, u16)>,
@@ -441,26 +442,26 @@ pub(crate) struct Roles {
     pub(crate) is_embedded: bool,
 }
 
-/// [`Callee`] with field ids.
+/// A [`Callee`] with field ids instead of names.
 #[derive(Clone, Copy)]
 pub(crate) struct CompiledCall {
     pub(crate) field: u16,
-    /// 0 for none.
+    /// The field of the receiver, or 0 if the call has none.
     pub(crate) receiver: u16,
     pub(crate) kind: ReferenceKind,
 }
 
-/// [`Path`] with field ids.
+/// A [`Path`] with field ids instead of names.
 #[derive(Clone, Copy)]
 pub(crate) struct CompiledPath {
-    /// 0 for a flat path; `name` is then also 0.
+    /// The field of the qualifier. In a flat path, both fields are 0.
     pub(crate) qualifier: u16,
     pub(crate) name: u16,
 }
 
 impl Tables {
-    /// Resolves the names in the rules to ids. Names unknown to the grammar are ignored; a test checks that there are
-    /// none.
+    /// Converts the names in the rules to ids. Ignores names that the grammar does not contain; a test checks that
+    /// there are none.
     pub(crate) fn compile(grammar: &'static Grammar) -> Self {
         let language = (grammar.language)();
         let ids = kind_ids(&language);
@@ -487,12 +488,12 @@ impl Tables {
         }
     }
 
-    /// Returns the index of a kind's roles, or 0 for a kind without a role.
+    /// Returns the index of the roles of a kind, or 0 for a kind without a role.
     pub(crate) fn slot(&self, kind_id: u16) -> u16 {
         self.by_kind.get(usize::from(kind_id)).copied().unwrap_or(0)
     }
 
-    /// Returns the roles at `slot`.
+    /// Returns the roles at index `slot`.
     pub(crate) fn roles(&self, slot: u16) -> &Roles {
         &self.roles[usize::from(slot)]
     }
@@ -503,7 +504,7 @@ impl Tables {
     }
 }
 
-/// Returns the ids of every named, visible node kind by name.
+/// Returns the ids of all named, visible node kinds. Several ids may have the same name.
 fn kind_ids(language: &tree_sitter::Language) -> HashMap<&str, Vec<u16>> {
     let mut ids: HashMap<&str, Vec<u16>> = HashMap::new();
     for id in 0..language.node_kind_count() as u16 {

@@ -1,14 +1,14 @@
-//! Operations on byte ranges of a blob.
+//! Helper functions for byte ranges in a blob.
 
 use crate::model::ByteRange;
 
-/// Clamps `range` to the blob. The newline added for the parser is not part of the blob.
+/// Limits `range` to the blob. The newline added for the parser is not part of the blob.
 pub(crate) fn clamp(src: &[u8], range: ByteRange) -> ByteRange {
     let len = src.len() as u32;
     ByteRange::new(range.start.min(len), range.end.min(len))
 }
 
-/// Clamps `range` to the blob and trims white space from its end.
+/// Limits `range` to the blob and removes white space from its end.
 pub(crate) fn trimmed(src: &[u8], range: ByteRange) -> ByteRange {
     let range = clamp(src, range);
     let text = &src[range.as_usize()];

@@ -1,4 +1,5 @@
-//! Properties of every language: all bytes are covered, time is bounded, and the result depends only on the bytes.
+//! Checks properties of all languages: the chunks contain all bytes, time is bounded, and the result depends only on
+//! the bytes.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::{Lang, RepoPath};
 
-/// Reads every sample: name, language, bytes.
+/// Reads all samples. Returns the name, language and content of each.
 fn samples() -> Vec<(String, Lang, Vec<u8>)> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/lang");
     let mut paths: Vec<_> = std::fs::read_dir(folder)
@@ -115,7 +116,7 @@ fn samples_keep_to_the_rules_with_any_line_ends_and_without_a_last_newline() {
     }
 }
 
-/// At least half of the definitions in the first quarter of a sample are found although its second half is garbage.
+/// At least half of the definitions in the first quarter of a sample are found if its second half is garbage.
 #[test]
 fn a_broken_file_still_yields_what_stands_before_the_damage() {
     for (name, lang, mut bytes) in samples() {
@@ -172,7 +173,7 @@ fn fifty_thousand_definitions_in_a_file_are_all_found() {
     extract_definitions(50_000);
 }
 
-/// Extracts a file of `n` definitions. Returns the seconds that it took.
+/// Extracts a file with `n` definitions. Returns the time in seconds.
 fn extract_definitions(n: usize) -> f64 {
     let definition = |i| format!("/// Doc {i}.\nfn f_{i}() {{ g_{i}(C_{i}); }}\n");
     let text: String = (0..n).map(definition).collect();

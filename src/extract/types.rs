@@ -5,41 +5,41 @@ use crate::model::ByteRange;
 /// Everything extracted from a blob in one language.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extraction {
-    /// Number of lines in the blob. A last line without a newline counts.
+    /// Number of lines in the blob. A last line without a newline counts as a line.
     pub n_lines: u32,
     /// Number of syntax errors and missing nodes that the parser reported; 0 if the file was not parsed.
     pub n_parse_errors: u32,
-    /// Definitions in source order: by start, outer before inner.
+    /// The definitions in source order, outer before inner.
     pub definitions: Vec<Definition>,
-    /// References in source order.
+    /// The references in source order.
     pub references: Vec<Reference>,
-    /// Imports in source order.
+    /// The imports in source order.
     pub imports: Vec<Import>,
-    /// Section headings of prose, in source order.
+    /// The section headings of a prose document, in source order.
     pub headings: Vec<Heading>,
-    /// Chunks in source order. Together they cover every byte of the blob.
+    /// The chunks in source order. Together they contain every byte of the blob.
     pub chunks: Vec<Chunk>,
 }
 
 /// A named entity that the blob defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// The bare name as written: `parse`, not `Parser::parse`.
+    /// The name without a qualifier: `parse`, not `Parser::parse`.
     pub name: String,
     /// The kind of definition.
     pub kind: DefinitionKind,
-    /// Index into `definitions` of the enclosing definition (module, class, impl, function).
+    /// The index in `definitions` of the enclosing definition (module, class, impl, function).
     pub container: Option<u32>,
-    /// The name of a container that does not enclose the definition: the receiver of a Go method, or `Foo` of
-    /// `Foo::bar()` in C++.
+    /// The name of the container if the container does not enclose the definition: the receiver of a Go method, or
+    /// `Foo` of `Foo::bar()` in C++.
     pub qualifier: Option<String>,
-    /// The whole item, including its doc comment, attributes and decorators.
+    /// The range of the whole item, including its doc comment, attributes and decorators.
     pub range: ByteRange,
-    /// The name.
+    /// The range of the name.
     pub name_range: ByteRange,
-    /// From the first token of the item (after doc comment and attributes) to its body.
+    /// The range from the first token of the item (after doc comment and attributes) to the body.
     pub signature: ByteRange,
-    /// The doc comment or docstring, if present.
+    /// The range of the doc comment or docstring.
     pub doc: Option<ByteRange>,
 }
 
@@ -53,11 +53,11 @@ impl Definition {
     }
 }
 
-/// The kind of a definition. The numbers are stored and never change their meaning.
+/// The kind of a definition. The numbers are stored on disk, so their meaning never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum DefinitionKind {
-    /// A free function, or a macro-like command in shells.
+    /// A function outside of a type, or a command in a shell script.
     Function = 1,
     /// A function that belongs to a type.
     Method = 2,
@@ -95,7 +95,7 @@ pub enum DefinitionKind {
     Module = 18,
     /// A test case recognised by its form (`#[test]`, `it("…")`, `test "…" do`).
     Test = 19,
-    /// A key of a data file or a section of one.
+    /// A key or section of a data file.
     Key = 20,
     /// A selector or rule of a style sheet.
     Rule = 21,
@@ -110,7 +110,7 @@ pub enum DefinitionKind {
 }
 
 impl DefinitionKind {
-    /// All kinds in the order of their numbers, which start at 1.
+    /// All kinds, ordered by number from 1.
     const ALL: [Self; 25] = [
         Self::Function,
         Self::Method,
@@ -139,12 +139,12 @@ impl DefinitionKind {
         Self::Target,
     ];
 
-    /// Returns the kind with this stored number.
+    /// Returns the kind with the given number.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
 
-    /// Returns whether definitions of this kind contain statements. Variables inside them are local.
+    /// Returns true if definitions of this kind contain statements, so that variables inside them are local.
     pub fn is_callable(self) -> bool {
         matches!(
             self,
@@ -152,12 +152,12 @@ impl DefinitionKind {
         )
     }
 
-    /// Returns whether the kind is a part of data, markup or a schema.
+    /// Returns true if definitions of this kind are parts of data, markup or a schema.
     pub fn is_data(self) -> bool {
         matches!(self, Self::Key | Self::Rule | Self::Element | Self::Table)
     }
 
-    /// Returns whether functions inside this kind are methods.
+    /// Returns true if functions inside definitions of this kind are methods.
     pub fn is_type(self) -> bool {
         matches!(
             self,
@@ -174,24 +174,24 @@ impl DefinitionKind {
     }
 }
 
-/// A mention of a name defined in this blob or elsewhere.
+/// A mention of a name, which may be defined in this blob or elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// The bare name as written: the last segment of a path or member access.
+    /// The last segment of a path or member access, as written.
     pub name: String,
-    /// The segment before the name, if present: `foo` of `foo.bar()` and `foo::bar`.
+    /// The segment before the name: `foo` in `foo.bar()` and `foo::bar`. `None` if the name stands alone.
     pub qualifier: Option<String>,
     /// The kind of mention.
     pub kind: ReferenceKind,
-    /// The range of the bare name.
+    /// The range of the name without the qualifier.
     pub range: ByteRange,
 }
 
-/// The kind of a reference. The numbers are stored and never change their meaning.
+/// The kind of a reference. The numbers are stored on disk, so their meaning never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ReferenceKind {
-    /// A call.
+    /// A call of a function or method.
     Call = 1,
     /// A name used as a type.
     Type = 2,
@@ -201,7 +201,7 @@ pub enum ReferenceKind {
     Macro = 4,
     /// A use of an attribute, annotation or decorator.
     Attribute = 5,
-    /// Any other mention: a value passed as an argument, a constant read.
+    /// Any other mention, for example an argument or a constant that is read.
     Name = 6,
 }
 
@@ -210,12 +210,12 @@ pub enum ReferenceKind {
 pub struct Import {
     /// The module, path or file as written, without quotes.
     pub module: String,
-    /// The names imported from the module; empty if the module is imported as a whole. `*` imports everything. An empty
-    /// name imports the module as a whole under an alias.
+    /// The names imported from the module. Empty if the module is imported as a whole. The name `*` imports all names.
+    /// An empty name imports the module as a whole under an alias.
     pub names: Vec<ImportedName>,
     /// True for a re-export (`pub use`, `export … from`).
     pub is_reexport: bool,
-    /// The whole statement.
+    /// The range of the whole statement.
     pub range: ByteRange,
 }
 
@@ -224,7 +224,7 @@ pub struct Import {
 pub struct ImportedName {
     /// The name in the module.
     pub name: String,
-    /// The name in this file, if different.
+    /// The name in this file, if it differs.
     pub alias: Option<String>,
 }
 
@@ -235,37 +235,37 @@ pub struct Heading {
     pub level: u8,
     /// The text of the heading without markup.
     pub title: String,
-    /// From the heading to the next heading of the same or a higher rank.
+    /// The range from this heading to the next heading of the same or a higher rank.
     pub range: ByteRange,
 }
 
-/// A piece of a blob that is indexed and found as a unit.
+/// A part of a blob that is indexed and found as a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// The bytes of the chunk.
+    /// The range of the chunk.
     pub range: ByteRange,
-    /// 1-based first line.
+    /// The first line, 1-based.
     pub start_line: u32,
-    /// 1-based last line with text, inclusive. Blank lines at the end of the range do not count.
+    /// The last line that is not blank, 1-based and inclusive.
     pub end_line: u32,
     /// The kind of content.
     pub kind: ChunkKind,
-    /// Index into `definitions` of the definition that the chunk contains or is a part of. For merged small items, the
-    /// first of them.
+    /// The index in `definitions` of the definition that the chunk consists of or is part of. If several small items
+    /// were merged, the first of them.
     pub definition: Option<u32>,
-    /// 0 for a whole item or the first part of a split one, then 1, 2, …
+    /// The part number of a split item, from 0. Always 0 for a whole item.
     pub part: u16,
 }
 
-/// The kind of a chunk's content. The numbers are stored and never change their meaning.
+/// The kind of a chunk's content. The numbers are stored on disk, so their meaning never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ChunkKind {
-    /// One callable item, or a part of one.
+    /// A function, or a part of one.
     Function = 1,
-    /// A type, or its head: the declaration and fields without the methods that have chunks of their own.
+    /// A type, or only its declaration and fields if its methods have chunks of their own.
     Type = 2,
-    /// Several small items merged.
+    /// Several small items that were merged.
     Items = 3,
     /// Imports, licence headers and statements at file level.
     Module = 4,
@@ -280,7 +280,7 @@ pub enum ChunkKind {
 }
 
 impl ChunkKind {
-    /// Returns the kind with this stored number.
+    /// Returns the kind with the given number.
     pub fn from_number(number: u8) -> Option<Self> {
         [
             Self::Function,

@@ -1,27 +1,27 @@
-//! Merges pieces that are too small to be found alone.
+//! Merges pieces that are too small for a chunk of their own.
 
 use super::pieces::{Piece, Role};
 use super::text::Text;
 
-/// Lines that become one chunk, or several if they are too large.
+/// A range of lines that becomes one chunk. If it is too large, it is split into several.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) first: usize,
     pub(super) end: usize,
-    /// The definition it is about; the first one if there are several items.
+    /// The definition that the group belongs to. If it contains several definitions, the first.
     pub(super) definition: Option<u32>,
-    /// Number of different definitions it contains.
+    /// Number of different definitions in the group.
     pub(super) n_subjects: usize,
     parent: Option<u32>,
     role: Role,
-    /// True if every piece in it is small, so that more can join.
+    /// True if all pieces of the group are small, so that more pieces may be added.
     is_open: bool,
 }
 
-/// Pieces smaller than this, such as the opening line of a type or a label, are too small for a chunk of their own.
+/// Size limit of pieces that never become a chunk of their own, for example a label or the opening line of a type.
 const TINY_BYTES: usize = 120;
 
-/// Groups the pieces of a blob.
+/// Merges the pieces of a blob into groups.
 pub(super) fn group(text: &Text<'_>, pieces: Vec<Piece>) -> Vec<Group> {
     let pieces = prepend_leads(text, trail(pieces));
     merge_scraps(text, join_small(text, pieces))
@@ -47,7 +47,7 @@ fn trail(pieces: Vec<Piece>) -> Vec<Piece> {
     out
 }
 
-/// Prepends short comments and the opening lines of divided items to the following piece.
+/// Prepends short comments and opening lines of divided items to the following piece.
 fn prepend_leads(text: &Text<'_>, pieces: Vec<Piece>) -> Vec<Piece> {
     let mut out: Vec<Piece> = Vec::with_capacity(pieces.len());
     for mut piece in pieces {
@@ -70,7 +70,7 @@ fn leads_to(text: &Text<'_>, piece: &Piece, next: &Piece) -> bool {
     }
 }
 
-/// Joins runs of small pieces of one parent up to the target size.
+/// Joins consecutive small pieces with the same parent, up to the target size.
 fn join_small(text: &Text<'_>, pieces: Vec<Piece>) -> Vec<Group> {
     let mut out: Vec<Group> = Vec::with_capacity(pieces.len());
     for piece in pieces {
@@ -102,14 +102,15 @@ fn add(group: &mut Group, piece: &Piece) {
     group.end = piece.end;
     if piece.definition.is_some() && piece.definition != group.definition {
         group.n_subjects += 1;
-        // The text between items is about none of them, so it does not name the group.
+        // Text between items belongs to no definition, so the group takes the first definition that follows.
         if group.definition.is_none() {
             group.definition = piece.definition;
         }
     }
 }
 
-/// Merges scraps (a label, a constant) into the next group of the same parent, or else into the preceding one.
+/// Merges each scrap (a label, a constant) into the next group if it has the same parent, or else into the previous
+/// group.
 fn merge_scraps(text: &Text<'_>, groups: Vec<Group>) -> Vec<Group> {
     let mut out: Vec<Group> = Vec::with_capacity(groups.len());
     for mut group in groups {

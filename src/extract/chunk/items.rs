@@ -1,25 +1,26 @@
-//! Definitions and imports as nested intervals of lines.
+//! Represents definitions and imports as nested ranges of lines.
 
 use crate::extract::lines::LineIndex;
 use crate::extract::types::Extraction;
 use crate::model::ByteRange;
 
-/// The items of a blob.
+/// The items of a blob, as a tree.
 pub(super) struct Items {
     items: Vec<Item>,
-    /// Items without a parent.
+    /// The items without a parent.
     pub(super) roots: Vec<u32>,
 }
 
-/// A definition or an import with the whole lines it occupies. Two items overlap only if one contains the other.
+/// A definition or an import, with the whole lines that it occupies. Items do not overlap unless one contains the
+/// other.
 pub(super) struct Item {
     /// The definition; `None` for an import.
     pub(super) definition: Option<u32>,
-    /// 0-based first line.
+    /// The first line, 0-based.
     pub(super) first: usize,
     /// The line after the last one.
     pub(super) end: usize,
-    /// Children in source order.
+    /// The children in source order.
     pub(super) children: Vec<u32>,
 }
 
@@ -30,8 +31,8 @@ impl Items {
     }
 }
 
-/// Lays out the definitions and imports of `extraction`. An item that shares its first line with a preceding sibling
-/// starts below that sibling. Items without a line of their own are omitted.
+/// Assigns line ranges to the definitions and imports of `extraction`. An item on the same line as the end of its
+/// previous sibling starts on the next line. Omits items that have no line left.
 pub(super) fn lay_out(extraction: &Extraction, lines: &LineIndex) -> Items {
     let mut layout = Builder {
         lines,
@@ -57,7 +58,7 @@ struct Builder<'a> {
     lines: &'a LineIndex,
     items: Vec<Item>,
     roots: Vec<u32>,
-    /// The items that enclose the next one, outermost first.
+    /// The stack of items that may contain the next item, outermost first.
     open: Vec<u32>,
 }
 

@@ -1,9 +1,11 @@
-//! Cuts a blob into chunks, the units of search.
+//! Splits a blob into chunks, which are the units of search.
 //!
-//! There are four steps: `items` maps definitions and imports to lines; `pieces` divides items that are too large for
-//! one chunk and classifies the text between items; `groups` merges small neighbours; `split` cuts what is still too
-//! large at the best lines. Every byte is in some chunk, chunks are in source order, and cuts are at line starts unless
-//! a line is longer than a chunk may be.
+//! There are four steps. `items` maps definitions and imports to lines. `pieces` divides items that are too large for
+//! one chunk, and classifies the text between items. `groups` merges small neighbours. `split` divides groups that are
+//! still too large.
+//!
+//! Chunks are in source order and contain every byte of the blob. A chunk starts at the start of a line, except where a
+//! line is longer than a chunk may be.
 
 mod groups;
 mod items;
@@ -23,7 +25,7 @@ use super::options::Options;
 use super::types::{Chunk, ChunkKind, DefinitionKind, Extraction};
 use crate::model::ByteRange;
 
-/// The kind of text that is cut.
+/// The kind of text that is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     /// Code with definitions.
@@ -37,7 +39,7 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// Returns the style for a structure. `is_read` is false if the structure could not be read.
+    /// Returns the style for `structure`. Returns [`Style::Lines`] if `is_read` is false: the text could not be parsed.
     pub(crate) fn of(structure: Structure, is_read: bool) -> Self {
         match structure {
             _ if !is_read => Self::Lines,
@@ -49,7 +51,7 @@ impl Style {
     }
 }
 
-/// Cuts `src`, whose definitions and imports are in `extraction`, into chunks.
+/// Splits `src` into chunks, using the definitions and imports in `extraction`.
 pub(crate) fn cut(
     src: &[u8],
     lines: &LineIndex,
@@ -89,7 +91,7 @@ struct Cutter<'a> {
     extraction: &'a Extraction,
     style: Style,
     chunks: Vec<Chunk>,
-    /// Number of chunks that each definition has so far.
+    /// Number of chunks of each definition so far.
     n_parts: HashMap<u32, u16>,
 }
 
@@ -104,8 +106,8 @@ impl Cutter<'_> {
         }
     }
 
-    /// Returns the number of lines that a window repeats from the previous one, which has `n_before` lines: none after
-    /// a blank line or if the lines are long, and never all of them.
+    /// Returns the number of lines that a window repeats from the previous window, which has `n_before` lines. It never
+    /// repeats all of them, and it repeats none after a blank line or if the lines are long.
     fn overlap(&self, first: usize, n_before: usize) -> usize {
         let n = (self.text.options.overlap_lines as usize).min(n_before.saturating_sub(1));
         let is_long = self.text.bytes(first - n, first) > self.text.options.small_bytes as usize;
@@ -143,10 +145,10 @@ impl Cutter<'_> {
         }
     }
 
-    /// Adds the lines `first..end` as one chunk, or as several if they contain a line longer than a chunk may be.
+    /// Adds the lines `first..end` as one chunk. If a line is longer than a chunk may be, adds several chunks.
     fn push_lines(&mut self, first: usize, end: usize, kind: ChunkKind, definition: Option<u32>) {
         let range = self.text.lines.range(first, end);
-        // A window may exceed the limit by its overlap.
+        // The lines repeated from the previous window may exceed the size limit.
         if range.len() <= self.text.options.max_bytes as usize + self.text.options.small_bytes as usize {
             return self.push(range, kind, definition);
         }

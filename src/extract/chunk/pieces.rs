@@ -4,30 +4,30 @@ use super::items::{Item, Items};
 use super::text::Text;
 use crate::extract::types::{DefinitionKind, Extraction};
 
-/// A run of lines with one role. The pieces of a blob follow one another without gap or overlap.
+/// A range of lines with one role. The pieces of a blob are consecutive, without gaps or overlaps.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     pub(super) first: usize,
     pub(super) end: usize,
-    /// The definition that it is, or is a part of.
+    /// The definition that the piece consists of or is part of.
     pub(super) definition: Option<u32>,
-    /// The divided item that contains it. Only pieces with the same parent are merged.
+    /// The divided item that contains the piece. Only pieces with the same parent are merged.
     pub(super) parent: Option<u32>,
     pub(super) role: Role,
 }
 
-/// The role of a piece in its parent.
+/// The role of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A whole callable, test or section.
+    /// A whole function, test or section.
     Callable,
-    /// Any other whole item: a type, a constant, an import.
+    /// Another whole item: a type, a constant, an import.
     Item,
-    /// A field or case of a divided type. Its definition is the type.
+    /// A field or enum case of a divided type. The piece's definition is the type.
     Member,
-    /// The divided item up to its first child.
+    /// The lines of a divided item before its first child.
     Head,
-    /// Text between items.
+    /// Text between items that is not a comment.
     Between,
     /// Comments between items.
     Comment,
@@ -59,7 +59,7 @@ pub(super) fn pieces(text: &Text<'_>, items: &Items, extraction: &Extraction) ->
     cutter.pieces
 }
 
-/// Deferred work, so that nesting does not use the call stack.
+/// An entry of the work stack, which replaces recursion so that deep nesting cannot overflow the call stack.
 enum Todo {
     Item(u32, Option<u32>),
     Between {
@@ -75,7 +75,7 @@ struct Divider<'a> {
     items: &'a Items,
     extraction: &'a Extraction,
     pieces: Vec<Piece>,
-    /// A stack: the last element is processed first.
+    /// The work stack. The last entry is processed first.
     todo: Vec<Todo>,
 }
 
@@ -128,8 +128,8 @@ impl Divider<'_> {
         item.definition.map(|at| self.extraction.definitions[at as usize].kind)
     }
 
-    /// Returns the children that become pieces of their own: in a callable only tests and large functions and types,
-    /// elsewhere all.
+    /// Returns the children of an item that become pieces of their own. In a function, these are tests and large
+    /// functions and types. In other items, these are all children.
     fn children_with_own_pieces(&self, item: &Item) -> Vec<u32> {
         let is_callable = self.kind_of(item).is_some_and(DefinitionKind::is_callable);
         let is_worth = |child: &u32| {
@@ -179,7 +179,8 @@ impl Divider<'_> {
         }
     }
 
-    /// Adds the text between two items: what closes the preceding item, separate comments, and the rest.
+    /// Adds the lines between two items as up to three pieces: closing lines of the previous item, comments, and other
+    /// text.
     fn between(&mut self, first: usize, end: usize, item: Option<u32>, is_head: bool) {
         let definition = self.definition_of(item);
         let n_trivial = (first..end)
@@ -190,7 +191,7 @@ impl Divider<'_> {
         let is_comment = |line: usize| self.text.layout.is_comment(line) || self.text.is_blank(line);
         let mut after_comments = (start..end).find(|&line| is_head || !is_comment(line)).unwrap_or(end);
         if after_comments < end {
-            // A comment directly above the following text belongs to it.
+            // A comment directly above other text belongs to that text.
             while after_comments > start && !self.text.is_blank(after_comments - 1) {
                 after_comments -= 1;
             }

@@ -1,18 +1,19 @@
-//! Cuts text that is too large at the best lines.
+//! Splits text that is too large for one chunk.
 
 use super::text::Text;
 use crate::extract::layout::Layout;
 use crate::model::ByteRange;
 
-/// Upper bound on the lines considered for one part. With the default `max_bytes`, only lines of less than 14 bytes on
-/// average exceed it.
+/// Maximum number of lines of one part. With the default `max_bytes`, it takes effect only if lines are shorter than 14
+/// bytes on average.
 const MAX_LINES: usize = 150;
 
-/// Finds cuts between lines.
+/// Chooses the lines at which to split text.
 ///
-/// Each line has a price for a cut before it: its depth in the tree, plus a surcharge inside a string or between a
-/// comment and its subject, and a discount after a blank line. Each part has a price for its distance from the target
-/// size. The cheapest sequence of cuts is found exactly, in time linear in the number of lines.
+/// A split before a line has a price: the line's depth in the syntax tree, plus a surcharge inside a string or between
+/// a comment and the code it describes, minus a discount after a blank line. A part has a price that grows with its
+/// distance from the target size. The splitter finds the cheapest sequence of splits, in time linear in the number of
+/// lines.
 pub(super) struct Splitter<'a> {
     text: &'a Text<'a>,
 }
@@ -22,14 +23,16 @@ impl<'a> Splitter<'a> {
         Self { text }
     }
 
-    /// Cuts the lines `first..end` into parts of at most `max_bytes`, except for parts that are one longer line.
+    /// Splits the lines `first..end` into parts of at most `max_bytes`. A single line that is longer becomes a part of
+    /// its own.
     pub(super) fn split(&self, first: usize, end: usize) -> Vec<(usize, usize)> {
         let base = (first + 1..end)
             .map(|line| self.text.layout.depth(line))
             .min()
             .unwrap_or(0);
         let n = end - first;
-        // `best[i]` is the lowest price for cutting the first `i` lines, `from[i]` the start of its last part.
+        // `best[i]` is the lowest price of splitting the first `i` lines. `from[i]` is the first line of the last part
+        // in that solution.
         let mut best = vec![0u64; n + 1];
         let mut from = vec![0usize; n + 1];
         let prices: Vec<u64> = (first..end).map(|line| self.price(line, first, base)).collect();
@@ -58,7 +61,7 @@ impl<'a> Splitter<'a> {
         parts
     }
 
-    /// Returns the price of a cut before `line`.
+    /// Returns the price of a split before `line`.
     fn price(&self, line: usize, first: usize, base: u16) -> u64 {
         if line == first {
             return 0;
@@ -99,7 +102,8 @@ impl<'a> Splitter<'a> {
     }
 }
 
-/// Cuts a range that contains a line longer than a chunk may be: after a separator, or else between characters.
+/// Splits a range that contains a line longer than a chunk may be, after a separator if possible, or else between
+/// characters.
 pub(super) fn cut_bytes(text: &Text<'_>, range: ByteRange) -> Vec<ByteRange> {
     let max = text.options.max_bytes.max(8);
     let mut ranges = Vec::new();
@@ -114,8 +118,8 @@ pub(super) fn cut_bytes(text: &Text<'_>, range: ByteRange) -> Vec<ByteRange> {
     ranges
 }
 
-/// Returns the length of the first part of `window`, which `next` follows: up to the last separator in its second half,
-/// best kind of separator first.
+/// Returns the length of the first part of `window`. It ends after the last separator in the second half, preferring
+/// the best kind of separator. `next` is the byte after `window`.
 fn safe_break(window: &[u8], next: u8) -> usize {
     let half = window.len() / 2;
     for separators in [&b"\n"[..], b";}", b", \t)]>"] {
@@ -124,7 +128,7 @@ fn safe_break(window: &[u8], next: u8) -> usize {
         }
     }
     let mut len = window.len();
-    // Continuation bytes of UTF-8 are 0b10xxxxxx; there are at most three per character.
+    // Continuation bytes of UTF-8 are 0b10xxxxxx. A character has at most three.
     let mut follows = next;
     while follows & 0xc0 == 0x80 && window.len() - len < 4 && len > 1 {
         len -= 1;

@@ -17,7 +17,7 @@ fn run(language: &str, text: &str) -> Extraction {
     extraction
 }
 
-/// Asserts that the chunks are in order and cover every byte.
+/// Asserts that the chunks are in order and contain every byte.
 fn assert_covers(extraction: &Extraction, len: usize) {
     let mut covered = 0;
     let mut last_start = 0;

@@ -1,10 +1,10 @@
-//! The lines of a blob, with the properties that the chunker uses.
+//! Classifies and measures the lines of a blob for the chunker.
 
 use crate::extract::layout::Layout;
 use crate::extract::lines::LineIndex;
 use crate::extract::options::Options;
 
-/// The inputs of every chunking step.
+/// The inputs that all chunking steps share.
 pub(super) struct Text<'a> {
     pub(super) src: &'a [u8],
     pub(super) lines: &'a LineIndex,
@@ -13,22 +13,22 @@ pub(super) struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// Returns the number of bytes in the lines `first..end`.
+    /// Returns the total size of the lines `first..end` in bytes.
     pub(super) fn bytes(&self, first: usize, end: usize) -> usize {
         (self.lines.start(end) - self.lines.start(first)) as usize
     }
 
-    /// Returns line `line` without surrounding white space.
+    /// Returns the given line without surrounding white space.
     pub(super) fn trimmed(&self, line: usize) -> &[u8] {
         self.src[self.lines.range(line, line + 1).as_usize()].trim_ascii()
     }
 
-    /// Returns whether line `line` is blank.
+    /// Returns true if the given line is blank.
     pub(super) fn is_blank(&self, line: usize) -> bool {
         self.trimmed(line).is_empty()
     }
 
-    /// Returns whether line `line` only closes what was opened above: brackets, `end`, `#endif`.
+    /// Returns true if the given line only closes a construct: brackets, `end`, `#endif`.
     pub(super) fn is_closer(&self, line: usize) -> bool {
         let text = self.trimmed(line);
         let after = text
@@ -45,13 +45,13 @@ impl Text<'_> {
         after == 0 && (WORDS.contains(&rest) || rest.starts_with(b"#endif") || rest.starts_with(b"</"))
     }
 
-    /// Returns whether line `line` is blank or only closes something.
+    /// Returns true if the given line is blank or only closes a construct.
     pub(super) fn is_trivial(&self, line: usize) -> bool {
         self.is_blank(line) || self.is_closer(line)
     }
 }
 
-/// Creates a layout from indentation, for text without a grammar.
+/// Computes the depths of lines from their indentation, for text without a grammar.
 pub(super) fn indentation(src: &[u8], lines: &LineIndex) -> Layout {
     let mut layout = Layout::new(lines.count());
     for line in 0..lines.count() {

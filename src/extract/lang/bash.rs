@@ -1,4 +1,4 @@
-//! Bash and POSIX shell.
+//! Rules for Bash and POSIX shell.
 
 use tree_sitter::Node;
 
@@ -30,20 +30,20 @@ const RULES: &[Rule] = &[
     on(&["variable_name"], Role::Leaf(Leaf::Name)),
 ];
 
-/// Names known to every shell. Calls of them are not recorded.
+/// Built-in commands of shells. Calls of these are not recorded.
 const BUILTINS: [&str; 34] = [
     ".", ":", "[", "alias", "break", "builtin", "cd", "command", "continue", "declare", "echo", "eval", "exec", "exit",
     "export", "false", "getopts", "local", "printf", "pwd", "read", "readonly", "return", "set", "shift", "source", "test",
     "trap", "true", "type", "ulimit", "umask", "unset", "wait",
 ];
 
-/// `A=1`, but not the environment of a command (`A=1 cmd`) or an item of an array.
+/// Finds the name in `A=1`. Skips the environment of a command (`A=1 cmd`) and items of an array.
 fn assigned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let name = field(node, "name").filter(|name| name.kind() == "variable_name" && cx.parent_kind() != "command");
     names.extend(name.map(|name| variable(cx, name)));
 }
 
-/// `alias up='…'`.
+/// Finds the name in `alias up='…'`.
 fn alias_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     if command_name(cx, node) != Some("alias") {
         return;

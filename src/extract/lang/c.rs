@@ -1,4 +1,4 @@
-//! C. The C++ rules build on these.
+//! Rules for C. The rules for C++ include these.
 
 use tree_sitter::Node;
 
@@ -39,10 +39,10 @@ pub(super) const RULES: &[Rule] = &[
     on(&["field_identifier"], Role::Leaf(Leaf::Segment)),
 ];
 
-/// The result of reading a declarator: the name under its pointers, arrays and parameter lists.
+/// The name in a declarator, which may be nested in pointers, arrays and parameter lists.
 pub(super) struct Declared<'t> {
     pub(super) name: Node<'t>,
-    /// True for a function, false for a pointer to one.
+    /// True if the declarator declares a function; false for a pointer to a function.
     pub(super) is_function: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Declared<'t> {
 pub(super) fn dig(declarator: Node<'_>) -> Option<Declared<'_>> {
     let mut node = declarator;
     let mut is_function = false;
-    // Real declarators are only a few levels deep.
+    // Real declarators are nested only a few levels deep.
     for _ in 0..64 {
         match node.kind() {
             "identifier" | "field_identifier" | "type_identifier" | "qualified_identifier" | "destructor_name"
@@ -76,7 +76,7 @@ fn function_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(declared.map(|declared| Named::at(declared.name)));
 }
 
-/// Finds every name of a declaration. Prototypes are functions, and `const` makes a constant.
+/// Finds all names that a declaration declares. Prototypes become functions, and `const` variables become constants.
 fn declared<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let is_constant = children(node).iter().any(|child| child.kind() == "type_qualifier" && is_const(cx.text(*child)));
     for Declared { name, is_function } in declarators(node) {
@@ -93,20 +93,19 @@ fn is_const(qualifier: &str) -> bool {
     matches!(qualifier, "const" | "constexpr" | "constinit")
 }
 
-/// Returns the name that each declarator of a declaration declares.
+/// Returns the name in each declarator of a declaration.
 pub(super) fn declarators(node: Node<'_>) -> Vec<Declared<'_>> {
     let mut cursor = node.walk();
     node.children_by_field_name("declarator", &mut cursor).filter_map(dig).collect()
 }
 
-/// Returns the braces of an initial value. The signature ends before them.
+/// Returns the braces of an initial value, which are not part of the signature.
 fn initial_braces<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     let value = field(field(node, "declarator")?, "value")?;
     (value.kind() == "initializer_list").then(|| range_of(value))
 }
 
-/// Finds the name of a struct, union or enum with a body. In a typedef of the same name, the typedef is the definition
-/// instead.
+/// Finds the name of a struct, union or enum with a body. If a typedef has the same name, only the typedef is recorded.
 pub(super) fn specified<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let (Some(name), Some(_)) = (field(node, "name"), field(node, "body")) else { return };
     let parent = cx.parent().filter(|parent| parent.kind() == "type_definition");
@@ -139,14 +138,14 @@ fn field_names<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     }
 }
 
-/// `#define NAME value`. Without a value it is an include guard or a switch, which is not recorded.
+/// Finds the name in `#define NAME value`. A macro without a value is an include guard or a switch and is not recorded.
 fn constant_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     if field(node, "value").is_some() {
         names.extend(field(node, "name").map(Named::at));
     }
 }
 
-/// Angle brackets are kept, because they determine the directories in which the file is searched.
+/// Adds an `#include`. Angle brackets remain in the path, because they determine where the compiler searches the file.
 fn include<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let Some(path) = field(node, "path") else { return true };
     let mut import = import_of(cx.text(path).trim_matches('"'), node);

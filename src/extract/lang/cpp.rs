@@ -1,4 +1,4 @@
-//! C++: the rules of C, and these.
+//! Rules for C++, in addition to those for C.
 
 use tree_sitter::Node;
 
@@ -40,8 +40,8 @@ const RULES: &[Rule] = &[
     on(&["namespace_identifier"], Role::Leaf(Leaf::Segment)),
 ];
 
-/// `Foo::bar` is `bar` of `Foo`. A function with the name of its class is its constructor. `TEST(Suite, Name)` is a
-/// test.
+/// Finds the name of a function. `Foo::bar` has the name `bar` and the qualifier `Foo`. A function with the name of its
+/// class is a constructor, and `TEST(Suite, Name)` is a test.
 fn function_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(declarator) = field(node, "declarator") else { return };
     if let Some(test) = test_name(cx, declarator) {
@@ -70,7 +70,7 @@ fn member<'t>(cx: &Cx<'_, 't>, name: Node<'t>) -> Named {
     named
 }
 
-/// Returns the last name of `a::B<T>::c` and the one before it.
+/// Returns the last segment of `a::B<T>::c` and the segment before it.
 fn split_scope<'t>(cx: &Cx<'_, 't>, name: Node<'t>) -> (Node<'t>, Option<ByteRange>) {
     let mut name = name;
     let mut qualifier = None;
@@ -88,7 +88,8 @@ fn split_scope<'t>(cx: &Cx<'_, 't>, name: Node<'t>) -> (Node<'t>, Option<ByteRan
     (name, qualifier)
 }
 
-/// GoogleTest's `TEST(Suite, Name)` and similar macros parse as a function whose parameters are types.
+/// Finds the name of a test that uses GoogleTest's `TEST(Suite, Name)` or a similar macro. The grammar parses such a
+/// test as a function whose parameters are types.
 fn test_name<'t>(cx: &Cx<'_, 't>, declarator: Node<'t>) -> Option<Named> {
     const MACROS: [&str; 6] = ["TEST", "TEST_F", "TEST_P", "TYPED_TEST", "TYPED_TEST_P", "BENCHMARK_F"];
     let callee = field(declarator, "declarator")?;
@@ -112,7 +113,7 @@ fn member_names<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     }
 }
 
-/// `using namespace a;` imports everything in it, `using a::b;` one name.
+/// Adds an import: `using namespace a;` imports all names in `a`, and `using a::b;` imports one name.
 fn using<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let Some(path) = children(node).into_iter().next_back() else { return true };
     let text = cx.text(path);

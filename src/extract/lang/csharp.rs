@@ -1,4 +1,4 @@
-//! C#.
+//! Rules for C#.
 
 use tree_sitter::Node;
 
@@ -58,7 +58,7 @@ const RULES: &[Rule] = &[
 
 const ACCESSORS: &[&str] = &["accessors", "value"];
 
-/// Node kinds with a type in their field `type`.
+/// Node kinds with a type in the field `type`.
 const TYPED: &[&str] = &[
     "parameter",
     "variable_declaration",
@@ -88,7 +88,7 @@ fn destructor_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(named);
 }
 
-/// The name of an indexer is its keyword.
+/// Finds the name of an indexer, which is the keyword `this`.
 fn indexer_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let mut cursor = node.walk();
     let keyword = node.children(&mut cursor).find(|child| child.kind() == "this");
@@ -104,14 +104,14 @@ fn field_names<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(declared.filter_map(|declarator| field(declarator, "name")).map(|name| Named::at(name).of(kind)));
 }
 
-/// `record Receipt(int Size)` declares a property.
+/// Finds the properties that a record declares, for example `Size` in `record Receipt(int Size)`.
 fn record_property<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     if cx.ancestor(1).is_some_and(|node| node.kind() == "record_declaration") {
         names.extend(field(node, "name").map(Named::at));
     }
 }
 
-/// `using A.B;` imports everything in a namespace, `using X = A.B;` one name under an alias.
+/// Adds an import: `using A.B;` imports all names in a namespace, and `using X = A.B;` imports one name under an alias.
 fn using<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let alias = field(node, "name");
     let target = children(node).into_iter().rfind(|child| Some(child.id()) != alias.map(|alias| alias.id()));

@@ -1,4 +1,4 @@
-//! CSS.
+//! Rules for CSS.
 
 use tree_sitter::Node;
 
@@ -32,7 +32,7 @@ const RULES: &[Rule] = &[
 
 const BLOCKS: &[&str] = &["block", "keyframe_block_list"];
 
-/// `@media (max-width: 600px)`: the name is everything before the block.
+/// Finds the name of an at-rule, which is everything before the block, for example `@media (max-width: 600px)`.
 fn at_rule<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(block) = children(node).into_iter().find(|child| BLOCKS.contains(&child.kind())) else { return };
     let whole = ByteRange::new(node.start_byte() as u32, block.start_byte() as u32);
@@ -40,7 +40,7 @@ fn at_rule<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(Named { range: ByteRange::new(whole.start, whole.start + len), kind: None, qualifier: None });
 }
 
-/// `--main-color: …`
+/// Finds the name of a custom property, for example `--main-color`.
 fn custom_property<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let name = child_of_kind(node, "property_name").filter(|name| cx.text(*name).starts_with("--"));
     names.extend(name.map(Named::at));

@@ -1,4 +1,4 @@
-//! Dart.
+//! Rules for Dart.
 
 use tree_sitter::Node;
 
@@ -62,7 +62,7 @@ fn extension_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(range.map(|range| Named { range, kind: None, qualifier: None }));
 }
 
-/// Returns the kind and name that a signature declares.
+/// Returns the name that a signature declares, with its kind.
 fn signed(signature: Node<'_>) -> Option<Named> {
     let mut signature = signature;
     if signature.kind() == "method_signature" {
@@ -79,7 +79,7 @@ fn signed(signature: Node<'_>) -> Option<Named> {
     Some(Named { range: range_of(name), kind, qualifier: None })
 }
 
-/// The name of `Uploader.local` is `local`.
+/// Returns the last segment of a name: `local` for `Uploader.local`.
 fn last_name(signature: Node<'_>) -> Option<Node<'_>> {
     let mut cursor = signature.walk();
     let names = signature.children_by_field_name("name", &mut cursor).filter(|name| name.is_named());
@@ -91,7 +91,7 @@ fn signed_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(signature.and_then(signed));
 }
 
-/// Finds the names of a member without a body: a signature or variables.
+/// Finds the names of a member without a body, which is a signature or declares variables.
 fn member_names<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let is_const = cx.text(node).contains("const ");
     for child in children(node) {
@@ -113,7 +113,7 @@ fn member_names<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     }
 }
 
-/// `group('…', () { … })`, `test('…', …)`.
+/// Finds the title of a test: `group('…', () { … })` or `test('…', …)`.
 fn test_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let callee = field(node, "function").filter(|callee| callee.kind() == "identifier");
     let is_test = callee.is_some_and(|callee| matches!(cx.text(callee), "test" | "group" | "testWidgets" | "blocTest"));
@@ -153,7 +153,7 @@ fn part<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool 
     true
 }
 
-/// Returns the first URI. A configurable URI has more.
+/// Returns the default URI of an import. A configurable URI has alternatives after it.
 fn first_string<'a>(cx: &Cx<'a, '_>, uri: Node<'_>) -> &'a str {
     let text = cx.text(uri);
     without_quotes(text.split_once(" if").map_or(text, |(first, _)| first))

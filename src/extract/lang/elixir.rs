@@ -1,4 +1,4 @@
-//! Elixir, in which every definition is a macro call.
+//! Rules for Elixir, where every definition is a macro call.
 
 use tree_sitter::Node;
 
@@ -35,7 +35,7 @@ const RULES: &[Rule] = &[
     on(&["identifier"], Role::Leaf(Leaf::Segment)),
 ];
 
-/// Macros that readers consider syntax. Calls of them are not recorded.
+/// Macros that work like syntax. Calls of these are not recorded.
 const SYNTAX: [&str; 27] = [
     "alias", "case", "cond", "def", "defdelegate", "defexception", "defguard", "defguardp", "defimpl", "defmacro",
     "defmacrop", "defmodule", "defp", "defprotocol", "defstruct", "describe", "fn", "for", "if", "import", "quote",
@@ -72,7 +72,7 @@ fn defined<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(named.map(|named| named.of(kind)));
 }
 
-/// Returns the name in `f(a)`, `f(a) when …` and `a <~> b`.
+/// Returns the defined name in `f(a)`, `f(a) when …` or `a <~> b`.
 fn head_name(head: Node<'_>) -> Option<Named> {
     let mut head = head;
     if head.kind() == "binary_operator" {
@@ -89,7 +89,7 @@ fn head_name(head: Node<'_>) -> Option<Named> {
     }
 }
 
-/// `defimpl Size, for: List` has the name of the type it is for.
+/// Returns the name of an implementation, which is the type: `List` for `defimpl Size, for: List`.
 fn implemented<'t>(node: Node<'t>, protocol: Node<'t>) -> Named {
     let find = || {
         let keywords = child_of_kind(child_of_kind(node, "arguments")?, "keywords")?;
@@ -103,7 +103,7 @@ fn implemented<'t>(node: Node<'t>, protocol: Node<'t>) -> Named {
     named
 }
 
-/// Returns everything after the head: the `do` block, or from the comma before `do:`.
+/// Returns the range after the head: the `do` block, or the text from the comma before `do:`.
 fn body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     if let Some(block) = child_of_kind(node, "do_block") {
         return Some(range_of(block));
@@ -120,7 +120,7 @@ fn module_doc<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     first_argument(call).filter(|doc| doc.kind() == "string").map(range_of)
 }
 
-/// `@doc`, `@spec` and similar attributes belong to the following function.
+/// Classifies `@doc`, `@spec` and similar attributes, which belong to the next function.
 fn attribute<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Lead> {
     let call = field(node, "operand").filter(|call| call.kind() == "call")?;
     match target(cx, call) {
@@ -135,7 +135,7 @@ fn attribute<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Lead> {
     }
 }
 
-/// `@max_tries 5` is a constant, `@type state :: …` is a type.
+/// Finds the name that an attribute defines: `@max_tries 5` defines a constant, `@type state :: …` a type.
 fn attribute_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     const BUILT_IN_ATTRIBUTES: [&str; 14] = [
         "doc", "moduledoc", "typedoc", "spec", "impl", "tag", "moduletag", "describetag", "behaviour", "deprecated",
@@ -181,7 +181,8 @@ fn called<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     }
 }
 
-/// Returns whether the visited call is the head of a definition (`f(a)` in `def f(a)`) or part of a type.
+/// Returns true if the visited call is not executed: it is the head of a definition (`f(a)` in `def f(a)`) or part of a
+/// type.
 fn is_head_or_spec(cx: &Cx<'_, '_>) -> bool {
     for level in 0..8 {
         let Some(node) = cx.ancestor(level) else { return false };
@@ -198,7 +199,7 @@ fn is_head_or_spec(cx: &Cx<'_, '_>) -> bool {
     false
 }
 
-/// `alias A.{B, C}`, `alias A.B, as: C`, `import A, only: […]`, `require A`, `use A`.
+/// Adds the imports of `alias A.{B, C}`, `alias A.B, as: C`, `import A, only: […]`, `require A` and `use A`.
 fn imported_by_call<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let verb = target(cx, node);
     if !matches!(verb, "alias" | "import" | "require" | "use") {
@@ -227,7 +228,7 @@ fn option<'t>(cx: &Cx<'_, 't>, keywords: Node<'t>, key: &str) -> Option<Node<'t>
     children(keywords).into_iter().find(is_key).and_then(|pair| field(pair, "value"))
 }
 
-/// Returns the names in `only: [map: 2, sum: 1]`.
+/// Returns the names in the option `only: [map: 2, sum: 1]`.
 fn only<'t>(cx: &Cx<'_, 't>, options: Node<'t>) -> Vec<ImportedName> {
     let list = option(cx, options, "only:").and_then(|list| child_of_kind(list, "keywords"));
     let keys = list.map(children).unwrap_or_default().into_iter().filter_map(|pair| field(pair, "key"));

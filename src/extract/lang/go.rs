@@ -1,4 +1,4 @@
-//! Go.
+//! Rules for Go.
 
 use tree_sitter::Node;
 
@@ -49,7 +49,7 @@ const RULES: &[Rule] = &[
     on(&["field_identifier", "package_identifier"], Role::Leaf(Leaf::Segment)),
 ];
 
-/// `TestX(t *testing.T)`, benchmarks and fuzz targets in the same form, and `ExampleX()`.
+/// Recognises `TestX(t *testing.T)`, benchmarks and fuzz targets with a parameter of the same form, and `ExampleX()`.
 fn is_test(probe: &TestProbe<'_>) -> bool {
     let is_named = ["Test", "Benchmark", "Fuzz", "Example"].iter().any(|prefix| {
         let rest = probe.name.strip_prefix(prefix);
@@ -59,7 +59,7 @@ fn is_test(probe: &TestProbe<'_>) -> bool {
     is_named && (is_example || probe.signature.contains("*testing."))
 }
 
-/// The container of a method is the type of its receiver: `Uploader` in `func (u *Uploader[T]) Send()`.
+/// Finds the name of a method. Its qualifier is the type of the receiver: `Uploader` in `func (u *Uploader[T]) Send()`.
 fn method_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(name) = field(node, "name") else { return };
     let receiver = field(node, "receiver").and_then(|receiver| child_of_kind(receiver, "parameter_declaration"));
@@ -86,7 +86,7 @@ fn type_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     let of = field(node, "type")?;
     match of.kind() {
         "struct_type" => child_of_kind(of, "field_declaration_list").map(range_of),
-        // The keyword belongs to the signature, the braces do not.
+        // The signature includes the keyword but not the braces.
         "interface_type" => Some(ByteRange::new((of.start_byte() + "interface".len()) as u32, of.end_byte() as u32)),
         _ => None,
     }
@@ -97,7 +97,7 @@ fn spec_names<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(node.children_by_field_name("name", &mut cursor).filter(|name| name.is_named()).map(Named::at));
 }
 
-/// A field without a name embeds its type.
+/// Adds the type that a field without a name embeds.
 fn embedded<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     if field(node, "name").is_some() {
         return;
@@ -106,7 +106,8 @@ fn embedded<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     mentions.push(Mention { kind: ReferenceKind::Inherit, range, qualifier });
 }
 
-/// An interface embeds each element that is a single type (`~int | string` is a constraint).
+/// Adds the interfaces that an interface embeds: its elements that are a single type. `~int | string` is a constraint
+/// instead.
 fn embedded_interfaces<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     for element in children(node).into_iter().filter(|child| child.kind() == "type_elem") {
         let [only] = children(element)[..] else { continue };

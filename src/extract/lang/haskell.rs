@@ -1,4 +1,4 @@
-//! Haskell.
+//! Rules for Haskell.
 
 use tree_sitter::Node;
 
@@ -50,12 +50,12 @@ const RULES: &[Rule] = &[
     on(&["module_id"], Role::Leaf(Leaf::Segment)),
 ];
 
-/// Name prefixes of tests by the conventions of QuickCheck and Tasty.
+/// Recognises tests by the name prefixes that QuickCheck and Tasty use.
 fn is_test(probe: &TestProbe<'_>) -> bool {
     ["prop_", "test_", "unit_", "spec_", "hprop_"].iter().any(|prefix| probe.name.starts_with(prefix))
 }
 
-/// Finds the name of a signature or an equation. The name of an operator has no parentheses.
+/// Finds the name of a signature or equation. Removes the parentheses around an operator.
 fn bare_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let name = match field(node, "name") {
         Some(name) if name.kind() == "prefix_id" => name.named_child(0),
@@ -72,13 +72,13 @@ fn data_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(field(node, "name").map(|name| Named::at(name).of(kind)));
 }
 
-/// The name of an instance is the type it is for.
+/// Finds the name of an instance, which is the type it implements the class for.
 fn instance_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(of) = field(node, "patterns").and_then(|patterns| patterns.named_child(0)) else {
         return names.extend(field(node, "name").map(Named::at));
     };
     let mut inner = of;
-    // `(Map k v)`: finds the constructor inside parentheses and arguments.
+    // Find the type constructor inside parentheses and arguments, for example in `(Map k v)`.
     for _ in 0..8 {
         match field(inner, "type").or_else(|| field(inner, "constructor")) {
             Some(next) => inner = next,
@@ -101,7 +101,7 @@ fn field_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(names_of.filter_map(|name| name.named_child(0)).map(Named::at));
 }
 
-/// `f $ x`, `f <$> x`, `f . g`: a name used as a function on either side is called.
+/// Adds the operands that an operator calls as functions: `f` in `f $ x` and `f <$> x`, both operands in `f . g`.
 fn applied<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     let operator = field(node, "operator").map(|operator| cx.text(operator));
     let sides: &[&str] = match operator {

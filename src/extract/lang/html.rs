@@ -1,4 +1,4 @@
-//! HTML and formats based on it: elements with an id, and embedded scripts and styles.
+//! Rules for HTML and similar formats: elements with an id, and embedded scripts and styles.
 
 use tree_sitter::Node;
 
@@ -34,7 +34,7 @@ fn start_tag(element: Node<'_>) -> Option<Node<'_>> {
     children(element).into_iter().next().filter(|tag| matches!(tag.kind(), "start_tag" | "self_closing_tag"))
 }
 
-/// Returns the range of an attribute's value, without quotes.
+/// Returns the range of an attribute's value without the quotes.
 fn attribute<'t>(cx: &Cx<'_, 't>, tag: Node<'t>, name: &str) -> Option<ByteRange> {
     let is_called = |attribute: &Node<'t>| {
         child_of_kind(*attribute, "attribute_name").is_some_and(|found| cx.text(found).eq_ignore_ascii_case(name))
@@ -49,7 +49,7 @@ fn id<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(range.map(|range| Named { range, kind: None, qualifier: None }));
 }
 
-/// Returns everything after the start tag.
+/// Returns the range after the start tag.
 fn content<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     let end = start_tag(node)?.end_byte() as u32;
     Some(ByteRange::new(end, node.end_byte() as u32))
@@ -75,7 +75,8 @@ fn add_file<'t>(cx: &Cx<'_, 't>, element: Node<'t>, name: &str, imports: &mut Ve
     }
 }
 
-/// Styles are CSS. Scripts are JavaScript, or TypeScript if `lang` says so; scripts of other types are ignored.
+/// Finds an embedded style or script. Styles are CSS. Scripts are JavaScript, or TypeScript according to `lang`. Skips
+/// scripts of other types.
 fn embedded<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<(ByteRange, &'static str)> {
     let element = cx.parent()?;
     let range = range_of(node);

@@ -1,4 +1,4 @@
-//! Java.
+//! Rules for Java.
 
 use tree_sitter::Node;
 
@@ -68,13 +68,13 @@ fn field_names<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     }
 }
 
-/// Returns the body of an anonymous class that is a field's value. It is not part of the signature.
+/// Returns the body of an anonymous class that is the value of a field. It is not part of the signature.
 fn initial_value<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     let value = field(field(node, "declarator")?, "value")?;
     child_of_kind(value, "class_body").map(range_of)
 }
 
-/// `Job::next` mentions the method as a value.
+/// Adds the method in a method reference such as `Job::next`.
 fn method_reference<'t>(_: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     let parts = children(node);
     let [of, .., name] = parts.as_slice() else { return };

@@ -1,4 +1,4 @@
-//! JavaScript and JSX. The TypeScript rules build on these.
+//! Rules for JavaScript and JSX. The rules for TypeScript include these.
 
 use tree_sitter::Node;
 
@@ -21,13 +21,13 @@ pub(super) const LANGUAGE: Language = Language {
     structure: Structure::Grammar(&Grammar::new(|| tree_sitter_javascript::LANGUAGE.into(), &[RULES, JSX, ONLY_JAVASCRIPT])),
 };
 
-/// Rules for node kinds that have other names in the TypeScript grammar.
+/// Rules for node kinds that have another name in the TypeScript grammar.
 const ONLY_JAVASCRIPT: &[Rule] = &[
     on(&["field_definition"], define(DefinitionKind::Field).name_by(field_name).body_by(value_body).role()),
     on(&["class_heritage"], Role::Zone(Zone::As(ReferenceKind::Inherit))),
 ];
 
-/// JSX, which plain TypeScript does not have.
+/// Rules for JSX, which plain TypeScript does not have.
 pub(super) const JSX: &[Rule] =
     &[on(&["jsx_opening_element", "jsx_self_closing_element"], Role::Mention(component))];
 
@@ -56,8 +56,8 @@ pub(super) const RULES: &[Rule] = &[
     on(&["property_identifier", "private_property_identifier"], Role::Leaf(Leaf::Segment)),
 ];
 
-/// Returns the kind of a value that is a function, a class, or a call with a function as its first argument
-/// (`debounce(function () {…})`).
+/// Returns the kind of definition that a value creates. The value can be a function, a class, or a call whose first
+/// argument is a function: `debounce(function () {…})`.
 fn value_kind(value: Node<'_>) -> Option<DefinitionKind> {
     match value.kind() {
         "arrow_function" | "function_expression" | "generator_function" => Some(DefinitionKind::Function),
@@ -79,7 +79,7 @@ pub(super) fn value_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange
     field(value, "body").map(range_of)
 }
 
-/// Finds the name of a variable. A local variable is recorded only if its value is a function or a class.
+/// Finds the name of a variable. Inside functions, only variables whose value is a function or a class are recorded.
 fn declared<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(name) = field(node, "name").filter(|name| name.kind() == "identifier") else { return };
     let kind = match field(node, "value").and_then(value_kind) {
@@ -91,7 +91,7 @@ fn declared<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(Named::at(name).of(kind));
 }
 
-/// `exports.send = function …`, `Uploader.prototype.close = …`, `this.handle = () => …`.
+/// Finds the name in `exports.send = function …`, `Uploader.prototype.close = …` and `this.handle = () => …`.
 fn assigned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(kind) = field(node, "right").and_then(value_kind) else { return };
     let Some(left) = field(node, "left") else { return };
@@ -111,7 +111,7 @@ fn assigned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(named);
 }
 
-/// Finds the name of a function that is the value of an object's key.
+/// Finds the key of an object property whose value is a function.
 fn keyed_function<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let is_function = field(node, "value").and_then(value_kind) == Some(DefinitionKind::Function);
     let Some(key) = field(node, "key").filter(|_| is_function) else { return };
@@ -132,7 +132,7 @@ fn method_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(if is_constructor { named.of(DefinitionKind::Constructor) } else { named });
 }
 
-/// Finds the name of a class field. A field whose value is a function is a method.
+/// Finds the name of a class field. A field whose value is a function becomes a method.
 pub(super) fn field_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let name = field(node, "property").or_else(|| field(node, "name"));
     let Some(named) = name.and_then(|name| key_name(cx, name)) else { return };
@@ -140,7 +140,7 @@ pub(super) fn field_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Na
     names.push(if is_function { named.of(DefinitionKind::Method) } else { named });
 }
 
-/// `it("…", …)`, `describe("…", …)`, `test.each(…)("…", …)`.
+/// Finds the title in `it("…", …)`, `describe("…", …)` and `test.each(…)("…", …)`.
 fn test_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(callee) = field(node, "function") else { return };
     if !is_test_function(cx, callee) {
@@ -156,7 +156,7 @@ fn is_test_function<'t>(cx: &Cx<'_, 't>, callee: Node<'t>) -> bool {
     const NAMES: [&str; 10] =
         ["it", "test", "describe", "context", "suite", "specify", "fit", "xit", "fdescribe", "xdescribe"];
     let mut base = callee;
-    // `describe.skip.each(…)`: only a few links are followed.
+    // Follow the members of a callee such as `describe.skip.each(…)`, up to a small limit.
     for _ in 0..4 {
         base = match base.kind() {
             "identifier" => return NAMES.contains(&cx.text(base)),
@@ -179,7 +179,7 @@ fn test_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     field(function, "body").map(range_of)
 }
 
-/// `<Panel …>` uses a component. Lower-case tags are HTML.
+/// Adds a component that is used as `<Panel …>`. Tags in lower case are HTML elements.
 fn component<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     let Some((range, qualifier)) = field(node, "name").and_then(|name| cx.resolve(name)) else { return };
     if cx.slice(range).starts_with(|c: char| c.is_ascii_uppercase()) {
@@ -220,7 +220,7 @@ fn specified<'t>(cx: &Cx<'_, 't>, specifier: Node<'t>) -> Option<ImportedName> {
     Some(imported(name, field(specifier, "alias").map(|alias| without_quotes(cx.text(alias)))))
 }
 
-/// `export … from "…"`.
+/// Adds the import of `export … from "…"`.
 fn reexport<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let Some(source) = field(node, "source") else { return false };
     let mut import = import_of(without_quotes(cx.text(source)), node);
@@ -236,7 +236,7 @@ fn reexport<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> b
     true
 }
 
-/// `const fs = require("fs")`, `const { a: b } = require("c")`, `const x = require("y").z`.
+/// Adds the import of `const fs = require("fs")`, `const { a: b } = require("c")` or `const x = require("y").z`.
 fn required_as<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let (Some(name), Some(mut value)) = (field(node, "name"), field(node, "value")) else { return false };
     let property = field(value, "property");
@@ -270,7 +270,7 @@ fn required<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> b
     true
 }
 
-/// Returns the module of `require("…")` or `import("…")`.
+/// Returns the module in `require("…")` or `import("…")`.
 fn required_module<'a, 't>(cx: &Cx<'a, 't>, call: Node<'t>) -> Option<&'a str> {
     let callee = field(call, "function")?;
     let is_require = callee.kind() == "import" || callee.kind() == "identifier" && cx.text(callee) == "require";

@@ -1,4 +1,4 @@
-//! JSON: the keys of the two outermost levels.
+//! Rules for JSON: the keys of the two outermost levels.
 
 use tree_sitter::Node;
 
@@ -24,7 +24,7 @@ const RULES: &[Rule] = &[
     on(&["comment"], Role::Comment),
 ];
 
-/// Keys in lists and keys below the second level are data, not names.
+/// Finds a key on the two outermost levels. Deeper keys and keys in lists are data, not names.
 fn outer_key<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let kind_of = |level| cx.ancestor(level).map_or("", |node| node.kind());
     let is_outer = matches!((kind_of(1), kind_of(3)), ("document", _) | ("pair", "document"));

@@ -1,4 +1,4 @@
-//! Kotlin.
+//! Rules for Kotlin.
 
 use tree_sitter::Node;
 
@@ -60,7 +60,7 @@ fn is_test(probe: &TestProbe<'_>) -> bool {
     ["Test", "ParameterizedTest", "RepeatedTest", "TestFactory"].iter().any(|name| probe.has_attribute(name))
 }
 
-/// Classes, interfaces and enums have the same node kind.
+/// Finds the name and kind of a class, interface or enum. All three have the same node kind.
 fn class_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let mut cursor = node.walk();
     let is_interface = node.children(&mut cursor).any(|child| child.kind() == "interface");
@@ -72,7 +72,8 @@ fn class_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(field(node, "name").map(|name| Named::at(name).of(kind)));
 }
 
-/// The container of an extension function is its receiver: `List` in `fun <T> List<T>.describe()`.
+/// Finds the name of a function. The qualifier of an extension function is its receiver: `List` in
+/// `fun <T> List<T>.describe()`.
 fn function_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(name) = field(node, "name") else { return };
     let mut named = Named::at(name);
@@ -89,7 +90,7 @@ fn receiver<'t>(_: &Cx<'_, 't>, node: Node<'t>, name: Node<'t>) -> Option<ByteRa
     child_of_kind(receiver, "identifier").map(range_of)
 }
 
-/// The name of a constructor is its keyword.
+/// Finds the name of a constructor, which is the keyword `constructor`.
 fn keyword_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let mut cursor = node.walk();
     let keyword = node.children(&mut cursor).find(|child| child.kind() == "constructor");
@@ -110,7 +111,7 @@ fn property_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(named);
 }
 
-/// `class A(val b: B)` declares a field, `class A(b: B)` does not.
+/// Finds the field that a constructor parameter declares: `b` in `class A(val b: B)`, but nothing in `class A(b: B)`.
 fn parameter_field<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let mut cursor = node.walk();
     if node.children(&mut cursor).any(|child| matches!(child.kind(), "val" | "var")) {
@@ -118,7 +119,7 @@ fn parameter_field<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     }
 }
 
-/// `Flushable by transport` inherits from the type, not from the value.
+/// Adds the type that `Flushable by transport` inherits from.
 fn delegated<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     let Some((range, qualifier)) = child_of_kind(node, "user_type").and_then(|of| cx.resolve(of)) else { return };
     mentions.push(Mention { kind: ReferenceKind::Inherit, range, qualifier });

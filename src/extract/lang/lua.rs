@@ -1,4 +1,4 @@
-//! Lua.
+//! Rules for Lua.
 
 use tree_sitter::Node;
 
@@ -37,12 +37,12 @@ const RULES: &[Rule] = &[
     on(&["identifier"], Role::Leaf(Leaf::Name)),
 ];
 
-/// `function M.send()` and `function Uploader:upload()` belong to a table.
+/// Finds the name in `function M.send()` and `function Uploader:upload()`, with the table as its qualifier.
 fn function_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(field(node, "name").and_then(|name| of_table(cx, name, DefinitionKind::Function)));
 }
 
-/// Returns a name of kind `kind`. A function in a table is a method of that table.
+/// Returns the name of a definition. A function in a table becomes a method of that table.
 fn of_table<'t>(cx: &Cx<'_, 't>, name: Node<'t>, kind: DefinitionKind) -> Option<Named> {
     let (range, qualifier) = cx.resolve(name)?;
     let qualifier = (!qualifier.is_empty()).then_some(qualifier);
@@ -51,7 +51,8 @@ fn of_table<'t>(cx: &Cx<'_, 't>, name: Node<'t>, kind: DefinitionKind) -> Option
     Some(Named { range, kind: Some(kind), qualifier })
 }
 
-/// Finds functions anywhere, and other values at file level only, unless they are aliases of other names.
+/// Finds the names that an assignment defines. Functions are recorded anywhere; other values only at file level, and
+/// only if they are not aliases of other names.
 fn assigned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let (Some(left), Some(right)) = (child_of_kind(node, "variable_list"), child_of_kind(node, "expression_list")) else {
         return;
@@ -89,7 +90,7 @@ fn field_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     function_body(field(node, "value")?)
 }
 
-/// `describe("…", function() … end)`.
+/// Finds the title in `describe("…", function() … end)` and similar calls.
 fn test_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let callee = field(node, "name").filter(|name| name.kind() == "identifier");
     let is_test = callee.is_some_and(|name| matches!(cx.text(name), "describe" | "it" | "context" | "test" | "spec"));
@@ -106,7 +107,7 @@ fn test_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     function_body(children(field(node, "arguments")?).pop()?)
 }
 
-/// `local json = require("json").decode`.
+/// Adds the import of `local json = require("json").decode`.
 fn required_as<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let find = || {
         let assignment = child_of_kind(node, "assignment_statement")?;

@@ -1,6 +1,6 @@
-//! The languages: one file per language, listed in one table.
+//! The supported languages: one file per language, listed in one table.
 //!
-//! `docs/adding-a-language.md` lists the steps for adding one.
+//! `docs/adding-a-language.md` describes how to add a language.
 
 use std::fmt;
 
@@ -9,44 +9,45 @@ use super::rules::Grammar;
 use super::types::Extraction;
 use crate::model::Lang;
 
-/// A language: how to recognise it and how to read it.
+/// A language: how it is recognised and read.
 pub struct Language {
-    /// The name in lower case, as used in filters and answers.
+    /// The name in lower case, as used in filters and output.
     pub name: &'static str,
-    /// The stable number of the language. It is never reused for another language.
+    /// The number of the language, which is never reused for another language.
     pub lang: Lang,
-    /// Other names that users may use for the language.
+    /// Alternative names that filters accept.
     pub aliases: &'static [&'static str],
-    /// File name extensions without the dot, lower case.
+    /// File name extensions in lower case, without the dot.
     pub extensions: &'static [&'static str],
-    /// Whole file names.
+    /// Whole file names, for example `Makefile`.
     pub file_names: &'static [&'static str],
-    /// Programs in a `#!` line, without version numbers.
+    /// Program names in a `#!` line, without version numbers.
     pub interpreters: &'static [&'static str],
-    /// The way in which the text is read.
+    /// The method of reading the text.
     pub(crate) structure: Structure,
 }
 
-/// Finds definitions and headings, and records the depth of each line.
+/// Finds definitions and headings in the text, and records the depth of each line.
 pub(crate) type ScanFn = fn(&[u8], &mut Layout) -> Extraction;
 
-/// The way in which the text of a language is read.
+/// The method of reading the text of a language.
 #[derive(Clone, Copy)]
 pub(crate) enum Structure {
-    /// Code, by a grammar and rules.
+    /// Code, which a grammar parses.
     Grammar(&'static Grammar),
-    /// Data or markup, by a grammar and rules. Its chunks are of kind data.
+    /// Data or markup, which a grammar parses. Its chunks have the kind
+    /// [`ChunkKind::Data`](crate::extract::ChunkKind::Data).
     Data(&'static Grammar),
-    /// Data, by a dedicated scanner.
+    /// Data, which a dedicated scanner reads.
     Keys(ScanFn),
-    /// Prose, by a dedicated scanner.
+    /// Prose, which a dedicated scanner reads.
     Prose(ScanFn),
-    /// No known structure: windows of lines.
+    /// Text without a known structure, which is split into windows of lines.
     Lines,
 }
 
 impl Language {
-    /// Returns whether definitions and references are extracted for the language.
+    /// Returns true if definitions and references are extracted for this language.
     pub fn has_structure(&self) -> bool {
         !matches!(self.structure, Structure::Lines)
     }
@@ -61,7 +62,7 @@ impl fmt::Debug for Language {
     }
 }
 
-/// Declares a module per language, each with a `LANGUAGE`, and the table of all of them.
+/// Declares a module for each language, which contains a `LANGUAGE`, and the table of these languages.
 macro_rules! languages {
     ($($module:ident),* $(,)?) => {
         $(mod $module;)*
@@ -106,12 +107,13 @@ languages! {
 mod plain;
 mod text;
 
-/// Returns every language, those with a structure first.
+/// Returns all languages. Those without structure come last.
 pub fn languages() -> impl Iterator<Item = &'static Language> {
     WITH_STRUCTURE.iter().copied().chain(plain::LANGUAGES)
 }
 
-/// Returns the language with this number, or `None` for plain text and for numbers of later versions.
+/// Returns the language with this number. Returns `None` for plain text and for numbers that this version does not
+/// know.
 pub fn language(lang: Lang) -> Option<&'static Language> {
     languages().find(|language| language.lang == lang)
 }

@@ -1,4 +1,4 @@
-//! OCaml implementations. Interfaces share these rules.
+//! Rules for OCaml implementations. Interfaces use the same rules.
 
 use tree_sitter::Node;
 
@@ -66,7 +66,8 @@ pub(super) const RULES: &[Rule] = &[
     ),
 ];
 
-/// A binding with parameters or a function as its value is a function. Other local bindings are not definitions.
+/// Finds the name of a binding. A binding with parameters or with a function as its value is a function. Other local
+/// bindings are not recorded.
 fn bound<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let name = match field(node, "pattern") {
         Some(pattern) if pattern.kind() == "value_name" => pattern,
@@ -99,7 +100,7 @@ fn type_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(name.map(|name| Named::at(name).of(kind)));
 }
 
-/// The constructor of an exception is the exception itself.
+/// Finds the name of a constructor, except that of an exception, which is recorded as the exception itself.
 fn constructor<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     if cx.parent_kind() != "exception_definition" {
         names.extend(child_of_kind(node, "constructor_name").map(Named::at));
@@ -116,7 +117,7 @@ fn class_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(name.map(Named::at));
 }
 
-/// `x |> f` and `f @@ x` call `f`.
+/// Adds the function that a pipe operator calls: `f` in `x |> f` and `f @@ x`.
 fn piped<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     let side = match field(node, "operator").map(|operator| cx.text(operator)) {
         Some("|>" | ">>=" | ">|=") => "right",
@@ -137,7 +138,7 @@ fn open<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool 
     true
 }
 
-/// `include A` re-exports what it imports.
+/// Adds the import of `include A`, which is a re-export.
 fn include<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let module = field(node, "module").filter(|module| module.kind().ends_with("path"));
     let Some(module) = module else { return false };

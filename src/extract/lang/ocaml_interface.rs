@@ -1,4 +1,4 @@
-//! OCaml interfaces: a separate grammar with the rules of implementations.
+//! Rules for OCaml interfaces, which have their own grammar but the rules of implementations.
 
 use super::{Language, Structure, ocaml};
 use crate::extract::rules::Grammar;

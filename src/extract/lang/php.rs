@@ -1,4 +1,4 @@
-//! PHP.
+//! Rules for PHP.
 
 use tree_sitter::Node;
 
@@ -72,13 +72,13 @@ fn method_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(if is_constructor { Named::at(name).of(DefinitionKind::Constructor) } else { Named::at(name) });
 }
 
-/// Returns the name of a variable without its `$`.
+/// Finds the name of a variable, without the `$`.
 fn variable_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let variable = field(node, "name").or_else(|| child_of_kind(node, "variable_name"));
     names.extend(variable.and_then(|variable| variable.named_child(0)).map(Named::at));
 }
 
-/// `define('NAME', …)`.
+/// Finds the name in `define('NAME', …)`.
 fn defined_constant<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     if field(node, "function").is_none_or(|function| cx.text(function) != "define") {
         return;
@@ -88,7 +88,7 @@ fn defined_constant<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>)
     names.extend(string.map(|string| Named { range: unquoted(cx, string), kind: None, qualifier: None }));
 }
 
-/// `use A\B;`, `use A\{B as C, D};`, `use function A\b;`.
+/// Adds the imports of `use A\B;`, `use A\{B as C, D};` and `use function A\b;`.
 fn used<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let prefix = child_of_kind(node, "namespace_name").map_or("", |name| cx.text(name));
     let clauses = field(node, "body").unwrap_or(node);
@@ -105,7 +105,7 @@ fn used<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool 
     true
 }
 
-/// `require 'a.php'`; `__DIR__ . '/a.php'` is `./a.php`.
+/// Adds the import of `require 'a.php'`. `__DIR__ . '/a.php'` becomes `./a.php`.
 fn required<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let Some(mut path) = node.named_child(0) else { return false };
     if path.kind() == "parenthesized_expression" {

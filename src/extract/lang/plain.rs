@@ -1,4 +1,4 @@
-//! Languages without a grammar. They have a name and are cut into windows of lines.
+//! The languages without a grammar. They have a name, and their text is split into windows of lines.
 
 use super::{Language, Structure};
 use crate::model::Lang;
@@ -32,7 +32,7 @@ impl Language {
     }
 }
 
-/// One line per language. Their numbers start at 200.
+/// The languages without a grammar. Their numbers start at 200.
 pub(super) const LANGUAGES: &[Language] = &[
     plain(200, "protobuf", &["proto"]).also(&["proto"]),
     plain(201, "make", &["mk", "mak"])

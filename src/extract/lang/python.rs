@@ -1,4 +1,4 @@
-//! Python.
+//! Rules for Python.
 
 use tree_sitter::Node;
 
@@ -53,7 +53,7 @@ fn docstring<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     (string.kind() == "string").then(|| range_of(string))
 }
 
-/// `A = 1`, `a, b = 1, 2`, `a: int`. Assignments to attributes and items define nothing.
+/// Finds the names in `A = 1`, `a, b = 1, 2` and `a: int`. An assignment to an attribute or item defines no name.
 fn assigned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(left) = field(node, "left") else { return };
     match left.kind() {

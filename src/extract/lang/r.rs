@@ -1,4 +1,4 @@
-//! R, in which a definition is an assignment.
+//! Rules for R, where a definition is an assignment.
 
 use tree_sitter::Node;
 
@@ -31,7 +31,7 @@ const RULES: &[Rule] = &[
     on(&["identifier"], Role::Leaf(Leaf::Name)),
 ];
 
-/// `f <- function(…)` anywhere; other values at file level only.
+/// Finds the name that an assignment defines. `f <- function(…)` is recorded anywhere, other values only at file level.
 fn assigned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let operator = field(node, "operator").map(|operator| operator.kind());
     if !matches!(operator, Some("<-" | "=" | "<<-")) {
@@ -66,7 +66,7 @@ fn assigned_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     field(field(node, "rhs")?, "body").map(range_of)
 }
 
-/// A function passed as a named argument, such as a method of an R6 class.
+/// Finds the name of an argument whose value is a function, for example a method of an R6 class.
 fn keyed_function<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let is_function = field(node, "value").is_some_and(|value| value.kind() == "function_definition");
     let name = field(node, "name").filter(|name| is_function && name.kind() == "identifier");
@@ -83,7 +83,7 @@ fn string_arguments(call: Node<'_>) -> Vec<Node<'_>> {
     values.take_while(|value| value.kind() == "string").collect()
 }
 
-/// `setClass("A", …)`, `setMethod("f", "A", …)`, `test_that("…", {…})`.
+/// Finds the name in `setClass("A", …)`, `setMethod("f", "A", …)` and `test_that("…", {…})`.
 fn declared_by_call<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let kind = match callee(cx, node) {
         "setClass" | "setRefClass" => DefinitionKind::Class,
@@ -107,7 +107,7 @@ fn last_function_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     }
 }
 
-/// `library(a)` attaches everything, `requireNamespace("a")` nothing. `source("a.R")` imports a file.
+/// Adds an import: `library(a)` imports all names, `requireNamespace("a")` none. `source("a.R")` imports a file.
 fn attached<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let function = field(node, "function").filter(|function| function.kind() == "identifier");
     let name = function.map_or("", |function| cx.text(function));

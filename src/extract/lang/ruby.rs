@@ -1,4 +1,4 @@
-//! Ruby.
+//! Rules for Ruby.
 
 use tree_sitter::Node;
 
@@ -39,8 +39,8 @@ const RULES: &[Rule] = &[
     on(&["constant", "identifier"], Role::Leaf(Leaf::Name)),
 ];
 
-/// The grammar's scanner stores the length of a heredoc's word in one byte, and aborts the process when it reads the
-/// word back incorrectly.
+/// Returns true if a heredoc word is too long for the grammar's scanner. The scanner stores the length in one byte, and
+/// aborts the process if it then reads the word incorrectly.
 fn has_a_long_heredoc_word(bytes: &[u8]) -> bool {
     const MAX_WORD: usize = 200;
     memchr::memmem::find_iter(bytes, b"<<").any(|at| {
@@ -58,7 +58,7 @@ fn is_test(probe: &TestProbe<'_>) -> bool {
     probe.name.starts_with("test_")
 }
 
-/// `class A::B` is `B` of `A`.
+/// Finds the name of a class or module. `class A::B` has the name `B` and the qualifier `A`.
 fn scoped_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some((range, qualifier)) = field(node, "name").and_then(|name| cx.resolve(name)) else { return };
     let qualifier = (!qualifier.is_empty()).then_some(qualifier);
@@ -78,7 +78,7 @@ fn method_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(named);
 }
 
-/// `A = 1`; with `Struct.new` or `Class.new` on the right, a class.
+/// Finds the name in `A = 1`. With `Struct.new` or `Class.new` as the value, it is a class.
 fn constant_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(left) = field(node, "left").filter(|left| left.kind() == "constant") else { return };
     let right = field(node, "right").filter(|right| right.kind() == "call");
@@ -87,7 +87,7 @@ fn constant_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(if is_class { Named::at(left).of(DefinitionKind::Class) } else { Named::at(left) });
 }
 
-/// Finds the names declared by calls: accessors, aliases, scopes, tests.
+/// Finds the names that a call declares: accessors, aliases, scopes or tests.
 fn declared_by_call<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(method) = field(node, "method") else { return };
     let (kind, is_many) = match cx.text(method) {
@@ -129,13 +129,13 @@ fn required<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> b
     let module = field(node, "arguments").map(children).unwrap_or_default().pop();
     let Some(module) = module.filter(|module| module.kind() == "string") else { return false };
     let text = without_quotes(cx.text(module));
-    // A path relative to the file, not on the load path, starts with a dot.
+    // A leading dot marks a path relative to the file, as opposed to one on the load path.
     let is_beside = name == "require_relative" && !text.starts_with('.');
     imports.push(import_of(&if is_beside { format!("./{text}") } else { text.to_owned() }, node));
     true
 }
 
-/// `include A, B::C`.
+/// Adds the modules of `include A, B::C`.
 fn mixed_in<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     let is_mixin = field(node, "method").is_some_and(|m| matches!(cx.text(m), "include" | "extend" | "prepend"));
     if !is_mixin || field(node, "receiver").is_some() {

@@ -1,4 +1,4 @@
-//! Rust.
+//! Rules for Rust.
 
 use tree_sitter::Node;
 
@@ -62,7 +62,7 @@ fn is_test(probe: &TestProbe<'_>) -> bool {
     ["test", "rstest", "test_case", "bench", "quickcheck", "proptest"].iter().any(|name| probe.has_attribute(name))
 }
 
-/// The name of an `impl` is the type it is for.
+/// Finds the name of an `impl`, which is the type that it applies to.
 fn impl_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(target) = field(node, "type") else { return };
     let target = if target.kind() == "reference_type" { field(target, "type").unwrap_or(target) } else { target };
@@ -70,7 +70,7 @@ fn impl_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(Named { range, kind: None, qualifier: None });
 }
 
-/// `mod wire;` imports the file of `self::wire`. With a body it is a definition instead.
+/// Adds the import of `mod wire;`, which imports the file of `self::wire`. A `mod` with a body is a definition instead.
 fn declared_module<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let (Some(name), None) = (field(node, "name"), field(node, "body")) else { return false };
     let mut import = import_of(&format!("self::{}", cx.text(name)), node);
@@ -93,9 +93,9 @@ fn extern_crate<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) 
     true
 }
 
-/// A `use` becomes one import per module that it names: `a::{B, c::D}` is `B` of `a` and `D` of `a::c`.
+/// Adds one import per module in a `use`: `a::{B, c::D}` imports `B` from `a` and `D` from `a::c`.
 fn used<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
-    /// Upper bound on nested lists. Real code has far fewer.
+    /// Limit on nested lists. Real code has far fewer.
     const MAX_DEPTH: usize = 32;
     let Some(argument) = field(node, "argument") else { return true };
     let first = imports.len();
@@ -115,7 +115,7 @@ fn used<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool 
     true
 }
 
-/// Adds one leaf of a use tree to the import of its module, creating that import if necessary.
+/// Adds one name of a `use` to the import of its module. Creates that import if necessary.
 fn add_use<'t>(cx: &Cx<'_, 't>, statement: Node<'t>, tree: Node<'t>, prefix: &str, first: usize, imports: &mut Vec<Import>) {
     let (path, alias) = match tree.kind() {
         "use_as_clause" => (field(tree, "path").map_or("", |path| cx.text(path)), field(tree, "alias")),
@@ -141,7 +141,8 @@ fn joined(prefix: &str, path: &str) -> String {
     format!("{prefix}::{path}")
 }
 
-/// The arguments of a macro are not parsed as expressions, so a name followed by parentheses counts as a call.
+/// Adds the calls in the arguments of a macro. The grammar does not parse the arguments as expressions, so a name
+/// followed by parentheses counts as a call.
 fn calls_in_macro<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     let tokens = children(node);
     for (i, pair) in tokens.windows(2).enumerate() {
@@ -159,7 +160,7 @@ fn calls_in_macro<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mentio
     }
 }
 
-/// Returns whether only `.` or `::` is between the two nodes.
+/// Returns true if only `.` or `::` is between the two nodes.
 fn is_joined(cx: &Cx<'_, '_>, before: Node<'_>, after: Node<'_>) -> bool {
     let between = ByteRange::new(before.end_byte() as u32, after.start_byte() as u32);
     matches!(before.kind(), "identifier" | "self") && matches!(cx.slice(between), "." | "::")

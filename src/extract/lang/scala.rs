@@ -1,4 +1,4 @@
-//! Scala.
+//! Rules for Scala.
 
 use tree_sitter::Node;
 
@@ -76,13 +76,13 @@ fn value_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     }
 }
 
-/// Returns a value that is a block. It is not part of the signature.
+/// Returns the value of a definition if it is a block, which is not part of the signature.
 fn value_block<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     let value = field(node, "value")?;
     matches!(value.kind(), "block" | "indented_block").then(|| range_of(value))
 }
 
-/// `class A(val b: B)` declares a field; `class A(b: B)` does not.
+/// Finds the field that a class parameter declares: `b` in `class A(val b: B)`, but nothing in `class A(b: B)`.
 fn parameter_field<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let mut cursor = node.walk();
     let mut has_keyword = node.children(&mut cursor).map(|child| child.kind()).filter(|kind| matches!(*kind, "val" | "var"));
@@ -91,7 +91,7 @@ fn parameter_field<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     }
 }
 
-/// `test("…") { … }`, `describe("…") { … }`, `it("…") { … }`.
+/// Finds the title in `test("…") { … }`, `describe("…") { … }` and `it("…") { … }`.
 fn test_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     const NAMES: [&str; 8] = ["test", "it", "describe", "they", "scenario", "feature", "property", "ignore"];
     let Some(inner) = field(node, "function").filter(|inner| inner.kind() == "call_expression") else { return };
@@ -108,7 +108,7 @@ fn test_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     field(node, "arguments").map(range_of)
 }
 
-/// `"an uploader" should "retry" in { … }`.
+/// Finds the title in `"an uploader" should "retry" in { … }`.
 fn sentence<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let operator = field(node, "operator").map(|operator| cx.text(operator));
     if !matches!(operator, Some("in" | "should" | "when" | "must" | "ignore")) {
@@ -130,7 +130,7 @@ fn export<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> boo
     true
 }
 
-/// `import a.b.C`, `import a.{B, C => D, _}`, `import a.*`.
+/// Adds the imports of `import a.b.C`, `import a.{B, C => D, _}` and `import a.*`.
 fn add_imports<'t>(cx: &Cx<'_, 't>, node: Node<'t>, is_reexport: bool, imports: &mut Vec<Import>) {
     let mut cursor = node.walk();
     let segments: Vec<&str> = node

@@ -1,4 +1,4 @@
-//! SQL: the objects that a schema creates.
+//! Rules for SQL: the objects that statements create.
 
 use tree_sitter::Node;
 
@@ -50,7 +50,8 @@ fn index_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(field(node, "column").map(Named::at));
 }
 
-/// Finds a column of a created table. Adding a column is a change, not a definition.
+/// Finds the name of a column in a `CREATE TABLE`. A statement that adds a column to a table is a change, not a
+/// definition.
 fn column<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     if cx.parent_kind() == "column_definitions" {
         names.extend(field(node, "name").map(Named::at));

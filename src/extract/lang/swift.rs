@@ -1,4 +1,4 @@
-//! Swift.
+//! Rules for Swift.
 
 use tree_sitter::Node;
 
@@ -52,7 +52,7 @@ fn is_test(probe: &TestProbe<'_>) -> bool {
     is_named || probe.has_attribute("Test")
 }
 
-/// Classes, structs, enums, actors and extensions have the same node kind.
+/// Finds the name and kind of a class, struct, enum, actor or extension. All of these have the same node kind.
 fn type_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(name) = field(node, "name") else { return };
     let kind = match field(node, "declaration_kind").map(|kind| kind.kind()) {
@@ -67,7 +67,7 @@ fn type_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(named);
 }
 
-/// The name of `deinit` and `subscript` is the keyword.
+/// Finds the name of `deinit` and `subscript`, which is the keyword.
 fn keyword_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let mut cursor = node.walk();
     let keyword = node.children(&mut cursor).find(|child| matches!(child.kind(), "deinit" | "subscript"));
@@ -86,13 +86,13 @@ fn property_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     });
 }
 
-/// `case broken, cancelled` has two names.
+/// Finds all names of a case declaration: `case broken, cancelled` has two.
 fn case_names<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let mut cursor = node.walk();
     names.extend(node.children_by_field_name("name", &mut cursor).map(Named::at));
 }
 
-/// `import struct Queue.Job` imports one name.
+/// Adds an import. `import struct Queue.Job` imports one name.
 fn import<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     const KINDS: [&str; 8] = ["struct", "class", "enum", "protocol", "func", "var", "let", "typealias"];
     let Some(path) = child_of_kind(node, "identifier") else { return true };

@@ -15,7 +15,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/lang")
 }
 
-/// Reads every sample with its language and bytes, sorted by name.
+/// Reads all samples. Returns the name, language and content of each, sorted by name.
 fn samples() -> Vec<(String, &'static Language, Vec<u8>)> {
     let entries = std::fs::read_dir(fixtures()).unwrap();
     let mut names: Vec<String> = entries
@@ -64,8 +64,8 @@ fn languages_are_found_by_name_and_alias_in_any_case() {
     assert!(language(Lang::TEXT).is_none());
 }
 
-/// Returns the node kinds and the fields that a rule names. `body` is omitted because it is the default of rules
-/// without a body.
+/// Returns the node kinds and the fields that a rule mentions. Omits the field `body`, which is the default of all
+/// rules.
 fn names_in(rule: &Rule) -> (Vec<&'static str>, Vec<&'static str>) {
     let mut kinds = rule.kinds.to_vec();
     let mut fields = Vec::new();
@@ -102,7 +102,7 @@ fn rules_name_node_kinds_and_fields_that_exist() {
     let mut unknown = Vec::new();
     for (name, grammar) in grammars() {
         for rules in grammar.rules {
-            // A shared list may contain kinds that one of its languages does not have.
+            // A shared list may contain kinds that one of the languages does not have.
             let shares = |other: &Grammar| other.rules.iter().any(|list| std::ptr::eq(*list, *rules));
             let sharing: Vec<tree_sitter::Language> = grammars()
                 .filter(|(_, other)| shares(other))
@@ -152,8 +152,8 @@ fn samples_parse_without_errors() {
     }
 }
 
-/// The expected extraction of each sample is in the `.golden` file next to it. `UPDATE_GOLDEN=1 cargo test` rewrites
-/// these files.
+/// The `.golden` file next to each sample contains its expected extraction. To update these files, run
+/// `UPDATE_GOLDEN=1 cargo test`.
 #[test]
 fn samples_give_what_stands_beside_them() {
     let mut differing = Vec::new();
@@ -169,7 +169,7 @@ fn samples_give_what_stands_beside_them() {
     assert!(differing.is_empty(), "{}", differing.join("\n\n"));
 }
 
-/// Formats an extraction for review by people.
+/// Formats an extraction so that people can review it.
 fn describe(bytes: &[u8], extraction: &Extraction) -> String {
     let lines = LineIndex::new(bytes);
     let text = |range: ByteRange| String::from_utf8_lossy(&bytes[range.as_usize()]).into_owned();

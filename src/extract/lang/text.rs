@@ -1,4 +1,4 @@
-//! Functions that several languages use to read the text of a node.
+//! Helper functions that several languages use to read the text of nodes.
 
 use tree_sitter::Node;
 
@@ -7,7 +7,7 @@ use crate::extract::types::{DefinitionKind, Import, ImportedName};
 use crate::extract::walk::Cx;
 use crate::model::ByteRange;
 
-/// Returns the range of a string literal without its prefix and quotes.
+/// Returns the range of a string literal without prefix and quotes.
 pub(super) fn unquoted(cx: &Cx<'_, '_>, node: Node<'_>) -> ByteRange {
     let range = range_of(node);
     let text = cx.slice(range);
@@ -25,7 +25,7 @@ pub(super) fn unquoted(cx: &Cx<'_, '_>, node: Node<'_>) -> ByteRange {
     ByteRange::new(range.start + start as u32, range.start + end as u32)
 }
 
-/// Returns whether `name` is written like a constant: `MAX_TRIES`, `K8S`.
+/// Returns true if `name` is spelled like a constant: `MAX_TRIES`, `K8S`.
 pub(super) fn is_screaming(name: &str) -> bool {
     name.len() > 1
         && name.bytes().any(|byte| byte.is_ascii_uppercase())
@@ -34,7 +34,7 @@ pub(super) fn is_screaming(name: &str) -> bool {
             .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'$')
 }
 
-/// Returns [`DefinitionKind::Constant`] for a name written like one, or else [`DefinitionKind::Variable`].
+/// Returns [`DefinitionKind::Constant`] for a name spelled like a constant, otherwise [`DefinitionKind::Variable`].
 pub(super) fn variable_kind(name: &str) -> DefinitionKind {
     if is_screaming(name) {
         DefinitionKind::Constant
@@ -43,12 +43,12 @@ pub(super) fn variable_kind(name: &str) -> DefinitionKind {
     }
 }
 
-/// Creates a variable or constant named at `node`, depending on the spelling of the name.
+/// Creates a variable or a constant named by `node`, depending on the spelling of the name.
 pub(super) fn variable(cx: &Cx<'_, '_>, node: Node<'_>) -> Named {
     Named::at(node).of(variable_kind(cx.text(node)))
 }
 
-/// Returns `text` without surrounding white space and quotes of any kind.
+/// Returns `text` without surrounding white space and quotes.
 pub(super) fn without_quotes(text: &str) -> &str {
     text.trim().trim_matches(['"', '\'', '`'])
 }
@@ -61,7 +61,7 @@ pub(super) fn imported(name: &str, alias: Option<&str>) -> ImportedName {
     }
 }
 
-/// Creates an import of a module as a whole.
+/// Creates an import of a whole module.
 pub(super) fn import_of(module: &str, node: Node<'_>) -> Import {
     Import {
         module: module.to_owned(),

@@ -1,4 +1,4 @@
-//! TOML: tables and their keys.
+//! Rules for TOML: tables and their keys.
 
 use tree_sitter::Node;
 
@@ -26,7 +26,7 @@ const RULES: &[Rule] = &[
 
 const KEYS: &[&str] = &["bare_key", "dotted_key", "quoted_key"];
 
-/// Keys of inline tables are data, not names.
+/// Finds the name of a key. Keys of inline tables are data, not names.
 fn key<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     if cx.parent_kind() != "inline_table" {
         names.extend(node.named_child(0).map(Named::at));

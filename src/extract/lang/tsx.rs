@@ -1,4 +1,4 @@
-//! TypeScript with JSX: a separate grammar, in which `<T>x` is an element and not a cast.
+//! Rules for TypeScript with JSX. It needs its own grammar, because `<T>x` is an element there and not a cast.
 
 use super::{Language, Structure};
 use super::{javascript, typescript};

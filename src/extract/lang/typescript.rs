@@ -1,4 +1,4 @@
-//! TypeScript: the rules of JavaScript, and these.
+//! Rules for TypeScript, in addition to those for JavaScript.
 
 use tree_sitter::Node;
 
@@ -55,21 +55,21 @@ pub(super) const RULES: &[Rule] = &[
     on(&["new_expression"], call("constructor")),
 ];
 
-/// An enum case without a value is a bare name in the body of the enum.
+/// Finds the name of an enum case without a value.
 fn bare_variant<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     if cx.parent_kind() == "enum_body" {
         names.push(Named::at(node));
     }
 }
 
-/// `namespace A.B`, `module "express"`.
+/// Finds the name in `namespace A.B` and `module "express"`.
 fn module_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(name) = field(node, "name") else { return };
     let range = unquoted(cx, name);
     names.push(Named { range, kind: None, qualifier: None });
 }
 
-/// `constructor(private queue: Queue)` declares a field.
+/// Finds the field that a constructor parameter declares, as in `constructor(private queue: Queue)`.
 fn parameter_field<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let is_field = child_of_kind(node, "accessibility_modifier").is_some();
     let name = field(node, "pattern").filter(|name| is_field && name.kind() == "identifier");

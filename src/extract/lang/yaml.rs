@@ -1,7 +1,7 @@
-//! YAML, by a dedicated scanner: the keys of the two outermost levels, and list items with a name.
+//! Reads YAML with a dedicated scanner: the keys of the two outermost levels, and list items with a name.
 //!
-//! The C scanner of the grammar keeps its state in 1,024 bytes and aborts the process when nesting needs more.
-//! Indentation is sufficient for the facts needed here.
+//! The grammar is not used because its C scanner stores its state in 1,024 bytes and aborts the process if deep nesting
+//! needs more. The indentation of lines is sufficient to find keys and items.
 
 use std::ops::Range;
 
@@ -35,19 +35,19 @@ fn scan(bytes: &[u8], layout: &mut Layout) -> Extraction {
     Extraction { definitions: scanner.definitions, ..Extraction::default() }
 }
 
-/// The construct that a line continues, apart from keys and items.
+/// The construct that a line continues, other than keys and items.
 enum Within {
-    /// None.
+    /// The line continues no construct.
     Block,
-    /// A text after `|` or `>`: all lines indented deeper than this.
+    /// A text after `|` or `>`. It contains all lines that are indented deeper than this number.
     Text(usize),
-    /// Brackets, with the number that are still open.
+    /// Brackets. The number is how many are still open.
     Flow(usize),
     /// A string that ends with this quote.
     Quoted(u8),
 }
 
-/// A key or list item that may continue on further lines.
+/// A key or list item that later lines may continue.
 struct Open {
     indent: usize,
     is_item: bool,
@@ -60,7 +60,7 @@ struct Scanner<'a> {
     within: Within,
     definitions: Vec<Definition>,
     comments: Vec<LeadPiece>,
-    /// End of the last non-blank line.
+    /// The end of the last non-blank line, as an offset.
     end: usize,
 }
 
@@ -88,7 +88,7 @@ impl Scanner<'_> {
         self.end = at + text.trim_ascii_end().len();
     }
 
-    /// Returns whether a line continues the construct above it.
+    /// Returns true if a line continues the construct of the line above.
     fn is_continued(&mut self, indent: usize, content: &[u8]) -> bool {
         match self.within {
             Within::Block => return false,
@@ -110,10 +110,10 @@ impl Scanner<'_> {
         true
     }
 
-    /// Reads the `- ` marks and the key of a line that starts at `at`, `indent` deep, and ends at `end`.
+    /// Reads the `- ` marks and the key of a line. The content starts at `at`, is `indent` deep and ends at `end`.
     fn see_node(&mut self, at: usize, indent: usize, end: usize) {
         let (mut at, mut indent) = (at, indent);
-        // Nested items on one line are rare, and each one costs an entry in the list.
+        // Nested items on one line are rare, and each adds an entry to the stack.
         for _ in 0..16 {
             let rest = &self.bytes[at..end];
             if rest != b"-" && !rest.starts_with(b"- ") {
@@ -136,7 +136,7 @@ impl Scanner<'_> {
         self.enter_value(indent, value);
     }
 
-    /// A list item that starts with a name is a definition: `- name: Install packages`.
+    /// Adds a definition for a list item that starts with a name: `- name: Install packages`.
     fn see_item(&mut self, at: usize, indent: usize, content: Range<usize>) {
         let named = key_and_value(self.bytes, content.clone())
             .filter(|(key, value)| matches!(&self.bytes[key.clone()], b"name" | b"hosts" | b"id") && !value.is_empty());
@@ -146,8 +146,9 @@ impl Scanner<'_> {
         self.open.push(Open { indent, is_item: true, definition });
     }
 
-    /// Closes what a node at `indent` ends: keys at this indentation or deeper (`n` = 0), or items at this indentation
-    /// and keys deeper (`n` = 1, because items may have the same indentation as the key above them).
+    /// Closes the open keys and items that a node at `indent` ends: items with at least this indentation, and keys with
+    /// at least `indent` + `n`. `n` is 0 for a key and 1 for an item, which may have the same indentation as the key
+    /// above it.
     fn close(&mut self, indent: usize, n: usize) {
         let end = self.end as u32;
         while let Some(open) = self.open.pop_if(|open| open.indent >= indent + if open.is_item { 0 } else { n }) {
@@ -192,7 +193,7 @@ impl Scanner<'_> {
     }
 }
 
-/// Splits `key: value`. Returns `None` if there is no key. The key is non-empty and without quotes.
+/// Splits `key: value` into its ranges, with the key unquoted. Returns `None` if the line has no key.
 fn key_and_value(bytes: &[u8], line: Range<usize>) -> Option<(Range<usize>, Range<usize>)> {
     let text = &bytes[line.clone()];
     let quoted = match text.first()? {
@@ -214,7 +215,7 @@ fn key_and_value(bytes: &[u8], line: Range<usize>) -> Option<(Range<usize>, Rang
     (!bytes[key.clone()].trim_ascii().is_empty()).then_some((key, value.start + n_blanks..value.end))
 }
 
-/// Removes surrounding blanks and one pair of quotes from `range`.
+/// Removes surrounding white space and one pair of quotes from `range`.
 fn unquoted(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     let text = bytes[range.clone()].trim_ascii();
     let start = range.start + (bytes[range.clone()].len() - bytes[range].trim_ascii_start().len());
@@ -224,8 +225,8 @@ fn unquoted(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     }
 }
 
-/// Returns the number of open brackets after `text`, given `n_open` before it. Brackets in quotes count too: such
-/// values usually close on the same line.
+/// Returns the number of open brackets after `text`, given that `n_open` are open before it. Brackets in quotes count
+/// too, because such values usually close them on the same line.
 fn brackets(text: &[u8], n_open: usize) -> usize {
     text.iter().fold(n_open, |n_open, byte| match byte {
         b'[' | b'{' => n_open + 1,

@@ -1,4 +1,4 @@
-//! Zig.
+//! Rules for Zig.
 
 use tree_sitter::Node;
 
@@ -51,7 +51,8 @@ fn type_kind(value: Node<'_>) -> Option<DefinitionKind> {
     }
 }
 
-/// `const` and `var`. The grammar also parses assignments as declarations.
+/// Finds the name that `const` or `var` declares. The grammar also parses assignments as declarations; these are
+/// skipped.
 fn declared<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let mut cursor = node.walk();
     let keyword = node.children(&mut cursor).map(|child| child.kind()).find(|kind| matches!(*kind, "const" | "var"));
@@ -66,7 +67,7 @@ fn declared<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(Named::at(name).of(kind));
 }
 
-/// `const Self = @This();` is a second name for an existing definition.
+/// Returns true for `const Self = @This();`, which gives an existing definition a second name.
 fn is_this(cx: &Cx<'_, '_>, node: Node<'_>) -> bool {
     value(node).is_some_and(|value| cx.text(value).starts_with("@This"))
 }
@@ -84,14 +85,14 @@ fn container_field<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) 
     names.extend(field(node, "name").map(|name| Named::at(name).of(kind)));
 }
 
-/// The name of a test without a title is its keyword.
+/// Finds the title of a test, or its keyword if the test has no title.
 fn test_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let name = child_of_kind(node, "string").map(|name| unquoted(cx, name));
     let keyword = ByteRange::new(node.start_byte() as u32, (node.start_byte() + "test".len()) as u32);
     names.push(Named { range: name.unwrap_or(keyword), kind: None, qualifier: None });
 }
 
-/// `const Job = @import("job.zig").Job;`
+/// Adds the import of `const Job = @import("job.zig").Job;`.
 fn imported_as<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let Some(mut value) = value(node) else { return false };
     let taken = (value.kind() == "field_expression").then(|| field(value, "member")).flatten();

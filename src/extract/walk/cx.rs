@@ -1,4 +1,4 @@
-//! The context that is passed to the functions of a language.
+//! The context that the walk passes to the functions of a language.
 
 use tree_sitter::Node;
 
@@ -8,7 +8,7 @@ use crate::extract::rules::{Tables, range_of};
 use crate::extract::types::{Definition, DefinitionKind};
 use crate::model::ByteRange;
 
-/// The context of the visited node: the text and the current position in the tree.
+/// The context of the visited node: the text and the nodes and definitions above it.
 pub(crate) struct Cx<'a, 't> {
     pub(super) src: &'a [u8],
     pub(super) tables: &'a Tables,
@@ -17,12 +17,12 @@ pub(crate) struct Cx<'a, 't> {
 }
 
 impl<'a, 't> Cx<'a, 't> {
-    /// Returns the text of `node`; empty if it is not UTF-8.
+    /// Returns the text of `node`, or an empty string if the text is not UTF-8.
     pub(crate) fn text(&self, node: Node<'_>) -> &'a str {
         self.slice(range_of(node))
     }
 
-    /// Returns the text in `range`; empty if it is not UTF-8.
+    /// Returns the text in `range`, or an empty string if the text is not UTF-8.
     pub(crate) fn slice(&self, range: ByteRange) -> &'a str {
         let end = range.as_usize().end.min(self.src.len());
         let start = range.as_usize().start.min(end);
@@ -34,12 +34,12 @@ impl<'a, 't> Cx<'a, 't> {
         self.ancestor(0)
     }
 
-    /// Returns the kind of the parent of the visited node; empty at the root.
+    /// Returns the kind of the visited node's parent. Empty at the root.
     pub(crate) fn parent_kind(&self) -> &'t str {
         self.parent().map_or("", |node| node.kind())
     }
 
-    /// Returns the node `n` levels above the parent of the visited node.
+    /// Returns the ancestor `n` levels above the parent of the visited node.
     pub(crate) fn ancestor(&self, n: usize) -> Option<Node<'t>> {
         let at = self.frames.len().checked_sub(n + 1)?;
         Some(self.frames[at].node)
@@ -56,14 +56,14 @@ impl<'a, 't> Cx<'a, 't> {
         self.definitions.get(owner as usize)
     }
 
-    /// Returns the name that an expression refers to and the segment before it (empty if there is none): `c` and `b` of
-    /// `a.b.c::<T>`.
+    /// Returns the ranges of the name that an expression refers to and of the segment before it, which may be empty.
+    /// For `a.b.c::<T>`, these are `c` and `b`.
     pub(crate) fn resolve(&self, node: Node<'t>) -> Option<(ByteRange, ByteRange)> {
         names::resolve(self.tables, self.src, node)
     }
 }
 
-/// Returns the first named child of `node` with kind `kind`.
+/// Returns the first named child of `node` that has the given kind.
 pub(crate) fn child_of_kind<'t>(node: Node<'t>, kind: &str) -> Option<Node<'t>> {
     children(node).into_iter().find(|child| child.kind() == kind)
 }

@@ -1,4 +1,4 @@
-//! Records definitions: their names, ranges and signatures.
+//! Records the names, ranges and signatures of definitions.
 
 use tree_sitter::Node;
 
@@ -10,18 +10,18 @@ use crate::extract::spans::{clamp, text_of, trimmed};
 use crate::extract::types::{Definition, DefinitionKind};
 use crate::model::ByteRange;
 
-/// The properties that a definition takes from the node that wraps it.
+/// The properties that a definition inherits from the node that wraps it.
 #[derive(Clone, Copy)]
 pub(super) struct Wrapped {
-    /// The id of the node that takes them.
+    /// The id of the wrapped definition's node.
     first: usize,
     range: ByteRange,
-    /// Start of the signature, if not at the definition.
+    /// The start of the signature; `None` if it starts at the definition.
     signature: Option<u32>,
 }
 
 impl Wrapped {
-    /// Applies to no node.
+    /// The value for a wrapper without a definition.
     const NOTHING: Self = Self {
         first: 0,
         range: ByteRange { start: 0, end: 0 },
@@ -33,13 +33,13 @@ impl Wrapped {
     }
 }
 
-/// The properties that all names of one node share.
+/// The properties that all names declared by one node share.
 struct Shape {
     range: ByteRange,
-    /// Start of the signature with and without a wrapper.
+    /// The start of the signature, with and without the wrapper.
     start: u32,
     own_start: u32,
-    /// Start of the body, if there is one.
+    /// The start of the body; `None` if there is no body.
     head_end: Option<u32>,
     doc: Option<ByteRange>,
 }
@@ -55,8 +55,8 @@ impl Shape {
 }
 
 impl<'t> Walker<'_, 't> {
-    /// Returns the properties that the definition in a wrapper takes. Of several definitions, the first takes the text
-    /// that precedes it on its line, and the others take nothing.
+    /// Returns the properties that the definition inside the wrapper `node` inherits. If the wrapper contains several
+    /// definitions, only the first one inherits, and only if the text before it is on the same line.
     pub(super) fn wrap(&self, node: Node<'t>, from: SignatureFrom) -> Wrapped {
         let bearing = children(node).into_iter().filter(|child| {
             let roles = self.tables.roles_of(*child);
@@ -93,7 +93,8 @@ impl<'t> Walker<'_, 't> {
         }
     }
 
-    /// Records the definitions of `node`. Returns the one that owns its content.
+    /// Records the definitions that `node` declares. Returns the first one, which becomes the container of definitions
+    /// inside the node.
     pub(super) fn visit_definition(&mut self, node: Node<'t>, roles: &Roles) -> Option<u32> {
         let (define, name_field) = roles.define?;
         let owner = self.owner();
@@ -132,7 +133,7 @@ impl<'t> Walker<'_, 't> {
         }
     }
 
-    /// Returns the properties that all names of one node share.
+    /// Returns the properties that all names declared by one node share.
     fn shape(&self, node: Node<'t>, define: &Define) -> Shape {
         let wrapped = self
             .frames
@@ -199,7 +200,7 @@ impl<'t> Walker<'_, 't> {
         Some(last)
     }
 
-    /// Turns a function in a type into a method and a variable in a type into a field.
+    /// Converts a function inside a type to a method, and a variable inside a type to a field.
     fn kind_within(&self, kind: DefinitionKind) -> DefinitionKind {
         match (kind, self.owner().map(|owner| owner.kind)) {
             (DefinitionKind::Function, Some(owner)) if owner.is_type() => DefinitionKind::Method,
@@ -208,7 +209,7 @@ impl<'t> Walker<'_, 't> {
         }
     }
 
-    /// Returns the start of a comment line between head and body, which belongs to the body.
+    /// Returns the start of a comment between head and body that begins a line. Such a comment belongs to the body.
     fn comment_before(&self, node: Node<'t>, body_start: u32) -> Option<u32> {
         let before = children(node)
             .into_iter()
@@ -228,7 +229,7 @@ fn signature_start(tables: &Tables, node: Node<'_>) -> u32 {
 fn first_token(tables: &Tables, node: Node<'_>) -> Option<usize> {
     let mut cursor = node.walk();
     let mut goes_on = cursor.goto_first_child();
-    // Modifiers may be one level down, before the rest.
+    // Annotations may be inside a child that groups the modifiers.
     let mut is_in_modifiers = false;
     loop {
         if !goes_on {
@@ -251,7 +252,8 @@ fn first_token(tables: &Tables, node: Node<'_>) -> Option<usize> {
     }
 }
 
-/// Returns whether the signature includes the first line of the value, which is informative for these kinds.
+/// Returns true if the signature of a definition of this kind includes the first line of its value, which is
+/// informative.
 fn is_shown_with_value(kind: DefinitionKind) -> bool {
     matches!(
         kind,
@@ -259,7 +261,8 @@ fn is_shown_with_value(kind: DefinitionKind) -> bool {
     )
 }
 
-/// Returns the end of a signature without a body: the whole declaration of a callable, the first line of anything else.
+/// Returns the end of a signature without a body. It is the end of a callable's declaration, or the end of the first
+/// line of anything else.
 fn bodiless_end(src: &[u8], kind: DefinitionKind, from: u32, end: u32) -> u32 {
     if kind.is_callable() || from >= end {
         return end;
@@ -268,7 +271,7 @@ fn bodiless_end(src: &[u8], kind: DefinitionKind, from: u32, end: u32) -> u32 {
     memchr::memchr(b'\n', text).map_or(end, |at| from + at as u32)
 }
 
-/// Removes the `=` before a body from a signature.
+/// Removes the `=` before the body from the end of a signature.
 fn without_equals(src: &[u8], range: ByteRange) -> ByteRange {
     match &src[range.as_usize()] {
         [.., b' ', b'='] => trimmed(src, ByteRange::new(range.start, range.end - 1)),
@@ -276,7 +279,7 @@ fn without_equals(src: &[u8], range: ByteRange) -> ByteRange {
     }
 }
 
-/// Marks the tests among callable definitions. Their leads and signatures must be known.
+/// Changes the kind of functions that are tests to [`DefinitionKind::Test`]. Leads and signatures must have been set.
 pub(super) fn mark_tests(definitions: &mut [Definition], src: &[u8], tables: &Tables) {
     let is_test = tables.grammar.is_test;
     for i in 0..definitions.len() {
@@ -301,7 +304,7 @@ pub(super) fn mark_tests(definitions: &mut [Definition], src: &[u8], tables: &Ta
     }
 }
 
-/// Joins a name that spans several lines (a list of selectors) to one line.
+/// Joins the lines of a name with several lines, for example a list of selectors.
 fn one_line(name: String) -> String {
     if !name.contains('\n') {
         return name;
@@ -309,7 +312,7 @@ fn one_line(name: String) -> String {
     name.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Removes backticks that quote an unusual name.
+/// Removes backticks around an unusual name.
 fn without_backticks(src: &[u8], range: ByteRange) -> ByteRange {
     match &src[range.as_usize()] {
         [b'`', .., b'`'] if range.len() > 2 => ByteRange::new(range.start + 1, range.end - 1),

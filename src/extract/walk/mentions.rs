@@ -1,4 +1,4 @@
-//! Collects references: the nodes that mention a name, and the kind of each mention.
+//! Collects references: the names that nodes mention, and the kind of each mention.
 
 use tree_sitter::Node;
 
@@ -10,7 +10,7 @@ use crate::extract::types::{Definition, Reference, ReferenceKind};
 use crate::model::ByteRange;
 
 impl<'t> Walker<'_, 't> {
-    /// Returns whether `node` is the first part of a qualified name, but not its last.
+    /// Returns true if `node` is a part of a qualified name before the last segment.
     pub(super) fn is_qualifier(&self, node: Node<'t>) -> bool {
         let Some(frame) = self.frames.last() else { return false };
         let Some(fields) = self.tables.roles(frame.slot).path else {
@@ -70,8 +70,8 @@ impl<'t> Walker<'_, 't> {
     }
 }
 
-/// Returns whether a mention is kept. Lower-case names outside types and calls are mostly locals, and single letters
-/// are type parameters.
+/// Returns true if a mention should be recorded. Lower-case names outside of types and calls are mostly local
+/// variables, and single letters are type parameters.
 fn is_worth_keeping(kind: ReferenceKind, text: &[u8]) -> bool {
     match kind {
         ReferenceKind::Name => text.len() > 1 && text[0].is_ascii_uppercase() && text != b"Self",
@@ -80,9 +80,10 @@ fn is_worth_keeping(kind: ReferenceKind, text: &[u8]) -> bool {
     }
 }
 
-/// Sorts `mentions`, keeps the most specific one at each position, and drops those in the names of definitions.
+/// Converts mentions to references in source order. Takes the most specific mention at each position, and omits
+/// mentions inside the names of definitions.
 pub(crate) fn settle(mut mentions: Vec<Mention>, definitions: &[Definition], src: &[u8]) -> Vec<Reference> {
-    // The parser inserts missing nodes with an empty range.
+    // The parser inserts missing nodes, which have an empty range.
     mentions.retain(|mention| !mention.range.is_empty() && mention.range.end as usize <= src.len());
     mentions.sort_by_key(|mention| (mention.range.start, rank(mention.kind), mention.range.end));
     mentions.dedup_by_key(|mention| mention.range.start);
@@ -99,7 +100,8 @@ pub(crate) fn settle(mut mentions: Vec<Mention>, definitions: &[Definition], src
     mentions.into_iter().map(|mention| reference(mention, src)).collect()
 }
 
-/// Orders mentions at the same position, most specific first: a call is more specific than a plain name.
+/// Returns the rank of a mention among those at the same position. The most specific kind has the lowest rank: a call
+/// is more specific than a plain name.
 fn rank(kind: ReferenceKind) -> u8 {
     match kind {
         ReferenceKind::Call | ReferenceKind::Inherit | ReferenceKind::Macro | ReferenceKind::Attribute => kind as u8,

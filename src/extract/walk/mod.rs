@@ -1,7 +1,7 @@
 //! Collects definitions, references and imports in one pass over a syntax tree.
 //!
-//! The walk is independent of the language: it looks up node kinds in [`Tables`]. A tree may be as deep as the file is
-//! long, so the walk keeps its own stack of frames.
+//! The walk does not depend on the language: it looks up node kinds in [`Tables`]. A tree may be as deep as the file is
+//! long, so the walk uses its own stack of frames instead of recursion.
 
 mod cx;
 mod definitions;
@@ -19,7 +19,7 @@ use super::spans::{clamp, trimmed};
 use super::types::{Definition, Import, Reference};
 use crate::model::ByteRange;
 
-/// Represents "no definition" in a frame.
+/// The owner of a frame that is not inside a definition.
 const NONE: u32 = u32::MAX;
 
 /// The result of a walk.
@@ -27,9 +27,9 @@ pub(crate) struct Facts {
     pub(crate) definitions: Vec<Definition>,
     pub(crate) references: Vec<Reference>,
     pub(crate) imports: Vec<Import>,
-    /// Syntax errors and missing nodes.
+    /// The ranges of syntax errors and missing nodes.
     pub(crate) errors: Vec<ByteRange>,
-    /// Parts in other languages, with their names.
+    /// The ranges of embedded code, each with the name of its language.
     pub(crate) embedded: Vec<(ByteRange, &'static str)>,
 }
 
@@ -41,23 +41,24 @@ pub(crate) enum Wanted {
     Definitions,
 }
 
-/// Walks `tree`, which was parsed from `src` (with or without an added newline), and fills `layout`.
+/// Walks `tree` and records the depths of its lines in `layout`. The tree was parsed from `src`, possibly with a
+/// newline added.
 pub(crate) fn walk(tree: &Tree, src: &[u8], tables: &Tables, layout: &mut Layout, wanted: Wanted) -> Facts {
     let mut walker = Walker::new(src, tables, layout, wanted);
     walker.run(tree.walk());
     walker.finish()
 }
 
-/// One level of the tree above the visited node.
+/// An ancestor of the visited node, with its context.
 struct Frame<'t> {
     node: Node<'t>,
     slot: u16,
     zone: Zone,
     /// The innermost enclosing definition.
     owner: u32,
-    /// The last child that was a clause. A following clause of the same name joins it.
+    /// The last child that was a clause. If the next clause has the same name, it joins this one.
     last_clause: u32,
-    /// The properties that a definition directly below takes from this node.
+    /// The properties that a wrapped definition inherits from this node.
     wrap: Option<Wrapped>,
 }
 
@@ -76,7 +77,7 @@ struct Walker<'a, 't> {
     errors: Vec<ByteRange>,
 }
 
-/// The decision whether to visit the children of a node, and with which context.
+/// The decision if the walk visits the children of a node, and their context.
 enum Descend {
     No,
     Into {
@@ -280,7 +281,7 @@ impl<'a, 't> Walker<'a, 't> {
     }
 }
 
-/// Creates a context from parts of the walker, for callers that modify its other parts meanwhile.
+/// Creates a context from fields of the walker, for callers that modify its other fields at the same time.
 fn cx<'a, 't>(src: &'a [u8], tables: &'a Tables, frames: &'a [Frame<'t>], definitions: &'a [Definition]) -> Cx<'a, 't> {
     Cx {
         src,

@@ -1,4 +1,4 @@
-//! Resolves an expression to a name: the last segment of a path and the segment before it.
+//! Finds the name in an expression: the last segment of a path, and the segment before it.
 
 use tree_sitter::Node;
 
@@ -7,14 +7,14 @@ use crate::extract::rules::{CompiledPath, Leaf, Tables, range_of};
 use crate::extract::spans::clamp;
 use crate::model::ByteRange;
 
-/// Flat paths with more segments are ignored. Real code has fewer, and finding a segment takes time linear in their
-/// number.
+/// Limit on the number of segments in a flat path. Real code has fewer, and finding a segment takes time linear in
+/// their number.
 const MAX_SEGMENTS: usize = 64;
 
-/// See [`super::Cx::resolve`].
+/// Implements [`super::Cx::resolve`].
 pub(super) fn resolve<'t>(tables: &Tables, src: &[u8], mut node: Node<'t>) -> Option<(ByteRange, ByteRange)> {
     let mut qualifier = ByteRange::default();
-    // An expression with more nested wrappers is not a name.
+    // An expression with more nested wrappers than this does not count as a name.
     for _ in 0..16 {
         let roles = tables.roles_of(node);
         if let Some(fields) = roles.path {
@@ -43,7 +43,7 @@ pub(super) fn name_in<'t>(tables: &Tables, path: Node<'t>, fields: CompiledPath)
     path.child_by_field_id(fields.name)
 }
 
-/// Returns the segments of a flat path, without arguments and the like.
+/// Returns the segments of a flat path. Omits other children, such as arguments.
 fn segments<'t>(tables: &Tables, path: Node<'t>) -> Vec<Node<'t>> {
     if path.named_child_count() > MAX_SEGMENTS {
         return Vec::new();
@@ -56,7 +56,7 @@ fn segments<'t>(tables: &Tables, path: Node<'t>) -> Vec<Node<'t>> {
     segments
 }
 
-/// Returns the segment before `name` in `path`; empty if there is none.
+/// Returns the segment before `name` in `path`. Empty if the path has no such segment.
 pub(super) fn qualifier_in<'t>(
     tables: &Tables,
     src: &[u8],
@@ -76,7 +76,7 @@ pub(super) fn qualifier_in<'t>(
         .unwrap_or_default()
 }
 
-/// Returns the name in a leaf, and the segment before it if the leaf is a whole path.
+/// Returns the name in a leaf. If the leaf contains a whole path, also returns the segment before the name.
 pub(super) fn name_of_leaf(src: &[u8], node: Node<'_>, leaf: Leaf) -> (ByteRange, ByteRange) {
     let whole = clamp(src, range_of(node));
     if leaf != Leaf::Dotted {
@@ -93,7 +93,7 @@ pub(super) fn name_of_leaf(src: &[u8], node: Node<'_>, leaf: Leaf) -> (ByteRange
     (name, ByteRange::new(whole.start + before as u32, name.start - 1))
 }
 
-/// Returns the last name of an expression that is a name or a path: `b` of `a.b`, `self` of `self`.
+/// Returns the last name of an expression that is a name or a path: `b` for `a.b`, `self` for `self`.
 pub(super) fn last_segment<'t>(tables: &Tables, src: &[u8], node: Node<'t>) -> Option<ByteRange> {
     if let Some((range, _)) = resolve(tables, src, node) {
         return Some(range);
