@@ -85,7 +85,7 @@ pub enum OpenError {
     /// The path cannot be accessed.
     #[error("cannot access {}", .path.display())]
     Inaccessible {
-        /// The path given.
+        /// The given path.
         path: PathBuf,
         /// The underlying error.
         #[source]
