@@ -1,7 +1,8 @@
-//! Encodes an [`Extraction`] as records: names in a table and positions as differences, so that they compress well.
+//! Encodes an [`Extraction`] as records. Names are stored once in a table and positions as differences, so that records
+//! compress well.
 //!
-//! Each blob has two records: one with what every query needs (definitions, headings, chunks, imports), and one with
-//! the references, which only the graph needs.
+//! Each blob has two records: the core record with the definitions, headings, chunks and imports that every query
+//! needs, and a record with the references, which only the graph needs.
 
 use std::collections::HashMap;
 
@@ -23,18 +24,18 @@ struct CoreRecord {
     chunks: Vec<ChunkRecord>,
 }
 
-/// A range as (start relative to the previous record, length).
+/// A byte range: its start relative to the previous record, and its length.
 type RangeRecord = (i32, u32);
 
 #[derive(Serialize, Deserialize)]
 struct DefinitionRecord {
     name: String,
     kind: u8,
-    /// 0: none; otherwise the index of this definition minus that of its container.
+    /// 0 if the definition has no container. Otherwise, the index of this definition minus the index of its container.
     container_back: u32,
     qualifier: Option<String>,
     range: RangeRecord,
-    /// The starts of this and the following ranges are relative to the start of `range`.
+    /// The start of this range and of the ranges below is relative to the start of `range`.
     name_range: RangeRecord,
     signature: RangeRecord,
     doc: Option<RangeRecord>,
@@ -51,11 +52,11 @@ struct ImportRecord {
 #[derive(Serialize, Deserialize)]
 struct ChunkRecord {
     range: RangeRecord,
-    /// Relative to the last line of the previous chunk.
+    /// The first line, relative to the last line of the previous chunk.
     start_line: i32,
     n_more_lines: u32,
     kind: u8,
-    /// 0: none; otherwise the index plus one.
+    /// 0 if the chunk has no definition. Otherwise, the index of the definition plus one.
     definition: u32,
     part: u16,
 }
@@ -63,12 +64,13 @@ struct ChunkRecord {
 #[derive(Serialize, Deserialize)]
 struct ReferencesRecord {
     names: Vec<String>,
-    /// Index of the name. Each column has one entry per reference, so that similar values are adjacent.
+    /// The index of each reference's name. All references are stored column by column, so that similar values are
+    /// adjacent.
     name: Vec<u32>,
-    /// 0: none; otherwise the index of the qualifier plus one.
+    /// For each reference, 0 if it has no qualifier, otherwise the index of the qualifier plus one.
     qualifier: Vec<u32>,
     kind: Vec<u8>,
-    /// Start relative to the previous reference.
+    /// The start of each reference, relative to that of the previous reference.
     start: Vec<i32>,
 }
 
@@ -83,11 +85,11 @@ pub(super) enum RecordError {
     TooMuch,
 }
 
-/// Limit on the decoded names of a record. A name is stored once but copied for each of its references. In a valid
-/// record, the copies are together no longer than the source file.
+/// Limit on the total size of the names in a decoded record. A name is stored once but copied for each of its
+/// references. The copies of a valid record are at most as long as the source file.
 const MAX_NAME_BYTES: usize = 64 << 20;
 
-/// Converts positions to differences from the previous position, and back.
+/// Converts between absolute positions and differences from the previous position.
 #[derive(Default)]
 struct Cursor(i64);
 
@@ -150,7 +152,7 @@ pub(super) fn encode_core(extraction: &Extraction) -> Vec<u8> {
     })
 }
 
-/// Decodes everything except the references.
+/// Decodes a core record: everything except the references.
 pub(super) fn decode_core(bytes: &[u8]) -> Result<Extraction, RecordError> {
     let record: CoreRecord = decode(bytes)?;
     let mut at = Cursor::default();

@@ -1,4 +1,4 @@
-//! Reads and writes artifact files: the artifacts of one segment.
+//! Reads and writes artifact files. A file contains the artifacts of one segment.
 //!
 //! Sections of the file (format 1, little endian):
 //! - `meta`: u64 recipe | u32 n_blobs | u32 length of an id in bytes (20 or 32).
@@ -26,31 +26,31 @@ use crate::sidecar::{
 use super::codec::{RecordError, decode_core, decode_references, encode_core, encode_references};
 use super::key::{ArtifactKey, SkipReason, Status};
 
-/// Version of the file format.
+/// The version of the file format.
 pub const FORMAT: u32 = 1;
-/// Bytes of an entry in `blobs` after the id.
+/// Size of an entry in `blobs` without the id, in bytes.
 const FACTS_BYTES: usize = 40;
 const MIN_ID_BYTES: usize = 20;
-/// Offsets of the two record locations within these bytes.
+/// The offsets of the core record and the references record in these bytes.
 const CORE_AT: usize = 16;
 const REFERENCES_AT: usize = 28;
 const BLOCK_ENTRY_BYTES: usize = 24;
-/// Size at which a block is closed; a larger record gets a block of its own. Every query reads a few core blocks, while
-/// references are read in bulk.
+/// Size at which a block is complete. A larger record has a block of its own. Core blocks are smaller because every
+/// query reads a few of them, while references are read in bulk.
 const CORE_BLOCK_BYTES: usize = 32 << 10;
 const REFERENCES_BLOCK_BYTES: usize = 128 << 10;
-/// Limit on the decompressed size of a block. The extraction of the largest file that is indexed stays below it.
+/// Limit on the decompressed size of a block, above the size of the extraction of the largest indexed file.
 const MAX_BLOCK_BYTES: usize = 256 << 20;
 
 /// An error from reading an artifact file.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The file is damaged or of another format.
+    /// The file is damaged or has another format.
     #[error(transparent)]
     File(#[from] SectionError),
 }
 
-/// Builds an artifact file.
+/// Builds an artifact file in memory.
 #[derive(Debug)]
 pub struct ArtifactWriter {
     recipe: u64,
@@ -62,7 +62,7 @@ pub struct ArtifactWriter {
 }
 
 impl ArtifactWriter {
-    /// Starts a file for artifacts made by `recipe`.
+    /// Starts an empty file for artifacts that are extracted with `recipe`.
     pub fn new(recipe: u64) -> Self {
         Self {
             recipe,
@@ -74,7 +74,7 @@ impl ArtifactWriter {
         }
     }
 
-    /// Adds a blob extracted as `lang`. `docs` holds the document number of each chunk.
+    /// Adds a blob that was extracted as `lang`. `docs` contains the document number of each chunk.
     pub fn push(&mut self, key: ArtifactKey, lang: Lang, extraction: &Extraction, docs: &[u32]) {
         debug_assert_eq!(extraction.chunks.len(), docs.len());
         let core = self.core.push(&encode_core(extraction));
@@ -82,7 +82,7 @@ impl ArtifactWriter {
         self.push_entry(key, 0, lang, docs, core, references);
     }
 
-    /// Adds a blob that was not indexed.
+    /// Adds a blob that was not extracted.
     pub fn push_skipped(&mut self, key: ArtifactKey, reason: SkipReason) {
         self.push_entry(
             key,
@@ -94,13 +94,13 @@ impl ArtifactWriter {
         );
     }
 
-    /// Appends all blobs of another file in their order, with records and document numbers unchanged.
+    /// Appends all blobs of another file, in order. Copies the records and document numbers unchanged.
     pub fn append(&mut self, other: &ArtifactFile) -> Result<(), ReadError> {
         self.append_some(other, |_| true, Some)
     }
 
-    /// Appends the blobs of `other` for whose numbers `stays` returns true, in their order. Records are copied
-    /// unchanged; `doc_number` maps the document numbers of `other` to new ones.
+    /// Appends the blobs of `other` for which `stays` returns true, in order. `stays` is called with the number of each
+    /// blob, and `doc_number` maps the document numbers of `other` to new ones. Copies the records unchanged.
     pub fn append_some(
         &mut self,
         other: &ArtifactFile,
@@ -112,8 +112,8 @@ impl ArtifactWriter {
         staying.try_for_each(|index| self.copy(other, index, &doc_number, &mut opened))
     }
 
-    /// Adds one blob of another file, as [`Self::append_some`] does. `opened` must belong to `other`; when blobs are
-    /// copied in order, each block is decompressed once.
+    /// Appends one blob of `other`, as [`Self::append_some`] does. `opened` caches the decompressed blocks of `other`,
+    /// so copying blobs in order decompresses each block only once.
     pub fn copy(
         &mut self,
         other: &ArtifactFile,
@@ -139,12 +139,12 @@ impl ArtifactWriter {
         Ok(())
     }
 
-    /// The number of blobs added so far.
+    /// Returns the number of blobs added so far.
     pub fn n_blobs(&self) -> u32 {
         self.keys.len() as u32
     }
 
-    /// Returns the bytes of the file.
+    /// Returns the content of the file.
     pub fn finish(self) -> Vec<u8> {
         let mut order: Vec<u32> = (0..self.n_blobs()).collect();
         order.sort_unstable_by_key(|&index| self.keys[index as usize]);
@@ -209,7 +209,7 @@ impl ArtifactWriter {
     }
 }
 
-/// The most recently decompressed core and references block of a file.
+/// A cache of the last decompressed block of each kind, core and references.
 #[derive(Debug, Default)]
 pub struct OpenedBlocks {
     core: Option<(u32, Vec<u8>)>,
@@ -217,18 +217,18 @@ pub struct OpenedBlocks {
 }
 
 thread_local! {
-    /// The blocks last decompressed by this thread, with the number of their file. Neighbouring blobs are often read
+    /// The blocks that this thread decompressed last, and the number of their file. Neighbouring blobs are often read
     /// one after the other.
     static LAST_OPENED: RefCell<(u64, OpenedBlocks)> = RefCell::default();
 }
 
-/// Larger blocks are not kept.
+/// Size limit of a cached block.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
-/// An open artifact file, which holds the artifacts of one segment. Blobs are numbered from 0 within it.
+/// An open artifact file. Blobs are numbered from 0 in each file.
 #[derive(Clone, Debug)]
 pub struct ArtifactFile {
-    /// Unique for each opened file; clones share it.
+    /// Unique for each opened file. Clones have the same number.
     number: u64,
     file: SectionFile,
     recipe: u64,
@@ -246,7 +246,7 @@ impl ArtifactFile {
         Self::from_sections(SectionFile::open(sidecar, Store::Artifacts, name, FORMAT)?)
     }
 
-    /// Opens a file in memory. `name` is used in error messages.
+    /// Opens an artifact file in memory. `name` is used in error messages.
     pub fn from_bytes(name: &Path, bytes: impl Into<Bytes>) -> Result<Self, ReadError> {
         Self::from_sections(SectionFile::from_bytes(name, bytes.into(), FORMAT)?)
     }
@@ -280,17 +280,17 @@ impl ArtifactFile {
         })
     }
 
-    /// The recipe that made these artifacts.
+    /// Returns the recipe of the artifacts.
     pub fn recipe(&self) -> u64 {
         self.recipe
     }
 
-    /// The number of blobs in the file.
+    /// Returns the number of blobs in the file.
     pub fn n_blobs(&self) -> u32 {
         (self.blobs.len() / (self.id_bytes + FACTS_BYTES)) as u32
     }
 
-    /// Returns the number of the blob stored under `key`.
+    /// Returns the number of the blob with this key, or `None` if the file does not contain it.
     pub fn find(&self, key: ArtifactKey) -> Option<u32> {
         let (mut low, mut high) = (0, self.n_blobs());
         while low < high {
@@ -305,7 +305,7 @@ impl ArtifactFile {
         None
     }
 
-    /// Returns the key of a blob, or `None` if `index` is out of range.
+    /// Returns the key of a blob. Returns `None` if `index` is out of range.
     pub fn key(&self, index: u32) -> Option<ArtifactKey> {
         let (id, facts) = self.entry(index)?;
         Some(ArtifactKey {
@@ -314,8 +314,8 @@ impl ArtifactFile {
         })
     }
 
-    /// Returns the language used to parse a blob: that of its key, or the one detected from the content if the path
-    /// left it open.
+    /// Returns the language that a blob was parsed as. It is the language of the key, or was detected from the content
+    /// if the path is ambiguous.
     pub fn lang(&self, index: u32) -> Option<Lang> {
         let (_, facts) = self.entry(index)?;
         Some(Lang(u16::from_le_bytes([facts[4], facts[5]])))
@@ -330,7 +330,7 @@ impl ArtifactFile {
         }
     }
 
-    /// Returns the document number of each chunk of a blob, in chunk order.
+    /// Returns the document numbers of a blob's chunks, in chunk order.
     pub fn docs(&self, index: u32) -> impl ExactSizeIterator<Item = u32> + '_ {
         let bytes = self
             .entry(index)
@@ -342,7 +342,7 @@ impl ArtifactFile {
         bytes.chunks_exact(4).map(|raw| u32_at(raw, 0))
     }
 
-    /// The uncompressed size of a blob's records in bytes, used to estimate the blob's share of the file.
+    /// Returns the uncompressed size of a blob's records in bytes. Used to estimate the share of the blob in the file.
     pub fn record_bytes_of(&self, index: u32) -> u64 {
         let length = |(_, facts): (&[u8], &[u8])| {
             u64::from(u32_at(facts, CORE_AT + 8)) + u64::from(u32_at(facts, REFERENCES_AT + 8))
@@ -366,12 +366,12 @@ impl ArtifactFile {
         )
     }
 
-    /// The size of the file.
+    /// Returns the size of the file in bytes.
     pub fn n_bytes(&self) -> u64 {
         self.file.n_bytes()
     }
 
-    /// Returns the compressed and the declared decompressed size of each block.
+    /// Returns the compressed size and the decompressed size of each block, as declared in the file.
     pub fn block_sizes(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let tables = [&self.core.table, &self.references.table];
         let entries = tables
@@ -380,7 +380,7 @@ impl ArtifactFile {
         entries.map(|entry| (u64::from(u32_at(entry, 8)), u64::from(u32_at(entry, 12))))
     }
 
-    /// The length of an object id in bytes; 20 if there are no blobs.
+    /// Returns the length of an object id in bytes, or 20 if the file has no blobs.
     pub fn id_bytes(&self) -> usize {
         self.id_bytes
     }
@@ -407,7 +407,7 @@ impl ArtifactFile {
                 Some(Status::Skipped(_)) => 0,
                 None => return Err(damaged(format!("status of blob {index}"))),
             };
-            // A skipped blob has no chunks, so its first document does not matter.
+            // A skipped blob has no chunks, so its first entry in `docs` has no meaning.
             let begins_well = n_chunks == 0 || u32_at(facts, 8) as usize == n_docs;
             if !begins_well || u32_at(facts, 12) as usize != n_chunks {
                 return Err(damaged(format!("documents of blob {index}")));
@@ -442,8 +442,8 @@ impl ArtifactFile {
         })
     }
 
-    /// Returns a record as it is stored. `opened` caches its block, so that reading blobs in order decompresses each
-    /// block once.
+    /// Returns the encoded bytes of a record. `opened` caches the decompressed block, so reading blobs in order
+    /// decompresses each block only once.
     fn record_bytes<'a>(
         &self,
         index: u32,
@@ -470,7 +470,7 @@ impl ArtifactFile {
             .ok_or_else(|| damaged(format!("record of blob {index}")))
     }
 
-    /// Returns the id of a blob and the fields that follow it.
+    /// Returns the id of a blob and the remaining bytes of its entry.
     fn entry(&self, index: u32) -> Option<(&[u8], &[u8])> {
         let width = self.id_bytes + FACTS_BYTES;
         let start = index as usize * width;

@@ -1,7 +1,7 @@
-//! Artifacts: the extraction of each blob, stored by blob id. A blob is extracted once and used in every commit, branch
-//! and worktree.
+//! Stores the extraction of each blob as an artifact. A blob is extracted once, and all commits, branches and worktrees
+//! use the same artifact.
 //!
-//! An artifact contains no path and no commit. Start with [`ArtifactFile`] (reading) and [`ArtifactWriter`].
+//! Artifacts do not contain paths or commits. Start with [`ArtifactFile`] (reading) and [`ArtifactWriter`] (writing).
 
 mod codec;
 mod file;
