@@ -1,4 +1,4 @@
-//! The [`Embedder`] trait: turns texts into vectors.
+//! The [`Embedder`] trait, which converts texts to vectors.
 
 use std::error::Error;
 use std::sync::atomic::AtomicBool;
@@ -6,40 +6,43 @@ use std::time::Duration;
 
 use super::profile::Profile;
 
-/// Turns texts into vectors of one [`Profile`].
+/// Converts texts to vectors according to one [`Profile`].
 ///
-/// With the same profile, the same text gives the same vector, regardless of the rest of the batch. Documents and
-/// queries may be treated differently (prefixes, token weights); their vectors are compared by dot product. Methods
-/// block and may be called from many threads. Local implementations use only the calling thread, so that the caller
+/// The vector of a text depends only on the text and the profile, not on other texts in the same batch. Documents and
+/// queries may be embedded differently (prefixes, token weights). Similarity is the dot product of a document vector
+/// and a query vector.
+///
+/// Methods block and may be called from many threads. Local implementations do not spawn threads, so that the caller
 /// controls parallelism.
 pub trait Embedder: Send + Sync {
-    /// Everything besides the text that determines a vector. Constant for the lifetime of the embedder.
+    /// Returns the profile: everything besides the text that determines a vector. It never changes during the lifetime
+    /// of the embedder.
     fn profile(&self) -> &Profile;
 
-    /// Returns one embedding per text, in the order of `texts`. Accepts any number of texts of any length; an adapter
-    /// splits them into batches that its server accepts.
+    /// Returns the embeddings of `texts`, in the same order. Accepts any number of texts of any length. A remote
+    /// embedder splits them into batches that the server accepts.
     ///
-    /// Checks `interrupt` at least once per batch and returns [`EmbedError::Interrupted`] when it is set. An error
-    /// returns no partial result.
+    /// Checks `interrupt` at least once per batch and returns [`EmbedError::Interrupted`] if it is set. An error
+    /// discards all results of the call.
     fn embed_documents(&self, texts: &[&str], interrupt: &AtomicBool) -> Result<Vec<Embedding>, EmbedError>;
 
-    /// The best batch size for [`Self::embed_documents`], and the useful number of concurrent calls.
+    /// Returns the recommended batch size and concurrency for [`Self::embed_documents`].
     fn batching(&self) -> Batching {
         Batching::default()
     }
 
-    /// Notes for the user about the texts so far, for example that secrets were removed or that texts were truncated.
+    /// Returns notes for the user about the texts embedded so far, for example that texts were truncated or secrets
+    /// removed.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Returns the embedding of a query. A text in which the model finds nothing gives the zero vector, whose
-    /// similarity to every document is 0. A long call returns [`EmbedError::Interrupted`] soon after `interrupt` is
-    /// set.
+    /// Returns the embedding of a query. If the model recognises nothing in the text, this is the zero vector, whose
+    /// similarity to every document is 0. Returns [`EmbedError::Interrupted`] soon after `interrupt` is set.
     fn embed_query(&self, text: &str, interrupt: &AtomicBool) -> Result<Embedding, EmbedError>;
 
-    /// Returns the embedding of an example text to find similar documents, embedded as a document would be. A user is
-    /// waiting for it.
+    /// Returns the embedding of an example text that is used to search for similar documents. Embeds the text like a
+    /// document. Interactive queries call this, so it should be fast.
     fn embed_example(&self, text: &str, interrupt: &AtomicBool) -> Result<Embedding, EmbedError> {
         let embedded = self.embed_documents(&[text], interrupt)?;
         embedded.into_iter().next().ok_or_else(|| EmbedError::Unusable {
@@ -49,14 +52,14 @@ pub trait Embedder: Send + Sync {
     }
 }
 
-/// Recommended size and concurrency of calls.
+/// The recommended size and concurrency of calls to an embedder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batching {
     /// Maximum number of texts in one call.
     pub max_texts: usize,
-    /// Maximum number of bytes in one call; a single text may exceed it.
+    /// Maximum number of bytes in one call. A single text may be longer.
     pub max_bytes: usize,
-    /// Number of concurrent calls, each from its own thread.
+    /// Number of concurrent calls, each on its own thread.
     pub in_flight: usize,
     /// Time limit of a call.
     pub timeout: Duration,
@@ -73,21 +76,22 @@ impl Default for Batching {
     }
 }
 
-/// The vector of one text.
+/// The vector of a text, and its weight.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embedding {
-    /// `Profile::dim` finite components; of unit length, or all zero if the model found nothing in the text.
+    /// The components of the vector, all finite; there are `Profile::dim` of them. The vector has unit length, or is
+    /// zero if the model recognised nothing in the text.
     pub vector: Vec<f32>,
-    /// The amount of content in the text: the length of the pooled vector before normalisation for models that have
-    /// one, otherwise 1. 0 for the zero vector.
+    /// The amount of content in the text. For models that pool token vectors, this is the length of the pooled vector
+    /// before normalisation; for other models, it is 1. It is 0 for the zero vector.
     pub weight: f32,
 }
 
 impl Embedding {
-    /// Converts a vector from an external source: checks that it has `dim` finite components, and scales it to unit
-    /// length, with weight 1.
+    /// Converts a vector that another program computed. Checks that it has `dim` finite components and scales it to
+    /// unit length. The weight is 1.
     ///
-    /// `backend` names the model or server in errors.
+    /// Error messages name the model or server as `backend`.
     pub fn from_foreign(mut vector: Vec<f32>, dim: usize, backend: &str) -> Result<Self, EmbedError> {
         let unusable = |detail: String| EmbedError::Unusable {
             backend: backend.to_owned(),
@@ -116,10 +120,10 @@ impl Embedding {
 /// An error from embedding a text.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {
-    /// The caller set the interrupt flag.
+    /// The interrupt flag was set.
     #[error("embedding was interrupted")]
     Interrupted,
-    /// The model cannot be reached, or refuses requests for now; a retry may succeed.
+    /// The model cannot be reached or rejects requests for now. A retry may succeed.
     #[error("model {backend} is unavailable")]
     Unavailable {
         /// The model or server.
@@ -127,7 +131,7 @@ pub enum EmbedError {
         /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The model did not answer within the time limit of a call; fewer texts may succeed.
+    /// The model did not answer within the time limit. A call with fewer texts may succeed.
     #[error("model {backend} is too slow")]
     TooSlow {
         /// The model or server.
@@ -135,15 +139,15 @@ pub enum EmbedError {
         /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The model returned something unusable; a retry will not help.
+    /// The model returned an unusable result. A retry will not help.
     #[error("model {backend} returned {detail}")]
     Unusable {
         /// The model or server.
         backend: String,
-        /// The problem with the answer.
+        /// The problem with the result.
         detail: String,
     },
-    /// The model has changed.
+    /// The server uses another model than before.
     #[error("model {backend} returned {detail}")]
     OtherModel {
         /// The model or server.
@@ -151,14 +155,14 @@ pub enum EmbedError {
         /// The difference.
         detail: String,
     },
-    /// The model does not return vectors of the configured dimension.
+    /// The model returned vectors of another dimension than configured.
     #[error("model {backend} returned vectors of {found} components, expected {wanted}")]
     OtherDimensions {
         /// The model or server.
         backend: String,
-        /// The dimension returned.
+        /// The dimension of the returned vectors.
         found: usize,
-        /// The dimension configured.
+        /// The configured dimension.
         wanted: usize,
     },
 }

@@ -1,9 +1,9 @@
-//! Embeddings: turns texts into vectors.
+//! Converts texts to embedding vectors.
 //!
-//! [`Embedder`] is the trait. [`StaticModel`] is the model built into the binary, and [`open_model2vec`] opens any
-//! Model2Vec directory (with the cargo feature `model2vec`). Adapters for remote servers, which live in another module,
-//! implement the same trait or [`SparseEmbedder`]. This module handles only texts and vectors: no paths, commits,
-//! stores or network. Start with [`StaticModel::embedded`].
+//! [`Embedder`] is the trait. [`StaticModel`] is the model in the binary, and [`open_model2vec`] opens any Model2Vec
+//! directory (with the cargo feature `model2vec`). Another module implements the traits [`Embedder`] and
+//! [`SparseEmbedder`] for remote servers. This module handles only texts and vectors. It does not access paths,
+//! commits, stores or the network. Start with [`StaticModel::embedded`].
 //!
 //! `weights/` contains the weights, their model card, licence notice, file format and training scripts.
 

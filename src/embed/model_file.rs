@@ -1,55 +1,55 @@
-//! Reads the model file described in `weights/FORMAT.md`. The bytes are untrusted.
+//! Reads model files in the format of `weights/FORMAT.md`. The bytes are not trusted.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use super::vocabulary::Vocabulary;
 
-/// A model file whose sizes and values have been checked.
+/// A parsed model file, whose sizes and values have been checked.
 #[derive(Debug)]
 pub(super) struct ModelFile {
     pub(super) dim: usize,
     pub(super) pooling: Pooling,
     pub(super) vocabulary: Vocabulary,
-    /// Per token, for documents.
+    /// The weight of each token in documents.
     pub(super) scale: Vec<f32>,
-    /// Per token, for queries, if different.
+    /// The weight of each token in queries; `None` if it is the same as in documents.
     pub(super) query_scale: Option<Vec<f32>>,
     bytes: Cow<'static, [u8]>,
     rows: Range<usize>,
 }
 
-/// The count used for a token that occurs `n` times in a text.
+/// The function that is applied to the number of times `n` that a token occurs in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pooling {
-    /// n
+    /// `n`
     Linear,
-    /// √n
+    /// `√n`
     Sqrt,
 }
 
 /// An error from parsing a model file.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelFileError {
-    /// The first four bytes are not `CSEM`.
+    /// The file does not begin with `CSEM`.
     #[error("not a codescout embedding model")]
     OtherKind,
-    /// Written by a newer version.
+    /// A newer version wrote the file.
     #[error("embedding model has format {found}, this build reads {SUPPORTED}")]
     OtherFormat {
         /// The format in the file.
         found: u32,
     },
-    /// The sizes in the header are out of bounds or disagree with the size of the file.
+    /// A size in the header is out of bounds or does not match the size of the file.
     #[error("embedding model is damaged: wrong size of {what}")]
     Size {
-        /// The part of the file.
+        /// The part of the file with the wrong size.
         what: &'static str,
     },
-    /// A value outside the valid range.
+    /// A value is outside its valid range.
     #[error("embedding model is damaged: bad {what}")]
     Value {
-        /// The part of the file.
+        /// The part of the file with the invalid value.
         what: &'static str,
     },
 }
@@ -57,13 +57,13 @@ pub enum ModelFileError {
 const MAGIC: &[u8; 4] = b"CSEM";
 const SUPPORTED: u32 = 1;
 const HEADER_BYTES: usize = 32;
-/// Bit 0 of the flags: the file has query scales.
+/// Bit 0 of the flags: the file contains query weights.
 const HAS_QUERY_SCALE: u32 = 1;
-/// Bounds far above any model, so that sizes cannot overflow.
+/// Limits far above any real model. They prevent overflows in size computations.
 const MAX_TOKENS: usize = 1 << 24;
 const MAX_DIM: usize = 1 << 14;
 
-/// The header of a model file, checked.
+/// The header of a model file, whose values have been checked.
 pub(super) struct Header {
     pub(super) dim: usize,
     pub(super) pooling: Pooling,
@@ -110,7 +110,7 @@ impl Header {
 }
 
 impl ModelFile {
-    /// Parses and checks a model file.
+    /// Parses a model file and checks its sizes and values.
     pub(super) fn parse(bytes: Cow<'static, [u8]>) -> Result<Self, ModelFileError> {
         let mut parts = Parts { bytes: &bytes, at: 0 };
         let header = Header::read(&mut parts)?;
@@ -140,13 +140,13 @@ impl ModelFile {
         })
     }
 
-    /// All rows, one after another: `[n_tokens, dim]` signed bytes.
+    /// Returns the rows of all tokens as one `[n_tokens, dim]` array of signed bytes.
     pub(super) fn rows(&self) -> &[u8] {
         &self.bytes[self.rows.clone()]
     }
 }
 
-/// A cursor over the file.
+/// A cursor over the bytes of the file.
 struct Parts<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -160,14 +160,14 @@ impl<'a> Parts<'a> {
         Ok(part)
     }
 
-    /// Skips to the next multiple of 16, then takes `n_bytes`.
+    /// Advances to the next multiple of 16, then returns the next `n_bytes`.
     fn take_aligned(&mut self, n_bytes: usize, what: &'static str) -> Result<&'a [u8], ModelFileError> {
         self.take(self.at.next_multiple_of(16) - self.at, what)?;
         self.take(n_bytes, what)
     }
 }
 
-/// Reads entries that consist of a length byte and that many ASCII bytes.
+/// Reads the vocabulary. Each entry is a length byte followed by that many ASCII bytes.
 fn read_vocabulary(block: &[u8], n_tokens: usize) -> Result<Vocabulary, ModelFileError> {
     let mut text = Vec::with_capacity(block.len());
     let mut ends = Vec::with_capacity(n_tokens.min(block.len()));
@@ -191,7 +191,7 @@ fn read_vocabulary(block: &[u8], n_tokens: usize) -> Result<Vocabulary, ModelFil
 
 fn read_scales(block: &[u8]) -> Result<Vec<f32>, ModelFileError> {
     let scales: Vec<f32> = block.chunks_exact(4).map(|raw| f32::from_bits(le_u32(raw))).collect();
-    // The bound keeps the sum over any text that fits in memory finite.
+    // With this limit, the sum over any text that fits in memory is finite.
     if scales.iter().all(|scale| scale.abs() < 1e12) {
         Ok(scales)
     } else {
@@ -199,7 +199,7 @@ fn read_scales(block: &[u8]) -> Result<Vec<f32>, ModelFileError> {
     }
 }
 
-/// Reads a little-endian `u32` from the first four bytes.
+/// Decodes a little-endian `u32` from the first four bytes.
 fn le_u32(bytes: &[u8]) -> u32 {
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
@@ -211,7 +211,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A handwritten model of a few tokens.
+    /// Returns the bytes of a small model with the given tokens, for tests.
     pub(in crate::embed) fn tiny(entries: &[(&str, f32, f32, [i8; 4])]) -> Vec<u8> {
         let block: Vec<u8> = entries
             .iter()

@@ -1,22 +1,23 @@
-//! The embedding profile: everything besides the text that determines a vector.
+//! Identifies how a vector was computed: everything that determines it besides the text.
 
 use std::fmt;
 
-/// Identifies how vectors are made. Vectors of different profiles are never compared.
+/// The properties of an embedding method. Vectors of different profiles are never compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// The model's name, for display.
+    /// The name of the model, for display.
     pub model: String,
-    /// Identifies the weights: the BLAKE3 hash of the model's files in hex, or the revision that a server reports.
+    /// The identity of the weights: the BLAKE3 hash of the model's files in hexadecimal, or the revision that a server
+    /// reports.
     pub digest: String,
-    /// Number of components of every vector.
+    /// Number of components of each vector.
     pub dim: usize,
-    /// A description of pooling, prefixes and everything else that a stored vector depends on.
+    /// A description of all other properties that vectors depend on, for example pooling and prefixes.
     pub recipe: String,
 }
 
 impl Profile {
-    /// Returns the key of the profile: the first 16 bytes of the BLAKE3 hash over all fields, each text prefixed with
+    /// Returns the id of the profile: the first 16 bytes of the BLAKE3 hash over all fields. Each text is prefixed with
     /// its length.
     pub fn id(&self) -> ProfileId {
         let mut hasher = blake3::Hasher::new_derive_key("codescout embedding profile 1");
@@ -31,7 +32,7 @@ impl Profile {
     }
 }
 
-/// Identifies a [`Profile`] in keys and file headers. Printed as lower-case hex.
+/// Identifies a [`Profile`] in keys and file headers. Printed as lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProfileId(pub [u8; 16]);
 

@@ -1,8 +1,8 @@
-//! Arithmetic on int8 rows.
+//! Vector arithmetic on rows of signed bytes.
 //!
-//! Each function has one portable body, which is compiled a second time with AVX2 on x86-64. Both versions do the same
-//! operations on each component in the same order, and sums across components run in eight fixed lanes, so results are
-//! bit-identical on every machine. (Rust never fuses a multiplication and an addition on its own.)
+//! Each function has one portable implementation, which is compiled a second time with AVX2 on x86-64. Both versions
+//! apply the same operations to each component in the same order, and sums over components use eight fixed lanes. So
+//! results are bit-identical on every machine. (Rust never fuses a multiplication and an addition automatically.)
 
 /// Adds `weight · row` to `sum` for each `(token, weight)` in `terms`, in order.
 ///
@@ -26,7 +26,7 @@ pub(super) fn dot(row: &[u8], vector: &[f32]) -> f32 {
     dot_body(row, vector)
 }
 
-/// Returns for each row its dot product with `one`, and with itself.
+/// Returns, for each row, the dot product with `one` and the dot product with itself.
 pub(super) fn dots_and_squares(rows: &[u8], one: &[u8]) -> Vec<(i32, i32)> {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
@@ -36,7 +36,7 @@ pub(super) fn dots_and_squares(rows: &[u8], one: &[u8]) -> Vec<(i32, i32)> {
     dots_and_squares_body(rows, one)
 }
 
-/// Scales `vector` to unit length and returns its previous length. The zero vector is unchanged.
+/// Scales `vector` to unit length and returns its previous length. Does not change the zero vector.
 pub(super) fn normalise(vector: &mut [f32]) -> f32 {
     let norm = norm(vector);
     if norm > 0.0 {
@@ -60,7 +60,7 @@ pub(super) fn norm(vector: &[f32]) -> f32 {
 
 const LANES: usize = 8;
 
-/// Number of components of a sum kept in registers while the rows are added.
+/// Number of components whose sums stay in registers while rows are added.
 const BLOCK: usize = 64;
 
 #[cfg(target_arch = "x86_64")]

@@ -1,57 +1,59 @@
-//! The [`SparseEmbedder`] trait: turns texts into sparse vectors. A sparse vector has weights for a few tokens: those
-//! of the text, and others that a similar text could contain.
+//! The [`SparseEmbedder`] trait, which converts texts to sparse vectors. A sparse vector assigns weights to a few
+//! tokens: tokens of the text, and other tokens that a similar text could contain.
 
 use std::sync::atomic::AtomicBool;
 
 use super::embedder::{Batching, EmbedError};
 use super::profile::Profile;
 
-/// Turns texts into sparse vectors of one [`Profile`], whose `dim` is 0.
+/// Converts texts to sparse vectors according to one [`Profile`], whose `dim` is 0.
 ///
-/// The contract is that of `Embedder`: the same text gives the same vector regardless of the rest of the batch, calls
-/// block, may come from many threads, and return all results or none.
+/// As with `Embedder`, the vector of a text does not depend on other texts in the batch. Methods block, may be called
+/// from many threads, and return either all results or an error.
 pub trait SparseEmbedder: Send + Sync {
-    /// Everything besides the text that determines a vector. Constant for the lifetime of the embedder.
+    /// Returns the profile: everything besides the text that determines a vector. It never changes during the lifetime
+    /// of the embedder.
     fn profile(&self) -> &Profile;
 
-    /// Returns one vector per text, in the order of `texts`; `None` for a text that the model does not accept.
+    /// Returns the vectors of `texts`, in the same order. The vector is `None` for a text that the model does not
+    /// accept.
     fn embed_documents(&self, texts: &[&str], interrupt: &AtomicBool) -> Result<Vec<Option<SparseVector>>, EmbedError>;
 
-    /// Returns the vector of a query. The similarity of an empty vector to every document is 0. A long call ends soon
-    /// after `interrupt` is set.
+    /// Returns the vector of a query. An empty vector has similarity 0 to every document. Stops soon after `interrupt`
+    /// is set.
     fn embed_query(&self, text: &str, interrupt: &AtomicBool) -> Result<SparseVector, EmbedError>;
 
-    /// The best batch size for [`Self::embed_documents`], and the useful number of concurrent calls.
+    /// Returns the recommended batch size and concurrency for [`Self::embed_documents`].
     fn batching(&self) -> Batching {
         Batching::default()
     }
 
-    /// Notes for the user about the texts so far.
+    /// Returns notes for the user about the texts embedded so far.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Tokens with their weights.
+/// A sparse vector: token ids with weights.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SparseVector {
-    /// By ascending token. Weights are above 0 and at most [`Self::MAX_WEIGHT`].
+    /// The token ids with their weights, sorted by token id. Weights are above 0 and at most [`Self::MAX_WEIGHT`].
     terms: Vec<(u32, f32)>,
 }
 
 impl SparseVector {
-    /// Maximum number of tokens in a vector. Models trained for sparsity give 50 to 300 for a text of a chunk's length.
+    /// Maximum number of tokens in a vector. Models trained for sparsity produce 50 to 300 for a chunk.
     pub const MAX_TERMS: usize = 256;
-    /// One past the highest token. The largest vocabularies have a quarter of this; a table of this many weights takes
-    /// 4 MiB.
+    /// Upper bound of token ids, exclusive. The largest vocabularies have a quarter as many tokens. A table with a
+    /// weight per token takes 4 MiB.
     pub const N_TOKENS: u32 = 1 << 20;
-    /// Far above the weights of any model; keeps sums over a vector finite.
+    /// Maximum weight, far above the weights of any real model. Ensures that sums over a vector are finite.
     pub const MAX_WEIGHT: f32 = 1e6;
 
-    /// Converts tokens from an external source, in any order, and keeps the [`Self::MAX_TERMS`] heaviest. Tokens of
-    /// weight 0 are dropped.
+    /// Converts tokens that another program computed, in any order. Selects the [`Self::MAX_TERMS`] tokens with the
+    /// highest weights and omits those with weight 0.
     ///
-    /// `backend` names the model or server in errors.
+    /// Error messages name the model or server as `backend`.
     pub fn from_foreign(mut terms: Vec<(u32, f32)>, backend: &str) -> Result<Self, EmbedError> {
         let unusable = |detail: String| EmbedError::Unusable {
             backend: backend.to_owned(),
@@ -79,17 +81,17 @@ impl SparseVector {
         Ok(Self { terms })
     }
 
-    /// Wraps terms that already were those of a `SparseVector`: by ascending token and within the bounds.
+    /// Wraps terms that were taken from a `SparseVector`, so they are sorted by token id and within the limits.
     pub(crate) fn of_terms(terms: Vec<(u32, f32)>) -> Self {
         Self { terms }
     }
 
-    /// Tokens with their weights, by ascending token.
+    /// Returns the token ids with their weights, sorted by token id.
     pub fn terms(&self) -> &[(u32, f32)] {
         &self.terms
     }
 
-    /// Returns true if the model found nothing in the text.
+    /// Returns true if the model recognised nothing in the text.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }

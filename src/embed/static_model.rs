@@ -1,4 +1,4 @@
-//! The static model, which treats a text as a weighted bag of tokens.
+//! The static embedding model, which treats a text as a weighted bag of tokens.
 
 use std::borrow::Cow;
 use std::fs;
@@ -15,23 +15,23 @@ use super::token_dots::Bag;
 use super::tokenizer::for_each_token;
 use super::vocabulary::WordHash;
 
-/// A static embedding model: unit(Σ √n(t) · s\[t\] · q\[t\]) over the distinct tokens t of a text, as defined in
-/// `weights/FORMAT.md`.
+/// A static embedding model. The vector of a text is unit(Σ √n(t) · s\[t\] · q\[t\]) over the distinct tokens t of the
+/// text, as defined in `weights/FORMAT.md`.
 ///
-/// The same text gives a bit-identical vector on every machine.
+/// The vector of a text is bit-identical on every machine.
 #[derive(Debug)]
 pub struct StaticModel {
     profile: Profile,
-    /// The built-in model is parsed on first use.
+    /// The parsed model file. The built-in model is parsed on first use.
     file: OnceLock<ModelFile>,
 }
 
-/// Selects the token weights; some words count less in a query than in code.
+/// Selects the token weights. Some words have less weight in a query than in code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Code and prose to be searched.
+    /// Weights for texts that are searched.
     Document,
-    /// The query.
+    /// Weights for queries.
     Query,
 }
 
@@ -54,7 +54,7 @@ pub enum OpenError {
         /// The cause.
         source: ModelFileError,
     },
-    /// The loader rejects a Model2Vec directory.
+    /// The loader rejected a Model2Vec directory.
     #[error("cannot use Model2Vec folder {}: {reason}", .path.display())]
     Refused {
         /// The directory.
@@ -62,7 +62,7 @@ pub enum OpenError {
         /// The error of the loader.
         reason: String,
     },
-    /// This build has no Model2Vec reader.
+    /// The feature for Model2Vec is not enabled in this build.
     #[error("cannot use Model2Vec folder {}: this build lacks the feature `model2vec`", .path.display())]
     NotBuilt {
         /// The directory.
@@ -70,13 +70,13 @@ pub enum OpenError {
     },
 }
 
-/// The built-in model.
+/// The file of the built-in model.
 static EMBEDDED: &[u8] = include_bytes!("weights/codescout-embed.bin");
 const EMBEDDED_NAME: &str = "codescout-embed-v1";
-/// BLAKE3 of `EMBEDDED`. Stored here so that startup does not hash 7 MB; a test compares it.
+/// The BLAKE3 hash of `EMBEDDED`. It is a constant so that startup need not hash 7 MB; a test verifies it.
 const EMBEDDED_DIGEST: &str = "fd67d72474d4617ce6b0700e1c282084dd8d5e861adcbca4d92390ad0669cb81";
 
-/// Far above the size of any model; keeps a wrong path from filling the memory.
+/// Size limit of a model file, far above that of any real model. Prevents a wrong path from filling the memory.
 const MAX_MODEL_BYTES: u64 = 1 << 31;
 
 /// Number of texts between checks of the interrupt flag.
@@ -92,8 +92,8 @@ impl StaticModel {
         }
     }
 
-    /// Reads a model file in the format of the built-in one. The model is named after the file; its digest is the
-    /// BLAKE3 hash of the bytes.
+    /// Reads a model file in the format of the built-in model. The profile has the name of the file and the BLAKE3 hash
+    /// of its bytes.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let io = |source| OpenError::Io {
             path: path.to_owned(),
@@ -110,7 +110,7 @@ impl StaticModel {
         })
     }
 
-    /// Reads a model from the bytes of a model file.
+    /// Parses the bytes of a model file.
     pub fn from_bytes(bytes: Vec<u8>, name: &str) -> Result<Self, ModelFileError> {
         let digest = blake3::hash(&bytes).to_hex().to_string();
         Ok(Self::new(ModelFile::parse(Cow::Owned(bytes))?, name, digest))
@@ -128,17 +128,17 @@ impl StaticModel {
         self.file.get_or_init(read)
     }
 
-    /// The number of components of every vector.
+    /// Returns the number of components of each vector.
     pub fn dim(&self) -> usize {
         self.profile.dim
     }
 
-    /// The number of entries in the vocabulary; token ids are below it.
+    /// Returns the number of tokens in the vocabulary. Token ids are below this number.
     pub fn n_tokens(&self) -> usize {
         self.file().vocabulary.len()
     }
 
-    /// Returns the token ids of `text` in order. Accepts any bytes; invalid UTF-8 gives the same tokens as its lossy
+    /// Returns the token ids of `text`, in order. Accepts any bytes: invalid UTF-8 has the same tokens as its lossy
     /// decoding.
     pub fn token_ids(&self, text: &[u8]) -> Vec<u32> {
         let mut ids = Vec::new();
@@ -146,7 +146,7 @@ impl StaticModel {
         ids
     }
 
-    /// Returns the id of a word that is one token. `word` must be in lower case.
+    /// Returns the id of a word if it is a single token. `word` must be in lower case.
     pub fn token_id(&self, word: &str) -> Option<u32> {
         let hash = word.bytes().fold(WordHash::EMPTY, WordHash::with);
         self.file().vocabulary.find(hash, word.as_bytes())
@@ -157,17 +157,17 @@ impl StaticModel {
         std::str::from_utf8(self.file().vocabulary.entry(token)?).ok()
     }
 
-    /// Returns the embedding of one text. For many texts use [`Self::embed_into`].
+    /// Returns the embedding of one text. To embed many texts, use [`Self::embed_into`].
     pub fn embed(&self, text: &[u8], side: Side) -> Embedding {
         let mut vector = vec![0.0; self.dim()];
         let weight = self.embed_into(text, side, &mut Scratch::default(), &mut vector);
         Embedding { vector, weight }
     }
 
-    /// Writes the unit vector of `text` (zeros if it has no tokens) to `vector`, which must have `dim` components.
-    /// Returns the weight: the length of the pooled vector before normalisation.
+    /// Computes the unit vector of `text` and writes it to `vector`, which must have `dim` components. Writes zeros if
+    /// the text has no tokens. Returns the weight, which is the length of the pooled vector before normalisation.
     ///
-    /// Does not allocate once `scratch` has been used. Accepts any bytes, as [`Self::token_ids`] does.
+    /// Does not allocate if `scratch` has been used before. Accepts any bytes, like [`Self::token_ids`].
     pub fn embed_into(&self, text: &[u8], side: Side, scratch: &mut Scratch, vector: &mut [f32]) -> f32 {
         assert_eq!(vector.len(), self.dim(), "the vector must have the model's dimension");
         scratch.start(self.n_tokens());
@@ -178,8 +178,8 @@ impl StaticModel {
         rows::normalise(vector)
     }
 
-    /// Returns the pooled, normalised bag of some tokens, to score it against many queries (see [`Bag`]). Ids outside
-    /// the vocabulary are ignored.
+    /// Returns the pooled and normalised [`Bag`] of some tokens, which can be scored against many queries. Ignores ids
+    /// outside the vocabulary.
     pub fn bag(&self, token_ids: &[u32], side: Side) -> Bag {
         let mut scratch = Scratch::default();
         scratch.start(self.n_tokens());
@@ -192,15 +192,15 @@ impl StaticModel {
         Bag::new(terms, rows::norm(&vector))
     }
 
-    /// Returns the row of a token as stored: `dim` signed bytes, without its scale.
+    /// Returns the stored row of a token: `dim` signed bytes, not multiplied with the token's scale.
     pub(super) fn row(&self, token: u32) -> Option<&[u8]> {
         let start = (token as usize).checked_mul(self.dim())?;
         self.file().rows().get(start..start + self.dim())
     }
 
-    /// Returns the `k` tokens whose rows are most similar to that of `token`, with their cosines: best first, ties by
-    /// ascending id, without `token` itself. Reads the whole table, which takes about a millisecond for the built-in
-    /// model.
+    /// Returns the `k` tokens whose rows are most similar to the row of `token`, with their cosines. Sorted by
+    /// descending cosine, then by id; excludes `token` itself. Reads all rows, which takes about a millisecond for the
+    /// built-in model.
     pub fn neighbours(&self, token: u32, k: usize) -> Vec<(u32, f32)> {
         let Some(row) = self.row(token) else { return Vec::new() };
         let all = rows::dots_and_squares(self.file().rows(), row);
@@ -266,10 +266,10 @@ impl Embedder for StaticModel {
     }
 }
 
-/// Working memory of [`StaticModel::embed_into`], one per thread. It can be used with any model.
+/// Working memory of [`StaticModel::embed_into`]. Use one per thread; it works with any model.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// By token id; all zero between texts.
+    /// The number of occurrences of each token. All zero between texts.
     counts: Vec<u32>,
     /// The distinct tokens of the text in the order of their first occurrence; later also their weights.
     terms: Vec<(u32, f32)>,
@@ -290,7 +290,7 @@ impl Scratch {
         *count = count.saturating_add(1);
     }
 
-    /// Turns counts into weights and resets the counts.
+    /// Converts counts to weights and resets the counts.
     fn weigh(&mut self, pooling: Pooling, scale: &[f32]) -> &[(u32, f32)] {
         for (token, weight) in &mut self.terms {
             let count = std::mem::take(&mut self.counts[*token as usize]) as f32;

@@ -1,12 +1,12 @@
-//! Scores many small bags of words, such as the words of paths, against one query.
+//! Scores many small bags of words, for example the words of each path, against one query.
 
 use super::rows;
 use super::static_model::{Side, StaticModel};
 
-/// A pooled, normalised bag of tokens, stored as its terms: unit(pool(text)) = Σ weight · row over the terms.
+/// A pooled, normalised bag of tokens: unit(pool(text)) = Σ weight · row over its terms.
 ///
-/// It does not depend on a query, so it is made once per path and kept. [`TokenDots`] computes its dot product with a
-/// query at the cost of one addition per term.
+/// A bag does not depend on a query, so it is computed once per path and reused. [`TokenDots`] computes the dot product
+/// of a bag and a query with one addition per term.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bag {
     terms: Box<[(u32, f32)]>,
@@ -14,7 +14,7 @@ pub struct Bag {
 }
 
 impl Bag {
-    /// `terms` are distinct tokens with their weights before normalisation; `norm` is the length of their sum.
+    /// Creates a bag from distinct tokens with their weights before normalisation. `norm` is the length of their sum.
     pub(super) fn new(terms: &[(u32, f32)], norm: f32) -> Self {
         if norm == 0.0 {
             return Self::default();
@@ -25,29 +25,29 @@ impl Bag {
         }
     }
 
-    /// The length of the pooled vector before normalisation; 0 for an empty bag.
+    /// Returns the length of the pooled vector before normalisation. 0 for an empty bag.
     pub fn norm(&self) -> f32 {
         self.norm
     }
 
-    /// The distinct tokens, in the order of their first occurrence.
+    /// Returns the distinct tokens in the order of their first occurrence.
     pub fn tokens(&self) -> impl Iterator<Item = u32> + '_ {
         self.terms.iter().map(|&(token, _)| token)
     }
 }
 
-/// Dot products of one query vector with the rows of tokens, each computed on first use.
+/// Computes dot products of one query vector with token rows. Each is computed on first use and cached.
 #[derive(Debug)]
 pub struct TokenDots<'a> {
     model: &'a StaticModel,
     query: &'a [f32],
-    /// Bits of the dot product by token. 0 means not computed yet; a product of +0 is stored as -0. (Untouched zero
-    /// pages cost nothing; any other fill value would write 100 KB per query.)
+    /// The bits of each token's dot product. 0 means that it has not been computed; a product of +0 is stored as -0.
+    /// (Zero pages cost nothing until written. Any other initial value would write 100 KB per query.)
     known: Vec<u32>,
 }
 
 impl<'a> TokenDots<'a> {
-    /// Prepares the dot products with `query`. Panics if it does not have the model's dimension.
+    /// Creates a cache for `query`. Panics if its length is not the dimension of the model.
     pub fn new(model: &'a StaticModel, query: &'a [f32]) -> Self {
         assert_eq!(query.len(), model.dim(), "the query must have the model's dimension");
         Self {
@@ -57,18 +57,18 @@ impl<'a> TokenDots<'a> {
         }
     }
 
-    /// Returns query · unit(pool(bag)), which is the cosine if the query has unit length; 0 for an empty bag.
+    /// Returns query · unit(pool(bag)). This is the cosine if the query has unit length. 0 for an empty bag.
     pub fn bag(&mut self, bag: &Bag) -> f32 {
         bag.terms.iter().map(|&(token, weight)| weight * self.row(token)).sum()
     }
 
-    /// The same for token ids without a [`Bag`], weighted as a document. Pools the tokens on each call; for many calls
-    /// use [`Self::bag`].
+    /// Like [`Self::bag`], for token ids that are weighted as a document. Pools the tokens in each call; for many
+    /// calls, create a [`Bag`].
     pub fn pooled(&mut self, token_ids: &[u32]) -> f32 {
         self.bag(&self.model.bag(token_ids, Side::Document))
     }
 
-    /// Returns query · row, without the row's scale.
+    /// Returns query · row, where the row is not multiplied with the token's scale.
     fn row(&mut self, token: u32) -> f32 {
         let Some(known) = self.known.get_mut(token as usize) else {
             return 0.0;

@@ -1,8 +1,8 @@
-//! Splits a text into words and the words into tokens, as defined in `weights/FORMAT.md`.
+//! Splits texts into words and words into tokens, as defined in `weights/FORMAT.md`.
 //!
-//! Works on bytes. The only letters outside ASCII that count are two-byte sequences beginning with `C3`. No such
-//! sequence occurs inside another character or inside bytes that a lossy decoder replaces, so invalid UTF-8 needs no
-//! special care.
+//! Works on bytes. The only recognised letters outside ASCII are two-byte sequences that begin with `C3`. Such a
+//! sequence never occurs inside another character or in bytes that a lossy decoder replaces, so invalid UTF-8 needs no
+//! special handling.
 
 use super::vocabulary::{MAX_WORD_BYTES, Vocabulary, WordHash};
 
@@ -15,7 +15,7 @@ pub(super) fn for_each_token(vocabulary: &Vocabulary, text: &[u8], mut emit: imp
     });
 }
 
-/// Calls `emit` with each word of `text`, folded to lower-case ASCII, and its hash. Skips words longer than
+/// Calls `emit` with each word of `text`, converted to lower-case ASCII, and its hash. Skips words longer than
 /// [`MAX_WORD_BYTES`].
 #[inline(always)]
 fn for_each_word(text: &[u8], mut emit: impl FnMut(&[u8], WordHash)) {
@@ -40,10 +40,10 @@ fn for_each_word(text: &[u8], mut emit: impl FnMut(&[u8], WordHash)) {
     word.finish(&mut emit);
 }
 
-/// The word being read.
+/// The word that is being read.
 struct Word {
     bytes: [u8; MAX_WORD_BYTES],
-    /// Keeps counting after the word has become too long for `bytes`.
+    /// The number of bytes of the word, which may exceed the capacity of `bytes`.
     len: usize,
     hash: WordHash,
 }
@@ -66,7 +66,7 @@ impl Word {
         self.hash = self.hash.with(byte);
     }
 
-    /// Emits the word, if there is one, and starts the next.
+    /// Emits the word unless it is empty, and starts the next word.
     #[inline(always)]
     fn finish(&mut self, emit: &mut impl FnMut(&[u8], WordHash)) {
         if self.len == 0 {
@@ -80,7 +80,7 @@ impl Word {
     }
 }
 
-/// The class of a character for finding word boundaries.
+/// The class of a character. Determines word boundaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Separator,
@@ -89,18 +89,18 @@ enum Kind {
     Upper,
 }
 
-/// A character after folding to ASCII.
+/// A character converted to ASCII.
 #[derive(Clone, Copy)]
 struct Letter {
     kind: Kind,
-    /// In lower case; 0 for a separator.
+    /// The letter in lower case; 0 for a separator.
     lower: u8,
 }
 
-/// Returns true if a capital letter after `previous` begins a word. `next` is the position after the capital.
+/// Returns true if a capital letter that follows `previous` begins a word. `next` is the position after the capital.
 ///
-/// After a lower-case letter or a digit it does. In a run of capitals, the last one does if a lower-case letter follows
-/// (`HTTP|Server`), except for a plural `s` (`URLs`).
+/// A capital after a lower-case letter or digit begins a word. In a run of capitals, the last one begins a word if a
+/// lower-case letter follows (`HTTP|Server`), except for a plural `s` (`URLs`).
 fn capital_starts_word(previous: Kind, text: &[u8], next: usize) -> bool {
     if previous != Kind::Upper {
         return true;
@@ -112,7 +112,7 @@ fn capital_starts_word(previous: Kind, text: &[u8], next: usize) -> bool {
     }
 }
 
-/// Returns the lower-case letter at `at` and its width, if there is one.
+/// Returns the character at `at` and its width in bytes if it is a lower-case letter.
 fn small_letter_at(text: &[u8], at: usize) -> Option<(u8, usize)> {
     if at >= text.len() {
         return None;
@@ -121,7 +121,7 @@ fn small_letter_at(text: &[u8], at: usize) -> Option<(u8, usize)> {
     (letter.kind == Kind::Lower).then_some((letter.lower, width))
 }
 
-/// Returns the character at `at`, which must be inside `text`, and its width in bytes.
+/// Returns the character at `at` and its width in bytes. `at` must be inside `text`.
 #[inline(always)]
 fn letter_at(text: &[u8], at: usize) -> (Letter, usize) {
     let byte = text[at];
@@ -134,13 +134,13 @@ fn letter_at(text: &[u8], at: usize) -> (Letter, usize) {
     }
 }
 
-/// First byte of U+00C0..U+00FF in UTF-8.
+/// The first UTF-8 byte of U+00C0..U+00FF.
 const LATIN_LEAD: u8 = 0xc3;
 
-/// U+00C0..U+00FF folded to ASCII; `.` for a separator.
+/// The ASCII letters for U+00C0..U+00FF; `.` for a separator.
 const FOLD: &[u8; 64] = b"AAAAAA.CEEEEIIII.NOOOOO.OUUUUY..aaaaaa.ceeeeiiii.nooooo.ouuuuy.y";
 
-/// Letters by byte. Bytes outside ASCII are separators here.
+/// The letter for each byte. Bytes outside ASCII are separators in this table.
 const LETTERS: [Letter; 256] = {
     let mut table = [Letter {
         kind: Kind::Separator,

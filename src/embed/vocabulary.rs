@@ -1,26 +1,26 @@
-//! A vocabulary and an exact index over its entries.
+//! A vocabulary of tokens, with a hash table for exact lookups.
 
-/// The tokenizer drops longer words, so no longer prefix is ever looked up.
+/// Length limit of words. The tokenizer skips longer words, so longer prefixes are never looked up.
 pub(super) const MAX_WORD_BYTES: usize = 64;
 
-/// Maps texts to token ids. Ids count from 0 in the order of the entries.
+/// Maps texts to token ids. The ids are the indices of the entries.
 ///
-/// Lookups use an open-addressing table that is at most half full. Its hash is incremental: the hash of a word is known
-/// when its last byte has been read, and one pass yields the hashes of all its prefixes.
+/// The hash table uses open addressing and is at most half full. The hash is incremental: it is complete when the last
+/// byte of a word has been read, and a single pass computes the hashes of all prefixes of a word.
 #[derive(Debug)]
 pub(super) struct Vocabulary {
-    /// All entries, one after another.
+    /// The texts of all entries, concatenated.
     text: Vec<u8>,
-    /// One past the last byte of each entry in `text`.
+    /// The end of each entry in `text`.
     ends: Vec<u32>,
     slots: Vec<Slot>,
-    /// `hash >> shift` is the first slot to probe.
+    /// Number of bits by which to shift a hash to get the first slot to probe.
     shift: u32,
-    /// The length of the longest entry by the classes of its first two bytes. Saves most prefix lookups.
+    /// The length of the longest entry for each pair of classes of the first two bytes. Avoids most prefix lookups.
     longest: Vec<u8>,
 }
 
-/// A slot of the table; `id_plus_1 == 0` if it is empty.
+/// A slot of the hash table. It is empty if `id_plus_1` is 0.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     tag: u32,
@@ -28,9 +28,9 @@ struct Slot {
 }
 
 impl Vocabulary {
-    /// Indexes the entries, given as one text and the end of each entry in it.
+    /// Creates the hash table. The entries are given as their concatenated texts and the end of each.
     ///
-    /// Entries must be distinct and not empty. The error is the id of the first entry that violates this.
+    /// Entries must be distinct and not empty. Otherwise, the error is the id of the first invalid entry.
     pub(super) fn new(text: Vec<u8>, ends: Vec<u32>) -> Result<Self, u32> {
         let bits = (ends.len().max(1) * 2).next_power_of_two().trailing_zeros().max(4);
         let mut vocabulary = Self {
@@ -46,19 +46,19 @@ impl Vocabulary {
         Ok(vocabulary)
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Returns the text of entry `id`, if it exists.
+    /// Returns the text of an entry.
     pub(super) fn entry(&self, id: u32) -> Option<&[u8]> {
         let end = *self.ends.get(id as usize)?;
         let start = if id == 0 { 0 } else { self.ends[id as usize - 1] };
         self.text.get(start as usize..end as usize)
     }
 
-    /// Returns the id of exactly `word`, whose hash is `hash`.
+    /// Returns the id of the entry that equals `word`. `hash` is the hash of `word`.
     #[inline]
     pub(super) fn find(&self, hash: WordHash, word: &[u8]) -> Option<u32> {
         let mask = self.slots.len() - 1;
@@ -76,7 +76,7 @@ impl Vocabulary {
         }
     }
 
-    /// Splits `word` from the front into the longest matching entries. Skips a byte that starts no entry.
+    /// Splits `word` from the front into the longest matching entries. Skips a byte if no entry starts with it.
     pub(super) fn split(&self, word: &[u8], emit: &mut impl FnMut(u32)) {
         let mut rest = word;
         while !rest.is_empty() {
@@ -90,7 +90,7 @@ impl Vocabulary {
         }
     }
 
-    /// Returns the id and the length of the longest entry that `rest` starts with.
+    /// Returns the id and the length of the longest entry that is a prefix of `rest`.
     fn longest_prefix(&self, rest: &[u8]) -> Option<(u32, usize)> {
         let limit = usize::from(self.longest[pair_class(rest)])
             .min(rest.len())
@@ -132,7 +132,8 @@ impl Vocabulary {
     }
 }
 
-/// The hash of the bytes read so far (the step of FNV-1a with a denser multiplier; the high bits select the slot).
+/// The hash of the bytes read so far. Uses the step of FNV-1a with a denser multiplier. The high bits determine the
+/// slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WordHash(u64);
 
@@ -140,7 +141,7 @@ impl WordHash {
     /// The hash of no bytes.
     pub(super) const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
 
-    /// Returns the hash with one more byte added.
+    /// Returns the hash after one more byte.
     #[inline(always)]
     pub(super) fn with(self, byte: u8) -> Self {
         Self((self.0 ^ u64::from(byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -151,7 +152,7 @@ impl WordHash {
     }
 }
 
-/// `a`–`z`, `0`–`9`, any other byte, no byte.
+/// The classes of bytes: `a`–`z`, `0`–`9`, any other byte, no byte.
 const CLASSES: usize = 38;
 
 fn class(byte: Option<&u8>) -> usize {

@@ -1,10 +1,10 @@
-//! Replaces the Model2Vec reader in builds without it.
+//! Replaces the Model2Vec loader in builds without the feature.
 
 use std::path::Path;
 
 use crate::embed::{Embedder, OpenError};
 
-/// Always fails with [`OpenError::NotBuilt`].
+/// Always returns [`OpenError::NotBuilt`].
 pub fn open(folder: &Path) -> Result<Box<dyn Embedder>, OpenError> {
     Err(OpenError::NotBuilt {
         path: folder.to_owned(),

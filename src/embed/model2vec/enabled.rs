@@ -1,4 +1,4 @@
-//! Wraps the reference loader of Model2Vec as an [`Embedder`].
+//! Implements [`Embedder`] with the reference loader of Model2Vec.
 
 use std::fs;
 use std::io;
@@ -12,9 +12,9 @@ use crate::embed::{EmbedError, Embedder, Embedding, OpenError, Profile};
 
 /// Opens a directory that contains `tokenizer.json`, `model.safetensors` and `config.json`.
 ///
-/// The profile is named after the directory; its digest is the BLAKE3 hash of the three files. Texts are never
-/// truncated. Weights are always 1: the loader returns means, whose length says nothing about the amount of content in
-/// a text.
+/// The profile has the name of the directory and the BLAKE3 hash of the three files. Texts are never truncated. The
+/// weight of every embedding is 1, because the loader returns means, whose length does not depend on the amount of
+/// content in a text.
 pub fn open(folder: &Path) -> Result<Box<dyn Embedder>, OpenError> {
     let [tokenizer, tensors, config] = [
         read(&folder.join("tokenizer.json"))?,
@@ -79,12 +79,13 @@ impl Embedder for Model2Vec {
     }
 }
 
-/// Runs the loader, which panics if the files of a directory are inconsistent (for example a token id without a row).
+/// Runs the loader and catches its panics. It panics if the files of a model are inconsistent, for example if a token
+/// id has no row.
 fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(run)).ok()
 }
 
-/// Far above the size of any model; keeps a wrong path from filling the memory.
+/// Size limit of a model's file, far above that of any real model. Prevents a wrong path from filling the memory.
 const MAX_FILE_BYTES: u64 = 1 << 32;
 
 fn read(path: &Path) -> Result<Vec<u8>, OpenError> {
@@ -103,7 +104,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    /// A model of three words in two dimensions.
+    /// Writes a model with three words and two dimensions.
     fn write_folder(folder: &Path, rows: &[[f32; 2]]) {
         let tokenizer = r#"{"version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
             "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null,

@@ -1,4 +1,4 @@
-//! Opens any Model2Vec directory as a model, using the reference loader behind the cargo feature `model2vec`.
+//! Opens Model2Vec directories with the reference loader, if the cargo feature `model2vec` is enabled.
 
 #[cfg(not(feature = "model2vec"))]
 mod disabled;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::model_file::tests::tiny;
 use super::*;
 
-/// Cases written by `weights/train/export.py`, the reference implementation.
+/// Test cases that the reference implementation, `weights/train/export.py`, generated.
 const GOLDEN: &str = include_str!("../../../tests/fixtures/embed/golden.json");
 
 fn golden() -> Vec<(String, Value)> {
