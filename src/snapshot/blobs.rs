@@ -1,4 +1,4 @@
-//! Reads the blobs of a view.
+//! Reads blobs from git or from memory.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::git::{BlobContent, ObjectReader, Repository};
 use crate::index::{BlobReader, BlobSource, SourceBlob};
 use crate::model::BlobId;
 
-/// The blobs of a repository, and of files that git does not have yet.
+/// The blobs of a repository and, optionally, of files that git does not have yet.
 #[derive(Clone, Copy)]
 pub struct Blobs<'a> {
     repository: &'a Repository,
@@ -15,7 +15,7 @@ pub struct Blobs<'a> {
     max_bytes: u64,
 }
 
-/// Reads [`Blobs`] on one thread.
+/// Reads [`Blobs`]. Each thread needs its own reader.
 pub struct BlobsReader<'a> {
     reader: ObjectReader,
     unsaved: Option<&'a HashMap<BlobId, Vec<u8>>>,
@@ -23,7 +23,7 @@ pub struct BlobsReader<'a> {
 }
 
 impl<'a> Blobs<'a> {
-    /// Returns the repository's blobs. Blobs larger than `max_bytes` are not unpacked.
+    /// Returns the blobs of a repository. A reader does not unpack blobs larger than `max_bytes`.
     pub fn of_git(repository: &'a Repository, max_bytes: u64) -> Self {
         Self {
             repository,
@@ -32,7 +32,7 @@ impl<'a> Blobs<'a> {
         }
     }
 
-    /// Adds the blobs in `unsaved`.
+    /// Adds the blobs in `unsaved`, which git does not have.
     pub fn with_unsaved(self, unsaved: &'a HashMap<BlobId, Vec<u8>>) -> Self {
         Self {
             unsaved: Some(unsaved),

@@ -1,21 +1,22 @@
-//! Stores the index of uncommitted files for the next process.
+//! Caches the index of uncommitted files on disk, so that later processes need not build it again.
 //!
-//! The stored file is a segment whose numbers follow those of the store. Its blobs have the ids that git would give
-//! them. No state lists it, and only views of uncommitted files open it. Its name identifies the state that it follows,
-//! so another state has another file. A process that finds no matching file indexes the uncommitted files again.
+//! The cache file contains a segment whose blob and document numbers follow those of the stored segments. Its blobs
+//! have the ids that git would give them. The file `state` does not list the cache file, and only views of uncommitted
+//! files open it. Its file name is derived from the stored segments, so each state has its own cache file. If no
+//! matching file exists, a process indexes the uncommitted files again.
 
 use crate::index::{MergeError, Segment, SegmentError, Segments, merge_segments};
 use crate::sidecar::{SectionError, SectionFile, SectionWriter, Sidecar, Store, StoredFile};
 
-/// Extension of these files.
+/// The extension of cache files.
 pub const EDITS_ENDING: &str = "edits";
 /// Format version. 1: initial.
 const FORMAT: u32 = 1;
-/// A larger file is not written; the next process then starts over.
+/// Size limit of a cache file. If the index is larger, no file is written and later processes build it again.
 const MAX_BYTES: usize = 64 << 20;
 const PARTS: [&str; 3] = ["artifacts", "lexical", "vectors"];
 
-/// Stores the segments beyond those of a store.
+/// The cache file for the segments of uncommitted files.
 #[derive(Debug)]
 pub struct KeptEdits {
     sidecar: Sidecar,
@@ -23,7 +24,7 @@ pub struct KeptEdits {
     n_stored: usize,
 }
 
-/// An error from writing or reading the file.
+/// An error from writing or reading a cache file.
 #[derive(Debug, thiserror::Error)]
 enum KeptError {
     #[error(transparent)]
@@ -41,8 +42,8 @@ enum KeptError {
 }
 
 impl KeptEdits {
-    /// Creates the store for segments that follow `stored`, which are all segments of a state of `sidecar`. They are
-    /// built with `recipe` and have vectors of `profile`.
+    /// Returns the cache file for segments that follow `stored`, which are all segments of the sidecar's state. The
+    /// cached segments are built with `recipe` and have vectors of `profile`.
     pub fn beyond(stored: &Segments, sidecar: Sidecar, recipe: u64, profile: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&stored.epoch());
@@ -58,7 +59,8 @@ impl KeptEdits {
         }
     }
 
-    /// Returns `stored` with the stored edits. Damage is logged and only costs time.
+    /// Returns `stored` with the cached segment added, if there is one. If the cache file is damaged, logs a warning
+    /// and ignores it.
     pub fn open(&self, stored: &Segments) -> Segments {
         match self.segment(stored) {
             Ok(Some(segment)) => stored.with(segment),
@@ -80,7 +82,7 @@ impl KeptEdits {
         Ok(Some(Segment::from_files(first, [artifacts?, lexical?, vectors?])?))
     }
 
-    /// Stores what `all` has beyond the stored segments. Stores nothing if the file cannot be written.
+    /// Writes the segments that `all` contains in addition to the stored ones. Logs errors and ignores them.
     pub fn keep(&self, all: &Segments) {
         match self.write(all) {
             Ok(n_bytes) => tracing::debug!(name = self.name, n_bytes, "stored the index of changed files"),
@@ -102,7 +104,7 @@ impl KeptEdits {
             name: self.name.clone(),
             source,
         };
-        // Does not wait for the lock: that would delay this query only to speed up the next.
+        // Do not wait for the lock. That would delay this query just to speed up later ones.
         let lock = self.sidecar.lock(std::time::Duration::ZERO);
         let lock = lock.map_err(|error| failed(std::io::Error::other(error)))?;
         if bytes.len() > MAX_BYTES {
@@ -117,7 +119,7 @@ impl KeptEdits {
         Ok(bytes.len())
     }
 
-    /// Verifies every byte of such a file.
+    /// Verifies every byte of a cache file.
     pub fn check(sidecar: &Sidecar, name: &str) -> Result<(), SectionError> {
         SectionFile::open(sidecar, Store::Artifacts, name, FORMAT)?.verify()
     }

@@ -1,4 +1,4 @@
-//! Turns the files of a tree or worktree into manifest entries: indexed, skipped by path, or missing.
+//! Converts the files of a tree or worktree to manifest entries, which are indexed, skipped or missing.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,23 +12,23 @@ use crate::model::{BlobId, Lang, Oid, RepoPath, TreeId};
 
 use super::manifest::{FileEntry, FileStatus, Manifest, ManifestWriter};
 
-/// A file whose blob may not be indexed yet.
+/// A file of a tree or worktree. Its blob may not be indexed yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedFile {
-    /// Path from the root of the tree.
+    /// The path from the root of the tree.
     pub path: RepoPath,
-    /// The file's mode in git.
+    /// The file mode in git.
     pub mode: FileMode,
-    /// Id of the blob, or of the commit of a submodule.
+    /// The id of the blob or, for a submodule, of the commit.
     pub oid: Oid,
-    /// The language derived from the path.
+    /// The language according to the path.
     pub lang: Lang,
-    /// The reason to skip the file, if its path or mode decides that.
+    /// The reason to skip the file, if its path or mode requires that.
     pub left_out: Option<SkipReason>,
 }
 
 impl ListedFile {
-    /// Applies the rules for paths and modes.
+    /// Creates the entry of a file. Determines from path, mode and attributes if the file is skipped.
     pub fn new(path: RepoPath, mode: FileMode, oid: Oid, attributes: &mut AttributeMatcher) -> Self {
         Self {
             lang: extract::lang_of_path(&path),
@@ -39,7 +39,7 @@ impl ListedFile {
         }
     }
 
-    /// The key of the file's artifact.
+    /// Returns the key of the file's artifact.
     pub fn key(&self) -> ArtifactKey {
         ArtifactKey {
             blob: BlobId(self.oid),
@@ -47,7 +47,7 @@ impl ListedFile {
         }
     }
 
-    /// Returns the manifest entry of the file. Its status is missing if `segments` does not have the blob.
+    /// Returns the manifest entry of the file. Its status is missing if `segments` does not contain the blob.
     pub fn entry(self, segments: &Segments) -> FileEntry {
         let status = match self.left_out {
             Some(reason) => FileStatus::Skipped(reason),
@@ -96,7 +96,8 @@ fn left_out(path: &RepoPath, mode: FileMode, attributes: &mut AttributeMatcher) 
     }
 }
 
-/// Collects the rules files (such as `.gitattributes`) of a snapshot from its list of paths, without walking the tree.
+/// Reads the rules files (for example `.gitattributes`) of a snapshot. Finds them in its manifests instead of walking
+/// the tree.
 pub fn attributes_of(layers: &[Manifest], reader: &mut ObjectReader) -> Result<Attributes, ObjectError> {
     let mut rules: BTreeMap<RepoPath, TreeFile> = BTreeMap::new();
     for layer in layers {
@@ -113,7 +114,7 @@ pub fn attributes_of(layers: &[Manifest], reader: &mut ObjectReader) -> Result<A
     Attributes::for_files(reader, rules.values())
 }
 
-/// Iterates over the paths of the rules files that can apply to the file at `path`.
+/// Returns the paths of all rules files that could apply to the file at `path`.
 pub fn rules_for(path: &RepoPath) -> impl Iterator<Item = RepoPath> {
     let bytes = path.as_bytes();
     let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
@@ -121,12 +122,13 @@ pub fn rules_for(path: &RepoPath) -> impl Iterator<Item = RepoPath> {
     folders.flat_map(|end| RULES_FILES.map(|name| RepoPath::new([&bytes[..end], name].concat())))
 }
 
-/// Does [`is_rules_file`] without building a path.
+/// Like [`is_rules_file`], but does not build a `RepoPath` for most paths.
 pub fn is_rules_path(path: &[u8]) -> bool {
     RULES_FILES.iter().any(|name| path.ends_with(name)) && is_rules_file(&RepoPath::new(path))
 }
 
-/// Returns the artifacts that `files` need and `segments` lacks, each once, in the order of the files.
+/// Returns the keys of the artifacts that `files` need and `segments` does not contain. Each key is returned once, in
+/// the order of `files`.
 pub fn missing_artifacts(files: &[ListedFile], segments: &Segments) -> Vec<ArtifactKey> {
     let mut seen = HashSet::new();
     files
@@ -137,13 +139,14 @@ pub fn missing_artifacts(files: &[ListedFile], segments: &Segments) -> Vec<Artif
         .collect()
 }
 
-/// Limit on the missing blobs to look up. In a partial clone most may be missing, and every query checks.
+/// Limit on the number of missing blobs to look up. In a partial clone most blobs may be missing, and every query looks
+/// them up.
 const MAX_LOOKUPS: usize = 1_000;
 
-/// Returns whether the repository now has a blob that was missing when the manifest was made, so that the manifest
-/// should be rebuilt.
+/// Returns true if a blob that was missing when the manifest was written is now in the repository. The manifest should
+/// then be rebuilt.
 ///
-/// Checks an even sample if very many blobs are missing.
+/// If very many blobs are missing, checks an evenly distributed sample.
 pub fn can_be_completed(layers: &[Manifest], repository: &Repository, max_blob_bytes: u64) -> bool {
     let missing = missing_blobs(layers);
     if missing.is_empty() {
@@ -154,7 +157,7 @@ pub fn can_be_completed(layers: &[Manifest], repository: &Repository, max_blob_b
     sample.any(|(_, blob)| reader.has_blob(*blob, max_blob_bytes))
 }
 
-/// Lists the files of a snapshot whose blobs were missing when it was made.
+/// Returns the files of a snapshot whose blobs were missing when its manifest was written.
 pub fn missing_blobs(layers: &[Manifest]) -> Vec<(RepoPath, BlobId)> {
     let mut blobs = Vec::new();
     for (number, layer) in layers.iter().enumerate() {
@@ -173,14 +176,14 @@ pub fn missing_blobs(layers: &[Manifest]) -> Vec<(RepoPath, BlobId)> {
     blobs
 }
 
-/// A difference from a whole manifest: files by path, `None` for a removed file.
+/// The difference of a manifest from a whole one: new entries by path, or `None` for a removed file.
 #[derive(Clone, Debug, Default)]
 pub struct Difference {
     by_path: BTreeMap<RepoPath, Option<FileEntry>>,
 }
 
 impl Difference {
-    /// Reads the difference in a stored manifest.
+    /// Returns the difference that a stored manifest contains.
     pub fn of(manifest: &Manifest) -> Self {
         let files = (0..manifest.n_files()).map(|index| manifest.entry(index));
         let files = files.map(|entry| (entry.path.clone(), Some(entry)));
@@ -190,7 +193,7 @@ impl Difference {
         }
     }
 
-    /// Returns the difference from `base` with `from` applied to `base` with `to` applied.
+    /// Applies `from` to `base` and `to` to `base`, and returns the difference between the two results.
     pub fn between(base: &Manifest, from: &Manifest, to: &Manifest) -> Self {
         let (from, to) = (Self::of(from).by_path, Self::of(to).by_path);
         let laid = |over: &BTreeMap<RepoPath, Option<FileEntry>>, path: &RepoPath| match over.get(path) {
@@ -207,7 +210,7 @@ impl Difference {
         Self { by_path }
     }
 
-    /// Maps each blob number with `number`. Returns whether all have a new number.
+    /// Replaces each blob number with the result of `number`. Returns true if every blob has a new number.
     pub fn renumber(&mut self, number: impl Fn(u32) -> Option<u32>) -> bool {
         self.by_path.values_mut().flatten().all(|entry| match entry.status {
             FileStatus::Indexed { blob } => number(blob).is_some_and(|blob| {
@@ -228,7 +231,7 @@ impl Difference {
         self.by_path.insert(path, None);
     }
 
-    /// Returns all files of `whole` with this difference applied.
+    /// Adds all files of `whole` that this difference does not change.
     pub fn over(mut self, whole: &Manifest) -> Self {
         for entry in (0..whole.n_files()).map(|index| whole.entry(index)) {
             self.by_path.entry(entry.path.clone()).or_insert(Some(entry));
@@ -237,17 +240,18 @@ impl Difference {
         self
     }
 
-    /// Number of changed paths.
+    /// Returns the number of changed paths.
     pub fn len(&self) -> usize {
         self.by_path.len()
     }
 
-    /// Returns whether nothing differs.
+    /// Returns true if no path differs.
     pub fn is_empty(&self) -> bool {
         self.by_path.is_empty()
     }
 
-    /// Returns the bytes of a manifest of `tree`, if given, that holds this difference from `base`.
+    /// Returns the bytes of a manifest that contains this difference from `base`. `tree` is the tree that the manifest
+    /// describes, if any.
     pub fn to_manifest(&self, epoch: [u8; 16], recipe: u64, base: Option<TreeId>, tree: Option<TreeId>) -> Vec<u8> {
         let mut writer = ManifestWriter::new(epoch, recipe, base).for_tree(tree);
         self.by_path.values().flatten().for_each(|entry| writer.push(entry));

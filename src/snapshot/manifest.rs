@@ -1,16 +1,16 @@
-//! The files of one tree, in path order.
+//! Lists the files of a tree in path order.
 //!
 //! Sections of the file (format 1, little endian):
 //! - `meta`: 16 bytes epoch | u64 recipe | u32 n_files | u32 n_removed | base tree: u8 length (0: whole), 32 bytes.
 //! - `entries`: n_files × 40 bytes: id (32, zero padded) | u8 length of the id | u8 mode | u8 status (0 indexed, else
 //!   the skip reason) | 1 byte of padding | u16 language of the artifact's key | 2 bytes of padding.
-//! - `blobs`: n_files × u32, the number of each file's blob in the epoch; `u32::MAX` for none.
-//! - `tree`: the id of the manifest's tree, which reveals a file under the wrong name. Absent from manifests that exist
-//!   only in memory.
-//! - `paths`, `path_ends`: paths end to end and the end of each (u32): first those of the files, then those that a
-//!   difference removes from its base. Both in ascending order.
+//! - `blobs`: n_files × u32, the number of each file's blob in the epoch, or `u32::MAX` if it has none.
+//! - `tree`: the id of the manifest's tree. Detects a file that was stored under the wrong name. Absent from manifests
+//!   that exist only in memory.
+//! - `paths`, `path_ends`: concatenated paths, and the end of each path (u32). First the paths of the files, then the
+//!   paths that a difference removes from its base. Both groups are sorted.
 //!
-//! Everything except `blobs` and the epoch follows from the tree and the recipe alone.
+//! Everything except `blobs` and the epoch depends only on the tree and the recipe.
 
 use std::path::Path;
 
@@ -25,38 +25,38 @@ const FORMAT: u32 = 1;
 const META_BYTES: usize = 65;
 const ENTRY_BYTES: usize = 40;
 const NO_BLOB: u32 = u32::MAX;
-/// The number of a blob that is searchable text but was not extracted. No segment has it.
+/// The number of a blob that is searchable text but has not been extracted. No segment contains it.
 pub(super) const UNNUMBERED: u32 = u32::MAX - 1;
 
-/// One file of a tree.
+/// The entry of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEntry {
-    /// Path from the root of the tree.
+    /// The path from the root of the tree.
     pub path: RepoPath,
-    /// The file's mode in git.
+    /// The file mode in git.
     pub mode: FileMode,
-    /// Id of the blob, or of the commit of a submodule.
+    /// The id of the blob or, for a submodule, of the commit.
     pub oid: Oid,
-    /// The language of its artifact's key.
+    /// The language in the key of the file's artifact.
     pub lang: Lang,
-    /// Index status of the file.
+    /// The index status of the file.
     pub status: FileStatus,
 }
 
 /// The index status of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileStatus {
-    /// The file is searched by content.
+    /// The content of the file is searched.
     Indexed {
         /// The number of the file's blob in the epoch.
         blob: u32,
     },
-    /// The file is not searched by content.
+    /// The content of the file is not searched.
     Skipped(SkipReason),
 }
 
 impl FileEntry {
-    /// The key of the file's artifact.
+    /// Returns the key of the file's artifact.
     pub fn key(&self) -> ArtifactKey {
         ArtifactKey {
             blob: BlobId(self.oid),
@@ -65,7 +65,7 @@ impl FileEntry {
     }
 }
 
-/// Writes a manifest from the files of a tree, in path order.
+/// Writes a manifest. Files must be added in path order.
 #[derive(Debug)]
 pub struct ManifestWriter {
     epoch: [u8; 16],
@@ -81,7 +81,7 @@ pub struct ManifestWriter {
 }
 
 impl ManifestWriter {
-    /// Starts a manifest: whole, or as a difference from that of `base`.
+    /// Starts a whole manifest or, if `base` is given, a difference from the manifest of `base`.
     pub fn new(epoch: [u8; 16], recipe: u64, base: Option<TreeId>) -> Self {
         Self {
             epoch,
@@ -97,12 +97,12 @@ impl ManifestWriter {
         }
     }
 
-    /// Sets the tree of the manifest.
+    /// Sets the tree that the manifest describes.
     pub fn for_tree(self, tree: Option<TreeId>) -> Self {
         Self { tree, ..self }
     }
 
-    /// Adds a file. Paths must ascend.
+    /// Adds a file. Paths must be added in ascending order.
     pub fn push(&mut self, entry: &FileEntry) {
         debug_assert_eq!(self.n_removed, 0, "files come before removed paths");
         let (status, blob) = match entry.status {
@@ -122,13 +122,13 @@ impl ManifestWriter {
         self.n_files += 1;
     }
 
-    /// Records a path removed from the base. Paths must ascend and come after all files.
+    /// Records that a path is removed from the base. Paths must be added in ascending order, after all files.
     pub fn remove(&mut self, path: &RepoPath) {
         self.push_path(path);
         self.n_removed += 1;
     }
 
-    /// Returns the finished file.
+    /// Returns the content of the manifest file.
     pub fn finish(self) -> Vec<u8> {
         let mut meta = self.epoch.to_vec();
         meta.extend_from_slice(&self.recipe.to_le_bytes());
@@ -157,7 +157,7 @@ impl ManifestWriter {
     }
 }
 
-/// An open manifest: whole, or a difference.
+/// An open manifest, which is either whole or a difference from a whole manifest.
 #[derive(Clone, Debug)]
 pub struct Manifest {
     file: SectionFile,
@@ -178,7 +178,7 @@ impl Manifest {
         Self::from_sections(SectionFile::open(sidecar, Store::Snapshots, name, FORMAT)?)
     }
 
-    /// Opens a manifest in memory. `name` is used in messages.
+    /// Opens a manifest in memory. `name` is used in error messages.
     pub fn from_bytes(name: &Path, bytes: Vec<u8>) -> Result<Self, SectionError> {
         Self::from_sections(SectionFile::from_bytes(name, Bytes::from_vec(bytes), FORMAT)?)
     }
@@ -218,13 +218,13 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The manifest's tree, if the file records it.
+    /// Returns the tree that the manifest describes, if the file contains it.
     fn tree(&self) -> Option<TreeId> {
         let raw = self.file.section("tree").ok()?;
         Oid::from_bytes(&raw).ok().map(TreeId)
     }
 
-    /// Checks that this is the manifest of `tree`. A manifest without a recorded tree fails the check.
+    /// Checks that the manifest describes `tree`. Fails if the file does not contain the tree.
     pub fn check_tree(&self, tree: TreeId) -> Result<(), SectionError> {
         if &*self.file.section("tree")? == tree.0.as_bytes() {
             Ok(())
@@ -233,12 +233,12 @@ impl Manifest {
         }
     }
 
-    /// Verifies every byte, but not whether the blobs exist.
+    /// Verifies every byte of the file. Does not check that the blobs exist.
     pub fn verify_file(&self) -> Result<(), SectionError> {
         self.file.verify()
     }
 
-    /// Verifies every byte and number: sections, order of paths, and that every listed blob is in `segments` under the
+    /// Verifies every byte of the file, the order of the paths, and that `segments` contains every listed blob with the
     /// same id and language.
     pub fn verify(&self, segments: &Segments) -> Result<(), SectionError> {
         self.file.verify()?;
@@ -281,60 +281,60 @@ impl Manifest {
             }
     }
 
-    /// The epoch of the blob numbers.
+    /// Returns the epoch of the blob numbers.
     pub fn epoch(&self) -> [u8; 16] {
         self.epoch
     }
 
-    /// The recipe of the index, which decides which files are skipped.
+    /// Returns the recipe of the index, which determines what files are skipped.
     pub fn recipe(&self) -> u64 {
         self.recipe
     }
 
-    /// The tree whose manifest this is a difference from; `None` for a whole manifest.
+    /// Returns the tree of the manifest that this one is a difference from. `None` for a whole manifest.
     pub fn base(&self) -> Option<TreeId> {
         self.base
     }
 
-    /// Size of the file in bytes.
+    /// Returns the size of the file in bytes.
     pub fn n_bytes(&self) -> u64 {
         self.file.n_bytes()
     }
 
-    /// Number of files.
+    /// Returns the number of files.
     pub fn n_files(&self) -> u32 {
         self.n_files
     }
 
-    /// Number of paths removed from the base.
+    /// Returns the number of paths that are removed from the base.
     pub fn n_removed(&self) -> u32 {
         self.n_removed
     }
 
-    /// The path of a file, by index.
+    /// Returns the path of the file at `index`.
     pub fn path(&self, index: u32) -> &[u8] {
         debug_assert!(index < self.n_files);
         self.path_at(index)
     }
 
-    /// A removed path, by index.
+    /// Returns the removed path at `index`.
     pub fn removed(&self, index: u32) -> &[u8] {
         debug_assert!(index < self.n_removed);
         self.path_at(self.n_files + index)
     }
 
-    /// Returns the index of the file at a path.
+    /// Returns the index of the file at `path`.
     pub fn find(&self, path: &[u8]) -> Option<u32> {
         find_path(self.n_files, |index| self.path(index), path)
     }
 
-    /// Returns whether the manifest lists a path as a file or as removed.
+    /// Returns true if the manifest contains `path`, either as a file or as a removed path.
     pub fn names(&self, path: &[u8]) -> bool {
         self.find(path).is_some() || find_path(self.n_removed, |index| self.removed(index), path).is_some()
     }
 
-    /// Returns the same manifest in another epoch, with blob numbers mapped by `number`. `None` if a blob has no number
-    /// there.
+    /// Returns the content of this manifest for another epoch. Replaces each blob number with the result of `number`.
+    /// Returns `None` if a blob has no number in that epoch.
     pub fn renumbered(&self, epoch: [u8; 16], number: impl Fn(u32) -> Option<u32>) -> Option<Vec<u8>> {
         let mut blobs = Vec::with_capacity(self.blobs.len());
         for index in 0..self.n_files {
@@ -359,13 +359,13 @@ impl Manifest {
         Some(writer.finish())
     }
 
-    /// The number of a file's blob; `None` if the file is skipped.
+    /// Returns the number of a file's blob, or `None` if the file is skipped.
     pub fn blob(&self, index: u32) -> Option<u32> {
         let blob = u32_at(&self.blobs, index as usize * 4);
         (blob != NO_BLOB).then_some(blob)
     }
 
-    /// A file, by index.
+    /// Returns the entry of the file at `index`.
     pub fn entry(&self, index: u32) -> FileEntry {
         let raw = &self.entries[index as usize * ENTRY_BYTES..][..ENTRY_BYTES];
         let length = usize::from(raw[32]).min(32);

@@ -1,7 +1,8 @@
-//! The files of a commit, the git index or the worktree: each is an indexed blob or skipped for a recorded reason.
+//! Represents the files of a commit, the git index or the worktree. Each file refers to an indexed blob or has a reason
+//! why it is skipped.
 //!
-//! A [`Manifest`] is stored per tree, whole or as a difference from another. A [`View`] combines a manifest, optionally
-//! the worktree's changes on top of it, and the segments they refer to. A view is immutable.
+//! A [`Manifest`] is stored for each tree, either whole or as a difference from another manifest. An immutable [`View`]
+//! combines a manifest, optionally the uncommitted changes of the worktree, and the segments that contain the blobs.
 
 mod blobs;
 mod kept;

@@ -1,4 +1,4 @@
-//! Applies uncommitted changes to a snapshot. They are extracted as usual, but kept in memory.
+//! Applies uncommitted changes to a snapshot. The changed files are extracted like others, but only in memory.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,12 +16,12 @@ use super::blobs::Blobs;
 use super::listing::{Difference, ListedFile, missing_artifacts};
 use super::manifest::{FileStatus, Manifest, UNNUMBERED};
 
-/// A changed path.
+/// A changed path of the worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The path holds this file.
+    /// The new or changed file.
     Present(ListedFile),
-    /// The path holds no file.
+    /// The path of a deleted file.
     Gone(RepoPath),
 }
 
@@ -39,10 +39,10 @@ pub enum OverlayError {
     Manifest(#[from] SectionError),
 }
 
-/// Extracts the blobs of `changes` that `segments` lacks. Returns the segments with those built, and a manifest to
-/// apply on top of the snapshot's.
+/// Extracts the blobs of `changes` that `segments` does not contain. Returns the segments with the new ones added, and
+/// a manifest to apply on top of the manifest of the snapshot.
 ///
-/// `unsaved` has the bytes of blobs that git does not have. Writes nothing.
+/// `unsaved` contains the contents of blobs that git does not have. Writes nothing to disk.
 pub fn lay_over_changes(
     changes: Vec<Change>,
     unsaved: &HashMap<BlobId, Vec<u8>>,
@@ -77,8 +77,8 @@ pub fn lay_over_changes(
     Ok((with_changes, manifest))
 }
 
-/// Returns the manifest of `changes` without reading or extracting blobs, from `segments` and `unsaved` only. Blobs in
-/// neither count as missing.
+/// Returns a manifest of `changes` without reading or extracting blobs. Blobs that are neither in `segments` nor in
+/// `unsaved` are listed as missing.
 pub fn list_changes(
     changes: Vec<Change>,
     unsaved: &HashMap<BlobId, Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Stores manifests by tree, as files of the sidecar.
+//! Stores the manifest of each tree as a file of the sidecar.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use super::manifest::Manifest;
 
 /// Extension of manifest files.
 const ENDING: &str = ".snap";
-/// Hexadecimal digits of the epoch in a file name.
+/// Number of hexadecimal digits of the epoch in a file name.
 const EPOCH_DIGITS: usize = 8;
 
-/// The manifests of one sidecar.
+/// The manifests in a sidecar.
 #[derive(Clone, Debug)]
 pub struct SnapshotStore<'a> {
     sidecar: &'a Sidecar,
@@ -39,31 +39,31 @@ pub enum ManifestError {
     },
 }
 
-/// A file that is a manifest by its name, of any epoch.
+/// A file whose name is that of a manifest, in any epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredManifest {
-    /// The tree.
+    /// The tree in the file name.
     pub tree: TreeId,
-    /// The file name in its store.
+    /// The name of the file in its store.
     pub name: String,
-    /// Size in bytes.
+    /// The size in bytes.
     pub n_bytes: u64,
-    /// Time of the last write, or of going out of use.
+    /// The time when the file was written or became unused.
     pub changed: SystemTime,
-    /// True if the file is of the current epoch. Files of other epochs are no longer read.
+    /// True if the file belongs to the current epoch. Files of other epochs are no longer read.
     pub is_current: bool,
 }
 
 impl<'a> SnapshotStore<'a> {
-    /// Opens the manifests of an epoch and a recipe. All others are ignored.
+    /// Opens the manifests of the given epoch and recipe. Ignores all others.
     pub fn new(sidecar: &'a Sidecar, epoch: [u8; 16], recipe: u64) -> Self {
         Self { sidecar, epoch, recipe }
     }
 
-    /// Loads the manifest of a tree: either a whole one, or a whole one and a difference to apply to it. `None` if it
-    /// is not stored.
+    /// Loads the manifest of a tree, which consists of a whole manifest and possibly a difference to apply to it.
+    /// Returns `None` if no manifest of the tree is stored.
     ///
-    /// A damaged manifest is an error. Writing it again repairs it.
+    /// Returns an error if a manifest is damaged. Publishing it again repairs it.
     pub fn load(&self, tree: TreeId) -> Result<Option<Vec<Manifest>>, ManifestError> {
         let Some(top) = self.open(tree)? else {
             return Ok(None);
@@ -77,7 +77,7 @@ impl<'a> SnapshotStore<'a> {
         }
     }
 
-    /// Returns the file name for a tree.
+    /// Returns the file name of a tree's manifest.
     pub fn file_name(&self, tree: TreeId) -> String {
         format!("{tree}-{}{ENDING}", self.epoch_digits())
     }
@@ -92,14 +92,14 @@ impl<'a> SnapshotStore<'a> {
         })
     }
 
-    /// Lists the trees that have a manifest, newest first.
+    /// Returns the trees that have a manifest, newest first.
     pub fn trees(&self) -> io::Result<Vec<TreeId>> {
         let mut found: Vec<_> = self.files()?.into_iter().filter(|file| file.is_current).collect();
         found.sort_unstable_by_key(|file| std::cmp::Reverse((file.changed, file.tree)));
         Ok(found.into_iter().map(|file| file.tree).collect())
     }
 
-    /// Lists every file with the name of a manifest, in no particular order.
+    /// Returns all files whose name is that of a manifest, in no particular order.
     pub fn files(&self) -> io::Result<Vec<StoredManifest>> {
         let mut found = Vec::new();
         for entry in self.sidecar.entries(Some(Store::Snapshots))? {
@@ -118,7 +118,7 @@ impl<'a> SnapshotStore<'a> {
         Ok(found)
     }
 
-    /// Loads the manifest of a tree alone, whole or as a difference. `None` if it is not stored.
+    /// Loads the manifest of a tree without the one that it is a difference from. Returns `None` if it is not stored.
     pub fn manifest(&self, tree: TreeId) -> Result<Option<Manifest>, ManifestError> {
         self.open(tree)
     }
@@ -141,12 +141,13 @@ impl<'a> SnapshotStore<'a> {
     }
 }
 
-/// Returns the tree of a manifest's file name.
+/// Returns the tree in the file name of a manifest.
 pub fn tree_of_file(name: &str) -> Option<TreeId> {
     parse_name(name).map(|(tree, _)| tree)
 }
 
-/// Returns the tree and the epoch digits of a manifest's file name. The digits are empty in names of an old format.
+/// Returns the tree and the digits of the epoch in the file name of a manifest. File names of an old format have no
+/// such digits.
 fn parse_name(name: &str) -> Option<(TreeId, &str)> {
     let stem = name.strip_suffix(ENDING)?;
     let (tree, epoch) = stem.split_once('-').unwrap_or((stem, ""));

@@ -1,4 +1,5 @@
-//! An open snapshot, optionally with uncommitted changes: its files, its documents and the places of each document.
+//! An open snapshot, optionally with uncommitted changes: its files, its documents and the places where each document
+//! occurs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -16,11 +17,11 @@ use crate::sidecar::SectionError;
 
 use super::manifest::{FileEntry, FileStatus, Manifest, ManifestWriter};
 
-/// A file of a view: its index in path order, from 0.
+/// The number of a file in a view, from 0 in path order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
 
-/// The origin of a view and its limits.
+/// The origin of a view, and notes about its limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
     /// The root of the repository: its worktree, or the git directory if it is bare.
@@ -29,37 +30,37 @@ pub struct Provenance {
     pub reference: String,
     /// The commit; `None` before the first commit.
     pub commit: Option<CommitId>,
-    /// The commit's tree.
+    /// The tree of the commit.
     pub tree: Option<TreeId>,
-    /// Number of files that differ from that tree.
+    /// Number of files that differ from the tree.
     pub n_dirty_files: u32,
-    /// Id of the embedding profile of the vectors in use.
+    /// The id of the embedding profile whose vectors are used.
     pub profile: String,
-    /// Reasons why answers are partial; empty if they are complete.
+    /// Reasons why search results are incomplete. Empty if they are complete.
     pub incomplete: Vec<String>,
 }
 
-/// The share of a view that is searched.
+/// Counts of searched and skipped files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Number of files.
     pub n_files: u32,
-    /// Number of files searched by content.
+    /// Number of files whose content is searched.
     pub n_indexed: u32,
-    /// Number of skipped files by reason.
+    /// Number of skipped files for each reason.
     pub skipped: BTreeMap<SkipReason, u32>,
 }
 
-/// A place where a document occurs in a view.
+/// A file and a chunk of it. The same document can occur in several places of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The file.
     pub file: FileId,
-    /// Index of the chunk in the file's blob.
+    /// The index of the chunk in the file's blob.
     pub chunk: u32,
 }
 
-/// The documents of a view.
+/// The set of documents in a view.
 #[derive(Clone, Debug, Default)]
 pub struct LiveDocs {
     bits: Vec<u64>,
@@ -70,14 +71,14 @@ pub struct LiveDocs {
 }
 
 impl LiveDocs {
-    /// Returns whether the document is in the view.
+    /// Returns true if the document is in the view.
     pub fn contains(&self, doc: u32) -> bool {
         self.bits
             .get(doc as usize / 64)
             .is_some_and(|word| word & (1 << (doc % 64)) != 0)
     }
 
-    /// Returns the documents as a bitmap.
+    /// Returns the document numbers as a bitmap.
     pub fn to_bitmap(&self) -> RoaringBitmap {
         let bytes: Vec<u8> = self.bits.iter().flat_map(|word| word.to_le_bytes()).collect();
         RoaringBitmap::from_lsb0_bytes(0, &bytes)
@@ -90,7 +91,7 @@ impl LiveDocs {
         }
     }
 
-    /// Adds a document. Returns whether it was missing.
+    /// Adds a document. Returns true if the set did not contain it.
     fn insert(&mut self, doc: u32, n_tokens: u32) -> bool {
         let Some(word) = self.bits.get_mut(doc as usize / 64) else {
             return false;
@@ -106,35 +107,34 @@ impl LiveDocs {
     }
 }
 
-/// The documents of a view over the files of many commits.
+/// Selects the documents of a view over the files of many commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Documents {
     /// All documents of the files.
     All,
-    /// Only documents that the original view does not have.
+    /// Only the documents that are not in the original view.
     Gone,
 }
 
-/// A borrowed file of a view.
+/// A file of a view, by reference.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewFile<'a> {
     /// Path from the root of the tree.
     pub path: &'a [u8],
-    /// The number of the file's blob; `None` if the file is skipped.
+    /// The number of the file's blob, or `None` if the file is skipped.
     pub blob: Option<u32>,
     manifest: &'a Manifest,
     index: u32,
 }
 
 impl ViewFile<'_> {
-    /// Returns the file's manifest entry.
+    /// Returns the manifest entry of the file.
     pub fn entry(&self) -> FileEntry {
         self.manifest.entry(self.index)
     }
 }
 
-/// A consistent, immutable snapshot of one state of the repository. Keeps the segments and manifests that it refers to
-/// open.
+/// An immutable, consistent view of one state of the repository. Holds its segments and manifests open.
 #[derive(Clone, Debug)]
 pub struct View {
     provenance: Provenance,
@@ -155,7 +155,8 @@ struct FileRef {
 }
 
 impl View {
-    /// Applies `layers` to one another, the last one on top. `unsaved` has the bytes of blobs that git does not have.
+    /// Creates a view by applying each manifest in `layers` on top of the previous ones. `unsaved` contains the
+    /// contents of blobs that git does not have.
     pub fn new(
         provenance: Provenance,
         segments: Segments,
@@ -181,9 +182,9 @@ impl View {
         view
     }
 
-    /// Creates a view of other files over the same segments, such as those of many commits. A path may occur several
-    /// times with different blobs. `files` must be in path order. With [`Documents::Gone`], the view has only documents
-    /// that this view lacks.
+    /// Creates a view of other files, for example those of many commits, with the same segments. `files` must be in
+    /// path order. A path may occur several times with different blobs. With [`Documents::Gone`], the new view has only
+    /// the documents that are not in this view.
     pub fn with_files(&self, files: &[FileEntry], documents: Documents) -> Result<Self, SectionError> {
         let mut writer = ManifestWriter::new([0; 16], self.layers.first().map_or(0, Manifest::recipe), None);
         files.iter().for_each(|file| writer.push(file));
@@ -205,7 +206,8 @@ impl View {
         Ok(view)
     }
 
-    /// Removes files by path. No query can find, count or compare their contents.
+    /// Removes the files for whose paths `is_withheld` returns true. Queries then cannot find, count or compare their
+    /// contents.
     pub fn without(mut self, is_withheld: impl Fn(&[u8]) -> bool) -> Self {
         let Self { files, layers, .. } = &mut self;
         let n_files = files.len();
@@ -217,32 +219,32 @@ impl View {
         self
     }
 
-    /// The origin of the view.
+    /// Returns the origin of the view.
     pub fn provenance(&self) -> &Provenance {
         &self.provenance
     }
 
-    /// The segments that the view's numbers refer to.
+    /// Returns the segments. The blob and document numbers of the view refer to them.
     pub fn segments(&self) -> &Segments {
         &self.segments
     }
 
-    /// The documents of the view.
+    /// Returns the documents of the view.
     pub fn live(&self) -> &LiveDocs {
         &self.live
     }
 
-    /// Number of files, including skipped ones.
+    /// Returns the number of files, including skipped ones.
     pub fn n_files(&self) -> u32 {
         self.files.len() as u32
     }
 
-    /// Number of files removed by [`Self::without`].
+    /// Returns the number of files that [`Self::without`] removed.
     pub fn n_withheld(&self) -> u32 {
         self.n_withheld
     }
 
-    /// Iterates over the files in path order.
+    /// Returns all files in path order.
     pub fn files(&self) -> impl ExactSizeIterator<Item = (FileId, ViewFile<'_>)> {
         (0..self.n_files()).map(|number| (FileId(number), self.file(FileId(number))))
     }
@@ -259,7 +261,7 @@ impl View {
         }
     }
 
-    /// Finds the file at a path.
+    /// Returns the file at `path`.
     pub fn find(&self, path: &[u8]) -> Option<FileId> {
         self.files
             .binary_search_by(|file| self.layers[usize::from(file.layer)].path(file.index).cmp(path))
@@ -267,17 +269,17 @@ impl View {
             .map(|number| FileId(number as u32))
     }
 
-    /// Finds the file at a path given as text, with stand-ins for bytes that are not UTF-8.
+    /// Returns the file at a path given as text, in which placeholders replace bytes that are not UTF-8.
     pub fn find_text(&self, path: &str) -> Option<FileId> {
         self.find(&without_placeholders(path))
     }
 
-    /// Returns the places of a document in path order. Empty for a document outside the view.
+    /// Returns the places of a document in path order. Empty if the document is not in the view.
     pub fn places(&self, doc: u32) -> &[Place] {
         self.places.of(doc)
     }
 
-    /// Iterates over the documents of a file's chunks, in order.
+    /// Returns the document numbers of a file's chunks, in order.
     pub fn docs(&self, id: FileId) -> impl Iterator<Item = u32> + '_ {
         self.file(id)
             .blob
@@ -286,12 +288,12 @@ impl View {
             .flat_map(|(segment, local)| segment.artifacts.docs(local))
     }
 
-    /// Number of words in a file.
+    /// Returns the number of words in a file.
     pub fn n_tokens(&self, id: FileId) -> u32 {
         self.n_file_tokens[id.0 as usize]
     }
 
-    /// The language that a file was parsed as; for a skipped file, the language of its path.
+    /// Returns the language that a file was parsed as. For a skipped file, returns the language of its path.
     pub fn lang(&self, id: FileId) -> Lang {
         let file = self.file(id);
         file.blob
@@ -300,13 +302,13 @@ impl View {
             .unwrap_or_else(|| file.entry().lang)
     }
 
-    /// Reads the extraction of a file without its references; `None` if the file is skipped.
+    /// Reads the extraction of a file, without the references. Returns `None` if the file is skipped.
     pub fn extraction(&self, id: FileId) -> Option<Result<Extraction, ReadError>> {
         self.segments.extraction(self.file(id).blob?)
     }
 
-    /// Reads the bytes of a file from git, or as they were on disk when the view was made. Returns the target of a
-    /// symbolic link.
+    /// Reads the content of a file from git or, if git does not have it, as it was on disk when the view was created.
+    /// For a symbolic link, returns the path of the target.
     pub fn read(&self, id: FileId, reader: &mut ObjectReader, max_bytes: u64) -> Result<BlobContent, ObjectError> {
         let blob = BlobId(self.file(id).entry().oid);
         match self.unsaved.get(&blob) {
@@ -318,7 +320,7 @@ impl View {
         }
     }
 
-    /// Counts the searched and skipped files.
+    /// Returns the counts of searched and skipped files.
     pub fn coverage(&self) -> Coverage {
         let mut coverage = Coverage {
             n_files: self.n_files(),
@@ -337,8 +339,8 @@ impl View {
         coverage
     }
 
-    /// Returns a digest of the view's contents: paths, modes, ids, and skipped files with their reasons. It depends
-    /// only on the files and the recipe, so two clones agree on it.
+    /// Returns a digest of all paths, modes and ids, and of the skip reasons. It depends only on the files and the
+    /// recipe, so it is equal in all clones.
     pub fn digest(&self) -> [u8; 32] {
         let mut hasher = Hasher::new();
         hasher.update(b"codescout snapshot 1\0");
@@ -387,7 +389,7 @@ impl View {
     }
 }
 
-/// Applies `top`, the layer number `layer`, to the files below it.
+/// Applies the manifest `top`, which is layer number `layer`, to the files of the layers below it.
 fn lay_over(layers: &[Manifest], below: Vec<FileRef>, top: &Manifest, layer: u8) -> Vec<FileRef> {
     let mut merged = Vec::with_capacity(below.len() + top.n_files() as usize);
     let mut added = (0..top.n_files()).peekable();
@@ -408,7 +410,7 @@ fn lay_over(layers: &[Manifest], below: Vec<FileRef>, top: &Manifest, layer: u8)
     merged
 }
 
-/// Places by document: those of document `d` are `list[starts[d]..starts[d + 1]]`.
+/// The places of each document. The places of document `d` are `list[starts[d]..starts[d + 1]]`.
 #[derive(Clone, Debug, Default)]
 struct Places {
     starts: Vec<u32>,
@@ -416,7 +418,7 @@ struct Places {
 }
 
 impl Places {
-    /// Sorts `pairs`, which are in file order, by counting.
+    /// Groups `pairs`, which are in file order, by document with a counting sort.
     fn new(pairs: &[(u32, Place)], n_docs: u32) -> Self {
         let mut starts = vec![0u32; n_docs as usize + 1];
         let in_range = || pairs.iter().filter(|(doc, _)| *doc < n_docs);
