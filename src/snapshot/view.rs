@@ -66,7 +66,7 @@ pub struct LiveDocs {
     bits: Vec<u64>,
     /// Number of documents.
     pub n_docs: u32,
-    /// Number of words in all documents.
+    /// Total number of words in the documents.
     pub n_tokens: u64,
 }
 
