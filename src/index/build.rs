@@ -1,6 +1,7 @@
-//! Builds segments from blobs: extracts in parallel, numbers in order, and writes the lexical index and the vectors.
+//! Builds segments from blobs. Extracts blobs in parallel, assigns numbers in order, and writes the lexical index and
+//! the vectors.
 //!
-//! The result depends on the blobs, their order and the segments that already exist, not on threads or timing.
+//! The result depends on the blobs, their order and the existing segments, but not on threads or timing.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,13 +25,13 @@ use super::segments::Segments;
 pub struct BuildOptions {
     /// Options of the extraction.
     pub extract: crate::extract::Options,
-    /// Blobs with more bytes are skipped. Default: 1 MiB.
+    /// Size limit of indexed blobs in bytes. Larger ones are skipped. Default: 1 MiB.
     pub max_blob_bytes: u64,
-    /// Identifies the settings above and everything else that an artifact depends on.
+    /// A hash of the settings above and of everything else that artifacts depend on.
     pub recipe: u64,
-    /// Storage format of vectors.
+    /// The storage format of vectors.
     pub quantisation: Quantisation,
-    /// Bytes of text at which a segment is closed. Bounds the memory of a build.
+    /// Size of text in bytes at which a segment is complete. Limits the memory of a build.
     pub max_segment_bytes: usize,
 }
 
@@ -39,13 +40,13 @@ pub struct BuildOptions {
 pub enum SourceBlob {
     /// The blob's bytes.
     Content(Vec<u8>),
-    /// The blob exists and is not indexed.
+    /// The blob exists but is not indexed.
     Skipped(SkipReason),
-    /// The blob cannot be read now. Nothing is recorded, so the next build tries again.
+    /// The blob cannot be read at the moment. It is not recorded, so that the next build tries again.
     Absent,
 }
 
-/// A source of blobs that makes one reader per thread.
+/// A source of blobs. Each thread gets its own reader.
 pub trait BlobSource: Sync {
     /// The reader of one thread.
     type Reader: BlobReader;
@@ -54,13 +55,13 @@ pub trait BlobSource: Sync {
     fn reader(&self) -> Self::Reader;
 }
 
-/// Reads blobs by key. An unreadable blob is a result, not an error.
+/// Reads blobs by key. If a blob cannot be read, that is a result and not an error.
 pub trait BlobReader {
     /// Reads a blob.
     fn read(&mut self, key: ArtifactKey) -> SourceBlob;
 }
 
-/// The bytes of a segment's files, ready to be stored or opened in memory.
+/// The contents of a segment's files. They can be stored or opened in memory.
 #[derive(Debug)]
 pub struct SegmentData {
     /// The number of the segment's first blob.
@@ -77,7 +78,7 @@ pub struct SegmentData {
     pub lexical: Vec<u8>,
     /// The vector file.
     pub vectors: Vec<u8>,
-    /// Bytes of text that the segment covers.
+    /// Size of the segment's text in bytes.
     pub n_text_bytes: u64,
 }
 
@@ -101,7 +102,7 @@ pub enum BuildError {
     WrongRecord {
         /// The blob.
         blob: BlobId,
-        /// The mismatch.
+        /// The difference.
         what: &'static str,
     },
     /// The system cannot start another thread.
@@ -109,29 +110,30 @@ pub enum BuildError {
     Thread(#[source] std::io::Error),
 }
 
-/// Blobs per round of extraction. Short rounds keep numbering and indexing close behind and bound the memory.
+/// Number of blobs that are extracted together. Small rounds limit the memory and let numbering and indexing start
+/// early.
 const ROUND_BLOBS: usize = 256;
-/// Extracted rounds that may wait to be indexed.
+/// Maximum number of extracted rounds that wait to be indexed.
 const ROUNDS_AHEAD: usize = 2;
-/// Chunk texts per call of the embedder.
+/// Number of chunks per call of the embedder.
 const EMBED_BATCH: usize = 64;
 
 /// The inputs of a build.
 pub struct Build<'a> {
-    /// The existing segments. New numbers continue theirs.
+    /// The existing segments. The build numbers blobs and documents after theirs.
     pub known: &'a Segments,
-    /// The embedder of the chunks.
+    /// The embedder for the chunks.
     pub embedder: &'a dyn Embedder,
-    /// Settings for building segments.
+    /// The settings.
     pub options: &'a BuildOptions,
-    /// Once set, the build finishes what it has extracted and skips the rest.
+    /// When set, the build finishes what it has extracted and skips the remaining blobs.
     pub interrupt: &'a AtomicBool,
-    /// Called with the size of every blob that was read.
+    /// Called after each blob is read, with its size in bytes.
     pub progress: &'a (dyn Fn(u64) + Sync),
 }
 
 impl Build<'_> {
-    /// Builds segments over the blobs under `keys` and passes each to `finished`.
+    /// Builds segments from the blobs with these `keys` and passes each segment to `finished`.
     pub fn segments<S: BlobSource, E: From<BuildError> + Send>(
         &self,
         keys: &[ArtifactKey],
@@ -141,7 +143,7 @@ impl Build<'_> {
         self.segments_from(None, keys, source, finished)
     }
 
-    /// Like [`Self::segments`], but uses records instead of extracting and embedding. Every key needs a record.
+    /// Like [`Self::segments`], but uses records instead of extracting and embedding. Every key must have a record.
     pub fn segments_from_records<S: BlobSource, E: From<BuildError> + Send>(
         &self,
         recall: Recall<'_>,
@@ -169,7 +171,7 @@ impl Build<'_> {
         std::thread::scope(|scope| {
             let indexing = std::thread::Builder::new()
                 .spawn_scoped(scope, move || {
-                    // An interrupted build keeps what was extracted; an interrupted import keeps nothing.
+                    // An interrupted build indexes what was extracted. An interrupted import discards it.
                     let is_wanted = || recall.is_none() || !self.interrupt.load(Ordering::Relaxed);
                     let rounds = receiver.into_iter().take_while(|_| is_wanted());
                     index_rounds(rounds, known, embedder, options, recall, finished)
@@ -187,7 +189,7 @@ impl Build<'_> {
                         break;
                     }
                 };
-                // The receiver hangs up only after an error, which `join` returns.
+                // The receiver is closed only after an error, which `join` returns.
                 if sender.send(prepared).is_err() {
                     break;
                 }
@@ -200,7 +202,7 @@ impl Build<'_> {
     }
 }
 
-/// Numbers and indexes rounds of blobs, segment by segment.
+/// Assigns numbers to rounds of blobs and indexes them, one segment after another.
 fn index_rounds<E: From<BuildError>>(
     rounds: impl Iterator<Item = Vec<PreparedBlob>>,
     known: &Segments,
@@ -261,13 +263,13 @@ fn prepare_round<S: BlobSource>(
         .collect()
 }
 
-/// The numbers assigned so far.
+/// The numbers of blobs and documents assigned so far.
 struct Numbers {
     n_blobs: u32,
     n_docs: u32,
-    /// Documents numbered in this build. Those of `known` are looked up there.
+    /// The numbers of documents that this build assigned. Documents of earlier segments are looked up in `known`.
     new_docs: HashMap<ChunkKey, u32>,
-    /// The key of every recorded document seen so far.
+    /// The key of each recorded document that has been used so far.
     recalled: HashMap<u32, ChunkKey>,
 }
 
@@ -281,12 +283,12 @@ impl Numbers {
         }
     }
 
-    /// Returns whether `recalled` was seen with no other key than `key`.
+    /// Returns true if all chunks that use the recorded document have the same key. Otherwise the record is wrong.
     fn is_one_text(&mut self, recalled: RecordedDoc, key: ChunkKey) -> bool {
         *self.recalled.entry(recalled.doc).or_insert(key) == key
     }
 
-    /// Returns the number of a document and whether it is new.
+    /// Returns the number of a document, and whether the number was newly assigned.
     fn doc(&mut self, key: ChunkKey, known: &Segments) -> Result<(u32, bool), BuildError> {
         if let Some(&doc) = self.new_docs.get(&key) {
             return Ok((doc, false));
@@ -408,7 +410,7 @@ impl SegmentBuilder {
     }
 }
 
-/// Returns whether a recorded row equals `vector` as stored, bit for bit. The built-in model gives the same result on
+/// Returns true if quantising `vector` gives exactly the recorded row. The built-in model gives the same vector on
 /// every machine.
 fn is_vector_of(file: &VectorFile, row: u32, vector: &[f32], weight: f32) -> Result<bool, WriteError> {
     let mut writer = VectorWriter::new(file.dim(), file.quantisation(), file.profile())?;
@@ -440,7 +442,7 @@ fn embed<'a>(
     chunks: &[(usize, &'a PreparedChunk)],
     text_of: impl Fn(&(usize, &'a PreparedChunk)) -> String + Sync,
 ) -> Result<Vec<(Vec<f32>, f32)>, EmbedError> {
-    // Rounds are short, so an interrupt waits for the end of the round. This keeps documents and vectors in step.
+    // Do not interrupt within a round, so that each document has a vector. Rounds are short.
     let never = AtomicBool::new(false);
     let batches = chunks
         .par_chunks(EMBED_BATCH)

@@ -1,9 +1,9 @@
-//! Compares a stored segment with one rebuilt from the same blobs.
+//! Compares a stored segment with a segment rebuilt from the same blobs.
 
 use super::lexical::LexicalError;
 use super::segments::Segment;
 
-/// A part of a segment. Each is a file.
+/// A part of a segment, stored as a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentPart {
     /// The artifacts.
@@ -14,10 +14,10 @@ pub enum SegmentPart {
     Vectors,
 }
 
-/// Returns the first difference in each part between `stored` and `fresh`.
+/// Returns the first difference in each part of `stored` and `fresh`.
 ///
-/// `fresh` was rebuilt from some of the blobs of `stored` on top of the same earlier segments. Blobs and documents are
-/// paired by key; those missing from `fresh` are ignored. Needs memory for the postings of `fresh`.
+/// `fresh` was rebuilt from some of the blobs of `stored`, after the same earlier segments. Blobs and documents are
+/// matched by key; those that `fresh` does not contain are ignored. Holds the postings of `fresh` in memory.
 pub fn differences(stored: &Segment, fresh: &Segment) -> Result<Vec<(SegmentPart, String)>, LexicalError> {
     let mut found = Vec::new();
     let to_fresh: Vec<Option<u32>> = (0..stored.lexical.n_docs())
@@ -88,7 +88,8 @@ fn blob_difference(stored: &Segment, fresh: &Segment, blob: u32) -> Option<(Segm
     }
 }
 
-/// Compares two documents: by number if they are in earlier segments, which both share, and by key otherwise.
+/// Returns true if two document numbers refer to the same document. Documents of earlier segments, which both segments
+/// share, are compared by number, others by key.
 fn is_same_doc(stored: &Segment, ours: u32, fresh: &Segment, theirs: u32) -> bool {
     match (ours.checked_sub(stored.base_doc), theirs.checked_sub(fresh.base_doc)) {
         (None, None) => ours == theirs,

@@ -1,18 +1,18 @@
-//! The header of row files.
+//! The header of files of rows: dense vectors, sparse vectors.
 
 use crate::embed::ProfileId;
 
 use super::dense::VectorFileError;
 
-/// Bytes before the rows. A multiple of the cache line, so that rows of 64, 128 or 256 bytes in a mapped file straddle
-/// none.
+/// Size of the header. It is a multiple of the cache line, so that rows of 64, 128 or 256 bytes in a mapped file start
+/// at a cache line.
 pub(super) const HEADER_BYTES: usize = 128;
 /// Format version. 1: initial.
 pub(super) const VERSION: u32 = 1;
-/// Bytes of the header that its checksum covers.
+/// Number of header bytes that the checksum covers.
 const HASHED: usize = 80;
 
-/// The header of every row file, little endian.
+/// The header of a file of rows, little endian.
 ///
 /// | offset | bytes | content |
 /// | --- | --- | --- |
@@ -32,7 +32,7 @@ pub(super) struct RowsHeader {
 }
 
 impl RowsHeader {
-    /// Parses and checks the header of `file`, which holds the whole file.
+    /// Parses and checks the header of a file. `file` is the content of the whole file.
     pub(super) fn parse(magic: &[u8; 4], file: &[u8]) -> Result<Self, VectorFileError> {
         if !file.starts_with(magic) {
             return Err(VectorFileError::OtherKind);
@@ -56,7 +56,7 @@ impl RowsHeader {
         })
     }
 
-    /// Returns the header's bytes, including its checksum.
+    /// Returns the bytes of the header, including its checksum.
     pub(super) fn write(&self, magic: &[u8; 4]) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
         header[..4].copy_from_slice(magic);
@@ -71,7 +71,7 @@ impl RowsHeader {
     }
 }
 
-/// Returns `N` bytes of the header at offset `at`.
+/// Returns `N` bytes of the header from offset `at`.
 fn array<const N: usize>(header: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {
     std::array::from_fn(|i| header[at + i])
 }

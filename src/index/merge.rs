@@ -1,4 +1,4 @@
-//! Merges adjacent segments into one that covers the same numbers.
+//! Merges adjacent segments into one segment with the same blob and document numbers.
 
 use crate::artifact::{ArtifactWriter, ReadError};
 
@@ -19,7 +19,7 @@ pub enum MergeError {
     /// The vectors cannot be written.
     #[error(transparent)]
     Vectors(#[from] WriteError),
-    /// The segments are not adjacent or differ in kind.
+    /// The segments are not adjacent or have different recipes.
     #[error("segments cannot be merged: {what}")]
     Unlike {
         /// The reason.
@@ -27,10 +27,10 @@ pub enum MergeError {
     },
 }
 
-/// Merges adjacent segments. Blobs and documents keep their numbers, so references to them stay valid.
+/// Merges adjacent segments. Blobs and documents keep their numbers, so references to them remain valid.
 ///
 /// Copies records, postings and vectors without extracting, tokenizing or embedding again. The result depends only on
-/// the segments and their grouping. Needs memory for the result.
+/// the segments and their order. Needs memory for the result.
 pub fn merge_segments(segments: &[&Segment]) -> Result<SegmentData, MergeError> {
     let first = check(segments)?;
     let (artifacts, (lexical, vectors)) = rayon::join(
@@ -49,8 +49,8 @@ pub fn merge_segments(segments: &[&Segment]) -> Result<SegmentData, MergeError> 
     })
 }
 
-/// Returns the first of `segments`. Fails unless the numbers of each continue those of the one before and all have the
-/// same recipe.
+/// Returns the first of `segments`. Fails unless all segments have the same recipe and the numbers of each continue
+/// those of the previous one.
 pub(super) fn check<'a>(segments: &[&'a Segment]) -> Result<&'a Segment, MergeError> {
     let unlike = |what| MergeError::Unlike { what };
     let &first = segments.first().ok_or(unlike("no segments"))?;

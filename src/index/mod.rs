@@ -1,7 +1,7 @@
-//! Builds and reads the indexes of documents: numbered documents with their lexical and dense indexes.
+//! Builds and reads segments, which contain numbered documents with their lexical and dense indexes.
 //!
-//! A document is a distinct chunk. This module does not know where a document occurs in a view or under which paths.
-//! Start at [`Build`] (writing) and [`Segments`] (reading).
+//! A document is a distinct chunk. This module does not know which paths contain a document. Start with [`Build`]
+//! (writing) and [`Segments`] (reading).
 
 mod build;
 mod compare;

@@ -1,4 +1,4 @@
-//! Prepares one blob for a segment: its extraction and the keys and texts of its chunks. No I/O.
+//! Prepares a blob for a segment: extracts it and computes the keys and texts of its chunks. No I/O.
 
 use crate::artifact::{ArtifactKey, SkipReason};
 use crate::extract::{self, Chunk, Content, Definition, Extraction, Extractor};
@@ -7,13 +7,15 @@ use crate::model::{ByteRange, ChunkKey, Lang};
 use super::build::BuildOptions;
 use super::lexical::{DocMeta, Signature};
 
-/// Bytes of a signature repeated in the head of an item's later parts. The rest says little about those parts.
+/// Limit on the part of an item's signature that is repeated in the heads of the item's later chunks. The remaining
+/// signature is of little relevance there.
 const MAX_HEAD_SIGNATURE_BYTES: usize = 200;
 
-/// Names embedded per chunk. A chunk of many small items is about none of them in particular.
+/// Limit on the number of names that are embedded with a chunk. If a chunk has many small items, no name is typical of
+/// it.
 const MAX_EMBEDDED_NAMES: usize = 4;
 
-/// A blob with everything a segment stores about it.
+/// A blob with everything that a segment stores about it.
 #[derive(Debug)]
 pub(super) struct PreparedBlob {
     pub(super) key: ArtifactKey,
@@ -24,25 +26,25 @@ pub(super) struct PreparedBlob {
     pub(super) bytes: Vec<u8>,
 }
 
-/// A chunk with its key, its range in the blob and the words of its surroundings.
+/// A chunk with its key and metadata, its range in the blob, and a head: the names of its containers.
 #[derive(Debug)]
 pub(super) struct PreparedChunk {
     pub(super) key: ChunkKey,
     pub(super) meta: DocMeta,
     pub(super) head: String,
     range: ByteRange,
-    /// Indices of the definitions whose names are in the chunk.
+    /// The indices of the definitions whose names are in the chunk.
     definitions: Vec<u32>,
-    /// The recorded vector, if the blob comes from a record.
+    /// The recorded document of the chunk, if the blob has a record.
     pub(super) recalled: Option<RecordedDoc>,
 }
 
-/// A reference to a recorded vector.
+/// A document in imported records. Its vector is copied.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedDoc {
-    /// Document number in the records.
+    /// The number of the document in the records.
     pub(super) doc: u32,
-    /// True if the vector is recomputed for comparison.
+    /// True if the vector is computed again and compared.
     pub(super) is_audited: bool,
 }
 
@@ -79,21 +81,21 @@ impl PreparedChunk {
         self.definitions.iter().map(name).collect()
     }
 
-    /// Returns the text to embed: head, first names and body. The names also occur in the body; repeating them gives
-    /// them weight.
+    /// Returns the text to embed: the head, the first names and the body. The body also contains the names; repeating
+    /// them gives them more weight.
     pub(super) fn text(&self, blob: &PreparedBlob) -> String {
         document_text(&self.head, &self.names(blob), self.bytes(blob))
     }
 }
 
-/// Formats the text to embed.
+/// Combines head, names and body into the text to embed.
 fn document_text(head: &str, names: &[&str], body: &[u8]) -> String {
     let names = names[..names.len().min(MAX_EMBEDDED_NAMES)].join(" ");
     let body = String::from_utf8_lossy(body);
     format!("{head} {names}\n{body}")
 }
 
-/// Returns the text to embed of one chunk of a blob, given the blob's extraction. `None` if the blob has no such chunk.
+/// Returns the text to embed for a chunk of a blob. Returns `None` if the blob has no chunk with this index.
 pub(super) fn chunk_text(bytes: &[u8], extraction: &Extraction, index: usize) -> Option<String> {
     let chunk = extraction.chunks.get(index)?;
     let body = bytes.get(chunk.range.as_usize())?;
@@ -103,7 +105,7 @@ pub(super) fn chunk_text(bytes: &[u8], extraction: &Extraction, index: usize) ->
     Some(document_text(&head(bytes, extraction, chunk), &names, body))
 }
 
-/// Classifies a blob, extracts it and computes the keys of its chunks.
+/// Classifies and extracts a blob and computes the keys of its chunks.
 pub(super) fn prepare(
     key: ArtifactKey,
     bytes: Vec<u8>,
@@ -118,7 +120,7 @@ pub(super) fn prepare(
     prepare_known(key, lang, bytes, extraction)
 }
 
-/// Computes the keys of a blob's chunks, given its extraction.
+/// Computes the keys of the chunks of a blob that has been extracted.
 pub(super) fn prepare_known(key: ArtifactKey, lang: Lang, bytes: Vec<u8>, extraction: Extraction) -> PreparedBlob {
     let mut definitions = definitions_by_chunk(&extraction);
     let chunks = extraction
@@ -140,7 +142,7 @@ pub(super) fn prepare_known(key: ArtifactKey, lang: Lang, bytes: Vec<u8>, extrac
     }
 }
 
-/// Returns the reason not to index a blob's content, or `None` to index it.
+/// Returns the reason why the content of a blob should not be indexed, or `None` if it should.
 pub fn left_out(bytes: &[u8], max_blob_bytes: u64) -> Option<SkipReason> {
     match extract::classify(bytes, max_blob_bytes as usize) {
         Content::Text => None,
@@ -177,7 +179,7 @@ fn prepare_chunk(
     }
 }
 
-/// Lists, for each chunk, the definitions whose names are in it.
+/// Returns, for each chunk, the indices of the definitions whose names it contains.
 fn definitions_by_chunk(extraction: &Extraction) -> Vec<Vec<u32>> {
     let mut by_chunk = vec![Vec::new(); extraction.chunks.len()];
     for (index, definition) in extraction.definitions.iter().enumerate() {
@@ -192,8 +194,8 @@ fn definitions_by_chunk(extraction: &Extraction) -> Vec<Vec<u32>> {
     by_chunk
 }
 
-/// Returns the names of a chunk's containers, outermost first. For a later part of a split item, the item's signature
-/// follows.
+/// Returns the head of a chunk: the names of its containers, outermost first. For a later part of a split item, the
+/// signature of the item follows.
 fn head(bytes: &[u8], extraction: &Extraction, chunk: &Chunk) -> String {
     let Some(about) = chunk
         .definition

@@ -1,7 +1,7 @@
-//! Prepares blobs from imported records instead of extracting them.
+//! Prepares blobs from imported records, without extracting them.
 //!
-//! Checks every record against the blob's bytes as far as possible. Audited blobs are extracted and embedded again and
-//! compared.
+//! Every record is checked against the content of its blob as far as possible. Audited blobs are also extracted and
+//! embedded, and the results compared with the record.
 
 use std::collections::HashSet;
 
@@ -13,18 +13,18 @@ use super::build::{BuildError, BuildOptions};
 use super::prepare::{PreparedBlob, left_out, prepare, prepare_known};
 use super::records::Records;
 
-/// Limit on the total bytes of a blob's chunks, and of their heads: this multiple of the blob's size plus
+/// Limit on the total size of a blob's chunks, and on that of their heads: this multiple of the blob's size, plus
 /// `SLACK_BYTES`.
 const PROPORTION: usize = 4;
 const SLACK_BYTES: usize = 64 << 10;
 
-/// Records to use instead of extraction and embedding.
+/// Records that replace extraction and embedding.
 #[derive(Clone, Copy, Debug)]
 pub struct Recall<'a> {
     /// The records.
     pub records: &'a Records,
-    /// Blobs to extract and embed anyway, for comparison. Blobs with records out of proportion to their size are
-    /// audited too.
+    /// Blobs that are also extracted and embedded, to check their records. Blobs whose records are too large in
+    /// proportion are always audited.
     pub audited: &'a HashSet<ArtifactKey>,
 }
 
@@ -69,8 +69,8 @@ impl Recall<'_> {
     }
 }
 
-/// Returns whether a record causes more work than its blob's size justifies: overlapping chunks, or heads of deeply
-/// nested containers. [`check`] does not catch this, because every range is inside the blob.
+/// Returns true if a record causes more work than the size of its blob justifies, with overlapping chunks or heads of
+/// deeply nested containers. [`check`] does not detect this, because every range is inside the blob.
 fn is_out_of_proportion(bytes: &[u8], extraction: &Extraction) -> bool {
     let mut heads: Vec<usize> = Vec::with_capacity(extraction.definitions.len());
     for definition in &extraction.definitions {
@@ -92,7 +92,8 @@ fn is_out_of_proportion(bytes: &[u8], extraction: &Extraction) -> bool {
     n_bytes > allowed || n_head_bytes > allowed
 }
 
-/// Checks what readers rely on: ranges are inside the blob, chunks cover it, and indices are valid.
+/// Checks the properties that readers depend on: ranges are inside the blob, the chunks contain every byte, and indices
+/// are valid.
 fn check(bytes: &[u8], extraction: &Extraction) -> Result<(), &'static str> {
     let n_lines = bytes.iter().filter(|&&byte| byte == b'\n').count() as u32 + 1;
     let is_inside = |range: ByteRange| range.start <= range.end && range.end as usize <= bytes.len();

@@ -1,5 +1,5 @@
-//! Records and vectors of blobs outside a sidecar. A clone needs nothing else to rebuild an index, because the rest
-//! follows from the blobs' bytes.
+//! Exports and imports the records and vectors of blobs. Together with the contents of the blobs, they are sufficient
+//! to rebuild an index.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,15 +14,16 @@ use crate::sidecar::Bytes;
 use super::dense::{Quantisation, VectorFile, VectorFileError, VectorWriter, WriteError};
 use super::segments::Segments;
 
-/// Blobs or documents at which a part is closed. Bounds the memory of writing and reading a part.
+/// Number of blobs or documents at which a part is complete. Limits the memory for writing and reading a part.
 const MAX_PART: usize = 16_384;
-/// Limit on the size of an unpacked block. Larger if the limit on files is larger.
+/// Limit on the unpacked size of a block. If the size limit of files is larger, that limit applies.
 const MAX_BLOCK_BYTES: u64 = 4 << 20;
-/// Limit on the unpacked size of a block as a multiple of its packed size, plus `RATIO_SLACK` for very small blocks.
+/// Limit on the unpacked size of a block as a multiple of its packed size. `RATIO_SLACK` is added for very small
+/// blocks.
 const MAX_RATIO: u64 = 200;
 const RATIO_SLACK: u64 = 64 << 10;
 
-/// Records and vectors in parts. Document numbers start at 0 and run through the parts.
+/// Imported records and vectors, in parts. Documents are numbered from 0 across all parts.
 #[derive(Clone, Debug)]
 pub struct Records {
     parts: Vec<Part>,
@@ -35,7 +36,7 @@ struct Part {
     vectors: VectorFile,
 }
 
-/// The files of one part.
+/// The contents of the files of one part.
 #[derive(Debug)]
 pub struct RecordsData {
     /// Number of blobs.
@@ -48,7 +49,7 @@ pub struct RecordsData {
     pub vectors: Vec<u8>,
 }
 
-/// An error from reading or gathering records.
+/// An error from reading or exporting records.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
     /// An artifact file is unreadable.
@@ -60,30 +61,30 @@ pub enum RecordsError {
     /// A vector could not be copied.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// A part does not match the others or this build.
+    /// A part does not match the other parts or this build.
     #[error("part {part}: {what}")]
     Unlike {
-        /// The part's number, from 0.
+        /// The number of the part, from 0.
         part: usize,
-        /// The mismatch.
+        /// The difference.
         what: &'static str,
     },
 }
 
-/// The properties that all parts must have.
+/// The properties that all parts must have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordsKind {
     /// The recipe of the artifacts.
     pub recipe: u64,
     /// The embedding profile of the vectors.
     pub profile: ProfileId,
-    /// Components per vector.
+    /// Number of components of each vector.
     pub dim: usize,
-    /// Storage format of vectors.
+    /// The storage format of vectors.
     pub quantisation: Quantisation,
-    /// Bytes of an object id.
+    /// Length of an object id in bytes.
     pub id_bytes: usize,
-    /// Size limit of an indexed file.
+    /// Size limit of indexed files in bytes.
     pub max_blob_bytes: u64,
 }
 
@@ -92,12 +93,12 @@ pub struct RecordsKind {
 pub(super) struct RecordedBlob {
     pub(super) lang: Lang,
     pub(super) outcome: Result<Extraction, SkipReason>,
-    /// The documents of the blob's chunks, in order.
+    /// The document numbers of the blob's chunks, in order.
     pub(super) docs: Vec<u32>,
 }
 
 impl Records {
-    /// Opens the artifact and vector files of all parts. Does not trust their content.
+    /// Opens the artifact file and the vector file of each part. Does not trust their contents.
     pub fn open(parts: impl IntoIterator<Item = (Bytes, Bytes)>, kind: RecordsKind) -> Result<Self, RecordsError> {
         let mut opened: Vec<Part> = Vec::new();
         let mut base_doc = 0u32;
@@ -134,13 +135,13 @@ impl Records {
         Ok(Self { parts: opened })
     }
 
-    /// Iterates over the numbers of blobs and documents of each part.
+    /// Returns the number of blobs and the number of documents of each part.
     pub fn sizes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let size = |part: &Part| (part.artifacts.n_blobs(), part.vectors.len());
         self.parts.iter().map(size)
     }
 
-    /// Iterates over the keys of the blobs, in order.
+    /// Returns the keys of all blobs, in order.
     pub fn keys(&self) -> impl Iterator<Item = ArtifactKey> + '_ {
         let of_part = |part: &'_ Part| {
             let artifacts = part.artifacts.clone();
@@ -149,14 +150,14 @@ impl Records {
         self.parts.iter().flat_map(of_part)
     }
 
-    /// Reads the record of a blob. `None` if there is no record.
+    /// Reads the record of a blob. Returns `None` if the blob has no record.
     pub(super) fn recall(&self, key: ArtifactKey) -> Option<Result<RecordedBlob, ReadError>> {
         let mut parts = self.parts.iter();
         let (part, blob) = parts.find_map(|part| Some((part, part.artifacts.find(key)?)))?;
         Some(recalled(&part.artifacts, blob, key))
     }
 
-    /// Returns the vector file and row of a document.
+    /// Returns the vector file and the row of a document.
     pub(super) fn row(&self, doc: u32) -> Option<(&VectorFile, u32)> {
         let after = self.parts.partition_point(|part| part.base_doc <= doc);
         let part = self.parts.get(after.checked_sub(1)?)?;
@@ -180,10 +181,11 @@ fn recalled(artifacts: &ArtifactFile, blob: u32, key: ArtifactKey) -> Result<Rec
     })
 }
 
-/// Gathers the records of the blobs under `keys`, in that order, and passes each part to `finished`. Skips keys that
-/// `segments` does not have.
+/// Collects the records of the blobs with these `keys`, in order, and passes each complete part to `finished`. Skips
+/// keys that `segments` does not contain.
 ///
-/// The bytes depend only on `keys` and the blobs' records, not on the numbers, order and grouping of the segments.
+/// The result depends only on `keys` and the records of the blobs, not on how the blobs are numbered or distributed
+/// over segments.
 pub fn gather_records<E: From<RecordsError>>(
     segments: &Segments,
     keys: &[ArtifactKey],
@@ -221,7 +223,7 @@ pub fn gather_records<E: From<RecordsError>>(
     }
 }
 
-/// A part being written.
+/// A part that is being written.
 struct Gathering {
     artifacts: ArtifactWriter,
     vectors: VectorWriter,
@@ -235,7 +237,7 @@ impl Gathering {
         })
     }
 
-    /// Adds the record of one blob. `numbers` maps old document numbers to new ones.
+    /// Adds the record of a blob. `numbers` maps the document numbers of the segments to those of the part.
     fn add(
         &mut self,
         segments: &Segments,

@@ -1,4 +1,4 @@
-//! Rewrites adjacent segments into one that holds only the surviving blobs and documents, renumbered.
+//! Rewrites adjacent segments as one segment that contains only the surviving blobs and documents, with new numbers.
 
 use crate::artifact::ArtifactWriter;
 
@@ -9,10 +9,10 @@ use super::merge::{MergeError, check};
 use super::segments::Segment;
 use super::survivors::Survivors;
 
-/// Rewrites the surviving blobs and documents of adjacent segments as one segment.
+/// Rewrites adjacent segments as one segment with only the surviving blobs and documents.
 ///
-/// Copies records, postings and vectors in order without extracting, tokenizing or embedding again, so the new numbers
-/// follow from the old ones alone. Needs memory for the result and for the term dictionaries of the segments.
+/// Copies records, postings and vectors in order, without extracting, tokenizing or embedding again. So the new numbers
+/// depend only on the old ones. Needs memory for the result and for the term dictionaries of the segments.
 pub fn rewrite_segments(segments: &[&Segment], survivors: &Survivors) -> Result<SegmentData, MergeError> {
     let first = check(segments)?;
     let (blobs, docs) = (survivors.blobs.set(), survivors.docs.set());
@@ -39,7 +39,7 @@ pub fn rewrite_segments(segments: &[&Segment], survivors: &Survivors) -> Result<
     })
 }
 
-/// Returns an artifact file with the surviving blobs of `segments`.
+/// Returns the content of an artifact file with the surviving blobs of `segments`.
 pub fn rewrite_artifacts(segments: &[&Segment], survivors: &Survivors) -> Result<Vec<u8>, MergeError> {
     let mut writer = ArtifactWriter::new(segments[0].artifacts.recipe());
     for segment in segments {

@@ -1,4 +1,5 @@
-//! Rows of any kind, one for each document of a segment. Code that stores rows need not know their content.
+//! Files of dense or sparse vectors, with one row for each document of a segment. Allows code to store rows of both
+//! kinds.
 
 use std::sync::Arc;
 
@@ -7,19 +8,19 @@ use crate::embed::{Embedding, ProfileId, SparseVector};
 use super::dense::{Quantisation, SharedBytes, VectorFile, VectorFileError, VectorWriter, WriteError};
 use super::sparse::{SparseFile, SparseWriter};
 
-/// Vectors from external models use one byte per component. Four bits were evaluated for the built-in model only.
+/// The storage format of vectors from external models. Four bits have been evaluated for the built-in model only.
 const QUANTISATION: Quantisation = Quantisation::Int8;
 
-/// A kind of row.
+/// The kind of a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowKind {
-    /// Dense vectors.
+    /// Dense vectors: all components.
     Dense,
-    /// Sparse vectors: weights of tokens.
+    /// Sparse vectors: weights of some tokens.
     Sparse,
 }
 
-/// An embedder's output for one text.
+/// The vector that an embedder returned for one text.
 #[derive(Clone, Debug)]
 pub enum Row {
     /// A dense vector with its weight.
@@ -28,11 +29,11 @@ pub enum Row {
     Sparse(SparseVector),
 }
 
-/// An open file of rows of one profile.
+/// An open file of rows. All rows have the same embedding profile.
 #[derive(Clone, Debug)]
 pub enum RowFile {
-    /// Dense vectors. A row of weight 0 has no vector. A row of zeros with a weight is a text for which the model gives
-    /// no vector.
+    /// Dense vectors. A row with weight 0 is a placeholder. A row of zeros with another weight belongs to a text that
+    /// the model cannot embed.
     Dense(VectorFile),
     /// Sparse vectors.
     Sparse(SparseFile),
@@ -48,7 +49,7 @@ pub enum RowWriter {
 }
 
 impl RowKind {
-    /// The plural noun for messages.
+    /// Returns the plural noun for messages.
     pub fn noun(self) -> &'static str {
         match self {
             Self::Dense => "vectors",
@@ -58,7 +59,7 @@ impl RowKind {
 }
 
 impl Row {
-    /// Returns whether the model found nothing in the text.
+    /// Returns true if the model recognised nothing in the text.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Dense(embedding) => embedding.vector.iter().all(|&x| x == 0.0),
@@ -66,7 +67,7 @@ impl Row {
         }
     }
 
-    /// Number of components; 0 for a sparse vector.
+    /// Returns the number of components, or 0 for a sparse vector.
     pub fn dim(&self) -> usize {
         match self {
             Self::Dense(embedding) => embedding.vector.len(),
@@ -76,7 +77,7 @@ impl Row {
 }
 
 impl RowFile {
-    /// Opens a file of either kind, verifies its checksum and checks that its values are in range.
+    /// Opens a file of either kind. Verifies its checksum and checks that its values are in range.
     pub fn open(bytes: SharedBytes) -> Result<Self, VectorFileError> {
         let file = match SparseFile::open(Arc::clone(&bytes)) {
             Err(VectorFileError::OtherKind) => Self::Dense(VectorFile::open(bytes)?),
@@ -89,7 +90,7 @@ impl RowFile {
         Ok(file)
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> u32 {
         match self {
             Self::Dense(file) => file.len(),
@@ -97,12 +98,12 @@ impl RowFile {
         }
     }
 
-    /// Returns whether there are no rows.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The embedding profile of the rows.
+    /// Returns the embedding profile of the rows.
     pub fn profile(&self) -> ProfileId {
         match self {
             Self::Dense(file) => file.profile(),
@@ -110,7 +111,7 @@ impl RowFile {
         }
     }
 
-    /// Returns whether the text of `row` has been embedded. Rows of texts not embedded yet are placeholders.
+    /// Returns true if the text of `row` has been embedded. Otherwise, the row is a placeholder.
     pub fn has(&self, row: u32) -> bool {
         match self {
             Self::Dense(file) => file.weight(row) > 0.0,
@@ -118,7 +119,7 @@ impl RowFile {
         }
     }
 
-    /// Number of components of every row; 0 for sparse vectors.
+    /// Returns the number of components of each row, or 0 for sparse vectors.
     pub fn dim(&self) -> usize {
         match self {
             Self::Dense(file) => file.dim(),
@@ -126,7 +127,7 @@ impl RowFile {
         }
     }
 
-    /// Returns whether `row` holds a vector that is not empty.
+    /// Returns true if `row` contains a vector that is not empty.
     pub fn has_content(&self, row: u32) -> bool {
         match self {
             Self::Dense(file) => file.has_vector(row),
@@ -134,7 +135,7 @@ impl RowFile {
         }
     }
 
-    /// Returns the stored vector of `row`. `None` if the row is empty or not embedded.
+    /// Returns the vector of `row`. Returns `None` if the row is empty or a placeholder.
     pub fn row(&self, row: u32) -> Option<Row> {
         if !self.has_content(row) {
             return None;
@@ -148,7 +149,7 @@ impl RowFile {
         })
     }
 
-    /// Starts a file of the same kind, for copies of these rows.
+    /// Starts an empty file of the same kind, to copy rows to.
     pub fn writer(&self) -> Result<RowWriter, WriteError> {
         Ok(match self {
             Self::Dense(file) => RowWriter::Dense(VectorWriter::new(file.dim(), file.quantisation(), file.profile())?),
@@ -156,7 +157,8 @@ impl RowFile {
         })
     }
 
-    /// Returns the cosine of the first rows of two files. The error says how the files differ.
+    /// Returns the cosine of the first row of this file and the first row of `known`. The error describes why the rows
+    /// cannot be compared.
     pub fn likeness(&self, known: &Self) -> Result<f32, String> {
         match (self, known) {
             (Self::Dense(file), Self::Dense(known)) if file.dim() != known.dim() => Err(format!(
@@ -175,7 +177,7 @@ impl RowFile {
 }
 
 impl RowWriter {
-    /// Starts a file for rows of the same kind and dimension as `row`.
+    /// Starts an empty file for rows of the same kind and dimension as `row`.
     pub fn like(row: &Row, profile: ProfileId) -> Result<Self, WriteError> {
         Ok(match row {
             Row::Dense(embedding) => Self::Dense(VectorWriter::new(embedding.vector.len(), QUANTISATION, profile)?),
@@ -209,7 +211,7 @@ impl RowWriter {
         }
     }
 
-    /// Adds an empty row for a text for which the model gives no vector, so that it is not embedded again.
+    /// Adds an empty row for a text that the model cannot embed, so that it is not embedded again.
     pub fn push_empty(&mut self) -> Result<(), WriteError> {
         match self {
             Self::Dense(writer) => writer.push_empty(),
@@ -217,7 +219,7 @@ impl RowWriter {
         }
     }
 
-    /// Returns the finished file.
+    /// Returns the content of the file.
     pub fn finish(self) -> Vec<u8> {
         match self {
             Self::Dense(writer) => writer.finish(),

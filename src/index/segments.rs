@@ -1,4 +1,4 @@
-//! The open segments of a store. Finds blobs and documents by number.
+//! The open segments of a sidecar. Finds blobs and documents by number or key.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,28 +15,29 @@ use super::lexical::{DocMeta, LexicalError, LexicalSegment};
 use super::rows::RowFile;
 use super::sparse::SparseFile;
 
-/// An open segment: one batch of blobs.
+/// An open segment, which contains the index of a batch of blobs.
 #[derive(Clone, Debug)]
 pub struct Segment {
     /// The number of the segment's first blob.
     pub base_blob: u32,
     /// The number of the segment's first document.
     pub base_doc: u32,
-    /// The blobs.
+    /// The artifacts of the blobs.
     pub artifacts: ArtifactFile,
-    /// The documents.
+    /// The lexical index of the documents.
     pub lexical: LexicalSegment,
-    /// The documents' vectors of the built-in model.
+    /// The vectors of the built-in model; `None` if the segment has none.
     pub vectors: Option<VectorFile>,
-    /// Dense vectors of an external profile, if one is in use and some have been made. A row of weight 0 has no vector.
+    /// Dense vectors of an external embedding profile. `None` if no such profile is in use or no vectors exist yet. A
+    /// row with weight 0 is a placeholder.
     pub added: Option<VectorFile>,
-    /// Sparse vectors, if these are in use and some have been made.
+    /// Sparse vectors. `None` if they are not in use or none exist yet.
     pub sparse: Option<SparseFile>,
-    /// True if the segment exists only in this process's memory.
+    /// True if the segment exists only in the memory of this process.
     pub is_in_memory: bool,
 }
 
-/// Segments in the order of their numbers. Immutable and cheap to clone.
+/// The segments of an index, ordered by number. Immutable and cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
     list: Arc<Vec<Arc<Segment>>>,
@@ -61,20 +62,20 @@ pub enum SegmentError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The parts do not match one another.
+    /// The parts of a segment do not match one another.
     #[error("segment {base_blob}+{base_doc}: {what}")]
     Inconsistent {
-        /// The segment's first blob.
+        /// The number of the segment's first blob.
         base_blob: u32,
-        /// The segment's first document.
+        /// The number of the segment's first document.
         base_doc: u32,
-        /// The mismatch.
+        /// The difference.
         what: &'static str,
     },
 }
 
 impl SegmentError {
-    /// Returns whether a file is missing. A writer that replaced the file has removed it since the state was read.
+    /// Returns true if a file does not exist. A writer can replace and remove files after the state was read.
     pub fn is_gone(&self) -> bool {
         let mut next: Option<&(dyn std::error::Error + 'static)> = Some(self);
         while let Some(error) = next {
@@ -89,7 +90,7 @@ impl SegmentError {
 }
 
 impl Segment {
-    /// Opens the files of a published segment, with its vectors of `profile` if it has any.
+    /// Opens the files of a published segment, including its vectors of `profile` if they exist.
     pub fn open(sidecar: &Sidecar, entry: &SegmentEntry, profile: &str) -> Result<Self, SegmentError> {
         let artifacts = ArtifactFile::open(sidecar, &entry.artifacts.name)?;
         let lexical = LexicalSegment::open(sidecar, &entry.lexical.name)?;
@@ -113,7 +114,7 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Opens a segment from bytes in memory.
+    /// Opens a segment in memory.
     pub fn from_data(data: SegmentData) -> Result<Self, SegmentError> {
         let numbers = (data.n_blobs, data.n_docs);
         let files = [data.artifacts, data.lexical, data.vectors].map(Bytes::from_vec);
@@ -122,8 +123,8 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Opens a segment from the bytes of its artifact, lexical and vector file. `first` holds the numbers of its first
-    /// blob and document.
+    /// Opens a segment from the contents of its artifact, lexical and vector file. `first` contains the numbers of its
+    /// first blob and its first document.
     pub fn from_files(first: (u32, u32), [artifacts, lexical, vectors]: [Bytes; 3]) -> Result<Self, SegmentError> {
         let name = Path::new("segment in memory");
         let vectors = VectorFile::open(Arc::new(vectors)).map_err(|source| SegmentError::Vectors {
@@ -144,20 +145,20 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Returns the rows of a profile that [`Segments::with_added`] opened.
+    /// Returns the rows of `profile` if [`Segments::with_added`] has opened them.
     pub fn rows(&self, profile: ProfileId) -> Option<RowFile> {
         let dense = self.added.clone().map(RowFile::Dense);
         let sparse = self.sparse.clone().map(RowFile::Sparse);
         dense.into_iter().chain(sparse).find(|rows| rows.profile() == profile)
     }
 
-    /// Size of the segment's files in bytes.
+    /// Returns the total size of the segment's files in bytes.
     pub fn n_bytes(&self) -> usize {
         let vectors = self.vectors.as_ref().map_or(0, VectorFile::n_bytes);
         self.artifacts.n_bytes() as usize + self.lexical.n_bytes() as usize + vectors
     }
 
-    /// Verifies every byte and number of the segment's parts and that they match one another.
+    /// Verifies every byte of the segment and checks that its parts match one another.
     pub fn verify(&self) -> Result<(), SegmentError> {
         self.artifacts.verify()?;
         self.lexical.verify()?;
@@ -177,7 +178,7 @@ impl Segment {
         }
         let mut is_named = vec![false; self.lexical.n_docs() as usize];
         for doc in (0..self.artifacts.n_blobs()).flat_map(|blob| self.artifacts.docs(blob)) {
-            // Blobs may refer to documents of earlier segments, never of later ones.
+            // Blobs may refer to documents of earlier segments, but never to documents of later ones.
             if let Some(local) = doc.checked_sub(self.base_doc) {
                 *is_named
                     .get_mut(local as usize)
@@ -210,7 +211,7 @@ impl Segment {
     }
 }
 
-/// Opens a file of rows and verifies its checksum.
+/// Opens a file of rows. Verifies its checksum.
 pub fn open_rows(sidecar: &Sidecar, name: &str) -> Result<RowFile, SegmentError> {
     let unreadable = |source: Box<dyn std::error::Error + Send + Sync>| SegmentError::Vectors {
         path: sidecar.path(Store::Dense, name),
@@ -246,10 +247,10 @@ impl Segments {
         })
     }
 
-    /// Opens the segments of `state`. If a writer has replaced and removed files meanwhile, opens those of the newest
-    /// state instead, once.
+    /// Opens the segments of `state`. If a writer has removed some of their files meanwhile, opens the segments of the
+    /// newest state instead. Does not try again.
     ///
-    /// A newer state of the same epoch and recipe has the same numbers and perhaps more. If the newest state has
+    /// A newer state of the same epoch and recipe has the same numbers and possibly more. If the newest state has
     /// another epoch or recipe, returns the first error.
     pub fn open_newest(sidecar: &Sidecar, state: &State, profile: &str) -> Result<Self, SegmentError> {
         let gone = match Self::open(sidecar, state, profile) {
@@ -264,7 +265,7 @@ impl Segments {
         }
     }
 
-    /// Opens the segments of `state`, a later state of the same epoch. Reuses segments that are already open.
+    /// Opens the segments of `state`, a later state of the same epoch. Does not reopen segments that are already open.
     pub fn reopen(&self, sidecar: &Sidecar, state: &State, profile: &str) -> Result<Self, SegmentError> {
         let opened = |entry: &SegmentEntry| match self.same_as(entry) {
             Some(segment) => Ok(Arc::clone(segment)),
@@ -277,10 +278,10 @@ impl Segments {
         })
     }
 
-    /// Returns these segments with the rows of one more profile, if `state` lists any. `state` has the same epoch.
+    /// Returns these segments with the rows of one more profile, if `state` lists any. `state` must have the same
+    /// epoch.
     ///
-    /// A file that cannot be read is logged and ignored: its rows can be computed again, and searches work without
-    /// them.
+    /// Logs and ignores files that cannot be read: their rows can be computed again, and searches work without them.
     pub fn with_added(&self, sidecar: &Sidecar, state: &State, profile: &str) -> Self {
         let mut list = (*self.list).clone();
         for entry in &state.segments {
@@ -308,7 +309,7 @@ impl Segments {
         }
     }
 
-    /// Returns the segment with the same numbers. Within an epoch, that is the same segment.
+    /// Returns the open segment with the numbers of `entry`. Within an epoch, equal numbers mean the same segment.
     fn same_as(&self, entry: &SegmentEntry) -> Option<&Arc<Segment>> {
         Some(&self.list[self.position_of(entry)?])
     }
@@ -325,19 +326,19 @@ impl Segments {
         is_same.then_some(at)
     }
 
-    /// Returns whether the document has a vector of the profile that [`Self::with_added`] opened.
+    /// Returns true if the document has a dense vector of the profile that [`Self::with_added`] opened.
     pub fn has_added(&self, doc: u32) -> bool {
         let weight = |(segment, local): (&Segment, u32)| segment.added.as_ref().map(|added| added.weight(local));
         self.of_doc(doc).and_then(weight).is_some_and(|weight| weight > 0.0)
     }
 
-    /// Returns whether the document has a sparse vector.
+    /// Returns true if the document has a sparse vector.
     pub fn has_sparse(&self, doc: u32) -> bool {
         let has = |(segment, local): (&Segment, u32)| segment.sparse.as_ref().map(|sparse| sparse.has(local));
         self.of_doc(doc).and_then(has).unwrap_or(false)
     }
 
-    /// Returns these segments and one more, whose numbers follow.
+    /// Returns these segments with one more segment, whose numbers must follow.
     pub fn with(&self, segment: Segment) -> Self {
         debug_assert_eq!((segment.base_blob, segment.base_doc), (self.n_blobs(), self.n_docs()));
         let mut list = (*self.list).clone();
@@ -356,37 +357,37 @@ impl Segments {
         }
     }
 
-    /// Total bytes of the segments that exist only in this process's memory.
+    /// Returns the total size of the segments that exist only in the memory of this process, in bytes.
     pub fn n_bytes_in_memory(&self) -> usize {
         let in_memory = self.list.iter().filter(|segment| segment.is_in_memory);
         in_memory.map(|segment| segment.n_bytes()).sum()
     }
 
-    /// Iterates over the segments in the order of their numbers.
+    /// Returns the segments in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = &Segment> {
         self.list.iter().map(Arc::as_ref)
     }
 
-    /// The epoch of the numbers; zeros if nothing is stored.
+    /// Returns the epoch of the numbers. It is all zeros if nothing is stored.
     pub fn epoch(&self) -> [u8; 16] {
         self.epoch
     }
 
-    /// Number of blobs.
+    /// Returns the number of blobs.
     pub fn n_blobs(&self) -> u32 {
         self.list
             .last()
             .map_or(0, |last| last.base_blob + last.artifacts.n_blobs())
     }
 
-    /// Number of documents.
+    /// Returns the number of documents.
     pub fn n_docs(&self) -> u32 {
         self.list.last().map_or(0, |last| last.base_doc + last.lexical.n_docs())
     }
 
-    /// Returns the number of the blob under `key`.
+    /// Returns the number of the blob with this key.
     pub fn find_blob(&self, key: ArtifactKey) -> Option<u32> {
-        // Newest first: blobs of small updates are looked up most.
+        // Start with the newest segment, because blobs of small updates are looked up most.
         self.list
             .iter()
             .rev()
@@ -401,7 +402,7 @@ impl Segments {
             .find_map(|segment| Some(segment.base_doc + segment.lexical.find(key)?))
     }
 
-    /// Returns the segment of a blob and the blob's number within it.
+    /// Returns the segment that contains a blob, and the number of the blob in the segment.
     pub fn of_blob(&self, blob: u32) -> Option<(&Segment, u32)> {
         let after = self.list.partition_point(|segment| segment.base_blob <= blob);
         let segment = self.list.get(after.checked_sub(1)?)?;
@@ -409,7 +410,7 @@ impl Segments {
         (local < segment.artifacts.n_blobs()).then_some((segment, local))
     }
 
-    /// Returns the segment of a document and the document's number within it.
+    /// Returns the segment that contains a document, and the number of the document in the segment.
     pub fn of_doc(&self, doc: u32) -> Option<(&Segment, u32)> {
         let after = self.list.partition_point(|segment| segment.base_doc <= doc);
         let segment = self.list.get(after.checked_sub(1)?)?;
@@ -417,13 +418,13 @@ impl Segments {
         (local < segment.lexical.n_docs()).then_some((segment, local))
     }
 
-    /// Returns a document's metadata for ranking. `None` for an unassigned number.
+    /// Returns the metadata of a document. Returns `None` if the number is not assigned.
     pub fn doc_meta(&self, doc: u32) -> Option<DocMeta> {
         let (segment, local) = self.of_doc(doc)?;
         Some(segment.lexical.meta(local))
     }
 
-    /// Reads the extraction of a blob without its references. `None` for an unassigned number.
+    /// Reads the extraction of a blob, without the references. Returns `None` if the number is not assigned.
     pub fn extraction(&self, blob: u32) -> Option<Result<Extraction, ReadError>> {
         let (segment, local) = self.of_blob(blob)?;
         Some(segment.artifacts.extraction(local))

@@ -1,7 +1,7 @@
-//! Vectors that the clones of a repository share through an external vector store, under the keys of their chunks.
+//! The interface of external stores in which all clones of a repository share vectors. Vectors are stored by the keys
+//! of their chunks.
 //!
-//! [`SharedVectors`] is the interface to such a store. [`There`] records which vectors the store has, as far as this
-//! clone knows.
+//! [`SharedVectors`] is the interface. [`There`] records which vectors a store contains, as far as this clone knows.
 
 mod there;
 
@@ -14,52 +14,54 @@ use crate::model::ChunkKey;
 
 pub use there::{THERE_ENDING, There};
 
-/// A shared store of the vectors, dense or sparse, of one embedding profile and one repository.
+/// A shared store of the vectors of one repository and one embedding profile, dense or sparse.
 ///
-/// Calls block, may come from many threads, and end soon after `interrupt` is set. All clones store the same vector for
-/// a key, so storing a vector twice is harmless.
+/// Methods block, may be called from many threads, and return soon after `interrupt` is set. All clones compute the
+/// same vector for a key, so storing a vector twice is harmless.
 pub trait SharedVectors: Claims + Send + Sync {
-    /// The store's name for messages.
+    /// Returns the name of the store for messages.
     fn name(&self) -> String;
 
-    /// Identifies the repository: the same in all its clones and different in every other repository.
+    /// Returns the identity of the repository. It is the same in all clones, and different for every other repository.
     fn repository(&self) -> RepositoryTag;
 
-    /// The best sizes of requests for vectors of `dim` components; 0 for sparse ones.
+    /// Returns the recommended request sizes for vectors of `dim` components, or for sparse vectors if `dim` is 0.
     fn batching(&self, dim: usize) -> SharedBatching;
 
-    /// Reads the store's status. `None` if nothing has been stored yet.
+    /// Returns the status of the store, or `None` if nothing has been stored yet.
     fn standing(&self, interrupt: &AtomicBool) -> Result<Option<Standing>, SharedError>;
 
-    /// Prepares the store for vectors of `dim` components (0 for sparse ones) and returns its status.
+    /// Prepares the store for vectors of `dim` components (0 for sparse vectors). Returns the status of the store.
     fn prepare(&self, dim: usize, interrupt: &AtomicBool) -> Result<Standing, SharedError>;
 
-    /// Returns whether each of `keys` is in the store.
+    /// Returns, for each key, whether the store contains its vector.
     fn contains(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<bool>, SharedError>;
 
-    /// Fetches the vectors of `keys`, all of one dimension; `None` for missing ones. Dense vectors have unit length and
-    /// weight 1.
+    /// Fetches the vectors with these keys, in the same order. The vector is `None` if the store does not contain it.
+    /// All vectors have the same dimension. Dense vectors have unit length and weight 1.
     fn fetch(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<Option<Row>>, SharedError>;
 
-    /// Stores vectors. Dense ones have unit length.
+    /// Stores vectors by key. Dense vectors must have unit length.
     fn put(&self, rows: &[(ChunkKey, Row)], interrupt: &AtomicBool) -> Result<Put, SharedError>;
 
-    /// Returns the vector of the probe text, if it was stored.
+    /// Returns the vector of the probe text, or `None` if it has not been stored.
     fn probe(&self, interrupt: &AtomicBool) -> Result<Option<Row>, SharedError>;
 
     /// Stores the vector of the probe text.
     fn put_probe(&self, row: &Row, interrupt: &AtomicBool) -> Result<(), SharedError>;
 
-    /// Removes vectors. First invalidates the other clones' records of stored vectors.
+    /// Removes vectors. First changes the generation of the store, so that other clones check again which vectors it
+    /// contains.
     fn remove(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<(), SharedError>;
 }
 
-/// Claims on vectors that a clone is computing.
+/// Claims on vectors. A clone claims vectors before it computes them.
 ///
-/// A claim only avoids duplicate work: it expires with its lease if its clone is killed, and two clones may compute the
-/// same vector.
+/// Claims only avoid duplicate work. If a clone is killed, its claims expire with their lease. Two clones may still
+/// compute the same vector.
 pub trait Claims {
-    /// Claims those vectors of `keys` for `lease` that are `claimable` and that no other clone has claimed.
+    /// Claims the vectors with these keys for the time `lease`. Skips vectors that are not `claimable` or that another
+    /// clone has claimed.
     fn claim(
         &self,
         keys: &[ChunkKey],
@@ -68,19 +70,19 @@ pub trait Claims {
         interrupt: &AtomicBool,
     ) -> Result<Claim, SharedError>;
 
-    /// Releases a claim: the vectors are stored, or will not be made.
+    /// Releases a claim, after its vectors are stored or if they will not be computed.
     fn release(&self, claim: &Claim);
 
-    /// Returns whether other clones have claimed each of `keys`.
+    /// Returns, for each key, whether another clone has claimed its vector.
     fn claimed(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<bool>, SharedError>;
 }
 
-/// The vectors that a claim may cover.
+/// Selects the vectors that a claim may include.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claimable {
-    /// Vectors missing from the store.
+    /// Vectors that the store does not contain.
     Missing,
-    /// Vectors in the store too, because they could not be used.
+    /// All vectors, including those in the store that this clone could not use.
     All,
 }
 
@@ -88,36 +90,36 @@ pub enum Claimable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepositoryTag(pub [u8; 16]);
 
-/// Request sizes.
+/// The recommended sizes of requests to a shared store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedBatching {
-    /// Keys per lookup.
+    /// Maximum number of keys in a lookup.
     pub max_keys: usize,
-    /// Vectors per request, stored or fetched.
+    /// Maximum number of vectors in a request that stores or fetches them.
     pub max_rows: usize,
-    /// Concurrent calls, each from its own thread.
+    /// Number of concurrent calls, each on its own thread.
     pub in_flight: usize,
 }
 
 /// The status of a shared store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// Changes whenever vectors may have been removed. Everything known of an earlier generation must be checked again.
+    /// Changes whenever vectors may have been removed. A clone must then check again which vectors the store contains.
     pub generation: [u8; 16],
-    /// True while vectors are being removed.
+    /// True while another clone removes vectors.
     pub is_removing: bool,
-    /// Components of each vector; 0 for sparse ones.
+    /// Number of components of each vector; 0 for sparse vectors.
     pub dim: usize,
-    /// Number of vectors of the repository.
+    /// Number of vectors of the repository in the store.
     pub n_vectors: u64,
 }
 
-/// A claim on vectors that this clone is computing.
+/// A claim that this clone has made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
-    /// For each key, true if this clone claimed it.
+    /// For each key, true if this clone claimed the vector.
     pub ours: Vec<bool>,
-    /// The store's names of the claim and of expired claims.
+    /// The names of the claim and of expired claims in the store.
     pub names: Vec<String>,
 }
 
@@ -126,14 +128,14 @@ pub struct Claim {
 pub enum Put {
     /// The vectors are stored.
     Done,
-    /// The store has accepted the vectors and will store them.
+    /// The store has accepted the vectors and will store them later.
     Promised,
 }
 
 /// An error from a shared store.
 #[derive(Debug, thiserror::Error)]
 pub enum SharedError {
-    /// The caller set `interrupt`.
+    /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
     /// The store is unreachable or rejects the request.
@@ -144,12 +146,12 @@ pub enum SharedError {
         /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The response is unusable.
+    /// The response of the store is unusable.
     #[error("{backend} returned {detail}")]
     Unusable {
         /// The store's name.
         backend: String,
-        /// The problem.
+        /// The problem with the response.
         detail: String,
     },
 }

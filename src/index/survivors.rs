@@ -1,20 +1,20 @@
-//! The blobs and documents that survive garbage collection, and their new numbers.
+//! Identifies the blobs and documents that survive garbage collection, and assigns new numbers to them.
 
-/// A set of numbers below a bound.
+/// A set of numbers that are less than a bound.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NumberSet {
     words: Vec<u64>,
 }
 
 impl NumberSet {
-    /// Returns an empty set for numbers below `bound`.
+    /// Creates an empty set for numbers less than `bound`.
     pub fn below(bound: u32) -> Self {
         Self {
             words: vec![0; (bound as usize).div_ceil(64)],
         }
     }
 
-    /// Adds a number. Returns whether it was missing. Ignores numbers at or above the bound.
+    /// Adds a number. Returns true if the set did not contain it. Ignores numbers that are not less than the bound.
     pub fn insert(&mut self, number: u32) -> bool {
         let Some(word) = self.words.get_mut(number as usize / 64) else {
             return false;
@@ -25,7 +25,7 @@ impl NumberSet {
         is_new
     }
 
-    /// Removes a number. Returns whether it was present.
+    /// Removes a number. Returns true if the set contained it.
     pub fn remove(&mut self, number: u32) -> bool {
         let is_in = self.contains(number);
         if is_in {
@@ -34,23 +34,23 @@ impl NumberSet {
         is_in
     }
 
-    /// Returns whether the set contains `number`.
+    /// Returns true if the set contains `number`.
     pub fn contains(&self, number: u32) -> bool {
         let word = self.words.get(number as usize / 64);
         word.is_some_and(|word| word & (1 << (number % 64)) != 0)
     }
 
-    /// Number of members.
+    /// Returns the number of members.
     pub fn len(&self) -> u32 {
         self.words.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Returns whether the set has no members.
+    /// Returns true if the set has no members.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }
 
-    /// Counts the members among the `n_numbers` numbers from `first` on.
+    /// Counts the members in the range of `n_numbers` numbers from `first`.
     pub fn count_in(&self, first: u32, n_numbers: u32) -> u32 {
         (first..first + n_numbers)
             .filter(|&number| self.contains(number))
@@ -58,16 +58,16 @@ impl NumberSet {
     }
 }
 
-/// Renumbers the members of a set without gaps, in order.
+/// Assigns consecutive numbers from 0 to the members of a set, in ascending order.
 #[derive(Clone, Debug)]
 pub struct Ranks {
     set: NumberSet,
-    /// For each word, the number of members before it.
+    /// For each word of the set, the number of members in the words before it.
     before: Vec<u32>,
 }
 
 impl Ranks {
-    /// Numbers the members of `set` from 0.
+    /// Assigns numbers to the members of `set`.
     pub fn new(set: NumberSet) -> Self {
         let mut n_members = 0;
         let before = set
@@ -82,7 +82,7 @@ impl Ranks {
         Self { set, before }
     }
 
-    /// Returns the new number of a member; `None` for other numbers.
+    /// Returns the new number of a member. Returns `None` if `number` is not a member.
     pub fn of(&self, number: u32) -> Option<u32> {
         let at = number as usize / 64;
         let word = self.set.words.get(at)?;
@@ -90,7 +90,7 @@ impl Ranks {
         (word & bit != 0).then(|| self.before[at] + (word & (bit - 1)).count_ones())
     }
 
-    /// Counts the members below `number`.
+    /// Returns the number of members less than `number`.
     pub fn below(&self, number: u32) -> u32 {
         let at = number as usize / 64;
         match self.set.words.get(at) {
@@ -99,16 +99,16 @@ impl Ranks {
         }
     }
 
-    /// The members.
+    /// Returns the set of members.
     pub fn set(&self) -> &NumberSet {
         &self.set
     }
 }
 
-/// The surviving blobs and documents with their new numbers.
+/// The blobs and documents that survive garbage collection, with their new numbers.
 #[derive(Clone, Debug)]
 pub struct Survivors {
-    /// Blobs.
+    /// The surviving blobs.
     pub blobs: Ranks,
     /// All documents of the surviving blobs.
     pub docs: Ranks,

@@ -1,4 +1,4 @@
-//! Recomputes from blobs the texts that were embedded for documents. They are not stored.
+//! Computes the texts that were embedded for documents again, from the blobs. The texts are not stored.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +13,14 @@ use super::prepare::{PreparedBlob, prepare};
 use super::segments::Segments;
 use super::survivors::NumberSet;
 
-/// Blobs per round of reading and extraction. Short rounds deliver the first texts soon.
+/// Number of blobs that are read and extracted together. With small rounds, the first texts are available soon.
 const ROUND_BLOBS: usize = 64;
 
-/// Calls `emit` once for each document of `wanted` with its text, in the order of `blobs`. Stops when `emit` breaks or
-/// `interrupt` is set.
+/// Calls `emit` with the text of each document in `wanted`, once per document and in the order of `blobs`. Stops if
+/// `emit` breaks or `interrupt` is set.
 ///
-/// Skips documents whose blobs cannot be read, and chunks whose key differs from the document's stored key, which
-/// indicates damage. Extracts on the thread pool and calls `emit` on the caller's thread.
+/// Skips documents whose blobs cannot be read. Skips chunks whose key differs from the stored key of the document,
+/// which indicates damage. Extracts on the thread pool and calls `emit` on the thread of the caller.
 pub fn document_texts<S: BlobSource>(
     segments: &Segments,
     blobs: &[u32],
@@ -56,8 +56,8 @@ pub fn document_texts<S: BlobSource>(
     }
 }
 
-/// Returns the text of one chunk as [`document_texts`] would, given the blob's extraction. `None` if the blob has no
-/// such chunk.
+/// Returns the text of one chunk, as [`document_texts`] would, from the extraction of its blob. Returns `None` if the
+/// blob has no such chunk.
 pub fn chunk_text(bytes: &[u8], extraction: &Extraction, chunk: usize) -> Option<String> {
     super::prepare::chunk_text(bytes, extraction, chunk)
 }

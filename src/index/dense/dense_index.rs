@@ -1,66 +1,68 @@
-//! The interface of dense indexes.
+//! The interfaces of dense indexes and vector stores.
 
 use std::error::Error;
 
 use roaring::RoaringBitmap;
 
-/// Finds the documents with the vectors most similar to a query.
+/// Finds the documents whose vectors are most similar to a query vector.
 pub trait DenseIndex: Send + Sync {
-    /// Returns the `k` best documents in `live`: best first, ties by ascending document number.
+    /// Returns the `k` documents in `live` with the highest cosines, sorted by descending cosine, then by document
+    /// number.
     ///
-    /// `query` has the dimension of the vectors and any length; the zero vector finds nothing. Documents without a
-    /// vector are not found. All others are candidates, down to cosine -1, until there are `k`. A small `live` does not
-    /// reduce recall.
+    /// `query` must have the dimension of the vectors and may have any length. A zero vector finds no documents.
+    /// Documents without a vector are never found; all others can be, even with a negative cosine. A small `live` does
+    /// not reduce recall.
     fn search(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, DenseError>;
 }
 
-/// A store of vectors that the local index does not have.
+/// An external store of vectors.
 pub trait DenseStore: Send + Sync {
-    /// Returns the `k` nearest documents in `live`, or fewer if only those are certain: no omitted document is nearer.
+    /// Returns the `k` most similar documents in `live`. Returns fewer if only those are certain: no document that is
+    /// missing from the result is more similar than one in it.
     fn nearest(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, DenseError>;
 
-    /// Returns the cosines of up to 1,000 documents, without those whose vectors are missing.
+    /// Returns the cosines of up to 1,000 documents. Omits documents whose vectors are missing.
     fn score(&self, query: &[f32], docs: &[u32]) -> Result<Vec<(u32, Cosine)>, DenseError>;
 
-    /// Returns the vector of a document.
+    /// Returns the vector of a document, or `None` if the store does not have it.
     fn vector(&self, doc: u32) -> Result<Option<Vec<f32>>, DenseError>;
 }
 
-/// The cosine of the angle between two vectors: 1 for the same direction, 0 for unrelated vectors. Quantisation can
-/// make it slightly larger than 1.
+/// The cosine of the angle between two vectors: 1 for the same direction, 0 for unrelated vectors. Because of
+/// quantisation, it may be slightly larger than 1.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Cosine(pub f32);
 
 /// An error from a dense index.
 #[derive(Debug, thiserror::Error)]
 pub enum DenseError {
-    /// The query and the vectors come from different models.
+    /// The query and the vectors have different dimensions, so they are from different models.
     #[error("the query has {found} dimensions, the vectors have {expected}")]
     Dimension {
-        /// Dimension of the query.
+        /// The dimension of the query.
         found: usize,
-        /// Dimension of the index.
+        /// The dimension of the index.
         expected: usize,
     },
     /// A component of the query is infinite or not a number.
     #[error("the query vector is not finite")]
     NotFinite,
-    /// Two segments have vectors of different profiles, which cannot be compared.
+    /// The segments have vectors of different profiles, which cannot be compared.
     #[error("the vectors from document {base_doc} on come from another embedding profile")]
     Profile {
-        /// First document of the mismatched segment.
+        /// The first document of the segment with the other profile.
         base_doc: u32,
     },
-    /// Two segments contain the same document, or a segment has more rows than document numbers remain.
+    /// Two segments contain the same document, or a segment has more rows than there are document numbers left.
     #[error("the vectors from document {base_doc} on overlap with other documents")]
     Overlap {
-        /// First document of the mismatched segment.
+        /// The first document of the overlapping segment.
         base_doc: u32,
     },
-    /// An external backend is unreachable or rejects the request.
+    /// An external store is unreachable or rejects the request.
     #[error("dense index {backend} is unavailable")]
     Unavailable {
-        /// The backend's name.
+        /// The name of the store.
         backend: String,
         /// The cause.
         source: Box<dyn Error + Send + Sync>,

@@ -1,4 +1,4 @@
-//! Exact search by scanning all vectors.
+//! Exact vector search, which scans all vectors.
 
 use std::ops::Range;
 
@@ -11,17 +11,18 @@ use super::query::{BLOCK_ROWS, Query, unit_query};
 use super::top_k::{self, TopK};
 use super::vectors::VectorFile;
 
-/// The vectors of some segments. Compares the query with each of them, so searches are exact.
+/// The vectors of several segments. A search compares the query with every vector, so it is exact.
 ///
-/// Costs a few nanoseconds per live document (`tests/bench/dense.rs`), less with a narrower filter. Scores are integers
-/// until the last multiplication, so they are the same on every processor and for any number of threads.
+/// A search takes a few nanoseconds per live document (`tests/bench/dense.rs`), and less if few documents are live. All
+/// arithmetic before the final multiplication uses integers, so scores are the same on every processor and with any
+/// number of threads.
 #[derive(Clone, Debug)]
 pub struct FlatIndex {
-    /// In ascending document order, not overlapping, none empty.
+    /// The segments by ascending document number. They do not overlap, and none is empty.
     segments: Vec<Segment>,
 }
 
-/// Row r of `vectors` is document `base_doc` + r.
+/// The vectors of one segment. Row r of `vectors` belongs to document `base_doc` + r.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
     pub(super) base_doc: u32,
@@ -29,24 +30,24 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// One past the last document.
+    /// Returns the number after the last document.
     fn end_doc(&self) -> u32 {
         self.base_doc + self.vectors.len()
     }
 }
 
-/// Number of live documents from which all threads of the current rayon pool take part.
+/// Minimum number of live documents for which a search uses all threads of the current rayon pool.
 const PARALLEL_DOCS: u64 = 200_000;
 
-/// Documents per parallel task.
+/// Number of documents per parallel task.
 const DOCS_PER_TASK: u32 = 1 << 15;
 
-/// Number of consecutive live documents from which they are scanned as a run.
+/// Minimum number of consecutive live documents that are scanned as a range.
 const MIN_RUN: usize = 8;
 
 impl FlatIndex {
-    /// Joins segments, given with their first document numbers in any order. All must have the same profile, and no
-    /// document may be in two. Gaps are allowed.
+    /// Combines segments, each given with its first document number, in any order. All must have the same profile.
+    /// Their document ranges may have gaps but must not overlap.
     pub fn new(segments: Vec<(u32, VectorFile)>) -> Result<Self, DenseError> {
         let mut segments: Vec<Segment> = segments
             .into_iter()
@@ -68,17 +69,17 @@ impl FlatIndex {
         Ok(Self { segments })
     }
 
-    /// Number of vectors.
+    /// Returns the number of vectors.
     pub fn len(&self) -> usize {
         self.segments.iter().map(|segment| segment.vectors.len() as usize).sum()
     }
 
-    /// Returns whether there are no vectors.
+    /// Returns true if there are no vectors.
     pub fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
 
-    /// Returns the cosine of each of `docs`, in order. A document without a vector gets 0, as the zero vector does.
+    /// Returns the cosines of `docs`, in the same order. A document without a vector has the cosine 0.
     pub fn score(&self, query: &[f32], docs: &[u32]) -> Result<Vec<Cosine>, DenseError> {
         let mut cosines = vec![0.0; docs.len()];
         if let Some(unit) = self.unit(query)? {
@@ -105,7 +106,7 @@ impl FlatIndex {
         })
     }
 
-    /// Returns the dequantised vector of `doc`, for similarity search.
+    /// Returns the vector of `doc`, converted back from integers. Used to search for similar documents.
     pub fn vector(&self, doc: u32) -> Option<Vec<f32>> {
         let segment = &self.segments[self.segment_of(doc)?];
         segment.vectors.vector(doc - segment.base_doc)
@@ -115,7 +116,7 @@ impl FlatIndex {
         &self.segments
     }
 
-    /// Checks a query and normalises it to unit length. `None` for the zero vector and for an empty index.
+    /// Scales a query to unit length after checking it. Returns `None` for the zero vector and if the index is empty.
     pub(super) fn unit(&self, query: &[f32]) -> Result<Option<Vec<f32>>, DenseError> {
         let Some(first) = self.segments.first() else {
             return Ok(None);
@@ -130,7 +131,7 @@ impl FlatIndex {
         unit_query(query)
     }
 
-    /// Returns the best documents of some segments, best first.
+    /// Returns the `k` best live documents of some segments, best first.
     pub(super) fn best_of(segments: &[&Segment], unit: &[f32], live: &RoaringBitmap, k: usize) -> Vec<(u32, f32)> {
         let n_live: u64 = segments
             .iter()
@@ -152,7 +153,7 @@ impl FlatIndex {
         top_k::best(found, k)
     }
 
-    /// Returns the position in `segments` of the document's segment.
+    /// Returns the position in `segments` of the segment that contains the document.
     fn segment_of(&self, doc: u32) -> Option<usize> {
         let after = self.segments.partition_point(|segment| segment.base_doc <= doc);
         let at = after.checked_sub(1)?;
@@ -180,7 +181,7 @@ impl Segment {
         self.base_doc..self.end_doc()
     }
 
-    /// Splits the segment's documents into parallel tasks.
+    /// Splits the documents of the segment into parallel tasks.
     fn tasks(&self) -> impl Iterator<Item = (&Self, Range<u32>)> {
         let starts = self.docs().step_by(DOCS_PER_TASK as usize);
         starts.map(move |start| (self, start..start.saturating_add(DOCS_PER_TASK).min(self.end_doc())))
@@ -196,8 +197,8 @@ impl Segment {
         top.finish()
     }
 
-    /// Passes the cosines of the live documents in `docs`, a range within the segment, to `sink`. Rows ascend from call
-    /// to call.
+    /// Calls `sink` with the cosines of the live documents in the range `docs` of the segment, in blocks. Row numbers
+    /// ascend from one call to the next.
     fn scan(&self, query: &Query, live: &RoaringBitmap, docs: Range<u32>, sink: &mut impl FnMut(Pick<'_>, &[f32])) {
         if docs.is_empty() {
             return;
@@ -215,8 +216,8 @@ impl Segment {
                     self.block(query, Pick::Run { first: start, len }, sink);
                 }
             } else {
-                // Looking for a run costs ten times as much as taking the next document, so the rest of the block is
-                // filled without looking.
+                // Searching for a range costs ten times as much as reading the next document, so fill the rest of the
+                // block without searching.
                 list.extend((first..=last).map(|row| row as u32));
                 let room = BLOCK_ROWS - list.len();
                 list.extend(docs.by_ref().take(room).map(|doc| doc - self.base_doc));

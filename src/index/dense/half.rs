@@ -1,4 +1,4 @@
-//! Non-negative numbers in two bytes: IEEE 754 binary16 without sign, infinities and NaNs.
+//! Stores non-negative numbers in two bytes: IEEE 754 binary16 without sign, infinities and NaN.
 
 /// The largest value that [`encode`] produces.
 pub(super) const MAX: f32 = 65504.0;
@@ -6,8 +6,8 @@ pub(super) const MAX: f32 = 65504.0;
 /// 2^112, the distance between the exponent biases of binary32 and binary16.
 const REBIAS: f32 = f32::from_bits(0x7780_0000);
 
-/// Rounds `value` to the nearest half, ties to even. Negative numbers and NaN give 0; numbers that are too large give
-/// [`MAX`].
+/// Rounds `value` to the nearest half, ties to even. Returns 0 for negative numbers and NaN, and [`MAX`] for numbers
+/// that are too large.
 pub(super) fn encode(value: f32) -> u16 {
     let bounded = if value > 0.0 { value.min(MAX) } else { 0.0 };
     let shifted = (bounded / REBIAS).to_bits();
@@ -15,13 +15,13 @@ pub(super) fn encode(value: f32) -> u16 {
     ((shifted + halfway_to_even) >> 13) as u16
 }
 
-/// Returns whether [`encode`] can produce `half`: no sign, no infinity, no NaN.
+/// Returns true if [`encode`] can return `half`: it has no sign and is neither infinite nor NaN.
 pub(super) fn is_finite(half: u16) -> bool {
     half < 0x7c00
 }
 
-/// Returns the value of `half`. Defined for all inputs: the sign bit is ignored, and patterns of infinity and NaN
-/// decode to numbers above [`MAX`], so data from a damaged file never breaks a comparison.
+/// Returns the value of `half`. Accepts all inputs, so data from a damaged file never breaks a comparison: ignores the
+/// sign bit, and converts infinity and NaN to numbers above [`MAX`].
 #[inline(always)]
 pub(super) fn decode(half: u16) -> f32 {
     f32::from_bits(u32::from(half & 0x7fff) << 13) * REBIAS

@@ -1,19 +1,21 @@
-//! Approximate search over large segments with a graph, built with hnsw_rs.
+//! Approximate vector search in large segments, with a graph built by hnsw_rs.
 //!
-//! The graph only proposes candidates. Every result is scored with the arithmetic of the exact scan, and the exact scan
-//! answers wherever the graph could cost recall (narrow filters, many results, too few results). This module works
-//! around the crate's weaknesses:
+//! The graph only proposes candidates. They are scored with the arithmetic of the exact scan. Where the graph could
+//! reduce recall (few live documents, many results, too few candidates), the exact scan is used instead. This module
+//! works around these weaknesses of the crate:
 //!
-//! - Equal vectors fill each other's neighbourhood and hide the rest: only distinct rows are inserted.
-//! - Some vectors inserted later are never found: a graph is built once, over an immutable segment.
-//! - Some vectors end up unreachable: they are detected after building and scanned with every query.
-//! - Its filtered search visits more of the graph the narrower the filter is: it is not used.
-//! - Its file reader ends the process on bad input: graphs are kept in memory only. (Reading one takes longer than
-//!   scanning.)
-//! - It accepts vectors of any length and asserts that no distance is negative or NaN: points are row numbers, and the
-//!   distance function is ours.
-//! - It prints and exits if a parameter is too large, and gives each point a random level: parameters are clamped, its
-//!   random generator has a fixed seed, and insertion uses one thread, so the same rows give the same graph.
+//! - Equal vectors fill each other's neighbour lists and hide all other vectors. Therefore only distinct rows are
+//!   inserted.
+//! - Some vectors that are inserted later are never found. Therefore a graph is built once, for an immutable segment.
+//! - Some vectors are unreachable. They are detected after building and scanned in every search.
+//! - Filtered search visits more of the graph the fewer documents pass the filter. Therefore it is not used.
+//! - The file reader ends the process on invalid input. Therefore graphs exist only in memory. (Reading one takes
+//!   longer than a scan.)
+//! - The crate accepts vectors of any length and asserts that no distance is negative or NaN. Therefore points are row
+//!   numbers, and this module provides the distance function.
+//! - The crate prints a message and exits if a parameter is too large, and it assigns random levels to points.
+//!   Therefore parameters are clamped, the random generator has a fixed seed, and insertion uses one thread, so that
+//!   the same rows give the same graph.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -32,28 +34,30 @@ use super::query::{BLOCK_ROWS, Query, unit_query};
 use super::top_k;
 use super::vectors::VectorFile;
 
-/// Number of live documents of a segment from which a search of its graph with 128 candidates is worthwhile. With more
-/// candidates the number grows in proportion.
+/// Minimum number of live documents for which searching the graph of a segment with 128 candidates is worthwhile. With
+/// more candidates, the minimum grows in proportion.
 ///
-/// Over 250,000 code chunks in int4 with 256 dimensions, a graph search takes 0.3, 0.6 and 1.5 ms with 64, 128 and 256
-/// candidates and finds 0.95, 0.98 and 0.99 of the best 10. One thread scans all of them in 1.1 ms, so the two break
-/// even at half this number. But the graph costs ten minutes of processor time and 1.9 KB of memory per vector.
+/// For 250,000 code chunks in int4 with 256 dimensions, a graph search takes 0.3, 0.6 and 1.5 ms with 64, 128 and 256
+/// candidates and finds 0.95, 0.98 and 0.99 of the best 10. One thread scans all chunks in 1.1 ms, so the graph is
+/// faster from half this number on. But building the graph takes ten minutes of processor time, and it needs 1.9 KB of
+/// memory per vector.
 pub const DEFAULT_HNSW_THRESHOLD: usize = 250_000;
 
-/// Number of candidates that thresholds refer to.
+/// Number of candidates that [`DEFAULT_HNSW_THRESHOLD`] refers to.
 const THRESHOLD_EF: usize = 128;
 
-/// Parameters of building and searching graphs.
+/// Parameters for building and searching graphs.
 #[derive(Clone, Debug)]
 pub struct HnswOptions {
-    /// Segments with fewer rows get no graph. Segments with fewer live documents are scanned; a search that needs more
-    /// candidates raises this limit. See [`DEFAULT_HNSW_THRESHOLD`].
+    /// Minimum number of rows for which a segment gets a graph, and minimum number of live documents for which a search
+    /// uses the graph. The latter is higher for searches that need more candidates. See [`DEFAULT_HNSW_THRESHOLD`].
     pub threshold: usize,
-    /// Neighbours of a point on the upper layers; the lowest layer has twice as many. 2 to 64.
+    /// Maximum number of neighbours of a point on the upper layers, from 2 to 64. The lowest layer allows twice as
+    /// many.
     pub m: usize,
-    /// Candidates kept while a point is inserted. 1 to 4,096.
+    /// Number of candidates during the insertion of a point, from 1 to 4,096.
     pub ef_construction: usize,
-    /// Initial number of candidates in a search. Raised for a graph that misses too much.
+    /// Initial number of candidates in a search. It is raised for a graph whose recall is too low.
     pub ef_search: usize,
 }
 
@@ -68,41 +72,41 @@ impl Default for HnswOptions {
     }
 }
 
-/// A reason why a segment has no graph. None is a fault of the data; the segment is scanned instead.
+/// The reason why a segment has no graph. The data is not at fault; the segment is scanned instead.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// The caller set `interrupt`.
+    /// The interrupt flag was set.
     #[error("building a vector graph was interrupted")]
     Interrupted,
     /// The segment has fewer than two distinct vectors.
     #[error("a vector graph needs two distinct vectors")]
     TooFew,
-    /// The graph needs so many candidates that a scan is faster.
+    /// The graph needs so many candidates that a scan would be faster.
     #[error("the vector graph needs {ef} candidates, which is slower than a scan")]
     TooSlow {
-        /// Candidates needed.
+        /// The number of candidates.
         ef: usize,
     },
-    /// Even with many candidates the graph finds too few of the scan's results.
+    /// The recall of the graph is too low, even with many candidates.
     #[error("the vector graph finds only {recall:.3} of the true neighbours")]
     PoorRecall {
-        /// Mean recall over the trial queries.
+        /// The mean recall of the trial queries.
         recall: f32,
     },
 }
 
-/// The vectors of some segments, with graphs for the large ones.
+/// The vectors of several segments, with graphs for the large segments.
 #[derive(Debug)]
 pub struct HnswIndex {
     flat: FlatIndex,
-    /// In the order of the flat index's segments.
+    /// The graph of each segment, in the order of the flat index.
     graphs: Vec<Option<Arc<SegmentGraph>>>,
     threshold: u64,
 }
 
 impl HnswIndex {
-    /// Builds a graph for each segment of at least `options.threshold` rows. Takes minutes for a few 100,000 rows.
-    /// Segments whose graph fails its test stay without one.
+    /// Builds a graph for each segment with at least `options.threshold` rows. Takes minutes for a few 100,000 rows. A
+    /// segment has no graph if its graph fails the trial.
     pub fn build(flat: FlatIndex, options: &HnswOptions, interrupt: &AtomicBool) -> Result<Self, BuildError> {
         let mut graphs = Vec::new();
         for segment in flat.segments() {
@@ -118,8 +122,8 @@ impl HnswIndex {
         Ok(Self::new(flat, graphs, options.threshold))
     }
 
-    /// Combines `flat` with existing graphs, given with the first document of their segment. Ignores a graph built from
-    /// other vectors than its segment's.
+    /// Combines `flat` with existing graphs, each given with the first document of its segment. Ignores a graph that
+    /// was built from other vectors than those of its segment.
     pub fn new(flat: FlatIndex, graphs: Vec<(u32, Arc<SegmentGraph>)>, threshold: usize) -> Self {
         let graph_of = |segment: &Segment| {
             let mut fitting = graphs.iter().filter(|(base_doc, _)| *base_doc == segment.base_doc);
@@ -134,12 +138,12 @@ impl HnswIndex {
         }
     }
 
-    /// The exact index of the same vectors.
+    /// Returns the exact index of the same vectors.
     pub fn flat(&self) -> &FlatIndex {
         &self.flat
     }
 
-    /// Number of segments with a graph.
+    /// Returns the number of segments with a graph.
     pub fn n_graphs(&self) -> usize {
         self.graphs.iter().flatten().count()
     }
@@ -166,30 +170,30 @@ impl DenseIndex for HnswIndex {
     }
 }
 
-/// The graph of the distinct rows of one vector file.
+/// The graph of a segment's distinct rows.
 pub struct SegmentGraph {
     graph: Hnsw<'static, u8, RowDistance>,
     vectors: VectorFile,
-    /// Other rows with the same codes as a row in the graph, ascending.
+    /// Maps a row in the graph to the other rows with the same codes, ascending.
     same_codes: HashMap<u32, Vec<u32>>,
-    /// Distinct rows that are unreachable in the graph, ascending.
+    /// The distinct rows that cannot be reached in the graph, ascending.
     unlinked: Vec<u32>,
-    /// Number of candidates with which the graph passed its test.
+    /// Number of candidates with which the graph passed the trial.
     ef: usize,
 }
 
-/// Candidates per result. With 2.6, the graph over 250,000 code chunks found 0.95 of the best 50 for commit subjects;
-/// with 5.1 it found 0.98.
+/// Number of candidates per result. With 2.6 candidates per result, the graph of 250,000 code chunks found 0.95 of the
+/// best 50 for commit subjects; with 5.1, it found 0.98.
 const EF_PER_RESULT: u64 = 4;
 
-/// Cost of scoring a scattered row, relative to scanning a row.
+/// The cost of scoring a row at a random position, relative to a row in a scan.
 const SCATTERED_COST: u64 = 3;
 
-/// Insertions between two checks of the interrupt flag.
+/// Number of insertions between two checks of the interrupt flag.
 const INSERTIONS_PER_LOOK: usize = 64;
 
 impl SegmentGraph {
-    /// Builds and tests the graph. The same file and options give the same graph.
+    /// Builds a graph and runs its trial. The same file and options give the same graph.
     pub fn build(vectors: &VectorFile, options: &HnswOptions, interrupt: &AtomicBool) -> Result<Self, BuildError> {
         let (rows, same_codes) = distinct_rows(vectors);
         if rows.len() < 2 {
@@ -228,8 +232,8 @@ impl SegmentGraph {
         Ok(built)
     }
 
-    /// Returns the best live documents of the segment. `None` if only the scan can find them reliably, or if the scan
-    /// is faster.
+    /// Returns the best live documents of the segment. Returns `None` if a scan is faster, or if only a scan finds the
+    /// documents reliably.
     fn best_of(
         &self,
         segment: &Segment,
@@ -252,7 +256,7 @@ impl SegmentGraph {
             .filter(|row| live.contains(segment.base_doc + row))
             .collect();
         let found = top_k::best(self.scored(unit, &live_rows), k);
-        // Zero vectors are not in the graph, but rank above vectors with a negative cosine.
+        // Zero vectors are not in the graph, but their cosine 0 is higher than negative cosines.
         let complete = found.len() == k && found.last().is_some_and(|&(_, cosine)| cosine > 0.0);
         complete.then(|| {
             found
@@ -262,13 +266,14 @@ impl SegmentGraph {
         })
     }
 
-    /// Returns whether a graph search with `ef` candidates is faster than scanning `n_live` documents.
+    /// Returns true if a graph search with `ef` candidates is faster than scanning `n_live` documents.
     fn beats_scan(&self, n_live: u64, ef: u64, threshold: u64) -> bool {
         let by_graph = threshold.saturating_mul(ef) / THRESHOLD_EF as u64;
         n_live >= by_graph.saturating_add(SCATTERED_COST * self.unlinked.len() as u64)
     }
 
-    /// Returns the candidate rows: those found by the graph, all rows equal to them, and the unreachable rows.
+    /// Returns the candidate rows: the rows that the graph search finds, all rows equal to them, and the unreachable
+    /// rows.
     fn candidates(&self, unit: &[f32], ef: usize) -> Vec<u32> {
         let query = graph_query(unit, self.vectors.quantisation());
         let mut rows = self.unlinked.clone();
@@ -285,13 +290,13 @@ impl SegmentGraph {
             .copied()
             .collect();
         rows.extend(equal);
-        // A search can start at an unreachable row, so the same row may occur twice.
+        // A search may start at an unreachable row, which is then contained twice.
         rows.sort_unstable();
         rows.dedup();
         rows
     }
 
-    /// Returns the exact scan's cosines of some rows.
+    /// Returns the cosines of some rows, computed as in the exact scan.
     fn scored(&self, unit: &[f32], rows: &[u32]) -> Vec<(u32, f32)> {
         let query = Query::new(unit, self.vectors.quantisation());
         let mut cosines = vec![0.0; rows.len()];
@@ -301,10 +306,10 @@ impl SegmentGraph {
         rows.iter().copied().zip(cosines).collect()
     }
 
-    /// Compares the graph's results with the scan's and raises `ef` until the recall suffices.
+    /// Compares the results of the graph with those of a scan, and raises `ef` until the recall is sufficient.
     ///
-    /// The queries are rows with half of another row added. Over 20,000 code chunks, the recall for these queries was
-    /// within 0.01 of that for commit subjects, with 32 to 256 candidates. Rows alone are too easy as queries, and
+    /// Each query is the sum of one row and half of another. For 20,000 code chunks and 32 to 256 candidates, the
+    /// recall for these queries was within 0.01 of the recall for commit subjects. Rows alone would be too easy, and
     /// midpoints between two rows too hard.
     fn pass_trial(&mut self, rows: &[u32]) -> Result<(), BuildError> {
         let step = (rows.len() / TRIAL_QUERIES).max(1);
@@ -356,14 +361,14 @@ impl fmt::Debug for SegmentGraph {
     }
 }
 
-/// A limit of hnsw_rs.
+/// The maximum number of layers in hnsw_rs.
 const MAX_LAYERS: usize = 16;
 const MAX_EF: usize = 1024;
 const TRIAL_QUERIES: usize = 200;
 const TRIAL_K: usize = 10;
 const TRIAL_RECALL: f32 = 0.95;
 
-/// The distance between two rows, or between a query and a row: 2 - cosine, which quantisation errors never make
+/// Computes the distance between two rows, or between a query and a row: 2 - cosine. Quantisation errors never make it
 /// negative.
 struct RowDistance {
     vectors: VectorFile,
@@ -418,23 +423,22 @@ fn point(row: u32) -> [u8; 4] {
     row.to_le_bytes()
 }
 
-/// Returns the row of a point; `None` for a query, which is longer.
+/// Returns the row of a point. Returns `None` for a query, whose encoding is longer.
 fn row_of(point: &[u8]) -> Option<usize> {
     Some(u32::from_le_bytes(point.try_into().ok()?) as usize)
 }
 
-/// Bytes of scale and bias before the codes of a query.
+/// Number of bytes before the codes of an encoded query: scale and bias.
 const QUERY_HEAD: usize = 8;
 
-/// Encodes a unit query for the graph's distance function: scale, bias, then signed bytes in the order of a row's
-/// codes.
+/// Encodes a unit query for the distance function: scale, bias, and signed bytes in the order of a row's codes.
 fn graph_query(unit: &[f32], quantisation: Quantisation) -> Vec<u8> {
     let (scale, bias, codes) = Query::in_bytes(unit, quantisation);
     [&scale.to_le_bytes()[..], &bias.to_le_bytes(), &codes].concat()
 }
 
-/// Returns the first row of each distinct code, ascending, and the duplicates by their first row. Zero vectors are
-/// omitted.
+/// Returns the first row of each distinct code, ascending, and a map from these to their duplicates. Omits zero
+/// vectors.
 fn distinct_rows(vectors: &VectorFile) -> (Vec<u32>, HashMap<u32, Vec<u32>>) {
     let mut first_of: HashMap<&[u8], u32> = HashMap::new();
     let (mut rows, mut same_codes) = (Vec::new(), HashMap::<u32, Vec<u32>>::new());
@@ -450,8 +454,8 @@ fn distinct_rows(vectors: &VectorFile) -> (Vec<u32>, HashMap<u32, Vec<u32>>) {
     (rows, same_codes)
 }
 
-/// Shuffles the rows in an order that depends only on their number. Neighbours in a file are similar, and inserting
-/// them in file order gives worse long edges.
+/// Shuffles the rows. The order depends only on their number. Neighbouring rows of a file are similar, and inserting
+/// them in that order gives worse long-distance edges.
 fn shuffled(mut rows: Vec<u32>) -> Vec<u32> {
     let mut state = 0u64;
     for i in (1..rows.len()).rev() {
@@ -481,7 +485,7 @@ fn unlinked(graph: &Hnsw<'static, u8, RowDistance>, rows: &[u32]) -> Vec<u32> {
     rows.iter().copied().filter(|row| edges.contains_key(row)).collect()
 }
 
-/// Returns the direction of one row with half of another added.
+/// Returns the direction of the sum of one row and half of another.
 fn leaning(vectors: &VectorFile, one: u32, other: u32) -> Vec<f32> {
     let [one, other] = [one, other].map(|row| vectors.vector(row).unwrap_or_default());
     let sum: Vec<f32> = one.iter().zip(&other).map(|(a, b)| a + 0.5 * b).collect();

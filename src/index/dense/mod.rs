@@ -1,8 +1,8 @@
 //! Finds the documents nearest to a query vector.
 //!
-//! [`VectorFile`] is the stored form. [`FlatIndex`] scans several files exactly. [`HnswIndex`] speeds up searches over
-//! very many live documents. Both implement [`DenseIndex`]. This module knows documents and vectors only as numbers: no
-//! texts, paths, commits or file system. Start at [`FlatIndex`].
+//! [`VectorFile`] stores vectors. [`FlatIndex`] scans several files exactly. [`HnswIndex`] speeds up searches over very
+//! many live documents. Both implement [`DenseIndex`]. This module refers to documents only by number. It does not use
+//! texts, paths, commits or the file system. Start with [`FlatIndex`].
 
 mod dense_index;
 mod flat;

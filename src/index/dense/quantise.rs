@@ -1,9 +1,9 @@
-//! Quantises vectors.
+//! Converts vectors to small integers.
 //!
-//! A unit vector x is stored as small integers q and a factor f such that f · (q · y) estimates x · y for any y. With f
-//! = 1 / (q · x) the estimate is unbiased: it is exact along x, and the remainder of q has no preferred direction (Gao,
-//! Long, "RaBitQ", SIGMOD 2024). For the same reason, the step of the integers minimises the angle between q and x and
-//! not the error.
+//! A unit vector x is stored as integers q and a factor f, so that f · (q · y) estimates x · y for any y. With f = 1 /
+//! (q · x), the estimate is unbiased: it is exact in the direction of x, and the remainder of q has no preferred
+//! direction (Gao, Long, "RaBitQ", SIGMOD 2024). For the same reason, the step of the integers minimises the angle
+//! between q and x instead of the error.
 
 use std::ops::RangeInclusive;
 
@@ -12,13 +12,13 @@ use super::half;
 /// The number of bits per component.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Quantisation {
-    /// Sixteen odd levels from -15 to 15, two components per byte.
+    /// Sixteen odd levels from -15 to 15, stored in four bits each.
     ///
-    /// The default: half the size of `Int8` and no measurable loss in ranking. Over 70,000 chunks of git and
-    /// rust-analyzer with commit subjects as queries, 0.90 of the true top 10 were in the top 10, and in each of 800
-    /// queries the whole top 10 was in the top 50. NDCG@10 by file over 24 repositories changed by -0.001 ± 0.001 for
-    /// 2,734 commit subjects and by -0.004 ± 0.003 for 432 judged queries. A random rotation before quantisation gained
-    /// 0.016 of recall and nothing in NDCG.
+    /// The default, because it takes half the space of `Int8` without a measurable loss in ranking. Over 70,000 chunks
+    /// of git and rust-analyzer with commit subjects as queries, 0.90 of the true top 10 were in the top 10, and in
+    /// each of 800 queries the whole top 10 was in the top 50. NDCG@10 by file over 24 repositories changed by -0.001 ±
+    /// 0.001 for 2,734 commit subjects and by -0.004 ± 0.003 for 432 judged queries. A random rotation before
+    /// quantisation improved recall by 0.016 but did not improve NDCG.
     #[default]
     Int4,
     /// Levels from -127 to 127. Recall@10 on the same data is 0.99.
@@ -26,7 +26,7 @@ pub enum Quantisation {
 }
 
 impl Quantisation {
-    /// Bits per component, as written in file headers.
+    /// Returns the number of bits per component, as stored in file headers.
     pub fn bits(self) -> u32 {
         match self {
             Self::Int4 => 4,
@@ -40,7 +40,7 @@ impl Quantisation {
             .find(|quantisation| quantisation.bits() == bits)
     }
 
-    /// Bytes of one vector's codes.
+    /// Returns the size of one vector's codes in bytes.
     pub fn row_bytes(self, dim: usize) -> usize {
         match self {
             Self::Int4 => dim.div_ceil(2),
@@ -48,11 +48,11 @@ impl Quantisation {
         }
     }
 
-    /// Returns the range of factors that [`encode`] can give a row with these codes: 1 / (|q| · cos(q, x)) for a unit
-    /// vector x.
+    /// Returns the range of factors that [`encode`] can return for these codes: 1 / (|q| · cos(q, x)) for a unit vector
+    /// x.
     ///
-    /// For Int8, the cosine is taken to be 1. For Int4, none of the sixteen levels is 0, so the cosine is smallest if x
-    /// has a single nonzero component: then q has 15 there and 1 everywhere else.
+    /// Assumes a cosine of 1 for Int8. None of the levels of Int4 is 0, so there the cosine is smallest if x has a
+    /// single nonzero component: then q is 15 in that component and 1 in all others.
     pub(super) fn factor_range(self, row: &[u8], dim: usize) -> RangeInclusive<f32> {
         let square = |level: i8| i32::from(level) * i32::from(level);
         let (squares, largest): (i32, f32) = match self {
@@ -69,13 +69,13 @@ impl Quantisation {
     }
 }
 
-/// An upper bound on the relative error of rounding a factor to a half.
+/// Upper bound of the relative error of rounding a factor to a half.
 const ROUNDING: f32 = 1.0 / 512.0;
 
-/// Appends the codes of `unit` to `codes` and returns the factor as a half; 0 for the zero vector.
+/// Appends the codes of `unit` to `codes`. Returns the factor as a half, which is 0 for the zero vector.
 ///
-/// `unit` has unit length or is zero. Int4: byte j holds component j in the low and component j + row_bytes in the high
-/// four bits, each as (level + 15) / 2. Int8: two's complement.
+/// `unit` must have unit length or be zero. In Int4, byte j contains component j in the low four bits and component j +
+/// row_bytes in the high four bits, each as (level + 15) / 2. Int8 uses two's complement.
 pub(super) fn encode(quantisation: Quantisation, unit: &[f32], codes: &mut Vec<u8>) -> u16 {
     let largest = unit.iter().fold(0f32, |largest, x| largest.max(x.abs()));
     let step = match quantisation {
@@ -95,8 +95,8 @@ pub(super) fn encode(quantisation: Quantisation, unit: &[f32], codes: &mut Vec<u
         }
         Quantisation::Int8 => {
             codes.extend(unit.iter().map(|&x| byte(x * inverse) as u8));
-            // Uses the length of q instead of q · x. They differ by less than the precision of a half, and this makes a
-            // row that is read and written again elsewhere the same, bit for bit.
+            // Use the length of q instead of q · x. They differ by less than the precision of a half. This way, a row
+            // that is read and quantised again is bit-identical.
             let squares = unit.iter().map(|&x| i32::from(byte(x * inverse)).pow(2));
             (squares.sum::<i32>() as f32).sqrt()
         }
@@ -128,12 +128,12 @@ pub(super) fn decode(quantisation: Quantisation, row: &[u8], levels: &mut [f32])
     }
 }
 
-/// Returns the odd level of a code in 0..=15.
+/// Returns the odd level for a code in 0..=15.
 fn level(code: u8) -> i8 {
     2 * code as i8 - 15
 }
 
-/// Returns the code of the level nearest to `steps`, which counts in steps of two levels.
+/// Returns the code of the nearest level. `steps` is the component divided by the step.
 #[inline(always)]
 fn nibble(steps: f32) -> u8 {
     (steps + 8.0).clamp(0.0, 15.0) as u8
@@ -144,8 +144,9 @@ fn byte(steps: f32) -> i8 {
     steps.round().clamp(-127.0, 127.0) as i8
 }
 
-/// Candidate steps, as fractions of the step that just covers the largest component. The best one is used: with 15
-/// levels, clipping a few large components improves the angle. Four times as many candidates gave no more recall.
+/// Candidates for the step, as fractions of the step that just covers the largest component. The best candidate is
+/// used. With 15 levels, clipping a few large components improves the angle. Four times as many candidates did not
+/// improve recall.
 const STEP_CHOICES: [f32; 8] = [0.4, 0.48, 0.56, 0.64, 0.72, 0.8, 0.88, 0.96];
 
 /// Returns the step with the smallest angle between `unit` and its levels.
@@ -161,8 +162,8 @@ fn best_int4_step(unit: &[f32], largest: f32) -> f32 {
     best.1
 }
 
-/// Returns cos(x, q) times the length of x. Sums in eight lanes, so that the compiler can vectorise it and the result
-/// is still the same on every machine.
+/// Returns cos(x, q) times the length of x. Uses eight separate sums, so that the compiler can vectorise the loop and
+/// the result is the same on every machine.
 fn cosine_with_levels(unit: &[f32], inverse_step: f32) -> f32 {
     let (mut dot, mut square) = ([0f32; 8], [0f32; 8]);
     for part in unit.chunks(8) {
@@ -209,7 +210,7 @@ mod tests {
             let factor = encode(Quantisation::Int8, &unit(&raw), &mut codes);
             let mut levels = vec![0.0; raw.len()];
             decode(Quantisation::Int8, &codes, &mut levels);
-            // Servers normalise vectors again with their own arithmetic.
+            // Vector stores normalise vectors again, with their own arithmetic.
             let again = unit(&unit(&levels));
             let mut codes_again = Vec::new();
             prop_assert_eq!(encode(Quantisation::Int8, &again, &mut codes_again), factor);
@@ -224,7 +225,7 @@ mod tests {
             power in 0i32..9,
             spikes in 0usize..3,
         ) {
-            // From vectors with even components to those with a few large ones.
+            // Generates vectors from those with similar components to those with a few large ones.
             raw.iter_mut().for_each(|x| *x = x.powi(2 * power + 1));
             let n = raw.len();
             (0..spikes).for_each(|at| raw[at * 7 % n] += 30.0);

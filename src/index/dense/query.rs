@@ -1,4 +1,4 @@
-//! Quantises queries to the integers that the kernels use.
+//! Converts query vectors to the integers that the kernels use.
 
 use super::dense_index::DenseError;
 use super::half;
@@ -6,25 +6,25 @@ use super::kernel::{self, Pick};
 use super::quantise::Quantisation;
 use super::vectors::VectorFile;
 
-/// A unit query for one quantisation.
+/// A unit query vector, quantised for rows of one quantisation.
 #[derive(Debug)]
 pub(super) struct Query {
     codes: Codes,
-    /// Factor of the integer sums, in addition to each row's factor.
+    /// The factor of the integer sums. Each row has an additional factor.
     scale: f32,
 }
 
 #[derive(Debug)]
 enum Codes {
-    /// In the order of an int4 row's codes, padded with zeros. `bias` = 15 · Σ y converts sums of codes into sums of
-    /// levels: Σ (2u - 15) y = 2 Σ u y - bias.
+    /// Components in the order of an int4 row's codes, padded with zeros. `bias` = 15 · Σ y converts a sum of codes to
+    /// a sum of levels: Σ (2u - 15) y = 2 Σ u y - bias.
     Int4 { y: Vec<u8>, bias: i32 },
-    /// Small enough that no sum over a row overflows i32.
+    /// Components that are so small that no sum over a row overflows i32.
     Int8 { y: Vec<i16> },
 }
 
 impl Query {
-    /// Quantises `unit`, which has unit length.
+    /// Quantises `unit`, which must have unit length.
     pub(super) fn new(unit: &[f32], quantisation: Quantisation) -> Self {
         match quantisation {
             Quantisation::Int4 => {
@@ -47,8 +47,8 @@ impl Query {
         }
     }
 
-    /// Returns scale, bias and one signed byte per component, in the order of a row's codes. Precise enough for int4
-    /// rows and for traversing a graph of int8 rows.
+    /// Returns the scale, the bias and one signed byte per component, in the order of a row's codes. This precision is
+    /// sufficient for int4 rows and for searching a graph of int8 rows.
     pub(super) fn in_bytes(unit: &[f32], quantisation: Quantisation) -> (f32, i32, Vec<u8>) {
         let (scale, y) = rounded(unit, 127.0);
         let mut y: Vec<u8> = y.map(|x| x as i8 as u8).collect();
@@ -84,7 +84,7 @@ impl Query {
     }
 }
 
-/// Rounds the components to integers from -`most` to `most`. Returns the value of one step and the integers.
+/// Rounds the components to integers from -`most` to `most`. Returns the value of one step, and the integers.
 fn rounded(unit: &[f32], most: f32) -> (f32, impl Iterator<Item = f32> + '_) {
     let largest = unit.iter().fold(f32::MIN_POSITIVE, |largest, x| largest.max(x.abs()));
     let scale = largest / most;
@@ -94,7 +94,7 @@ fn rounded(unit: &[f32], most: f32) -> (f32, impl Iterator<Item = f32> + '_) {
 /// The maximum number of rows per call of [`Query::cosines`].
 pub(super) const BLOCK_ROWS: usize = 256;
 
-/// Normalises `query` to unit length. `None` for the zero vector.
+/// Scales `query` to unit length. Returns `None` for the zero vector.
 pub(super) fn unit_query(query: &[f32]) -> Result<Option<Vec<f32>>, DenseError> {
     if query.iter().any(|x| !x.is_finite()) {
         return Err(DenseError::NotFinite);

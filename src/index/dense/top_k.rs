@@ -1,13 +1,14 @@
-//! Selects the best of many scores.
+//! Selects the highest of many scores.
 
 use std::cmp::Ordering;
 
-/// Keeps the `k` best `(document, score)` pairs offered in ascending order of document; ties go to the lower document.
+/// Collects the `k` best `(document, score)` pairs. Pairs must be offered by ascending document number; equal scores
+/// are ordered by document number.
 #[derive(Debug)]
 pub(in crate::index) struct TopK {
     k: usize,
     kept: Vec<(u32, f32)>,
-    /// Scores up to this one can no longer be among the best.
+    /// Pairs with this score or a lower one can no longer be among the best.
     floor: f32,
 }
 
@@ -21,7 +22,7 @@ impl TopK {
         }
     }
 
-    /// Offers the next document. Scores must be finite.
+    /// Offers the next pair. The score must be finite.
     #[inline(always)]
     pub(in crate::index) fn offer(&mut self, doc: u32, score: f32) {
         if score > self.floor {
@@ -34,8 +35,8 @@ impl TopK {
         best(self.kept, self.k)
     }
 
-    /// Collects up to 2 `k` pairs, then drops the worse half. Cheaper than a heap while `k` is small compared with the
-    /// number of documents, and never worse than sorting all.
+    /// Collects up to 2 `k` pairs, then removes the worse half. This is cheaper than a heap if `k` is small compared
+    /// with the number of documents, and never more expensive than sorting all pairs.
     fn keep(&mut self, doc: u32, score: f32) {
         self.kept.push((doc, score));
         if self.kept.len() >= self.k.saturating_mul(2).max(64) {
@@ -46,7 +47,7 @@ impl TopK {
     }
 }
 
-/// Returns the `k` best of `all`, which may be in any order: best first, ties by ascending document.
+/// Returns the `k` best pairs of `all`, best first. Equal scores are ordered by document number.
 pub(in crate::index) fn best(mut all: Vec<(u32, f32)>, k: usize) -> Vec<(u32, f32)> {
     if k < all.len() {
         all.select_nth_unstable_by(k, best_first);

@@ -8,7 +8,7 @@ use super::quantise::{self, Quantisation};
 use crate::embed::ProfileId;
 use crate::index::header::{self, HEADER_BYTES, RowsHeader};
 
-/// The bytes of a file: owned, or a memory map.
+/// The content of a file, either owned or memory-mapped.
 pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// An immutable file of quantised unit vectors, one row per document from 0.
@@ -28,11 +28,11 @@ pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 /// | 80 | 32 | BLAKE3 of the bytes 0..80 |
 /// | 112 | 16 | zero |
 /// | 128 | n × row_bytes | codes; row_bytes = dim for 8 bits, ⌈dim / 2⌉ for 4, see [`Quantisation`] |
-/// | | n × u16 | factors, as halves without sign: cos(x, y) ≈ factor · Σ level(x) · y for unit y; 0 for the zero vector |
+/// | | n × u16 | factors, as unsigned halves: cos(x, y) ≈ factor · Σ level(x) · y for unit y; 0 for the zero vector |
 /// | | n × u16 | weights of the texts, as halves, see `embed::Embedding::weight` |
 ///
-/// Opening checks only the header and the sizes, in constant time. Damage elsewhere can change scores but causes no
-/// panic; [`Self::verify`] finds it, and values out of range.
+/// Opening checks only the header and the sizes, in constant time. Damage elsewhere can change scores but never causes
+/// a panic. [`Self::verify`] detects damage and values out of range.
 #[derive(Clone)]
 pub struct VectorFile {
     bytes: SharedBytes,
@@ -40,7 +40,7 @@ pub struct VectorFile {
 }
 
 impl VectorFile {
-    /// Opens a file from its bytes, which must not change while the file is open.
+    /// Opens a file from its content, which must not change while the file is open.
     pub fn open(bytes: SharedBytes) -> Result<Self, VectorFileError> {
         let header = Header::parse((*bytes).as_ref())?;
         Ok(Self { bytes, header })
@@ -60,7 +60,8 @@ impl VectorFile {
         }
     }
 
-    /// Returns whether factor and weight are finite and [`quantise::encode`] can give this factor for the row's codes.
+    /// Returns true if factor and weight are finite and [`quantise::encode`] can return this factor for the codes of
+    /// the row.
     fn is_row_in_range(&self, row: usize) -> bool {
         let (factor, weight) = (self.factors().get(row), self.weights().get(row));
         let is_factor = || {
@@ -70,37 +71,37 @@ impl VectorFile {
         half::is_finite(factor) && half::is_finite(weight) && is_factor()
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> u32 {
         self.header.n
     }
 
-    /// Returns whether there are no rows.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Size of the file in bytes.
+    /// Returns the size of the file in bytes.
     pub fn n_bytes(&self) -> usize {
         self.all().len()
     }
 
-    /// Number of components of every vector.
+    /// Returns the number of components of each vector.
     pub fn dim(&self) -> usize {
         self.header.dim
     }
 
-    /// Storage format of the rows.
+    /// Returns the storage format of the rows.
     pub fn quantisation(&self) -> Quantisation {
         self.header.quantisation
     }
 
-    /// The embedding profile of the vectors.
+    /// Returns the embedding profile of the vectors.
     pub fn profile(&self) -> ProfileId {
         self.header.profile
     }
 
-    /// Returns the weight of the text of `row` from its embedder; 0 outside the file.
+    /// Returns the weight that the embedder gave the text of `row`. Returns 0 if the row is outside the file.
     pub fn weight(&self, row: u32) -> f32 {
         if row < self.len() {
             half::decode(self.weights().get(row as usize))
@@ -109,12 +110,13 @@ impl VectorFile {
         }
     }
 
-    /// Returns whether `row` has a nonzero vector.
+    /// Returns true if `row` has a nonzero vector.
     pub fn has_vector(&self, row: u32) -> bool {
         row < self.len() && self.factors().get(row as usize) != 0
     }
 
-    /// Returns the dequantised vector of `row`, of unit length or zero. `None` outside the file.
+    /// Returns the vector of `row`, converted back from integers. It has unit length or is zero. Returns `None` if the
+    /// row is outside the file.
     pub fn vector(&self, row: u32) -> Option<Vec<f32>> {
         if row >= self.len() {
             return None;
@@ -128,12 +130,12 @@ impl VectorFile {
         Some(vector)
     }
 
-    /// Returns whether the two files have the same content, judged by their headers.
+    /// Returns true if two files have the same content, according to their headers.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.header == other.header
     }
 
-    /// Returns whether a row equals a row of another file byte for byte.
+    /// Returns true if a row is byte-identical to a row of another file.
     pub fn has_same_row(&self, row: u32, other: &Self, other_row: u32) -> bool {
         if row >= self.len() || other_row >= other.len() {
             return false;
@@ -144,13 +146,13 @@ impl VectorFile {
             && self.weights().get(at) == other.weights().get(other_at)
     }
 
-    /// All codes.
+    /// Returns the codes of all rows.
     #[inline(always)]
     pub(super) fn codes(&self) -> &[u8] {
         &self.all()[HEADER_BYTES..][..self.header.codes_bytes()]
     }
 
-    /// Returns the codes of one row. Panics outside the file.
+    /// Returns the codes of a row. Panics if the row is outside the file.
     #[inline(always)]
     pub(super) fn row(&self, row: usize) -> &[u8] {
         let row_bytes = self.header.row_bytes();
@@ -183,13 +185,13 @@ impl fmt::Debug for VectorFile {
 pub(super) struct Halves<'a>(&'a [[u8; 2]]);
 
 impl<'a> Halves<'a> {
-    /// Returns number `i`. Panics outside the array.
+    /// Returns number `i`. Panics if it is outside the array.
     #[inline(always)]
     pub(super) fn get(self, i: usize) -> u16 {
         u16::from_le_bytes(self.0[i])
     }
 
-    /// Iterates over `len` numbers from `first` on. Panics outside the array.
+    /// Returns `len` numbers from `first` on. Panics if they are outside the array.
     pub(super) fn run(self, first: usize, len: usize) -> impl Iterator<Item = u16> + 'a {
         self.0[first..first + len]
             .iter()
@@ -200,21 +202,21 @@ impl<'a> Halves<'a> {
 /// An error from opening or verifying a file of rows.
 #[derive(Debug, thiserror::Error)]
 pub enum VectorFileError {
-    /// The first four bytes are not those of the expected kind.
+    /// The file does not begin with the expected magic bytes.
     #[error("not a vector file")]
     OtherKind,
     /// The file has another format version.
     #[error("vector file has format {found}, this build reads {VERSION}")]
     OtherFormat {
-        /// The file's version.
+        /// The format version of the file.
         found: u32,
     },
-    /// The file's size does not match its header.
+    /// The size of the file does not match its header.
     #[error("vector file has {found} bytes, expected {expected}")]
     Size {
-        /// Actual size in bytes.
+        /// The size of the file in bytes.
         found: u64,
-        /// Size in bytes according to the header.
+        /// The size in bytes according to the header.
         expected: u64,
     },
     /// A checksum does not match, or the header has invalid values.
@@ -225,10 +227,10 @@ pub enum VectorFileError {
 const MAGIC: &[u8; 4] = b"CSVF";
 /// Format version. 1: initial.
 pub const VERSION: u32 = header::VERSION;
-/// Limit on the dimension, which keeps integer sums within bounds. No model comes near it.
+/// Limit on the dimension, above that of any model. Ensures that integer sums do not overflow.
 pub(super) const MAX_DIM: usize = 1 << 14;
 
-/// The header, as described at [`VectorFile`].
+/// The header as described in [`VectorFile`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) n: u32,
@@ -239,7 +241,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Parses the header of a whole file and checks the file's size against it.
+    /// Parses the header of a file and checks that the size of the file matches.
     fn parse(file: &[u8]) -> Result<Self, VectorFileError> {
         let RowsHeader {
             numbers: [n, dim, bits],
@@ -265,7 +267,7 @@ impl Header {
         }
     }
 
-    /// Returns the header's bytes, including its checksum.
+    /// Returns the bytes of the header, including its checksum.
     pub(super) fn write(&self) -> [u8; HEADER_BYTES] {
         let header = RowsHeader {
             numbers: [self.n, self.dim as u32, self.quantisation.bits()],
@@ -283,7 +285,7 @@ impl Header {
         self.n as usize * self.row_bytes()
     }
 
-    /// At most 2^32 · (2^14 + 4) + 128, so there is no overflow.
+    /// Returns the size of the file. At most 2^32 · (2^14 + 4) + 128, so there is no overflow.
     fn file_bytes(&self) -> u64 {
         HEADER_BYTES as u64 + u64::from(self.n) * (self.row_bytes() as u64 + 4)
     }

@@ -8,14 +8,14 @@ use crate::index::header::HEADER_BYTES;
 
 /// Writes a [`VectorFile`].
 ///
-/// The same rows give the same bytes on every machine. Holds the file in memory: 132 bytes per vector of 256 components
-/// in int4.
+/// The same rows give the same bytes on every machine. Holds the file in memory, which takes 132 bytes per vector with
+/// 256 components in int4.
 #[derive(Debug)]
 pub struct VectorWriter {
     dim: usize,
     quantisation: Quantisation,
     profile: ProfileId,
-    /// Space for the header, then the codes.
+    /// Space for the header, followed by the codes.
     file: Vec<u8>,
     factors: Vec<u16>,
     weights: Vec<u16>,
@@ -33,24 +33,24 @@ pub enum WriteError {
     /// The vector has another dimension than the file.
     #[error("the vector has {found} dimensions, expected {expected}")]
     Dimension {
-        /// Dimension of the vector.
+        /// The dimension of the vector.
         found: usize,
-        /// Dimension of the file.
+        /// The dimension of the file.
         expected: usize,
     },
     /// A component or the weight is infinite or not a number.
     #[error("the vector is not finite")]
     NotFinite,
-    /// The row comes from a file of another profile, dimension or quantisation.
+    /// The row is from a file with another profile, dimension or quantisation.
     #[error("the row comes from a file of another kind")]
     OtherKind,
-    /// The file has no row numbers left, which have 32 bits.
+    /// All row numbers, which have 32 bits, are used.
     #[error("the vector file is full")]
     Full,
 }
 
 impl VectorWriter {
-    /// Starts a file.
+    /// Starts an empty file.
     pub fn new(dim: usize, quantisation: Quantisation, profile: ProfileId) -> Result<Self, WriteError> {
         if dim == 0 || dim > MAX_DIM {
             return Err(WriteError::UnsupportedDimension { dim });
@@ -65,17 +65,17 @@ impl VectorWriter {
         })
     }
 
-    /// Number of rows so far, which is the number of the next row.
+    /// Returns the number of rows so far. The next row has this number.
     pub fn len(&self) -> usize {
         self.factors.len()
     }
 
-    /// Returns whether there are no rows yet.
+    /// Returns true if there are no rows yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds a row. `vector` has unit length or is zero (see `embed::Embedding`). Adds nothing on an error.
+    /// Adds a row. `vector` must have unit length or be zero (see `embed::Embedding`). Adds no row on an error.
     pub fn push(&mut self, vector: &[f32], weight: f32) -> Result<(), WriteError> {
         if vector.len() != self.dim {
             return Err(WriteError::Dimension {
@@ -107,17 +107,17 @@ impl VectorWriter {
         Ok(())
     }
 
-    /// Adds a row without a vector: zero, with weight 0.
+    /// Adds a placeholder for a document without a vector: a zero vector with weight 0.
     pub fn push_none(&mut self) -> Result<(), WriteError> {
         self.push(&vec![0.0; self.dim], 0.0)
     }
 
-    /// Adds an empty row for a text for which the model gives no vector: zero, with weight 1.
+    /// Adds a row for a text that the model cannot embed: a zero vector with weight 1.
     pub fn push_empty(&mut self) -> Result<(), WriteError> {
         self.push(&vec![0.0; self.dim], 1.0)
     }
 
-    /// Returns the finished file.
+    /// Returns the content of the file.
     pub fn finish(mut self) -> Vec<u8> {
         let header = |body_hash| Header {
             n: self.factors.len() as u32,

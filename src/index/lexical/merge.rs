@@ -10,9 +10,9 @@ use super::writer::Tables;
 
 /// Merges the lexical files of `segments`.
 ///
-/// Documents and signatures keep their order, segment by segment: a document's new number is its number in its own
-/// segment plus the number of documents in the segments before. Copies postings without tokenizing again. Needs memory
-/// for the result and the term dictionary of each segment.
+/// The order of documents and signatures does not change: a document's new number is its number in its segment plus the
+/// number of documents in all segments before. Copies postings without tokenizing text again. Needs memory for the
+/// result and for the term dictionary of each segment.
 pub fn merge_lexical(segments: &[&LexicalSegment]) -> Result<Vec<u8>, LexicalError> {
     let mut tables = Tables::default();
     for segment in segments {
@@ -24,13 +24,14 @@ pub fn merge_lexical(segments: &[&LexicalSegment]) -> Result<Vec<u8>, LexicalErr
         .map(|segment| segment.index())
         .collect::<Result<_, _>>()?;
     let directory = RamDirectory::create();
-    // Without a sort order in its settings, tantivy concatenates documents in the order of the list.
+    // tantivy concatenates the documents in the order of the list if its settings define no sort order.
     let merged = merge_indices(&indexes, directory.clone()).map_err(LexicalError::from_tantivy)?;
     tables.finish(&merged, &directory)
 }
 
-/// Like [`merge_lexical`], but keeps only the documents and signatures that `doc_stays` and `blob_stays` accept. Both
-/// get a segment's position in the list and a number within the segment. New numbers have no gaps.
+/// Like [`merge_lexical`], but includes only the documents for which `doc_stays` returns true and the signatures for
+/// which `blob_stays` returns true. Both functions are called with the position of a segment in `segments` and a number
+/// in that segment. The new numbers have no gaps.
 pub fn merge_some_lexical(
     segments: &[&LexicalSegment],
     doc_stays: impl Fn(usize, u32) -> bool,
@@ -61,7 +62,7 @@ pub fn merge_some_lexical(
     tables.finish(&merged, &directory)
 }
 
-/// Converts the set to tantivy's type; `None` for all documents.
+/// Converts a set of documents to tantivy's type. Returns `None` if the set contains all documents.
 fn alive_docs(alive: &BitSet, n_docs: u32) -> Option<AliveBitSet> {
     if alive.len() == n_docs as usize {
         return None;
@@ -81,8 +82,8 @@ mod tests {
     use crate::index::lexical::{DocMeta, LexicalDoc, LexicalWriter, Signature};
     use crate::model::{ChunkKey, Lang};
 
-    /// Builds a segment with the documents `numbers` of a sequence of distinct documents, and the signature of one
-    /// blob.
+    /// Builds a segment that contains the documents `numbers` of a sequence of distinct documents, and the signature of
+    /// one blob.
     fn segment(numbers: std::ops::Range<u32>) -> LexicalSegment {
         let mut writer = LexicalWriter::new().unwrap();
         for number in numbers.clone() {
@@ -123,8 +124,8 @@ mod tests {
 
     #[test]
     fn merged_documents_are_numbered_as_in_one_segment() {
-        // More documents than one block of postings holds, so that block boundaries move. Tantivy must not reorder
-        // segments by size.
+        // There are more documents than one block of postings can hold, so merging moves block boundaries. tantivy must
+        // not sort the segments by size.
         let parts = [segment(0..3), segment(3..203), segment(203..203), segment(203..450)];
         let (merged, whole) = (merged(&parts), segment(0..450));
         assert_eq!(merged.n_docs(), 450);
@@ -166,7 +167,7 @@ mod tests {
     fn removed_documents_leave_no_terms_or_gaps() {
         let parts = [segment(0..3), segment(3..203), segment(203..210), segment(210..450)];
         let starts = [0, 3, 203, 210];
-        // No document of the third segment stays.
+        // The third segment loses all its documents.
         let stays = |number: u32| number % 3 != 1 && !(203..210).contains(&number);
         let parts: Vec<&LexicalSegment> = parts.iter().collect();
         let bytes = merge_some_lexical(&parts, |at, doc| stays(starts[at] + doc), |at, _| at % 2 == 1).unwrap();
@@ -190,7 +191,7 @@ mod tests {
         left.for_each_defined_name(|_| names += 1).unwrap();
         assert_eq!(names, kept.len());
         assert_eq!(postings(&left, "204"), []);
-        // No document at all stays.
+        // All segments lose all their documents.
         let none = merge_some_lexical(&parts, |_, _| false, |_, _| false).unwrap();
         let none = LexicalSegment::from_bytes(Path::new("none"), none).unwrap();
         assert_eq!((none.n_docs(), none.n_signatures()), (0, 0));

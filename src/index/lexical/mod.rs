@@ -1,7 +1,7 @@
-//! Finds the documents that contain a term: tantivy's inverted index, n-gram signatures of blobs, and BM25.
+//! Finds the documents that contain a term, with an inverted index (tantivy), n-gram signatures of blobs, and BM25.
 //!
-//! A document is a distinct chunk without a path or commit. Term statistics depend on the view, so
-//! [`LexicalSegment::postings`] returns raw counts and [`bm25`] does the arithmetic. Only this module uses tantivy.
+//! A document is a distinct chunk, without a path or commit. Term statistics depend on the view, so
+//! [`LexicalSegment::postings`] returns counts, and [`bm25`] computes scores from them. No other module uses tantivy.
 
 pub mod bm25;
 mod merge;

@@ -1,25 +1,25 @@
-//! Finds the blobs that may contain a literal or a match of a regex, by a signature of hashed trigrams per blob.
+//! Finds the blobs that may contain a literal or a match of a regex. Each blob has a signature of hashed trigrams.
 //!
-//! A signature is a bit set with about [`BITS_PER_TRIGRAM`] bits for every distinct trigram of the blob; each trigram
-//! sets one bit. A trigram that a blob lacks passes with a probability of 1 − e^(−1/bits). A literal of eight
-//! characters has six trigrams. A signature has no false negatives, so matching the bytes of the blobs that pass gives a
-//! complete answer. Signatures take a sixth of the space of posting lists. Trigrams are computed over bytes with ASCII
-//! letters in lower case and never across a line break.
+//! A signature is a bit set with about [`BITS_PER_TRIGRAM`] bits for each distinct trigram of the blob; each trigram
+//! sets one bit. A trigram that the blob does not contain matches with a probability of 1 − e^(−1/bits). A literal of
+//! eight characters has six trigrams. A signature has no false negatives, so searching the blobs that match gives a
+//! complete result. Signatures need a sixth of the space of posting lists. Trigrams consist of bytes, with ASCII
+//! letters in lower case, and never contain a line break.
 
 use std::sync::{Mutex, PoisonError};
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 const BITS_PER_TRIGRAM: usize = 2;
-/// An alternation or class with more branches than this requires no trigrams.
+/// Limit on the branches of an alternation or class. If it is exceeded, no trigrams are required.
 const MAX_BRANCHES: usize = 32;
 
-/// The n-gram signature of one blob: a bit set, least significant bit of the first byte first.
+/// The n-gram signature of a blob: a bit set that starts with the least significant bit of the first byte.
 #[derive(Clone, Copy, Debug)]
 pub struct Signature<'a>(pub &'a [u8]);
 
 impl Signature<'_> {
-    /// Computes the signature of a blob's bytes.
+    /// Computes the signature of a blob with the content `bytes`.
     pub fn of(bytes: &[u8]) -> Vec<u8> {
         let hashes = distinct_hashes(bytes);
         let mut signature = vec![0; (hashes.len() * BITS_PER_TRIGRAM).div_ceil(8).max(1)];
@@ -30,7 +30,7 @@ impl Signature<'_> {
         signature
     }
 
-    /// Returns false only if the blob cannot match.
+    /// Returns true if the blob may match. Returns false only if it certainly does not.
     pub fn may_match(self, query: &TrigramQuery) -> bool {
         match query {
             TrigramQuery::Any => true,
@@ -41,7 +41,7 @@ impl Signature<'_> {
     }
 
     fn has(self, hash: u32) -> bool {
-        // A blob without a signature always passes.
+        // A blob without a signature may always match.
         if self.0.is_empty() {
             return true;
         }
@@ -50,19 +50,19 @@ impl Signature<'_> {
     }
 }
 
-/// Maps a hash to a bit of a signature by the hash's high bits.
+/// Returns the bit of a signature for a hash. Uses the high bits of the hash.
 fn position(hash: u32, n_bytes: usize) -> usize {
     ((u64::from(hash) * (n_bytes as u64 * 8)) >> 32) as usize
 }
 
-/// Unused tables with one bit for each possible trigram, all zero. Pooled because a table takes 2 MB, too much to keep
-/// per thread of a server.
+/// A pool of unused tables with one bit for each possible trigram, all zero. They are pooled because a table of 2 MB is
+/// too large for each thread of a server.
 static TABLES: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());
 const TABLE_WORDS: usize = (1 << 24) / 64;
 const MAX_TABLES: usize = 16;
 
-/// Returns the hashes of the distinct trigrams in order of first occurrence. A table lookup takes a fifth of the time
-/// of sorting, which was a seventh of the cost of importing records.
+/// Returns the hashes of the distinct trigrams, in the order of their first occurrence. A table lookup takes a fifth of
+/// the time of sorting, which caused a seventh of the cost of importing records.
 fn distinct_hashes(bytes: &[u8]) -> Vec<u32> {
     let tables = || TABLES.lock().unwrap_or_else(PoisonError::into_inner);
     let unused = tables().pop();
@@ -90,7 +90,7 @@ fn trigram_hashes(bytes: &[u8]) -> Vec<u32> {
     trigrams(bytes).map(hash_trigram).collect()
 }
 
-/// Iterates over the trigrams of `bytes`, each packed into 24 bits.
+/// Returns the trigrams of `bytes`, each in the low 24 bits of a number.
 fn trigrams(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
     let windows = bytes.windows(3).filter(|window| !window.contains(&b'\n'));
     windows.map(|window| {
@@ -100,25 +100,25 @@ fn trigrams(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
 }
 
 fn hash_trigram(packed: u32) -> u32 {
-    // One multiplication mixes enough, because the trigrams of a blob are distinct.
+    // A single multiplication mixes the bits enough, because the trigrams of a blob are distinct.
     packed.wrapping_mul(0x9e37_79b1)
 }
 
-/// A condition on signatures that every match satisfies.
+/// A condition on signatures. Every blob with a match satisfies it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrigramQuery {
-    /// Nothing is required.
+    /// No trigram is required.
     Any,
-    /// This trigram is required.
+    /// The trigram with this hash is required.
     Trigram(u32),
-    /// All of these are required.
+    /// All of these conditions are required.
     All(Vec<TrigramQuery>),
-    /// At least one of these is required.
+    /// At least one of these conditions is required.
     Either(Vec<TrigramQuery>),
 }
 
 impl TrigramQuery {
-    /// Returns the condition for matches of a regex.
+    /// Returns the condition for blobs that contain a match of a regex.
     pub fn of_regex(hir: &Hir) -> Self {
         let (mut run, mut pieces) = (Vec::new(), Vec::new());
         collect(hir, &mut run, &mut pieces);
@@ -126,7 +126,7 @@ impl TrigramQuery {
         Self::all(pieces)
     }
 
-    /// Returns the condition for texts with this literal, ignoring the case of ASCII letters.
+    /// Returns the condition for blobs that contain a literal, ignoring the case of ASCII letters.
     pub fn of_literal(literal: &[u8]) -> Self {
         Self::all(trigram_hashes(literal).into_iter().map(Self::Trigram).collect())
     }
@@ -149,8 +149,8 @@ impl TrigramQuery {
     }
 }
 
-/// Walks a concatenation. `run` is the literal text that ends at the current position; conditions are added to
-/// `pieces`.
+/// Walks the parts of a concatenation. `run` is the literal text that ends at the current position. New conditions are
+/// added to `pieces`.
 fn collect(hir: &Hir, run: &mut Vec<u8>, pieces: &mut Vec<TrigramQuery>) {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => {}
@@ -187,7 +187,7 @@ fn end_run(run: &mut Vec<u8>, pieces: &mut Vec<TrigramQuery>) {
     run.clear();
 }
 
-/// Returns the letter of a class that is one letter in both cases, as in a case-insensitive expression.
+/// Returns the letter if a class consists of one letter in both cases, as in a case-insensitive regex.
 fn one_letter(class: &Class) -> Option<u8> {
     let lower = |character: char| character.is_ascii().then(|| character.to_ascii_lowercase() as u8);
     let mut letters = Vec::new();

@@ -1,4 +1,4 @@
-//! A read-only tantivy directory over the sections of one file.
+//! A read-only tantivy directory whose files are sections of one file.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +11,7 @@ use tantivy::directory::{FileHandle, OwnedBytes, WatchCallback, WatchHandle, Wri
 
 use crate::sidecar::Bytes;
 
-/// The files of a finished index by name.
+/// The files of a tantivy index, by name.
 #[derive(Clone, Debug)]
 pub(super) struct PackedDirectory {
     files: Arc<BTreeMap<PathBuf, Bytes>>,

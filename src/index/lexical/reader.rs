@@ -1,4 +1,4 @@
-//! The lexical index of one segment.
+//! Reads the lexical index of a segment.
 //!
 //! Sections of the file (format 1, little endian):
 //! - `docs`: n × 12 bytes ([`DocMeta`]); `keys`: n × 16 bytes; `by_key`: n × u32, documents in the order of their keys.
@@ -26,10 +26,10 @@ pub const FORMAT: u32 = 1;
 const META_BYTES: usize = 12;
 const KEY_BYTES: usize = 16;
 
-/// An error from writing or reading a lexical index.
+/// An error from reading or writing a lexical index.
 #[derive(Debug, thiserror::Error)]
 pub enum LexicalError {
-    /// The file is damaged or of another format.
+    /// The file is damaged or has another format.
     #[error(transparent)]
     File(#[from] SectionError),
     /// An error from tantivy.
@@ -43,18 +43,18 @@ impl LexicalError {
     }
 }
 
-/// A document's metadata for ranking.
+/// The metadata of a document, which ranking uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DocMeta {
-    /// Number of words of the text.
+    /// Number of words in the text.
     pub n_tokens: u32,
-    /// Bytes of the text.
+    /// Size of the text in bytes.
     pub n_bytes: u32,
-    /// Language of the blob.
+    /// The language of the blob.
     pub lang: Lang,
-    /// Kind of the chunk.
+    /// The kind of the chunk.
     pub kind: ChunkKind,
-    /// Number of definitions that begin in the chunk; 255 for 255 or more.
+    /// Number of definitions that begin in the chunk; 255 if there are more.
     pub n_definitions: u8,
 }
 
@@ -80,18 +80,18 @@ impl DocMeta {
     }
 }
 
-/// A document that contains a term, and how often.
+/// A document that contains a term, with the number of occurrences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Posting {
-    /// Number within the segment.
+    /// The number of the document in the segment.
     pub doc: u32,
-    /// Occurrences in the text and its head.
+    /// Number of occurrences in the text and in the head (containers, signature).
     pub in_body: u32,
-    /// Occurrences in the names that the document defines.
+    /// Number of occurrences in the names that the document defines.
     pub in_name: u32,
 }
 
-/// The open lexical index of one segment.
+/// The lexical index of a segment.
 #[derive(Clone)]
 pub struct LexicalSegment {
     file: SectionFile,
@@ -112,7 +112,7 @@ struct FieldPostings {
 }
 
 impl LexicalSegment {
-    /// Size of the file in bytes.
+    /// Returns the size of the file in bytes.
     pub fn n_bytes(&self) -> u64 {
         self.file.n_bytes()
     }
@@ -122,12 +122,12 @@ impl LexicalSegment {
         Self::from_sections(SectionFile::open(sidecar, Store::Lexical, name, FORMAT)?)
     }
 
-    /// Opens a file in memory. `name` is used in messages.
+    /// Opens a lexical file in memory. `name` is used in error messages.
     pub fn from_bytes(name: &Path, bytes: Vec<u8>) -> Result<Self, LexicalError> {
         Self::from_shared(name, Bytes::from_vec(bytes))
     }
 
-    /// Opens a file that is a part of another.
+    /// Opens a lexical file that is part of another file. `name` is used in error messages.
     pub fn from_shared(name: &Path, bytes: Bytes) -> Result<Self, LexicalError> {
         Self::from_sections(SectionFile::from_bytes(name, bytes, FORMAT)?)
     }
@@ -142,7 +142,7 @@ impl LexicalSegment {
         }
         let index = open_index(&file)?;
         let (_, fields) = schema();
-        // Opens the segment directly: tantivy's `IndexReader` would create a lock file, and readers never write.
+        // Open the segment directly. tantivy's `IndexReader` would create a lock file, but readers must not write.
         let segments = index.searchable_segments().map_err(LexicalError::from_tantivy)?;
         let [segment] = segments.as_slice() else {
             return Err(file.damaged("number of tantivy segments").into());
@@ -168,23 +168,23 @@ impl LexicalSegment {
         })
     }
 
-    /// Number of documents.
+    /// Returns the number of documents.
     pub fn n_docs(&self) -> u32 {
         (self.docs.len() / META_BYTES) as u32
     }
 
-    /// Returns a document's metadata. `doc` must be below `n_docs`.
+    /// Returns the metadata of a document. `doc` must be below `n_docs`.
     pub fn meta(&self, doc: u32) -> DocMeta {
         DocMeta::from_bytes(&self.docs[doc as usize * META_BYTES..][..META_BYTES])
     }
 
-    /// Returns a document's key. `doc` must be below `n_docs`.
+    /// Returns the key of a document. `doc` must be below `n_docs`.
     pub fn key(&self, doc: u32) -> ChunkKey {
         let raw = &self.keys[doc as usize * KEY_BYTES..][..KEY_BYTES];
         ChunkKey(raw.try_into().expect("sixteen bytes"))
     }
 
-    /// Finds the document with this key.
+    /// Returns the number of the document with this key.
     pub fn find(&self, key: ChunkKey) -> Option<u32> {
         let n_docs = self.n_docs() as usize;
         let doc_at = |rank: usize| u32_at(&self.by_key, rank * 4);
@@ -204,17 +204,17 @@ impl LexicalSegment {
         None
     }
 
-    /// Number of signatures, including empty ones.
+    /// Returns the number of signatures, including empty ones.
     pub fn n_signatures(&self) -> u32 {
         (self.ngram_ends.len() / 4) as u32
     }
 
-    /// Opens the inverted index for merging.
+    /// Opens the tantivy index for merging.
     pub(super) fn index(&self) -> Result<Index, LexicalError> {
         open_index(&self.file)
     }
 
-    /// Returns the n-gram signature of a blob of the segment; empty if the blob has none.
+    /// Returns the n-gram signature of a blob of the segment. Empty if the blob has none.
     pub fn signature(&self, blob: u32) -> Signature<'_> {
         let end_of = |blob: usize| {
             self.ngram_ends
@@ -243,7 +243,7 @@ impl LexicalSegment {
         }
     }
 
-    /// Returns the documents that define a name with the normal form `name` (see [`normal_name`](super::normal_name)),
+    /// Returns the numbers of the documents that define a name whose [normal form](super::normal_name) is `name`,
     /// ascending.
     pub fn defining(&self, name: &str) -> Result<Vec<u32>, LexicalError> {
         let mut postings = self.exact.read(name)?;
@@ -255,7 +255,7 @@ impl LexicalSegment {
         Ok(docs)
     }
 
-    /// Calls `found` with the [normal form](super::normal_name) of every name defined in the segment.
+    /// Calls `found` with the [normal form](super::normal_name) of each name that the segment defines.
     pub fn for_each_defined_name(&self, mut found: impl FnMut(&str)) -> Result<(), LexicalError> {
         let io_error = |error: std::io::Error| LexicalError::Tantivy(error.to_string());
         let mut names = self.exact.index.terms().stream().map_err(io_error)?;
@@ -267,7 +267,7 @@ impl LexicalSegment {
         Ok(())
     }
 
-    /// Verifies every section, reads every posting and checks that all parts match.
+    /// Verifies every section, reads every posting and checks that all parts are consistent.
     pub fn verify(&self) -> Result<(), LexicalError> {
         self.file.verify()?;
         let damaged = |what: &str| LexicalError::File(self.file.damaged(what));
@@ -295,7 +295,7 @@ impl LexicalSegment {
         Ok(())
     }
 
-    /// Returns the first difference from `fresh`, an index of some of the same documents; `None` if there is no
+    /// Returns the first difference from `fresh`, an index of some of the same documents, or `None` if there is no
     /// difference. `to_fresh` maps document numbers of this index to those of `fresh`.
     pub fn difference(&self, fresh: &Self, to_fresh: &[Option<u32>]) -> Result<Option<String>, LexicalError> {
         for (name, ours, theirs) in [
@@ -315,11 +315,11 @@ impl LexicalSegment {
     }
 }
 
-/// Documents that contain a term, each with its count.
+/// The documents that contain a term, with the number of occurrences in each.
 type List = Vec<(u32, u32)>;
 
 impl FieldPostings {
-    /// Calls `found` with every term and its postings, in the order of the terms.
+    /// Calls `found` with every term and its postings, in the order of terms.
     fn for_each_list(&self, found: &mut dyn FnMut(&[u8], List)) -> Result<(), LexicalError> {
         let failed = |error: std::io::Error| LexicalError::Tantivy(error.to_string());
         let mut terms = self.index.terms().stream().map_err(failed)?;
@@ -338,7 +338,8 @@ impl FieldPostings {
         Ok(())
     }
 
-    /// Returns a term whose postings differ from those in `fresh`, restricted to the documents in `to_fresh`.
+    /// Returns a term whose postings differ from those in `fresh`. Compares only the documents that have a number in
+    /// `to_fresh`.
     fn difference(&self, fresh: &Self, to_fresh: &[Option<u32>]) -> Result<Option<String>, LexicalError> {
         let mut expected: BTreeMap<Vec<u8>, List> = BTreeMap::new();
         fresh.for_each_list(&mut |term, list| {

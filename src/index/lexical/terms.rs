@@ -1,22 +1,23 @@
-//! Splits text into terms, in the same way for documents and queries.
+//! Splits text into terms. Documents and queries are split in the same way.
 //!
 //! A word is a run of letters, digits and `_`. It is split into parts at `_`, between a lower-case and an upper-case
 //! letter, before the last of several upper-case letters (`HTTPServer` → `http server`), and between letters and digits
-//! (`utf8` → `utf8 utf 8`). The terms are the parts, lower-cased and stemmed. A word of several parts also has the
-//! whole word without `_` as a term, so that `parse_query`, `parseQuery` and `parsequery` match one another.
+//! (`utf8` → `utf8 utf 8`). The terms of a word are its parts, in lower case and stemmed. If there are several parts,
+//! the whole word without `_` is also a term, so that `parse_query`, `parseQuery` and `parsequery` match one another.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// A longer word is a key, a hash or encoded data. It becomes one term, truncated to this length.
+/// Length limit of words. A longer word is probably a key, a hash or encoded data. It becomes one term, truncated to
+/// this length.
 const MAX_WORD_BYTES: usize = 64;
-/// Distinct parts whose stems are cached per thread.
+/// Number of stems that each thread caches.
 const STEM_CACHE_ENTRIES: usize = 1 << 15;
 
-/// English words that say little in a question about code. Source: the usual function words, without those that carry
-/// meaning in such questions, such as `new`.
+/// English words that carry little meaning in a question about code. Source: the usual function words, except those
+/// that carry meaning in such questions, for example `new`.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "after", "all", "also", "an", "and", "any", "are", "as", "at", "be", "because", "been", "before",
     "being", "between", "both", "but", "by", "can", "could", "did", "do", "does", "doing", "each", "for", "from",
@@ -27,24 +28,25 @@ const STOP_WORDS: &[&str] = &[
     "which", "while", "who", "why", "will", "with", "would", "you", "your",
 ];
 
-/// Returns whether a lower-case word is a stop word.
+/// Returns true if a lower-case word is a stop word.
 pub fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
 
-/// Removes case and `_` from a name: `parse_query`, `parseQuery` and `ParseQuery` become the same.
+/// Returns the normal form of a name, without case and `_`. `parse_query`, `parseQuery` and `ParseQuery` have the same
+/// normal form.
 pub fn normal_name(name: &str) -> String {
     let mut normal = String::with_capacity(name.len());
     name.split('_').for_each(|piece| push_lower(&mut normal, piece));
     normal
 }
 
-/// Iterates over the words of `text` with the offset of each.
+/// Returns the words of `text`, each with its offset.
 pub fn words(text: &str) -> Words<'_> {
     Words { text, at: 0 }
 }
 
-/// Iterator over the words of a text.
+/// An iterator over the words of a text.
 #[derive(Clone, Debug)]
 pub struct Words<'a> {
     text: &'a str,
@@ -73,7 +75,7 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// Returns the length in bytes of the word character at `at`; `None` if the character is not part of a word.
+/// Returns the length of the character at `at` in bytes. Returns `None` if the character is not part of a word.
 fn word_char_length(text: &str, at: usize) -> Option<usize> {
     let byte = text.as_bytes()[at];
     if byte < 0x80 {
@@ -87,14 +89,14 @@ fn char_length(text: &str, at: usize) -> usize {
     text[at..].chars().next().map_or(1, char::len_utf8)
 }
 
-/// Calls `found` with every term of `text`, in order, including repeats.
+/// Calls `found` with every term of `text`, in order and including repetitions.
 pub fn for_each_term(text: &str, mut found: impl FnMut(&str)) {
     for (_, word) in words(text) {
         for_each_word(word, &mut found);
     }
 }
 
-/// Calls `found` with every term of one word: its parts, then the whole word if it has several parts.
+/// Calls `found` with every term of a word: its parts and, if there are several, the whole word.
 pub fn for_each_word(word: &str, found: &mut impl FnMut(&str)) {
     if word.len() > MAX_WORD_BYTES {
         let mut cut = MAX_WORD_BYTES;
@@ -155,7 +157,7 @@ fn push_lower(to: &mut String, text: &str) {
     }
 }
 
-/// Iterator over the parts of a word, split at `_` and changes of case.
+/// An iterator over the parts of a word, which is split at `_` and at changes of case.
 struct Parts<'a> {
     word: &'a str,
     at: usize,
@@ -186,7 +188,8 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-/// Returns whether a new part begins at `at` (`0 < at < len`) by case alone. Non-ASCII letters never begin one.
+/// Returns true if the case of letters starts a new part at `at` (`0 < at < len`). A letter outside ASCII never starts
+/// a part.
 fn is_case_boundary(bytes: &[u8], at: usize) -> bool {
     let (before, here) = (bytes[at - 1], bytes[at]);
     if !here.is_ascii_uppercase() {
@@ -196,12 +199,12 @@ fn is_case_boundary(bytes: &[u8], at: usize) -> bool {
         return true;
     }
     let next_is_lower = bytes.get(at + 1).is_some_and(u8::is_ascii_lowercase);
-    // `URLs` is one part: a plural `s` after capitals does not start a part at the last capital.
+    // `URLs` is one part: the last capital does not start a part if a plural `s` follows.
     let is_plural = bytes.get(at + 1) == Some(&b's') && !bytes.get(at + 2).is_some_and(u8::is_ascii_lowercase);
     before.is_ascii_uppercase() && next_is_lower && !is_plural
 }
 
-/// A stemmer with a cache: parts repeat, and a lookup is cheaper than stemming.
+/// A stemmer with a cache. Parts repeat, and a lookup is cheaper than stemming.
 struct Stems {
     stemmer: Stemmer,
     known: HashMap<Box<str>, Box<str>>,

@@ -1,10 +1,10 @@
-//! Adapts [`terms`](super::terms) to tantivy's tokenizer interface.
+//! Implements tantivy's tokenizer interface with [`terms`](super::terms).
 
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 
 use super::terms::{Words, for_each_word, words};
 
-/// The name under which the tokenizer is registered.
+/// The name of the tokenizer in tantivy.
 pub(super) const NAME: &str = "code";
 
 #[derive(Clone, Default)]
@@ -12,7 +12,7 @@ pub(super) struct CodeTokenizer {
     buffer: TermBuffer,
 }
 
-/// The terms of one word, end to end.
+/// The terms of one word, concatenated.
 #[derive(Clone, Default)]
 struct TermBuffer {
     text: String,

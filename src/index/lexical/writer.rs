@@ -14,10 +14,10 @@ use super::reader::{DocMeta, FORMAT, LexicalError};
 use super::terms::{normal_name, words};
 use super::tokenizer::{self, CodeTokenizer};
 
-/// Size of tantivy's arena. It grows if a segment needs more, because memory never limits a segment.
+/// Initial size of tantivy's memory arena. It grows if a segment needs more.
 const ARENA_BYTES: usize = 64 << 20;
-/// The files of a finished tantivy segment, by extension, and their sections. Tantivy's other files are empty for this
-/// schema.
+/// The files of a finished tantivy segment that are stored: their extensions, and the names of their sections. The
+/// other files of tantivy are empty for this schema.
 pub(super) const COMPONENTS: [(&str, &str); 6] = [
     ("term", "t.term"),
     ("idx", "t.idx"),
@@ -26,21 +26,22 @@ pub(super) const COMPONENTS: [(&str, &str); 6] = [
     ("fast", "t.fast"),
     ("store", "t.store"),
 ];
-/// The segment id in the file names of a packed index. Tantivy's random id would make the files of equal input differ.
+/// The segment id in the names of packed tantivy files. With tantivy's random id, files with the same input would
+/// differ.
 pub(super) const FIXED_SEGMENT_ID: &str = "00000000000000000000000000000000";
 
-/// The indexed content of a chunk.
+/// The searchable content of a chunk.
 #[derive(Clone, Copy, Debug)]
 pub struct LexicalDoc<'a> {
-    /// The chunk's key.
+    /// The key of the chunk.
     pub key: ChunkKey,
-    /// Metadata for ranking. The writer sets `n_tokens`.
+    /// The metadata for ranking. The writer sets `n_tokens`.
     pub meta: DocMeta,
     /// The names that the chunk defines.
     pub names: &'a [&'a str],
-    /// Containers, and the signature of the item that the chunk is a later part of.
+    /// The names of the containers. For a later part of a split item, also the signature of the item.
     pub head: &'a str,
-    /// The text.
+    /// The text of the chunk.
     pub body: &'a str,
 }
 
@@ -52,7 +53,7 @@ pub struct LexicalWriter {
     tables: Tables,
 }
 
-/// The sections other than the inverted index.
+/// The sections of the file other than those of tantivy.
 #[derive(Default)]
 pub(super) struct Tables {
     metas: Vec<u8>,
@@ -91,7 +92,7 @@ pub(super) fn register_tokenizer(index: &Index) {
 }
 
 impl LexicalWriter {
-    /// Starts a segment.
+    /// Starts an empty segment.
     pub fn new() -> Result<Self, LexicalError> {
         let (schema, fields) = schema();
         let directory = RamDirectory::create();
@@ -110,14 +111,14 @@ impl LexicalWriter {
         })
     }
 
-    /// Adds a document. The first is number 0.
+    /// Adds a document. The first document has number 0.
     pub fn add(&mut self, doc: LexicalDoc<'_>) -> Result<(), LexicalError> {
         let mut document = TantivyDocument::default();
         for name in doc.names {
             document.add_text(self.fields.name, name);
             document.add_text(exact_field(), normal_name(name));
         }
-        // Containers and signature count as text. A separate field did not improve ranking and cost a term dictionary.
+        // The head is added to the text. A separate field did not improve ranking and required another term dictionary.
         if !doc.head.is_empty() {
             document.add_text(self.fields.body, doc.head);
         }
@@ -131,17 +132,17 @@ impl LexicalWriter {
         Ok(())
     }
 
-    /// Adds the n-gram signature of the next blob; empty for a skipped blob.
+    /// Adds the n-gram signature of the next blob. For a skipped blob, it is empty.
     pub fn add_signature(&mut self, signature: &[u8]) {
         self.tables.add_signature(signature);
     }
 
-    /// Number of documents added.
+    /// Returns the number of documents added so far.
     pub fn n_docs(&self) -> u32 {
         self.tables.n_docs()
     }
 
-    /// Returns the finished file.
+    /// Returns the content of the file.
     pub fn finish(self) -> Result<Vec<u8>, LexicalError> {
         let index = self.index.finalize().map_err(LexicalError::from_tantivy)?;
         self.tables.finish(&index, &self.directory)
@@ -164,7 +165,7 @@ impl Tables {
         self.keys.len() as u32
     }
 
-    /// Returns the finished file. `index` is in `directory` and has the same documents.
+    /// Returns the content of the file. `index` must be in `directory` and contain the same documents.
     pub(super) fn finish(self, index: &Index, directory: &RamDirectory) -> Result<Vec<u8>, LexicalError> {
         let mut order: Vec<u32> = (0..self.n_docs()).collect();
         order.sort_unstable_by_key(|&doc| self.keys[doc as usize]);
@@ -183,7 +184,7 @@ pub(super) fn exact_field() -> Field {
     Field::from_field_id(2)
 }
 
-/// Adds the files of an index with one segment, replacing its random id with the fixed one.
+/// Adds the files of a tantivy index that has one segment. Replaces the random id of the segment with the fixed one.
 fn add_components(file: &mut SectionWriter, index: &Index, directory: &RamDirectory) -> Result<(), LexicalError> {
     let meta = directory
         .atomic_read(Path::new("meta.json"))
@@ -211,7 +212,7 @@ fn add_components(file: &mut SectionWriter, index: &Index, directory: &RamDirect
     Ok(())
 }
 
-/// Formats an id as `8-4-4-4-12`, the form that tantivy uses in its own files.
+/// Formats an id as `8-4-4-4-12`, as tantivy does in its files.
 fn uuid_form(hex: &str) -> String {
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }

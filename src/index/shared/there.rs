@@ -1,4 +1,4 @@
-//! Records which vectors a shared store is known to have.
+//! Records the vectors that a shared store is known to contain.
 
 use std::io;
 
@@ -9,19 +9,20 @@ use crate::embed::ProfileId;
 use crate::model::ChunkKey;
 use crate::sidecar::{Bytes, Sidecar, Store};
 
-/// File name extension.
+/// The extension of the files.
 pub const THERE_ENDING: &str = "there";
 const MAGIC: &[u8; 4] = b"CSTH";
-/// Format version. 1: initial; 2: adds documents for which the model gives no vector.
+/// Format version. 1: initial. 2: adds documents that the model cannot embed.
 const FORMAT: u32 = 2;
 const HEADER_BYTES: usize = 128;
-/// Bytes of the header that its checksum covers.
+/// Number of header bytes that the checksum covers.
 const HASHED: usize = 112;
 const KEY_BYTES: usize = 16;
 
-/// The vectors that a shared store is known to have, for one profile and one repository.
+/// The vectors that a shared store is known to contain, for one profile and one repository.
 ///
-/// Stored in a file next to the vectors and named after both. Losing the file only costs a new query of the store.
+/// The file is stored next to the vectors and named after the profile and the repository. If it is lost, the store is
+/// queried again.
 ///
 /// Little endian:
 ///
@@ -48,23 +49,23 @@ pub struct There {
     pub profile: ProfileId,
     /// The repository.
     pub repository: RepositoryTag,
-    /// The store's generation, read before this clone looked up or stored any vector.
+    /// The generation of the store before this clone looked up or stored any vector.
     pub generation: [u8; 16],
     /// The epoch of the numbers in `docs`.
     pub epoch: [u8; 16],
-    /// Vectors of the repository in the store when this was written. If the store has fewer under the same generation,
-    /// some are lost.
+    /// Number of vectors of the repository in the store when the file was written. If the store now has fewer in the
+    /// same generation, vectors have been lost.
     pub n_vectors: u64,
-    /// Components of each vector; 0 for sparse ones.
+    /// Number of components of each vector; 0 for sparse vectors.
     pub dim: u32,
-    /// Documents with vectors in the store.
+    /// The documents whose vectors are in the store.
     pub docs: RoaringBitmap,
-    /// Documents for which the model gives no vector, such as files of white space.
+    /// The documents that the model cannot embed, for example files of white space.
     pub empty: RoaringBitmap,
 }
 
 impl There {
-    /// Reads the file of a profile and repository. `None` if it is missing or damaged.
+    /// Reads the file for a profile and a repository. Returns `None` if the file is missing or damaged.
     pub fn load(sidecar: &Sidecar, profile: ProfileId, repository: RepositoryTag) -> io::Result<Option<Self>> {
         let Some(bytes) = mapped(sidecar, &name(profile, repository))? else {
             return Ok(None);
@@ -76,14 +77,14 @@ impl There {
         Ok(found.filter(|found| (found.profile, found.repository) == (profile, repository)))
     }
 
-    /// The keys of all chunks whose vectors this clone has stored or found in the shared store, ascending. Some vectors
-    /// may have been removed from the store, and some chunks from this clone.
+    /// Returns the keys of all chunks whose vectors this clone has stored or found in the shared store, ascending. Some
+    /// of the vectors may have been removed from the store, and some of the chunks from this clone.
     pub fn keys(sidecar: &Sidecar, profile: ProfileId, repository: RepositoryTag) -> io::Result<Vec<ChunkKey>> {
         let bytes = mapped(sidecar, &name(profile, repository))?;
         Ok(bytes.and_then(|bytes| parsed_keys(bytes.as_ref())).unwrap_or_default())
     }
 
-    /// Returns the profile of a file's content, if the file is valid.
+    /// Returns the profile in the content of a file, or `None` if the file is invalid.
     pub fn profile_of(bytes: &[u8]) -> Option<ProfileId> {
         parsed_keys(bytes)?;
         Some(Self::parse(bytes)?.0.profile)
@@ -121,7 +122,7 @@ impl There {
         sidecar.write(Store::Dense, &name(self.profile, self.repository), &bytes)
     }
 
-    /// Parses a file. Returns its content and the offset of its keys.
+    /// Parses the content of a file. Also returns the offset of the keys.
     fn parse(bytes: &[u8]) -> Option<(Self, usize)> {
         let header = bytes.get(..HEADER_BYTES)?;
         let number = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four"));

@@ -10,22 +10,23 @@ use crate::index::header::{HEADER_BYTES, RowsHeader};
 
 /// An immutable file of sparse vectors, one row per document from 0.
 ///
-/// Little endian, without gaps. The header has 128 bytes, as in dense vector files. It begins with `CSSP`, and its
-/// numbers are n, the number of rows, t, the number of tokens, and m, the number of postings.
+/// Little endian, without gaps. The header has 128 bytes, as in files of dense vectors. It begins with `CSSP`, and its
+/// three numbers are the number of rows n, the number of tokens t, and the number of postings m.
 ///
 /// | offset | bytes | content |
 /// | --- | --- | --- |
 /// | 128 | n × f32 | scales of the rows: above 0, or 0 for no vector |
 /// | | t × (u32, u32) | token, ascending; the end of its postings, counted in postings |
-/// | | m × u32 | postings: row × 256 + step, ascending by row within a token; weight = scale · step, steps are 1 to 255 |
+/// | | m × u32 | postings: row × 256 + step, ascending by row within a token; weight = scale · step, step 1 to 255 |
 ///
-/// Ordered by token, so that a query reads only the tokens it shares with documents. With 100,000 documents of 100
-/// tokens, this takes about a tenth of the time of reading all rows (`tests/bench/dense.rs`). Access by row transposes
-/// the file once.
+/// Rows are stored by token, so that a query reads only the tokens that it has in common with documents. With 100,000
+/// documents of 100 tokens, this takes about a tenth of the time of reading all rows (`tests/bench/dense.rs`). The
+/// first access by row transposes the file.
 ///
 /// One byte per weight is usual for such models. It does not reduce effectiveness in Mackenzie, Trotman, Lin, "Wacky
 /// Weights in Learned Sparse Representations and the Revenge of Score-at-a-Time Query Evaluation", 2021. Opening checks
-/// only the header and the sizes. Damage elsewhere changes scores but causes no panic; [`Self::verify`] finds it.
+/// only the header and the sizes. Damage elsewhere changes scores but never causes a panic. [`Self::verify`] detects
+/// it.
 #[derive(Clone)]
 pub struct SparseFile {
     bytes: SharedBytes,
@@ -34,29 +35,29 @@ pub struct SparseFile {
 }
 
 pub(super) const MAGIC: &[u8; 4] = b"CSSP";
-/// The scale of a row without tokens or with weights close to 0. A scale of 0 means no vector.
+/// The scale of a row that has no tokens or only weights close to 0. A scale of 0 marks a row without a vector.
 pub(super) const NO_SCALE: f32 = f32::MIN_POSITIVE;
 
-/// The postings by row.
+/// The contents of the file by row.
 struct Rows {
-    /// The end of each row's terms.
+    /// The end of the terms of each row.
     ends: Vec<u32>,
     terms: Vec<Term>,
 }
 
-/// A token of a row with its step, or a row of a token with its step, in four bytes.
+/// A posting in four bytes: either a token of a row or a row of a token, with the step of its weight.
 #[derive(Clone, Copy)]
 pub(super) struct Term(pub(super) u32);
 
 impl Term {
-    /// One past the highest number.
+    /// One past the highest number that fits.
     pub(super) const END: u32 = 1 << 24;
 
     pub(super) fn new(number: u32, step: u32) -> Self {
         Self(number << 8 | step)
     }
 
-    /// The token or the row.
+    /// Returns the number of the token or row.
     pub(super) fn number(self) -> u32 {
         self.0 >> 8
     }
@@ -67,7 +68,7 @@ impl Term {
 }
 
 impl SparseFile {
-    /// Opens a file from its bytes, which must not change while the file is open.
+    /// Opens a file from its content, which must not change while the file is open.
     pub fn open(bytes: SharedBytes) -> Result<Self, VectorFileError> {
         let file = (*bytes).as_ref();
         let header = RowsHeader::parse(MAGIC, file)?;
@@ -113,10 +114,10 @@ impl SparseFile {
             && (0..n_tokens as usize).all(|at| are_rows(self.postings_at(at)))
     }
 
-    /// Checks that the largest step of each row is 255, so that the scale gives the row's largest weight, and that the
-    /// weight is within bounds.
+    /// Returns true if the largest step of each row is 255, so that the scale determines the largest weight of the row,
+    /// and if that weight is within its limit.
     ///
-    /// Counts the terms itself: transposing the file takes too much memory for a file that is only being opened.
+    /// Does not transpose the file, which would take too much memory when the file is only opened.
     fn are_rows_in_range(&self) -> bool {
         let mut rows = vec![(0u32, u32::MAX, 0u32); self.len() as usize];
         for posting in (0..self.tokens().len()).flat_map(|at| self.postings_at(at)) {
@@ -141,52 +142,51 @@ impl SparseFile {
         rows.iter().zip(self.scales()).all(is_in_range)
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> u32 {
         self.header.numbers[0]
     }
 
-    /// Returns whether there are no rows.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Size of the file in bytes.
+    /// Returns the size of the file in bytes.
     pub fn n_bytes(&self) -> usize {
         self.all().len()
     }
 
-    /// The embedding profile of the vectors.
+    /// Returns the embedding profile of the vectors.
     pub fn profile(&self) -> ProfileId {
         self.header.profile
     }
 
-    /// Returns whether `row` has a vector, possibly an empty one.
+    /// Returns true if `row` has a vector, which may be empty.
     pub fn has(&self, row: u32) -> bool {
         self.scale(row) > 0.0
     }
 
-    /// Returns whether `row` has a vector with terms.
+    /// Returns true if `row` has a vector that is not empty.
     pub fn has_terms(&self, row: u32) -> bool {
         self.scale(row) > NO_SCALE
     }
 
-    /// Returns the stored vector of a row. Writing it again gives the same bits.
+    /// Returns the vector of a row. Writing it to another file gives the same bits.
     pub fn vector(&self, row: u32) -> SparseVector {
         SparseVector::of_terms(self.terms(row).collect())
     }
 
-    /// Iterates over the tokens of a row with their stored weights, by ascending token. Empty for a row outside the
-    /// file.
+    /// Returns the tokens of a row and their weights, sorted by token. Empty if the row is outside the file.
     ///
-    /// The first call for a file transposes it, which takes time and as much memory as the file.
+    /// The first call transposes the file, which takes time and as much memory as the file.
     pub fn terms(&self, row: u32) -> impl Iterator<Item = (u32, f32)> + '_ {
         let scale = self.scale(row);
         let terms = self.row(row).iter();
         terms.map(move |term| (term.number(), scale * term.step() as f32))
     }
 
-    /// Returns the cosine of a row and a row of another file; `None` if one of them is empty.
+    /// Returns the cosine of a row and a row of another file. Returns `None` if one of them is empty.
     pub fn cosine(&self, row: u32, other: &Self, other_row: u32) -> Option<f32> {
         let theirs: HashMap<u32, f32> = other.terms(other_row).collect();
         let dot: f32 = self
@@ -198,24 +198,24 @@ impl SparseFile {
         (norms > 0.0).then(|| dot / norms)
     }
 
-    /// The factor of a row's steps; 0 outside the file.
+    /// Returns the scale of a row, by which its steps are multiplied. Returns 0 if the row is outside the file.
     pub(super) fn scale(&self, row: u32) -> f32 {
         let scale = self.scales().get(row as usize);
         scale.map_or(0.0, |scale| f32::from_le_bytes(*scale))
     }
 
-    /// The scales of all rows as stored.
+    /// Returns the scales of all rows, as stored.
     pub(super) fn scales(&self) -> &[[u8; 4]] {
         &self.all()[HEADER_BYTES..].as_chunks().0[..self.len() as usize]
     }
 
-    /// Iterates over the rows that have a token, with their steps.
+    /// Returns the rows that have a token, each with the step of the token.
     pub(super) fn postings(&self, token: u32) -> impl Iterator<Item = Term> + '_ {
         let postings = self.postings_of(token).iter();
         postings.map(|four| Term(u32::from_le_bytes(*four)))
     }
 
-    /// Returns the step of a token in a row; 0 if the row lacks the token.
+    /// Returns the step of a token in a row, or 0 if the row does not have the token.
     pub(super) fn step(&self, token: u32, row: u32) -> u32 {
         let postings = self.postings_of(token);
         let term = |four: &[u8; 4]| Term(u32::from_le_bytes(*four));
@@ -223,7 +223,7 @@ impl SparseFile {
         found.map_or(0, |at| term(&postings[at]).step())
     }
 
-    /// Returns a row's tokens with their steps; empty outside the file.
+    /// Returns the tokens of a row with their steps. Empty if the row is outside the file.
     pub(super) fn row(&self, row: u32) -> &[Term] {
         let rows = self.rows.get_or_init(|| self.rows_from_postings());
         let end = |row: u32| rows.ends.get(row as usize).map(|&end| end as usize);
@@ -242,7 +242,7 @@ impl SparseFile {
             })
         };
         let mut ends = vec![0u32; self.len() as usize];
-        // Rows outside the file are ignored.
+        // Ignore postings of rows outside the file.
         all().for_each(|(_, posting)| {
             if let Some(n) = ends.get_mut(posting.number() as usize) {
                 *n += 1;
@@ -265,7 +265,7 @@ impl SparseFile {
         Rows { ends, terms }
     }
 
-    /// The tokens, each with the end of its postings.
+    /// Returns the tokens, each with the end of its postings.
     fn tokens(&self) -> &[[u8; 8]] {
         let start = HEADER_BYTES + 4 * self.len() as usize;
         &self.all()[start..].as_chunks().0[..self.header.numbers[1] as usize]
@@ -276,7 +276,7 @@ impl SparseFile {
         found.map(|at| self.postings_at(at)).unwrap_or_default()
     }
 
-    /// Returns the postings of the token at position `at`; empty if they are outside the file.
+    /// Returns the postings of the token at position `at`. Empty if they are outside the file.
     fn postings_at(&self, at: usize) -> &[[u8; 4]] {
         let start = HEADER_BYTES + 4 * self.len() as usize + 8 * self.header.numbers[1] as usize;
         let postings: &[[u8; 4]] = self.all()[start..].as_chunks().0;

@@ -1,8 +1,8 @@
-//! Finds the documents that share heavily weighted tokens with a query.
+//! Finds the documents that have tokens of high weight in common with a query.
 //!
-//! [`SparseFile`] is the stored form. [`SparseIndex`] computes the exact dot product with every document. Like the
-//! dense index, this module knows documents and tokens only as numbers: no texts, no paths, no file system. Start at
-//! [`SparseIndex`].
+//! [`SparseFile`] stores sparse vectors. [`SparseIndex`] computes the exact dot product of a query with every document.
+//! This module refers to documents and tokens only by number, and does not use texts, paths or the file system. Start
+//! with [`SparseIndex`].
 
 mod file;
 mod scan;

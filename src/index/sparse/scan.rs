@@ -7,33 +7,36 @@ use crate::embed::SparseVector;
 use crate::index::dense::DenseError;
 use crate::index::dense::top_k::{TopK, best};
 
-/// Finds the documents with the highest dot product with a query.
+/// Finds the documents whose sparse vectors have the highest dot products with a query vector.
 pub trait ImpactIndex: Send + Sync {
-    /// Returns the `k` best documents in `live` with a positive impact: best first, ties by ascending document number.
+    /// Returns the `k` documents in `live` with the highest positive dot products, sorted by descending product, then
+    /// by document number.
     fn search(&self, query: &SparseVector, live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Impact)>, DenseError>;
 }
 
-/// The dot product of the weights of a query and a document. 0 means no common token; there is no upper bound.
+/// The dot product of a query vector and a document vector. It is 0 if they have no token in common, and has no upper
+/// bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Impact(pub f32);
 
-/// All sparse vectors of some segments. Searches are exact.
+/// The sparse vectors of several segments. Searches are exact.
 #[derive(Clone, Debug, Default)]
 pub struct SparseIndex {
-    /// The files, each with the number of its first document, ascending.
+    /// The file of each segment, with the number of its first document, ascending.
     segments: Vec<(u32, SparseFile)>,
 }
 
 impl SparseIndex {
-    /// Joins segments, given with their first document numbers in any order. Ranges of documents must not overlap.
+    /// Combines segments, each given with its first document number, in any order. Their document ranges must not
+    /// overlap.
     pub fn new(mut segments: Vec<(u32, SparseFile)>) -> Self {
         segments.retain(|(_, file)| !file.is_empty());
         segments.sort_by_key(|(base_doc, _)| *base_doc);
         Self { segments }
     }
 
-    /// Returns the `k` best documents in `live` with a positive impact: best first, ties by ascending document number.
-    /// Needs four bytes of memory for each document of a segment.
+    /// Returns the `k` documents in `live` with the highest positive dot products, sorted by descending product, then
+    /// by document number. Needs four bytes of memory for each document of a segment.
     pub fn search(&self, query: &SparseVector, live: &RoaringBitmap, k: usize) -> Vec<(u32, Impact)> {
         let mut found = Vec::new();
         for (base_doc, file) in &self.segments {
@@ -51,7 +54,8 @@ impl SparseIndex {
         found.map(|(doc, impact)| (doc, Impact(impact))).collect()
     }
 
-    /// Returns the impact of one document, bit for bit as in [`Self::search`]; 0 without a vector.
+    /// Returns the dot product of one document, bit-identical to that of [`Self::search`]. Returns 0 if the document
+    /// has no vector.
     pub fn impact(&self, query: &SparseVector, doc: u32) -> Impact {
         let after = self.segments.partition_point(|(base_doc, _)| *base_doc <= doc);
         let Some((base_doc, file)) = after.checked_sub(1).map(|at| &self.segments[at]) else {
@@ -64,13 +68,13 @@ impl SparseIndex {
     }
 }
 
-/// Returns the dot products with the rows of a file. Adds tokens in order, so that sums are the same on every machine,
-/// bit for bit.
+/// Returns the dot product with each row of a file. Adds tokens in a fixed order, so that sums are bit-identical on
+/// every machine.
 fn impacts_in(file: &SparseFile, query: &SparseVector) -> Vec<f32> {
     let mut sums = vec![0.0; file.len() as usize];
     for (token, weight) in query.terms() {
         for posting in file.postings(*token) {
-            // A row outside the file is a sign of damage.
+            // A row outside the file is a sign of damage. Ignore it.
             if let Some(sum) = sums.get_mut(posting.number() as usize) {
                 *sum += weight * posting.step() as f32;
             }

@@ -5,7 +5,7 @@ use crate::embed::{ProfileId, SparseVector};
 use crate::index::dense::WriteError;
 use crate::index::header::{HEADER_BYTES, RowsHeader};
 
-/// The step of a vector's heaviest token.
+/// The step of the highest weight of a vector.
 const MAX_STEP: f32 = 255.0;
 
 /// Writes a [`SparseFile`]. The same rows give the same bytes on every machine.
@@ -13,12 +13,12 @@ const MAX_STEP: f32 = 255.0;
 pub struct SparseWriter {
     profile: ProfileId,
     scales: Vec<f32>,
-    /// Token, and row with step; row by row.
+    /// A token, and a row with the step of the token. Ordered by row.
     postings: Vec<(u32, u32)>,
 }
 
 impl SparseWriter {
-    /// Starts a file.
+    /// Starts an empty file.
     pub fn new(profile: ProfileId) -> Self {
         Self {
             profile,
@@ -27,13 +27,13 @@ impl SparseWriter {
         }
     }
 
-    /// Adds a row. Adds nothing on an error.
+    /// Adds a row. Adds no row on an error.
     pub fn push(&mut self, vector: &SparseVector) -> Result<(), WriteError> {
         let heaviest = vector
             .terms()
             .iter()
             .fold(0.0f32, |most, (_, weight)| most.max(*weight));
-        // Weights close to 0 would give a scale of 0, which means no vector.
+        // If all weights are close to 0, the scale would be 0, which marks a row without a vector.
         let scale = short(heaviest / MAX_STEP).max(NO_SCALE);
         let terms = vector.terms().iter().map(|(token, weight)| {
             let step = (weight / scale).round().clamp(1.0, MAX_STEP);
@@ -56,9 +56,9 @@ impl SparseWriter {
         self.add(0.0, std::iter::empty())
     }
 
-    /// Returns the finished file.
+    /// Returns the content of the file.
     pub fn finish(mut self) -> Vec<u8> {
-        // The rows ascend, and a stable sort keeps their order within a token.
+        // The rows are ascending, and a stable sort does not change their order within a token.
         self.postings.sort_by_key(|(token, _)| *token);
         let tokens: Vec<(u32, u32)> = self
             .postings
@@ -96,7 +96,7 @@ impl SparseWriter {
 }
 
 /// Rounds a scale to 16 significant bits. Its product with an 8-bit step is then exact in `f32`, so a row that is read
-/// and written again on any machine stays the same, bit for bit.
+/// and written again is bit-identical on every machine.
 fn short(scale: f32) -> f32 {
     f32::from_bits((scale.to_bits() + 0x80) & !0xff)
 }

@@ -11,7 +11,7 @@ use crate::embed::ProfileId;
 
 const PROFILE: ProfileId = ProfileId([1; 16]);
 
-/// Returns a unit vector of a row. Rows 2i and 2i + 1 get equal vectors unless zero; every tenth row is zero.
+/// Returns a unit vector for a row. Rows 2i and 2i + 1 have equal vectors. Every tenth row is zero.
 fn vector(row: u32, dim: usize) -> Vec<f32> {
     let mut state = u64::from(row / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1;
     let raw: Vec<f32> = std::iter::repeat_with(|| {
@@ -36,7 +36,7 @@ fn file(rows: Range<u32>, dim: usize, quantisation: Quantisation, profile: Profi
     VectorFile::open(Arc::new(writer.finish())).unwrap()
 }
 
-/// Documents 0..700, a gap, 1000..1300. The segments differ in quantisation.
+/// Returns an index of the documents 0..700 and 1000..1300. The segments have different quantisations.
 fn sample(dim: usize) -> FlatIndex {
     let segments = vec![
         (1000, file(700..1000, dim, Quantisation::Int8, PROFILE)),
@@ -46,7 +46,7 @@ fn sample(dim: usize) -> FlatIndex {
     FlatIndex::new(segments).unwrap()
 }
 
-/// The result by definition: scores each live document alone, sorts and truncates.
+/// Computes the expected result: scores each live document separately, sorts and truncates.
 fn naive(index: &FlatIndex, query: &[f32], live: &RoaringBitmap, k: usize) -> Vec<(u32, Cosine)> {
     let docs: Vec<u32> = live.iter().filter(|&doc| index.vector(doc).is_some()).collect();
     let mut all: Vec<_> = docs.iter().copied().zip(index.score(query, &docs).unwrap()).collect();
@@ -106,7 +106,7 @@ fn a_document_finds_itself_by_its_vector() {
     let live = RoaringBitmap::from_iter(0..2000);
     for doc in [0, 244, 696, 1002, 1296] {
         let found = index.search(&index.vector(doc).unwrap(), &live, 2).unwrap();
-        // Rows come in equal pairs, and the lower document comes first.
+        // Rows have equal vectors in pairs, and the lower document is first.
         assert_eq!(found[0].0, doc);
         assert!(found[0].1.0 > 0.97);
         assert_eq!(found[1], (doc + 1, found[0].1));

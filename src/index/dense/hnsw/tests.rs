@@ -6,7 +6,7 @@ use crate::embed::ProfileId;
 
 const DIM: usize = 32;
 
-/// Iterates over numbers from -1 to 1 that depend only on the seed.
+/// Returns pseudo-random numbers between -1 and 1 that depend only on the seed.
 fn noise(seed: u64) -> impl Iterator<Item = f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678;
     std::iter::repeat_with(move || {
@@ -52,8 +52,8 @@ fn build(flat: FlatIndex, threshold: usize) -> HnswIndex {
     index
 }
 
-/// Returns the share of the scan's results that the graph finds too. Asserts that the graph is used and scores as the
-/// scan does.
+/// Returns the share of the scan's results that the graph also finds. Asserts that the graph is used and that its
+/// scores equal those of the scan.
 fn recall(index: &HnswIndex, live: &RoaringBitmap, k: usize, queries: impl Iterator<Item = Vec<f32>>) -> f64 {
     let (mut hits, mut all) = (0, 0);
     let (segment, graph) = (&index.flat.segments()[0], index.graphs[0].as_ref().unwrap());
@@ -84,7 +84,7 @@ fn clustered_vectors_are_found() {
 
 #[test]
 fn duplicates_hide_nothing() {
-    // 2,000 equal vectors, 500 that differ slightly, then ordinary ones with some zero vectors in between.
+    // 2,000 equal vectors, 500 that differ slightly, then ordinary vectors with some zero vectors between them.
     let vector = |i: u64| match i {
         0..2000 => clustered(1, 1),
         2000..2500 => unit(
@@ -140,7 +140,7 @@ fn a_filter_that_hides_the_neighbourhood_costs_no_recall() {
         flat((0..4000).map(|seed| clustered(seed, 20)), Quantisation::Int4),
         1000,
     );
-    // Whole clusters are dead, among them those of the queries.
+    // Whole clusters are not live, including those of the queries.
     let live = RoaringBitmap::from_iter((0..4000).filter(|doc| doc % 20 < 10));
     for seed in (0..200).filter(|seed| seed % 20 >= 10) {
         let query = clustered(40_000 + seed, 20);

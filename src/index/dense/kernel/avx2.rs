@@ -1,6 +1,6 @@
-//! AVX2 kernels. Each function computes the same as its namesake in `portable`.
+//! AVX2 kernels. Each function returns the same result as the function of the same name in `portable`.
 //!
-//! Scans process four rows at a time, so that one reduction serves four sums.
+//! Scans process four rows at a time, so that one reduction computes four sums.
 
 use std::arch::x86_64::{
     __m256i, _mm_add_epi32, _mm_loadu_si128, _mm_storeu_si128, _mm256_add_epi16, _mm256_add_epi32, _mm256_and_si256,
@@ -11,11 +11,11 @@ use std::arch::x86_64::{
 
 use super::{Pick, portable};
 
-/// Bytes per vector register.
+/// Number of bytes in a vector register.
 const WIDTH: usize = 32;
 
-/// Products of a code and a query component that fit into 16 bits when added in pairs: 8 · 2 · 15 · 127 < 2^15. One
-/// register of codes gives two such pairs.
+/// Number of products of a code and a query component that can be added in pairs without overflowing 16 bits: 8 · 2 ·
+/// 15 · 127 < 2^15. One register of codes gives two such pairs.
 const PAIRS_BEFORE_WIDENING: usize = 8;
 
 #[target_feature(enable = "avx2")]
@@ -73,7 +73,7 @@ pub(super) fn int4_pair(a: &[u8], b: &[u8]) -> i32 {
     let mut sum = _mm256_setzero_si256();
     for (a, b) in a_parts.0.iter().zip(b_parts.0) {
         let ((a_low, a_high), (b_low, b_high)) = (nibbles(load(a)), nibbles(load(b)));
-        // (2a - 15)(2b - 15) = 2a(2b - 15) - 15(2b - 15): the first factor of `maddubs` is unsigned, the second signed.
+        // (2a - 15)(2b - 15) = 2a(2b - 15) - 15(2b - 15). The first factor of `maddubs` is unsigned, the second signed.
         let level = |codes: __m256i| _mm256_sub_epi8(_mm256_slli_epi16::<1>(codes), fifteen);
         let (b_low, b_high) = (level(b_low), level(b_high));
         let products = |a: __m256i, b: __m256i| {
@@ -96,7 +96,7 @@ pub(super) fn int8_pair(a: &[u8], b: &[u8]) -> i32 {
     total(sum) + portable::int8_pair(a_parts.1, b_parts.1)
 }
 
-/// Returns partial sums of four int4 rows over whole registers.
+/// Returns partial sums of four int4 rows, using only full registers.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn int4_four(rows: [&[u8]; 4], low: &[u8], high: &[u8]) -> [__m256i; 4] {
@@ -126,7 +126,7 @@ fn int4_four(rows: [&[u8]; 4], low: &[u8], high: &[u8]) -> [__m256i; 4] {
     sums
 }
 
-/// Returns partial sums of four int8 rows over whole registers.
+/// Returns partial sums of four int8 rows, using only full registers.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn int8_four(rows: [&[u8]; 4], query: &[i16]) -> [__m256i; 4] {
@@ -144,7 +144,7 @@ fn int8_four(rows: [&[u8]; 4], query: &[i16]) -> [__m256i; 4] {
     sums
 }
 
-/// Splits each byte into its low and its high four bits.
+/// Returns the low four bits and the high four bits of each byte.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn nibbles(codes: __m256i) -> (__m256i, __m256i) {
@@ -172,7 +172,7 @@ fn total(lanes: __m256i) -> i32 {
     four[0]
 }
 
-/// Stores the lane sums of four registers.
+/// Stores the sum of the lanes of each register.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn store_totals([a, b, c, d]: [__m256i; 4], totals: &mut [i32; 4]) {

@@ -1,15 +1,15 @@
-//! Dot products of code rows in integers, which give the same sums on every processor.
+//! Integer dot products of code rows. The sums are the same on every processor.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod portable;
 
-/// The rows that a kernel processes.
+/// Selects the rows that a kernel processes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Pick<'a> {
-    /// `len` rows starting at `first`.
+    /// A range of `len` rows that starts at `first`.
     Run { first: usize, len: usize },
-    /// These rows.
+    /// A list of row numbers.
     List(&'a [u32]),
 }
 
@@ -21,7 +21,7 @@ impl Pick<'_> {
         }
     }
 
-    /// The `i`th row.
+    /// Returns the `i`th selected row.
     #[inline(always)]
     pub(super) fn row(self, i: usize) -> usize {
         match self {
@@ -31,9 +31,9 @@ impl Pick<'_> {
     }
 }
 
-/// Computes Σ code · `query` for each selected int4 row. Codes are 0..=15. `query` holds signed bytes within -127..=127
-/// in the order of the codes: those for the low halves of the row's bytes, then those for the high halves. Panics if a
-/// row is outside `codes`.
+/// Computes Σ code · `query` for each selected int4 row. Codes are in 0..=15. `query` contains signed bytes in
+/// -127..=127 in the order of the codes: first those for the low halves of a row's bytes, then those for the high
+/// halves. Panics if a row is outside `codes`.
 pub(super) fn int4(codes: &[u8], query: &[u8], rows: Pick<'_>, sums: &mut [i32]) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
@@ -43,8 +43,8 @@ pub(super) fn int4(codes: &[u8], query: &[u8], rows: Pick<'_>, sums: &mut [i32])
     portable::int4(codes, query, rows, sums);
 }
 
-/// Computes Σ code · `query` for each selected int8 row. The caller keeps `query` small enough that no sum overflows
-/// i32. Panics if a row is outside `codes`.
+/// Computes Σ code · `query` for each selected int8 row. The components of `query` must be so small that no sum
+/// overflows i32. Panics if a row is outside `codes`.
 pub(super) fn int8(codes: &[u8], query: &[i16], rows: Pick<'_>, sums: &mut [i32]) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
@@ -54,7 +54,7 @@ pub(super) fn int8(codes: &[u8], query: &[i16], rows: Pick<'_>, sums: &mut [i32]
     portable::int8(codes, query, rows, sums);
 }
 
-/// Computes Σ level · level of two int4 rows of equal length.
+/// Computes Σ level · level for two int4 rows of equal length.
 pub(super) fn int4_pair(a: &[u8], b: &[u8]) -> i32 {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
@@ -64,7 +64,7 @@ pub(super) fn int4_pair(a: &[u8], b: &[u8]) -> i32 {
     portable::int4_pair(a, b)
 }
 
-/// Computes Σ level · level of two int8 rows of equal length.
+/// Computes Σ level · level for two int8 rows of equal length.
 pub(super) fn int8_pair(a: &[u8], b: &[u8]) -> i32 {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {

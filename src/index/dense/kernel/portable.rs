@@ -1,4 +1,4 @@
-//! Portable kernels, which define the sums.
+//! Portable kernels, which define the results of all others.
 
 use super::Pick;
 
@@ -44,7 +44,7 @@ pub(super) fn int8_row(row: &[u8], query: &[i16]) -> i32 {
         .sum()
 }
 
-/// Returns row `row` of `codes`.
+/// Returns the codes of a row.
 #[inline(always)]
 pub(super) fn row(codes: &[u8], row_bytes: usize, row: usize) -> &[u8] {
     &codes[row * row_bytes..][..row_bytes]

@@ -126,7 +126,7 @@ fn every_single_bit_flip_is_noticed() {
     }
 }
 
-/// Files crafted with valid checksums.
+/// Checks files that are crafted with valid checksums.
 #[test]
 fn values_out_of_range_are_damage_whatever_the_checksum_says() {
     for (quantisation, row_bytes) in [(Quantisation::Int4, 4), (Quantisation::Int8, 8)] {
@@ -173,7 +173,7 @@ fn a_later_format_is_named() {
 }
 
 proptest! {
-    /// A header may be forged together with its checksum; the sizes must still match.
+    /// The header and its checksum may both be forged. The sizes must still match.
     #[test]
     fn forged_headers_never_panic(fields in prop::collection::vec((0usize..20, any::<u8>()), 0..4), bits in 0u32..9) {
         let mut file = sample(Quantisation::Int4, 3, 8);

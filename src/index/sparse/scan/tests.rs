@@ -67,7 +67,7 @@ proptest! {
     ) {
         let first = file(&[Some(vector(&row.into_iter().collect::<Vec<_>>()))]);
         let kept = open(first.clone()).vector(0);
-        // Converts through decimal text, as rows travel in JSON.
+        // Convert the weights to decimal text and back, because rows are sent as JSON.
         let text = serde_json::to_string(kept.terms()).unwrap();
         let travelled: Vec<(u32, f32)> = serde_json::from_str(&text).unwrap();
         prop_assert_eq!(file(&[Some(vector(&travelled))]), first);
