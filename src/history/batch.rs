@@ -39,16 +39,17 @@ use super::writer::{
     OLD_IS_LAST_NEW, StoredHead, mode_of_number,
 };
 
-/// A commit with the numbers of its parents; `None` for an unrecorded parent.
+/// A commit with the numbers of its parents. A parent is `None` if it is not recorded.
 pub(super) type NumberedCommit = (CommitData, Vec<Option<u32>>);
 
-/// A path with its changes, ascending by commit.
+/// A path with its changes, ascending by commit number.
 pub type PathRun<'b> = (&'b [u8], Vec<PathChange>);
 
-/// Upper bound on a decompressed block. 128 messages stay below it; a single message may not.
+/// Limit on the decompressed size of a block. Real blocks of 128 messages are smaller, but a crafted message may be
+/// larger.
 const MAX_BLOCK_BYTES: usize = 256 << 20;
 
-/// An opened batch of commit records.
+/// An open batch of commit records.
 #[derive(Debug)]
 pub struct Batch {
     file: SectionFile,
@@ -77,7 +78,7 @@ pub struct Batch {
 /// An error from reading a batch.
 #[derive(Debug, thiserror::Error)]
 pub enum BatchError {
-    /// The section file is missing, damaged or of another format.
+    /// The file is missing or damaged or has another format.
     #[error(transparent)]
     Section(#[from] SectionError),
     /// A record cannot be decoded.
@@ -88,7 +89,7 @@ pub enum BatchError {
     Compress(#[from] CompressError),
 }
 
-/// A section that is read and verified on first use.
+/// A section of the file that is read and verified on first use.
 #[derive(Debug)]
 struct Lazy {
     name: &'static str,
@@ -115,12 +116,12 @@ impl Lazy {
 }
 
 impl Batch {
-    /// Opens the batch file `name` in the history store.
+    /// Opens the batch file `name` of the sidecar.
     pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, BatchError> {
         Self::of(SectionFile::open(sidecar, Store::History, name, FORMAT)?)
     }
 
-    /// Opens a batch held in memory.
+    /// Opens a batch in memory.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, BatchError> {
         let file = SectionFile::from_bytes(Path::new("records of commits"), bytes.into(), FORMAT)?;
         Self::of(file)
@@ -171,7 +172,7 @@ impl Batch {
         }
     }
 
-    /// Verifies every section and every record in it.
+    /// Verifies every section and every record of the file.
     pub fn verify(&self) -> Result<(), BatchError> {
         self.file.verify()?;
         let commits = self.commits()?;
@@ -187,22 +188,22 @@ impl Batch {
         Ok(())
     }
 
-    /// The number of the first commit.
+    /// Returns the number of the first commit.
     pub fn base(&self) -> u32 {
         self.base
     }
 
-    /// The number of commits.
+    /// Returns the number of commits in the batch.
     pub fn n_commits(&self) -> u32 {
         self.n_commits
     }
 
-    /// The number of changed paths, summed over the commits.
+    /// Returns the number of changed paths, summed over all commits.
     pub fn n_changes(&self) -> u32 {
         self.n_changes
     }
 
-    /// The number of distinct paths, including those that occur only as the origin of a rename.
+    /// Returns the number of distinct paths, including paths that are only the origin of a rename.
     pub fn n_paths(&self) -> u32 {
         self.paths.len() as u32
     }
@@ -215,7 +216,7 @@ impl Batch {
         self.paths.find(path).map(|number| number as u32)
     }
 
-    /// The number of paths that a commit changed.
+    /// Returns the number of paths that a commit changed.
     pub(super) fn n_touched(&self, local: u32) -> Result<usize, BatchError> {
         Ok(self.touched_numbers(local)?.len())
     }
@@ -232,7 +233,7 @@ impl Batch {
         Ok(CommitId(oid.ok_or_else(|| self.damaged("ids"))?))
     }
 
-    /// Returns the number of a commit, if this batch holds it.
+    /// Returns the number of a commit in this batch. Returns `None` if the batch does not contain the commit.
     pub fn number(&self, id: CommitId) -> Option<u32> {
         let (mut low, mut high) = (0, self.n_commits as usize);
         while low < high {
@@ -248,7 +249,7 @@ impl Batch {
         None
     }
 
-    /// Appends the parents of a commit to `into`; `None` for an unrecorded parent.
+    /// Appends the numbers of a commit's parents to `into`. A parent is `None` if it is not recorded.
     pub fn parents_of(&self, local: u32, into: &mut Vec<Option<u32>>) -> Result<(), BatchError> {
         let bounds = || {
             let start = match local {
@@ -267,19 +268,19 @@ impl Batch {
         Ok(())
     }
 
-    /// The committer's time, in seconds since 1970.
+    /// Returns the committer's time, in seconds since 1970.
     pub fn time(&self, local: u32) -> Result<i64, BatchError> {
         Ok(i64_at(&self.times, local as usize).ok_or_else(|| self.damaged("times"))?)
     }
 
-    /// Returns whether and why the record stops short of the commit's parents.
+    /// Returns the reason why parents of the commit are not recorded, or [`Boundary::None`] if all are.
     pub fn boundary(&self, local: u32) -> Result<Boundary, BatchError> {
         let flags = self.flags.get(local as usize).copied();
         let boundary = flags.and_then(|flags| Boundary::from_number(flags & 15));
         Ok(boundary.ok_or_else(|| self.damaged("flags"))?)
     }
 
-    /// Returns true if the changes of a commit may be incomplete.
+    /// Returns true if the recorded changes of a commit may be incomplete.
     pub fn is_unknown(&self, local: u32) -> bool {
         self.flags.get(local as usize).is_some_and(|flags| flags & 16 != 0)
     }
@@ -310,7 +311,8 @@ impl Batch {
         Ok(self.people.get_or_init(|| people.collect()))
     }
 
-    /// Decodes the block of heads that holds a commit. Also returns the local number of its first commit.
+    /// Decodes the block that contains the head of a commit. Also returns the number of the block's first commit in the
+    /// batch.
     pub(super) fn heads_of_block(&self, local: u32) -> Result<(u32, Vec<CommitHead>), BatchError> {
         let index = local as usize / HEADS_PER_BLOCK;
         let stored: Vec<StoredHead> = decode(&self.block(&self.heads, &self.head_blocks, index)?)?;
@@ -350,7 +352,7 @@ impl Batch {
         })
     }
 
-    /// Returns the whole message of a commit.
+    /// Returns the message of a commit.
     pub fn message(&self, local: u32) -> Result<String, BatchError> {
         let stored: Vec<StoredHead> =
             decode(&self.block(&self.heads, &self.head_blocks, local as usize / HEADS_PER_BLOCK)?)?;
@@ -366,7 +368,7 @@ impl Batch {
         Ok(message_text(&message, head.encoding.as_deref()))
     }
 
-    /// Returns the whole messages of all commits, in commit order.
+    /// Returns the messages of all commits, in commit order.
     pub fn messages(&self) -> Result<Vec<String>, BatchError> {
         let mut messages = Vec::with_capacity(self.n_commits as usize);
         for first in (0..self.n_commits as usize).step_by(BODIES_PER_BLOCK) {
@@ -375,7 +377,8 @@ impl Batch {
         Ok(messages)
     }
 
-    /// Decodes the whole messages of the block that holds a commit. Also returns the local number of its first commit.
+    /// Decodes the messages of the block that contains a commit. Also returns the number of the block's first commit in
+    /// the batch.
     pub fn messages_of_block(&self, local: u32) -> Result<(u32, Vec<String>), BatchError> {
         let index = local as usize / BODIES_PER_BLOCK;
         let bodies: Vec<Vec<u8>> = decode(&self.block(&self.bodies, &self.body_blocks, index)?)?;
@@ -391,7 +394,7 @@ impl Batch {
         Ok((first as u32, stored.into_iter().zip(bodies).map(text).collect()))
     }
 
-    /// Returns the changes of a path, ascending by commit.
+    /// Returns the changes of a path, ascending by commit number.
     pub fn changes_of(&self, path: &[u8]) -> Result<Vec<PathChange>, BatchError> {
         match self.paths.find(path) {
             Some(number) => self.run(number),
@@ -415,7 +418,7 @@ impl Batch {
         Ok(changes)
     }
 
-    /// Returns the paths that a commit changed, ascending.
+    /// Returns the paths that a commit changed, in ascending order.
     pub fn touched(&self, local: u32) -> Result<Vec<RepoPath>, BatchError> {
         let numbers = self.touched_numbers(local)?;
         let path = |number: usize| self.paths.get(number).map(RepoPath::new);
@@ -442,7 +445,7 @@ impl Batch {
         numbers.map(change).collect()
     }
 
-    /// Returns every path with its changes, ascending by path. Paths that occur only as the origin of a rename have no
+    /// Returns all paths with their changes, ascending by path. Paths that are only the origin of a rename have no
     /// changes.
     pub fn runs(&self) -> Result<Vec<PathRun<'_>>, BatchError> {
         let run = |number| {
@@ -465,7 +468,7 @@ impl Batch {
         Ok(numbers)
     }
 
-    /// Iterates over the paths with this prefix in ascending order, including those that occur only as the origin of a
+    /// Returns the paths that start with `beginning`, in ascending order. Includes paths that are only the origin of a
     /// rename.
     pub fn paths_from(&self, beginning: &[u8]) -> impl Iterator<Item = &[u8]> {
         let from = self.paths.lower_bound(beginning);
@@ -473,7 +476,7 @@ impl Batch {
         paths.take_while(move |path| path.starts_with(beginning))
     }
 
-    /// Decodes all commits, so that they can be written to a new batch.
+    /// Decodes all commits, for writing them to a new batch.
     pub(super) fn commits(&self) -> Result<Vec<NumberedCommit>, BatchError> {
         let mut changes: Vec<Vec<Change>> = vec![Vec::new(); self.n_commits as usize];
         for number in 0..self.paths.len() {

@@ -1,4 +1,4 @@
-//! Reads the changes of a list of commits from the repository, on several threads.
+//! Reads the changes of many commits from the repository, on several threads.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,27 +9,27 @@ use crate::model::{CommitId, RepoPath, TreeId};
 use super::record::{Boundary, Change, CommitData};
 use super::renames::find_renames;
 
-/// The result of reading one chunk of commits.
+/// The result of reading a group of commits.
 type ChunkResult = Result<Vec<CommitData>, CollectError>;
 
-/// Number of commits that a thread reads at a time. Neighbouring commits share trees, which the reader caches.
+/// Number of commits that a thread reads as a group. Neighbouring commits have trees in common, which the reader
+/// caches.
 const COMMITS_A_TURN: usize = 64;
-/// Size of each thread's cache of decoded trees, in bytes.
+/// Size limit of each thread's cache of decoded trees, in bytes.
 const KEPT_BYTES: usize = 48 << 20;
 
 /// An error from reading commits.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
-    /// An object is damaged or of the wrong kind.
+    /// An object is damaged or has the wrong type.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// The caller requested an interrupt.
+    /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Reads `commits` and the changes of each against its first parent, in the given order. Calls `advance` after each
-/// commit.
+/// Reads `commits` in the given order, each with its changes from its first parent. Calls `advance` after each commit.
 pub fn collect(
     repository: &Repository,
     commits: &[(CommitId, Boundary)],
@@ -93,7 +93,7 @@ fn commit_data(reader: &mut ObjectReader, id: CommitId, boundary: Boundary) -> R
     let (changes, is_unknown) = match changes_of(reader, info.tree, &info.parents) {
         Ok((changes, has_all_renames)) => (changes, !has_all_renames),
         // The repository is a partial clone without trees, a parent is missing, an object is damaged, or crafted trees
-        // expand to more files than can be compared.
+        // contain more files than can be compared.
         Err(_) => (Vec::new(), true),
     };
     Ok(CommitData {
@@ -109,7 +109,7 @@ fn commit_data(reader: &mut ObjectReader, id: CommitId, boundary: Boundary) -> R
     })
 }
 
-/// Returns the changes of a commit, and whether the search for renames was exhaustive.
+/// Returns the changes of a commit, and true if all files needed to detect renames could be read.
 fn changes_of(
     reader: &mut ObjectReader,
     tree: TreeId,
@@ -124,14 +124,14 @@ fn changes_of(
     Ok((changes, has_all_renames))
 }
 
-/// Detects renames among `changes`.
+/// Returns `changes` with the origins of renamed files set.
 pub fn with_renames(reader: &mut ObjectReader, mut changes: Vec<Change>) -> Result<Vec<Change>, ObjectError> {
     find_renames(reader, &mut changes)?;
     Ok(changes)
 }
 
-/// Returns the changes between two trees with renames detected, ascending by path, and whether the search for renames
-/// was exhaustive.
+/// Returns the changes between two trees, ascending by path and with the origins of renamed files set. Also returns
+/// true if all files needed to detect renames could be read.
 fn changes_between(
     reader: &mut ObjectReader,
     from: Option<TreeId>,
@@ -140,7 +140,7 @@ fn changes_between(
     let changed = reader.diff_trees(from, to)?;
     let mut changes: Vec<Change> = changed.into_iter().map(to_change).collect();
     changes.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    // When a file becomes a folder or the reverse, the diff has two entries for the path. They are merged into one.
+    // If a file became a directory or a directory became a file, the diff has two entries for the path. Merge them.
     changes.dedup_by(|later, earlier| later.path == earlier.path && merge_halves(earlier, later));
     let has_all_renames = find_renames(reader, &mut changes)?;
     Ok((changes, has_all_renames))
@@ -162,7 +162,7 @@ fn merge_halves(earlier: &mut Change, later: &mut Change) -> bool {
     true
 }
 
-/// Marks the paths whose content in a merge differs from every parent.
+/// Marks the changes of a merge whose content differs from every parent.
 fn mark_combined(
     reader: &mut ObjectReader,
     tree: TreeId,

@@ -1,4 +1,4 @@
-//! Compares the definitions of a set of files between two versions.
+//! Compares the definitions in two versions of a set of files.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -9,43 +9,44 @@ use super::lineage::{Candidate, candidate, least_similarity};
 use super::shape::Shape;
 use super::symbols::{FileShapes, SymbolEvents, SymbolKey};
 
-/// The two versions of one file. The old path of a renamed file differs from the new one.
+/// The two versions of a file. If the file was renamed, the paths differ.
 #[derive(Debug, Default)]
 pub struct FilePair {
-    /// The old path and its definitions; `None` if the file is new.
+    /// The old path and definitions; `None` if the file is new.
     pub old: Option<(RepoPath, FileShapes)>,
-    /// The new path and its definitions; `None` if the file was deleted.
+    /// The new path and definitions; `None` if the file was deleted.
     pub new: Option<(RepoPath, FileShapes)>,
 }
 
 /// The change of one definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SymbolDelta {
-    /// Index of its pair: the pair of its new version if there is one, else of its old version.
+    /// The index of the file pair that contains the new version of the definition or, if it was removed, the old
+    /// version.
     pub pair: usize,
-    /// The new key; for a removed definition, the old one.
+    /// The key of the new version or, if the definition was removed, of the old version.
     pub key: SymbolKey,
-    /// The kind of the definition, in its new version if there is one.
+    /// The kind of the new version or, if the definition was removed, of the old version.
     pub kind: DefinitionKind,
-    /// The events that make up the change.
+    /// The events that the change consists of.
     pub events: SymbolEvents,
-    /// The old key, if it differs from the new one.
+    /// The key of the old version; `None` if it equals the new key.
     pub from: Option<SymbolKey>,
-    /// The confidence that both versions are the same definition, 0 to 1.
+    /// The confidence that both versions belong to the same definition, from 0 to 1.
     pub confidence: f64,
-    /// First and last line of the old version, 1-based.
+    /// The first and last line of the old version, 1-based.
     pub old_lines: Option<(u32, u32)>,
-    /// First and last line of the new version, 1-based.
+    /// The first and last line of the new version, 1-based.
     pub new_lines: Option<(u32, u32)>,
 }
 
-/// Above this number of pairs, only definitions with equal names are compared.
+/// Limit on the number of compared pairs. If there are more, only definitions with equal names are compared.
 const MAX_PAIRS: usize = 1_000_000;
 
-/// A definition: the index of its file pair and its index in that file's list.
+/// A definition: the index of its file pair, and its index in that file.
 type Place = (usize, usize);
 
-/// Returns every definition that changed, ordered by file and line.
+/// Returns all changed definitions, ordered by file and line.
 pub fn symbol_deltas(pairs: &[FilePair]) -> Vec<SymbolDelta> {
     let (mut deltas, mut gone, mut added) = (Vec::new(), Vec::new(), Vec::new());
     for (number, pair) in pairs.iter().enumerate() {
@@ -96,10 +97,10 @@ fn shapes_of(side: Option<&(RepoPath, FileShapes)>) -> &[Shape] {
     side.map_or(&[], |(_, file)| file.shapes.as_slice())
 }
 
-/// Greedily matches removed definitions to added ones, most similar first; each is matched at most once.
+/// Matches removed definitions to added ones, most similar pairs first. Each definition is matched at most once.
 fn matches(pairs: &[FilePair], gone: &[Place], added: &[Place]) -> Vec<(Place, Place, f64)> {
     let mut found: Vec<(Candidate, Place, Place)> = Vec::new();
-    // Above the limit, only definitions with equal names are compared.
+    // Beyond the limit, compare only definitions with equal names.
     let is_too_many = gone.len().saturating_mul(added.len()) > MAX_PAIRS;
     for &new_place in added {
         let Some((new_path, new_file)) = &pairs[new_place.0].new else {

@@ -1,4 +1,4 @@
-//! Traces the history of one file.
+//! Finds the history of a file.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,10 +8,10 @@ use super::follow::{ABSENT, Followed, Step, Timeline, follow, last_step, name_at
 use super::record::{Entry, PathChange};
 use super::store::{History, HistoryError, Reachable};
 
-/// A change of a file, with the path that the file had at the time.
+/// A change of a file, with the path of the file in the commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
-    /// The path.
+    /// The path of the file in the commit.
     pub path: RepoPath,
     /// The change.
     pub change: PathChange,
@@ -20,16 +20,17 @@ pub struct FileChange {
 /// The history of a file up to a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileHistory {
-    /// The changes, children before parents; unrelated commits are ordered by time, latest first.
+    /// The changes. Children come before parents; unrelated commits are ordered by time, latest first.
     pub changes: Vec<FileChange>,
-    /// The entry at the path in the commit; `None` if the path does not exist there.
+    /// The entry of the path in the commit; `None` if the path does not exist there.
     pub now: Option<Entry>,
-    /// The histories of earlier files at the same path, which this file replaced by a move. Latest first, each in the
-    /// order of `changes`.
+    /// The histories of earlier files at the same path, which were replaced when this file was moved there. The latest
+    /// file comes first. Each history is ordered like `changes`.
     pub earlier: Vec<Vec<FileChange>>,
 }
 
-/// Returns the history of `path` as seen from the commit `tip`. A deleted path is traced from its last deletion.
+/// Returns the history of `path` up to the commit `tip`. If the path was deleted, returns the history up to the last
+/// deletion.
 pub fn file_history(
     history: &History,
     tip: u32,
@@ -48,7 +49,7 @@ pub fn file_history(
     let mut seen = HashSet::new();
     let changes = files.life(start, path, &mut seen)?;
     let mut lives = vec![changes];
-    // A file that was moved to the path may have replaced an earlier file there.
+    // If the file was moved to the path, it may have replaced an earlier file there.
     while let Some(earlier) = files.earlier(path, lives.last().map_or(&[], Vec::as_slice), &steps, &mut seen)? {
         lives.push(earlier);
     }
@@ -61,8 +62,8 @@ pub fn file_history(
     })
 }
 
-/// Returns the path that the parent `parent` of the merge `number` uses for the file that the merge has at `path`;
-/// `None` if that parent lacks the file or uses the same path.
+/// Returns the path in the parent `parent` of a file that the merge `number` contains at `path`. Returns `None` if that
+/// parent does not contain the file or has it at the same path.
 pub(super) fn path_at(
     history: &History,
     (number, parent): (u32, u32),
@@ -71,7 +72,7 @@ pub(super) fn path_at(
     name_at(history, (number, parent), path, &mut Files::new(history))
 }
 
-/// The state of an item with these steps at a commit.
+/// Returns the state of an item with these steps in the commit `tip`.
 pub(super) fn state_at<K>(history: &History, tip: u32, steps: &[Step<K>]) -> u64 {
     last_step(history, steps, tip).map_or(ABSENT, |step| step.new)
 }
@@ -81,7 +82,7 @@ pub(super) fn last_deletion<K>(reached: &Reachable, steps: &[Step<K>]) -> Option
         .iter()
         .rev()
         .filter(|step| step.new == ABSENT && reached.has(step.commit));
-    // A path without a reachable deletion was dropped on the other side of a merge.
+    // If no reachable commit deleted the path, a merge dropped it. Then use the last change.
     let others = steps.iter().rev().filter(|step| reached.has(step.commit));
     deletions.chain(others).map(|step| step.commit).next()
 }
@@ -99,7 +100,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// The changes that led to the state of a file at a commit, without those in `seen`.
+    /// Returns the changes that led to the current state of a file in the commit `start`, except those in `seen`.
     fn life(
         &mut self,
         start: u32,
@@ -113,7 +114,7 @@ impl<'a> Files<'a> {
         Ok(found.iter().map(|followed| self.change(followed)).collect())
     }
 
-    /// The history of the file that was at a path before `later` moved another file there.
+    /// Returns the history of the file that was at a path before a change in `later` moved another file there.
     fn earlier(
         &mut self,
         path: &RepoPath,

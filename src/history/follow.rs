@@ -1,70 +1,72 @@
-//! Follows one item back from a commit by git's history simplification.
+//! Follows an item (a file or a definition) back from a commit, using git's history simplification.
 //!
-//! Source: "History Simplification" in git's `rev-list` page, default mode. If one parent of a merge has the same state
-//! of the item as the merge, the merge is omitted and only that parent is followed. If all parents differ, the merge is
-//! reported and all parents are followed. In addition, an item that a commit added by moving it is followed to its
-//! origin, and an item that only one side of a merge renamed is followed under its name on each side.
+//! Source: "History Simplification" in git's `rev-list` manual page, default mode. If an item has the same state in a
+//! merge and in one of its parents, the merge is omitted and only that parent is followed. If the state differs from
+//! all parents, the merge is reported and all parents are followed. In addition, if a commit moved an item, the item is
+//! followed to its origin. If only one side of a merge renamed an item, it is followed under a different name on each
+//! side.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::store::History;
 
-/// The state of an item that does not exist.
+/// The state of an item in a commit that does not contain it.
 pub const ABSENT: u64 = 0;
-/// The state of an item before the first recorded change.
+/// The state of an item before its first recorded change.
 pub const UNKNOWN: u64 = 1;
-/// Maximum number of renames that are followed to find the name of an item on one side of a merge.
+/// Limit on the number of renames that are followed to find the name of an item on one side of a merge.
 const MAX_NAMES: usize = 64;
 
-/// A change of an item against the commit's first parent.
+/// A change of an item between a commit and its first parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step<K> {
-    /// The commit's number.
+    /// The number of the commit.
     pub commit: u32,
-    /// The state before. Equal states mean equal content.
+    /// The state before the commit. Equal states mean equal content.
     pub old: u64,
-    /// The state after.
+    /// The state after the commit.
     pub new: u64,
-    /// The key in the first parent, if the commit added the item here by moving it.
+    /// The key of the item in the first parent, if the commit moved the item.
     pub origin: Option<K>,
 }
 
-/// A source of steps for a kind of item.
+/// Provides the changes of one kind of item.
 pub trait Timeline {
-    /// The name of an item.
+    /// Identifies an item: a path, or the key of a definition.
     type Key: Clone + Eq + std::hash::Hash + Ord;
     /// An error from reading steps.
     type Error;
 
-    /// Returns all recorded changes of an item, ascending by commit. The origin of a moved item may be missing here;
-    /// see [`Self::origin`].
+    /// Returns all recorded changes of an item, ascending by commit number. The origin of a moved item may be absent;
+    /// use [`Self::origin`] to get it.
     fn steps(&mut self, key: &Self::Key) -> Result<Vec<Step<Self::Key>>, Self::Error>;
 
-    /// The first commit from which [`Self::steps`] covers an item. Changes in earlier commits are unknown.
+    /// Returns the number of the first commit for which [`Self::steps`] is complete. Changes in earlier commits are
+    /// unknown.
     fn known_from(&self, _key: &Self::Key) -> u32 {
         0
     }
 
-    /// Returns the key that an item had in the commit's first parent, if `step` added it by a move.
+    /// Returns the key of an item in the first parent of a commit, if `step` is a move.
     fn origin(&mut self, key: &Self::Key, step: &Step<Self::Key>) -> Result<Option<Self::Key>, Self::Error>;
 
-    /// Returns the keys to which the commit `number`, which removed `key`, moved the item; empty if it was deleted.
+    /// Returns the keys that the commit `number` moved `key` to. Empty if the commit deleted the item.
     fn successors(&mut self, key: &Self::Key, number: u32) -> Result<Vec<Self::Key>, Self::Error>;
 }
 
 /// A change in the history of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed<K> {
-    /// The key of the item at the time.
+    /// The key of the item in the commit.
     pub key: K,
     /// The change.
     pub step: Step<K>,
-    /// True for a merge that only combines the name from one parent with the content from another.
+    /// True for a merge that only combines the name in one parent with the content in another.
     pub is_join: bool,
 }
 
-/// Returns the changes that led to the state of `key` at `tip`, children before parents. Takes O(steps²) per name, and
-/// one pass over all commits the first time a history is followed.
+/// Returns the changes that led to the state of `key` in the commit `tip`. Children come before parents. Takes
+/// O(steps²) for each name of the item, and one pass over all commits when a history is first followed.
 pub fn follow<T: Timeline>(
     history: &History,
     tip: u32,
@@ -81,8 +83,8 @@ pub fn follow<T: Timeline>(
     Ok(walk.found)
 }
 
-/// Returns the key that the parent `parent` of the merge `number` uses for the item that the merge has as `key`; `None`
-/// if that parent lacks the item or uses the same key.
+/// Returns the key in the parent `parent` of an item that the merge `number` contains as `key`. Returns `None` if that
+/// parent does not contain the item or has it under the same key.
 pub(super) fn name_at<T: Timeline>(
     history: &History,
     (number, parent): (u32, u32),
@@ -95,30 +97,30 @@ pub(super) fn name_at<T: Timeline>(
     Ok(name.map(|line| walk.lines[line].key.clone()))
 }
 
-/// The last step at or before a commit, along first parents.
+/// Returns the last step in the first-parent history of the commit `number`, including the commit.
 pub(super) fn last_step<'s, K>(history: &History, steps: &'s [Step<K>], number: u32) -> Option<&'s Step<K>> {
     let n_before = steps.partition_point(|step| step.commit <= number);
     let mut before = steps[..n_before].iter().rev();
     before.find(|step| history.is_first_ancestor(step.commit, number))
 }
 
-/// The last step at or before a commit, along first parents, that added the item.
+/// Returns the last step in the first-parent history of the commit `number`, including the commit, that added the item.
 fn addition<'s, K>(history: &History, steps: &'s [Step<K>], number: u32) -> Option<&'s Step<K>> {
     let n_before = steps.partition_point(|step| step.commit <= number);
     let mut before = steps[..n_before].iter().rev();
     before.find(|step| step.old == ABSENT && history.is_first_ancestor(step.commit, number))
 }
 
-/// One key with its steps.
+/// A key and all its steps. Other functions refer to it by its index in `Walk::lines`.
 struct Line<K> {
     key: K,
     steps: Vec<Step<K>>,
-    /// Changes in earlier commits are unknown.
+    /// The first commit for which `steps` is complete. Changes in earlier commits are unknown.
     known_from: u32,
 }
 
 impl<K> Line<K> {
-    /// The state at a commit.
+    /// Returns the state of the item in the commit `number`.
     fn state(&self, history: &History, number: u32) -> u64 {
         match last_step(history, &self.steps, number) {
             Some(step) => step.new,
@@ -141,7 +143,7 @@ struct Walk<'a, T: Timeline> {
     waiting: BTreeMap<u32, Vec<usize>>,
     seen: HashSet<(u32, usize)>,
     found: Vec<Followed<T::Key>>,
-    /// The origins of added items, by line and commit.
+    /// The origins of moved items, by line and commit.
     origins: HashMap<(usize, u32), Option<T::Key>>,
 }
 
@@ -186,7 +188,7 @@ impl<'a, T: Timeline> Walk<'a, T> {
     }
 
     fn visit(&mut self, start: u32, line: usize) -> Result<(), T::Error> {
-        // Commits that leave the item as their first parent has it are skipped, merges included.
+        // Skip commits, including merges, that did not change the item from their first parent.
         let Some(step) = last_step(self.history, &self.lines[line].steps, start).cloned() else {
             return Ok(());
         };
@@ -199,8 +201,8 @@ impl<'a, T: Timeline> Walk<'a, T> {
         }
         let has_origin = self.found(line, &step, false)?;
         match self.history.parents(number).first() {
-            // An added item may have existed earlier, as after a revert. It is not searched for if a different item had
-            // the name.
+            // An added item may have existed before, for example if a deletion was reverted. Look for it, unless a
+            // different item had its name before.
             Some(Some(parent)) if !has_origin && !self.is_replacement(line, &step, *parent) => {
                 self.wait_line(*parent, line);
             }
@@ -209,7 +211,7 @@ impl<'a, T: Timeline> Walk<'a, T> {
         Ok(())
     }
 
-    /// Returns true if a step added a new item under the name of another item, which was moved elsewhere.
+    /// Returns true if a step added the item under the name of a different item, which was moved elsewhere.
     fn is_replacement(&self, line: usize, step: &Step<T::Key>, parent: u32) -> bool {
         step.old == ABSENT && self.lines[line].state(self.history, parent) > UNKNOWN
     }
@@ -246,8 +248,8 @@ impl<'a, T: Timeline> Walk<'a, T> {
                 is_join |= is_called_so && self.lines[other].state(self.history, parent) == state;
             }
         }
-        // The merge is not reported if a side has unread changes: it is then unknown whether the merge changed the
-        // item.
+        // Do not report the merge if the item's changes on one side have not been read, because it is then unknown if
+        // the merge changed the item.
         let of_line = &self.lines[line];
         let is_unread = |parent: u32| of_line.known_from > parent && of_line.state(self.history, parent) == UNKNOWN;
         let mut parents = self.history.parents(number).iter().copied().flatten();
@@ -257,9 +259,8 @@ impl<'a, T: Timeline> Walk<'a, T> {
         Ok(())
     }
 
-    /// Returns the line that a parent of a merge uses for the item that the merge has on `line`, if the parent uses
-    /// another name: an earlier name from the side of another parent, or the result of a rename on the side of this
-    /// one.
+    /// Returns the line of an item in a parent of a merge, if the item has another name there than on `line`. Either a
+    /// commit on the side of another parent renamed the item, or a commit on the side of this parent did.
     fn name_at(&mut self, (merge, parent): (u32, u32), line: usize) -> Result<Option<usize>, T::Error> {
         if self.lines[line].state(self.history, parent) != ABSENT {
             return Ok(None);
@@ -285,21 +286,23 @@ impl<'a, T: Timeline> Walk<'a, T> {
         Ok(None)
     }
 
-    /// Returns the line under which a parent of a merge has the item that another parent `other` has on `line`.
+    /// Returns the line of an item in the commit `parent`. The commit `other`, another parent of the same merge,
+    /// contains the item on `line`.
     fn name_of(&mut self, (other, parent): (u32, u32), line: usize) -> Result<Option<usize>, T::Error> {
         let of_line = &self.lines[line];
         if of_line.state(self.history, parent) == ABSENT {
             let gone = last_step(self.history, &of_line.steps, parent).map(|step| step.commit);
             return gone.map_or(Ok(None), |gone| self.name_after((gone, parent), line));
         }
-        // An item of this name that was added after the sides diverged is a different item.
+        // If an item of this name was added after the sides diverged, it is a different item.
         let added = addition(self.history, &of_line.steps, parent).map(|step| step.commit);
         let is_other = added
             .is_some_and(|added| self.history.parents(added).len() < 2 && !self.history.reachable(&[other]).has(added));
         Ok((!is_other).then_some(line))
     }
 
-    /// Returns the previous name of the item on `line` at a commit, and the last commit that has it under that name.
+    /// Returns the line of the item on `line` before its last rename, and the last commit that contains it under that
+    /// name.
     fn name_before(&mut self, mut number: u32, line: usize) -> Result<Option<(u32, usize)>, T::Error> {
         while let Some(step) = addition(self.history, &self.lines[line].steps, number).cloned() {
             let parents: Vec<u32> = self.history.parents(step.commit).iter().copied().flatten().collect();
@@ -307,7 +310,7 @@ impl<'a, T: Timeline> Walk<'a, T> {
                 let origin = self.line(&origin)?;
                 return Ok(Some((*parent, origin)));
             }
-            // The merge has the item from another side.
+            // The item came from another parent of the merge.
             let has = |side: &&u32| self.lines[line].state(self.history, **side) > UNKNOWN;
             let Some(side) = parents.iter().skip(1).find(has) else {
                 break;
@@ -317,8 +320,8 @@ impl<'a, T: Timeline> Walk<'a, T> {
         Ok(None)
     }
 
-    /// Returns the line under which a commit has the item that the commit `gone` moved away from `line`. `gone` must be
-    /// on the commit's line of first parents.
+    /// Returns the line of an item in the commit `number`, after the commit `gone` moved it away from `line`. `gone`
+    /// must be in the first-parent history of `number`.
     fn name_after(&mut self, (mut gone, number): (u32, u32), mut line: usize) -> Result<Option<usize>, T::Error> {
         for _ in 0..MAX_NAMES {
             let key = self.lines[line].key.clone();
@@ -339,7 +342,7 @@ impl<'a, T: Timeline> Walk<'a, T> {
         Ok(None)
     }
 
-    /// Returns the origin of an item that a step added by a move.
+    /// Returns the key of the item in the first parent, if the step is a move.
     fn origin(&mut self, line: usize, step: &Step<T::Key>) -> Result<Option<T::Key>, T::Error> {
         if step.old != ABSENT || step.origin.is_some() {
             return Ok(step.origin.clone());
@@ -352,7 +355,7 @@ impl<'a, T: Timeline> Walk<'a, T> {
         Ok(origin)
     }
 
-    /// Records a step, and queues the origin of a moved item. Returns whether there is one.
+    /// Adds a step to the result, and schedules the origin of a moved item. Returns true if the item was moved.
     fn found(&mut self, line: usize, step: &Step<T::Key>, is_join: bool) -> Result<bool, T::Error> {
         let key = self.lines[line].key.clone();
         let mut step = step.clone();

@@ -1,4 +1,4 @@
-//! Finds the last versions of deleted files, and the commits between which a text existed.
+//! Finds the last versions of deleted files, and the commits between which a file contained a text.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,36 +10,36 @@ use super::files::path_at;
 use super::record::{Entry, PathChange};
 use super::store::{History, HistoryError, Reachable};
 
-/// A version of a file that existed once.
+/// A past version of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastFile {
     /// The path.
     pub path: RepoPath,
-    /// The tree entry.
+    /// The tree entry of the version.
     pub entry: Entry,
-    /// The last commit that added, replaced or deleted it.
+    /// The last commit that added, replaced or deleted the version.
     pub commit: u32,
 }
 
-/// Maximum number of renames, and of merges that brought a text in from a side, across which a text is followed back.
+/// Limit on the number of renames and merges through which a text is followed back.
 const MAX_STEPS_BACK: usize = 64;
 
-/// The commits between which a text was in a file.
+/// The commits between which a file contained a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextLifetime {
-    /// The first commit that has the text; `None` if none is recorded.
+    /// The first commit that contains the text; `None` if no recorded commit does.
     pub first: Option<u32>,
-    /// The commit that removed the text from its last path, if any.
+    /// The commit that removed the text from the last path; `None` if it still exists.
     pub gone: Option<u32>,
-    /// The parent of `gone` that has the text.
+    /// The parent of `gone` that still contains the text.
     pub last: Option<u32>,
-    /// The paths of the file that held the text, latest first.
+    /// The paths at which the file contained the text, latest first.
     pub paths: Vec<RepoPath>,
 }
 
-/// Returns the past versions of files that should be searchable, latest first: either every version, or the last
-/// version of each deleted file and of each file that lost a definition, at most `limit` of each. Depends only on the
-/// records.
+/// Returns the past versions of files to make searchable, latest first. Depending on `versions`, these are all
+/// versions, or the last version of each deleted file and of each file that lost a definition, with at most `limit` of
+/// each kind. Uses only the records, not the repository.
 pub fn past_files(history: &History, versions: PastVersions, limit: usize) -> Result<Vec<PastFile>, HistoryError> {
     let mut found = match versions {
         PastVersions::All => all_files(history)?,
@@ -56,14 +56,14 @@ pub fn past_files(history: &History, versions: PastVersions, limit: usize) -> Re
     Ok(found)
 }
 
-/// Sorts the latest first and removes duplicates.
+/// Sorts the versions, latest first, and removes duplicates.
 fn sort_latest_first(history: &History, files: &mut Vec<PastFile>) {
     files.sort_by(|a, b| (history.order_of(b.commit), &a.path).cmp(&(history.order_of(a.commit), &b.path)));
     let mut seen = HashSet::new();
     files.retain(|file| seen.insert((file.entry.oid, file.path.clone())));
 }
 
-/// Returns the entry at a path, if it is a file.
+/// Returns the version of a file, or `None` if `entry` is not a file.
 fn past_file(path: &[u8], entry: Option<Entry>, commit: u32) -> Option<PastFile> {
     Some(PastFile {
         path: RepoPath::new(path),
@@ -72,7 +72,7 @@ fn past_file(path: &[u8], entry: Option<Entry>, commit: u32) -> Option<PastFile>
     })
 }
 
-/// Returns every version that a commit had.
+/// Returns all versions in all commits.
 fn all_files(history: &History) -> Result<Vec<PastFile>, HistoryError> {
     let mut found = Vec::new();
     for batch in history.batches() {
@@ -82,16 +82,17 @@ fn all_files(history: &History) -> Result<Vec<PastFile>, HistoryError> {
                 .flat_map(|change| [(change.commit, change.old), (change.commit, change.new)]);
             found.extend(both.filter_map(|(commit, entry)| past_file(path, entry, commit)));
         }
-        // A version that alternated with others occurs more than once.
+        // A version occurs more than once if the file alternated between versions.
         sort_latest_first(history, &mut found);
     }
     Ok(found)
 }
 
-/// Returns the last version of each file from which a commit removed a definition, latest first.
+/// Returns, for each file from which a commit removed a definition, the last version with that definition. The latest
+/// comes first.
 fn versions_before_removals(history: &History) -> Result<Vec<PastFile>, HistoryError> {
     let removals = history.removals()?.into_iter();
-    // A definition whose removal came in by a merge was removed on the merged side.
+    // If the removal of a definition was merged, a commit on the merged side removed it.
     let is_own = |change: &PathChange| history.parents(change.commit).len() < 2 || change.is_combined;
     let mut found = removals
         .filter(|(_, change)| is_own(change))
@@ -101,7 +102,7 @@ fn versions_before_removals(history: &History) -> Result<Vec<PastFile>, HistoryE
     Ok(found)
 }
 
-/// Returns the last version of each file that a commit deleted without moving it, latest deletion first.
+/// Returns the last version of each deleted file, latest deletion first. Renamed files do not count as deleted.
 fn deleted_file_versions(history: &History) -> Result<Vec<PastFile>, HistoryError> {
     let mut gone: Vec<PastFile> = Vec::new();
     for batch in history.batches() {
@@ -124,7 +125,8 @@ fn deleted_file_versions(history: &History) -> Result<Vec<PastFile>, HistoryErro
     Ok(gone)
 }
 
-/// Returns every file version that satisfies `is_wanted` in the commits of `reached`, each once, ascending by path.
+/// Returns the file versions in the commits of `reached` that satisfy `is_wanted`. Each is returned once, ascending by
+/// path.
 pub fn versions(
     history: &History,
     reached: &Reachable,
@@ -146,12 +148,13 @@ pub fn versions(
     Ok(found)
 }
 
-/// Finds the commits between which a text in the version `blob` of a file existed, as seen from the commit `tip`, which
-/// reaches `reached`. `has_text` returns whether a version has the text.
+/// Finds the commits between which a file contained a text, as seen from the commit `tip`. The version `blob` of the
+/// file at `path` must contain the text. `reached` are the commits reachable from `tip`, and `has_text` returns true if
+/// a version contains the text.
 ///
-/// Searches the changes along first parents, starting at the tip, by doubling and bisection. A change that came in by a
-/// merge is searched for on the merged side. The file is followed back across renames. If a text was removed and added
-/// again, the result may start or end at any of those times.
+/// Searches the changes in the first-parent history of the tip, by doubling and bisection. If a merge brought in a
+/// change, searches for the change on the merged side. Follows renames of the file backwards. If the text was removed
+/// and added again, the result may begin or end at any of these commits.
 pub fn text_lifetime<E: From<HistoryError>>(
     history: &History,
     (tip, reached): (u32, &Reachable),
@@ -221,8 +224,8 @@ pub fn text_lifetime<E: From<HistoryError>>(
     Ok(life)
 }
 
-/// Returns the path on one side of a merge of a file that another side renamed, and its last change on that side, if
-/// that version has the text.
+/// Finds a file on the side of a merge where its path differs, because another side renamed it. Returns its path there
+/// and its last change on that side, if that version contains the text.
 fn name_on_side<E: From<HistoryError>>(
     history: &History,
     (merge, sides): (u32, &[u32]),
@@ -246,7 +249,7 @@ fn name_on_side<E: From<HistoryError>>(
     Ok(None)
 }
 
-/// Returns the commit after `from` that removed the text, and the parent of that commit that has the text.
+/// Returns the commit after `from` that removed the text, and a parent of that commit that still contains it.
 fn end_of<E>(
     history: &History,
     (tip, reached): (u32, &Reachable),
@@ -281,8 +284,8 @@ fn end_of<E>(
     }
 }
 
-/// Returns the merge that brought in the line of first parents that contains a commit, and the merged parent. Prefers a
-/// merge on the tip's line of first parents, then the earliest.
+/// Returns the merge that brought in the commit `from`, and the merged parent. Prefers merges in the first-parent
+/// history of the tip, then the earliest.
 fn merge_of(history: &History, (tip, reached): (u32, &Reachable), from: u32) -> Option<(u32, u32)> {
     let merges = (from + 1..=tip).filter(|number| reached.has(*number));
     let sides = merges.flat_map(|merge| {
@@ -294,8 +297,8 @@ fn merge_of(history: &History, (tip, reached): (u32, &Reachable), from: u32) -> 
         .min_by_key(|(merge, _)| (!history.is_first_ancestor(*merge, tip), *merge))
 }
 
-/// Returns the commit that removed a text which `gone` lacks. If `gone` is a merge, searches the merged sides that had
-/// the text when they diverged.
+/// Returns the commit that removed the text. `gone` does not contain the text, but its first parent does. If `gone` is
+/// a merge, searches the merged sides that contained the text when they diverged.
 fn removal<E>(
     history: &History,
     changes: &[PathChange],
@@ -321,7 +324,8 @@ fn removal<E>(
     }
 }
 
-/// The changes on the line of first parents of `top`, latest first. `changes` ascends by commit.
+/// Returns the changes in the first-parent history of `top`, latest first. `changes` must be ascending by commit
+/// number.
 fn changes_along_first_parents<'c>(
     history: &History,
     changes: &'c [PathChange],
@@ -331,10 +335,10 @@ fn changes_along_first_parents<'c>(
     changes.filter(move |change| change.commit <= top && history.is_first_ancestor(change.commit, top))
 }
 
-/// Counts the leading items that satisfy `has`, for `n` items of which all that satisfy it come first.
+/// Returns the number of items for which `has` returns true. These must precede the other of the `n` items.
 fn n_with<E>(n: usize, has: &mut dyn FnMut(usize) -> Result<bool, E>) -> Result<usize, E> {
     let (mut low, mut step) = (0, 1);
-    // All items below `low` satisfy `has`.
+    // `has` returns true for all items below `low`.
     while low < n {
         let at = (low + step - 1).min(n - 1);
         if !has(at)? {

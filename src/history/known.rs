@@ -1,12 +1,12 @@
-//! Caches the changes of definitions in single files until definitions are traced through all commits.
+//! Caches the changes of definitions in single files, until the definitions in all commits have been traced.
 //!
-//! There is one file per path, in the history folder, named by the path and the recipe. No state file refers to it, so
-//! it is removed after it has not been written for a while. Format 1:
+//! Each path has one cache file in the history directory. Its name is derived from the path and the recipe. The file
+//! `state` does not list it, so it is removed if it has not been written for a while. Format 1:
 //!
 //! ```text
-//! meta       u64 decompressed length of the changes
-//! changes    a zstd frame: 16-byte version pairs with the records of their differences; and, by name of a definition,
-//!            the shortened ids of the pairs that left it unchanged
+//! meta    u64 decompressed length of the changes
+//! changes a zstd frame: 16-byte version pairs with the records of their differences; and, by name of a definition,
+//!   the shortened ids of the pairs that left it unchanged
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,16 +24,16 @@ use super::lineage::SymbolRecord;
 use super::record::Entry;
 use super::symbols::{SymbolEvents, SymbolKey};
 
-/// Extension of the files.
+/// The extension of cache files.
 pub const KNOWN_ENDING: &str = "known";
-/// Format 1 is the first.
+/// Format version. 1: initial.
 const FORMAT: u32 = 1;
-/// Larger files are neither written nor read.
+/// Size limit of a cache file. Larger files are neither written nor read.
 const MAX_BYTES: usize = 64 << 20;
-/// Maximum number of names per file for which unchanged pairs are kept.
+/// Limit on the number of names per file for which unchanged version pairs are stored.
 const MAX_NAMES: usize = 64;
 
-/// Identifies two versions of a file by everything that decides their differences.
+/// Identifies two versions of a file: a hash of everything that determines their differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct VersionPair([u8; 16]);
 
@@ -59,14 +59,14 @@ impl VersionPair {
         Self(id)
     }
 
-    /// A shortened id, used in long lists.
+    /// Returns a shortened id, for long lists.
     fn short(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         u64::from_be_bytes([a, b, c, d, e, f, g, h])
     }
 }
 
-/// The cached changes of the files that were requested.
+/// The cached changes of the files that have been queried.
 #[derive(Debug)]
 pub struct SymbolChangeCache {
     sidecar: Option<Sidecar>,
@@ -77,14 +77,14 @@ pub struct SymbolChangeCache {
 #[derive(Debug, Default)]
 struct CachedPath {
     changes: HashMap<VersionPair, Rc<Vec<SymbolRecord>>>,
-    /// By name and index among definitions of that name: the pairs that left the definition unchanged.
+    /// The version pairs that left a definition unchanged, by its name and its index among definitions of that name.
     untouched: Untouched,
     has_new: bool,
 }
 
 type Untouched = BTreeMap<(String, u32), BTreeSet<u64>>;
 
-/// The decompressed content of a file.
+/// The decompressed content of a cache file.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     changes: Vec<(VersionPair, Vec<StoredRecord>)>,
@@ -92,7 +92,7 @@ struct Stored {
 }
 
 impl SymbolChangeCache {
-    /// Creates a cache backed by `sidecar`, or an in-memory one for `None`.
+    /// Creates a cache that is stored in `sidecar`, or only in memory if `sidecar` is `None`.
     pub fn new(sidecar: Option<Sidecar>, recipe: u64) -> Self {
         Self {
             sidecar,
@@ -163,7 +163,7 @@ impl SymbolChangeCache {
         }))
     }
 
-    /// Writes new entries. On failure they are computed again by the next query.
+    /// Writes new entries to the cache files. If that fails, the next query computes them again.
     pub fn save(&mut self) {
         let Some(sidecar) = &self.sidecar else { return };
         for (path, known) in self.paths.iter().filter(|(_, known)| known.has_new) {
@@ -198,13 +198,13 @@ impl SymbolChangeCache {
         format!("{}.{KNOWN_ENDING}", &digest[..StoredFile::NAME_DIGITS])
     }
 
-    /// Verifies every byte of the file `name`.
+    /// Verifies every byte of the cache file `name`.
     pub fn check(sidecar: &Sidecar, name: &str) -> Result<(), SectionError> {
         SectionFile::open(sidecar, Store::History, name, FORMAT)?.verify()
     }
 }
 
-/// The serialized form of a record.
+/// The serialised form of a [`SymbolRecord`].
 #[derive(Serialize, Deserialize)]
 struct StoredRecord {
     name: String,
@@ -220,7 +220,7 @@ struct StoredRecord {
 
 #[derive(Serialize, Deserialize)]
 struct StoredOrigin {
-    /// `None` for the file itself.
+    /// The path of the origin; `None` if the definition stayed in the file.
     path: Option<Vec<u8>>,
     name: String,
     nth: u32,
@@ -248,7 +248,7 @@ impl StoredRecord {
         }
     }
 
-    /// Returns `None` if the record is invalid.
+    /// Converts the record. Returns `None` if it is invalid.
     fn open(self, path: &RepoPath) -> Option<SymbolRecord> {
         let is_range = |lines: Option<(u32, u32)>| lines.is_none_or(|(first, last)| 0 < first && first <= last);
         if !is_range(self.old_lines) || !is_range(self.new_lines) {

@@ -1,8 +1,8 @@
-//! Traces the history of a definition through edits, renames and moves.
+//! Finds the history of a definition, through edits, renames and moves.
 //!
-//! The changes come from the traced batches. For commits that are not traced yet, the versions of the file are read and
-//! compared in the same way, newest first. When time runs out, the result ends before the first change that was not
-//! read.
+//! The changes of traced commits are read from the symbol batches. For other commits, the versions of the file are read
+//! and compared in the same way, newest first. If the deadline passes, the result ends before the first change that was
+//! not read.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -26,29 +26,29 @@ use super::watch::{Watch, is_word};
 /// Number of file versions whose definitions are cached.
 const KEPT_VERSIONS: usize = 96;
 
-/// A definition in one version of a file.
+/// A definition in a version of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymbolVersion {
-    /// The blob of the version.
+    /// The id of the version's blob.
     pub oid: Oid,
-    /// First line, 1-based.
+    /// The first line, 1-based.
     pub start_line: u32,
-    /// Last line, 1-based, inclusive.
+    /// The last line, 1-based and inclusive.
     pub end_line: u32,
 }
 
-/// A commit that changed a definition.
+/// A change of a definition in a commit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SymbolChange {
     /// The number of the commit.
     pub commit: u32,
-    /// The key after the commit; for a removal, the key before it.
+    /// The key after the commit. If the commit removed the definition, the key before it.
     pub key: SymbolKey,
-    /// The events that make up the change.
+    /// The events that the change consists of.
     pub events: SymbolEvents,
-    /// The key before the commit, if it differs.
+    /// The key before the commit; `None` if it is the same.
     pub from: Option<SymbolKey>,
-    /// The confidence that both versions are the same definition, 0 to 1.
+    /// The confidence that both versions belong to the same definition, from 0 to 1.
     pub confidence: f64,
     /// The version before the commit.
     pub old: Option<SymbolVersion>,
@@ -61,29 +61,29 @@ pub struct SymbolChange {
 pub struct SymbolHistory {
     /// The changes, children before parents.
     pub changes: Vec<SymbolChange>,
-    /// True if the commit has the definition.
+    /// True if the commit contains the definition.
     pub is_there: bool,
     /// Number of file versions that are not in the repository.
     pub n_missing: usize,
-    /// Number of changes of the file that were not read because time ran out. `changes` ends before them.
+    /// Number of changes of the file that were not read before the deadline. `changes` ends before them.
     pub n_unread: usize,
 }
 
-/// Limits on reading versions for a query, and progress callbacks.
+/// The limits of a query that reads versions, and its progress callbacks.
 #[derive(Clone, Copy)]
 pub struct Reading<'a> {
-    /// The time at which to return what has been found so far.
+    /// The time when the query must return the changes found so far.
     pub deadline: Option<Instant>,
-    /// Set to abort.
+    /// Aborts the query when set.
     pub interrupt: &'a AtomicBool,
     /// Called with the number of changes to read.
     pub begin: &'a dyn Fn(usize),
-    /// Called after each change.
+    /// Called after each change that was read.
     pub advance: &'a dyn Fn(),
 }
 
 impl<'a> Reading<'a> {
-    /// Limits that read all changes, without a deadline or progress callbacks.
+    /// Creates limits without a deadline, and without progress callbacks.
     pub fn whole(interrupt: &'a AtomicBool) -> Self {
         Self {
             deadline: None,
@@ -98,16 +98,16 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The records about the definitions of a path, or about those of one name.
+/// The records of all definitions of a path, or of those with one name.
 #[derive(Default)]
 struct PathTrace {
-    /// The stored records by name and index among definitions of that name, ascending by commit.
+    /// The stored records, by name and by index among the definitions of that name. Ascending by commit number.
     records: HashMap<(String, u32), Vec<(u32, SymbolRecord)>>,
-    /// The changes without stored records.
+    /// The changes of the path that have no stored records.
     open: Vec<PathChange>,
 }
 
-/// Traces definitions as seen from one commit.
+/// Finds the histories of definitions, as seen from one commit.
 pub struct SymbolTracer<'a> {
     history: &'a History,
     reached: &'a Reachable,
@@ -116,33 +116,33 @@ pub struct SymbolTracer<'a> {
     versions: Versions<&'a mut ObjectReader>,
     recipe: u64,
     files: HashMap<(Oid, RepoPath), Rc<FileShapes>>,
-    /// The last version read for each path. The next version is likely to be similar.
+    /// The last version that was read of each path. The next version is probably similar.
     last: HashMap<RepoPath, Rc<FileShapes>>,
     changes: HashMap<RepoPath, Rc<Vec<PathChange>>>,
-    /// By path and name; the name is `None` if all names of a path are read at once.
+    /// By path and name. The name is `None` if all names of a path are read together.
     traces: HashMap<(RepoPath, Option<String>), Rc<PathTrace>>,
     reads_all_names: bool,
     records: HashMap<(u32, SymbolKey), SymbolRecord>,
-    /// Commits that were searched for moves.
+    /// The commits in which moves between files have been searched.
     settled: HashSet<u32>,
-    /// For each definition, where the changes begin that were not read because time ran out.
+    /// For each definition, the changes that were not read before the deadline.
     unread: HashMap<SymbolKey, Unread>,
-    /// Commits that were not searched for moves because time ran out.
+    /// The commits in which moves were not searched because the deadline had passed.
     unsettled: HashSet<u32>,
-    /// The last definition traced, for versions that need not be parsed.
+    /// Follows the last queried definition through versions that need not be parsed.
     watch: Option<(SymbolKey, Watch)>,
     n_missing: usize,
 }
 
-/// Changes that were not read.
+/// The changes that were not read before the deadline.
 struct Unread {
-    /// All changes from this commit on were read.
+    /// The first commit from which all changes were read.
     before: u32,
     n_changes: usize,
 }
 
 impl<'a> SymbolTracer<'a> {
-    /// Traces definitions in files of at most `max_bytes` bytes. Adds computed changes to `known`.
+    /// Creates a tracer for files of at most `max_bytes` bytes. It adds computed changes to `known`.
     pub fn new(
         history: &'a History,
         reached: &'a Reachable,
@@ -172,13 +172,14 @@ impl<'a> SymbolTracer<'a> {
         }
     }
 
-    /// Traces many definitions of one file.
+    /// Returns the histories of several definitions of one file.
     pub fn of_all(&mut self, tip: u32, keys: &[SymbolKey]) -> Result<Vec<SymbolHistory>, HistoryError> {
         self.reads_all_names = true;
         keys.iter().map(|key| self.of(tip, key)).collect()
     }
 
-    /// Traces a definition up to the commit `tip`. A deleted definition is traced from the commit that removed it.
+    /// Returns the history of a definition up to the commit `tip`. If the definition was removed, returns its history
+    /// up to the removal.
     pub fn of(&mut self, tip: u32, key: &SymbolKey) -> Result<SymbolHistory, HistoryError> {
         self.n_missing = 0;
         self.unread.clear();
@@ -252,7 +253,8 @@ impl<'a> SymbolTracer<'a> {
         Ok(at.ok().map(|at| changes[at].clone()))
     }
 
-    /// The file's old path and entry.
+    /// Returns the path and the entry of the file before a change. They differ from the new ones if the file was
+    /// renamed.
     fn before(&mut self, path: &RepoPath, change: &PathChange) -> Result<Option<(RepoPath, Entry)>, HistoryError> {
         let Some(origin) = &change.origin else {
             return Ok(change.old.map(|entry| (path.clone(), entry)));
@@ -263,8 +265,8 @@ impl<'a> SymbolTracer<'a> {
             .map(|entry| (origin.path.clone(), entry)))
     }
 
-    /// Returns a version with its definitions, or `None` if it is not in the repository. Reuses the definitions of the
-    /// similar version `like`.
+    /// Returns a version of a file with its definitions, or `None` if it is not in the repository. Parses less by
+    /// reusing the definitions of `like`, a similar version.
     fn file(
         &mut self,
         path: &RepoPath,
@@ -290,7 +292,8 @@ impl<'a> SymbolTracer<'a> {
         Ok(Some(file))
     }
 
-    /// Computes the change of a definition in an untraced commit. The outer `None` means that time ran out.
+    /// Computes the change of a definition in a commit that is not traced. The outer `None` means that the deadline has
+    /// passed.
     fn compute(&mut self, key: &SymbolKey, change: &PathChange) -> Result<Option<Option<SymbolRecord>>, HistoryError> {
         let before = self.before(&key.path, change)?;
         let pair = VersionPair::new(before.as_ref(), change.new);
@@ -330,8 +333,8 @@ impl<'a> SymbolTracer<'a> {
         Ok(Some(record_of(&records, key)))
     }
 
-    /// Returns true if the lines of the definition are the same in both versions of a change as in the version parsed
-    /// last.
+    /// Returns true if the lines of the definition in both versions of a change equal those in the version that was
+    /// parsed last.
     fn is_untouched(
         &mut self,
         key: &SymbolKey,
@@ -359,8 +362,9 @@ impl<'a> SymbolTracer<'a> {
         Ok(true)
     }
 
-    /// Returns true if a version contains the name. If neither version of a change does, the definition did not change
-    /// and they need not be parsed. `None` if the version is not in the repository.
+    /// Returns true if a version contains the name of the definition, or `None` if the version is not in the
+    /// repository. If both versions of a change do not contain the name, the definition did not change, and the
+    /// versions need not be parsed.
     fn contains_name(&mut self, path: &RepoPath, entry: Entry, name: &str) -> Result<Option<bool>, HistoryError> {
         let bare = name.rsplit('.').next().unwrap_or(name);
         if !is_word(bare) {
@@ -373,14 +377,15 @@ impl<'a> SymbolTracer<'a> {
         Ok(bytes.map(|bytes| memchr::memmem::find(&bytes, bare.as_bytes()).is_some()))
     }
 
-    /// Computes the changes of all definitions of a path in a commit; `None` if a version is not in the repository.
+    /// Computes the changes of all definitions of a path in a commit. Returns `None` if a version is not in the
+    /// repository.
     fn file_records(
         &mut self,
         path: &RepoPath,
         change: &PathChange,
         keeps: bool,
     ) -> Result<Option<FileRecords>, HistoryError> {
-        // The newer version comes first: it is usually the older version of the change that was read before.
+        // Read the newer version first. It is usually the older version of the change that was read before.
         let after = match change.new {
             None => None,
             Some(entry) => match self.file(path, entry, None)? {
@@ -399,7 +404,8 @@ impl<'a> SymbolTracer<'a> {
         Ok(Some(file_records(path, before, after.as_deref(), keeps)))
     }
 
-    /// Returns the changes of the definitions of a path in a commit. Searches the files in `touched` for moves.
+    /// Returns the changes of the definitions of a path in a commit. Searches the files `touched` for moved
+    /// definitions.
     fn records_at(
         &mut self,
         path: &RepoPath,
@@ -419,7 +425,7 @@ impl<'a> SymbolTracer<'a> {
         Ok(own.map_or_else(Vec::new, |(_, file)| file.records))
     }
 
-    /// Computes the changes of the definitions of each path in a commit, before moves are resolved.
+    /// Computes the changes of the definitions of each path in a commit, without searching for moves between files.
     fn files_at(&mut self, commit: u32, touched: &[RepoPath]) -> Result<Vec<(RepoPath, FileRecords)>, HistoryError> {
         let mut files = Vec::new();
         for path in touched.iter().filter(|path| is_traced(path)) {
@@ -435,7 +441,7 @@ impl<'a> SymbolTracer<'a> {
         Ok(files)
     }
 
-    /// Searches all files of a commit for the origin of an added definition.
+    /// Searches the other files of a commit for the origin of an added definition.
     fn settle(&mut self, commit: u32, key: &SymbolKey) -> Result<(), HistoryError> {
         let touched = self.history.touched(commit)?;
         if !(2..=MAX_SEARCHED_FILES).contains(&touched.len()) {
@@ -462,11 +468,11 @@ impl<'a> SymbolTracer<'a> {
         let Some(record) = self.records.get(&(step.commit, key.clone())).cloned() else {
             return Ok(None);
         };
-        // The definition only has another index among definitions of its name, so it did not change.
+        // Only the index among the definitions of its name changed, so the definition is unchanged.
         if record.events == SymbolEvents::default() {
             return Ok(None);
         }
-        // Its origin is unknown: it may have been moved here.
+        // The definition may have been moved here, but its origin is unknown.
         if record.events.added && self.unsettled.contains(&step.commit) {
             return Ok(None);
         }
@@ -498,7 +504,8 @@ impl<'a> SymbolTracer<'a> {
     }
 }
 
-/// The record about the definition that has the key after the change; else about the one that had it before.
+/// Returns the record of the definition that has the key after the change, or else of the definition that had it
+/// before.
 fn record_of(records: &[SymbolRecord], key: &SymbolKey) -> Option<SymbolRecord> {
     let own = records
         .iter()
@@ -512,7 +519,7 @@ fn step_of(commit: u32, record: &SymbolRecord) -> Step<SymbolKey> {
     Step {
         commit,
         old: if is_from_here { UNKNOWN } else { ABSENT },
-        // Avoids the values of `ABSENT` and `UNKNOWN`.
+        // Add 2 to avoid the values of `ABSENT` and `UNKNOWN`.
         new: match record.new_lines {
             Some(_) => u64::from(record.text) + 2,
             None => ABSENT,
@@ -533,7 +540,7 @@ impl Timeline for SymbolTracer<'_> {
         let trace = self.trace_of(key)?;
         let kept = trace.records.get(&(key.name.clone(), key.nth));
         for (commit, record) in kept.into_iter().flatten() {
-            // A record about the new holder of the key takes precedence over one about the old holder.
+            // If the key passed from one definition to another, the record of the new one takes precedence.
             if record.new_lines.is_some() || !found.contains_key(commit) {
                 found.insert(*commit, record.clone());
             }

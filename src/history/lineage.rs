@@ -1,8 +1,8 @@
-//! Determines what happened to the definitions of a file in one commit: which ones stayed, and which ones had another
-//! key before.
+//! Compares the definitions in two versions of a file: matches each definition to its predecessor, and records renames,
+//! moves and other changes.
 //!
-//! Takes versions and returns records, without access to files or a repository. Stored records and those computed on
-//! demand are therefore identical.
+//! These functions access neither files nor the repository. So stored records and records computed on demand are
+//! identical.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,50 +12,51 @@ use crate::model::RepoPath;
 use super::shape::Shape;
 use super::symbols::{FileShapes, SymbolEvents, SymbolKey};
 
-/// A commit that changes more files is not searched for moves.
+/// Limit on the number of files that a commit may change. Moves between files are not searched in larger commits.
 pub(super) const MAX_SEARCHED_FILES: usize = 100;
-/// Increase when the same versions produce different records. 4: package clauses have no history.
+/// Version of the rules in this file. Increase it if the same versions give different records. 4: package clauses have
+/// no history.
 pub(super) const LINEAGE_VERSION: u32 = 4;
-/// Similarity of bodies with fewer tokens is not significant.
+/// Bodies with fewer tokens are too small for their similarity to be significant.
 const MIN_TOKENS: u32 = 12;
-/// Minimum similarity of definitions with different names in the same file, and in different files.
+/// Minimum similarity of definitions with different names: in the same file, and in different files.
 const MIN_SIMILARITY: f64 = 0.6;
 const MIN_SIMILARITY_ELSEWHERE: f64 = 0.8;
-/// Minimum similarity of a moved definition that kept its name.
+/// Minimum similarity of a moved definition whose name did not change.
 const MIN_SIMILARITY_NAMESAKE: f64 = 0.4;
-/// Two candidates whose scores differ by less make the match ambiguous.
+/// A match is ambiguous if the score of the second-best candidate is lower by less than this.
 const DOUBT: f64 = 0.05;
-/// With more pairs, only definitions of equal names are compared. With more pairs of namesakes, they are paired by
-/// order.
+/// Limits on the number of compared pairs. Beyond `MAX_PAIRS`, only definitions with equal names are compared. Beyond
+/// `MAX_NAMESAKES`, definitions with equal names are paired by their order.
 const MAX_PAIRS: usize = 250_000;
 const MAX_NAMESAKES: usize = 10_000;
 
-/// The change of one definition of a file in a commit. Definitions of one name are numbered, so a definition gets
-/// another index without changing when one before it is removed.
+/// The change of a definition of a file in a commit. Definitions with equal names have consecutive indices, so removing
+/// one changes the indices of those after it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SymbolRecord {
     /// The qualified name: `Parser.parse`.
     pub name: String,
-    /// Index among the definitions with this name in the file, 1-based.
+    /// The index among the definitions with this name in the file, 1-based.
     pub nth: u32,
     /// The kind of the definition.
     pub kind: DefinitionKind,
-    /// The events that make up the change; empty if only the index changed.
+    /// The events that the change consists of. Empty if only the index changed.
     pub events: SymbolEvents,
-    /// First and last line before, in its old file.
+    /// The first and last line before the change, in the old file.
     pub old_lines: Option<(u32, u32)>,
-    /// First and last line after.
+    /// The first and last line after the change.
     pub new_lines: Option<(u32, u32)>,
-    /// A fingerprint of its text after the change; 0 if it was removed.
+    /// A hash of the text after the change; 0 if the definition was removed.
     pub text: u32,
-    /// The old key, if it differs, with the confidence in percent.
+    /// The key before the change and the confidence in percent; `None` if the key did not change.
     pub origin: Option<(SymbolKey, u8)>,
-    /// For a removal: true if the same commit renamed the definition or moved it to another file.
+    /// For a removal, true if the same commit renamed the definition or moved it to another file.
     pub goes_on: bool,
 }
 
 impl SymbolRecord {
-    /// Returns the key in the file at `path`: after the change, or before it for a removal.
+    /// Returns the key in the file at `path` after the change or, for a removal, before it.
     pub fn key(&self, path: &RepoPath) -> SymbolKey {
         SymbolKey {
             path: path.clone(),
@@ -65,15 +66,15 @@ impl SymbolRecord {
     }
 }
 
-/// The changes of the definitions of one file in a commit.
+/// The changes of the definitions of a file in a commit.
 #[derive(Debug, Default)]
 pub(super) struct FileRecords {
     pub(super) records: Vec<SymbolRecord>,
-    /// Indexes of records about definitions without an origin in the file, with their shapes.
+    /// The indices in `records` of definitions without an origin in this file, with their shapes.
     added: Vec<(usize, Shape)>,
-    /// Indexes of records about definitions that are no longer in the file, with their shapes.
+    /// The indices in `records` of definitions that are no longer in this file, with their shapes.
     gone: Vec<(usize, Shape)>,
-    /// Keys of definitions that continue in this file under another key.
+    /// The old keys of definitions that this file still contains under another key.
     taken: Vec<SymbolKey>,
 }
 
@@ -87,7 +88,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// The confidence of the match. Rises with the similarity from the minimum to a full match.
+    /// Returns the confidence of the match. It rises with the similarity, from the minimum similarity to equality.
     pub(super) fn confidence(&self) -> f64 {
         let share = ((self.similarity - self.least) / (1.0 - self.least)).clamp(0.0, 1.0);
         let confidence = 0.6 + 0.35 * share + if self.is_namesake { 0.04 } else { 0.0 };
@@ -95,8 +96,8 @@ impl Candidate {
     }
 }
 
-/// Compares two versions of a file. `before` has the old path. `keeps` retains the shapes of added and removed
-/// definitions for a comparison with other files.
+/// Compares two versions of a file. `before` contains the old path. If `keeps` is true, stores the shapes of added and
+/// removed definitions, for comparison with other files.
 pub(super) fn file_records(
     path: &RepoPath,
     before: Option<(&RepoPath, &FileShapes)>,
@@ -175,7 +176,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Records a definition that kept its name.
+    /// Records the change of a definition whose name did not change.
     fn pair(&mut self, before: &Shape, now: &Shape, names: &HashSet<(&str, u32)>) {
         let is_elsewhere = self.old_path != self.path;
         let is_shifted = before.nth != now.nth;
@@ -205,7 +206,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Records a definition with a new name.
+    /// Records a definition whose name is new in the file.
     fn add(&mut self, now: &Shape, candidates: Vec<Candidate>, gone: &HashMap<(&str, u32), &Shape>, keeps: bool) {
         let mut record = self.record(now, false);
         let found = best(candidates);
@@ -239,8 +240,8 @@ fn percent(confidence: f64) -> u8 {
     (confidence * 100.0).round().clamp(0.0, 100.0) as u8
 }
 
-/// Searches the files of one commit for the origins of added definitions, and marks removed definitions that continue
-/// in another file.
+/// Searches the files of a commit for the origins of added definitions. Marks removed definitions that were moved to
+/// another file.
 pub(super) fn settle(files: &mut [(RepoPath, FileRecords)]) {
     let mut taken: HashSet<SymbolKey> = files.iter().flat_map(|(_, file)| file.taken.iter().cloned()).collect();
     for (number, at, moved) in moves(files, &taken) {
@@ -266,7 +267,7 @@ struct Move {
     old_lines: Option<(u32, u32)>,
 }
 
-/// Returns the definitions that moved from one file to another, by file and record index.
+/// Returns the definitions that were moved between files, each with the indices of its file and of its record.
 fn moves(files: &[(RepoPath, FileRecords)], taken: &HashSet<SymbolKey>) -> Vec<(usize, usize, Move)> {
     let mut gone: HashMap<SymbolKey, (&RepoPath, &SymbolRecord, &Shape)> = HashMap::new();
     for (path, file) in files {
@@ -306,7 +307,7 @@ fn moves(files: &[(RepoPath, FileRecords)], taken: &HashSet<SymbolKey>) -> Vec<(
     found
 }
 
-/// Matches each definition of the new version to its predecessor in the old version, by name.
+/// Returns, for each definition of the new version, the index of the old definition with the same name.
 fn partners(old: &[Shape], new: &[Shape]) -> Vec<Option<usize>> {
     let mut groups: HashMap<&str, (Vec<usize>, Vec<usize>)> = HashMap::new();
     for (at, shape) in old.iter().enumerate() {
@@ -326,7 +327,8 @@ fn partners(old: &[Shape], new: &[Shape]) -> Vec<Option<usize>> {
     partners
 }
 
-/// Pairs definitions of one name: those with equal text first, then the most similar, then those with the same index.
+/// Pairs the old and new definitions of one name: first those with equal text, then the most similar, then those with
+/// equal indices.
 fn pair_namesakes(old: &[Shape], new: &[Shape], olds: &[usize], news: &[usize], partners: &mut [Option<usize>]) {
     let mut free: BTreeMap<u64, BTreeMap<u32, usize>> = BTreeMap::new();
     for at in olds {
@@ -387,8 +389,8 @@ fn pair_namesakes(old: &[Shape], new: &[Shape], olds: &[usize], news: &[usize], 
     }
 }
 
-/// Returns, for each definition of `added`, its possible origins in `gone`, which are definitions of another version of
-/// the file at `path`.
+/// Returns the possible origins of each definition in `added`. They are taken from `gone`, the definitions of another
+/// version of the file at `path`.
 pub(super) fn renames(path: &RepoPath, gone: &[&Shape], added: &[&Shape]) -> Vec<Vec<Candidate>> {
     let is_too_many = gone.len().saturating_mul(added.len()) > MAX_PAIRS;
     let mut found: Vec<Vec<Candidate>> = added.iter().map(|_| Vec::new()).collect();
@@ -400,7 +402,7 @@ pub(super) fn renames(path: &RepoPath, gone: &[&Shape], added: &[&Shape]) -> Vec
             .collect();
         let most = scores.iter().flatten().copied().fold(0.0, f64::max);
         for (at, now) in added.iter().enumerate() {
-            // Another added definition may be more similar to it.
+            // Another added definition may be more similar to this one.
             if scores[at].is_some_and(|score| score >= most) {
                 found[at].extend(candidate(path, before, now, least_similarity(before, now, true)));
             }
@@ -409,7 +411,7 @@ pub(super) fn renames(path: &RepoPath, gone: &[&Shape], added: &[&Shape]) -> Vec
     found
 }
 
-/// The minimum similarity of the bodies of two definitions.
+/// Returns the minimum similarity of the bodies of two definitions for a match.
 pub(super) fn least_similarity(old: &Shape, new: &Shape, is_one_file: bool) -> f64 {
     match (old.name == new.name, is_one_file) {
         (true, _) => MIN_SIMILARITY_NAMESAKE,
@@ -418,7 +420,7 @@ pub(super) fn least_similarity(old: &Shape, new: &Shape, is_one_file: bool) -> f
     }
 }
 
-/// Weights the body most, then the name, then the signature.
+/// Returns the score of a match. The body has the highest weight, then the name, then the signature.
 fn score(old: &Shape, new: &Shape) -> f64 {
     let has_name = old.name == new.name;
     let has_signature = old.prints().signature_without_name == new.prints().signature_without_name;
@@ -432,7 +434,7 @@ pub(super) fn candidate(path: &RepoPath, old: &Shape, new: &Shape, least: f64) -
     }
     let similarity = old.similarity(new);
     let has_signature = old.prints().signature_without_name == new.prints().signature_without_name;
-    // Small bodies are not significant: they need an equal name or an equal signature.
+    // Small bodies are not significant, so an equal name or signature is required.
     let is_small = old.prints().n_tokens.min(new.prints().n_tokens) < MIN_TOKENS;
     let is_alike = if is_small {
         (has_name || has_signature) && (similarity == 1.0 || (has_name && has_signature))
@@ -452,7 +454,7 @@ pub(super) fn candidate(path: &RepoPath, old: &Shape, new: &Shape, least: f64) -
     })
 }
 
-/// Returns the best candidate with its confidence.
+/// Returns the best candidate and its confidence. Returns `None` if the match is ambiguous.
 pub(super) fn best(mut candidates: Vec<Candidate>) -> Option<(SymbolKey, f64)> {
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));
     let first = candidates.first()?;

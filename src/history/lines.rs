@@ -1,7 +1,8 @@
-//! Reads the lines that commits added and removed, and signatures that rule out most commits.
+//! Reads the lines that commits added and removed, and stores signatures of them. With the signatures, a search can
+//! skip most commits.
 //!
-//! The lines are those that `git log -p` shows: the difference from the parent, for a renamed file from its old path,
-//! and nothing for merges.
+//! The lines are those that `git log -p` shows: the differences from the parent and, for a renamed file, from the file
+//! at the old path. Merges have none.
 //!
 //! Section file, format 1:
 //!
@@ -12,7 +13,7 @@
 //! ends         u32 end of each signature
 //! ```
 //!
-//! Each is a [`Signature`] of the lines. It is empty if the lines are unknown.
+//! Each signature is a [`Signature`] of the changed lines of one path. It is empty if the lines are unknown.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -30,11 +31,11 @@ use super::batch::{Batch, BatchError, PathRun};
 use super::record::{Change, Entry, PathChange};
 use super::wire::{part, put_u32, u32_at};
 
-/// Format 1 is the first.
+/// Format version. 1: initial.
 pub(super) const FORMAT: u32 = 1;
-/// Larger files are not compared.
+/// Size limit of compared files.
 const MAX_BYTES: u64 = 64 << 20;
-/// git: `FIRST_FEW_BYTES`. A file with a zero byte among them is not text.
+/// Number of bytes that are searched for a zero byte. If there is one, the file is not text. git: `FIRST_FEW_BYTES`.
 const BINARY_HEAD_BYTES: usize = 8_000;
 
 /// The difference between two versions of a file.
@@ -44,22 +45,22 @@ pub enum ChangedLines {
     Lines(LineDiff),
     /// One of the versions is not text.
     NotText,
-    /// One of the versions is too large to be compared, or not in the repository.
+    /// One of the versions is too large or not in the repository.
     Unknown,
 }
 
-/// The added and removed lines between two versions.
+/// The lines that differ between two versions of a file.
 #[derive(Clone, Debug)]
 pub struct LineDiff {
     old: Vec<u8>,
     new: Vec<u8>,
-    /// Byte offset of the first differing line, equal in both versions.
+    /// The byte offset of the first line that differs. It is the same in both versions.
     from: usize,
-    /// The differences between `from` and the common end.
+    /// The differences between `from` and the part at the end that both versions have in common.
     hunks: Vec<LineHunk>,
 }
 
-/// Lines with their 1-based numbers.
+/// Lines with their numbers, 1-based.
 pub type NumberedLines<'a> = Vec<(u32, &'a [u8])>;
 
 impl LineDiff {
@@ -77,7 +78,7 @@ impl LineDiff {
         (picked(&self.old, self.from, old), picked(&self.new, self.from, new))
     }
 
-    /// All removed and added lines, each followed by a line break.
+    /// Returns all removed and added lines, each followed by a line break.
     fn text(&self) -> Vec<u8> {
         let (removed, added) = self.removed_and_added();
         let mut text = Vec::new();
@@ -89,7 +90,7 @@ impl LineDiff {
     }
 }
 
-/// Returns the lines in `ranges`, which ascend and are relative to the line at byte `from`.
+/// Returns the lines in `ranges`, which are ascending and relative to the line at byte `from`.
 fn picked(text: &[u8], from: usize, ranges: impl Iterator<Item = Range<u32>>) -> NumberedLines<'_> {
     let first = memchr::memchr_iter(b'\n', &text[..from]).count() as u32;
     let mut lines = (0u32..).zip(text[from..].split(|byte| *byte == b'\n'));
@@ -101,7 +102,7 @@ fn picked(text: &[u8], from: usize, ranges: impl Iterator<Item = Range<u32>>) ->
     found
 }
 
-/// Byte offset of the first line that differs.
+/// Returns the byte offset of the first line that differs.
 fn common_start(a: &[u8], b: &[u8]) -> usize {
     let n_equal = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     if n_equal == a.len() && n_equal == b.len() {
@@ -110,14 +111,15 @@ fn common_start(a: &[u8], b: &[u8]) -> usize {
     memchr::memrchr(b'\n', &a[..n_equal]).map_or(0, |at| at + 1)
 }
 
-/// Number of bytes in the common whole lines at the end.
+/// Returns the size of the lines at the end that are equal in both versions, in bytes.
 fn common_end(a: &[u8], b: &[u8]) -> usize {
     let n_equal = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
     let tail = &a[a.len() - n_equal..];
     memchr::memchr(b'\n', tail).map_or(0, |at| n_equal - at - 1)
 }
 
-/// Returns the two versions to compare for each change of a commit; `None` for the deletion half of a rename.
+/// Returns the two versions to compare for each change of a commit. Returns `None` for the deletion that is part of a
+/// rename.
 pub fn compared(changes: &[Change]) -> Vec<Option<(Option<Entry>, Option<Entry>)>> {
     let origins = changes.iter().filter_map(|change| Some(&change.origin.as_ref()?.path));
     let mut moved: HashMap<&RepoPath, Option<Entry>> = origins.map(|path| (path, None)).collect();
@@ -153,11 +155,11 @@ fn is_text(bytes: &[u8]) -> bool {
     memchr::memchr(0, &bytes[..bytes.len().min(BINARY_HEAD_BYTES)]).is_none()
 }
 
-/// Returns no bytes for an absent entry, and `None` for content that is unavailable.
+/// Returns the content of an entry. It is empty if there is no entry, and `None` if the content is not available.
 fn content(reader: &mut ObjectReader, entry: Option<Entry>) -> Result<Option<Vec<u8>>, ObjectError> {
     match entry {
         None => Ok(Some(Vec::new())),
-        // Same text as git.
+        // git shows a submodule as this text.
         Some(entry) if entry.mode == FileMode::Submodule => {
             Ok(Some(format!("Subproject commit {}\n", entry.oid).into_bytes()))
         }
@@ -168,7 +170,7 @@ fn content(reader: &mut ObjectReader, entry: Option<Entry>) -> Result<Option<Vec
     }
 }
 
-/// Opened signatures of the lines that a batch of commits added and removed.
+/// The signatures of the lines that the commits of a batch added and removed.
 #[derive(Clone, Debug)]
 pub struct LineChanges {
     base: u32,
@@ -189,18 +191,18 @@ pub enum LinesError {
     /// The repository cannot be read.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// The caller requested an interrupt.
+    /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl LineChanges {
-    /// Opens the file `name` in the history store.
+    /// Opens the signature file `name` of the sidecar.
     pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, LinesError> {
         Self::of(&SectionFile::open(sidecar, Store::History, name, FORMAT)?)
     }
 
-    /// Opens signatures held in memory.
+    /// Opens signatures in memory.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, LinesError> {
         let name = Path::new("signatures of changes");
         Self::of(&SectionFile::from_bytes(name, bytes.into(), FORMAT)?)
@@ -229,12 +231,12 @@ impl LineChanges {
         }
     }
 
-    /// The number of the first commit.
+    /// Returns the number of the first commit.
     pub fn base(&self) -> u32 {
         self.base
     }
 
-    /// The number of commits.
+    /// Returns the number of commits.
     pub fn n_commits(&self) -> u32 {
         (self.commit_ends.len() / 4) as u32
     }
@@ -244,24 +246,23 @@ impl LineChanges {
         local.checked_sub(1).map_or(0, end)..end(local)
     }
 
-    /// Returns false only if no line that the commit added or removed matches `query`.
+    /// Returns true if a line that the commit added or removed may match `query`. Returns false only if none does.
     pub fn may_match(&self, local: u32, query: &TrigramQuery) -> bool {
         self.of_commit(local).any(|at| self.signature(at).may_match(query))
     }
 
-    /// The same as [`Self::may_match`] for each path that the commit changed, ascending by path.
+    /// Like [`Self::may_match`], but returns a result for each path that the commit changed, ascending by path.
     pub fn paths_that_may_match(&self, local: u32, query: &TrigramQuery) -> Vec<bool> {
         let may_match = |at| self.signature(at).may_match(query);
         self.of_commit(local).map(may_match).collect()
     }
 
-    /// The stored signatures of one commit.
+    /// Returns the signatures of a commit.
     pub(super) fn copied(&self, local: u32) -> Vec<&[u8]> {
         self.of_commit(local).map(|at| self.signature(at).0).collect()
     }
 
-    /// Computes the signatures of a commit of `batch` from the repository and returns whether they equal the stored
-    /// ones.
+    /// Computes the signatures of a commit of `batch` from the repository. Returns true if they equal the stored ones.
     pub fn matches_repository(&self, batch: &Batch, local: u32, reader: &mut ObjectReader) -> Result<bool, LinesError> {
         let changes = if is_merge(batch, local)? {
             Vec::new()
@@ -277,7 +278,7 @@ impl LineChanges {
         Signature(part(&self.signatures, &self.ends, at).unwrap_or_default())
     }
 
-    /// Checks the structure against the batch.
+    /// Checks that the file has the correct structure for `batch`.
     pub fn verify(&self, batch: &Batch) -> Result<(), LinesError> {
         let damaged = |what: &str| SectionError::Damaged {
             path: "signatures of changes".into(),
@@ -310,7 +311,7 @@ impl LineChanges {
         }
     }
 
-    /// Builds the file for a batch. Calls `advance` after each changed path.
+    /// Builds the signature file of a batch. Calls `advance` after each changed path.
     pub fn build(
         batch: &Batch,
         repository: &Repository,
@@ -347,7 +348,7 @@ impl LineChanges {
         Ok(writer.finish())
     }
 
-    /// Merges the files of consecutive batches.
+    /// Merges the signature files of consecutive batches.
     pub fn merged(parts: &[Self]) -> Vec<u8> {
         let mut writer = LinesWriter::new(parts.first().map_or(0, Self::base));
         for part in parts {
@@ -365,11 +366,12 @@ fn is_merge(batch: &Batch, local: u32) -> Result<bool, BatchError> {
     Ok(parents.len() > 1)
 }
 
-/// The merges and renames of a batch.
+/// The merges and the renames of a batch.
 struct RenameHalves<'r> {
     base: u32,
     is_merge: Vec<bool>,
-    /// The old entries of renamed files, by commit and old path; `None` if the old path still exists.
+    /// The old entries of renamed files, by commit and old path. An entry is `None` if the commit did not delete the
+    /// old path.
     moved: HashMap<(u32, &'r [u8]), Option<Entry>>,
 }
 
@@ -399,7 +401,7 @@ impl<'r> RenameHalves<'r> {
         self.is_merge[(commit - self.base) as usize]
     }
 
-    /// The same as [`compared`], for one change.
+    /// Returns the two versions to compare for a change, like [`compared`].
     fn versions(&self, path: &[u8], change: &PathChange) -> (Option<Entry>, Option<Entry>) {
         let moved = |path| self.moved.get(&(change.commit, path)).copied();
         match (&change.origin, change.new) {
@@ -410,8 +412,8 @@ impl<'r> RenameHalves<'r> {
     }
 }
 
-/// Returns the signature of a difference. `last` caches the version read last, which is usually the old version of the
-/// next change.
+/// Returns the signature of the changed lines between two versions. `last` caches the version that was read last, which
+/// is usually the old version of the next change.
 fn signature(
     reader: &mut ObjectReader,
     (old, new): (Option<Entry>, Option<Entry>),
@@ -438,7 +440,7 @@ fn signature(
     Ok(signature)
 }
 
-/// Writes the file format.
+/// Writes a file of signatures.
 pub(super) struct LinesWriter {
     base: u32,
     commit_ends: Vec<u8>,

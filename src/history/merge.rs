@@ -1,19 +1,19 @@
-//! Merges many small batches into one, to keep the number of batches small.
+//! Merges small batches, so that the number of batches is limited.
 
 use super::batch::{Batch, BatchError};
 use super::symbol_batch::{SymbolBatch, TracedPaths, symbol_batch_bytes};
 use super::writer::BatchWriter;
 
-/// Number of consecutive batches of one size class that triggers a merge.
+/// Number of consecutive batches in a size class that triggers a merge.
 const RUN: usize = 8;
 /// Maximum number of commits in a merged batch.
 const MAX_COMMITS: u32 = 1 << 15;
 
-/// Returns the number of batches at the end of the list to merge into one, given the number of commits of each; `None`
-/// if nothing should be merged.
+/// Returns how many batches at the end of the list should be merged into one. `sizes` contains the number of commits of
+/// each batch. Returns `None` if no batches should be merged.
 ///
-/// Size classes are a factor of eight apart, so that each record is rewritten O(log n) times and O(log n) small batches
-/// remain.
+/// The sizes of adjacent classes differ by a factor of eight. So each record is rewritten O(log n) times, and there are
+/// O(log n) small batches.
 pub fn mergeable(sizes: &[u32]) -> Option<usize> {
     let class = |size: u32| size.max(1).ilog2() / 3;
     let last = class(*sizes.last()?);
@@ -23,7 +23,7 @@ pub fn mergeable(sizes: &[u32]) -> Option<usize> {
     Some(fits)
 }
 
-/// Merges `batches`, whose commit numbers are consecutive, and returns the bytes of the merged batch.
+/// Merges `batches`, which must have consecutive commit numbers. Returns the content of the merged batch file.
 pub fn merged(batches: &[&Batch]) -> Result<Vec<u8>, BatchError> {
     let mut writer = BatchWriter::new(batches.first().map_or(0, |first| first.base()));
     for batch in batches {
@@ -34,8 +34,8 @@ pub fn merged(batches: &[&Batch]) -> Result<Vec<u8>, BatchError> {
     Ok(writer.finish())
 }
 
-/// Merges the symbol records of the batches from which `whole` was merged. Covers the newest commits up to the first
-/// gap; `None` if it covers nothing.
+/// Merges the symbol records of batches that were merged to `whole`. The result contains the newest commits up to the
+/// first gap. Returns `None` if it would contain no commits.
 pub fn merged_symbols(parts: &[(&Batch, Option<&SymbolBatch>)], whole: &Batch) -> Result<Option<Vec<u8>>, BatchError> {
     let Some(recipe) = parts.last().and_then(|(_, symbols)| Some(symbols.as_ref()?.recipe())) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Indexes the commit messages of a batch by words and by vectors, one document per commit.
+//! Indexes the commit messages of a batch, by words and by vectors. Each message is one document.
 //!
 //! Section file, format 1:
 //!
@@ -24,30 +24,30 @@ use crate::sidecar::{Bytes, SectionError, SectionFile, SectionWriter, Sidecar, S
 use super::batch::{Batch, BatchError};
 use super::wire::{put_u32, u32_at};
 
-/// Format 1 is the first.
+/// Format version. 1: initial.
 const FORMAT: u32 = 1;
-/// Longer messages are truncated before embedding: further text rarely says what the commit is for.
+/// Length limit of the text that is embedded. Text beyond it rarely describes the purpose of a commit.
 const MAX_EMBEDDED_BYTES: usize = 4 << 10;
-/// Number of texts passed to the embedder at a time.
+/// Number of texts in a call of the embedder.
 const EMBED_BATCH: usize = 64;
 
-/// The opened words and vectors of the messages of one batch.
+/// The index of the messages of a batch.
 #[derive(Clone, Debug)]
 pub struct Messages {
     base: u32,
-    /// The words; document 0 is the first commit of the batch.
+    /// The lexical index. Document 0 is the first commit of the batch.
     pub words: LexicalSegment,
     /// The vectors, in the same order.
     pub vectors: VectorFile,
 }
 
-/// An error from indexing messages or reading their index.
+/// An error from building or reading the index of messages.
 #[derive(Debug, thiserror::Error)]
 pub enum MessagesError {
     /// The file cannot be read.
     #[error(transparent)]
     Section(#[from] SectionError),
-    /// The words cannot be indexed or read.
+    /// The lexical index cannot be written or read.
     #[error(transparent)]
     Words(#[from] LexicalError),
     /// The vectors cannot be read.
@@ -65,12 +65,12 @@ pub enum MessagesError {
 }
 
 impl Messages {
-    /// Opens the file `name` in the history store.
+    /// Opens the message index `name` of the sidecar.
     pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, MessagesError> {
         Self::of(&SectionFile::open(sidecar, Store::History, name, FORMAT)?)
     }
 
-    /// Opens an index held in memory.
+    /// Opens a message index in memory.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, MessagesError> {
         let name = Path::new("index of messages");
         Self::of(&SectionFile::from_bytes(name, Bytes::from_vec(bytes), FORMAT)?)
@@ -92,22 +92,22 @@ impl Messages {
         }
     }
 
-    /// The number of the first commit.
+    /// Returns the number of the first commit.
     pub fn base(&self) -> u32 {
         self.base
     }
 
-    /// The number of commits.
+    /// Returns the number of commits.
     pub fn n_commits(&self) -> u32 {
         self.words.n_docs()
     }
 
-    /// The embedding profile of the vectors.
+    /// Returns the embedding profile of the vectors.
     pub fn profile(&self) -> ProfileId {
         self.vectors.profile()
     }
 
-    /// Verifies the whole file, and checks it against its batch.
+    /// Verifies the whole file and checks that it matches its batch.
     pub fn verify(&self, batch: &Batch) -> Result<(), MessagesError> {
         self.words.verify()?;
         self.vectors.verify()?;
@@ -123,7 +123,7 @@ impl Messages {
         Ok(())
     }
 
-    /// Builds the file for a batch.
+    /// Builds the message index of a batch.
     pub fn build(batch: &Batch, embedder: &dyn Embedder, interrupt: &AtomicBool) -> Result<Vec<u8>, MessagesError> {
         let messages = batch.messages()?;
         let (words, vectors) = rayon::join(
@@ -133,8 +133,8 @@ impl Messages {
         Ok(file_of(batch, words?, vectors?))
     }
 
-    /// Builds the file for `batch` from the files of the batches from which it was merged, without embedding any text
-    /// again. `None` if their vectors are of different kinds.
+    /// Builds the message index of `batch` from those of the batches that it was merged from, without embedding
+    /// messages again. Returns `None` if their vectors have different profiles or formats.
     pub fn merged(parts: &[Self], batch: &Batch) -> Result<Option<Vec<u8>>, MessagesError> {
         let Some(first) = parts.first() else { return Ok(None) };
         let mut vectors = VectorWriter::new(first.vectors.dim(), first.vectors.quantisation(), first.profile())?;
@@ -181,7 +181,7 @@ fn words_of(batch: &Batch, messages: &[String]) -> Result<Vec<u8>, MessagesError
                 n_definitions: 0,
             },
             names: &[],
-            // Weights the subject twice.
+            // The head contains the subject again, to give it more weight.
             head: message.lines().next().unwrap_or_default(),
             body: message,
         })?;
@@ -204,7 +204,7 @@ fn vectors_of(messages: &[String], embedder: &dyn Embedder, interrupt: &AtomicBo
     Ok(writer.finish())
 }
 
-/// Returns a message without its trailers, which are alike in all commits.
+/// Returns a message without its trailers, which are similar in all commits.
 fn embedded_text(message: &str) -> String {
     let mut text = String::new();
     for line in message.lines().filter(|line| !is_trailer(line)) {
@@ -218,7 +218,7 @@ fn embedded_text(message: &str) -> String {
     text
 }
 
-/// Returns true if a line has the form `Signed-off-by: A U Thor <author@example.com>`.
+/// Returns true if a line is a trailer, such as `Signed-off-by: A U Thor <author@example.com>`.
 pub fn is_trailer(line: &str) -> bool {
     let Some((name, _)) = line.split_once(": ") else {
         return false;

@@ -1,10 +1,10 @@
-//! Records what each commit changed, and traces files and symbols through those changes.
+//! Records the changes of each commit, and finds the histories of files and definitions.
 //!
-//! Commits are numbered so that parents have smaller numbers than their children. Their records are stored in immutable
-//! files, one per batch ([`Batch`]). [`History`] spans all batches and answers which commits are reachable and which of
-//! them changed a path. [`follow`] walks the changes of one item back from a commit, across renames, as git does.
-//! [`Messages`] and [`LineChanges`] make a batch searchable by commit message and by added and removed lines. This
-//! module does not depend on views. Start at [`History`].
+//! Commits are numbered so that parents have lower numbers than their children. Their records are stored in immutable
+//! files, one per [`Batch`] of commits. [`History`] combines all batches. It finds the commits that are reachable from
+//! a commit, and the commits that changed a path. [`follow`] follows one file or definition back from a commit, across
+//! renames, as git does. [`Messages`] and [`LineChanges`] make a batch searchable by commit message and by added and
+//! removed lines. This module does not depend on views. Start with [`History`].
 
 mod batch;
 mod collect;
@@ -57,7 +57,7 @@ pub use trace::{TraceError, n_traced, trace, unread};
 pub use versions::{record_recipe, symbol_recipe};
 pub use writer::BatchWriter;
 
-/// Number of commits per batch when many are recorded at once; an interrupt loses at most this many.
+/// Number of commits per batch when many commits are recorded. An interrupt loses at most this many.
 pub const BATCH_COMMITS: usize = 4096;
 
 #[cfg(test)]

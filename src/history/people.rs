@@ -1,7 +1,7 @@
-//! Resolves names and addresses by a repository's mailmap.
+//! Corrects names and email addresses with the mailmap of a repository.
 //!
-//! Source: git's `gitmailmap` page. The mailmap is applied when records are read, so that changes to it also affect
-//! recorded commits.
+//! Source: git's `gitmailmap` manual page. The mailmap is applied when records are read, so that changing it also
+//! affects recorded commits.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::record::Who;
 /// The entries of a mailmap.
 #[derive(Clone, Debug, Default)]
 pub struct Mailmap {
-    /// Keyed by lower-case address, and by lower-case name if the line has one.
+    /// Maps an address in lower case, and a name in lower case if the entry has one, to the correct name and address.
     entries: HashMap<(Vec<u8>, Option<Vec<u8>>), Proper>,
 }
 
@@ -23,7 +23,7 @@ struct Proper {
 }
 
 impl Mailmap {
-    /// Parses a mailmap. Skips invalid lines; later lines take precedence.
+    /// Parses a mailmap. Skips invalid lines. Later lines take precedence.
     pub fn parse(text: &[u8]) -> Self {
         let mut mailmap = Self::default();
         for line in text.lines() {
@@ -53,7 +53,7 @@ impl Mailmap {
         Some(())
     }
 
-    /// Returns the proper name and address.
+    /// Returns the correct name and address of a person.
     pub fn resolve(&self, who: &Who) -> Who {
         let email = who.email.to_lowercase();
         let named = self.entries.get(&(email.clone(), Some(who.name.to_lowercase())));
@@ -67,7 +67,7 @@ impl Mailmap {
     }
 }
 
-/// Splits `name <address> rest`.
+/// Splits `name <address> rest` into its three parts.
 fn name_and_email(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let open = text.find_byte(b'<')?;
     let close = open + text[open..].find_byte(b'>')?;

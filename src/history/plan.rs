@@ -1,4 +1,4 @@
-//! Selects the commits to record, parents first.
+//! Selects the commits to record, and orders them so that parents come first.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -9,22 +9,22 @@ use crate::model::CommitId;
 
 use super::record::Boundary;
 
-/// The commits that are not recorded yet.
+/// The commits to record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// The commits to record. Parents come first; where the order is free, the oldest commit comes first, then the
-    /// lowest id.
+    /// The commits to record. Parents come before their children. Unrelated commits are ordered by time, oldest first,
+    /// then by id.
     pub commits: Vec<(CommitId, Boundary)>,
-    /// Number of older commits left out because of the limit.
+    /// Number of older commits that were omitted because of the limit.
     pub n_left_out: usize,
 }
 
-/// Limits the commits to record.
+/// The limits on the commits to record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistoryLimit {
-    /// Maximum number of commits, the newest first, when none is recorded yet; 0 for no limit.
+    /// If no commit is recorded yet, record only this many of the newest commits; 0 for no limit.
     pub max_commits: usize,
-    /// Excludes commits from before this time, in seconds since 1970, unless one of their parents is recorded.
+    /// If set, skip commits before this time (seconds since 1970), unless one of their parents is recorded.
     pub since: Option<i64>,
 }
 
@@ -35,10 +35,10 @@ pub(super) struct Node {
     pub(super) boundary: Boundary,
 }
 
-/// Lists the commits that are reachable from `tips` and not known, within `limit`.
+/// Returns the commits that are reachable from `tips` and not known, within `limit`.
 ///
-/// Stops at commits that are not in the repository and at those in `shallow`, which is sorted. Takes O(n log n) for n
-/// commits.
+/// Stops at commits that are not in the repository and at commits in `shallow`, which must be sorted. Takes O(n log n)
+/// for n commits.
 pub fn plan(
     reader: &mut ObjectReader,
     tips: &[CommitId],
@@ -56,7 +56,7 @@ pub fn plan(
     let mut is_left_out = vec![false; nodes.len()];
     for (place, at) in order.iter().enumerate() {
         let node = &nodes[*at];
-        // Commits with a recorded parent are recorded, so that an excluded commit's ancestors are excluded too.
+        // Always record a commit if a parent is recorded. So if a commit is omitted, its ancestors are omitted too.
         let has_recorded = || {
             let is_recorded = |parent: &CommitId| match places.get(parent) {
                 Some(at) => !is_left_out[*at],
@@ -129,13 +129,13 @@ fn gather(
     Ok((nodes, places))
 }
 
-/// Returns an order in which parents come first; where the order is free, the oldest commit comes first, then the
-/// lowest id.
+/// Returns the indices of `nodes` in an order where parents come before their children. Unrelated commits are ordered
+/// by time, oldest first, then by id.
 pub(super) fn parents_first(nodes: &[Node], places: &HashMap<CommitId, usize>) -> Vec<usize> {
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     let mut n_waited_for = vec![0usize; nodes.len()];
     for (at, node) in nodes.iter().enumerate() {
-        // A commit that lists a parent twice waits for it twice.
+        // If a commit lists a parent twice, it is counted twice here and when the parent is done.
         for parent in node.parents.iter().filter_map(|parent| places.get(parent)) {
             children[*parent].push(at);
             n_waited_for[at] += 1;

@@ -1,58 +1,58 @@
-//! Defines the record of a commit.
+//! Data types for the record of a commit.
 
 use bstr::{BString, ByteSlice};
 
 use crate::git::{FileMode, Person, TreeEntry};
 use crate::model::{CommitId, Oid, RepoPath};
 
-/// A commit to be recorded.
+/// A commit with its changes, to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitData {
     /// The id of the commit.
     pub id: CommitId,
-    /// The parents within the recorded history.
+    /// The parents whose commits are part of the recorded history.
     pub parents: Vec<CommitId>,
     /// The author.
     pub author: Person,
     /// The committer.
     pub committer: Person,
-    /// The message in the commit's own encoding.
+    /// The message in the encoding of the commit.
     pub message: BString,
     /// The `encoding` header.
     pub encoding: Option<BString>,
-    /// The reason why parents are not recorded, if any.
+    /// The reason why parents of the commit are not recorded, or [`Boundary::None`].
     pub boundary: Boundary,
-    /// True if its changes are unknown because a tree is not in the repository, or may lack renames because a file is
-    /// not.
+    /// True if the changes are unknown because a tree is not in the repository, or if renames may be missing because a
+    /// file is not in the repository.
     pub is_unknown: bool,
-    /// The changes against the first parent, ascending by path.
+    /// The changes from the first parent, ascending by path.
     pub changes: Vec<Change>,
 }
 
-/// The reason why the parents of a commit are not recorded.
+/// The reason why parents of a commit are not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Boundary {
-    /// All parents are recorded; a root has none.
+    /// All parents are recorded, or the commit has none.
     #[default]
     None = 0,
-    /// A shallow clone ends here. Git too treats the commit as a root.
+    /// The commit is at the boundary of a shallow clone. git also treats it as a root.
     Shallow = 1,
     /// A parent is not in the repository.
     Missing = 2,
-    /// The limit on recorded commits was reached.
+    /// The limit on the number of recorded commits excluded a parent.
     Limit = 3,
 }
 
 impl Boundary {
-    /// Returns the boundary with this stored number.
+    /// Returns the boundary with this number, as stored on disk.
     pub fn from_number(number: u8) -> Option<Self> {
         [Self::None, Self::Shallow, Self::Missing, Self::Limit]
             .into_iter()
             .find(|known| *known as u8 == number)
     }
 
-    /// The name in output.
+    /// Returns the name of the boundary for output.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -63,7 +63,7 @@ impl Boundary {
     }
 }
 
-/// A tree entry at a path.
+/// The entry of a path in a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
     /// The file mode.
@@ -88,46 +88,47 @@ impl From<TreeEntry> for Entry {
     }
 }
 
-/// The change of a path in a commit, against its first parent. At least one of `old` and `new` is `Some`.
+/// The change of a path between the first parent of a commit and the commit. `old` or `new` may be `None`, but not
+/// both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The path.
     pub path: RepoPath,
-    /// The entry before.
+    /// The entry in the first parent.
     pub old: Option<Entry>,
-    /// The entry after.
+    /// The entry in the commit.
     pub new: Option<Entry>,
-    /// The origin of an added file.
+    /// The old path, if the commit renamed the file.
     pub origin: Option<Origin>,
-    /// True if this is a merge whose result differs from every parent.
+    /// True if the commit is a merge and the content differs from every parent.
     pub is_combined: bool,
 }
 
-/// The file from which an added file was renamed.
+/// The old path of a renamed file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The path in the first parent.
     pub path: RepoPath,
-    /// The similarity in percent; 100 for equal content.
+    /// The similarity of both versions in percent; 100 if their content is equal.
     pub similarity: u8,
 }
 
-/// A change of one path, with the number of its commit.
+/// A change of a path, with the number of the commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathChange {
     /// The number of the commit.
     pub commit: u32,
-    /// The entry before.
+    /// The entry in the first parent.
     pub old: Option<Entry>,
-    /// The entry after.
+    /// The entry in the commit.
     pub new: Option<Entry>,
-    /// The origin of an added file.
+    /// The old path, if the commit renamed the file.
     pub origin: Option<Origin>,
-    /// True if this is a merge whose result differs from every parent.
+    /// True if the commit is a merge and the content differs from every parent.
     pub is_combined: bool,
 }
 
-/// A name and address as recorded in a commit.
+/// The name and email address of a person, as recorded in a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Who {
     /// The name.
@@ -136,7 +137,7 @@ pub struct Who {
     pub email: BString,
 }
 
-/// The header fields and subject of a commit.
+/// The metadata and the subject of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitHead {
     /// The id of the commit.
@@ -147,19 +148,19 @@ pub struct CommitHead {
     pub committer: Who,
     /// The author's time, in seconds since 1970.
     pub author_time: i64,
-    /// The author's offset from UTC, in seconds east.
+    /// The author's offset from UTC in seconds, positive to the east.
     pub author_offset: i32,
     /// The committer's time, in seconds since 1970.
     pub commit_time: i64,
-    /// The first paragraph of the message, on one line.
+    /// The first paragraph of the message, joined to one line.
     pub subject: String,
-    /// The reason why parents are not recorded, if any.
+    /// The reason why parents of the commit are not recorded, or [`Boundary::None`].
     pub boundary: Boundary,
-    /// True if its changes may be incomplete.
+    /// True if the recorded changes may be incomplete.
     pub is_unknown: bool,
 }
 
-/// Decodes a message: as Latin-1 if the commit names that encoding, else as UTF-8 with invalid bytes replaced.
+/// Decodes a message. Uses Latin-1 if the commit names that encoding. Otherwise uses UTF-8 and replaces invalid bytes.
 pub(super) fn message_text(bytes: &[u8], encoding: Option<&[u8]>) -> String {
     let is_latin1 = encoding.is_some_and(|name| {
         let name = name.to_ascii_lowercase();

@@ -1,8 +1,8 @@
-//! Detects renames among the changes of a commit, by git's rules.
+//! Detects the files that a commit renamed, with git's rules.
 //!
-//! Source: git's `diffcore-rename.c` and `diffcore-delta.c`: equal content first, then files that keep their name, then
-//! the most similar pairs. The similarity threshold is git's default of one half. The limit on the number of compared
-//! pairs is git's default too.
+//! Source: git's `diffcore-rename.c` and `diffcore-delta.c`. Files with equal content are matched first, then files
+//! with the same name, then the most similar pairs. The minimum similarity is one half, which is git's default. The
+//! limit on the number of compared pairs is also git's default.
 
 use std::collections::HashMap;
 
@@ -11,21 +11,22 @@ use crate::model::{BlobId, Oid};
 
 use super::record::{Change, Entry, Origin};
 
-/// The score of equal files (git: `MAX_SCORE`).
+/// The score of equal files. git: `MAX_SCORE`.
 const MAX_SCORE: u64 = 60_000;
-/// git: `DEFAULT_RENAME_SCORE`.
+/// The minimum score of a match. git: `DEFAULT_RENAME_SCORE`.
 const MIN_SCORE: u64 = 30_000;
-/// Minimum score for files that keep their name, before all pairs are compared.
+/// The minimum score for matching files with the same name before all pairs are compared.
 const MIN_NAMESAKE_SCORE: u64 = 45_000;
-/// git: `diff.renameLimit`. With more pairs than its square, only equal content and namesakes are compared.
+/// If there are more pairs than the square of this number, only files with equal content or the same name are compared.
+/// git: `diff.renameLimit`.
 const RENAME_LIMIT: usize = 1_000;
-/// Larger files are only matched by equal content. git has no such limit.
+/// Size limit of compared files. Larger files match only if their content is equal. git has no such limit.
 const MAX_BYTES: u64 = 4 << 20;
-/// git: `NUM_CANDIDATE_PER_DST`.
+/// Number of candidates per added file. git: `NUM_CANDIDATE_PER_DST`.
 const CANDIDATES_PER_TARGET: usize = 4;
 
-/// Sets the origins of added files in `changes` that were renamed. Returns false if a file to compare was missing or
-/// damaged.
+/// Sets the origin of each added file in `changes` that was renamed. Returns false if a file that should be compared is
+/// missing or damaged.
 pub(super) fn find_renames(reader: &mut ObjectReader, changes: &mut [Change]) -> Result<bool, ObjectError> {
     let is_file = |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| entry.mode != FileMode::Submodule);
     let pick = |is_wanted: &dyn Fn(&Change) -> bool| -> Vec<usize> {
@@ -61,13 +62,13 @@ pub(super) fn find_renames(reader: &mut ObjectReader, changes: &mut [Change]) ->
 struct Finder<'a> {
     reader: &'a mut ObjectReader,
     changes: &'a [Change],
-    /// Indexes of deleted files that are not matched yet.
+    /// The indices of deleted files that have not been matched.
     sources: Vec<usize>,
-    /// Indexes of added files without an origin.
+    /// The indices of added files that have no origin.
     targets: Vec<usize>,
     found: Vec<(usize, usize, u64)>,
     sketches: HashMap<Oid, Option<Sketch>>,
-    /// False if a version was missing or damaged.
+    /// False if a file was missing or damaged.
     has_read_all: bool,
 }
 
@@ -121,7 +122,7 @@ impl Finder<'_> {
             .extend(taken.into_iter().map(|(source, target)| (source, target, MAX_SCORE)));
     }
 
-    /// Matches files whose name is unique among both the deleted and the added files.
+    /// Matches files that have the same name, if the name is unique among both deleted and added files.
     fn namesakes(&mut self) -> Result<(), ObjectError> {
         let only = |all: &[usize]| {
             let mut by_name: HashMap<Vec<u8>, Option<usize>> = HashMap::new();
@@ -174,7 +175,8 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// The share of the source that is in the target, out of `MAX_SCORE`; 0 if it cannot reach `min`.
+    /// Returns the share of the source that the target contains, scaled to `MAX_SCORE`. Returns 0 if the share cannot
+    /// reach `min`.
     fn similarity(&mut self, source: usize, target: usize, min: u64) -> Result<u64, ObjectError> {
         let (old, new) = (self.before(source), self.now(target));
         if !is_regular(old) || !is_regular(new) {
@@ -214,13 +216,13 @@ fn is_regular(entry: Entry) -> bool {
     matches!(entry.mode, FileMode::File | FileMode::Executable)
 }
 
-/// The number of bytes per hash, over the lines of a file; longer lines are split into pieces of 64 bytes.
+/// The number of bytes for each hash of a line. Longer lines are split into pieces of 64 bytes.
 struct Sketch {
     n_bytes: u64,
     by_hash: Vec<(u32, u64)>,
 }
 
-/// git: `HASHBASE`.
+/// Number of different hashes. git: `HASHBASE`.
 const HASHES: u32 = 107_927;
 const PIECE_BYTES: u64 = 64;
 

@@ -1,4 +1,4 @@
-//! Selects recorded commits for export and renumbers them in an order that depends only on the commits.
+//! Exports recorded commits in new batches. The order of the commits depends only on the commits themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,13 @@ use super::store::{History, HistoryError, Reachable};
 use super::symbol_batch::{TracedPaths, symbol_batch_bytes};
 use super::writer::BatchWriter;
 
-/// Maximum number of commits in an exported batch: few enough for memory, and enough that batches are not merged.
+/// Maximum number of commits in an exported batch. It is small enough for memory, and so large that batches are not
+/// merged after an import.
 pub const MAX_EXPORTED_COMMITS: usize = 1 << 13;
-/// Maximum number of changed paths in a batch, about 50 MB. A single commit may exceed it.
+/// Maximum number of changed paths in a batch, which take about 50 MB. A batch with a single commit may exceed it.
 const MAX_EXPORTED_CHANGES: usize = 2_000_000;
 
-/// A batch with its associated files.
+/// The contents of the files of an exported batch.
 #[derive(Debug)]
 pub struct Selected {
     /// The number of commits.
@@ -28,9 +29,9 @@ pub struct Selected {
     pub lines: Vec<u8>,
 }
 
-/// Writes the commits of `wanted`, all of which must be traced under `recipe`, and passes them to `finished` batch by
-/// batch. `lines` has the signatures of every batch of `history`. Equal commits give equal bytes, whatever order they
-/// were recorded in.
+/// Exports the commits of `wanted`, which must all be traced with `recipe`. Passes each batch to `finished`. `lines`
+/// contains the signatures of every batch of `history`. The same commits give the same bytes, in whatever order they
+/// were recorded.
 pub fn select<E: From<HistoryError>>(
     history: &History,
     lines: &[LineChanges],
@@ -42,7 +43,7 @@ pub fn select<E: From<HistoryError>>(
     select_in(history, lines, wanted, recipe, most, finished)
 }
 
-/// Like [`select`], with explicit maximum numbers of commits and changed paths per batch.
+/// Like [`select`], but `most` contains the maximum numbers of commits and of changed paths per batch.
 pub(super) fn select_in<E: From<HistoryError>>(
     history: &History,
     lines: &[LineChanges],
@@ -71,7 +72,7 @@ pub(super) fn select_in<E: From<HistoryError>>(
     Ok(())
 }
 
-/// Number of leading commits that fit into a batch; at least one.
+/// Returns how many of the first commits fit into a batch. At least one.
 fn n_first(history: &History, numbers: &[u32], most: (usize, usize)) -> Result<usize, HistoryError> {
     let (mut n_commits, mut n_changes) = (0, 0);
     for &number in numbers.iter().take(most.0) {
@@ -84,7 +85,7 @@ fn n_first(history: &History, numbers: &[u32], most: (usize, usize)) -> Result<u
     Ok(n_commits)
 }
 
-/// The order in which the commits would be recorded in an empty history.
+/// Returns the commits in the order in which they would be recorded in an empty history.
 fn in_order(history: &History, wanted: &Reachable) -> Result<Vec<u32>, HistoryError> {
     let numbers: Vec<u32> = (0..history.n_commits()).filter(|number| wanted.has(*number)).collect();
     let node = |&number: &u32| {
@@ -108,9 +109,9 @@ struct Selection<'a> {
     history: &'a History,
     lines: &'a [LineChanges],
     recipe: u64,
-    /// The new numbers.
+    /// The new number of each commit.
     numbers: Vec<Option<u32>>,
-    /// Decoded batches with commits that are not written yet.
+    /// The decoded batches from which commits remain to be written.
     loaded: BTreeMap<usize, Loaded>,
 }
 

@@ -1,8 +1,9 @@
-//! Describes definitions so that two versions of one can be compared.
+//! Describes definitions so that two versions can be compared.
 //!
-//! Text is split into tokens: words, numbers, strings and single signs. Blanks, line breaks, comments and a comma
-//! before a closing bracket are ignored, so that formatting does not count. In languages with significant indentation
-//! (Python, YAML and others), entering and leaving a level is a token; in Python and YAML only outside brackets.
+//! Text is split into tokens: words, numbers, strings and single punctuation characters. White space, comments and a
+//! comma before a closing bracket are ignored, so formatting has no effect. In languages with significant indentation
+//! (Python, YAML and others), each change of the indentation level is a token; in Python and YAML only outside of
+//! brackets.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,7 +16,7 @@ use crate::model::{ByteRange, Lang, RepoPath};
 
 use super::symbols::SymbolKey;
 
-/// The bytes of a version of a file, with the syntax of its language.
+/// The content of a version of a file, with the syntax of its language.
 #[derive(Debug)]
 struct Source {
     bytes: Arc<Vec<u8>>,
@@ -25,19 +26,19 @@ struct Source {
 /// A definition in one version of a file.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Index among all definitions of the version.
+    /// The index among all definitions of the version.
     index: u32,
-    /// The bare name.
+    /// The name without a qualifier.
     pub name: String,
     /// The qualified name: `Parser.parse`.
     pub qualified: String,
-    /// Index among the definitions with this qualified name in the file, 1-based.
+    /// The index among the definitions with this qualified name in the file, 1-based.
     pub nth: u32,
     /// The kind of the definition.
     pub kind: DefinitionKind,
     /// The range of the whole item.
     pub range: ByteRange,
-    /// The ranges of the item without those members that have their own history.
+    /// The parts of the item that do not belong to members with their own history.
     pub own: Vec<Range<usize>>,
     signature: ByteRange,
     doc: Option<ByteRange>,
@@ -46,25 +47,26 @@ pub struct Shape {
     prints: OnceLock<Arc<Prints>>,
 }
 
-/// The fingerprints by which two versions of a definition are compared.
+/// The hashes that represent a definition when two versions are compared.
 #[derive(Debug)]
 pub struct Prints {
-    /// Hash of the tokens of the signature.
+    /// A hash of the tokens of the signature.
     pub signature: u64,
-    /// Hash of the tokens of the signature without the item's own name.
+    /// A hash of the tokens of the signature, without the name of the definition.
     pub signature_without_name: u64,
-    /// Hash of the tokens outside the signature and the doc comment, without the item's own name.
+    /// A hash of the tokens outside of the signature and the doc comment, without the name of the definition.
     pub body: u64,
-    /// Hash of the words of the doc comment; 0 if there is none.
+    /// A hash of the words of the doc comment; 0 if there is no doc comment.
     pub doc: u64,
-    /// Hashes of each three consecutive tokens of the body, ascending. Body similarity is computed from them.
+    /// The hashes of all sequences of three tokens in the body, ascending. The similarity of bodies is computed from
+    /// them.
     trigrams: Vec<u32>,
     /// Number of tokens in the body.
     pub n_tokens: u32,
 }
 
 impl Prints {
-    /// Upper bound on the similarity of two bodies of these lengths.
+    /// Returns an upper bound of the similarity of two bodies, computed from their lengths.
     pub(super) fn most_similar(&self, other: &Self) -> f64 {
         if self.body == other.body {
             return 1.0;
@@ -75,23 +77,22 @@ impl Prints {
 }
 
 impl Shape {
-    /// The qualified name and the index among definitions of that name in the file.
+    /// Returns the qualified name, and the index among the definitions of that name in the file.
     pub fn numbered_name(&self) -> (&str, u32) {
         (&self.qualified, self.nth)
     }
 
-    /// Returns the fingerprints. They are computed on first use, because most definitions of a version are not
-    /// compared.
+    /// Returns the hashes for comparisons. They are computed on first use, because most definitions are never compared.
     pub fn prints(&self) -> &Prints {
         self.prints.get_or_init(|| Arc::new(self.print()))
     }
 
-    /// Hash of the bytes of the item without its members.
+    /// Returns a hash of the text of the item, without members that have their own history.
     pub fn text_fingerprint(&self) -> u64 {
         *self.text_fingerprint.get_or_init(|| xxh3_64(&self.text()))
     }
 
-    /// Returns a copy that does not keep the file in memory. Computes the fingerprints first.
+    /// Returns a copy that does not hold the file in memory. Computes all hashes before copying.
     pub(super) fn detached(&self) -> Self {
         self.text_fingerprint();
         self.prints();
@@ -105,7 +106,7 @@ impl Shape {
         }
     }
 
-    /// The range from the start of the item to the end of its signature.
+    /// Returns the range from the start of the item to the end of its signature.
     pub(super) fn head(&self) -> Range<usize> {
         self.range.start as usize..(self.signature.end as usize).max(self.range.start as usize)
     }
@@ -119,7 +120,8 @@ impl Shape {
         }
     }
 
-    /// Similarity of two bodies: the share of common trigrams (Dice coefficient), 0 to 1.
+    /// Returns the similarity of two bodies, from 0 to 1: the share of trigrams that they have in common (Dice
+    /// coefficient).
     pub fn similarity(&self, other: &Self) -> f64 {
         let (one, two) = (self.prints(), other.prints());
         if one.body == two.body {
@@ -144,15 +146,15 @@ impl Shape {
         }
     }
 
-    /// Returns true if definitions of these kinds can be versions of one definition: a function can become a method, a
-    /// struct can become an enum.
+    /// Returns true if two definitions can be versions of the same one, according to their kinds. For example, a
+    /// function can become a method, and a struct can become an enum.
     pub fn is_like(&self, other: &Self) -> bool {
         self.kind == other.kind
             || (self.kind.is_callable() && other.kind.is_callable())
             || (self.kind.is_type() && other.kind.is_type())
     }
 
-    /// The bytes of the item without its members.
+    /// Returns the text of the item, without members that have their own history.
     pub fn text(&self) -> Vec<u8> {
         let pieces = self.own.iter().map(|range| self.slice(range.clone()).trim_ascii_end());
         pieces.flatten().copied().collect()
@@ -171,7 +173,7 @@ impl Shape {
             of_signature.push(xxh3_64(token))
         });
         let mut of_body: Vec<u64> = Vec::new();
-        // Text before the signature is decoration: attributes and decorators count as body, the doc comment does not.
+        // Of the text before the signature, attributes and decorators belong to the body, but the doc comment does not.
         for range in &self.own {
             for piece in without(range.clone(), &[signature.clone(), doc_range.clone()]) {
                 syntax.tokens(self.slice(piece), &mut |token| {
@@ -197,7 +199,7 @@ impl Shape {
     }
 }
 
-/// Hash of the words of a comment; 0 if it has none.
+/// Returns a hash of the words of a comment. Returns 0 if the comment has no words.
 fn words_of(doc: &[u8]) -> u64 {
     let is_between = |byte: &u8| !byte.is_ascii_alphanumeric() && byte.is_ascii();
     let words: Vec<&[u8]> = doc.split(is_between).filter(|word| !word.is_empty()).collect();
@@ -208,8 +210,8 @@ fn words_of(doc: &[u8]) -> u64 {
     }
 }
 
-/// Returns true if a definition has its own history. Definitions in data files and the members that a type lists are
-/// part of their container. The package clause of a file has no history.
+/// Returns true if definitions of this kind have their own history. Definitions in data files and the fields and
+/// variants of a type belong to their container instead. The package clause of a file has no history.
 pub fn has_own_history(kind: DefinitionKind, lang: Lang) -> bool {
     let is_clause = |language: &extract::Language| {
         matches!(
@@ -231,7 +233,7 @@ pub fn has_own_history(kind: DefinitionKind, lang: Lang) -> bool {
     )
 }
 
-/// Returns true if files in this language can have definitions with their own history.
+/// Returns true if files in this language can contain definitions with their own history.
 pub(super) fn may_have_traced_definitions(lang: Lang) -> bool {
     let has_structure = |language: &extract::Language| {
         language.has_structure() && !matches!(language.name, "json" | "yaml" | "toml" | "css")
@@ -239,9 +241,9 @@ pub(super) fn may_have_traced_definitions(lang: Lang) -> bool {
     extract::language(lang).is_some_and(has_structure)
 }
 
-/// Returns the definitions of a version of a file that have their own history, in source order.
+/// Returns the definitions in a version of a file that have their own history, in source order.
 ///
-/// Reuses the fingerprints of definitions that were carried over from `known`.
+/// Reuses the hashes of definitions that were copied from `known`.
 pub(super) fn shapes(bytes: &Arc<Vec<u8>>, found: &FileDefinitions, known: &[Shape]) -> Vec<Shape> {
     let lang = found.lang;
     let source = Arc::new(Source {
@@ -252,8 +254,8 @@ pub(super) fn shapes(bytes: &Arc<Vec<u8>>, found: &FileDefinitions, known: &[Sha
     let mut n_named: HashMap<String, u32> = HashMap::new();
     let mut shapes: Vec<Shape> = Vec::new();
     for (index, definition) in definitions.iter().enumerate() {
-        // Definitions without their own history are counted too, so that ids agree with the index: a getter differs
-        // from its field.
+        // Count definitions without their own history too, so that ids are the same as in the index. For example, a
+        // getter and its field have the same name.
         let qualified = qualified_name(definitions, definition);
         let nth = n_named.entry(qualified.clone()).or_default();
         *nth += 1;
@@ -297,7 +299,8 @@ fn qualified_name(definitions: &[Definition], definition: &Definition) -> String
     names.join(".")
 }
 
-/// The ranges of the item without those members that have their own history. A callable keeps everything inside it.
+/// Returns the parts of an item that do not belong to members with their own history. The nested definitions of a
+/// function belong to the function.
 fn own_ranges(definitions: &[Definition], index: usize, lang: Lang) -> Vec<Range<usize>> {
     let definition = &definitions[index];
     let whole = definition.range.as_usize();
@@ -321,7 +324,7 @@ fn own_ranges(definitions: &[Definition], index: usize, lang: Lang) -> Vec<Range
     own
 }
 
-/// Subtracts `holes` from a range.
+/// Removes the ranges `holes` from `range`.
 fn without(range: Range<usize>, holes: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut pieces = vec![range];
     for hole in holes.iter().filter(|hole| !hole.is_empty()) {
@@ -343,22 +346,22 @@ fn without(range: Range<usize>, holes: &[Range<usize>]) -> Vec<Range<usize>> {
     pieces
 }
 
-/// The significance of indentation in a language.
+/// The contexts in which indentation is significant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Indentation {
     Nowhere,
-    /// Not on continuation lines: inside brackets or after a backslash.
+    /// Except inside brackets and after a backslash at the end of a line.
     OutsideBrackets,
     Everywhere,
 }
 
-/// The comment and block syntax of a language.
+/// The syntax of a language, as far as it is needed to split text into tokens.
 #[derive(Clone, Copy, Debug)]
 struct Syntax {
     line_comments: &'static [&'static [u8]],
     block_comment: Option<(&'static [u8], &'static [u8])>,
     indentation: Indentation,
-    /// True if `'` begins a string. In some languages it begins a lifetime or a type variable, or is a transposition.
+    /// True if `'` begins a string. In other languages it begins a lifetime or a type variable, or is an operator.
     has_single_quotes: bool,
 }
 
@@ -427,7 +430,7 @@ impl Syntax {
         }
     }
 
-    /// Calls `see` with every token of `text`.
+    /// Calls `see` with each token of `text`.
     fn tokens(self, text: &[u8], see: &mut dyn FnMut(&[u8])) {
         let mut comma: Option<&[u8]> = None;
         let mut levels: Vec<usize> = Vec::new();
@@ -490,7 +493,7 @@ impl Syntax {
         }
     }
 
-    /// Returns true if indentation is significant with `n_open` open brackets.
+    /// Returns true if indentation is significant inside `n_open` open brackets.
     fn has_levels(self, n_open: usize) -> bool {
         match self.indentation {
             Indentation::Nowhere => false,
@@ -499,7 +502,7 @@ impl Syntax {
         }
     }
 
-    /// The length of a backslash and the line break that it escapes.
+    /// Returns the length of a backslash and the line break that it escapes. Returns `None` if there is none.
     fn continuation(self, rest: &[u8]) -> Option<usize> {
         let endings: [&[u8]; 2] = [b"\\\n", b"\\\r\n"];
         let ending = endings.into_iter().find(|ending| rest.starts_with(ending))?;
@@ -549,7 +552,7 @@ fn is_triple_quote(rest: &[u8]) -> bool {
     rest.len() >= 3 && rest[1] == rest[0] && rest[2] == rest[0]
 }
 
-/// The length of a triple-quoted string. Brackets inside it are not counted.
+/// Returns the length of a triple-quoted string. Brackets inside it do not count.
 fn long_string(rest: &[u8]) -> usize {
     let mut at = 3;
     while at < rest.len() {
@@ -563,8 +566,8 @@ fn long_string(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// The length of a string with its quotes. A single quote without a match on its line counts as a lone sign; other
-/// strings may span lines.
+/// Returns the length of a string including its quotes. A single quote without a matching one on the line is a token of
+/// its own. Other strings may contain line breaks.
 fn string(rest: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while at < rest.len() {

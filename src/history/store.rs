@@ -1,4 +1,4 @@
-//! Provides access to all recorded commits.
+//! Combines all batches of recorded commits.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -12,28 +12,29 @@ use super::lineage::SymbolRecord;
 use super::record::{Boundary, Change, CommitHead, PathChange};
 use super::symbol_batch::{SymbolBatch, TracedChange};
 
-/// The batches in commit order, with consecutive numbers. Immutable while in use.
+/// All recorded commits, in batches with consecutive commit numbers.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     batches: Vec<Arc<Batch>>,
-    /// The changes of definitions for each batch, as far as it is traced.
+    /// The symbol batch of each batch; `None` if no commit of the batch has been traced.
     symbols: Vec<Option<Arc<SymbolBatch>>>,
-    /// End offset of each commit's parents in `parents`.
+    /// The end of each commit's parents in `parents`.
     parent_ends: Vec<u32>,
     parents: Vec<Option<u32>>,
-    /// Seconds since 1970, raised to the latest parent's time. In descending order, children come before parents.
+    /// The time of each commit in seconds since 1970, but not before the time of a parent. In descending order of time,
+    /// children come before parents.
     times: Vec<i64>,
-    /// One per commit; computed on first use.
+    /// One entry per commit, computed on first use.
     first_lines: Arc<OnceLock<Vec<FirstLine>>>,
 }
 
-/// The position of a commit in the forest of first parents.
+/// The position of a commit in the tree of first parents.
 #[derive(Clone, Copy, Debug)]
 struct FirstLine {
-    /// The commit's own position, and the end of the positions of all commits whose first-parent line contains it.
+    /// The position of the commit, and the end of the positions of all commits whose first-parent history contains it.
     start: u32,
     end: u32,
-    /// The last commit of its first-parent line.
+    /// The last commit of the first-parent history.
     root: u32,
 }
 
@@ -43,37 +44,37 @@ pub enum HistoryError {
     /// A batch cannot be read.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// A batch does not continue where the previous one ends.
+    /// The commit numbers of a batch do not follow those of the previous batch.
     #[error("gap in the commit records: expected number {expected}, found {found}")]
     Gap {
-        /// The expected number.
+        /// The expected number of the first commit.
         expected: u32,
-        /// The actual number.
+        /// The number of the first commit.
         found: u32,
     },
     /// The repository cannot be read.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// The caller requested an interrupt.
+    /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// The set of commits that a query reaches.
+/// A set of commits, for example those that are reachable from a commit.
 #[derive(Clone, Debug)]
 pub struct Reachable {
     bits: Vec<u64>,
 }
 
 impl Reachable {
-    /// Returns true if the set contains the commit with this number.
+    /// Returns true if the set contains the commit.
     pub fn has(&self, number: u32) -> bool {
         self.bits
             .get(number as usize / 64)
             .is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
-    /// The number of commits.
+    /// Returns the number of commits in the set.
     pub fn len(&self) -> usize {
         self.bits.iter().map(|word| word.count_ones() as usize).sum()
     }
@@ -89,7 +90,7 @@ impl Reachable {
 }
 
 impl History {
-    /// Opens the batches that a state file lists.
+    /// Opens the batches that a [`State`](crate::sidecar::State) lists.
     pub fn open(sidecar: &Sidecar, entries: &[HistoryEntry]) -> Result<Self, HistoryError> {
         let mut history = Self::default();
         for entry in entries {
@@ -98,7 +99,7 @@ impl History {
             if let Some(file) = &entry.symbols {
                 match SymbolBatch::open(sidecar, &file.name) {
                     Ok(symbols) => history.add_symbols(symbols),
-                    // Without them, the changes of definitions are computed on demand.
+                    // Without symbol batches, the changes of definitions are computed on demand.
                     Err(error) => tracing::warn!(%error, "cannot read the records of definitions"),
                 }
             }
@@ -106,7 +107,7 @@ impl History {
         Ok(history)
     }
 
-    /// Adds the changes of definitions for the last batch.
+    /// Sets the symbol batch of the last batch. Ignores it if it belongs to another batch.
     pub fn add_symbols(&mut self, symbols: SymbolBatch) {
         let is_about = self.batches.last().is_some_and(|batch| symbols.belongs_to(batch));
         if let Some(last) = self.symbols.last_mut().filter(|_| is_about) {
@@ -114,7 +115,7 @@ impl History {
         }
     }
 
-    /// Appends a batch, which must continue where the history ends.
+    /// Appends a batch. Its commit numbers must follow those of the last batch.
     pub fn push(&mut self, batch: Batch) -> Result<(), HistoryError> {
         let expected = self.n_commits();
         if batch.base() != expected {
@@ -138,33 +139,33 @@ impl History {
         Ok(())
     }
 
-    /// The batches in commit order.
+    /// Returns the batches in commit order.
     pub fn batches(&self) -> &[Arc<Batch>] {
         &self.batches
     }
 
-    /// The changes of definitions for a batch under this recipe, as far as it is traced.
+    /// Returns the symbol batch of a batch if it was traced with this recipe.
     pub fn symbols(&self, batch: usize, recipe: u64) -> Option<&SymbolBatch> {
         let symbols = self.symbols.get(batch)?.as_deref();
         symbols.filter(|symbols| symbols.recipe() == recipe)
     }
 
-    /// The number of recorded commits.
+    /// Returns the number of recorded commits.
     pub fn n_commits(&self) -> u32 {
         self.parent_ends.len() as u32
     }
 
-    /// The number of recorded changed paths.
+    /// Returns the number of changed paths, summed over all commits.
     pub fn n_changes(&self) -> u64 {
         self.batches.iter().map(|batch| u64::from(batch.n_changes())).sum()
     }
 
-    /// Returns the number of a commit; `None` if it is not recorded.
+    /// Returns the number of a commit, or `None` if it is not recorded.
     pub fn number(&self, id: CommitId) -> Option<u32> {
         self.batches.iter().rev().find_map(|batch| batch.number(id))
     }
 
-    /// The parents of a commit; `None` for an unrecorded parent.
+    /// Returns the numbers of a commit's parents. A parent is `None` if it is not recorded.
     pub fn parents(&self, number: u32) -> &[Option<u32>] {
         let start = match number {
             0 => 0,
@@ -173,7 +174,8 @@ impl History {
         &self.parents[start as usize..self.parent_ends[number as usize] as usize]
     }
 
-    /// Sort key of a commit: larger is later. Children sort after their parents, whatever their recorded times.
+    /// Returns the sort key of a commit. Later commits have a greater key, and children always have a greater key than
+    /// their parents, even if their recorded times differ.
     pub fn order_of(&self, number: u32) -> (i64, u32) {
         (self.times[number as usize], number)
     }
@@ -195,12 +197,12 @@ impl History {
         reached
     }
 
-    /// Index of the batch that holds the commit.
+    /// Returns the index of the batch that contains the commit.
     pub fn batch_of(&self, number: u32) -> usize {
         self.batches.partition_point(|batch| batch.base() <= number) - 1
     }
 
-    /// Returns true if `ancestor` is `number` or on its line of first parents.
+    /// Returns true if the first-parent history of `number`, which includes `number`, contains `ancestor`.
     pub(super) fn is_first_ancestor(&self, ancestor: u32, number: u32) -> bool {
         let (above, own) = (self.first_line(ancestor), self.first_line(number));
         (above.start..above.end).contains(&own.start)
@@ -210,7 +212,7 @@ impl History {
         self.first_lines.get_or_init(|| self.compute_first_lines())[number as usize]
     }
 
-    /// Numbers the forest of first parents in preorder, so that a commit and its descendants form one range.
+    /// Numbers the tree of first parents in preorder, so that a commit and its descendants have consecutive positions.
     fn compute_first_lines(&self) -> Vec<FirstLine> {
         let n_commits = self.n_commits();
         let parent = |number: u32| self.parents(number).first().copied().flatten();
@@ -221,7 +223,7 @@ impl History {
             }
         }
         let mut lines: Vec<FirstLine> = Vec::with_capacity(n_commits as usize);
-        // The position of the next child of each commit; the last element is for roots.
+        // The position of the next child of each commit. The last element is the position of the next root.
         let mut free = vec![0u32; n_commits as usize + 1];
         for number in 0..n_commits {
             let slot = parent(number).unwrap_or(n_commits) as usize;
@@ -237,13 +239,14 @@ impl History {
         lines
     }
 
-    /// Returns true if the line of first parents ends at the edge of the record, not at a root commit.
+    /// Returns true if the first-parent history ends at a commit whose parent is not recorded, instead of at a root
+    /// commit.
     pub(super) fn ends_unrecorded(&self, number: u32) -> bool {
         let root = self.first_line(number).root;
         !self.parents(root).is_empty()
     }
 
-    /// Returns a commit and its line of first parents.
+    /// Returns the commits in the first-parent history of `tip`, including `tip`.
     pub fn first_parents(&self, tip: u32) -> Reachable {
         let mut line = Reachable {
             bits: vec![0; self.n_commits().div_ceil(64) as usize],
@@ -261,7 +264,7 @@ impl History {
         (batch, number - batch.base())
     }
 
-    /// Returns the heads of many commits, by number.
+    /// Returns the heads of several commits, by commit number.
     pub fn heads(&self, numbers: &[u32]) -> Result<BTreeMap<u32, CommitHead>, HistoryError> {
         let mut sorted = numbers.to_vec();
         sorted.sort_unstable();
@@ -284,25 +287,25 @@ impl History {
         Ok(heads)
     }
 
-    /// The number of paths that a commit changed.
+    /// Returns the number of paths that a commit changed.
     pub fn n_touched(&self, number: u32) -> Result<usize, HistoryError> {
         let (batch, local) = self.batch(number);
         Ok(batch.n_touched(local)?)
     }
 
-    /// Returns the whole message of a commit.
+    /// Returns the message of a commit.
     pub fn message(&self, number: u32) -> Result<String, HistoryError> {
         let (batch, local) = self.batch(number);
         Ok(batch.message(local)?)
     }
 
-    /// Returns the reason why parents of a commit are not recorded, if any.
+    /// Returns the reason why parents of a commit are not recorded, or [`Boundary::None`] if all are.
     pub fn boundary(&self, number: u32) -> Result<Boundary, HistoryError> {
         let (batch, local) = self.batch(number);
         Ok(batch.boundary(local)?)
     }
 
-    /// Returns the commits at which the record ends although git's history continues, with the reason.
+    /// Returns the commits with parents that are not recorded, with the reason.
     pub fn boundaries(&self) -> Result<Vec<(u32, Boundary)>, HistoryError> {
         let mut found = Vec::new();
         for batch in &self.batches {
@@ -316,7 +319,7 @@ impl History {
         Ok(found)
     }
 
-    /// Returns the commits whose changes may be incomplete.
+    /// Returns the commits whose recorded changes may be incomplete.
     pub fn unknown(&self) -> Vec<u32> {
         let of_batch = |batch: &Arc<Batch>| {
             let (base, batch) = (batch.base(), Arc::clone(batch));
@@ -327,7 +330,7 @@ impl History {
         self.batches.iter().flat_map(of_batch).collect()
     }
 
-    /// Returns the changes of a path in all recorded commits, ascending by commit.
+    /// Returns the changes of a path in all recorded commits, ascending by commit number.
     pub fn changes_of(&self, path: &[u8]) -> Result<Vec<PathChange>, HistoryError> {
         let mut changes = Vec::new();
         for batch in &self.batches {
@@ -336,7 +339,7 @@ impl History {
         Ok(changes)
     }
 
-    /// Returns the paths that a commit changed, ascending.
+    /// Returns the paths that a commit changed, in ascending order.
     pub fn touched(&self, number: u32) -> Result<Vec<RepoPath>, HistoryError> {
         let (batch, local) = self.batch(number);
         Ok(batch.touched(local)?)
@@ -348,13 +351,13 @@ impl History {
         Ok(batch.changes_at(local)?)
     }
 
-    /// The committer's time, in seconds since 1970.
+    /// Returns the committer's time of a commit, in seconds since 1970.
     pub fn time(&self, number: u32) -> Result<i64, HistoryError> {
         let (batch, local) = self.batch(number);
         Ok(batch.time(local)?)
     }
 
-    /// Returns every path with this prefix that was ever changed, ascending.
+    /// Returns the paths that start with `beginning` and that any recorded commit changed, in ascending order.
     pub fn paths_from(&self, beginning: &[u8]) -> Vec<RepoPath> {
         let mut paths: Vec<RepoPath> = self
             .batches
@@ -367,7 +370,7 @@ impl History {
         paths
     }
 
-    /// Iterates over the traced batches with their changes of definitions under this recipe.
+    /// Returns the traced batches with their symbol batches, if traced with this recipe.
     fn traced(&self, recipe: u64) -> impl Iterator<Item = (&Batch, &SymbolBatch)> {
         let both = self.batches.iter().zip(&self.symbols);
         both.filter_map(move |(batch, symbols)| {
@@ -376,8 +379,8 @@ impl History {
         })
     }
 
-    /// Returns the paths and commits that removed a definition without moving it, as far as definitions are traced,
-    /// under any recipe.
+    /// Returns the paths from which a commit removed a definition without moving it, with the change of the path.
+    /// Includes all traced commits, whatever their recipe.
     pub(super) fn removals(&self) -> Result<Vec<(RepoPath, PathChange)>, HistoryError> {
         let mut found = Vec::new();
         for (batch, symbols) in self.batches.iter().zip(&self.symbols) {
@@ -394,21 +397,22 @@ impl History {
         Ok(found)
     }
 
-    /// Returns true if a commit is traced under `recipe`.
+    /// Returns true if a commit is traced with `recipe`.
     pub fn is_traced(&self, number: u32, recipe: u64) -> bool {
         let at = self.batches.partition_point(|batch| batch.base() <= number) - 1;
         let symbols = self.symbols[at].as_ref().filter(|symbols| symbols.recipe() == recipe);
         symbols.is_some_and(|symbols| number - self.batches[at].base() >= symbols.first())
     }
 
-    /// Number of traced commits, all versions of whose files were read.
+    /// Returns the number of traced commits for which all file versions were in the repository.
     pub fn n_traced(&self, recipe: u64) -> u32 {
         let of_batch =
             |(batch, symbols): (&Batch, &SymbolBatch)| batch.n_commits() - symbols.first() - symbols.n_unread();
         self.traced(recipe).map(of_batch).sum()
     }
 
-    /// Returns the changes of the definitions of a path by commit, for one qualified name or for all.
+    /// Returns the changes of the definitions of a path, with their commits. If `name` is given, returns only the
+    /// definitions with this qualified name.
     pub fn traced_changes(
         &self,
         path: &RepoPath,
@@ -425,8 +429,8 @@ impl History {
         Ok(found)
     }
 
-    /// Returns every record of a definition whose qualified name is wanted, with its commit's number; ascending by
-    /// batch, path and commit.
+    /// Returns the records of definitions for whose qualified names `is_wanted` returns true, with the path and the
+    /// number of the commit. Ascending by batch, path and commit.
     pub fn traced_names(
         &self,
         recipe: u64,

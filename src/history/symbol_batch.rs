@@ -33,16 +33,16 @@ use super::lineage::SymbolRecord;
 use super::symbols::{SymbolEvents, SymbolKey};
 use super::wire::{Scan, SortedTexts, part, put_u32, put_varint, u32_at};
 
-/// Format 1 is the first.
+/// Format version. 1: initial.
 pub(super) const FORMAT: u32 = 1;
 const BLOCK_BYTES: usize = 64 << 10;
-/// Maximum length of a run, in bytes.
+/// Limit on the length of a run in bytes.
 const MAX_RUN_BYTES: usize = 256 << 20;
-/// Limits for an untrusted file, checked by [`SymbolBatch::check`]: both its decompressed size and the memory for its
-/// records may be at most this many times the stored size, plus the slack.
+/// Limits for a file that is not trusted, checked by [`SymbolBatch::check`]. Neither its decompressed size nor the
+/// memory for its records may exceed this multiple of the stored size, plus the slack.
 const MAX_RATIO: usize = 200;
 const RATIO_SLACK: usize = 4 << 20;
-/// Approximate memory for a record, without its names.
+/// Approximate size of a record in memory, without its names.
 const RECORD_BYTES: usize = 128;
 
 const HAS_OLD: u8 = 1;
@@ -51,21 +51,21 @@ const HAS_ORIGIN: u8 = 4;
 const HAS_POSITION: u8 = 8;
 const GOES_ON: u8 = 16;
 
-/// The changes of the definitions of one path in a commit.
+/// The changes of the definitions of a path in a commit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TracedChange {
-    /// The number of the commit within its batch.
+    /// The number of the commit in its batch.
     pub local: u32,
-    /// True if a version of the file was not in the repository, so that the changes are unknown.
+    /// True if the changes are unknown because a version of the file is not in the repository.
     pub is_unknown: bool,
-    /// The changed definitions.
+    /// The records of the changed definitions.
     pub records: Vec<SymbolRecord>,
 }
 
-/// Traced changes by path number, ascending by commit.
+/// The changes by path number, ascending by commit.
 pub type TracedPaths = BTreeMap<u32, Vec<TracedChange>>;
 
-/// An opened file of definition records.
+/// An open file with the changes of definitions in a batch of commits.
 #[derive(Debug)]
 pub struct SymbolBatch {
     file: SectionFile,
@@ -82,12 +82,12 @@ pub struct SymbolBatch {
 }
 
 impl SymbolBatch {
-    /// Opens the file `name` in the history store.
+    /// Opens the symbol batch file `name` of the sidecar.
     pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, BatchError> {
         Self::of(SectionFile::open(sidecar, Store::History, name, FORMAT)?)
     }
 
-    /// Opens records held in memory.
+    /// Opens a symbol batch in memory.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, BatchError> {
         let path = Path::new("records of definitions");
         Self::of(SectionFile::from_bytes(path, bytes.into(), FORMAT)?)
@@ -102,7 +102,7 @@ impl SymbolBatch {
             first: number(2)?,
             n_records: number(3)?,
             recipe: u64::from(number(4)?) | u64::from(number(5)?) << 32,
-            // Files of an older recipe lack the number. They are not queried for it.
+            // Files of an older recipe do not contain this number, but it is not used for them.
             n_unread: number(6).unwrap_or(0),
             names: SortedTexts {
                 bytes: file.section("names")?,
@@ -120,28 +120,28 @@ impl SymbolBatch {
         }
     }
 
-    /// Returns true if the file covers the commits of `batch`.
+    /// Returns true if the file belongs to `batch`.
     pub fn belongs_to(&self, batch: &Batch) -> bool {
         (self.base, self.n_commits) == (batch.base(), batch.n_commits())
             && self.run_ends.len() == batch.n_paths() as usize * 4
     }
 
-    /// The local number of the first covered commit. All later commits are covered too.
+    /// Returns the number in the batch of the first traced commit. All later commits are also traced.
     pub fn first(&self) -> u32 {
         self.first
     }
 
-    /// The recipe by which versions were read.
+    /// Returns the recipe with which the commits were traced.
     pub fn recipe(&self) -> u64 {
         self.recipe
     }
 
-    /// Number of commits with a file version that was not in the repository.
+    /// Returns the number of commits with a file version that was not in the repository.
     pub fn n_unread(&self) -> u32 {
         self.n_unread
     }
 
-    /// The number of records.
+    /// Returns the number of records.
     pub fn n_records(&self) -> u32 {
         self.n_records
     }
@@ -150,7 +150,7 @@ impl SymbolBatch {
         self.file.damaged(what).into()
     }
 
-    /// Verifies every section and every record in it.
+    /// Verifies every section and every record of the file.
     pub fn verify(&self, batch: &Batch) -> Result<(), BatchError> {
         self.file.verify()?;
         if !self.belongs_to(batch) {
@@ -168,8 +168,8 @@ impl SymbolBatch {
         }
     }
 
-    /// Validates untrusted data completely: every change must be one of the batch's, every number must refer to
-    /// something, and the decompressed size must be within limits.
+    /// Validates a file that is not trusted. Checks that the batch contains every change, that all numbers refer to
+    /// existing data, and that the decompressed size is within its limits.
     pub fn check(&self, batch: &Batch) -> Result<(), BatchError> {
         self.file.verify()?;
         let is_name = |at| self.name(at).is_some();
@@ -202,7 +202,7 @@ impl SymbolBatch {
         }
     }
 
-    /// Returns the changes in some commits, by path.
+    /// Returns the changes in the given commits, by path.
     pub fn of_commits(&self, batch: &Batch, locals: &BTreeSet<u32>) -> Result<TracedPaths, BatchError> {
         let mut blocks = Blocks::of(self);
         let mut found = TracedPaths::new();
@@ -222,7 +222,7 @@ impl SymbolBatch {
         self.select(batch, &|_| true)
     }
 
-    /// Returns the changes of definitions whose qualified name is wanted, by path.
+    /// Returns the changes of definitions for whose qualified names `is_wanted` returns true, by path.
     pub fn named(&self, batch: &Batch, is_wanted: &dyn Fn(&[u8]) -> bool) -> Result<TracedPaths, BatchError> {
         let is_it = |at: &usize| {
             let name = self
@@ -239,8 +239,8 @@ impl SymbolBatch {
         }
     }
 
-    /// Returns the commits that removed a definition without moving or renaming it, as pairs of path number and local
-    /// commit number, ascending.
+    /// Returns the commits that removed a definition without moving or renaming it, as pairs of path number and number
+    /// in the batch, ascending.
     pub fn removals(&self, batch: &Batch) -> Result<Vec<(u32, u32)>, BatchError> {
         let mut blocks = Blocks::of(self);
         let mut found = Vec::new();
@@ -269,7 +269,8 @@ impl SymbolBatch {
         Ok(all)
     }
 
-    /// Returns the changes of the definitions of a path, for one name or for all, ascending by commit.
+    /// Returns the changes of the definitions of a path, ascending by commit. If `name` is given, returns only the
+    /// definitions with this name.
     pub fn changes_of(&self, batch: &Batch, path: u32, name: Option<&str>) -> Result<Vec<TracedChange>, BatchError> {
         let numbers = match name {
             Some(name) => self.numbers_of(name),
@@ -279,7 +280,7 @@ impl SymbolBatch {
         self.run(batch, path, &run, &|name| numbers.contains(&name))
     }
 
-    /// The numbers of the entries with this name, of any kind.
+    /// Returns the numbers of the entries in `names` with this name and any kind.
     fn numbers_of(&self, name: &str) -> std::ops::Range<u64> {
         let start = [name.as_bytes(), &[0]].concat();
         let end = [name.as_bytes(), &[0, u8::MAX]].concat();
@@ -322,7 +323,7 @@ impl SymbolBatch {
     }
 }
 
-/// Decompresses blocks. Caches the last one, in which the next run usually starts.
+/// Decompresses blocks. Caches the last one, which usually contains the start of the next run.
 struct Blocks<'b> {
     symbols: &'b SymbolBatch,
     n_bytes: usize,
@@ -384,7 +385,7 @@ struct RunReader<'b> {
     local: u32,
 }
 
-/// A decoded record with names and paths by number.
+/// A decoded record. Names and paths are represented by their numbers.
 struct StoredRecord {
     events: u8,
     name: u64,
@@ -392,13 +393,13 @@ struct StoredRecord {
     old_lines: Option<(u32, u32)>,
     new_lines: Option<(u32, u32)>,
     text: u32,
-    /// Path and name (0 for the same, else the number + 1), index, percent.
+    /// The path and the name (0 if they are the same, otherwise the number plus 1), the index and the percentage.
     origin: Option<(u32, u64, u32, u8)>,
     goes_on: bool,
 }
 
 impl StoredRecord {
-    /// Returns true if lines and indexes are at least 1 and the percentage is at most 100.
+    /// Returns true if line numbers and indices are at least 1 and the percentage is at most 100.
     fn is_within_bounds(&self) -> bool {
         let is_range = |(start, end): (u32, u32)| start >= 1 && end < u32::MAX;
         self.nth >= 1
@@ -425,7 +426,7 @@ impl RunReader<'_> {
         })
     }
 
-    /// Skips the entry of one commit. Returns true if the commit removed a definition without moving or renaming it.
+    /// Skips the entry of a commit. Returns true if the commit removed a definition without moving or renaming it.
     fn removes(&mut self) -> Option<bool> {
         let (count, _) = self.head()?;
         let mut is_removal = false;
@@ -436,7 +437,7 @@ impl RunReader<'_> {
         Some(is_removal)
     }
 
-    /// Advances to the next commit. Returns its number of records and whether a version was missing.
+    /// Advances to the next commit. Returns the number of its records, and true if a file version was missing.
     fn head(&mut self) -> Option<(u64, bool)> {
         self.local = self.local.checked_add(self.number()?)?;
         if self.local >= self.symbols.n_commits {
@@ -446,8 +447,8 @@ impl RunReader<'_> {
         Some((count >> 1, count & 1 == 1))
     }
 
-    /// Skips and validates the entry of one commit, which must be among the remaining `locals`. Returns its number of
-    /// records.
+    /// Skips and validates the entry of a commit, which must be one of the remaining `locals`. Returns the number of
+    /// its records.
     fn checked(&mut self, locals: &mut impl Iterator<Item = u32>, n_left: &mut usize) -> Option<u64> {
         let (count, is_unknown) = self.head()?;
         let is_real = locals.any(|local| local == self.local);
@@ -535,12 +536,12 @@ impl RunReader<'_> {
     }
 }
 
-/// Builds the file for the changes of `batch` from the commit `first` on.
+/// Builds the symbol batch file of `batch` for the changes from the commit `first` on.
 pub fn symbol_batch_bytes(batch: &Batch, first: u32, recipe: u64, traced: &TracedPaths) -> Vec<u8> {
     let mut names: BTreeSet<Vec<u8>> = BTreeSet::new();
     for record in traced.values().flatten().flat_map(|change| &change.records) {
         names.insert(stored_name(&record.name, record.kind));
-        // The kind of the origin is not recorded. Any kind will do.
+        // The kind of the origin is not recorded. Use the kind of the record.
         names.extend(
             record
                 .origin

@@ -1,4 +1,4 @@
-//! Reads the definitions of one version of a file, and describes the changes of a definition.
+//! Reads the definitions in a version of a file, and describes the changes of a definition.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -11,19 +11,19 @@ use crate::model::{ByteRange, Lang, RepoPath};
 use super::lineage::{best, renames};
 use super::shape::{Shape, may_have_traced_definitions, shapes};
 
-/// The key of a definition at one time.
+/// Identifies a definition in one commit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SymbolKey {
     /// The path of the file.
     pub path: RepoPath,
     /// The qualified name: `Parser.parse`.
     pub name: String,
-    /// Index among the definitions with this name in the file, 1-based.
+    /// The index among the definitions with this name in the file, 1-based.
     pub nth: u32,
 }
 
 impl SymbolKey {
-    /// Returns the id, such as `src/a.rs#Parser.parse` or `src/a.rs#Parser.parse~2`.
+    /// Returns the id of the definition, such as `src/a.rs#Parser.parse` or `src/a.rs#Parser.parse~2`.
     pub fn id(&self) -> String {
         match self.nth {
             0 | 1 => format!("{}#{}", self.path, self.name),
@@ -32,7 +32,7 @@ impl SymbolKey {
     }
 }
 
-/// The events of a definition's change. Several can be set.
+/// The events that a change of a definition consists of. Several can be true.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SymbolEvents {
     /// The definition is new.
@@ -49,12 +49,12 @@ pub struct SymbolEvents {
     pub body: bool,
     /// The documentation changed.
     pub doc: bool,
-    /// Only blanks, line breaks and comments changed.
+    /// Only white space and comments changed.
     pub formatting: bool,
 }
 
 impl SymbolEvents {
-    /// Compares two versions of one definition. `is_elsewhere` means that the file differs.
+    /// Compares two versions of a definition. `is_elsewhere` is true if they are in different files.
     pub fn between(old: &Shape, new: &Shape, is_elsewhere: bool) -> Self {
         let outer = |shape: &Shape| shape.qualified.strip_suffix(&shape.name).map(str::to_owned);
         let mut events = Self {
@@ -70,7 +70,7 @@ impl SymbolEvents {
         events
     }
 
-    /// Encodes the events as bits, in the order of their names, lowest bit first.
+    /// Encodes the events as bits, in the order of their fields, from the lowest bit.
     pub(super) fn bits(self) -> u8 {
         let all = self.all().into_iter().enumerate();
         all.fold(0, |bits, (at, (is_so, _))| bits | u8::from(is_so) << at)
@@ -90,18 +90,18 @@ impl SymbolEvents {
         }
     }
 
-    /// Returns true if no event is set.
+    /// Returns true if there are no events.
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }
 
-    /// Returns true if the content changed or the definition was added or removed: more than a move, a rename or
-    /// formatting.
+    /// Returns true if the definition was added or removed, or its content changed. Moves, renames and changes of the
+    /// formatting alone do not count.
     pub fn is_of_content(self) -> bool {
         self.added || self.removed || self.signature || self.body || self.doc
     }
 
-    /// The names of the set events, as used in output.
+    /// Returns the names of the events, as used in output.
     pub fn names(self) -> Vec<&'static str> {
         let all = self.all().into_iter();
         all.filter(|(is_so, _)| *is_so).map(|(_, name)| name).collect()
@@ -121,24 +121,24 @@ impl SymbolEvents {
     }
 }
 
-/// The signature of a renamed definition always differs by its name. Compares the rest of it.
+/// Returns true if the definition was renamed but its signature did not change otherwise.
 fn is_only_renamed(old: &Shape, new: &Shape) -> bool {
     old.name != new.name && old.prints().signature_without_name == new.prints().signature_without_name
 }
 
-/// A version of a file with its definitions.
+/// A version of a file, with its definitions.
 #[derive(Debug)]
 pub struct FileShapes {
-    /// All bytes of the version.
+    /// The content of the version.
     pub bytes: Arc<Vec<u8>>,
-    /// Its definitions, in source order.
+    /// The definitions that have their own history, in source order.
     pub shapes: Vec<Shape>,
     found: FileDefinitions,
     lines: OnceLock<LineIndex>,
 }
 
 impl FileShapes {
-    /// Extracts the definitions of a version of the file at `path`.
+    /// Extracts the definitions in a version of the file at `path`.
     pub fn of(extractor: &mut Extractor, path: &RepoPath, bytes: impl Into<Arc<Vec<u8>>>) -> Self {
         let bytes = bytes.into();
         let lang = lang_of(path, &bytes);
@@ -150,7 +150,7 @@ impl FileShapes {
         Self::new(bytes, found, &[])
     }
 
-    /// Same as [`Self::of`], but faster if the version is similar to `known`.
+    /// Like [`Self::of`], but faster if the version is similar to `known`.
     pub fn near(extractor: &mut Extractor, known: &Self, path: &RepoPath, bytes: impl Into<Arc<Vec<u8>>>) -> Self {
         let bytes = bytes.into();
         let lang = lang_of(path, &bytes);
@@ -172,24 +172,24 @@ impl FileShapes {
         }
     }
 
-    /// Ranges of syntax errors, if a single grammar parsed the whole version.
+    /// Returns the ranges of syntax errors. Returns `None` unless a single grammar parsed the whole version.
     pub(super) fn errors(&self) -> Option<&[ByteRange]> {
         self.found.errors()
     }
 
-    /// Finds the `nth` definition with this qualified name.
+    /// Returns the `nth` definition with this qualified name.
     pub fn find(&self, name: &str, nth: u32) -> Option<&Shape> {
         self.shapes
             .iter()
             .find(|shape| shape.qualified == name && shape.nth == nth)
     }
 
-    /// Returns the name and index of every definition, for many look-ups.
+    /// Returns the name and the index of each definition, as a set for lookups.
     pub fn names(&self) -> HashSet<(&str, u32)> {
         self.shapes.iter().map(Shape::numbered_name).collect()
     }
 
-    /// First and last line of a range, 1-based, without trailing blanks.
+    /// Returns the first and last line of a range, 1-based, without white space at the end.
     pub fn lines_of(&self, range: ByteRange) -> (u32, u32) {
         let lines = self.lines.get_or_init(|| LineIndex::new(&self.bytes));
         let text = self.bytes.get(range.as_usize()).unwrap_or_default();
@@ -197,8 +197,8 @@ impl FileShapes {
         (lines.line_of(range.start) as u32 + 1, lines.line_of(end) as u32 + 1)
     }
 
-    /// Returns the innermost definition that covers all lines from `first` to `last` (1-based), or else one that covers
-    /// some of them.
+    /// Returns the innermost definition that contains all lines from `first` to `last` (1-based). If there is none,
+    /// returns a definition that contains some of them.
     pub fn around(&self, first: u32, last: u32) -> Option<&Shape> {
         let covers = |shape: &&Shape| {
             let (start, end) = self.lines_of(shape.range);
@@ -218,7 +218,7 @@ impl FileShapes {
     }
 }
 
-/// The language of a version; plain text for binary content.
+/// Returns the language of a version, or plain text if the content is binary.
 fn lang_of(path: &RepoPath, bytes: &[u8]) -> Lang {
     if bytes[..bytes.len().min(8_000)].contains(&0) {
         Lang::TEXT
@@ -227,7 +227,7 @@ fn lang_of(path: &RepoPath, bytes: &[u8]) -> Lang {
     }
 }
 
-/// Returns the lines that differ.
+/// Returns the ranges of lines that differ.
 pub(super) fn edits(old: &[u8], new: &[u8]) -> Vec<Edit> {
     let n_same = n_same_first(old, new);
     let start = memchr::memrchr(b'\n', &old[..n_same]).map_or(0, |at| at + 1);
@@ -248,7 +248,7 @@ pub(super) fn edits(old: &[u8], new: &[u8]) -> Vec<Edit> {
     diff_lines(old, new).into_iter().map(edit).collect()
 }
 
-/// Number of bytes compared at a time.
+/// Number of bytes that are compared at a time.
 const BLOCK: usize = 64;
 
 fn n_same_first(old: &[u8], new: &[u8]) -> usize {
@@ -266,8 +266,8 @@ fn n_same_last(old: &[u8], new: &[u8]) -> usize {
     n_same + rest.take_while(|(old, new)| old == new).count()
 }
 
-/// Compares a definition in two versions of its file, the second of which is not committed. Returns the events, the old
-/// key if it differs, and the confidence; `None` if the definition did not change.
+/// Returns the change of a definition between two versions of its file: the events, the old key if it differs, and the
+/// confidence. Returns `None` if the definition did not change. Used if the new version is not committed.
 pub fn change_between(
     old: Option<(&RepoPath, &FileShapes)>,
     new: Option<&FileShapes>,
@@ -317,7 +317,7 @@ pub fn change_between(
     }
 }
 
-/// Finds the origin in `before` of a definition that only `after` has.
+/// Returns the origin in `before` of a definition that only `after` contains, with the confidence.
 fn renamed_from(path: &RepoPath, before: &FileShapes, after: &FileShapes, now: &Shape) -> Option<(SymbolKey, f64)> {
     let only_in = |file: &'_ FileShapes, other: &FileShapes| -> Vec<usize> {
         let known = other.names();
@@ -343,7 +343,7 @@ mod tests {
     use super::*;
     use crate::extract::Options;
 
-    /// Renders all properties of the definitions of a version.
+    /// Returns all properties of the definitions in a version, as text.
     fn told(file: &FileShapes) -> Vec<String> {
         let told = file.shapes.iter().map(|shape| {
             let prints = shape.prints();
@@ -354,7 +354,7 @@ mod tests {
         told.collect()
     }
 
-    /// The sample files of all languages.
+    /// Reads the sample files of all languages.
     fn samples() -> Vec<(RepoPath, Vec<u8>)> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/lang");
         let names = std::fs::read_dir(&folder).unwrap();
@@ -372,7 +372,7 @@ mod tests {
         names.into_iter().map(read).collect()
     }
 
-    /// Returns a randomly edited version; `dice` is the state of the generator.
+    /// Returns a randomly edited version. `dice` is the state of the random generator.
     fn edited(text: &[u8], dice: &mut u64) -> Vec<u8> {
         let mut draw = |n: usize| {
             *dice = dice
@@ -429,7 +429,7 @@ mod tests {
         let (mut n_read, mut n_carried, mut other) = (0, 0, Vec::new());
         for (path, text) in samples() {
             let mut dice = 1;
-            // Long enough for carrying definitions over to be worthwhile.
+            // Make the text so long that reusing definitions saves time.
             let text = text.repeat(5);
             for _ in 0..n_rounds {
                 let (one, two) = (edited(&text, &mut dice), edited(&text, &mut dice));
@@ -450,7 +450,8 @@ mod tests {
             }
         }
         assert!(n_carried > n_read / 10, "{n_carried} of {n_read}");
-        // In the long mode one in 800 differs: random edits break the text in ways that brackets do not reveal.
+        // In the long mode, one in 800 versions differs, because random edits can break the text without affecting
+        // brackets.
         assert!(other.len() * 500 <= n_read, "{} of {n_read}: {other:#?}", other.len());
     }
 

@@ -196,7 +196,7 @@ fn record(name: &str, nth: u32, from: Option<(&str, &str)>) -> SymbolRecord {
     }
 }
 
-/// Changes for the batch of [`sample`], from commit 2 on. Path 0 is `a/x`, path 1 is `b`.
+/// Returns changes of the batch [`sample`] from commit 2 on. Path 0 is `a/x`, path 1 is `b`.
 fn traced() -> TracedPaths {
     let change = |local: u32, records: Vec<SymbolRecord>| TracedChange {
         local,
@@ -271,7 +271,7 @@ fn flipped_bits_under_right_checksums_are_noticed_or_harmless() {
     for at in (0..bytes.len()).step_by(3) {
         let mut bad = bytes.clone();
         bad[at] ^= 0x81;
-        // Only the padding between sections may differ unnoticed.
+        // A change may go unnoticed only in the padding between sections.
         let is_noticed = read(bad).is_err();
         assert!(is_noticed || bytes[at] == 0, "byte {at}");
     }
@@ -288,7 +288,7 @@ fn flipped_bits_under_right_checksums_are_noticed_or_harmless() {
                 }
                 forged.add(other, section);
             }
-            // Any content must be read without a panic and with little memory.
+            // Reading any content must not panic or use much memory.
             let _ = read(forged.finish());
         }
     }
@@ -338,8 +338,8 @@ fn run_length(file: &crate::sidecar::SectionFile) -> usize {
     u32::from_le_bytes(*ends.last_chunk().unwrap()) as usize
 }
 
-/// Records two interleaved lines of commits in this order, in batches of these sizes, each with a definition change and
-/// a line signature.
+/// Records two interleaved chains of commits in the given order, in batches of the given sizes. Each commit has a
+/// changed definition and a line signature.
 fn recorded(order: &[u64], sizes: &[usize]) -> (History, Vec<LineChanges>) {
     let (mut history, mut lines) = (History::default(), Vec::new());
     let mut rest = order;
@@ -409,7 +409,7 @@ fn what_others_get_follows_from_the_commits_alone() {
     super::selection::select_in(&history, &lines, &all, 7, (40, 15), keep).unwrap();
     assert_eq!(sizes, [15, 15, 10], "each changes one path");
 
-    // One line alone, with its definition changes and line signatures.
+    // Export one chain only, with its definition changes and line signatures.
     let files = selected(&one_after_the_other, &[13, 13, 13, 1], &[39]);
     let (mut history, mut n) = (History::default(), 1);
     for (records, symbols, lines) in files {
@@ -450,18 +450,18 @@ fn damaged_lengths_are_noticed() {
 
 #[test]
 fn a_text_lives_along_parents_and_not_across_branches() {
-    // Each commit with its parents and the old and new version of the file `m`.
+    // The parents of each commit, and the old and the new version of the file `m`.
     let commits = [
         (&[][..], Some((0, 1))),
         (&[0], Some((1, 2))),
         (&[0], None),
-        // Takes nothing from the side.
+        // This merge takes nothing from the side branch.
         (&[2, 1], None),
         (&[3], Some((1, 3))),
         (&[4], Some((3, 4))),
         (&[5], Some((4, 6))),
         (&[5], None),
-        // Takes the change of the side.
+        // This merge takes the change of the side branch.
         (&[7, 6], Some((4, 6))),
         (&[8], Some((6, 7))),
         (&[8], None),
@@ -482,9 +482,9 @@ fn a_text_lives_along_parents_and_not_across_branches() {
     for (blob, with, wanted) in [
         (1, &[1, 3][..], (Some(0), Some(5), Some(4))),
         (3, &[1, 3], (Some(0), Some(5), Some(4))),
-        // On a side whose change was not taken.
+        // On a side branch whose change was not merged.
         (2, &[2], (Some(1), Some(3), Some(1))),
-        // Removed and added on a side whose change was taken.
+        // Removed and added on a side branch whose change was merged.
         (4, &[4], (Some(5), Some(6), Some(5))),
         (7, &[7], (Some(9), None, None)),
         (1, &[1, 2, 3, 4, 6, 7], (Some(0), None, None)),

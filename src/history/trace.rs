@@ -1,4 +1,4 @@
-//! Traces definitions through the commits of a batch, on several threads.
+//! Traces the changes of definitions in the commits of a batch, on several threads.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::symbol_batch::{SymbolBatch, TracedChange, TracedPaths};
 use super::symbols::FileShapes;
 use super::versions::{Versions, is_traced};
 
-/// Number of versions of a path that are cached for its next changes. With several branches, versions alternate.
+/// Number of versions of a path that are cached. If there are several branches, versions alternate.
 const KEPT_VERSIONS: usize = 4;
 
 /// An error from tracing a batch.
@@ -28,12 +28,12 @@ pub enum TraceError {
     /// The records of the batch cannot be read.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// The caller requested an interrupt.
+    /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Returns the changes of definitions in some commits of a batch. Calls `advance` for each changed path.
+/// Returns the changes of definitions in the commits `locals` of a batch. Calls `advance` after each changed path.
 pub fn trace(
     repository: &Repository,
     batch: &Batch,
@@ -52,7 +52,7 @@ pub fn trace(
         interrupt,
     };
     let mut paths = paths_of(batch, &|local| locals.contains(&local))?;
-    // Longest first, so that no long path remains for the end.
+    // Start with the paths that have most changes, so that no thread is busy with a long path at the end.
     paths.sort_by_key(|(number, _, changes)| (std::cmp::Reverse(changes.len()), *number));
     let versions = || Versions::new(repository.reader(), max_bytes);
     let of_paths = paths
@@ -65,7 +65,7 @@ pub fn trace(
     Ok(settled(of_paths.into_iter().flatten().collect()))
 }
 
-/// Number of changed paths that [`trace`] processes.
+/// Returns the number of changed paths that [`trace`] would process.
 pub fn n_traced(batch: &Batch, is_wanted: &dyn Fn(u32) -> bool) -> Result<usize, BatchError> {
     let paths = paths_of(batch, is_wanted)?;
     Ok(paths.iter().map(|(.., changes)| changes.len()).sum())
@@ -89,8 +89,8 @@ fn paths_of(batch: &Batch, is_wanted: &dyn Fn(u32) -> bool) -> Result<Vec<Change
     Ok(paths)
 }
 
-/// Returns the file versions of each change whose records are unknown, with the local number of the commit. At least
-/// one of these versions was missing or damaged.
+/// Returns the file versions of each change whose definitions are unknown, with the number of the commit in the batch.
+/// At least one of these versions was missing or damaged.
 pub fn unread(batch: &Batch, symbols: &SymbolBatch) -> Result<Vec<(u32, Vec<Oid>)>, BatchError> {
     let mut found = Vec::new();
     for (path, traced) in symbols.all(batch)? {
@@ -120,7 +120,7 @@ pub fn unread(batch: &Batch, symbols: &SymbolBatch) -> Result<Vec<(u32, Vec<Oid>
     Ok(found)
 }
 
-/// The changes of one path in a commit; `records` is `None` if a version is not in the repository.
+/// The changes of the definitions of a path in a commit. `records` is `None` if a version is not in the repository.
 struct Traced {
     local: u32,
     number: u32,
@@ -130,13 +130,13 @@ struct Traced {
 
 struct Tracer<'a> {
     batch: &'a Batch,
-    /// Number of paths that each commit changed.
+    /// The number of paths that each commit changed.
     n_touched: HashMap<u32, usize>,
     advance: &'a (dyn Fn() + Sync),
     interrupt: &'a AtomicBool,
 }
 
-/// Cached versions of one path, the most recent last.
+/// Cached versions of a path, the most recent last.
 type Kept = VecDeque<((Oid, RepoPath), Arc<FileShapes>)>;
 
 impl Tracer<'_> {
@@ -180,7 +180,8 @@ impl Tracer<'_> {
         Ok(traced)
     }
 
-    /// The file's old path and entry.
+    /// Returns the path and the entry of the file before a change. They differ from the new ones if the file was
+    /// renamed.
     fn before(&self, path: &RepoPath, change: &PathChange) -> Result<Option<(RepoPath, Entry)>, BatchError> {
         let Some(origin) = &change.origin else {
             return Ok(change.old.map(|entry| (path.clone(), entry)));
@@ -193,8 +194,8 @@ impl Tracer<'_> {
     }
 }
 
-/// Loads a version; `None` if it is not in the repository, `Some(None)` if there is no entry. Parses incrementally from
-/// `like`, or else from the last cached version.
+/// Loads a version. Returns `None` if it is not in the repository, and `Some(None)` if there is no entry. Parses less
+/// by reusing the definitions of `like` or, if there is none, of the last cached version.
 fn load(
     versions: &mut Versions<ObjectReader>,
     kept: &mut Kept,
@@ -219,7 +220,7 @@ fn load(
     Ok(Some(Some(file)))
 }
 
-/// Searches each commit for definitions that moved between files.
+/// Searches the files of each commit for moved definitions.
 fn settled(mut traced: Vec<Traced>) -> TracedPaths {
     traced.sort_by_key(|traced| (traced.local, traced.number));
     let mut commits: Vec<Vec<Traced>> = Vec::new();

@@ -15,19 +15,21 @@ use super::shape::may_have_traced_definitions;
 use super::symbols::FileShapes;
 use super::{lines, symbol_batch, writer};
 
-/// Increase when the records of the same commits change: renames, combined changes of merges, signatures of lines.
+/// Version of the rules for commit records. Increase it if the records of the same commits change: renames, combined
+/// changes of merges, signatures of lines.
 ///
-/// 1: the first.
+/// 1: initial.
 const RECORD_VERSION: u64 = 1;
 
-/// Hash of everything that determines the records of definitions. Files larger than `max_bytes` have none.
+/// Returns a hash of everything that determines the records of definitions. Files larger than `max_bytes` have no
+/// records.
 pub fn symbol_recipe(max_bytes: u64) -> u64 {
     let numbers = [u64::from(RECIPE_VERSION), u64::from(LINEAGE_VERSION), max_bytes];
     xxh3_64(&numbers.map(u64::to_le_bytes).concat())
 }
 
-/// Hash of everything that determines the content of imported commit records: [`symbol_recipe`], the rules and the
-/// formats.
+/// Returns a hash of everything that determines the content of imported commit records: [`symbol_recipe`], the rules
+/// and the file formats.
 pub fn record_recipe(max_bytes: u64) -> u64 {
     let formats = [writer::FORMAT, symbol_batch::FORMAT, lines::FORMAT].map(u64::from);
     let numbers = [
@@ -40,19 +42,19 @@ pub fn record_recipe(max_bytes: u64) -> u64 {
     xxh3_64(&numbers.map(u64::to_le_bytes).concat())
 }
 
-/// Returns true if a file at this path can have definitions with their own history. If the name does not determine the
-/// language, the content will.
+/// Returns true if a file at this path can contain definitions with their own history. If the path does not determine
+/// the language, returns true.
 pub(super) fn is_traced(path: &RepoPath) -> bool {
     let lang = lang_of_path(path);
     lang == Lang::TEXT || may_have_traced_definitions(refine(lang, b""))
 }
 
-/// Reads versions; one per thread.
+/// Reads versions of files and extracts their definitions. Each thread needs its own.
 pub(super) struct Versions<R> {
     pub(super) reader: R,
     extractor: Extractor,
     max_bytes: u64,
-    /// The most recently read versions.
+    /// The versions that were read last.
     recent: VecDeque<(Entry, Arc<Vec<u8>>)>,
 }
 
@@ -67,8 +69,8 @@ impl<R: std::borrow::BorrowMut<ObjectReader>> Versions<R> {
         }
     }
 
-    /// Returns the bytes of a version; `None` if it is not in the repository. Empty for entries that are not files and
-    /// for files that are too large.
+    /// Returns the content of a version, or `None` if it is not in the repository. The content is empty if the entry is
+    /// not a file or the file is too large.
     pub(super) fn bytes(&mut self, entry: Entry) -> Result<Option<Arc<Vec<u8>>>, ObjectError> {
         if let Some((_, bytes)) = self.recent.iter().find(|(known, _)| *known == entry) {
             return Ok(Some(Arc::clone(bytes)));
@@ -88,7 +90,7 @@ impl<R: std::borrow::BorrowMut<ObjectReader>> Versions<R> {
         Ok(Some(bytes))
     }
 
-    /// Extracts the definitions of a version, incrementally from `known` if given.
+    /// Extracts the definitions in a version. If `known` is given, reuses its definitions to parse less.
     pub(super) fn shapes(&mut self, path: &RepoPath, bytes: Arc<Vec<u8>>, known: Option<&FileShapes>) -> FileShapes {
         match known {
             Some(known) => FileShapes::near(&mut self.extractor, known, path, bytes),

@@ -1,4 +1,4 @@
-//! Follows one definition through versions of its file without parsing them, as long as no edit is near it.
+//! Follows a definition through versions of its file without parsing them, as long as no edit is near the definition.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,31 +8,32 @@ use crate::extract::{DefinitionKind, Edit, is_balanced_after, offset_after, touc
 use super::shape::Shape;
 use super::symbols::{FileShapes, edits};
 
-/// The position of a definition in a version, or the fact that it is absent.
+/// The position of a definition in a version of its file, or the fact that the version does not contain it.
 ///
-/// No parser confirms it: the definition is followed as far as the differing lines allow.
+/// The position is derived from the edits between versions and not confirmed by a parser.
 pub(super) struct Watch {
-    /// The version that was reached.
+    /// The content of the current version.
     bytes: Arc<Vec<u8>>,
-    /// The name without its containers.
+    /// The name of the definition without its containers.
     bare: String,
-    /// The place of the definition; if it is absent, those of the definitions whose names end with `bare`.
+    /// The place of the definition. If the version does not contain it, the places of all definitions whose names end
+    /// with `bare`.
     places: Vec<Place>,
-    /// The heads of the types and modules that contain definitions with such names.
+    /// The heads of the types and modules that contain definitions whose names end with `bare`.
     heads: Vec<Range<usize>>,
-    /// Ranges with syntax errors, in which the definition may be hidden.
+    /// The ranges of syntax errors, which may contain the definition.
     errors: Vec<Range<usize>>,
 }
 
 /// The place of a definition.
 struct Place {
     range: Range<usize>,
-    /// Start of the outermost type or module that contains it.
+    /// The start of the outermost type or module that contains the definition.
     outermost: Option<usize>,
 }
 
 impl Watch {
-    /// Starts at a parsed version. Returns `None` if its structure does not allow following the definition.
+    /// Starts with a parsed version. Returns `None` if its structure makes it impossible to follow the definition.
     pub(super) fn new(file: &FileShapes, name: &str, nth: u32) -> Option<Self> {
         let bare = name.rsplit('.').next().unwrap_or(name);
         let namesakes: Vec<&Shape> = file.shapes.iter().filter(|one| one.name.ends_with(bare)).collect();
@@ -55,8 +56,8 @@ impl Watch {
         };
         let (places, errors) = match file.find(name, nth) {
             Some(shape) => (vec![place(shape)], Vec::new()),
-            // A name that is not a plain word may be composed from several parts of the file. A name outside of bodies
-            // may begin a definition that could not be parsed.
+            // A name that is not a plain word may be composed of several parts of the file. If the name occurs outside
+            // of bodies, it may begin a definition that could not be parsed.
             None if !is_word(bare) || occurs_outside(file, bare) => return None,
             None => {
                 let errors = file.errors()?.iter().map(|error| error.as_usize());
@@ -72,9 +73,9 @@ impl Watch {
         })
     }
 
-    /// Advances to the version `bytes` if the definition is the same there. It is if no edit contains the name, is near
-    /// the definition or touches the head of a type or module that contains a namesake, and the edits leave no comment,
-    /// string or bracket open.
+    /// Advances to the version `bytes` if the definition is the same there. This requires that no edit contains the
+    /// name, is near the definition, or touches the head of a type or module that contains a definition whose name ends
+    /// with `bare`, and that the edits leave no comment, string or bracket open.
     pub(super) fn follow(&mut self, bytes: &Arc<Vec<u8>>) -> bool {
         let edits = edits(&self.bytes, bytes);
         if !self.is_apart(&edits, bytes) {
@@ -107,7 +108,7 @@ impl Watch {
                 .all(|place| self.keeps(place, edits, bytes, &is_closed))
     }
 
-    /// Returns true if no edit is near a definition, or could end or enclose it.
+    /// Returns true if no edit is near a definition, or could enclose it or change its end.
     fn keeps(&self, place: &Place, edits: &[Edit], bytes: &[u8], is_closed: &[bool]) -> bool {
         let line = line_around(&self.bytes, place.range.start);
         let end = line_around(&self.bytes, place.range.end).end;
@@ -143,12 +144,12 @@ fn occurs_outside(file: &FileShapes, name: &str) -> bool {
     searched.into_iter().any(has_name)
 }
 
-/// Returns true if a file with a definition of this name must contain the name literally.
+/// Returns true if any file with a definition of this name contains the name literally.
 pub(super) fn is_word(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// The range of the line that contains `at`, with its newline.
+/// Returns the range of the line that contains `at`, including its newline.
 fn line_around(text: &[u8], at: usize) -> Range<usize> {
     let at = at.min(text.len());
     let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |newline| newline + 1);

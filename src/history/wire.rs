@@ -1,4 +1,4 @@
-//! Encodes numbers: little endian, or LEB128 ("varint") where most are small.
+//! Encodes and decodes numbers, in little endian or, if most are small, in LEB128 ("varint").
 
 use crate::sidecar::Bytes;
 
@@ -18,19 +18,19 @@ pub(super) fn put_i64(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// Reads the element at `index` of a column of u32.
+/// Returns the element at `index` of an array of u32.
 pub(super) fn u32_at(column: &[u8], index: usize) -> Option<u32> {
     let raw = column.get(index.checked_mul(4)?..)?.get(..4)?;
     Some(u32::from_le_bytes(raw.try_into().ok()?))
 }
 
-/// Reads the element at `index` of a column of i64.
+/// Returns the element at `index` of an array of i64.
 pub(super) fn i64_at(column: &[u8], index: usize) -> Option<i64> {
     let raw = column.get(index.checked_mul(8)?..)?.get(..8)?;
     Some(i64::from_le_bytes(raw.try_into().ok()?))
 }
 
-/// Returns the part at `index` of concatenated parts, given the column of their ends.
+/// Returns the part at `index` of concatenated parts. `ends` is an array of the end of each part.
 pub(super) fn part<'b>(bytes: &'b [u8], ends: &[u8], index: usize) -> Option<&'b [u8]> {
     let start = match index {
         0 => 0,
@@ -39,7 +39,7 @@ pub(super) fn part<'b>(bytes: &'b [u8], ends: &[u8], index: usize) -> Option<&'b
     bytes.get(start as usize..u32_at(ends, index)? as usize)
 }
 
-/// Decodes a byte sequence from the front. `None` indicates damage.
+/// Decodes bytes from start to end. `None` means that the bytes are damaged.
 pub(super) struct Scan<'b> {
     rest: &'b [u8],
 }
@@ -78,7 +78,7 @@ impl<'b> Scan<'b> {
     }
 }
 
-/// A list of texts with their ends, in ascending order for look-up.
+/// A list of texts in ascending order, with the end of each, for lookups.
 #[derive(Clone, Debug)]
 pub(super) struct SortedTexts {
     pub(super) bytes: Bytes,
@@ -94,12 +94,12 @@ impl SortedTexts {
         part(&self.bytes, &self.ends, index)
     }
 
-    /// Returns true if the texts are strictly ascending, as look-ups require.
+    /// Returns true if the texts are in strictly ascending order, which lookups require.
     pub(super) fn is_ascending(&self) -> bool {
         (1..self.len()).all(|at| self.get(at - 1) < self.get(at))
     }
 
-    /// Index of the first text that is not less than `text`.
+    /// Returns the index of the first text that is not less than `text`.
     pub(super) fn lower_bound(&self, text: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {

@@ -12,15 +12,16 @@ use crate::sidecar::{SectionWriter, compress, encode};
 use super::record::{Change, CommitData, Entry, Who};
 use super::wire::{put_i64, put_u32, put_varint};
 
-/// Format 1 is the first.
+/// Format version. 1: initial.
 pub(super) const FORMAT: u32 = 1;
-/// Marks a parent that is not recorded.
+/// The number of a parent that is not recorded.
 pub(super) const NO_COMMIT: u32 = u32::MAX;
 /// Number of commits per block of heads.
 pub(super) const HEADS_PER_BLOCK: usize = 64;
-/// Number of commits per block of bodies. Bodies are read one at a time or all at once.
+/// Number of commits per block of bodies. Blocks are larger because bodies are read either singly or all at once.
 pub(super) const BODIES_PER_BLOCK: usize = 128;
-/// The first paragraph of a message up to this length is stored in the head, the rest in the body.
+/// Length limit of the part of a message that is stored in the head: the first paragraph. The rest is stored in the
+/// body.
 const MAX_SUBJECT_BYTES: usize = 512;
 
 /// The flags of a change.
@@ -30,7 +31,7 @@ pub(super) const HAS_NEW: u8 = 4;
 pub(super) const IS_COMBINED: u8 = 8;
 pub(super) const HAS_ORIGIN: u8 = 16;
 
-/// The fields of a commit that are shown, except its id and its committer's time.
+/// The metadata of a commit that is shown, except its id and the committer's time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredHead {
     pub(super) author: u32,
@@ -42,7 +43,7 @@ pub(super) struct StoredHead {
     pub(super) subject: Vec<u8>,
 }
 
-/// Collects commits in the order of their numbers and writes a batch. Equal input gives equal bytes.
+/// Collects commits in the order of their numbers and writes a batch file. The same commits give the same bytes.
 #[derive(Debug)]
 pub struct BatchWriter {
     base: u32,
@@ -61,7 +62,7 @@ pub struct BatchWriter {
 }
 
 impl BatchWriter {
-    /// Creates a batch whose first commit has the number `base`.
+    /// Starts an empty batch whose first commit has the number `base`.
     pub fn new(base: u32) -> Self {
         Self {
             base,
@@ -80,7 +81,7 @@ impl BatchWriter {
         }
     }
 
-    /// Adds the next commit. `parents` are numbers below its own; `None` for an unrecorded parent.
+    /// Adds the next commit. `parents` are the numbers of its parents, or `None` for parents that are not recorded.
     pub fn add(&mut self, data: CommitData, parents: &[Option<u32>]) {
         let local = self.ids.len() as u32;
         self.id_bytes = data.id.0.as_bytes().len();
@@ -112,12 +113,12 @@ impl BatchWriter {
         }
     }
 
-    /// The number of commits added.
+    /// Returns the number of commits added so far.
     pub fn n_commits(&self) -> u32 {
         self.ids.len() as u32
     }
 
-    /// The number of changed paths added.
+    /// Returns the number of changed paths added so far.
     pub fn n_changes(&self) -> u32 {
         self.n_changes
     }
@@ -134,9 +135,9 @@ impl BatchWriter {
         })
     }
 
-    /// Returns the bytes of the file.
+    /// Returns the content of the file.
     pub fn finish(mut self) -> Vec<u8> {
-        // The origin of a rename needs a path number even if no commit of the batch changed it.
+        // The origin of a rename must have a path number even if no commit of the batch changed the path.
         let origins: Vec<RepoPath> = self
             .changes
             .values()
@@ -231,18 +232,18 @@ fn add_blocks(
     file.add(table_name, table);
 }
 
-/// Splits a message into the first paragraph, up to a limit, and the rest.
+/// Splits a message into the first paragraph, up to a length limit, and the rest.
 fn split_message(message: &BStr) -> (&[u8], &[u8]) {
     let end = message.find(b"\n\n").unwrap_or(message.len());
     message.split_at(end.min(MAX_SUBJECT_BYTES))
 }
 
-/// Writes the changes of one path, ascending by commit.
+/// Writes the changes of a path, ascending by commit number.
 #[derive(Default)]
 struct RunWriter {
     out: Vec<u8>,
     last_local: u32,
-    /// Ids in the order in which the run wrote them.
+    /// The ids in the order in which they were written.
     ids: Vec<Oid>,
     last_new: Option<Entry>,
 }
@@ -275,7 +276,7 @@ impl RunWriter {
         }
     }
 
-    /// Writes a reference to an earlier id of the run, or 0 and the id, with the mode.
+    /// Writes an entry: its mode, with a reference to an earlier id of the run or with the id itself.
     fn entry(&mut self, entry: Entry) {
         let back = self.ids.iter().rev().position(|id| *id == entry.oid);
         let reference = back.map_or(0, |back| back as u64 + 1);
