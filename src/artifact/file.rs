@@ -39,7 +39,7 @@ const BLOCK_ENTRY_BYTES: usize = 24;
 /// query reads a few of them, while references are read in bulk.
 const CORE_BLOCK_BYTES: usize = 32 << 10;
 const REFERENCES_BLOCK_BYTES: usize = 128 << 10;
-/// Limit on the decompressed size of a block, above the size of the extraction of the largest indexed file.
+/// Limit on the decompressed size of a block. The extraction of the largest indexed file is smaller.
 const MAX_BLOCK_BYTES: usize = 256 << 20;
 
 /// An error from reading an artifact file.

@@ -1,4 +1,5 @@
-//! Reads model files in the format of `weights/FORMAT.md`. The bytes are not trusted.
+//! Reads model files in the format of `weights/FORMAT.md`. Checks all sizes and values, because a file may be damaged
+//! or crafted.
 
 use std::borrow::Cow;
 use std::ops::Range;

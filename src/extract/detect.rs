@@ -61,8 +61,8 @@ fn by_extension(name: &[u8]) -> Option<&'static Language> {
     })
 }
 
-/// Returns the language of a `#!` line: for `#!/usr/bin/env -S python3.12 -u`, Python. Compares the file name of the
-/// program, ignoring `env`, options and version numbers.
+/// Returns the language of a `#!` line. For example, the language of `#!/usr/bin/env -S python3.12 -u` is Python.
+/// Compares the file name of the program, ignoring `env`, options and version numbers.
 fn by_shebang(head: &[u8]) -> Option<&'static Language> {
     let line = head.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
     let line = String::from_utf8_lossy(line);

@@ -11,17 +11,18 @@ pub const RECIPE_VERSION: u32 = 2;
 pub struct Options {
     /// The preferred size of a chunk in bytes.
     pub target_bytes: u32,
-    /// The size in bytes below which neighbouring items are merged.
+    /// Neighbouring items that are smaller than this size in bytes are merged.
     pub small_bytes: u32,
-    /// The size in bytes above which an item is split. A window with repeated lines or a single long line may exceed it
-    /// by at most `small_bytes`.
+    /// Items that are larger than this size in bytes are split. A window with repeated lines or a single long line may
+    /// exceed it by at most `small_bytes`.
     pub max_bytes: u32,
     /// Number of lines that a window of an unstructured file repeats from the previous window.
     pub overlap_lines: u32,
 }
 
 impl Default for Options {
-    /// Returns a target of 1,000 bytes, a small size of 300 bytes, a maximum of 2,000 bytes and an overlap of 2 lines.
+    /// Returns the default sizes: a target of 1,000 bytes, merging below 300 bytes, splitting above 2,000 bytes, and an
+    /// overlap of 2 lines.
     fn default() -> Self {
         Self {
             target_bytes: 1_000,

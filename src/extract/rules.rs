@@ -143,7 +143,7 @@ pub(crate) enum Role {
     Embedded,
 }
 
-/// Determines if a node precedes a definition and belongs to it.
+/// Returns the kind of a node that precedes a definition and belongs to it, or `None` for other nodes.
 pub(crate) type LeadFn = for<'t> fn(&Cx<'_, 't>, Node<'t>) -> Option<Lead>;
 /// Adds the imports of `node`. Returns false if it is not an import.
 pub(crate) type ImportFn = for<'t> fn(&Cx<'_, 't>, Node<'t>, &mut Vec<Import>) -> bool;
@@ -172,7 +172,7 @@ pub(crate) enum SignatureFrom {
     Definition,
 }
 
-/// The kind of a leaf that is not inside a [`Zone`].
+/// The kind of name that a leaf contains. A surrounding [`Zone`] can override it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leaf {
     /// The name of a type.

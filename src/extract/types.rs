@@ -179,7 +179,7 @@ impl DefinitionKind {
 pub struct Reference {
     /// The last segment of a path or member access, as written.
     pub name: String,
-    /// The segment before the name: `foo` in `foo.bar()` and `foo::bar`. `None` if the name stands alone.
+    /// The segment before the name: `foo` in `foo.bar()` and `foo::bar`. `None` if there is no such segment.
     pub qualifier: Option<String>,
     /// The kind of mention.
     pub kind: ReferenceKind,

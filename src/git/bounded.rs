@@ -35,7 +35,7 @@ const MAX_MEMORY: u64 = 2 << 30;
 /// Limits of a subprocess that uses the network.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds<'a> {
-    /// Maximum number of bytes by which one call may enlarge the directory.
+    /// Maximum number of bytes that one call may add to the directory.
     pub max_bytes: u64,
     /// Stops the subprocess when set.
     pub interrupt: &'a AtomicBool,

@@ -43,7 +43,7 @@ const KEPT_VARIABLES: [&str; 9] = [
 /// Limit on each memory allocation of git. A blob of several gigabytes makes git fail instead of filling the memory.
 const MAX_ALLOCATION: &str = "512m";
 
-/// The variables that calls using the network inherit in addition.
+/// Additional environment variables that git inherits for commands that use the network.
 const NETWORK_VARIABLES: [&str; 10] = [
     "SSH_AUTH_SOCK",
     "SSH_AGENT_PID",

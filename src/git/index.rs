@@ -167,7 +167,7 @@ impl Index {
         Ok(merge(&head_items, &self.tracked()))
     }
 
-    /// Returns the files of `head`. A directory that is equal in the index is represented by one item.
+    /// Returns the files of `head`. A directory that is unchanged in the index is returned as one item.
     fn head_items(&self, reader: &mut ObjectReader, head: Option<TreeId>) -> Result<Vec<HeadItem>, ObjectError> {
         let Some(head) = head else {
             return Ok(Vec::new());
@@ -202,7 +202,7 @@ impl Index {
 /// Size limit of the index, far above the size of any real one.
 const MAX_INDEX_BYTES: usize = 4 << 30;
 
-/// An item of `HEAD`: a file, or a directory (with a trailing slash) that is equal in the index.
+/// An item of `HEAD`: a file, or a directory (with a trailing slash) that is unchanged in the index.
 enum HeadItem {
     File(TreeFile),
     EqualFolder(Vec<u8>),

@@ -21,8 +21,8 @@ use super::tree::FileMode;
 use super::worktree::{OnDisk, WorkTreeError};
 use crate::model::{Oid, RepoPath};
 
-/// Age from which stat data reliably reveal later changes. A younger file can change again without a change of its
-/// times, because the clocks of file systems are coarse.
+/// Minimum age at which stat data reliably reveal later changes. A younger file can change again without a change of
+/// its times, because the clocks of file systems are coarse.
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
 
 /// A cache of file contents and directory listings of one worktree. Stat data determine if an entry is still valid. An

@@ -462,7 +462,7 @@ struct Format {
     is_partial: bool,
 }
 
-/// The extensions of git's repository format that this module handles or can ignore. Source: git's
+/// The supported extensions of git's repository format. This module handles them or can ignore them. Source: git's
 /// `gitformat-repository` manual page ("repository-version").
 const KNOWN_EXTENSIONS: [&str; 8] = [
     "noop",

@@ -104,14 +104,14 @@ pub(super) fn last_step<'s, K>(history: &History, steps: &'s [Step<K>], number: 
     before.find(|step| history.is_first_ancestor(step.commit, number))
 }
 
-/// Returns the last step in the first-parent history of the commit `number`, including the commit, that added the item.
+/// Returns the last step that added the item, in the first-parent history of the commit `number`, including the commit.
 fn addition<'s, K>(history: &History, steps: &'s [Step<K>], number: u32) -> Option<&'s Step<K>> {
     let n_before = steps.partition_point(|step| step.commit <= number);
     let mut before = steps[..n_before].iter().rev();
     before.find(|step| step.old == ABSENT && history.is_first_ancestor(step.commit, number))
 }
 
-/// A key and all its steps. Other functions refer to it by its index in `Walk::lines`.
+/// A key and all its steps. Functions refer to a line by its index in `Walk::lines`.
 struct Line<K> {
     key: K,
     steps: Vec<Step<K>>,
@@ -259,8 +259,9 @@ impl<'a, T: Timeline> Walk<'a, T> {
         Ok(())
     }
 
-    /// Returns the line of an item in a parent of a merge, if the item has another name there than on `line`. Either a
-    /// commit on the side of another parent renamed the item, or a commit on the side of this parent did.
+    /// Returns the index of the line of an item in `parent`, a parent of `merge`. The merge contains the item on
+    /// `line`. Returns `None` unless the item has another name in the parent: either the side of this parent or the
+    /// side of another parent renamed it.
     fn name_at(&mut self, (merge, parent): (u32, u32), line: usize) -> Result<Option<usize>, T::Error> {
         if self.lines[line].state(self.history, parent) != ABSENT {
             return Ok(None);
@@ -286,8 +287,8 @@ impl<'a, T: Timeline> Walk<'a, T> {
         Ok(None)
     }
 
-    /// Returns the line of an item in the commit `parent`. The commit `other`, another parent of the same merge,
-    /// contains the item on `line`.
+    /// Returns the index of the line of an item in the commit `parent`. The commit `other`, another parent of the same
+    /// merge, contains the item on `line`.
     fn name_of(&mut self, (other, parent): (u32, u32), line: usize) -> Result<Option<usize>, T::Error> {
         let of_line = &self.lines[line];
         if of_line.state(self.history, parent) == ABSENT {

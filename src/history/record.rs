@@ -22,8 +22,8 @@ pub struct CommitData {
     pub encoding: Option<BString>,
     /// The reason why parents of the commit are not recorded, or [`Boundary::None`].
     pub boundary: Boundary,
-    /// True if the changes are unknown because a tree is not in the repository, or if renames may be missing because a
-    /// file is not in the repository.
+    /// True if the recorded changes may be incomplete. Either a tree is not in the repository, so the changes are
+    /// unknown, or a file is not in the repository, so renames may be missing.
     pub is_unknown: bool,
     /// The changes from the first parent, ascending by path.
     pub changes: Vec<Change>,

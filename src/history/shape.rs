@@ -350,7 +350,7 @@ fn without(range: Range<usize>, holes: &[Range<usize>]) -> Vec<Range<usize>> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Indentation {
     Nowhere,
-    /// Except inside brackets and after a backslash at the end of a line.
+    /// Everywhere except inside brackets and after a backslash at the end of a line.
     OutsideBrackets,
     Everywhere,
 }

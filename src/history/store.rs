@@ -202,7 +202,7 @@ impl History {
         self.batches.partition_point(|batch| batch.base() <= number) - 1
     }
 
-    /// Returns true if the first-parent history of `number`, which includes `number`, contains `ancestor`.
+    /// Returns true if `ancestor` is in the first-parent history of `number`, which includes `number` itself.
     pub(super) fn is_first_ancestor(&self, ancestor: u32, number: u32) -> bool {
         let (above, own) = (self.first_line(ancestor), self.first_line(number));
         (above.start..above.end).contains(&own.start)
@@ -429,8 +429,8 @@ impl History {
         Ok(found)
     }
 
-    /// Returns the records of definitions for whose qualified names `is_wanted` returns true, with the path and the
-    /// number of the commit. Ascending by batch, path and commit.
+    /// Returns the records of definitions whose qualified name satisfies `is_wanted`, with the path and the number of
+    /// the commit. Ascending by batch, path and commit.
     pub fn traced_names(
         &self,
         recipe: u64,

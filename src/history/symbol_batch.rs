@@ -222,7 +222,7 @@ impl SymbolBatch {
         self.select(batch, &|_| true)
     }
 
-    /// Returns the changes of definitions for whose qualified names `is_wanted` returns true, by path.
+    /// Returns the changes of definitions whose qualified name satisfies `is_wanted`, by path.
     pub fn named(&self, batch: &Batch, is_wanted: &dyn Fn(&[u8]) -> bool) -> Result<TracedPaths, BatchError> {
         let is_it = |at: &usize| {
             let name = self
@@ -239,8 +239,8 @@ impl SymbolBatch {
         }
     }
 
-    /// Returns the commits that removed a definition without moving or renaming it, as pairs of path number and number
-    /// in the batch, ascending.
+    /// Returns the commits that removed a definition without moving or renaming it, in ascending order. Each is a pair
+    /// of the path's number and the commit's number in the batch.
     pub fn removals(&self, batch: &Batch) -> Result<Vec<(u32, u32)>, BatchError> {
         let mut blocks = Blocks::of(self);
         let mut found = Vec::new();

@@ -31,7 +31,7 @@ pub(super) const HAS_NEW: u8 = 4;
 pub(super) const IS_COMBINED: u8 = 8;
 pub(super) const HAS_ORIGIN: u8 = 16;
 
-/// The metadata of a commit that is shown, except its id and the committer's time.
+/// The displayed metadata of a commit, except its id and the committer's time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredHead {
     pub(super) author: u32,
@@ -276,7 +276,7 @@ impl RunWriter {
         }
     }
 
-    /// Writes an entry: its mode, with a reference to an earlier id of the run or with the id itself.
+    /// Writes the mode and the id of an entry. If the run already contains the id, writes a reference to it instead.
     fn entry(&mut self, entry: Entry) {
         let back = self.ids.iter().rev().position(|id| *id == entry.oid);
         let reference = back.map_or(0, |back| back as u64 + 1);

@@ -55,7 +55,7 @@ pub trait BlobSource: Sync {
     fn reader(&self) -> Self::Reader;
 }
 
-/// Reads blobs by key. If a blob cannot be read, that is a result and not an error.
+/// Reads blobs by key. An unreadable blob is a normal result, not an error.
 pub trait BlobReader {
     /// Reads a blob.
     fn read(&mut self, key: ArtifactKey) -> SourceBlob;

@@ -1,4 +1,4 @@
-//! The header of files of rows: dense vectors, sparse vectors.
+//! The header of row files, which contain dense or sparse vectors.
 
 use crate::embed::ProfileId;
 

@@ -69,8 +69,9 @@ impl Recall<'_> {
     }
 }
 
-/// Returns true if a record causes more work than the size of its blob justifies, with overlapping chunks or heads of
-/// deeply nested containers. [`check`] does not detect this, because every range is inside the blob.
+/// Returns true if a record causes more work than the size of its blob justifies. It may contain overlapping chunks, or
+/// chunks with long heads from deeply nested containers. [`check`] does not detect this, because every range is inside
+/// the blob.
 fn is_out_of_proportion(bytes: &[u8], extraction: &Extraction) -> bool {
     let mut heads: Vec<usize> = Vec::with_capacity(extraction.definitions.len());
     for definition in &extraction.definitions {

@@ -1,4 +1,4 @@
-//! Computes the texts that were embedded for documents again, from the blobs. The texts are not stored.
+//! Recomputes the texts that were embedded for documents from the blobs, because the texts are not stored.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -169,7 +169,7 @@ impl Sidecar {
         write_in(self.folder.folder(store.folder())?.as_fd(), OsStr::new(name), bytes)
     }
 
-    /// Creates an unlinked file for data from outside that is not verified yet.
+    /// Creates an unlinked file for external data that has not been verified.
     pub fn staging(&self) -> io::Result<Staging> {
         Staging::on(unlinked_file_in(self.folder.as_fd())?)
     }

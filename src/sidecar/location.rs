@@ -141,8 +141,8 @@ impl Location {
         }
     }
 
-    /// Opens the directory and checks that it can be a sidecar: its owner, and the types and names of its entries. Also
-    /// returns the content of `FORMAT`.
+    /// Opens the directory and checks its owner and the types and names of its entries. Also returns the content of
+    /// `FORMAT`.
     fn look(&self) -> Result<(Folder, Option<Format>), OpenError> {
         let root = &self.root;
         let folder = self.folder()?;

@@ -1,4 +1,4 @@
-//! Stores data from outside in an unlinked file until it is verified.
+//! Stores external data in an unlinked file until it is verified.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};

@@ -206,8 +206,7 @@ impl View {
         Ok(view)
     }
 
-    /// Removes the files for whose paths `is_withheld` returns true. Queries then cannot find, count or compare their
-    /// contents.
+    /// Removes the files whose path satisfies `is_withheld`. Queries then cannot find, count or compare their contents.
     pub fn without(mut self, is_withheld: impl Fn(&[u8]) -> bool) -> Self {
         let Self { files, layers, .. } = &mut self;
         let n_files = files.len();

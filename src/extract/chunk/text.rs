@@ -4,7 +4,7 @@ use crate::extract::layout::Layout;
 use crate::extract::lines::LineIndex;
 use crate::extract::options::Options;
 
-/// The inputs that all chunking steps share.
+/// The inputs of all chunking steps.
 pub(super) struct Text<'a> {
     pub(super) src: &'a [u8],
     pub(super) lines: &'a LineIndex,

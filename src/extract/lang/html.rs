@@ -75,8 +75,8 @@ fn add_file<'t>(cx: &Cx<'_, 't>, element: Node<'t>, name: &str, imports: &mut Ve
     }
 }
 
-/// Finds an embedded style or script. Styles are CSS. Scripts are JavaScript, or TypeScript according to `lang`. Skips
-/// scripts of other types.
+/// Finds an embedded style or script. Styles are CSS. Scripts are JavaScript, or TypeScript if the attribute `lang`
+/// names it. Skips scripts of other types.
 fn embedded<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<(ByteRange, &'static str)> {
     let element = cx.parent()?;
     let range = range_of(node);

@@ -78,7 +78,7 @@ fn method_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(named);
 }
 
-/// Finds the name in `A = 1`. With `Struct.new` or `Class.new` as the value, it is a class.
+/// Finds the name in `A = 1`. The name is that of a class if the value is a call of `Struct.new` or `Class.new`.
 fn constant_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(left) = field(node, "left").filter(|left| left.kind() == "constant") else { return };
     let right = field(node, "right").filter(|right| right.kind() == "call");

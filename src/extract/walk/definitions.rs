@@ -33,7 +33,7 @@ impl Wrapped {
     }
 }
 
-/// The properties that all names declared by one node share.
+/// The properties common to all names that one node declares.
 struct Shape {
     range: ByteRange,
     /// The start of the signature, with and without the wrapper.
@@ -133,7 +133,7 @@ impl<'t> Walker<'_, 't> {
         }
     }
 
-    /// Returns the properties that all names declared by one node share.
+    /// Returns the properties common to all names that one node declares.
     fn shape(&self, node: Node<'t>, define: &Define) -> Shape {
         let wrapped = self
             .frames

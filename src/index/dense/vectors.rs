@@ -185,13 +185,13 @@ impl fmt::Debug for VectorFile {
 pub(super) struct Halves<'a>(&'a [[u8; 2]]);
 
 impl<'a> Halves<'a> {
-    /// Returns number `i`. Panics if it is outside the array.
+    /// Returns the number at index `i`. Panics if `i` is outside the array.
     #[inline(always)]
     pub(super) fn get(self, i: usize) -> u16 {
         u16::from_le_bytes(self.0[i])
     }
 
-    /// Returns `len` numbers from `first` on. Panics if they are outside the array.
+    /// Returns `len` numbers from the index `first` on. Panics if they are outside the array.
     pub(super) fn run(self, first: usize, len: usize) -> impl Iterator<Item = u16> + 'a {
         self.0[first..first + len]
             .iter()

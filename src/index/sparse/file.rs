@@ -198,7 +198,7 @@ impl SparseFile {
         (norms > 0.0).then(|| dot / norms)
     }
 
-    /// Returns the scale of a row, by which its steps are multiplied. Returns 0 if the row is outside the file.
+    /// Returns the scale of a row: the factor of its steps. Returns 0 if the row is outside the file.
     pub(super) fn scale(&self, row: u32) -> f32 {
         let scale = self.scales().get(row as usize);
         scale.map_or(0.0, |scale| f32::from_le_bytes(*scale))
