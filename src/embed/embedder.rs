@@ -128,7 +128,7 @@ pub enum EmbedError {
     Unavailable {
         /// The model or server.
         backend: String,
-        /// The cause.
+        /// The underlying error.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The model did not answer within the time limit. A call with fewer texts may succeed.
@@ -136,7 +136,7 @@ pub enum EmbedError {
     TooSlow {
         /// The model or server.
         backend: String,
-        /// The cause.
+        /// The underlying error.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The model returned an unusable result. A retry will not help.
@@ -152,7 +152,7 @@ pub enum EmbedError {
     OtherModel {
         /// The model or server.
         backend: String,
-        /// The difference.
+        /// The unexpected result, which shows that the model has changed.
         detail: String,
     },
     /// The model returned vectors of another dimension than configured.

@@ -41,23 +41,23 @@ pub enum OpenError {
     /// The file cannot be read.
     #[error("cannot read embedding model {}", .path.display())]
     Io {
-        /// The file or directory.
+        /// The path of the file or directory.
         path: PathBuf,
-        /// The cause.
+        /// The underlying error.
         source: io::Error,
     },
     /// The file is not a valid model.
     #[error("cannot use embedding model {}", .path.display())]
     Damaged {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The cause.
+        /// The underlying error.
         source: ModelFileError,
     },
     /// The loader rejected a Model2Vec directory.
     #[error("cannot use Model2Vec folder {}: {reason}", .path.display())]
     Refused {
-        /// The directory.
+        /// The path of the directory.
         path: PathBuf,
         /// The error of the loader.
         reason: String,
@@ -65,7 +65,7 @@ pub enum OpenError {
     /// The feature for Model2Vec is not enabled in this build.
     #[error("cannot use Model2Vec folder {}: this build lacks the feature `model2vec`", .path.display())]
     NotBuilt {
-        /// The directory.
+        /// The path of the directory.
         path: PathBuf,
     },
 }

@@ -14,7 +14,7 @@ pub enum BlobContent {
     Content(Vec<u8>),
     /// The blob, or the delta base it depends on, exceeds the size limit. Nothing was decompressed.
     TooLarge {
-        /// Its size in bytes.
+        /// The size of the blob in bytes.
         size: u64,
     },
     /// The blob is not in the repository: a partial clone left it on the remote, or it is lost. It is not fetched.

@@ -50,7 +50,7 @@ pub enum BoundError {
     /// The directory grew beyond the limit.
     #[error("the transfer exceeds {allowed} bytes")]
     TooMuch {
-        /// The limit.
+        /// The limit in bytes.
         allowed: u64,
     },
     /// The output exceeds the limit.

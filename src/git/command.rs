@@ -66,9 +66,9 @@ pub enum CommandError {
     /// git failed.
     #[error("git {operation} failed: {message}")]
     Failed {
-        /// The subcommand.
+        /// The git subcommand.
         operation: String,
-        /// Its error output.
+        /// The error output of git.
         message: String,
     },
     /// The interrupt flag was set.

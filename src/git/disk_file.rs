@@ -43,7 +43,7 @@ pub enum Unread {
     /// The file is larger than the limit.
     #[error("too large ({size} bytes)")]
     TooLarge {
-        /// Its size in bytes.
+        /// The size of the file in bytes.
         size: u64,
     },
     /// The operating system denies access.

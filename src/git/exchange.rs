@@ -37,7 +37,7 @@ const SETTINGS: [&str; 12] = [
 /// Options for a push to a local repository. They prevent commands that its owner configured from running.
 const NO_COMMANDS: &str = "--receive-pack=git -c core.hooksPath=/dev/null -c core.fsmonitor=false \
     -c core.alternateRefsCommand=true -c receive.autogc=false receive-pack";
-/// Bytes that a transfer may use for the overhead of a pack.
+/// Number of bytes allowed for the overhead of a pack.
 const SLACK_BYTES: u64 = 1 << 20;
 /// Maximum number of files under the ref.
 const MAX_FILES: usize = 4096;
@@ -101,20 +101,20 @@ pub enum ExchangeError {
     Bound {
         /// The address without passwords and tokens.
         address: String,
-        /// The reason.
+        /// The reason why git failed or was stopped.
         #[source]
         source: BoundError,
     },
     /// Another process changed the ref at the same time.
     #[error("{reference} was changed by another push")]
     Moved {
-        /// The ref.
+        /// The name of the ref.
         reference: String,
     },
     /// The ref contains files that codescout did not write.
     #[error("{reference} was not written by codescout: {what}")]
     Foreign {
-        /// The ref.
+        /// The name of the ref.
         reference: String,
         /// The unexpected content.
         what: String,
@@ -122,7 +122,7 @@ pub enum ExchangeError {
     /// The temporary repository cannot be used.
     #[error("cannot use {}", .path.display())]
     Io {
-        /// The directory.
+        /// The path of the directory.
         path: PathBuf,
         /// The underlying error.
         #[source]

@@ -101,7 +101,7 @@ pub enum OpenError {
     /// The repository is bare and `GIT_DIR` does not name it, while `safe.bareRepository` is `explicit`.
     #[error("the repository at {} is bare, and safe.bareRepository is explicit", .path.display())]
     Bare {
-        /// The git directory.
+        /// The path of the git directory.
         path: PathBuf,
     },
     /// A pipe or a device is in the place of a file. Reading it could take forever.
@@ -113,13 +113,13 @@ pub enum OpenError {
     /// A line of the file `shallow` is not a commit id.
     #[error("{} has a line that is not a commit id", .path.display())]
     Shallow {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
     /// The git directory claims to belong to a linked worktree, but the main repository does not list it.
     #[error("the git directory {} is not a worktree of the repository at {}", .path.display(), .common_dir.display())]
     Unlisted {
-        /// The git directory.
+        /// The path of the git directory.
         path: PathBuf,
         /// The git directory of the main repository.
         common_dir: PathBuf,
@@ -127,7 +127,7 @@ pub enum OpenError {
     /// The git directory refers to a worktree that does not refer back.
     #[error("{} names the worktree {}, whose .git does not point back to it", .path.display(), .work_dir.display())]
     NotItsWorkTree {
-        /// The git directory.
+        /// The path of the git directory.
         path: PathBuf,
         /// The worktree that the git directory refers to.
         work_dir: PathBuf,
@@ -135,7 +135,7 @@ pub enum OpenError {
     /// The version of the repository format is too new.
     #[error("the repository at {} has format version {version} (supported: 0 and 1)", .path.display())]
     UnsupportedVersion {
-        /// The git directory.
+        /// The path of the git directory.
         path: PathBuf,
         /// `core.repositoryFormatVersion`.
         version: String,
@@ -143,7 +143,7 @@ pub enum OpenError {
     /// The repository format uses an unsupported extension.
     #[error("the repository at {} uses the unsupported extension {extension:?}", .path.display())]
     UnsupportedExtension {
-        /// The git directory.
+        /// The path of the git directory.
         path: PathBuf,
         /// The extension in the form `extensions.<name>=<value>`.
         extension: String,
@@ -151,13 +151,13 @@ pub enum OpenError {
     /// The configuration includes other files, which the git executable would read.
     #[error("the configuration of the repository at {} includes other files", .path.display())]
     Includes {
-        /// The git directory.
+        /// The path of the git directory.
         path: PathBuf,
     },
     /// The configuration includes more files than any real one.
     #[error("the configuration {} includes more than {limit} files", .path.display())]
     TooManyIncludes {
-        /// The configuration file.
+        /// The path of the configuration file.
         path: PathBuf,
         /// The limit.
         limit: usize,
@@ -165,9 +165,9 @@ pub enum OpenError {
     /// The repository is damaged or unreadable.
     #[error("cannot open the repository at {}", .path.display())]
     Damaged {
-        /// The path given.
+        /// The given path.
         path: PathBuf,
-        /// The cause.
+        /// The underlying error.
         #[source]
         source: Cause,
     },

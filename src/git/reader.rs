@@ -35,7 +35,7 @@ pub enum ObjectError {
     /// removed it.
     #[error("{kind} {id} is not in this repository")]
     Missing {
-        /// The object.
+        /// The id of the object.
         id: Oid,
         /// The expected type.
         kind: &'static str,
@@ -43,7 +43,7 @@ pub enum ObjectError {
     /// The object has an unexpected type.
     #[error("object {id} is a {found}, not a {expected}")]
     WrongKind {
-        /// The object.
+        /// The id of the object.
         id: Oid,
         /// The actual type.
         found: String,
@@ -53,9 +53,9 @@ pub enum ObjectError {
     /// The object cannot be decoded.
     #[error("object {id} cannot be read")]
     Damaged {
-        /// The object.
+        /// The id of the object.
         id: Oid,
-        /// The cause.
+        /// The underlying error.
         #[source]
         source: Cause,
     },

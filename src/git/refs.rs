@@ -24,7 +24,7 @@ pub enum Head {
     },
     /// A commit that was checked out without a branch.
     Detached {
-        /// The commit.
+        /// The id of the commit.
         commit: CommitId,
     },
 }

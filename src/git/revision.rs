@@ -97,7 +97,7 @@ pub enum RevisionError {
     Refs {
         /// The revision as typed.
         spec: String,
-        /// The cause.
+        /// The underlying error.
         #[source]
         source: Cause,
     },

@@ -41,7 +41,6 @@ pub enum RootKind {
     Reflog,
 }
 
-/// An entry of a reflog.
 struct LogEntry {
     /// The name of the ref.
     name: BString,

@@ -30,7 +30,7 @@ pub enum WatchError {
     /// The system cannot report changes, because no watches are left or the file system does not support them.
     #[error("cannot watch {}", .path.display())]
     NotWatched {
-        /// The directory.
+        /// The path of the directory.
         path: PathBuf,
         /// The underlying error.
         #[source]
@@ -39,7 +39,7 @@ pub enum WatchError {
     /// The repository was deleted or moved.
     #[error("the repository at {} no longer exists", .path.display())]
     Gone {
-        /// The git directory.
+        /// The path of the git directory.
         path: PathBuf,
     },
 }

@@ -92,9 +92,9 @@ pub enum WorkTreeError {
     /// The index cannot be decoded.
     #[error("cannot read the index {}", .path.display())]
     Index {
-        /// The index file.
+        /// The path of the index file.
         path: PathBuf,
-        /// The cause.
+        /// The underlying error.
         #[source]
         source: Cause,
     },

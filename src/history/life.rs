@@ -363,8 +363,8 @@ impl<'a> SymbolTracer<'a> {
     }
 
     /// Returns true if a version contains the name of the definition, or `None` if the version is not in the
-    /// repository. If both versions of a change do not contain the name, the definition did not change, and the
-    /// versions need not be parsed.
+    /// repository. If neither version of a change contains the name, the definition did not change, and the versions
+    /// need not be parsed.
     fn contains_name(&mut self, path: &RepoPath, entry: Entry, name: &str) -> Result<Option<bool>, HistoryError> {
         let bare = name.rsplit('.').next().unwrap_or(name);
         if !is_word(bare) {

@@ -38,8 +38,8 @@ pub(super) const FORMAT: u32 = 1;
 const BLOCK_BYTES: usize = 64 << 10;
 /// Limit on the length of a run in bytes.
 const MAX_RUN_BYTES: usize = 256 << 20;
-/// Limits for a file that is not trusted, checked by [`SymbolBatch::check`]. Neither its decompressed size nor the
-/// memory for its records may exceed this multiple of the stored size, plus the slack.
+/// Limits for an untrusted file, checked by [`SymbolBatch::check`]. Neither its decompressed size nor the memory for
+/// its records may exceed this multiple of the stored size, plus the slack.
 const MAX_RATIO: usize = 200;
 const RATIO_SLACK: usize = 4 << 20;
 /// Approximate size of a record in memory, without its names.
@@ -168,8 +168,8 @@ impl SymbolBatch {
         }
     }
 
-    /// Validates a file that is not trusted. Checks that the batch contains every change, that all numbers refer to
-    /// existing data, and that the decompressed size is within its limits.
+    /// Validates an untrusted file. Checks that the batch contains every change, that all numbers refer to existing
+    /// data, and that the decompressed size is within its limits.
     pub fn check(&self, batch: &Batch) -> Result<(), BatchError> {
         self.file.verify()?;
         let is_name = |at| self.name(at).is_some();

@@ -25,7 +25,6 @@ pub(super) struct Watch {
     errors: Vec<Range<usize>>,
 }
 
-/// The place of a definition.
 struct Place {
     range: Range<usize>,
     /// The start of the outermost type or module that contains the definition.
@@ -108,7 +107,7 @@ impl Watch {
                 .all(|place| self.keeps(place, edits, bytes, &is_closed))
     }
 
-    /// Returns true if no edit is near a definition, or could enclose it or change its end.
+    /// Returns true unless an edit is near the definition, could enclose it or could change its end.
     fn keeps(&self, place: &Place, edits: &[Edit], bytes: &[u8], is_closed: &[bool]) -> bool {
         let line = line_around(&self.bytes, place.range.start);
         let end = line_around(&self.bytes, place.range.end).end;

@@ -100,9 +100,9 @@ pub enum BuildError {
     /// An imported record does not match its blob.
     #[error("the record of blob {blob} is wrong: {what}")]
     WrongRecord {
-        /// The blob.
+        /// The id of the blob.
         blob: BlobId,
-        /// The difference.
+        /// The difference between record and blob.
         what: &'static str,
     },
     /// The system cannot start another thread.

@@ -22,7 +22,7 @@ pub enum MergeError {
     /// The segments are not adjacent or have different recipes.
     #[error("segments cannot be merged: {what}")]
     Unlike {
-        /// The reason.
+        /// The reason why the segments cannot be merged.
         what: &'static str,
     },
 }

@@ -66,7 +66,7 @@ pub enum RecordsError {
     Unlike {
         /// The number of the part, from 0.
         part: usize,
-        /// The difference.
+        /// The property that does not match.
         what: &'static str,
     },
 }

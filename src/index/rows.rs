@@ -1,5 +1,5 @@
-//! Files of dense or sparse vectors, with one row for each document of a segment. Allows code to store rows of both
-//! kinds.
+//! Files of dense or sparse vectors, with one row for each document of a segment. With these types, the same code
+//! stores rows of either kind.
 
 use std::sync::Arc;
 

@@ -56,9 +56,9 @@ pub enum SegmentError {
     /// The vectors are unreadable.
     #[error("cannot read vectors {}", .path.display())]
     Vectors {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The cause.
+        /// The underlying error.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -69,7 +69,7 @@ pub enum SegmentError {
         base_blob: u32,
         /// The number of the segment's first document.
         base_doc: u32,
-        /// The difference.
+        /// The mismatch between the parts.
         what: &'static str,
     },
 }

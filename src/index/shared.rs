@@ -143,7 +143,7 @@ pub enum SharedError {
     Unavailable {
         /// The store's name.
         backend: String,
-        /// The cause.
+        /// The underlying error.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The response of the store is unusable.

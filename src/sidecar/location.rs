@@ -27,25 +27,25 @@ pub enum OpenError {
     /// The sidecar does not exist.
     #[error("no index at {}", .root.display())]
     Missing {
-        /// The path.
+        /// The path of the missing sidecar.
         root: PathBuf,
     },
     /// Another program created the directory.
     #[error("{} was not created by codescout", .root.display())]
     Foreign {
-        /// The directory.
+        /// The path of the directory.
         root: PathBuf,
     },
     /// The repository tracks the directory, so it was not created on this machine.
     #[error("{} is tracked by the repository, but an index must be created on this machine", .root.display())]
     Tracked {
-        /// The directory.
+        /// The path of the directory.
         root: PathBuf,
     },
     /// The directory or an entry of it is a symbolic link, which could refer to any location.
     #[error("{} is a symbolic link", .path.display())]
     Link {
-        /// The link.
+        /// The path of the link.
         path: PathBuf,
     },
     /// An entry has an unexpected type, for example a directory where a file is expected.
@@ -57,7 +57,7 @@ pub enum OpenError {
     /// Another user owns the directory and could change its content.
     #[error("{} belongs to another user ({user})", .root.display())]
     OtherOwner {
-        /// The directory.
+        /// The path of the directory.
         root: PathBuf,
         /// The numeric user id.
         user: u32,
@@ -65,7 +65,7 @@ pub enum OpenError {
     /// A build with another layout version created the directory.
     #[error("{} has layout {found}, this build supports {FORMAT_VERSION}", .root.display())]
     OtherLayout {
-        /// The directory.
+        /// The path of the directory.
         root: PathBuf,
         /// The layout version in `FORMAT`.
         found: u32,
@@ -73,7 +73,7 @@ pub enum OpenError {
     /// The directory cannot be read or created.
     #[error("cannot use {}", .path.display())]
     Io {
-        /// The file or directory.
+        /// The path of the file or directory.
         path: PathBuf,
         /// The underlying error.
         #[source]

@@ -51,19 +51,19 @@ pub enum LockError {
     /// Another process holds the lock.
     #[error("another process is writing {}", .path.display())]
     Busy {
-        /// The lock file.
+        /// The path of the lock file.
         path: PathBuf,
     },
     /// The process was interrupted while another process held the lock.
     #[error("interrupted while another process is writing {}", .path.display())]
     Interrupted {
-        /// The lock file.
+        /// The path of the lock file.
         path: PathBuf,
     },
     /// The lock file cannot be opened or locked.
     #[error("cannot lock {}", .path.display())]
     Io {
-        /// The lock file.
+        /// The path of the lock file.
         path: PathBuf,
         /// The underlying error.
         #[source]

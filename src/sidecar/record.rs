@@ -26,7 +26,7 @@ pub enum RecordError {
     /// The file exists but cannot be read.
     #[error("cannot read {}", .path.display())]
     Io {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The underlying error.
         #[source]
@@ -35,7 +35,7 @@ pub enum RecordError {
     /// The file is damaged.
     #[error("{} is damaged: {what}", .path.display())]
     Damaged {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The damaged part.
         what: String,
@@ -43,7 +43,7 @@ pub enum RecordError {
     /// A newer build wrote the file.
     #[error("{} has format {found}, which this build does not support", .path.display())]
     Format {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The format in the file.
         found: u32,

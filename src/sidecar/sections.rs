@@ -116,7 +116,7 @@ pub enum SectionError {
     /// The file cannot be opened.
     #[error("cannot open {}", .path.display())]
     Io {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The underlying error.
         #[source]
@@ -125,7 +125,7 @@ pub enum SectionError {
     /// The file is damaged.
     #[error("{} is damaged: {what}", .path.display())]
     Damaged {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The damaged part.
         what: String,
@@ -133,7 +133,7 @@ pub enum SectionError {
     /// A build with another format version wrote the file.
     #[error("{} has format {found}, this build reads {supported}", .path.display())]
     Format {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The format in the file.
         found: u32,

@@ -218,7 +218,7 @@ pub enum StateError {
     /// The file exists but cannot be read.
     #[error("cannot read {}", .path.display())]
     Io {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The underlying error.
         #[source]
@@ -227,7 +227,7 @@ pub enum StateError {
     /// The file is damaged.
     #[error("{} is damaged: {what}", .path.display())]
     Damaged {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The damaged part.
         what: String,
@@ -235,7 +235,7 @@ pub enum StateError {
     /// A newer build wrote the file.
     #[error("{} has format {found}, this build reads {FORMAT}", .path.display())]
     Format {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The format in the file.
         found: u32,

@@ -176,7 +176,8 @@ pub fn missing_blobs(layers: &[Manifest]) -> Vec<(RepoPath, BlobId)> {
     blobs
 }
 
-/// The difference of a manifest from a whole one: new entries by path, or `None` for a removed file.
+/// The difference of a manifest from a whole manifest: the new entry of each changed path, or `None` for a removed
+/// file.
 #[derive(Clone, Debug, Default)]
 pub struct Difference {
     by_path: BTreeMap<RepoPath, Option<FileEntry>>,

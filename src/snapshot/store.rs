@@ -31,9 +31,9 @@ pub enum ManifestError {
     /// The file cannot be written.
     #[error("cannot write {}", .path.display())]
     Write {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The cause.
+        /// The underlying error.
         #[source]
         source: io::Error,
     },

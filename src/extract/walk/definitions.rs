@@ -312,7 +312,6 @@ fn one_line(name: String) -> String {
     name.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Removes backticks around an unusual name.
 fn without_backticks(src: &[u8], range: ByteRange) -> ByteRange {
     match &src[range.as_usize()] {
         [b'`', .., b'`'] if range.len() > 2 => ByteRange::new(range.start + 1, range.end - 1),

@@ -64,7 +64,7 @@ pub enum DenseError {
     Unavailable {
         /// The name of the store.
         backend: String,
-        /// The cause.
+        /// The underlying error.
         source: Box<dyn Error + Send + Sync>,
     },
 }
