@@ -1,7 +1,9 @@
 //! Stores the extraction of each blob as an artifact. A blob is extracted once, and all commits, branches and worktrees
 //! use the same artifact.
 //!
-//! Artifacts do not contain paths or commits. Start with [`ArtifactFile`] (reading) and [`ArtifactWriter`] (writing).
+//! Artifacts do not contain paths or commits. A recipe identifies everything besides the blob that determines an
+//! artifact, for example the extraction rules and their options. Start with [`ArtifactFile`] (reading) and
+//! [`ArtifactWriter`] (writing).
 
 mod codec;
 mod file;

@@ -125,8 +125,8 @@ fn deleted_file_versions(history: &History) -> Result<Vec<PastFile>, HistoryErro
     Ok(gone)
 }
 
-/// Returns the file versions in the commits of `reached` that satisfy `is_wanted`. Each is returned once, ascending by
-/// path.
+/// Returns the file versions that satisfy `is_wanted`, in the commits of `reached`. Each version is returned once,
+/// ascending by path.
 pub fn versions(
     history: &History,
     reached: &Reachable,

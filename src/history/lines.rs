@@ -111,7 +111,7 @@ fn common_start(a: &[u8], b: &[u8]) -> usize {
     memchr::memrchr(b'\n', &a[..n_equal]).map_or(0, |at| at + 1)
 }
 
-/// Returns the size of the lines at the end that are equal in both versions, in bytes.
+/// Returns the size in bytes of the equal lines at the end of both versions.
 fn common_end(a: &[u8], b: &[u8]) -> usize {
     let n_equal = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
     let tail = &a[a.len() - n_equal..];

@@ -3,8 +3,11 @@
 //! Commits are numbered so that parents have lower numbers than their children. Their records are stored in immutable
 //! files, one per [`Batch`] of commits. [`History`] combines all batches. It finds the commits that are reachable from
 //! a commit, and the commits that changed a path. [`follow`] follows one file or definition back from a commit, across
-//! renames, as git does. [`Messages`] and [`LineChanges`] make a batch searchable by commit message and by added and
-//! removed lines. This module does not depend on views. Start with [`History`].
+//! renames, as git does.
+//!
+//! Other files add to a batch: [`Messages`] makes the commit messages searchable, and [`LineChanges`] the added and
+//! removed lines. A commit is traced if a [`SymbolBatch`] contains the changes of its definitions. For other commits,
+//! these changes are computed on demand. This module does not depend on views. Start with [`History`].
 
 mod batch;
 mod collect;

@@ -1,6 +1,7 @@
 //! Builds and reads segments, which contain numbered documents with their lexical and dense indexes.
 //!
-//! A document is a distinct chunk. This module does not know which paths contain a document. Start with [`Build`]
+//! A document is a distinct chunk. Blobs and documents have consecutive numbers across all segments, which stay valid
+//! until the epoch of the index changes. This module does not know which paths contain a document. Start with [`Build`]
 //! (writing) and [`Segments`] (reading).
 
 mod build;

@@ -39,7 +39,7 @@ pub(super) struct PreparedChunk {
     pub(super) recalled: Option<RecordedDoc>,
 }
 
-/// A document in imported records. Its vector is copied.
+/// A document in imported records. The new index contains a copy of its vector.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedDoc {
     /// The number of the document in the records.
