@@ -389,8 +389,8 @@ fn indentation(old: &[u8], piece: &Piece) -> usize {
     old[piece.lines.clone()].iter().take_while(is_blank).count()
 }
 
-/// Returns true if the text has a line of a preprocessor conditional (`#if`, `#else`, `#endif`). Its other lines may be
-/// outside the text.
+/// Returns true if the text has a line of a preprocessor conditional (`#if`, `#else`, `#endif`). Other lines of the
+/// same conditional may be outside the text.
 fn has_condition(text: &[u8]) -> bool {
     let is_condition = |at: usize| {
         let line = text[at + 1..].trim_ascii_start();

@@ -442,7 +442,7 @@ pub(super) fn list(folder: OwnedFd, rules: &DiskRules) -> io::Result<Vec<Unknown
     Ok(entries)
 }
 
-/// Composes accented letters in a name if git is configured to, because file systems of Apple decompose them.
+/// Composes accented letters in a name if git is configured to do so. Apple's file systems decompose them.
 fn composed(name: &[u8], precomposes_unicode: bool) -> Vec<u8> {
     match std::str::from_utf8(name) {
         Ok(text) if precomposes_unicode => gix::utils::str::precompose(text.into()).into_owned().into_bytes(),

@@ -328,9 +328,8 @@ fn is_entry(on_disk: &OnDisk, entry: Option<TreeEntry>) -> bool {
     *on_disk == entry.map_or(OnDisk::Absent, OnDisk::of_entry)
 }
 
-/// Returns true if a file is too large to be read and its stat data equal those in the index. Such a file is in doubt
-/// only because it was written at the same moment as the index. Only reading the file could resolve the doubt, which is
-/// unnecessary because large files are not searched.
+/// Returns true if a file is too large to be read and its stat data equal those in the index. It may have changed at
+/// the moment when the index was written, but its content is not searched anyway.
 fn is_too_large_and_untouched(new: &OnDisk, tracked: &Tracked<'_>, stat: &Option<Stat>) -> bool {
     matches!(new, OnDisk::Unread(Unread::TooLarge { .. })) && tracked.stat.is_some() && tracked.stat == *stat
 }

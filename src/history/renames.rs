@@ -17,8 +17,8 @@ const MAX_SCORE: u64 = 60_000;
 const MIN_SCORE: u64 = 30_000;
 /// The minimum score for matching files with the same name before all pairs are compared.
 const MIN_NAMESAKE_SCORE: u64 = 45_000;
-/// If there are more pairs than the square of this number, only files with equal content or the same name are compared.
-/// git: `diff.renameLimit`.
+/// Limit on the number of compared files. If there are more pairs than its square, only files with equal content or the
+/// same name are compared. This is git's `diff.renameLimit`.
 const RENAME_LIMIT: usize = 1_000;
 /// Size limit of compared files. Larger files match only if their content is equal. git has no such limit.
 const MAX_BYTES: u64 = 4 << 20;

@@ -17,8 +17,8 @@ pub trait DenseIndex: Send + Sync {
 
 /// An external store of vectors.
 pub trait DenseStore: Send + Sync {
-    /// Returns the `k` most similar documents in `live`. Returns fewer if only those are certain: no document that is
-    /// missing from the result is more similar than one in it.
+    /// Returns the `k` most similar documents in `live`. Returns fewer if the store is certain only about those: it
+    /// never omits a document that is more similar than a returned one.
     fn nearest(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, DenseError>;
 
     /// Returns the cosines of up to 1,000 documents. Omits documents whose vectors are missing.

@@ -13,7 +13,7 @@ const MAX_STEP: f32 = 255.0;
 pub struct SparseWriter {
     profile: ProfileId,
     scales: Vec<f32>,
-    /// A token, and a row with the step of the token. Ordered by row.
+    /// Pairs of a token and a posting, which combines a row and a step in one number. Ordered by row.
     postings: Vec<(u32, u32)>,
 }
 
