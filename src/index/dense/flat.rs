@@ -98,7 +98,7 @@ impl FlatIndex {
         Ok(cosines.into_iter().map(Cosine).collect())
     }
 
-    /// Returns the weight of the text of `doc` from its embedder; 0 without a vector.
+    /// Returns the weight that the embedder gave the text of `doc`. Returns 0 if the document has no vector.
     pub fn weight(&self, doc: u32) -> f32 {
         let at = self.segment_of(doc);
         at.map_or(0.0, |at| {
