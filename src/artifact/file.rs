@@ -241,7 +241,7 @@ pub struct ArtifactFile {
 }
 
 impl ArtifactFile {
-    /// Opens a file of the sidecar.
+    /// Opens the file `name` of the sidecar.
     pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, ReadError> {
         Self::from_sections(SectionFile::open(sidecar, Store::Artifacts, name, FORMAT)?)
     }

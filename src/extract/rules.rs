@@ -89,8 +89,8 @@ pub(crate) struct TestProbe<'a> {
 }
 
 impl TestProbe<'_> {
-    /// Returns true if the last path segment of an attribute is `name`. For example, `test` matches `#[tokio::test]`
-    /// and `@org.junit.Test` has the last segment `Test`.
+    /// Returns true if the last path segment of an attribute is `name`: `test` in `#[tokio::test]`, `Test` in
+    /// `@org.junit.Test`.
     pub(crate) fn has_attribute(&self, name: &str) -> bool {
         self.attributes.match_indices(name).any(|(at, _)| {
             let before = self.attributes[..at].chars().next_back();

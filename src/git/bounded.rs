@@ -59,7 +59,7 @@ pub enum BoundError {
     /// The disk is nearly full.
     #[error("the disk of {} has only {free} bytes free", .folder.display())]
     NoRoom {
-        /// Bytes that are still free.
+        /// Number of free bytes.
         free: u64,
         /// The directory that git writes to.
         folder: PathBuf,

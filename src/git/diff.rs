@@ -9,7 +9,7 @@ use crate::model::{BlobId, Oid, RepoPath, TreeId};
 /// A path at which two trees differ. At least one of `old` and `new` is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeChange {
-    /// Relative to the root of the tree.
+    /// The path relative to the root of the tree.
     pub path: RepoPath,
     /// The previous entry; `None` if the file was added.
     pub old: Option<TreeEntry>,

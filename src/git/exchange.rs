@@ -34,7 +34,7 @@ const SETTINGS: [&str; 12] = [
     "maintenance.auto=false",
     "push.recurseSubmodules=no",
 ];
-/// Options for a push to a local repository. They prevent commands that its owner configured from running.
+/// Option for a push to a local repository. Prevents commands that its owner configured from running.
 const NO_COMMANDS: &str = "--receive-pack=git -c core.hooksPath=/dev/null -c core.fsmonitor=false \
     -c core.alternateRefsCommand=true -c receive.autogc=false receive-pack";
 /// Number of bytes allowed for the overhead of a pack.
@@ -63,9 +63,9 @@ pub struct Exchange<'a> {
 /// The direction of a transfer: a remote may have a separate push address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From the remote.
+    /// A transfer from the remote.
     Fetch,
-    /// To the remote.
+    /// A transfer to the remote.
     Push,
 }
 

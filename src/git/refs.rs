@@ -60,13 +60,13 @@ impl Ref {
 /// The namespaces of refs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RefKind {
-    /// Under `refs/heads/`.
+    /// A ref under `refs/heads/`.
     Branch,
-    /// Under `refs/tags/`.
+    /// A ref under `refs/tags/`.
     Tag,
-    /// Under `refs/remotes/`.
+    /// A ref under `refs/remotes/`.
     Remote,
-    /// Anything else, for example notes, the stash or the pull requests of a forge.
+    /// Any other ref, for example notes, the stash or the pull requests of a forge.
     Other,
 }
 

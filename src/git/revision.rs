@@ -23,7 +23,7 @@ const MAX_LIKELY_NAME: usize = 200;
 pub struct Resolved {
     /// The commit, with tags peeled. `None` if the revision is the id of a tree.
     pub commit: Option<CommitId>,
-    /// The tree.
+    /// The id of the tree.
     pub tree: TreeId,
 }
 

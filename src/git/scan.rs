@@ -197,7 +197,7 @@ fn file_name(path: &[u8]) -> &[u8] {
         .map_or(path, |slash| &path[slash + 1..])
 }
 
-/// The inputs of scanning a directory.
+/// The inputs that the scans of all directories have in common.
 struct Scanner<'a, 't> {
     root: &'a Root,
     tracked: &'a [Tracked<'t>],

@@ -31,7 +31,7 @@ pub enum FileMode {
 /// A file, symbolic link or submodule in a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeFile {
-    /// Relative to the root of the tree.
+    /// The path relative to the root of the tree.
     pub path: RepoPath,
     /// The file mode.
     pub mode: FileMode,

@@ -42,7 +42,7 @@ pub struct WorkTreeChanges {
 /// A path that differs between the disk and the commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkTreeChange {
-    /// Relative to the root of the worktree.
+    /// The path relative to the root of the worktree.
     pub path: RepoPath,
     /// The entry in the commit; `None` if the file is new.
     pub old: Option<TreeEntry>,

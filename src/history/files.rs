@@ -13,7 +13,7 @@ use super::store::{History, HistoryError, Reachable};
 pub struct FileChange {
     /// The path of the file in the commit.
     pub path: RepoPath,
-    /// The change.
+    /// The change of the file.
     pub change: PathChange,
 }
 

@@ -13,7 +13,7 @@ use super::store::{History, HistoryError, Reachable};
 /// A past version of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastFile {
-    /// The path.
+    /// The path of the file.
     pub path: RepoPath,
     /// The tree entry of the version.
     pub entry: Entry,

@@ -12,9 +12,9 @@ pub struct CommitData {
     pub id: CommitId,
     /// The parents whose commits are part of the recorded history.
     pub parents: Vec<CommitId>,
-    /// The author.
+    /// The author of the change.
     pub author: Person,
-    /// The committer.
+    /// The person who created the commit.
     pub committer: Person,
     /// The message in the encoding of the commit.
     pub message: BString,
@@ -92,7 +92,7 @@ impl From<TreeEntry> for Entry {
 /// both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The path.
+    /// The path of the file.
     pub path: RepoPath,
     /// The entry in the first parent.
     pub old: Option<Entry>,
@@ -133,7 +133,7 @@ pub struct PathChange {
 pub struct Who {
     /// The name.
     pub name: BString,
-    /// The address.
+    /// The email address.
     pub email: BString,
 }
 
@@ -142,9 +142,9 @@ pub struct Who {
 pub struct CommitHead {
     /// The id of the commit.
     pub id: CommitId,
-    /// The author.
+    /// The author of the change.
     pub author: Who,
-    /// The committer.
+    /// The person who created the commit.
     pub committer: Who,
     /// The author's time, in seconds since 1970.
     pub author_time: i64,

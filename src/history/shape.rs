@@ -36,7 +36,7 @@ pub struct Shape {
     pub nth: u32,
     /// The kind of the definition.
     pub kind: DefinitionKind,
-    /// The range of the whole item.
+    /// The range of the whole item, including doc comment and attributes.
     pub range: ByteRange,
     /// The parts of the item that do not belong to members with their own history.
     pub own: Vec<Range<usize>>,

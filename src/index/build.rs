@@ -57,7 +57,7 @@ pub trait BlobSource: Sync {
 
 /// Reads blobs by key. An unreadable blob is a normal result, not an error.
 pub trait BlobReader {
-    /// Reads a blob.
+    /// Reads the blob with this key.
     fn read(&mut self, key: ArtifactKey) -> SourceBlob;
 }
 
@@ -124,7 +124,7 @@ pub struct Build<'a> {
     pub known: &'a Segments,
     /// The embedder for the chunks.
     pub embedder: &'a dyn Embedder,
-    /// The settings.
+    /// The settings of the build.
     pub options: &'a BuildOptions,
     /// When set, the build finishes what it has extracted and skips the remaining blobs.
     pub interrupt: &'a AtomicBool,

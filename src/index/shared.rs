@@ -141,7 +141,7 @@ pub enum SharedError {
     /// The store is unreachable or rejects the request.
     #[error("{backend} is unavailable")]
     Unavailable {
-        /// The store's name.
+        /// The name of the store.
         backend: String,
         /// The underlying error.
         source: Box<dyn Error + Send + Sync>,
@@ -149,7 +149,7 @@ pub enum SharedError {
     /// The response of the store is unusable.
     #[error("{backend} returned {detail}")]
     Unusable {
-        /// The store's name.
+        /// The name of the store.
         backend: String,
         /// The problem with the response.
         detail: String,

@@ -59,7 +59,7 @@ pub struct Entry {
     pub name: OsString,
     /// The type; links are not followed.
     pub kind: EntryKind,
-    /// Length in bytes.
+    /// The length in bytes.
     pub length: u64,
     /// The time of the last modification.
     pub modified: SystemTime,

@@ -23,7 +23,7 @@ pub struct Pin {
     pub name: String,
     /// The commit; `None` if the revision names a tree.
     pub commit: Option<CommitId>,
-    /// The tree.
+    /// The id of the tree.
     pub tree: TreeId,
     /// The time of pinning, in seconds since 1970-01-01T00:00Z.
     pub pinned_at: i64,

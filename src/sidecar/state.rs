@@ -162,7 +162,7 @@ impl SegmentEntry {
 pub struct VectorEntry {
     /// The id of the embedding profile.
     pub profile: String,
-    /// The file.
+    /// The file that contains the vectors.
     pub file: StoredFile,
 }
 
@@ -171,7 +171,7 @@ pub struct VectorEntry {
 pub struct StoredFile {
     /// The file name, without its directory: hexadecimal digits of the content's BLAKE3 hash, and an extension.
     pub name: String,
-    /// Length in bytes.
+    /// The length in bytes.
     pub length: u64,
 }
 

@@ -173,7 +173,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Opens a file of the sidecar.
+    /// Opens the file `name` of the sidecar.
     pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, SectionError> {
         Self::from_sections(SectionFile::open(sidecar, Store::Snapshots, name, FORMAT)?)
     }

@@ -218,7 +218,7 @@ impl View {
         self
     }
 
-    /// Returns the origin of the view.
+    /// Returns the origin of the view: its repository, revision and commit.
     pub fn provenance(&self) -> &Provenance {
         &self.provenance
     }
@@ -248,7 +248,7 @@ impl View {
         (0..self.n_files()).map(|number| (FileId(number), self.file(FileId(number))))
     }
 
-    /// Returns a file.
+    /// Returns the file with this id.
     pub fn file(&self, id: FileId) -> ViewFile<'_> {
         let FileRef { layer, index } = self.files[id.0 as usize];
         let manifest = &self.layers[usize::from(layer)];

@@ -37,7 +37,7 @@ pub(crate) struct Facts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     All,
-    /// Everything except references.
+    /// All facts except references.
     Definitions,
 }
 

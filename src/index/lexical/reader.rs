@@ -117,7 +117,7 @@ impl LexicalSegment {
         self.file.n_bytes()
     }
 
-    /// Opens a file of the sidecar.
+    /// Opens the file `name` of the sidecar.
     pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, LexicalError> {
         Self::from_sections(SectionFile::open(sidecar, Store::Lexical, name, FORMAT)?)
     }

@@ -47,7 +47,7 @@ const KEY_BYTES: usize = 16;
 pub struct There {
     /// The embedding profile of the vectors.
     pub profile: ProfileId,
-    /// The repository.
+    /// The repository whose vectors these are.
     pub repository: RepositoryTag,
     /// The generation of the store before this clone looked up or stored any vector.
     pub generation: [u8; 16],
