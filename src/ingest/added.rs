@@ -1,4 +1,4 @@
-//! Carries vectors of external profiles along when segments are merged, copied or renumbered.
+//! Preserves the vectors of external models when segments are merged, copied or renumbered.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::sidecar::{SegmentEntry, Sidecar, State, VectorEntry};
 use super::parts::Part;
 use super::publish::{PublishError, store_rows};
 
-/// An error from carrying vectors along.
+/// An error from preserving vectors.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CarryError {
     #[error(transparent)]
@@ -19,8 +19,8 @@ pub(super) enum CarryError {
     Publish(#[from] PublishError),
 }
 
-/// Writes one file for each profile other than `own` for which any of the adjacent `entries` has vectors. The file has
-/// a row for each surviving document, empty if the document has no vector.
+/// For each profile other than `own` that has vectors in any of the adjacent `entries`, writes one file for the merged
+/// segment. The file has a row for each surviving document; the row is empty if the document has no vector.
 pub(super) fn carry_added(
     sidecar: &Sidecar,
     entries: &[SegmentEntry],
@@ -53,8 +53,8 @@ pub(super) fn carry_added(
     Ok(carried)
 }
 
-/// Saves the vectors of a state that is being discarded, for reuse after its chunks are numbered again. Best effort:
-/// vectors that cannot be read or written are computed again.
+/// Saves the vectors of a state that is being discarded, so that they can be reused after the chunks get new numbers.
+/// Best effort: vectors that cannot be read or written are computed again.
 pub(super) fn save_vectors(sidecar: &Sidecar, state: &State, own: &str) {
     for entry in &state.segments {
         for profile in profiles(std::slice::from_ref(entry), own) {

@@ -1,4 +1,5 @@
-//! Vectors stored only in the shared store: uploads new vectors and deletes them locally once they are stored there.
+//! Uploads new vectors to the shared store and then deletes the local copies, if vectors are stored only in the shared
+//! store.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -19,8 +20,8 @@ use super::share::{Looks, Shared, Sharing};
 use super::sweep::retire_files;
 
 impl CatchUp<'_> {
-    /// Uploads local vectors to the shared store and deletes those that it has. Returns the documents known to be in
-    /// the store, and those for which the model gives no vector.
+    /// Uploads local vectors to the shared store and deletes the uploaded ones locally. Returns the documents known to
+    /// be in the store, and the documents for which the model returns no vector.
     pub(super) fn upload_local(
         &self,
         trees: &[TreeId],
@@ -46,7 +47,7 @@ impl CatchUp<'_> {
             return Ok((outcome, RoaringBitmap::new()));
         };
         there.docs |= &there.empty;
-        // Vectors not checked in this run may have been removed from the store.
+        // The store may have lost vectors that were not checked in this run.
         if outcome.stopped.is_none() && !outcome.interrupted {
             self.drop_local(parts, &there, interrupt)?;
         }
@@ -64,7 +65,7 @@ impl CatchUp<'_> {
         }
     }
 
-    /// Deletes local vectors that the shared store has. Converts the other vectors in segments to parts.
+    /// Deletes local vectors that the shared store has. Moves the other vectors from segments to parts.
     fn drop_local(&self, parts: &mut Parts, there: &There, interrupt: &AtomicBool) -> Result<(), CatchUpError> {
         let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
         let Some(mut state) = self.sidecar.state()?.filter(|state| state.epoch == there.epoch) else {
@@ -93,7 +94,7 @@ impl CatchUp<'_> {
         removed.map_err(|error| self.io(error))
     }
 
-    /// Returns the rows of a segment that the shared store lacks, as a part.
+    /// Returns the rows of a segment that the shared store lacks, as a new part.
     fn left_of(&self, segment: &Segment, rows: &RowFile, there: &There) -> Result<Option<Part>, CatchUpError> {
         let mut writer = rows.writer()?;
         let mut keys: Vec<ChunkKey> = Vec::new();
@@ -109,7 +110,7 @@ impl CatchUp<'_> {
     }
 }
 
-/// Updates the recorded documents of the shared store from the numbers in `before` to those in `after`.
+/// Translates the record of documents in the shared store from the document numbers in `before` to those in `after`.
 pub fn renumber_shared(
     sidecar: &Sidecar,
     profile: ProfileId,

@@ -1,9 +1,9 @@
-//! Computes missing vectors of external profiles, dense or sparse, for the documents of indexed trees. The embedder may
+//! Computes missing vectors of external models, dense or sparse, for the documents of indexed trees. The embedder may
 //! be remote, slow or unavailable.
 //!
-//! Nothing is extracted, numbered or indexed again: the texts are recomputed from the blobs, and their vectors are
-//! added to the segments. Each response is stored at once as a [`Part`] and joined to segments in steps, so a killed
-//! process loses no response. No lock that other processes wait for is held during a request.
+//! Blobs are not indexed again: only their texts are extracted, and the vectors are added to the existing segments.
+//! Each response is stored at once as a [`Part`] and later merged into the segments, so a killed process loses no
+//! response. No lock that other processes wait for is held during a request.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -43,10 +43,10 @@ use super::wanted::Wanted;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Interval between checks of the interrupt flag.
 const TICK: Duration = Duration::from_millis(20);
-/// Number of new vectors that are joined to segments together.
+/// Number of new vectors to collect before merging them into segments.
 const JOIN_DOCS: usize = 16_384;
 
-/// Computes missing vectors.
+/// Computes the vectors that are missing for one profile.
 pub struct CatchUp<'a> {
     /// The repository with the blobs.
     pub repository: &'a Repository,
@@ -56,11 +56,11 @@ pub struct CatchUp<'a> {
     pub maker: EmbeddingSource<'a>,
     /// The shared vector store, if one is configured.
     pub shared: Option<&'a dyn SharedVectors>,
-    /// True if vectors are stored only in the shared store.
+    /// True if vectors are stored only in the shared store, not locally.
     pub is_remote_only: bool,
-    /// The built-in profile. Every segment has its vectors.
+    /// The profile of the built-in model. Every segment has vectors of it.
     pub own_profile: &'a str,
-    /// The options that the documents were built with.
+    /// The options with which the documents were built.
     pub options: &'a BuildOptions,
     /// Time limit for waiting for another writer.
     pub patience: Duration,
@@ -71,17 +71,17 @@ pub struct CatchUp<'a> {
 pub struct CatchUpOutcome {
     /// Number of documents of the trees.
     pub n_docs: usize,
-    /// Documents embedded in this run.
+    /// Number of documents embedded in this run.
     pub n_embedded: usize,
-    /// Embedded documents that were uploaded to the shared store as they were made.
+    /// Number of embedded documents that were uploaded to the shared store during the run.
     pub n_uploaded: usize,
-    /// Documents whose vectors came from the shared store.
+    /// Number of documents whose vectors came from the shared store.
     pub n_taken: usize,
-    /// Documents that still lack a vector.
+    /// Number of documents that still lack a vector.
     pub n_left: usize,
-    /// Documents of files whose names suggest secrets. Their text is sent to no embedder.
+    /// Number of documents from files whose names suggest secrets. Their text is not sent to any embedder.
     pub n_withheld: usize,
-    /// The outcome of uploading, if vectors are stored only in the shared store.
+    /// The outcome of the upload, if vectors are stored only in the shared store.
     pub upload_local: Option<Shared>,
     /// The reason why the run stopped early.
     pub stopped: Option<String>,
@@ -93,7 +93,7 @@ pub struct CatchUpOutcome {
     pub elapsed: Duration,
 }
 
-/// An error from storing vectors. Vectors stored before the error are kept.
+/// An error from storing vectors. Vectors stored before the error remain.
 #[derive(Debug, thiserror::Error)]
 pub enum CatchUpError {
     /// The lock cannot be acquired.
@@ -111,7 +111,7 @@ pub enum CatchUpError {
     /// Writing failed.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// The vectors do not match one another.
+    /// The vectors differ in kind or dimension.
     #[error(transparent)]
     Rows(#[from] WriteError),
     /// Vectors from outside cannot be imported.
@@ -190,7 +190,7 @@ impl CatchUp<'_> {
             progress.end();
         }
         let probe = (wanted.n_left > 0).then(|| self.probe(&segments, interrupt));
-        // After the probe, whose response may state the server's batch limits.
+        // Created after the probe, because the probe's response may state the server's batch limits.
         let mut work = Work::new(self, trees);
         match probe {
             None => {}
@@ -246,14 +246,14 @@ impl CatchUp<'_> {
             Some(EmbedError::Interrupted) => outcome.interrupted = true,
             Some(error) => outcome.stopped = Some(chain(&error)),
         }
-        // If all vectors were made, an upload failure is reported only under sharing.
+        // If all vectors were computed, an upload failure is reported only as a sharing error.
         outcome.stopped = outcome.stopped.or(unshared.filter(|_| outcome.n_left > 0));
         outcome.interrupted |= interrupt.load(Ordering::Relaxed);
         outcome.elapsed = started.elapsed();
         Ok(outcome)
     }
 
-    /// Fetches wanted vectors from the shared store.
+    /// Fetches missing vectors from the shared store.
     fn take(
         &self,
         wanted: &mut Wanted,
@@ -273,8 +273,8 @@ impl CatchUp<'_> {
         take.run(wanted, segments, parts, progress, interrupt)
     }
 
-    /// Opens the shared store for uploads during embedding. If it is unavailable, vectors are uploaded at the end,
-    /// which reports the reason.
+    /// Opens the shared store for uploads during embedding. If the store is unavailable, vectors are uploaded at the
+    /// end of the run, which reports the reason.
     fn uploads(&self, dim: usize, timeout: Duration, interrupt: &AtomicBool) -> Option<Uploads<'_>> {
         let shared = self.shared?;
         match self.sharing(shared).ready(dim, interrupt) {
@@ -294,8 +294,8 @@ impl CatchUp<'_> {
         CatchUpError::in_sidecar(self.sidecar, source)
     }
 
-    /// Embeds the probe text and compares the vector with that of the first run. Returns a file of the same kind as all
-    /// other rows.
+    /// Embeds the probe text and compares the vector with the one stored by the first run. Returns a row file that
+    /// defines the kind and dimension of all other rows.
     fn probe(&self, segments: &Segments, interrupt: &AtomicBool) -> Result<RowFile, Stopped> {
         let rows = self.maker.rows(&[PROBE_TEXT], interrupt)?;
         let Some(row) = rows.into_iter().next().flatten().filter(|row| !row.is_empty()) else {
@@ -315,7 +315,7 @@ impl CatchUp<'_> {
         Ok(probe)
     }
 
-    /// Stores the model's vector for the probe text, so that imported vectors can be compared with it.
+    /// Requests and stores the model's vector for the probe text, so that imported vectors can be compared with it.
     pub(super) fn request_probe(&self, segments: &Segments, interrupt: &AtomicBool) -> Result<(), CatchUpError> {
         match self.probe(segments, interrupt) {
             Ok(_) => Ok(()),
@@ -345,8 +345,8 @@ impl CatchUp<'_> {
         })
     }
 
-    /// Adds vectors from parts to the segments that have their chunks, and publishes the segments. Then removes parts
-    /// that hold nothing else.
+    /// Adds the vectors in parts to the segments that contain their chunks, and publishes the segments. Then removes
+    /// parts whose vectors are all in segments.
     pub(super) fn join(
         &self,
         parts: &mut Parts,
@@ -385,7 +385,7 @@ impl CatchUp<'_> {
     }
 }
 
-/// Compares the probe's vector with the first one of its profile, or stores it if it is the first. The inner error
+/// Compares the probe's vector with the first one stored for its profile. Stores it if it is the first. The inner error
 /// describes the difference.
 pub(super) fn check_or_store_probe(sidecar: &Sidecar, probe: &RowFile, bytes: &[u8]) -> io::Result<Result<(), String>> {
     let name = probe_name(probe.profile());
@@ -399,7 +399,8 @@ pub(super) fn check_or_store_probe(sidecar: &Sidecar, probe: &RowFile, bytes: &[
     Ok(known.and_then(|known| check_probe(probe, &known)))
 }
 
-/// Does the same for a probe vector that another clone stored in a shared store with vectors of `dim` components.
+/// Like [`check_or_store_probe`], for a probe vector that another clone put into a shared store with vectors of `dim`
+/// components.
 pub(super) fn check_shared_probe(
     sidecar: &Sidecar,
     probe: &Row,
@@ -432,7 +433,7 @@ impl From<EmbedError> for Stopped {
     }
 }
 
-/// Writes a segment's rows with those from `parts` that it lacks. `None` if there are no such rows.
+/// Returns the rows of a segment with missing ones added from `parts`. `None` if `parts` has no missing row.
 fn joined(segment: &Segment, parts: &Parts, profile: ProfileId) -> Result<Option<RowWriter>, WriteError> {
     let stored = segment.rows(profile);
     let known = |row: u32| stored.as_ref().filter(|rows| rows.has(row));
@@ -459,20 +460,20 @@ struct Course<'c> {
     wanted: &'c mut Wanted,
     segments: &'c Segments,
     parts: &'c mut Parts,
-    /// Documents that other clones were embedding when their turn came.
+    /// Documents that other clones were embedding when this run reached them.
     deferred: RoaringBitmap,
-    /// Documents whose vectors other clones have made since.
+    /// Number of documents whose vectors other clones have computed since.
     n_taken: usize,
 }
 
-/// Texts that are embedded together.
+/// Texts to embed in one request.
 #[derive(Default)]
 struct Batch<'a> {
     /// Document numbers with their keys.
     keyed: Vec<(u32, ChunkKey)>,
     texts: Vec<String>,
     n_bytes: usize,
-    /// The claim on these documents, released when all batches that share it are done.
+    /// The claim on these documents. Several batches may share a claim; it is released when all of them are done.
     held: Option<Arc<Held<'a>>>,
 }
 
@@ -501,11 +502,11 @@ struct Work<'a> {
     /// Uploads of new vectors, if they are shared.
     uploads: Option<Uploads<'a>>,
     n_embedded: AtomicUsize,
-    /// Finished documents, including those for which the model gives no vector.
+    /// Completed documents, including those for which the model returns no vector.
     kept: Mutex<Vec<u32>>,
     is_over: AtomicBool,
     failure: Mutex<Option<EmbedError>>,
-    /// An error from storing vectors.
+    /// The first error from storing vectors.
     unkept: Mutex<Option<io::Error>>,
 }
 
@@ -527,14 +528,14 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Ends the work. The first error is reported.
+    /// Stops the run. Only the first error is reported.
     fn stop(&self, error: EmbedError) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.get_or_insert(error);
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the work has ended.
+    /// Returns true if the run is stopped or interrupted.
     fn is_over(&self, interrupt: &AtomicBool) -> bool {
         self.is_over.load(Ordering::Relaxed) || interrupt.load(Ordering::Relaxed)
     }
@@ -543,10 +544,12 @@ impl<'a> Work<'a> {
         self.failure.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Embeds documents, except those that other clones are embedding, and removes finished ones from the wanted list.
+    /// Embeds documents, except those that other clones are embedding, and removes completed documents from the list of
+    /// wanted documents.
     ///
     /// Keeps as many batches in progress as the embedder accepts. Some threads wait for the embedder, others store
-    /// responses, one produces texts, and this thread joins stored parts to segments without waiting for the others.
+    /// responses, one produces texts, and this thread merges stored parts into segments without waiting for the other
+    /// threads.
     fn embed(
         &self,
         docs: NumberSet,
@@ -562,7 +565,7 @@ impl<'a> Work<'a> {
             ..
         } = course;
         if self.uploads.is_some() && !wanted.blobs.is_empty() {
-            // Clones that start at the same time start at different blobs.
+            // Starting at a random blob makes it unlikely that clones that start together embed the same blobs.
             let dice = RandomState::new().build_hasher().finish();
             let at = dice as usize % wanted.blobs.len();
             wanted.blobs.rotate_left(at);
@@ -583,7 +586,7 @@ impl<'a> Work<'a> {
                 match worker {
                     Ok(_) => {}
                     Err(error) if n_running == 0 => return Err(self.catch_up.io(error)),
-                    // Fewer threads suffice.
+                    // The run works with fewer threads.
                     Err(error) => tracing::debug!(%error, "cannot start another thread"),
                 }
             }
@@ -601,7 +604,7 @@ impl<'a> Work<'a> {
     }
 
     /// Fetches vectors of deferred documents as other clones finish them. Returns documents that no clone is embedding
-    /// any more; `None` if no deferred documents are left or the work has ended.
+    /// any more, or `None` if no deferred documents are left or the run was stopped.
     fn wait_for_others(
         &self,
         course: &mut Course<'_>,
@@ -623,7 +626,7 @@ impl<'a> Work<'a> {
                 let docs = self.upload_local(course.parts, Looks::ForAll, interrupt)?;
                 docs.iter().for_each(|doc| course.wanted.drop_doc(doc));
             } else {
-                // The next call reports the same reason for not fetching.
+                // The next call reports the same reason, so it is ignored here.
                 let (n_taken, _) = self
                     .catch_up
                     .take(course.wanted, segments, course.parts, &NoProgress, interrupt)?;
@@ -648,7 +651,7 @@ impl<'a> Work<'a> {
         Ok(free)
     }
 
-    /// Joins arriving parts to segments from time to time, until no more arrive.
+    /// Merges arriving parts into segments from time to time, until the channel is closed.
     fn join(&self, stored: Receiver<Part>, parts: &mut Parts, interrupt: &AtomicBool) -> Result<(), CatchUpError> {
         for part in stored {
             parts.add(part);
@@ -661,7 +664,7 @@ impl<'a> Work<'a> {
                 self.catch_up.join(parts, Duration::ZERO, interrupt)
             };
             if let Err(error) = stowed
-                // Does not wait for another writer: there is time until the end of the run.
+                // Ignores a lock held by another writer: the end of the run tries again.
                 && !error.is_another_writer()
             {
                 self.is_over.store(true, Ordering::Relaxed);
@@ -671,7 +674,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Uploads stored parts. If that fails, ends the work. Returns the documents in the shared store.
+    /// Uploads stored parts. A failure stops the run. Returns the documents in the shared store.
     fn upload_local(
         &self,
         parts: &mut Parts,
@@ -690,7 +693,7 @@ impl<'a> Work<'a> {
         Ok(docs)
     }
 
-    /// Produces batches of texts and sends them to the workers.
+    /// Produces batches of texts and sends them to the worker threads.
     fn feed(
         &self,
         blobs: &[u32],
@@ -720,7 +723,7 @@ impl<'a> Work<'a> {
         };
         document_texts(segments, blobs, docs, &source, catch_up.options, interrupt, take);
         if !batch.texts.is_empty() && !self.is_over.load(Ordering::Relaxed) {
-            // Sending fails only after an error, which is reported.
+            // Sending fails only after an error, which is reported elsewhere.
             let _ = sender.send(batch);
         }
     }
@@ -773,10 +776,10 @@ impl<'a> Work<'a> {
                 }
             };
             match self.keep(&batch, &rows, like) {
-                // Sending fails only after an error, which is reported. The part is on disk.
+                // Sending fails only after an error, which is reported elsewhere. The part is already on disk.
                 Ok(part) => {
                     if let (Some(uploads), Some(part)) = (&self.uploads, &part) {
-                        // Uploads the vectors as stored here, so that all clones have the same.
+                        // Uploads the vectors as read from the part, so that all clones have identical ones.
                         let rows = part
                             .keys
                             .iter()
@@ -801,7 +804,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Removes the documents that other clones are embedding from a batch.
+    /// Removes documents that other clones are embedding from a batch.
     fn claimed<'w>(&'w self, mut batch: Batch<'w>, interrupt: &AtomicBool) -> Batch<'w> {
         if self.is_over(interrupt) {
             return batch;

@@ -1,7 +1,7 @@
-//! Transfers the record of commits between clones, so that the cost of making it is paid once.
+//! Transfers recorded commits between clones, so that only one clone has to compute the record.
 //!
-//! Unless its maker is trusted, the record is verified: all commits are read from git again, which is fast, and for a
-//! random sample the traced definitions and changed lines are computed again. Messages are not transferred: each clone
+//! Unless the sender is trusted, the record is verified: all commits are read from git again, which is fast, and the
+//! traced definitions and changed lines of a random sample are computed again. Messages are not transferred: each clone
 //! indexes them itself.
 
 use std::collections::{BTreeSet, HashSet};
@@ -23,15 +23,15 @@ use super::sides::LINES_ENDING;
 use super::sweep::retire_history;
 use super::trace::SYMBOLS_ENDING;
 
-/// Limit on the local commits, missing from an imported record, that are recorded again on top of it.
+/// Maximum number of local commits missing from an imported record that are recorded again on top of it.
 const MAX_KEPT_COMMITS: usize = 1024;
 
-/// The record of the commits reachable from some tips, for export.
+/// The record of the commits reachable from some tips, ready for export.
 #[derive(Debug)]
 pub struct ExportedCommits {
-    /// The commits that reach all others and are reached by none of them, ascending.
+    /// The tips: commits that are not reachable from any other commit of the record, ascending.
     pub tips: Vec<CommitId>,
-    /// The recipe of the records.
+    /// Identifies the settings that the records were computed with.
     pub recipe: u64,
     symbol_recipe: u64,
     history: History,
@@ -42,24 +42,24 @@ pub struct ExportedCommits {
 /// An imported record of commits: the records, definitions and lines of each batch.
 #[derive(Clone, Debug)]
 pub struct ReceivedCommits {
-    /// The recipe that the record claims.
+    /// The recipe that the record claims to have.
     pub recipe: u64,
     /// The claimed number of commits of each batch.
     pub sizes: Vec<u32>,
-    /// The files of each batch, in the order of the commit numbers.
+    /// Three files of each batch (records, definitions and lines), in the order of the commit numbers.
     pub batches: Vec<[Bytes; 3]>,
 }
 
-/// An imported record of commits that was verified and adds something.
+/// An imported record of commits that was verified and adds commits to the local record.
 #[derive(Debug)]
 pub struct VerifiedCommits {
     history: History,
     files: Vec<[Bytes; 3]>,
-    /// The records of further batches: local commits that the import lacks.
+    /// Encoded batches with local commits that the imported record lacks.
     kept: Vec<Vec<u8>>,
     /// The local record that will be replaced.
     before: Vec<HistoryEntry>,
-    /// Number of commits that were fully verified; 0 if the maker is trusted.
+    /// Number of commits that were fully verified; 0 if the sender is trusted.
     pub n_audited: usize,
 }
 
@@ -70,7 +70,7 @@ impl VerifiedCommits {
         theirs.map(|batch| batch.n_commits()).sum()
     }
 
-    /// Returns whether there are further local commits, which are not traced.
+    /// Returns true if local commits were recorded on top of the imported ones. These are not traced yet.
     pub fn has_kept(&self) -> bool {
         !self.kept.is_empty()
     }
@@ -79,34 +79,34 @@ impl VerifiedCommits {
 /// The reason why a record of commits was not imported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportRefusal {
-    /// Another build or other settings made it.
+    /// The record was made by another build or with other settings.
     #[error("it was created by another codescout version or with other settings")]
     OtherRecipe,
-    /// This clone lacks some of its commits.
+    /// This clone lacks some of the record's commits.
     #[error("not all of its commits are in this clone")]
     Absent,
     /// This clone lacks objects needed to verify it.
     #[error("this clone is partial, so it cannot be compared with git")]
     Partial,
-    /// It ends where the history of this clone continues, or the other way round.
+    /// The record ends at commits whose parents this clone has, or contains parents that this clone lacks.
     #[error("it ends at different commits than the history of this clone")]
     OtherEnds,
-    /// The local record is at least as good.
+    /// The local record has the same commits or more.
     #[error("this clone has already recorded these commits")]
     Known,
-    /// The import would lose local records.
+    /// The record lacks commits that are recorded locally, so importing it would lose them.
     #[error("it lacks {n_commits} commits that are recorded here")]
     Fewer {
         /// Number of commits.
         n_commits: usize,
     },
-    /// It does not match the repository or has invalid content.
+    /// The record does not match the repository or has invalid content.
     #[error("it is damaged: {what}")]
     WrongRecord {
         /// The mismatch.
         what: String,
     },
-    /// Another process recorded commits meanwhile, or is writing.
+    /// Another process recorded commits meanwhile, or is recording now.
     #[error("another process changed the record meanwhile")]
     Busy,
 }
@@ -123,7 +123,7 @@ impl ExportedCommits {
         number.is_some_and(|number| self.reached.has(number))
     }
 
-    /// Returns whether a record of everything reachable from `tips` contains all of these commits.
+    /// Returns true if a record of everything reachable from `tips` would contain all commits of this record.
     pub fn is_within(&self, tips: &[CommitId]) -> bool {
         let numbers: Vec<u32> = tips.iter().filter_map(|&tip| self.history.number(tip)).collect();
         let reached = self.history.reachable(&numbers);
@@ -131,19 +131,20 @@ impl ExportedCommits {
         self.tips.iter().all(is_reached)
     }
 
-    /// Passes on each batch. Equal commits give equal bytes, regardless of how they were recorded.
+    /// Passes each batch to `finished`. The same commits always give the same bytes, regardless of how they were
+    /// recorded.
     pub fn each<E: From<HistoryError>>(&self, finished: impl FnMut(Selected) -> Result<(), E>) -> Result<(), E> {
         select(&self.history, &self.lines, &self.reached, self.symbol_recipe, finished)
     }
 }
 
 impl Recorder<'_> {
-    /// Prepares the record of everything reachable from `tips` for export. All of it must be recorded, traced and
-    /// searchable.
+    /// Prepares the record of everything reachable from `tips` for export. Fails unless all of it is recorded, traced
+    /// and searchable.
     pub fn give(&self, sidecar: &Sidecar, tips: &[CommitId], max_bytes: u64) -> Result<ExportedCommits, RecordError> {
         let incomplete = |what| RecordError::Incomplete { what };
         if self.repository.is_partial() {
-            // Missing blobs give empty line signatures, which cannot be detected later.
+            // Missing blobs give empty line signatures, and a receiver could not detect the gap.
             return Err(incomplete("objects, because it is partial"));
         }
         let state = sidecar.state()?.unwrap_or_default();
@@ -174,8 +175,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// Returns whether the record of a commit stops at the limit although one of its parents was recorded later. Other
-    /// clones record parents first, so their record would differ.
+    /// Returns true if the record of some commit stops at the limit although a parent of the commit was recorded later.
+    /// Other clones record parents first, so their record would differ.
     fn has_late_parents(&self, given: &ExportedCommits) -> Result<bool, RecordError> {
         let history = &given.history;
         let mut reader = self.repository.reader();
@@ -195,8 +196,8 @@ impl Recorder<'_> {
         Ok(false)
     }
 
-    /// Verifies an imported record: it must add to the local record and match this clone's commits. Without an `audit`,
-    /// its maker is trusted.
+    /// Verifies that an imported record matches this clone's commits and adds to the local record. `audit` is `None` if
+    /// the sender is trusted.
     pub fn examine(
         &self,
         sidecar: &Sidecar,
@@ -209,7 +210,7 @@ impl Recorder<'_> {
         let state = sidecar.state()?.unwrap_or_default();
         let own = (self.sound(sidecar, &state)?.unwrap_or_default(), state.history);
         match self.examined(own, offered, audit, max_bytes, progress, interrupt) {
-            // Only the imported record is read here, so the error is not this clone's fault.
+            // This function reads only the imported record, so the error is not this clone's fault.
             Err(RecordError::WrongRecord { what }) => Ok(Err(ImportRefusal::WrongRecord { what })),
             Err(error) if is_record_fault(&error) => Ok(Err(ImportRefusal::WrongRecord { what: chain(&error) })),
             examined => examined,
@@ -237,7 +238,7 @@ impl Recorder<'_> {
             return Err(wrong_record("commits differ from the header"));
         }
         let recipe = symbol_recipe(max_bytes);
-        // Cheap checks first.
+        // The cheap checks come first.
         let ids = distinct(&theirs)?;
         let is_traced = |number| own.is_traced(number, recipe);
         if ids.iter().all(|&id| own.number(id).is_some_and(is_traced)) {
@@ -289,7 +290,7 @@ impl Recorder<'_> {
         }))
     }
 
-    /// Publishes the record in place of the local one, if that has not changed since.
+    /// Replaces the local record with the imported one, unless the local one has changed since the verification.
     pub fn take_over(
         &self,
         sidecar: &Sidecar,
@@ -342,7 +343,7 @@ impl Recorder<'_> {
         Ok(ids)
     }
 
-    /// Records on top of `history` those of `commits` that git still has.
+    /// Records those of `commits` that git still has on top of `history`.
     fn kept(
         &self,
         history: &mut History,
@@ -362,7 +363,8 @@ impl Recorder<'_> {
         Ok(kept)
     }
 
-    /// Returns whether this clone lacks one of the commits. Checks the oldest first, which a shallow clone lacks.
+    /// Returns true if this clone lacks one of the commits. Checks the oldest commits first, because a shallow clone
+    /// lacks those.
     fn lacks_a_commit(&self, batches: &[Batch], interrupt: &AtomicBool) -> Result<bool, RecordError> {
         let mut reader = self.repository.reader();
         for batch in batches {
@@ -413,7 +415,7 @@ impl Recorder<'_> {
         Ok(batch)
     }
 
-    /// Recomputes the definitions and lines of a sample of commits and checks the format of the rest.
+    /// Recomputes the definitions and lines of a sample of commits, and checks the format of the other commits.
     fn audit(
         &self,
         history: &History,
@@ -493,7 +495,7 @@ fn check_identical_bytes(history: &History, offered: &ReceivedCommits, recipe: u
 }
 
 impl ExportedCommits {
-    /// Checks that nothing is missing, so that the record is valid in other clones too.
+    /// Checks that no objects are missing, so that the record is valid in other clones too.
     fn check(&self) -> Result<(), RecordError> {
         let incomplete = |what| Err(RecordError::Incomplete { what });
         for number in (0..self.history.n_commits()).filter(|number| self.reached.has(*number)) {
@@ -519,13 +521,13 @@ impl ExportedCommits {
     }
 }
 
-/// Returns traced paths as they are after writing and reading a file.
+/// Writes traced paths to a file in memory and reads them back.
 fn as_stored(batch: &Batch, recipe: u64, traced: &TracedPaths) -> Result<TracedPaths, BatchError> {
     let bytes = symbol_batch_bytes(batch, 0, recipe, traced);
     SymbolBatch::from_bytes(bytes)?.all(batch)
 }
 
-/// Returns whether the records are at fault, and not the repository, the disk or an interruption.
+/// Returns true if the error is caused by the imported records, and not by the repository, the disk or an interruption.
 fn is_record_fault(error: &RecordError) -> bool {
     match error {
         RecordError::Batch(_) => true,
@@ -535,7 +537,7 @@ fn is_record_fault(error: &RecordError) -> bool {
     }
 }
 
-/// Returns the commits of all batches. Fails on duplicates, which would make the cost of checking them unbounded.
+/// Returns the commits of all batches. Fails on duplicates, because they would make the cost of verification unbounded.
 fn distinct(batches: &[Batch]) -> Result<HashSet<CommitId>, RecordError> {
     let mut ids = HashSet::new();
     for batch in batches {

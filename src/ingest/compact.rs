@@ -1,4 +1,4 @@
-//! Keeps the number of segments small. Every update adds a segment, so adjacent small ones are merged from time to
+//! Keeps the number of segments small. Every update adds a segment, so small adjacent segments are merged from time to
 //! time.
 //!
 //! Merged segments cover the same numbers (see `merge_segments`), so manifests stay valid and the epoch does not
@@ -24,7 +24,8 @@ use super::sweep::{Grace, retire, sweep};
 const MIN_RUN: usize = 8;
 /// Limit on the total file size of a merged run, about 64 MB of text. Bounds the work of one update.
 pub(super) const MAX_MERGED_BYTES: u64 = 24 << 20;
-/// One hour, or until the unused files exceed the size of those in use. Small sidecars may keep more.
+/// Unused files remain for one hour, or until their total exceeds the size of the files in use. Small sidecars may keep
+/// more.
 pub(super) const GRACE: Grace = Grace {
     period: Duration::from_secs(3600),
     min_bytes: 16 << 20,
@@ -41,10 +42,10 @@ pub(super) enum CompactError {
     Carry(#[from] CarryError),
 }
 
-/// Merges one run of segments, if there is one, and removes files that have been unused for long.
+/// Merges one run of segments, if there is one to merge, and removes files that have been unused for long.
 ///
-/// `segments` are those of `state`, which is the published state. Returns the number of merged segments. A failure is
-/// only logged: it affects only speed and space.
+/// `segments` must be those of `state`, the published state. Returns the number of merged segments. Failures are only
+/// logged, because they affect only speed and disk usage.
 pub(super) fn tidy(
     sidecar: &Sidecar,
     lock: &WriterLock,
@@ -101,8 +102,8 @@ fn store_merged(
     Ok(store_segment(sidecar, &merged, profile)?)
 }
 
-/// Chooses the run to merge by the sizes of all segments: the run at the end of the last stretch between large segments
-/// that has one.
+/// Chooses the run to merge from the sizes of all segments. Large segments divide the list into stretches. The result
+/// is the mergeable run at the end of the last stretch that has one.
 fn next_run(sizes: &[u64]) -> Option<Range<usize>> {
     let mut end = sizes.len();
     while end > 0 {

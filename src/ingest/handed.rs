@@ -1,4 +1,4 @@
-//! Transfers vectors of external models between clones, so that the text of a chunk is embedded once for all of them.
+//! Exports and imports vectors of external models, so that only one clone has to embed the text of a chunk.
 
 use std::collections::HashSet;
 use std::io;
@@ -16,13 +16,13 @@ use super::catch_up::{CatchUp, CatchUpError, check_or_store_probe};
 use super::maker::EmbeddingSource;
 use super::parts::{Part, Parts, n_rows_of, probe_name};
 
-/// Rows at which a part is closed.
+/// Maximum number of rows in a part.
 const MAX_PART: usize = 16_384;
 
 /// Vectors from another clone, not verified yet.
 #[derive(Clone, Debug)]
 pub struct ReceivedRows {
-    /// The profile that the bundle claims.
+    /// The profile that the bundle claims for the vectors.
     pub profile: ProfileId,
     /// A file with one row: the vector of the probe text.
     pub probe: Bytes,
@@ -32,15 +32,15 @@ pub struct ReceivedRows {
     pub parts: Vec<Bytes>,
 }
 
-/// Verified rows of the configured profile, all of one kind.
+/// Verified rows of the configured model, all of one kind.
 pub struct VerifiedRows {
     like: RowFile,
     probe: Bytes,
-    /// Opened one by one, because opening loads the keys into memory.
+    /// Opened one at a time, because opening a part loads its keys into memory.
     parts: Vec<Bytes>,
 }
 
-/// Returns whether all documents of a blob have rows of a profile. False for a blob without documents.
+/// Returns true if the blob has documents and all of them have rows of the profile.
 pub fn has_rows(segments: &Segments, key: ArtifactKey, profile: ProfileId) -> bool {
     let found = segments.find_blob(key).and_then(|blob| segments.of_blob(blob));
     let Some((segment, local)) = found else { return false };
@@ -48,12 +48,12 @@ pub fn has_rows(segments: &Segments, key: ArtifactKey, profile: ProfileId) -> bo
     n_docs > 0 && n_rows(segments, &[key], profile) == n_docs
 }
 
-/// Counts the documents of the blobs under `keys` that have a row of a profile.
+/// Counts the documents of the blobs in `keys` that have a row of the profile.
 pub fn n_rows(segments: &Segments, keys: &[ArtifactKey], profile: ProfileId) -> usize {
     docs_with_rows(segments, keys, profile).len()
 }
 
-/// Returns the first vector of a profile's probe; `None` if the profile has never been used here.
+/// Returns the stored vector of a profile's probe text, or `None` if the profile has never been used in this sidecar.
 pub fn probe_of(sidecar: &Sidecar, profile: ProfileId) -> io::Result<Option<Bytes>> {
     match sidecar.map(Store::Dense, &probe_name(profile)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -61,8 +61,8 @@ pub fn probe_of(sidecar: &Sidecar, profile: ProfileId) -> io::Result<Option<Byte
     }
 }
 
-/// Gathers the rows of a profile for the documents of the blobs under `keys`, each once, in the order of the keys.
-/// Passes each part with its number of rows to `finished`.
+/// Gathers the rows of a profile for the documents of the blobs in `keys`, each document once, in the order of the
+/// keys. Passes each part and its number of rows to `finished`.
 pub fn gather_rows<E: From<RecordsError>>(
     segments: &Segments,
     keys: &[ArtifactKey],
@@ -96,7 +96,7 @@ pub fn gather_rows<E: From<RecordsError>>(
     }
 }
 
-/// Returns each document once, in the order of the keys.
+/// Returns the documents of the blobs in `keys` that have a row, each once, in the order of the keys.
 fn docs_with_rows(segments: &Segments, keys: &[ArtifactKey], profile: ProfileId) -> Vec<u32> {
     let mut seen = HashSet::new();
     let blobs = keys
@@ -111,8 +111,8 @@ fn docs_with_rows(segments: &Segments, keys: &[ArtifactKey], profile: ProfileId)
 }
 
 impl CatchUp<'_> {
-    /// Checks that imported vectors have the form of those that the model makes. Their values cannot be checked without
-    /// the model.
+    /// Checks that imported vectors have the kind and dimension of the model's vectors. Their values cannot be checked
+    /// without the model.
     pub fn examine(&self, offered: &ReceivedRows) -> Result<VerifiedRows, CatchUpError> {
         let profile = self.maker.profile().id();
         let rows = RowFile::open(Arc::new(offered.probe.clone())).ok();
@@ -129,7 +129,7 @@ impl CatchUp<'_> {
             return Err(outside("some parts are missing"));
         }
         for (bytes, &size) in offered.parts.iter().zip(&offered.sizes) {
-            // Checked before decoding the part.
+            // The size is checked before the part is decoded.
             if size as usize > MAX_PART || n_rows_of(bytes).is_some_and(|n| n != size) {
                 return Err(outside("the number of vectors differs from the header"));
             }
@@ -146,9 +146,9 @@ impl CatchUp<'_> {
         })
     }
 
-    /// Imports the vectors of local chunks that have none yet. Returns their number.
+    /// Imports vectors of local chunks that have none yet. Returns the number of imported vectors.
     ///
-    /// Compares the imported probe with the configured model's vector for the probe text, which is requested now if it
+    /// First compares the bundle's vector of the probe text with the configured model's, which is requested now if it
     /// is not stored.
     pub fn take_over(&self, examined: &VerifiedRows, interrupt: &AtomicBool) -> Result<usize, CatchUpError> {
         let VerifiedRows { like, probe, parts } = examined;
@@ -185,7 +185,7 @@ impl CatchUp<'_> {
         Ok(n_new)
     }
 
-    /// Stores the rows of a part for chunks without a row. Returns their number.
+    /// Stores the rows of a part that belong to local chunks without a row. Returns their number.
     fn keep_new(&self, part: &Part, segments: &Segments, here: &mut Parts) -> Result<usize, CatchUpError> {
         let profile = self.maker.profile().id();
         let (mut writer, mut keys) = (part.rows.writer()?, Vec::<ChunkKey>::new());

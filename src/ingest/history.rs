@@ -1,4 +1,4 @@
-//! Records commits: those reachable from tips and not yet in a batch.
+//! Records what commits changed. Adds the commits reachable from given tips that are in no batch yet.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -42,13 +42,13 @@ pub struct RecordOutcome {
     pub n_new_changes: u64,
     /// Number of all recorded commits.
     pub n_commits: u32,
-    /// Size of all records in bytes.
+    /// Total size of the records in bytes.
     pub n_bytes: u64,
     /// Size in bytes of the search index of commits, if one was requested.
     pub n_search_bytes: u64,
-    /// Time until commits were searchable, if that was requested.
+    /// Time after which commits were searchable, if that was requested.
     pub searchable_after: Duration,
-    /// Number of older commits beyond the limits.
+    /// Number of older commits that were not recorded because of the limits.
     pub n_left_out: usize,
     /// Duration of the run.
     pub elapsed: Duration,
@@ -81,13 +81,13 @@ pub enum RecordError {
     /// Indexing changed lines failed.
     #[error("cannot index the changed lines of commits")]
     Lines(#[source] Box<LinesError>),
-    /// The system gives no random bytes for an epoch.
+    /// The system provides no random bytes for the id of an epoch.
     #[error("cannot get random bytes")]
     Random(#[source] std::io::Error),
     /// The list of shallow commits cannot be read.
     #[error("cannot read the boundary of this shallow clone")]
     Shallow(#[source] std::io::Error),
-    /// Other clones may have objects that this one lacks, so its record would be wrong for them.
+    /// The record depends on objects that this clone lacks, so it would be wrong for other clones.
     #[error("cannot export the record of commits: this clone lacks {what}")]
     Incomplete {
         /// The missing objects or records.
@@ -136,7 +136,7 @@ impl Recorder<'_> {
         let started = Instant::now();
         let mut outcome = RecordOutcome::default();
         self.mend(sidecar, interrupt)?;
-        // If another recorder publishes meanwhile, the rest is planned again.
+        // If another process publishes meanwhile, the remaining work is planned again.
         while !self.record_from_here(sidecar, tips, &mut outcome, progress, interrupt)? {}
         self.tidy(sidecar, interrupt)?;
         let state = sidecar.state()?.unwrap_or_default();
@@ -146,7 +146,7 @@ impl Recorder<'_> {
         Ok(outcome)
     }
 
-    /// Like [`Self::record`], but keeps new records in memory, on top of those in the sidecar.
+    /// Like [`Self::record`], but keeps the new records in memory, on top of the stored ones.
     pub fn record_in_memory(
         &self,
         mut history: History,
@@ -161,7 +161,7 @@ impl Recorder<'_> {
         Ok(history)
     }
 
-    /// Opens the stored history, if it still matches the repository.
+    /// Opens the stored history. Returns `None` if it no longer matches the repository.
     pub fn sound(&self, sidecar: &Sidecar, state: &State) -> Result<Option<History>, RecordError> {
         let history = match History::open(sidecar, &state.history) {
             Ok(history) => history,
@@ -173,11 +173,11 @@ impl Recorder<'_> {
         Ok(self.is_current(&history)?.then_some(history))
     }
 
-    /// Returns whether the record ends only where it would end if it were made now.
+    /// Returns true if a record made now would end at the same commits.
     pub(super) fn is_current(&self, history: &History) -> Result<bool, RecordError> {
         let shallow = self.repository.shallow_commits().map_err(RecordError::Shallow)?;
         for (number, boundary) in history.boundaries()? {
-            // A deepened clone has more commits than its records.
+            // After deepening, the clone has more commits than the record.
             if boundary == Boundary::Shallow && shallow.binary_search(&history.id(number)?).is_err() {
                 tracing::info!("the clone was deepened: recording commits again");
                 return Ok(false);
@@ -203,8 +203,8 @@ impl Recorder<'_> {
         Ok(info.parents.iter().all(|parent| reader.commit(*parent).is_ok()))
     }
 
-    /// Records batches again for which missing or damaged objects are now available. Their other files, except
-    /// messages, are made again by tracing and by indexing lines.
+    /// Records a batch again if objects that were missing or damaged are available now. Its definitions and line
+    /// signatures are computed again later; the message index remains.
     fn mend(&self, sidecar: &Sidecar, interrupt: &AtomicBool) -> Result<(), RecordError> {
         let state = sidecar.state()?.unwrap_or_default();
         let Some(history) = self
@@ -221,7 +221,7 @@ impl Recorder<'_> {
                 let commits: Vec<_> = commits.collect::<Result<_, BatchError>>()?;
                 match self.batch(&before, &commits, &|| {}, interrupt) {
                     Ok(writer) => self.publish_repaired(sidecar, entry, &writer.finish(), interrupt)?,
-                    // git has removed a commit since; the stored record knows more than a new one would.
+                    // git has removed a commit meanwhile. The stored record is more complete than a new one would be.
                     Err(RecordError::Object(error)) => tracing::info!(%error, "cannot record commits again"),
                     Err(error) => return Err(error),
                 }
@@ -231,8 +231,8 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Returns whether a batch has an incomplete commit whose record can now be completed. In a partial clone, where
-    /// objects arrive a few at a time, all incomplete commits must be.
+    /// Returns true if the record of an incomplete commit in the batch can now be completed. In a partial clone, where
+    /// objects arrive a few at a time, all incomplete commits must be completable.
     fn can_be_repaired(&self, batch: &Batch, interrupt: &AtomicBool) -> Result<bool, RecordError> {
         let mut can_one = false;
         for local in (0..batch.n_commits()).filter(|local| batch.is_unknown(*local)) {
@@ -279,7 +279,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Returns whether a parent of a commit at the limit would be recorded now.
+    /// Returns true if the raised limit allows recording a parent of a commit at the old limit.
     fn limit_allows_more(&self, history: &History, number: u32) -> Result<bool, RecordError> {
         let HistoryLimit { max_commits, since } = self.limit;
         if max_commits != 0 && max_commits <= history.n_commits() as usize {
@@ -336,7 +336,7 @@ impl Recorder<'_> {
         Ok(writer)
     }
 
-    /// Records until done. Returns false if another recorder has published meanwhile.
+    /// Records all missing commits. Returns false if another process has published a state meanwhile.
     fn record_from_here(
         &self,
         sidecar: &Sidecar,
@@ -347,7 +347,7 @@ impl Recorder<'_> {
     ) -> Result<bool, RecordError> {
         let state = match sidecar.state() {
             Ok(state) => state.unwrap_or_default(),
-            // The next index run starts a new epoch. Until then there is nothing to add to.
+            // The next indexing run starts a new epoch. Until then there is no state to extend.
             Err(error) => return Err(error.into()),
         };
         let (mut history, mut entries) = match self.sound(sidecar, &state)? {
@@ -414,7 +414,7 @@ fn merge(sidecar: &Sidecar, entries: &[HistoryEntry]) -> Result<HistoryEntry, Re
     let mut symbols = Vec::with_capacity(entries.len());
     for entry in entries {
         batches.push(Batch::open(sidecar, &entry.records.name)?);
-        // Damaged ones are made again.
+        // Damaged files are omitted and computed again later.
         let file = entry.symbols.as_ref();
         symbols.push(file.and_then(|file| SymbolBatch::open(sidecar, &file.name).ok()));
     }
@@ -437,7 +437,7 @@ fn merge(sidecar: &Sidecar, entries: &[HistoryEntry]) -> Result<HistoryEntry, Re
     Ok(entry)
 }
 
-/// Returns the published state, or the first one of a new epoch. Only the lock holder publishes it.
+/// Returns the published state, or the first state of a new epoch. Only the lock holder may publish the latter.
 pub(super) fn current_state(sidecar: &Sidecar) -> Result<State, RecordError> {
     if let Some(state) = sidecar.state()? {
         return Ok(state);

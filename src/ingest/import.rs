@@ -20,23 +20,23 @@ use super::publish::{
 };
 use super::run::{Ingest, IngestError, new_epoch};
 
-/// Up to this number, all blobs are audited.
+/// Maximum number of blobs of an import in which all blobs are audited.
 const FEW: usize = 256;
-/// Of more blobs, one in this many is audited, but at least [`FEW`].
+/// In larger imports, one blob in this many is audited, but at least [`FEW`] in total.
 const ONE_IN: usize = 50;
-/// Number of blobs to look up to check that an index belongs to this repository.
+/// Number of blobs to look up in git to decide whether an index belongs to this repository.
 const MAX_LOOKUPS: usize = 500;
 
-/// Limit on the bytes of blobs counted once per language, as a multiple of the blobs' own bytes, plus
-/// [`LANGUAGE_SLACK`].
+/// Limit on the bytes to index, as a multiple of the blobs' sizes, plus [`LANGUAGE_SLACK`]. A blob that is recorded in
+/// several languages is indexed once for each.
 const MAX_LANGUAGE_RATIO: u64 = 4;
-/// Empty and small files may be in any number of languages.
+/// Bytes allowed regardless of [`MAX_LANGUAGE_RATIO`], because empty and small files may have any number of languages.
 const LANGUAGE_SLACK: u64 = 16 << 20;
 
-/// Segments are closed at a smaller size than in a build, so that importing needs less memory than indexing.
+/// Maximum size of segments built by an import. It is smaller than for indexing, so that importing needs less memory.
 const MAX_SEGMENT_BYTES: usize = 24 << 20;
 
-/// The imported blobs to extract and embed again for comparison.
+/// Determines which imported blobs are extracted and embedded again for comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Audit {
     /// A random sample.
@@ -51,7 +51,7 @@ pub enum Audit {
 pub struct Imported {
     /// Number of new blobs.
     pub n_blobs: usize,
-    /// Number of new documents.
+    /// Number of new documents (chunks).
     pub n_docs: usize,
     /// Bytes of text of the new documents.
     pub n_text_bytes: u64,
@@ -84,7 +84,7 @@ pub enum ImportError {
     /// A segment cannot be read.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// A blob is recorded in a language that no path maps to.
+    /// A blob is recorded in a language that none of its paths could have.
     #[error("blob {blob} is recorded in an unknown language")]
     UnknownLanguage {
         /// The blob.
@@ -97,7 +97,7 @@ pub enum ImportError {
     TooManyLanguages {
         /// Bytes of the blobs, each counted once.
         n_bytes: u64,
-        /// Bytes of the blobs, counted once per language.
+        /// Bytes of the blobs, counted once for each language.
         n_recorded: u64,
     },
     /// None of the imported blobs is in this repository.
@@ -127,7 +127,7 @@ impl Ingest<'_> {
         Ok(missing_artifacts(&files, &Segments::default()))
     }
 
-    /// Imports the records of blobs that this repository has and the sidecar lacks.
+    /// Imports the records of blobs that are in this repository but not in the sidecar.
     ///
     /// The text is indexed from the blobs' own bytes. Ranges, counts and skip reasons in the records are checked
     /// against the bytes, and audited blobs are extracted and embedded again. If one record is wrong, nothing is
@@ -162,7 +162,8 @@ impl Ingest<'_> {
             return Err(ImportError::OtherRepository { n_blobs: n_looked_for });
         }
         let audited = audited(&keys, audit);
-        // Audited blobs first, so that no vector of a text they share with other blobs is copied without a comparison.
+        // Audited blobs come first. Otherwise the vector of a text that they share with other blobs could be copied
+        // without a comparison.
         keys.sort_by_key(|key| !audited.contains(key));
         let mut imported = Imported {
             n_known_blobs,
@@ -213,8 +214,8 @@ impl Ingest<'_> {
         Ok(imported)
     }
 
-    /// Adopts ready-made segments from a trusted source: artifact, lexical and vector file of each. `None` if the
-    /// sidecar already has segments, whose documents would be duplicated.
+    /// Adopts ready-made segments from a trusted source, each as an artifact, a lexical and a vector file. Returns
+    /// `None` if the sidecar already has segments, because documents would be duplicated.
     pub fn adopt(&self, files: &[[Bytes; 3]], interrupt: &AtomicBool) -> Result<Option<Imported>, ImportError> {
         let started = Instant::now();
         let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
@@ -257,7 +258,7 @@ impl Ingest<'_> {
         Ok(Some(imported))
     }
 
-    /// Opens an imported segment and checks that its parts match one another and this build.
+    /// Opens an imported segment and checks that its files match one another and this build's settings.
     fn checked_segment(&self, first: (u32, u32), files: [Bytes; 3]) -> Result<Segment, ImportError> {
         let segment = Segment::from_files(first, files)?;
         let inconsistent = |what| SegmentError::Inconsistent {
@@ -306,7 +307,8 @@ impl Ingest<'_> {
         })
     }
 
-    /// Keeps the keys whose blobs this repository has. Fails if they are recorded in too many languages.
+    /// Removes the keys of blobs that this repository lacks. Fails if the other blobs are recorded in too many
+    /// languages.
     fn retain_present(&self, keys: &mut Vec<ArtifactKey>) -> Result<(), ImportError> {
         let mut reader = self.repository.reader();
         let mut blobs = HashSet::new();
@@ -339,7 +341,7 @@ pub(super) fn chosen(n: usize, audit: Audit) -> HashSet<usize> {
     let mut chosen = HashSet::with_capacity(wanted);
     let mut random = [0u8; 8];
     while chosen.len() < wanted {
-        // Without random bytes, the first ones are chosen. An imported file cannot cause that.
+        // Without random bytes, the first items are chosen. An imported file cannot cause that.
         let filled = fill(&mut random).map_or(chosen.len() as u64, |()| u64::from_le_bytes(random));
         chosen.insert((filled % n as u64) as usize);
     }

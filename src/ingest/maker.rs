@@ -1,4 +1,4 @@
-//! The source of the rows of one profile, of either kind.
+//! The source of the vectors of one profile: an embedder of dense or sparse vectors.
 
 use std::sync::atomic::AtomicBool;
 
@@ -23,7 +23,7 @@ impl<'a> EmbeddingSource<'a> {
         }
     }
 
-    /// Notes for the user about embedded texts so far.
+    /// Returns notes for the user about the texts embedded so far.
     pub fn notes(&self) -> Vec<String> {
         match self {
             Self::Dense(embedder) => embedder.notes(),
@@ -39,7 +39,7 @@ impl<'a> EmbeddingSource<'a> {
         }
     }
 
-    /// The setting that distinguishes models of the same name.
+    /// The name of the setting that distinguishes models with the same name.
     pub(super) fn revision_setting(&self) -> &'static str {
         match self {
             Self::Dense(_) => "embedding.revision",
@@ -54,7 +54,7 @@ impl<'a> EmbeddingSource<'a> {
         }
     }
 
-    /// Embeds texts in order. `None` for a text that is not accepted or for which the model gives no vector.
+    /// Embeds texts in order. A result is `None` if the text is not accepted or the model returns no vector for it.
     pub(super) fn rows(&self, texts: &[&str], interrupt: &AtomicBool) -> Result<Vec<Option<Row>>, EmbedError> {
         Ok(match self {
             Self::Dense(embedder) => {

@@ -1,6 +1,6 @@
 //! The writer: updates the sidecar for a tree and collects garbage.
 //!
-//! Extracts, indexes, embeds and publishes what a tree needs and the sidecar lacks, then publishes the tree's manifest.
+//! Extracts, indexes and embeds the blobs of a tree that the sidecar lacks, and then publishes the tree's manifest.
 //! Never waits for readers. Start at [`Ingest::update`] and [`Collector::collect`].
 
 mod added;

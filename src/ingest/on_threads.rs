@@ -1,4 +1,4 @@
-//! Processes items on several threads that wait for responses.
+//! Processes items on several threads, for work that mostly waits for responses.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use super::progress::Progress;
 
 /// Calls `act` for each of `batches` on `n_threads` threads until a call fails or `interrupt` is set. Returns the first
-/// error. Progress advances by one step per entry.
+/// error. Reports one step of progress for each entry of a batch.
 pub(super) fn try_batches<T: Sync, E: Send>(
     batches: &[&[T]],
     n_threads: usize,
@@ -33,8 +33,8 @@ pub(super) fn try_batches<T: Sync, E: Send>(
     failure.map_or(Ok(()), Err)
 }
 
-/// Calls `act` for each of `items` on `n_threads` threads until there are no more or a call breaks. Waits for running
-/// calls.
+/// Calls `act` for each of `items` on `n_threads` threads until there are no more or a call returns `Break`. Then waits
+/// for running calls.
 pub(super) fn on_threads<T: Sync>(items: &[T], n_threads: usize, act: impl Fn(&T) -> ControlFlow<()> + Sync) {
     let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let work = || {
@@ -50,7 +50,7 @@ pub(super) fn on_threads<T: Sync>(items: &[T], n_threads: usize, act: impl Fn(&T
         for _ in 1..n_threads.min(items.len()) {
             let builder = std::thread::Builder::new().name("share".to_owned());
             if let Err(error) = builder.spawn_scoped(scope, work) {
-                // Fewer threads suffice.
+                // The work continues with fewer threads.
                 tracing::debug!(%error, "cannot start another thread");
             }
         }

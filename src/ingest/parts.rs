@@ -1,8 +1,7 @@
-//! New vectors that are not yet in a segment.
+//! Parts: files of new vectors that are not yet in a segment.
 //!
-//! Every response of a server costs time or money, so it is stored as soon as it arrives, under the keys of its chunks.
-//! A part belongs to no epoch: it stays valid when numbers change, and is removed when all of its vectors are in
-//! segments.
+//! Every response of a server costs time or money, so it is stored as soon as it arrives, keyed by chunk. A part
+//! belongs to no epoch: it stays valid when numbers change, and is removed when all of its vectors are in segments.
 //!
 //! A part is `"CSPV"`, u32 format = 1, u32 number of rows n, u32 zero, n keys of 16 bytes, then a whole file of n rows,
 //! dense or sparse. It is named by its content and stored next to the vector files.
@@ -18,14 +17,14 @@ use crate::model::ChunkKey;
 use crate::sidecar::{Bytes, Sidecar, Store, StoredFile, WriterLock};
 
 const PART_ENDING: &str = "part";
-/// Extension of the file with the first vector of a profile's probe. The file is named after the profile.
+/// Extension of the file that holds the first vector of a profile's probe text. The file is named after the profile.
 pub(super) const PROBE_ENDING: &str = "probe";
 const MAGIC: &[u8; 4] = b"CSPV";
 const FORMAT: u32 = 1;
 const HEADER_BYTES: usize = 16;
 const KEY_BYTES: usize = 16;
-/// Attempts to write a file without a lock. A writer that takes the lock removes files that seem half-written,
-/// including those in progress.
+/// Number of attempts to write a file without the lock. A writer that holds the lock removes files that look
+/// half-written, including files in progress.
 const MAX_TRIES: usize = 5;
 
 /// One file of new vectors.
@@ -35,17 +34,17 @@ pub(super) struct Part {
     pub(super) rows: RowFile,
 }
 
-/// The parts of one profile, by the keys of their chunks.
+/// The parts of one profile, indexed by the keys of their chunks.
 #[derive(Default)]
 pub(super) struct Parts {
     list: Vec<Part>,
     places: HashMap<ChunkKey, (usize, u32)>,
-    /// Number of rows added since the last [`Self::take_new`].
+    /// Number of rows added since [`Self::take_new`] last returned true.
     n_new: usize,
 }
 
 impl Part {
-    /// Stores a file of rows, one for each key. Needs no lock.
+    /// Stores a file of rows and their keys, in the same order. Needs no lock.
     pub(super) fn store(sidecar: &Sidecar, keys: &[ChunkKey], rows: &[u8]) -> io::Result<Self> {
         let bytes = Self::encode(keys, rows);
         let name = StoredFile::of(&bytes, PART_ENDING).name;
@@ -101,7 +100,7 @@ impl Part {
         }
     }
 
-    /// Stores some of its rows as a new part.
+    /// Stores some rows of this part as a new part.
     fn only(&self, sidecar: &Sidecar, rows: &[u32]) -> io::Result<Self> {
         let mut writer = self.rows.writer().map_err(io::Error::other)?;
         for &row in rows {
@@ -112,13 +111,13 @@ impl Part {
     }
 }
 
-/// Returns the number of rows in a part's header; `None` if it is not a part.
+/// Returns the number of rows in the header of an encoded part, or `None` if the bytes are not a part.
 pub(super) fn n_rows_of(part: &[u8]) -> Option<u32> {
     let number = |at: usize| Some(u32::from_le_bytes(part.get(at..at + 4)?.try_into().ok()?));
     number(8).filter(|_| part.starts_with(MAGIC) && number(4) == Some(FORMAT))
 }
 
-/// The bytes of a file from an offset on.
+/// The remaining bytes of a file, from an offset.
 struct Tail {
     bytes: Bytes,
     start: usize,
@@ -131,7 +130,7 @@ impl AsRef<[u8]> for Tail {
 }
 
 impl Parts {
-    /// Loads the stored parts of a profile. Ignores unreadable ones.
+    /// Loads the stored parts of a profile. Ignores unreadable files.
     pub(super) fn load(sidecar: &Sidecar, profile: ProfileId) -> io::Result<Self> {
         let mut parts = Self::default();
         for name in names(sidecar)? {
@@ -168,17 +167,17 @@ impl Parts {
         Some((&self.list[at].rows, row))
     }
 
-    /// Number of chunks.
+    /// Returns the number of chunks with a row.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Returns a file of the same kind as all parts, if there are any.
+    /// Returns a file of the kind and dimension of all parts, if there are any.
     pub(super) fn like(&self) -> Option<&RowFile> {
         self.list.first().map(|part| &part.rows)
     }
 
-    /// Removes rows that are stored elsewhere by now. The rest of a file is written as a new file.
+    /// Removes rows that are now stored in segments. The remaining rows of a file are written as a new file.
     pub(super) fn remove_done(
         &mut self,
         sidecar: &Sidecar,
@@ -196,7 +195,7 @@ impl Parts {
                 self.add(part.only(sidecar, &left)?);
             }
             match sidecar.remove(Store::Dense, &part.name, lock) {
-                // A collection has already removed it.
+                // A garbage collection has already removed the file.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 removed => removed?,
             }
@@ -206,7 +205,7 @@ impl Parts {
     }
 }
 
-/// Returns the name of the file with the first row of a profile's probe.
+/// Returns the name of the file that holds the first vector of a profile's probe text.
 pub(super) fn probe_name(profile: ProfileId) -> String {
     format!("{profile}.{PROBE_ENDING}")
 }
@@ -232,12 +231,12 @@ pub(super) fn names(sidecar: &Sidecar) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Removes the files of profiles that are not kept.
+/// Removes the files of profiles for which `stays` returns false.
 pub(super) fn remove_unused(sidecar: &Sidecar, lock: &WriterLock, stays: impl Fn(&str) -> bool) -> io::Result<()> {
     for entry in sidecar.entries(Some(Store::Dense))? {
         let Ok(name) = entry.name.into_string() else { continue };
         let profile = match name.rsplit_once('.') {
-            // Damaged files belong to no profile.
+            // A damaged file has no profile.
             Some((_, PART_ENDING)) if is_plain(&name) => match Part::open(sidecar, &name) {
                 Ok(part) => part.rows.profile().to_string(),
                 Err(_) => String::new(),
@@ -256,7 +255,7 @@ pub(super) fn remove_unused(sidecar: &Sidecar, lock: &WriterLock, stays: impl Fn
     Ok(())
 }
 
-/// Removes the rows of chunks that no longer exist.
+/// Removes the rows of chunks for which `is_there` returns false.
 pub(super) fn remove_dead(sidecar: &Sidecar, lock: &WriterLock, is_there: impl Fn(ChunkKey) -> bool) -> io::Result<()> {
     let mut parts = Parts::default();
     for name in names(sidecar)? {

@@ -1,6 +1,6 @@
 //! Progress reports of long runs.
 
-/// Receives the progress of a run, from several threads.
+/// Receives progress reports, possibly from several threads.
 pub trait Progress: Sync {
     /// Begins a stage with `n_blobs` items (see [`Stage::unit`]).
     fn begin(&self, stage: Stage, n_blobs: usize);

@@ -8,7 +8,7 @@ use crate::sidecar::{
     PastVersions, SegmentEntry, Sidecar, State, Store, StoredFile, VectorEntry, WriterLock, failpoint,
 };
 
-/// Extensions of a segment's files.
+/// File extensions of the files of a segment.
 pub(super) const ARTIFACTS_ENDING: &str = "art";
 pub(super) const LEXICAL_ENDING: &str = "lex";
 pub(super) const VECTORS_ENDING: &str = "vec";
@@ -45,7 +45,7 @@ pub(super) fn store_segment(
     data: &SegmentData,
     profile: &str,
 ) -> Result<SegmentEntry, PublishError> {
-    // In parallel: most of the time to write a small file is waiting for the disk.
+    // Written in parallel, because writing a small file mostly waits for the disk.
     let (artifacts, (lexical, vectors)) = rayon::join(
         || store(sidecar, Store::Artifacts, ARTIFACTS_ENDING, &data.artifacts),
         || {
@@ -109,7 +109,7 @@ pub(super) fn store_rows(sidecar: &Sidecar, rows: RowWriter) -> Result<StoredFil
     store(sidecar, Store::Dense, ending, &rows.finish())
 }
 
-/// Writes a file named by its content. An existing file of that name has the same content.
+/// Stores a file under a name derived from its content. An existing file with that name has the same content.
 pub(super) fn store(sidecar: &Sidecar, store: Store, ending: &str, bytes: &[u8]) -> Result<StoredFile, PublishError> {
     let file = StoredFile::of(bytes, ending);
     sidecar.write(store, &file.name, bytes).map_err(|source| PublishError {

@@ -16,19 +16,19 @@ use super::verify::{Depth, Limits, Verification, VerifyError, check_content};
 /// The outcome of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
-    /// The findings before the repair.
+    /// The result of verifying before the repair.
     pub before: Verification,
     /// Number of damaged files set aside, including missing ones.
     pub n_set_aside: usize,
-    /// Number of trees whose manifests, with everything they need, were rebuilt.
+    /// Number of trees whose manifests were rebuilt, with everything that they refer to.
     pub n_trees: usize,
-    /// Number of trees that git no longer has. Their index is lost.
+    /// Number of trees that git no longer has. Their index cannot be rebuilt.
     pub n_lost_trees: usize,
-    /// The findings after the repair.
+    /// The result of verifying after the repair.
     pub after: Verification,
 }
 
-/// An error from a repair, which may be partial.
+/// An error from a repair. Part of the damage may be repaired.
 #[derive(Debug, thiserror::Error)]
 pub enum RepairError {
     /// Verification failed.
@@ -54,8 +54,8 @@ pub enum RepairError {
 impl Ingest<'_> {
     /// Verifies the sidecar, sets damaged files aside and rebuilds them. Writes nothing if there is no damage.
     ///
-    /// A damaged segment invalidates all segments: the numbers that it assigned are lost, so a new epoch begins. A
-    /// damaged batch of commits invalidates those that follow it.
+    /// One damaged segment invalidates all segments: the numbers that it assigned are lost, so a new epoch begins. A
+    /// damaged batch of commits invalidates the batches that follow it.
     pub fn repair(&self, depth: Depth, progress: &dyn Progress, limits: Limits<'_>) -> Result<Repair, RepairError> {
         let mut repair = Repair {
             before: self.verify(depth, progress, limits)?,
@@ -81,7 +81,7 @@ impl Ingest<'_> {
             repair.n_trees += 1;
             self.pass("repair.rebuilt")?;
         }
-        // Verifies everything, because the rebuilt index is reported as sound.
+        // Verifies without a time limit, because the result reports the rebuilt index as sound.
         let no_deadline = Limits {
             deadline: None,
             ..limits
@@ -90,8 +90,8 @@ impl Ingest<'_> {
         Ok(repair)
     }
 
-    /// Sets aside segment files whose content does not match their names. This only helps to find the cause of damage:
-    /// the files are no longer read.
+    /// Sets aside segment files whose content does not match their names. The files are no longer used; they are only
+    /// kept to find the cause of the damage.
     pub(super) fn set_damaged_aside(&self, state: &State, lock: &WriterLock) {
         for (store, file) in state.segments.iter().flat_map(SegmentEntry::files) {
             if check_content(self.sidecar, store, file).is_err()
@@ -102,7 +102,7 @@ impl Ingest<'_> {
         }
     }
 
-    /// Sets aside the manifest in `error`, which may be the base of the requested one.
+    /// Sets aside the manifest that `error` is about, which may be the base of the requested one.
     pub(super) fn set_manifest_aside(&self, error: &ManifestError, lock: &WriterLock) {
         let ManifestError::File(error) = error else { return };
         if let Some(name) = error.path().file_name()
@@ -112,7 +112,7 @@ impl Ingest<'_> {
         }
     }
 
-    /// Publishes a state without damaged batches of commits, those that follow them, and damaged files of other
+    /// Publishes a state without damaged batches of commits, the batches that follow them, and damaged files of other
     /// batches. They are rebuilt on demand.
     fn drop_damaged_history(&self, found: &Verification, lock: &WriterLock) -> Result<(), IngestError> {
         // A damaged state is set aside and no longer lists anything.
@@ -135,7 +135,7 @@ impl Ingest<'_> {
         Ok(())
     }
 
-    /// Publishes a state without damaged vectors of external profiles. They are rebuilt on demand.
+    /// Publishes a state without damaged vectors of external models. The vectors are computed again on demand.
     fn drop_damaged_vectors(&self, found: &Verification, lock: &WriterLock) -> Result<(), IngestError> {
         let Ok(Some(mut state)) = self.sidecar.state() else {
             return Ok(());
@@ -154,7 +154,8 @@ impl Ingest<'_> {
         Ok(())
     }
 
-    /// Verifies again under the lock: damaged files may have been rebuilt meanwhile under the same names.
+    /// Verifies again while holding the lock, because another process may have rebuilt damaged files under the same
+    /// names. Returns the number of files set aside.
     fn set_aside(&self, depth: Depth, progress: &dyn Progress, limits: Limits<'_>) -> Result<usize, RepairError> {
         let lock = self.sidecar.lock_unless(self.patience, limits.interrupt)?;
         let no_deadline = Limits {
@@ -169,7 +170,7 @@ impl Ingest<'_> {
             let moved = self.sidecar.set_aside(finding.store, OsStr::new(&finding.name), &lock);
             match moved {
                 Ok(()) => n_set_aside += 1,
-                // The file is missing, which is the damage, or another process has repaired it.
+                // The damage is that the file is missing, or another process has already repaired it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => n_set_aside += 1,
                 Err(source) => {
                     let folder = match finding.store {
@@ -185,7 +186,7 @@ impl Ingest<'_> {
         self.sidecar
             .rewrite_texts(&lock)
             .map_err(|source| self.repair_error(source))?;
-        // Without a tree to rebuild, no other code would publish a state, and the segments would stay unused.
+        // If there is no tree to rebuild, no other code publishes a state, and the segments would remain unused.
         if let (false, Ok(None)) = (found.is_sound(), self.sidecar.state()) {
             self.begin_epoch(&lock, Vec::new())?;
         }

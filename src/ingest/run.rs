@@ -1,4 +1,4 @@
-//! One run of the writer: lists missing blobs, indexes them and publishes the result.
+//! Runs the writer: lists missing blobs, indexes them and publishes the result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -21,9 +21,10 @@ use super::compact::tidy;
 use super::progress::{Progress, Stage};
 use super::publish::{PublishError, note_past_versions, pass, publish_segment, publish_state};
 
-/// A manifest is stored as a difference if it lists at most this many paths, or at most an eighth of those of its base.
+/// A manifest is stored as a difference from its base if the difference lists at most this many paths, or at most an
+/// eighth of the base's paths.
 const MAX_DIFFERENCE: usize = 1000;
-/// Number of commits along first parents to search for a stored manifest.
+/// Number of first-parent ancestors to search for a stored manifest.
 const MAX_ANCESTORS: usize = 64;
 
 /// The writer of one repository.
@@ -43,7 +44,7 @@ pub struct Ingest<'a> {
 /// The tree to index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The commit, if the tree has one. Manifests of its ancestors are starting points.
+    /// The commit, if there is one. The manifests of its ancestors serve as starting points.
     pub commit: Option<CommitId>,
     /// The tree.
     pub tree: TreeId,
@@ -52,7 +53,7 @@ pub struct Target {
 /// The outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Number of files examined: all files of the tree, or those that differ from the nearest indexed tree.
+    /// Number of files examined: all files of the tree, or only those that differ from the nearest indexed tree.
     pub n_files: usize,
     /// Number of blobs read and extracted.
     pub n_new_blobs: usize,
@@ -60,7 +61,7 @@ pub struct Outcome {
     pub n_new_chunks: usize,
     /// Bytes of text read.
     pub n_text_bytes: u64,
-    /// Number of segments merged into one afterwards.
+    /// Number of segments that were merged into one at the end of the run.
     pub n_merged_segments: usize,
     /// Duration of the run.
     pub elapsed: Duration,
@@ -92,13 +93,14 @@ pub enum IngestError {
     /// Writing failed.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// The system gives no random bytes for a new epoch.
+    /// The system provides no random bytes for the id of a new epoch.
     #[error("cannot get random bytes")]
     Random(#[source] std::io::Error),
 }
 
 impl Ingest<'_> {
-    /// Builds the manifest of `target` with everything it needs. Costs only a lookup if it exists already.
+    /// Builds the manifest of `target` and indexes everything that it refers to. If the manifest exists already, this
+    /// costs one lookup.
     pub fn update(
         &self,
         target: Target,
@@ -135,8 +137,8 @@ impl Ingest<'_> {
         Ok(outcome)
     }
 
-    /// Indexes past versions of files, which are in no snapshot, and records which versions they are. Counts the new
-    /// blobs in the outcome.
+    /// Indexes past versions of files, which are in no snapshot, and records which versions these are. Adds the new
+    /// blobs to the outcome.
     pub fn index_past(
         &self,
         past: Vec<PastFile>,
@@ -168,7 +170,8 @@ impl Ingest<'_> {
         Ok(outcome)
     }
 
-    /// Returns the published state with its segments if this build can add to it, or the first state of a new epoch.
+    /// Returns the published state and its segments if this build can extend them. Otherwise returns the first state of
+    /// a new epoch.
     pub(super) fn sound_state(&self, lock: &WriterLock) -> Result<(State, Segments), IngestError> {
         let mut history = Vec::new();
         match self.sidecar.state() {
@@ -198,7 +201,7 @@ impl Ingest<'_> {
         Ok((self.begin_epoch(lock, history)?, Segments::default()))
     }
 
-    /// Publishes a state without segments. Recorded commits do not depend on the epoch.
+    /// Publishes a state without segments. Keeps the recorded commits, which do not depend on the epoch.
     pub(super) fn begin_epoch(&self, lock: &WriterLock, history: Vec<HistoryEntry>) -> Result<State, IngestError> {
         let mut state = State {
             epoch: new_epoch().map_err(IngestError::Random)?,
@@ -245,7 +248,7 @@ impl Ingest<'_> {
         let bytes = manifest_bytes(state, target.tree, start, &changes, files, &segments);
         snapshots.publish(target.tree, &bytes, lock)?;
         pass("update.manifest", self.sidecar)?;
-        // Last, so that killing a long run loses nothing that was requested.
+        // Merging comes last, so that killing a long run loses no requested data.
         outcome.n_merged_segments = tidy(self.sidecar, lock, state, &segments, &self.profile());
         Ok(outcome)
     }
@@ -271,7 +274,7 @@ impl Ingest<'_> {
             progress: &|n_bytes| progress.advance(n_bytes),
         };
         build.segments(missing, &source, |data| {
-            // All blobs were absent.
+            // All blobs were missing in git.
             if data.n_blobs == 0 {
                 return Ok(());
             }
@@ -286,8 +289,8 @@ impl Ingest<'_> {
         self.embedder.profile().id().to_string()
     }
 
-    /// Lists the files that differ from the nearest stored manifest. Lists all files if there is no such manifest, or
-    /// if a file with rules on skipping has changed.
+    /// Lists the files that differ from the nearest stored manifest. Lists all files if no manifest is near, or if a
+    /// file with rules for skipping files has changed.
     fn list(
         &self,
         target: Target,
@@ -295,15 +298,15 @@ impl Ingest<'_> {
         reader: &mut ObjectReader,
     ) -> Result<Listing, IngestError> {
         for tree in self.candidates(target, snapshots, reader) {
-            // A damaged manifest is no starting point. It is rebuilt when its own tree is requested.
+            // A damaged manifest cannot be a starting point. It is rebuilt when its own tree is requested.
             let Ok(Some(layers)) = snapshots.load(tree) else {
                 continue;
             };
-            // A difference would not include files that were missing and are available now.
+            // A difference would omit files that were missing when the manifest was stored and are available now.
             if can_be_completed(&layers, self.repository, self.options.max_blob_bytes) {
                 continue;
             }
-            // Its objects may have been removed from the repository.
+            // The objects of the old tree may have been removed from the repository.
             let Ok(changes) = reader.diff_trees(Some(tree), target.tree) else {
                 continue;
             };
@@ -347,7 +350,7 @@ impl Ingest<'_> {
     }
 }
 
-/// The starting point of a manifest.
+/// The stored manifest from which a new manifest is computed.
 struct Start {
     tree: TreeId,
     layers: Vec<Manifest>,
@@ -357,7 +360,7 @@ struct Start {
 struct Listing {
     start: Option<Start>,
     changes: Vec<TreeChange>,
-    /// The files after the changes.
+    /// The listed files, as they are in the target tree.
     files: Vec<ListedFile>,
 }
 
@@ -389,8 +392,8 @@ fn rules_file(change: &TreeChange) -> Option<TreeFile> {
     })
 }
 
-/// Returns the manifest of the target: a difference from the whole manifest below `start` if that is small, or else a
-/// whole manifest.
+/// Returns the bytes of the target's manifest: a difference from the whole manifest that `start` is based on if that is
+/// small, or else a whole manifest.
 fn manifest_bytes(
     state: &State,
     target: TreeId,
@@ -421,8 +424,8 @@ fn manifest_bytes(
         .to_manifest(state.epoch, state.recipe, None, Some(target))
 }
 
-/// Converts a past version of a file to a file to index. Does not read the rules files of its commit: only names and
-/// modes decide whether it is skipped.
+/// Converts a past version of a file to a file to index. The rules files of its commit are not read, so only names and
+/// modes decide if it is skipped.
 pub(super) fn listed_past(past: PastFile) -> ListedFile {
     let lang = extract::lang_of_path(&past.path);
     let left_out = match () {
@@ -439,12 +442,12 @@ pub(super) fn listed_past(past: PastFile) -> ListedFile {
     }
 }
 
-/// Returns whether a difference from `whole` is small enough to store instead of a whole manifest.
+/// Returns true if a difference from `whole` is small enough to be stored instead of a whole manifest.
 pub(super) fn is_small(difference: &Difference, whole: &Manifest) -> bool {
     difference.len() <= MAX_DIFFERENCE.max(whole.n_files() as usize / 8)
 }
 
-/// Returns a random name for a new epoch.
+/// Returns a random id for a new epoch.
 pub(super) fn new_epoch() -> std::io::Result<[u8; 16]> {
     let mut epoch = [0; 16];
     let mut filled = 0;

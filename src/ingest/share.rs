@@ -1,8 +1,8 @@
-//! Uploads vectors to the shared store of a repository's clones: those it lacks, in any order, from several clones at
-//! once.
+//! Uploads missing vectors to the store that the clones of a repository share. Several clones can upload at the same
+//! time, in any order.
 //!
-//! The vectors known to be in the store are recorded along the way ([`There`]), so a killed process continues where it
-//! was. The record is valid as long as the store's generation stays the same.
+//! Each clone records which vectors are known to be in the store ([`There`]), so an upload continues after its process
+//! was killed. The record is valid as long as the store's generation stays the same.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,20 +35,20 @@ pub struct Sharing<'a> {
     pub shared: &'a dyn SharedVectors,
     /// The profile of the vectors.
     pub profile: ProfileId,
-    /// The built-in profile. Every segment has its vectors.
+    /// The profile of the built-in model. Every segment has vectors of it.
     pub own_profile: &'a str,
-    /// The recipe of the documents.
+    /// The recipe (the settings) of the indexed documents.
     pub recipe: u64,
-    /// True if vectors are stored only in the shared store.
+    /// True if vectors are stored only in the shared store, not locally.
     pub is_remote_only: bool,
 }
 
-/// The documents to look up in the store.
+/// Determines which documents are looked up in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Looks {
-    /// Those with a local vector.
+    /// Documents with a local vector.
     ForHere,
-    /// All documents: the store may have their vectors.
+    /// All documents, because the store may have vectors that are not stored locally.
     ForAll,
 }
 
@@ -59,7 +59,7 @@ pub struct Shared {
     pub n_docs: usize,
     /// Number of vectors uploaded.
     pub n_put: usize,
-    /// Number of vectors already in the store: from another clone, or from a forgotten earlier upload.
+    /// Number of vectors that were already in the store, uploaded by another clone or by this one without a record.
     pub n_found: usize,
     /// Number of vectors not in the store.
     pub n_left: usize,
@@ -72,7 +72,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Counts `n` of the vectors found as uploaded by this run.
+    /// Counts `n` of the vectors found in the store as uploaded by this run.
     pub fn with_own(mut self, n: usize) -> Self {
         let n = n.min(self.n_found);
         self.n_put += n;
@@ -80,7 +80,7 @@ impl Shared {
         self
     }
 
-    /// Adds this outcome to that of an earlier run.
+    /// Combines this outcome with that of an earlier run.
     pub(super) fn after(self, earlier: Option<Self>) -> Self {
         let Some(earlier) = earlier else { return self };
         Self {
@@ -169,14 +169,15 @@ impl Sharing<'_> {
         Ok(outcome)
     }
 
-    /// Prepares the store for uploads of vectors of `dim` components while they are made. The error says why it cannot
-    /// be used.
+    /// Prepares the store for uploads of vectors of `dim` components while they are computed. The error says why the
+    /// store cannot be used.
     pub(super) fn ready(&self, dim: usize, interrupt: &AtomicBool) -> Result<(), Stopped> {
         let standing = self.shared.prepare(dim, interrupt)?;
         self.check(&standing, dim, interrupt)
     }
 
-    /// Removes documents without a vector to upload from `wanted`. Returns those for which the model gives no vector.
+    /// Removes documents without a vector to upload from `wanted`. Returns the removed documents for which the model
+    /// returns no vector.
     fn drop_without_vector(
         &self,
         wanted: &mut Wanted,
@@ -192,7 +193,7 @@ impl Sharing<'_> {
                 if !wanted.docs.contains(doc) {
                     continue;
                 }
-                // The built-in model has processed every document.
+                // The built-in model has embedded every document, so a missing row means that there is no vector.
                 let stored = rows.as_ref().filter(|rows| self.is_own() || rows.has(row));
                 let known = stored
                     .map(|rows| (rows, row))
@@ -211,8 +212,8 @@ impl Sharing<'_> {
         empty
     }
 
-    /// Lists the chunks whose vectors this clone uploaded or found in the store, but that are no longer in the local
-    /// index.
+    /// Lists the chunks that are no longer in the local index, but whose vectors this clone uploaded or found in the
+    /// store.
     pub fn gone(&self) -> Result<Vec<ChunkKey>, CatchUpError> {
         let Some(state) = self.sidecar.state()? else {
             return Ok(Vec::new());
@@ -224,8 +225,8 @@ impl Sharing<'_> {
         Ok(keys)
     }
 
-    /// Removes the vectors of [`Self::gone`] from the store, which invalidates the other clones' records. Returns their number,
-    /// and the reason if they could not be removed.
+    /// Deletes the vectors of [`Self::gone`] from the store, which invalidates the other clones' records. Returns the
+    /// number of vectors, and an explanation if they could not be deleted.
     pub fn remove_gone(&self, interrupt: &AtomicBool) -> Result<(usize, Option<String>), CatchUpError> {
         let Some(_only) = self.sidecar.lock_embedding()? else {
             let why = "another process is making or sharing vectors".to_owned();
@@ -234,7 +235,7 @@ impl Sharing<'_> {
         let gone = self.gone()?;
         let removed = match self.shared.standing(interrupt) {
             Ok(Some(_)) if !gone.is_empty() => self.shared.remove(&gone, interrupt),
-            // The vectors are still where they were uploaded.
+            // The vectors may still be on another server.
             Ok(None) if !gone.is_empty() => {
                 let why = "the Qdrant server has no vectors of this repository: check qdrant.server and qdrant.prefix";
                 return Ok((gone.len(), Some(why.to_owned())));
@@ -335,7 +336,7 @@ impl Sharing<'_> {
                  minutes later",
             ));
         }
-        // The built-in model is the same wherever its profile is the same.
+        // The built-in model is identical wherever its profile is the same, so it needs no probe.
         if self.is_own() {
             return Ok(());
         }
@@ -348,14 +349,15 @@ impl Sharing<'_> {
         check_shared_probe(self.sidecar, &known, self.profile, dim)?.map_err(unusable)
     }
 
-    /// Returns the recorded dimension of the vectors in the store, which may all have been removed.
+    /// Returns the dimension that the store recorded for its vectors, even if all vectors have been removed.
     fn known_dim(&self) -> Result<Option<usize>, Stopped> {
         let there = There::load(self.sidecar, self.profile, self.shared.repository());
         let there = there.map_err(|error| self.io(error))?;
         Ok(there.map(|there| there.dim as usize))
     }
 
-    /// Loads the record of the store. Empty if the store's generation or the document numbers have changed.
+    /// Loads the record of vectors in the store. Returns an empty record if the store's generation or the document
+    /// numbers have changed.
     fn known(&self, standing: &Standing, state: &State) -> Result<Known, Stopped> {
         let repository = self.shared.repository();
         let load = || -> io::Result<(Option<There>, Vec<ChunkKey>)> {
@@ -363,15 +365,16 @@ impl Sharing<'_> {
             Ok((there, There::keys(self.sidecar, self.profile, repository)?))
         };
         let (there, keys) = load().map_err(|error| self.io(error))?;
-        // Independent of the store's content.
+        // Documents without a vector do not depend on the store.
         let empty = there.as_ref().filter(|there| there.epoch == state.epoch);
         let empty = empty.map(|there| there.empty.clone()).unwrap_or_default();
         let there = there.filter(|there| {
-            // Within a generation the number only grows. A smaller number means that vectors were lost.
+            // Within a generation the number of vectors only grows. A smaller number means that vectors were lost.
             let has_all = standing.n_vectors >= there.n_vectors.max(there.docs.len());
             (there.generation, there.epoch) == (standing.generation, state.epoch) && has_all
         });
-        // `n_vectors` also estimates how many more results to request, so a small deviation needs no save.
+        // `n_vectors` also serves to estimate how many more results to request. An estimate need not be exact, so a
+        // small deviation is not saved.
         let is_close = |there: &There| (standing.n_vectors - there.n_vectors) * 8 <= standing.n_vectors;
         let is_changed = !there.as_ref().is_some_and(is_close);
         Ok(Known {
@@ -390,7 +393,7 @@ impl Sharing<'_> {
         })
     }
 
-    /// Looks up some documents in the store and uploads the missing ones.
+    /// Looks up some documents in the store and uploads missing vectors.
     fn share_batch(
         &self,
         batch: &[Keyed],
@@ -430,7 +433,7 @@ impl Sharing<'_> {
         Ok(())
     }
 
-    /// Counts promised vectors that the store has by now.
+    /// Counts the vectors that the server had accepted but not stored, and has stored by now.
     fn check_promised(
         &self,
         course: &mut Course,
@@ -456,10 +459,10 @@ impl Sharing<'_> {
         }
     }
 
-    /// Saves the record, unless vectors may have been removed meanwhile.
+    /// Saves the record, unless vectors may have been removed from the store during the run.
     fn finish(&self, mut course: Course, before: &Standing, interrupt: &AtomicBool) -> Result<(), Stopped> {
         let known = &mut course.known;
-        // An interrupted run does not wait for the request.
+        // An interrupted run skips this request.
         if !interrupt.load(Ordering::Relaxed)
             && let Ok(Some(now)) = self.shared.standing(interrupt)
         {
@@ -491,12 +494,12 @@ impl Sharing<'_> {
     }
 }
 
-/// The local vectors.
+/// The vectors stored locally.
 struct Here<'a> {
     sharing: &'a Sharing<'a>,
     segments: &'a Segments,
     parts: &'a Parts,
-    /// Documents for which the model gives no vector.
+    /// Documents for which the model returns no vector.
     empty: RoaringBitmap,
 }
 
@@ -517,7 +520,7 @@ impl Here<'_> {
     }
 }
 
-/// Loads the first vector of a profile's probe, if it is stored.
+/// Loads the stored vector of a profile's probe text, if there is one.
 fn load_probe(sidecar: &Sidecar, profile: ProfileId) -> Option<RowFile> {
     let bytes = sidecar.map(Store::Dense, &format!("{profile}.{PROBE_ENDING}")).ok()?;
     RowFile::open(Arc::new(bytes)).ok()
@@ -525,10 +528,10 @@ fn load_probe(sidecar: &Sidecar, profile: ProfileId) -> Option<RowFile> {
 
 type Keyed = (u32, ChunkKey);
 
-/// The record of the store.
+/// The record of vectors in the store, as loaded and updated by a run.
 struct Known {
     there: There,
-    /// Unsorted.
+    /// The keys of chunks in the store, unsorted.
     keys: Vec<ChunkKey>,
     /// True if the saved record differs.
     is_changed: bool,
@@ -554,7 +557,8 @@ struct Course {
 impl Course {
     fn add_put(&mut self, put: &[Keyed], sidecar: &Sidecar) -> io::Result<()> {
         self.n_put += put.len();
-        // If another clone uploads the same vectors now, this counts too many. Then everything is looked up once more.
+        // If another clone uploads the same vectors at the same time, this counts too many. Then the next run looks
+        // everything up again.
         self.known.there.n_vectors += put.len() as u64;
         self.add(put, sidecar)
     }

@@ -1,5 +1,5 @@
-//! Makes recorded commits searchable: terms and vectors of messages, and signatures of changed lines. Each batch gets a
-//! file of both kinds.
+//! Makes recorded commits searchable. Each batch of commits gets a file with the terms and vectors of messages and a
+//! file with signatures of changed lines.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,23 +11,23 @@ use super::history::{RecordError, Recorder};
 use super::progress::{Progress, Stage};
 use super::publish::{publish_state, store};
 
-/// Extensions of the files.
+/// File extensions.
 pub(super) const MESSAGES_ENDING: &str = "msg";
 pub(super) const LINES_ENDING: &str = "lin";
 
-/// A kind of file that accompanies the records of a batch.
+/// A kind of search file that accompanies the records of a batch.
 struct Side<'a> {
     stage: Stage,
     ending: &'static str,
-    /// Returns the field of the file in an entry.
+    /// Returns the field of an entry that names the file.
     slot: fn(&mut HistoryEntry) -> &mut Option<StoredFile>,
-    /// Returns whether an entry has a usable file.
+    /// Returns true if an entry has a usable file of this kind.
     is_there: &'a dyn Fn(&HistoryEntry) -> bool,
     make: &'a dyn Fn(&Batch) -> Result<Vec<u8>, RecordError>,
 }
 
 impl Recorder<'_> {
-    /// Indexes the messages of every batch without message vectors of `embedder`. Returns the number of commits
+    /// Indexes the messages of every batch that lacks message vectors of `embedder`. Returns the number of commits
     /// indexed.
     pub fn index_messages(
         &self,
@@ -56,7 +56,7 @@ impl Recorder<'_> {
         self.fill(sidecar, &side, progress, interrupt)
     }
 
-    /// Indexes the changed lines of every batch without line signatures. Returns the number of commits indexed.
+    /// Indexes the changed lines of every batch that lacks line signatures. Returns the number of commits indexed.
     pub fn index_lines(
         &self,
         sidecar: &Sidecar,
@@ -95,7 +95,7 @@ impl Recorder<'_> {
     ) -> Result<u32, RecordError> {
         let state = sidecar.state()?.unwrap_or_default();
         let lacking = state.history.into_iter().rev().filter(|entry| !(side.is_there)(entry));
-        // Another writer may have merged a batch since. The next run handles the merged batch.
+        // Another process may have merged a batch meanwhile. The next run handles the merged batch.
         let opened = |entry: HistoryEntry| Some((Batch::open(sidecar, &entry.records.name).ok()?, entry));
         let lacking: Vec<(Batch, HistoryEntry)> = lacking.filter_map(opened).collect();
         if lacking.is_empty() {
@@ -114,7 +114,7 @@ impl Recorder<'_> {
         Ok(n_commits)
     }
 
-    /// Adds the file to the state, if its batch is still there. Returns the number of commits in the batch.
+    /// Adds the file to the state, if its batch is still in the state. Returns the number of commits in the batch.
     fn publish_side(
         &self,
         sidecar: &Sidecar,
@@ -134,7 +134,7 @@ impl Recorder<'_> {
         let mut replaced = entry.clone();
         *(side.slot)(named) = Some(file);
         publish_state(sidecar, &lock, &mut state)?;
-        // Only this file of the old entry is unused.
+        // Only this file of the replaced entry becomes unused.
         if let Some(old) = (side.slot)(&mut replaced).take() {
             super::sweep::retire_file(sidecar, Store::History, &old);
         }
@@ -151,7 +151,8 @@ impl Side<'_> {
     }
 }
 
-/// Merges the search files of batches into `entry`, as far as all batches have them. `entry` is otherwise complete.
+/// Merges the search files of batches into `entry`, provided that all batches have them. The other fields of `entry`
+/// must be complete.
 pub(super) fn merge_sides(
     sidecar: &Sidecar,
     parts: &[HistoryEntry],

@@ -14,7 +14,7 @@ use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, NAME_DIGITS, SPARSE_ENDIN
 use super::sides::{LINES_ENDING, MESSAGES_ENDING};
 use super::trace::SYMBOLS_ENDING;
 
-/// Stores of segment files, and the extensions in each.
+/// The stores that contain segment files, and the file extensions in each.
 const SWEPT: [(Store, &[&str]); 4] = [
     (Store::Artifacts, &[ARTIFACTS_ENDING, EDITS_ENDING]),
     (Store::Lexical, &[LEXICAL_ENDING]),
@@ -31,18 +31,18 @@ const SWEPT: [(Store, &[&str]); 4] = [
     ),
 ];
 
-/// Starts the grace period of segments that the published state no longer lists, by setting the files' modification
-/// time. A failure only shortens the period.
+/// Sets the modification time of files of segments that the published state no longer lists, which starts their grace
+/// period. A failure only shortens the period.
 pub(super) fn retire(sidecar: &Sidecar, entries: &[SegmentEntry]) {
     retire_files(sidecar, entries.iter().flat_map(SegmentEntry::files));
 }
 
-/// Does the same for batches of commits.
+/// Like [`retire`], for batches of commits.
 pub(super) fn retire_history(sidecar: &Sidecar, entries: &[HistoryEntry]) {
     retire_files(sidecar, entries.iter().flat_map(HistoryEntry::files));
 }
 
-/// Does the same for one file.
+/// Like [`retire`], for one file.
 pub(super) fn retire_file(sidecar: &Sidecar, store: Store, file: &StoredFile) {
     touch(sidecar, store, &file.name, SystemTime::now());
 }
@@ -54,7 +54,7 @@ pub(super) fn retire_files<'e>(sidecar: &Sidecar, files: impl Iterator<Item = (S
     }
 }
 
-/// Does the same for all manifests of an old epoch.
+/// Like [`retire`], for all manifests of an old epoch.
 pub(super) fn retire_manifests(sidecar: &Sidecar, snapshots: &SnapshotStore<'_>) -> io::Result<()> {
     let now = SystemTime::now();
     let files = snapshots.files()?;
@@ -71,20 +71,20 @@ fn touch(sidecar: &Sidecar, store: Store, name: &str, now: SystemTime) {
     }
 }
 
-/// Limits on keeping unused files for readers that have read an older state but not yet opened its files.
+/// Limits for deleting unused files. A reader may have read an older state without having opened its files yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grace {
-    /// Time since the last modification.
+    /// Minimum time since the last modification of a file before it is deleted.
     pub(super) period: Duration,
-    /// Total size of the most recently modified unused files to keep. Raised to the size of the files in use.
+    /// Total size of the most recently modified unused files to keep. At least the size of the files in use.
     pub(super) min_bytes: u64,
 }
 
 /// Removes segment files that the published `state` does not list and manifests of other epochs, except those in their
-/// grace period. Leaves files of other programs alone. Returns the number of files removed.
+/// grace period. Does not remove files of other programs. Returns the number of files removed.
 ///
-/// A process that has such a file mapped keeps it. A process that has read an older state but not opened its files
-/// finds them missing and reads the state again (see `Segments::open_newest`). The grace period makes that rare.
+/// A process that has such a file mapped can still read it. A process that has read an older state but not opened its
+/// files finds them missing and reads the state again (see `Segments::open_newest`). The grace period makes that rare.
 pub(super) fn sweep(sidecar: &Sidecar, state: &State, grace: Grace, lock: &WriterLock) -> io::Result<usize> {
     let Found {
         mut unnamed,
@@ -97,7 +97,7 @@ pub(super) fn sweep(sidecar: &Sidecar, state: &State, grace: Grace, lock: &Write
     let (mut kept_bytes, mut n_removed) = (0, 0);
     for file in unnamed {
         kept_bytes += file.n_bytes;
-        // A modification time in the future has no age.
+        // A file with a modification time in the future counts as new.
         let is_old = grace.period.is_zero() || now.duration_since(file.changed).is_ok_and(|age| age > grace.period);
         if is_old || kept_bytes > allowed {
             failpoint::hit("sweep.before_remove")?;
@@ -132,7 +132,7 @@ pub(super) fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
     let (mut unnamed, mut named_bytes, mut history_bytes) = (Vec::new(), 0, 0);
     for (store, endings) in SWEPT {
         let entries = match sidecar.entries(Some(store)) {
-            // A store added after the sidecar was created is created by the next writer.
+            // The sidecar is older than the store. The next writer creates the folder.
             Err(error) if error.kind() == io::ErrorKind::NotFound && store == Store::History => continue,
             entries => entries?,
         };
@@ -176,7 +176,7 @@ pub(super) fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
     })
 }
 
-/// Returns whether a name has the form of this program's file names.
+/// Returns true if a name has the form of this program's file names.
 fn is_own_name(name: &str, endings: &[&str]) -> bool {
     name.split_once('.').is_some_and(|(stem, found)| {
         stem.len() == NAME_DIGITS && stem.bytes().all(|byte| byte.is_ascii_hexdigit()) && endings.contains(&found)

@@ -1,4 +1,4 @@
-//! Fetches vectors that other clones have uploaded to the shared store, before they are requested from an embedder.
+//! Fetches vectors that other clones have uploaded to the shared store, so that they need not be computed.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use super::parts::{Part, Parts};
 use super::progress::Progress;
 use super::wanted::Wanted;
 
-/// Fetches wanted vectors.
+/// Fetches missing vectors.
 pub(super) struct Take<'a> {
     pub(super) sidecar: &'a Sidecar,
     pub(super) shared: &'a dyn SharedVectors,
@@ -42,8 +42,8 @@ struct Course<'w> {
 }
 
 impl Take<'_> {
-    /// Fetches wanted vectors into `parts` and removes their documents from `wanted`. Returns their number and the
-    /// reason if not all were looked up.
+    /// Fetches vectors of `wanted` documents into `parts` and removes these documents from `wanted`. Returns the number
+    /// of vectors, and the reason if not all documents were looked up.
     pub(super) fn run(
         &self,
         wanted: &mut Wanted,
@@ -84,13 +84,13 @@ impl Take<'_> {
         })
     }
 
-    /// Returns the dimension of the store's vectors, if they are from the configured model. `None` if the store is
-    /// empty.
+    /// Returns the dimension of the vectors in the store after checking that they come from the configured model.
+    /// `None` if the store is empty.
     fn agreed_dim(&self, interrupt: &AtomicBool) -> Result<Option<usize>, Stopped> {
         let Some(standing) = self.shared.standing(interrupt)?.filter(|found| found.n_vectors > 0) else {
             return Ok(None);
         };
-        // A clone uploads the probe before any vectors.
+        // Every clone uploads its probe vector before other vectors, so no probe means no vectors.
         let Some(probe) = self.shared.probe(interrupt)? else {
             return Ok(None);
         };
@@ -153,7 +153,7 @@ pub(super) fn file_of<'v>(profile: ProfileId, rows: impl Iterator<Item = &'v Row
     Ok(writer.map(RowWriter::finish).unwrap_or_default())
 }
 
-/// Returns the wanted documents with their keys, in document order.
+/// Returns the selected documents with their keys, in document order.
 pub(super) fn keyed_docs(segments: &Segments, is_wanted: impl Fn(u32) -> bool) -> Vec<(u32, ChunkKey)> {
     let mut keyed = Vec::new();
     for segment in segments.iter() {

@@ -16,7 +16,7 @@ use super::sweep::retire_file;
 
 /// Extension of files of traced definitions.
 pub(super) const SYMBOLS_ENDING: &str = "sym";
-/// Commits traced between publications. An interruption loses at most these.
+/// Number of commits to trace between publications. An interruption loses at most these.
 const COMMITS_A_TURN: u32 = 2048;
 
 /// The outcome of a run.
@@ -32,19 +32,19 @@ pub struct TraceOutcome {
     pub elapsed: Duration,
 }
 
-/// The next commits to trace, all in one entry.
+/// The commits to trace next, all from one batch.
 struct Turn {
     entry: usize,
-    /// The first traced commit after this turn.
+    /// The first commit number after this turn that is already traced.
     first: u32,
     /// Commit numbers within the batch.
     locals: BTreeSet<u32>,
-    /// True if the commits were traced before, without objects that are available only now.
+    /// True if the commits were traced before without objects that are available now.
     is_again: bool,
 }
 
 impl Turn {
-    /// Counts the changed paths to examine.
+    /// Returns the number of changed paths to examine.
     fn n_changes(&self, history: &History) -> Result<usize, RecordError> {
         let batch = &history.batches()[self.entry];
         Ok(n_traced(batch, &|local| self.locals.contains(&local))?)
@@ -52,7 +52,7 @@ impl Turn {
 }
 
 impl Recorder<'_> {
-    /// Traces definitions through all recorded commits. Publishes along the way, so an interruption loses only the
+    /// Traces definitions through all recorded commits. Publishes from time to time, so an interruption loses only the
     /// current turn.
     pub fn trace(
         &self,
@@ -76,7 +76,7 @@ impl Recorder<'_> {
                 None => self.next_repeated_turn(&history, max_bytes, &mut seen)?,
             };
             let Some(turn) = turn else { break };
-            // Repeated turns are not in the total computed at the start.
+            // The total computed at the start does not include repeated turns.
             if turn.is_again {
                 progress.begin(Stage::Tracing, turn.n_changes(&history)?);
             } else if !is_counted {
@@ -100,8 +100,8 @@ impl Recorder<'_> {
         Ok(outcome)
     }
 
-    /// Returns a batch's commits with versions that were missing or damaged and can all be read now. Considers each
-    /// batch once.
+    /// Returns the commits of a batch whose file versions were missing or damaged and can all be read now. Considers
+    /// each batch once.
     fn next_repeated_turn(
         &self,
         history: &History,
@@ -135,7 +135,8 @@ impl Recorder<'_> {
         Ok(None)
     }
 
-    /// Traces a turn. Returns the number of changed paths and the new file, which includes earlier results.
+    /// Traces the commits of a turn. Returns the number of changed paths and the new file, which includes the earlier
+    /// results of its batch.
     fn traced(
         &self,
         history: &History,
@@ -195,7 +196,7 @@ fn first_traced(history: &History, entry: usize, recipe: u64) -> u32 {
     symbols.unwrap_or_else(|| history.batches()[entry].n_commits())
 }
 
-/// Returns the newest commits that are not traced.
+/// Returns the newest commits that are not traced yet.
 fn next_turn(history: &History, recipe: u64) -> Option<Turn> {
     let entry = (0..history.batches().len())
         .rev()

@@ -2,7 +2,7 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Limits the number of threads that do something at the same time.
+/// Limits the number of threads that execute a section at the same time.
 pub(super) struct Turns {
     n_free: Mutex<usize>,
     freed: Condvar,

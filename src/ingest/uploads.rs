@@ -1,5 +1,5 @@
-//! Uploads vectors to the shared store while they are made. Each clone claims the documents it embeds, so that no two
-//! clones embed the same, and fetches what the others have made.
+//! Uploads vectors to the shared store while they are computed. A clone claims the documents that it embeds, so that no
+//! two clones embed the same document, and fetches the vectors of the other clones.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,26 +9,26 @@ use crate::index::Row;
 use crate::index::shared::{Claim, Claimable, SharedError, SharedVectors};
 use crate::model::{ChunkKey, chain};
 
-/// A request may wait for its permit and for the response.
+/// Number of request durations that a batch may take: one to wait for its permit, one for the response.
 const TURNS: u32 = 2;
-/// Time for the work before and after a request.
+/// Additional time for the work before and after a request.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// Uploads during one run. After a failure, the run continues without uploads; [`super::Sharing`] uploads the vectors
-/// at the end.
+/// The uploads of one run. After a failure, the run continues without uploads, and [`super::Sharing`] uploads the
+/// vectors at the end.
 pub(super) struct Uploads<'a> {
     shared: &'a dyn SharedVectors,
     max_rows: usize,
     lease: Duration,
     n_put: AtomicUsize,
     is_over: AtomicBool,
-    /// True after vectors of other clones were fetched. The remaining ones could not be used.
+    /// True after vectors of other clones were fetched. Vectors that are still missing then could not be used.
     is_again: AtomicBool,
-    /// Documents that other clones were embedding.
+    /// Documents left to other clones, which were embedding them.
     deferred: Mutex<Vec<u32>>,
 }
 
-/// A claim on vectors that this clone is making, released when dropped.
+/// A claim on documents that this clone is embedding, released when dropped.
 pub(super) struct Held<'a> {
     shared: &'a dyn SharedVectors,
     claim: Claim,
@@ -41,7 +41,7 @@ impl Drop for Held<'_> {
 }
 
 impl<'a> Uploads<'a> {
-    /// Prepares uploads of vectors of `dim` components, made by requests that take at most `timeout`.
+    /// Prepares uploads of vectors of `dim` components. Requests to the embedder take at most `timeout`.
     pub(super) fn new(shared: &'a dyn SharedVectors, dim: usize, timeout: Duration) -> Self {
         Self {
             shared,
@@ -59,7 +59,8 @@ impl<'a> Uploads<'a> {
         self.n_put.load(Ordering::Relaxed)
     }
 
-    /// Claims documents. Returns which of them this clone should embed; `None` means all, because claims failed.
+    /// Claims documents. Returns a flag for each document that is true if this clone should embed it. `None` means that
+    /// claiming failed and this clone should embed all.
     pub(super) fn claim(&self, keyed: &[(u32, ChunkKey)], interrupt: &AtomicBool) -> Option<(Vec<bool>, Held<'a>)> {
         if self.is_over.load(Ordering::Relaxed) {
             return None;
@@ -101,8 +102,8 @@ impl<'a> Uploads<'a> {
         }
     }
 
-    /// Returns and clears the documents deferred to other clones. From now on, claims ignore vectors already in the
-    /// store: the caller fetches those that it can use.
+    /// Returns and clears the documents that were left to other clones. Later claims ignore vectors already in the
+    /// store, because the caller has fetched all usable ones.
     pub(super) fn take_deferred(&self) -> Vec<u32> {
         self.is_again.store(true, Ordering::Relaxed);
         std::mem::take(&mut self.deferred.lock().unwrap_or_else(PoisonError::into_inner))

@@ -1,7 +1,8 @@
 //! Verifies that the stored files are intact, and optionally that they match the blobs.
 //!
-//! Takes no lock and writes nothing. If the state is replaced meanwhile, verification starts again. Each module checks
-//! its own files; this one checks what spans modules and attributes damage to files. Repair is in [`super::repair`].
+//! Takes no lock and writes nothing. If the state is replaced meanwhile, verification starts again. Each format's
+//! module checks its own files. This module checks relations between files and attributes damage to a file. Repairs are
+//! in [`super::repair`].
 
 mod deep;
 
@@ -26,24 +27,24 @@ use super::parts::PROBE_ENDING;
 use super::progress::{Progress, Stage};
 use super::run::Ingest;
 
-/// Attempts before giving up if writers keep replacing the state.
+/// Maximum number of attempts if writers keep replacing the state.
 const MAX_ATTEMPTS: usize = 4;
 
 /// The thoroughness of a verification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
-    /// Extract the blobs again and compare.
+    /// True to extract the blobs again and compare the results.
     pub from_blobs: bool,
-    /// Compare only this many blobs and this many manifests, evenly spread. Each run picks different ones.
+    /// Number of blobs and of manifests to compare, evenly spread; `None` for all. Each run picks different ones.
     pub sample: Option<usize>,
 }
 
 /// Limits on a verification.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits<'a> {
-    /// Set to interrupt the verification.
+    /// Stops the verification when set.
     pub interrupt: &'a AtomicBool,
-    /// Time limit.
+    /// Time at which the verification stops.
     pub deadline: Option<Instant>,
 }
 
@@ -70,11 +71,11 @@ pub struct Verification {
     pub n_manifests: usize,
     /// Number of commits in readable batches.
     pub n_commits: u64,
-    /// Damage found.
+    /// The damaged files.
     pub findings: Vec<Finding>,
-    /// Unused files of this program: replaced, half-written, of an earlier epoch, or set aside.
+    /// Unused files of this program: replaced, half-written, set aside, or of an earlier epoch.
     pub leftovers: Vec<Loose>,
-    /// Files of other origin.
+    /// Files that this program did not write.
     pub unknown: Vec<Loose>,
     /// The outcome of the comparison with git, if it was requested.
     pub derived: Option<Derived>,
@@ -95,7 +96,7 @@ pub struct Finding {
     pub what: String,
 }
 
-/// A file that nothing uses.
+/// An unused or unknown file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loose {
     /// Path relative to the sidecar's root.
@@ -109,11 +110,11 @@ pub struct Loose {
 pub struct Derived {
     /// Number of blobs extracted again.
     pub n_blobs: u64,
-    /// Number of documents whose terms and vectors were computed again.
+    /// Number of documents whose terms and vectors were computed again for comparison.
     pub n_docs: u64,
     /// Number of blobs that git no longer has. They cannot be checked.
     pub n_absent_blobs: u64,
-    /// Number of blobs not checked: outside the sample, or the time limit was reached.
+    /// Number of blobs that were not checked because they are outside the sample or the time limit was reached.
     pub n_skipped_blobs: u64,
     /// Number of manifests compared with their trees.
     pub n_manifests: u64,
@@ -138,7 +139,7 @@ pub enum VerifyError {
         #[source]
         source: io::Error,
     },
-    /// The index was built with other settings, so the blobs would give different results now.
+    /// The index was built with other settings, so the same blobs would give different results now.
     #[error("the index was built with other settings or another model, so it cannot be compared with the files")]
     OtherSettings,
     /// Building segments for comparison failed.
@@ -150,7 +151,7 @@ pub enum VerifyError {
     /// The repository cannot be read.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// Writers replaced the state too often.
+    /// Other processes replaced the state too often.
     #[error("the index keeps changing during verification")]
     Busy,
     /// The caller asked to stop.
@@ -181,7 +182,7 @@ impl Verification {
     }
 
     fn add_tree(&mut self, tree: TreeId) {
-        // A tree with manifests of several epochs counts once.
+        // A tree with manifests in several epochs counts once.
         if !self.trees.contains(&tree) {
             self.trees.push(tree);
         }
@@ -193,11 +194,11 @@ impl Verification {
     }
 }
 
-/// The state of the blob numbering in manifests.
+/// The blob numbering that manifests refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Numbering {
     Known,
-    /// The state is damaged.
+    /// The state that defines the numbering is damaged.
     Lost,
 }
 
@@ -232,7 +233,7 @@ impl Ingest<'_> {
         limits: Limits<'_>,
     ) -> Result<Verification, VerifyError> {
         let mut found = Verification::default();
-        // Listed before reading the state: a manifest published later may refer to blobs that this state lacks.
+        // Listed before the state is read, because a manifest published later may refer to blobs that this state lacks.
         let manifests = self.names(Store::Snapshots)?;
         self.check_texts(&mut found)?;
         let mut numbering = Numbering::Known;
@@ -243,7 +244,7 @@ impl Ingest<'_> {
                 None
             }
             Err(error) => return Err(error.into()),
-            // A writer publishes a state before it stores anything else.
+            // A missing state is damage: a writer publishes a state before it stores anything else.
             Ok(None) if self.holds_anything(&manifests)? => {
                 found.blame(None, "state", "file is missing");
                 numbering = Numbering::Lost;
@@ -306,7 +307,7 @@ impl Ingest<'_> {
         }
     }
 
-    /// Verifies the segments. Returns them if all of them can be opened and no damage was found.
+    /// Verifies the segments. Returns them if all can be opened and none is damaged.
     fn check_segments(
         &self,
         state: &State,
@@ -341,7 +342,7 @@ impl Ingest<'_> {
         Segments::open(self.sidecar, state, &self.profile()).ok()
     }
 
-    /// Returns the problem inside a segment with intact files, and the file that has it.
+    /// Returns a problem inside a segment whose files have the right checksums, and the file that causes it.
     fn structure_fault<'e>(
         &self,
         entry: &'e SegmentEntry,
@@ -415,7 +416,7 @@ impl Ingest<'_> {
         let store = Store::Snapshots;
         let manifest = match Manifest::open(self.sidecar, name) {
             Ok(manifest) => manifest,
-            // Removed since it was listed.
+            // The manifest was removed after it was listed.
             Err(error) if error.is_gone() => return,
             Err(error) => {
                 found.blame(Some(store), name, error.to_string());
@@ -480,8 +481,8 @@ impl Ingest<'_> {
         Ok(())
     }
 
-    /// Checks a file of a store that no state lists: either an unused file of this program, which must still match its
-    /// name, or an unknown one.
+    /// Checks a file that no state lists. It is either an unused file of this program, whose content must still match
+    /// its name, or an unknown file.
     fn check_unlisted(&self, store: Store, entry: &Entry, found: &mut Verification) {
         let name = entry.name.to_string_lossy();
         let loose = Loose {
@@ -515,7 +516,7 @@ impl Ingest<'_> {
             });
         } else {
             match self.sidecar.map(store, &file.name) {
-                // Removed since it was listed.
+                // The manifest was removed after it was listed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return,
                 Err(error) => found.blame(Some(store), &file.name, error.to_string()),
                 Ok(bytes) => {
@@ -529,7 +530,7 @@ impl Ingest<'_> {
         }
     }
 
-    /// Checks a cached file that is named after its subject.
+    /// Checks a cached file. Its name identifies its subject, not its content.
     fn check_kept(&self, store: Store, entry: &Entry, checked: Result<(), SectionError>, found: &mut Verification) {
         found.count(entry.length as usize);
         match checked {
@@ -540,7 +541,7 @@ impl Ingest<'_> {
         }
     }
 
-    /// Checks a file that is named after its profile and not its content.
+    /// Checks a file whose name is its profile, not its content.
     fn check_named(
         &self,
         store: Store,
@@ -561,7 +562,7 @@ impl Ingest<'_> {
         }
     }
 
-    /// Returns whether there are manifests or segment files.
+    /// Returns true if there are manifests or segment files.
     fn holds_anything(&self, manifests: &[String]) -> Result<bool, VerifyError> {
         let is_stored = |entry: &Entry| !entry.name.to_string_lossy().starts_with(".writing-");
         for store in [Store::Artifacts, Store::Lexical, Store::Dense] {
@@ -596,7 +597,7 @@ impl Ingest<'_> {
     }
 }
 
-/// Checks the inside of a batch of commits with an intact file.
+/// Checks the structure of a batch of commits in a file with the right checksum.
 fn check_batch(sidecar: &Sidecar, entry: &HistoryEntry) -> Result<Batch, String> {
     let batch = Batch::open(sidecar, &entry.records.name).map_err(|error| error.to_string())?;
     if (batch.base(), batch.n_commits()) != (entry.base_commit, entry.n_commits) {
@@ -606,7 +607,7 @@ fn check_batch(sidecar: &Sidecar, entry: &HistoryEntry) -> Result<Batch, String>
     Ok(batch)
 }
 
-/// Checks the inside of the search files of an intact batch.
+/// Checks the search files of an intact batch. Returns the damaged ones with the problem of each.
 fn check_sides<'e>(sidecar: &Sidecar, entry: &'e HistoryEntry, batch: &Batch) -> Vec<(&'e StoredFile, String)> {
     let numbers = (batch.base(), batch.n_commits());
     let check = |found: (u32, u32)| {
@@ -634,7 +635,7 @@ fn check_sides<'e>(sidecar: &Sidecar, entry: &'e HistoryEntry, batch: &Batch) ->
 }
 
 fn check_symbols(sidecar: &Sidecar, entry: &HistoryEntry, file: &StoredFile) -> Result<(), String> {
-    // Damage to the records is reported for the records.
+    // Damage to the records is reported elsewhere.
     let Ok(batch) = Batch::open(sidecar, &entry.records.name) else {
         return Ok(());
     };
@@ -642,7 +643,7 @@ fn check_symbols(sidecar: &Sidecar, entry: &HistoryEntry, file: &StoredFile) -> 
     symbols.map_err(|error| error.to_string())
 }
 
-/// Checks a file against its name. Returns its size in bytes.
+/// Checks that the content of a file matches its name. Returns its size in bytes.
 pub(super) fn check_content(sidecar: &Sidecar, store: Store, file: &StoredFile) -> Result<usize, String> {
     match sidecar.map(store, &file.name) {
         Ok(bytes) => file.check(&bytes).map(|()| bytes.len()),

@@ -1,4 +1,4 @@
-//! Selects the documents that should have vectors of the configured model.
+//! Selects the documents that need vectors of the configured model.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Selects the documents of the trees, except those in files that hold secrets.
+    /// Selects the documents of the trees, except those from files whose names suggest secrets.
     pub(super) fn of(
         trees: &[TreeId],
         sidecar: &Sidecar,
@@ -58,7 +58,7 @@ impl Wanted {
         })
     }
 
-    /// Removes documents that have a row of an external profile.
+    /// Removes documents that already have a row of the profile.
     pub(super) fn drop_known(&mut self, segments: &Segments, parts: &Parts, profile: ProfileId) {
         for segment in segments.iter() {
             let rows = segment.rows(profile);

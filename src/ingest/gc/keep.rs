@@ -1,4 +1,4 @@
-//! Decides which trees to keep, and their priority.
+//! Decides which trees to keep, and with what priority.
 
 use std::collections::HashSet;
 
@@ -6,17 +6,17 @@ use crate::git::{RefKind, Root, RootKind};
 use crate::model::{CommitId, TreeId};
 use crate::sidecar::Pin;
 
-/// A reason to keep a snapshot, in order of priority. To fit a size limit, snapshots are dropped in reverse order, but
-/// never those of the first two reasons.
+/// A reason to keep a snapshot, in descending priority. If the store exceeds its size limit, snapshots of the lowest
+/// priority are deleted first, but never those of the first two reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// Checked out in a worktree of the repository.
+    /// A checked-out tree of a worktree.
     WorkTree,
-    /// Pinned.
+    /// A pin.
     Pin,
     /// The tip of a local branch.
     Branch,
-    /// Requested just now, or made within a day. Used only in automatic collections.
+    /// Requested by this run, or created within the last day. Used only in automatic collections.
     Recent,
     /// The tip of a remote branch.
     Remote,
@@ -24,9 +24,9 @@ pub enum Cause {
     Tag,
     /// The target of any other ref.
     OtherRef,
-    /// In the stash.
+    /// The stash.
     Stash,
-    /// In a reflog within the window.
+    /// A recent reflog entry.
     Reflog,
 }
 
@@ -59,7 +59,7 @@ impl Cause {
         }
     }
 
-    /// Returns whether it is kept regardless of any size limit.
+    /// Returns true if the snapshot is kept regardless of any size limit.
     pub(super) fn is_always_kept(self) -> bool {
         matches!(self, Self::WorkTree | Self::Pin)
     }
@@ -86,13 +86,13 @@ pub struct Keep {
     pub commit: Option<CommitId>,
     /// The reason with the highest priority.
     pub cause: Cause,
-    /// The name of that ref or pin.
+    /// The name of the ref or pin that is the reason.
     pub name: String,
     time: i64,
 }
 
-/// Lists the trees to keep, each once under its reason with the highest priority. Ordered by priority, then newest
-/// first.
+/// Lists the trees to keep, each once under its reason with the highest priority. Ordered by priority, then from newest
+/// to oldest.
 pub(super) fn keep_list(roots: Vec<Root>, pins: &[Pin], recent: &[(TreeId, i64)]) -> Vec<Keep> {
     let mut list: Vec<Keep> = roots
         .into_iter()
@@ -175,7 +175,7 @@ mod tests {
             (7, Cause::OtherRef),
             (6, Cause::Stash),
         ];
-        // Of equal time the order is that of the trees.
+        // Trees of equal time are ordered by id.
         let mut found = found;
         found[2..4].sort_by_key(|&(byte, _)| std::cmp::Reverse(byte));
         assert_eq!(found, expected);

@@ -1,4 +1,4 @@
-//! Rewrites the manifests to keep whose base is removed or whose blob numbers change.
+//! Rewrites the surviving manifests whose base is deleted or whose blob numbers change.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,21 +9,22 @@ use crate::snapshot::{Difference, Manifest, ManifestError, SnapshotStore};
 
 use crate::ingest::run::is_small;
 
-/// The source and target of a rewrite: either two epochs and the new number of each blob, or the same epoch twice.
+/// The source and target of a rewrite. If blobs get new numbers, the epochs differ; otherwise both are the same epoch.
 pub(super) struct Rewriting<'a> {
     pub(super) from: &'a SnapshotStore<'a>,
     pub(super) to: &'a SnapshotStore<'a>,
     pub(super) epoch: [u8; 16],
     pub(super) recipe: u64,
-    /// `None` if the numbers do not change.
+    /// The new number of each blob; `None` if the numbers do not change.
     pub(super) numbers: Option<&'a Ranks>,
 }
 
 impl Rewriting<'_> {
     /// Writes the manifest of every tree in `kept` that changes, and calls `written` after each.
     ///
-    /// A removed base is replaced by one of its differences: the first becomes whole, and the others become differences
-    /// from it. Each written file describes the same files as before and depends only on files that already exist.
+    /// If the base of difference manifests is deleted, the first of them becomes a whole manifest, and the others
+    /// become differences from it. Each written file describes the same files as before and depends only on files that
+    /// already exist.
     pub(super) fn write(
         &self,
         kept: &[TreeId],
@@ -86,7 +87,7 @@ impl Rewriting<'_> {
     }
 }
 
-/// The tree whose manifest replaces a removed base, with both manifests as they were.
+/// A tree whose manifest takes over the role of a deleted base, with the old manifests of both.
 struct NewBase {
     tree: TreeId,
     top: Manifest,

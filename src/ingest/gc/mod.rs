@@ -1,7 +1,7 @@
-//! Garbage collection: deletes snapshots that nothing keeps, and the blobs and documents that only they use.
+//! Garbage collection: deletes unused snapshots, and blobs and documents that no other snapshot contains.
 //!
-//! Retention follows git: it keeps checked-out trees, refs, the stash, reflogs within a window, and pins. Dropping a manifest
-//! deletes a file. Dropping blobs starts a new epoch:
+//! Retention follows git: it keeps checked-out trees, refs, the stash, reflogs within a window, and pins. Dropping a
+//! snapshot deletes its manifest file. Dropping blobs starts a new epoch:
 //!
 //! - The surviving blobs and documents are copied into new segments and numbered without gaps.
 //! - The surviving manifests are written for the new epoch next to the old ones (a manifest's file name contains its
@@ -12,8 +12,8 @@
 //! Leaving gaps in the numbers would keep the epoch and all manifests. But it would cost a row of the vectors and of
 //! each table for every document that ever existed, and change every file format.
 //!
-//! Memory: one new segment with the term dictionaries of its sources (a segment is no larger than one from a build),
-//! two bits for each document and blob, and two manifests.
+//! Memory use: one new segment with the term dictionaries of its sources (a segment is no larger than one from a
+//! build), two bits for each document and blob, and two manifests.
 
 mod keep;
 mod manifests;
@@ -53,21 +53,21 @@ use keep::keep_list;
 use manifests::Rewriting;
 use survey::{Marked, mark};
 
-/// No grace period for files that go out of use. A process that has a file open keeps it, and a process that opens it
-/// later finds the new state (see `sweep`).
+/// No grace period for unused files. A process that has a file open keeps it, and a process that opens it later finds
+/// the new state (see `sweep`).
 const NO_GRACE: Grace = Grace {
     period: Duration::ZERO,
     min_bytes: 0,
 };
-/// Automatic collections keep snapshots that are more recent than this.
+/// Age below which automatic collections keep all snapshots.
 const RECENT: Duration = Duration::from_secs(24 * 3600);
-/// Number of attempts to meet the size limit.
+/// Maximum number of rounds to get below the size limit.
 const MAX_ROUNDS: usize = 4;
-/// An automatic collection is due after this many new snapshots since the last one,
+/// Number of new snapshots since the last automatic collection after which the next is due.
 const DUE_SNAPSHOTS: u64 = 64;
-/// or with any new snapshot after this time,
+/// Time since the last automatic collection after which the next is due if there is any new snapshot.
 const DUE_AFTER: Duration = Duration::from_secs(14 * 24 * 3600);
-/// or after this time if the store exceeds its size limit.
+/// Time since the last automatic collection after which the next is due if the store exceeds its size limit.
 const DUE_OVER_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
 /// Collects the garbage of one sidecar.
@@ -89,10 +89,10 @@ pub struct CollectOptions {
     pub reflog_days: u32,
     /// Size limit of segments and manifests together. Collections do not shrink the records of commits.
     pub max_bytes: Option<u64>,
-    /// Segments are rewritten when dead blobs make up at least this percentage of the bytes in use.
+    /// Segments are rewritten when dead blobs make up at least this percentage of their bytes.
     pub dead_percent: u32,
-    /// Number of deleted files whose last versions are kept, and of files with removed definitions. The most recent are
-    /// kept. Requires recorded commits.
+    /// Maximum number of deleted files whose last versions are kept, and of files with removed definitions. The most
+    /// recently deleted ones are kept. Requires recorded commits.
     pub deleted_files: usize,
 }
 
@@ -101,10 +101,10 @@ pub struct CollectOptions {
 pub enum Trigger<'t> {
     /// A user request.
     Asked,
-    /// A user request for everything possible: removes everything dead and makes segments as few as possible.
+    /// A user request for a thorough collection: removes all dead blobs and leaves as few segments as possible.
     Aggressive,
     /// An automatic collection. Keeps these trees and the snapshots of the last day, and keeps replaced segments for
-    /// late readers. Manifests have no grace period, because a reader that misses one rebuilds it.
+    /// processes that still read them. Manifests have no grace period, because a reader that misses one rebuilds it.
     Unasked(&'t [TreeId]),
 }
 
@@ -113,13 +113,13 @@ pub enum Trigger<'t> {
 pub struct CollectOutcome {
     /// The content of the sidecar before the collection.
     pub survey: Survey,
-    /// True if the survivors were copied into new segments, which removes dead blobs.
+    /// True if the surviving blobs were copied into new segments, which removes dead blobs.
     pub rewrote: bool,
-    /// Bytes of all files of the stores, before and after.
+    /// Total bytes of all files in the stores, before and after.
     pub bytes: (u64, u64),
     /// Number of segments, before and after.
     pub n_segments: (usize, usize),
-    /// Unused files kept for late readers.
+    /// Unused files kept for processes that may still open them.
     pub waiting: Share,
     /// True if the store is within its size limit or has none.
     pub fits: bool,
@@ -129,7 +129,7 @@ pub struct CollectOutcome {
     pub interrupted: bool,
 }
 
-/// An error from collecting garbage. Nothing that is kept was lost.
+/// An error from collecting garbage. All data to keep is intact.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
     /// Another writer did not finish in time, or the lock cannot be acquired.
@@ -147,7 +147,7 @@ pub enum CollectError {
     /// Survivors cannot be copied.
     #[error(transparent)]
     Merge(#[from] MergeError),
-    /// Survivors' vectors of an external profile cannot be copied.
+    /// Vectors of an external model cannot be copied.
     #[error(transparent)]
     Rows(#[from] WriteError),
     /// Writing failed.
@@ -170,7 +170,7 @@ pub enum CollectError {
         #[source]
         source: ManifestError,
     },
-    /// The folder was moved, deleted or replaced during the collection. The new one is left alone.
+    /// The folder was moved, deleted or replaced during the collection. A new folder in its place is not changed.
     #[error("{} was replaced during the collection", .path.display())]
     Replaced {
         /// The path of the folder.
@@ -188,7 +188,7 @@ pub enum CollectError {
 }
 
 impl Collector<'_> {
-    /// Lists the content of the sidecar by reason. Writes nothing and takes no lock.
+    /// Lists the content of the sidecar, grouped by the reason to keep it. Writes nothing and takes no lock.
     pub fn survey(&self) -> Result<Survey, CollectError> {
         let Some((state, segments)) = self.open()? else {
             return Ok(Survey::default());
@@ -198,7 +198,7 @@ impl Collector<'_> {
             .survey)
     }
 
-    /// Returns whether an automatic collection is worthwhile. Costs reading a small file and listing a folder.
+    /// Returns true if an automatic collection is due. Costs reading a small file and listing a folder.
     pub fn is_due(&self) -> Result<bool, CollectError> {
         let Some(state) = self.sidecar.state()? else {
             return Ok(false);
@@ -207,7 +207,7 @@ impl Collector<'_> {
         let files = snapshots.files().map_err(|source| self.io_error(source))?;
         let n_snapshots = files.iter().filter(|file| file.is_current).count() as u64;
         let last = match self.sidecar.last_collection() {
-            // The record only holds the time of the last collection, and the next one rewrites it.
+            // The record holds only the time of the last collection, and the next collection rewrites it.
             Err(RecordError::Damaged { .. } | RecordError::Format { .. }) => None,
             last => last?,
         };
@@ -216,7 +216,7 @@ impl Collector<'_> {
             n_snapshots: 0,
         });
         let n_new = n_snapshots.saturating_sub(last.n_snapshots);
-        // If the clock was set back, the last collection is in the future and counts as long ago.
+        // If the clock was set back, the recorded time is in the future and counts as long ago.
         let ago = u64::try_from(seconds_now().saturating_sub(last.ended_at)).map_or(Duration::MAX, Duration::from_secs);
         let is_first = last.ended_at == i64::MIN;
         let is_over_limit = || {
@@ -231,7 +231,7 @@ impl Collector<'_> {
             || ago >= DUE_OVER_LIMIT && is_over_limit())
     }
 
-    /// Deletes everything that nothing keeps. Waits up to `patience` for another writer.
+    /// Deletes all unused data. Waits up to `patience` for another writer.
     pub fn collect(
         &self,
         occasion: Trigger<'_>,
@@ -286,8 +286,8 @@ impl Collector<'_> {
             if done.fits || done.interrupted || !may_drop {
                 break;
             }
-            // Deleting frees slightly less than the computed share, because files have parts that do not shrink. The
-            // next round recomputes the shares; later rounds leave a margin.
+            // Deleting frees slightly less than computed, because parts of the files do not shrink. The next round
+            // computes the sizes again, and later rounds leave a margin.
             if round > 0 {
                 target = target.map(|target| target - target / 20);
             }
@@ -336,8 +336,8 @@ impl Collector<'_> {
         mark(self.repository, self.sidecar, state, segments, (keep, &past), max_bytes)
     }
 
-    /// Lists past versions of files. Unreadable records keep nothing: they are rebuilt, and so are the versions they
-    /// keep.
+    /// Lists the past versions of files to keep. Unreadable records keep nothing: the records are rebuilt, and so are
+    /// the versions.
     fn past(&self, state: &State) -> Vec<ArtifactKey> {
         let versions = self.sidecar.past_versions().unwrap_or_else(|error| {
             tracing::warn!("{}: keeping only last versions", chain(&error));
@@ -354,7 +354,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Lists the trees that only automatic collections keep, with the time each was made.
+    /// Lists the trees that only automatic collections keep, with the creation time of each.
     fn recent(&self, state: &State, asked_for: &[TreeId]) -> Result<Vec<(TreeId, i64)>, CollectError> {
         let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
         let files = snapshots.files().map_err(|source| self.io_error(source))?;
@@ -367,7 +367,7 @@ impl Collector<'_> {
             .collect())
     }
 
-    /// Bytes of segments and manifests.
+    /// Returns the bytes of the segments and manifests in use.
     fn in_use_bytes(&self, state: &State) -> Result<u64, CollectError> {
         let found = super::sweep::find(self.sidecar, state).map_err(|source| self.io_error(source))?;
         Ok(found.named_bytes)
@@ -382,7 +382,7 @@ impl Collector<'_> {
         })
     }
 
-    /// Bytes of all files in the stores.
+    /// Returns the bytes of all files in the stores.
     fn stored_bytes(&self) -> Result<u64, CollectError> {
         let state = self.sidecar.state()?.unwrap_or_default();
         let history: u64 = state.history.iter().map(HistoryEntry::n_bytes).sum();
@@ -402,7 +402,7 @@ impl Collector<'_> {
     }
 }
 
-/// One round of a collection.
+/// One round of a collection. A collection has several if the size limit is not met.
 struct Run<'a> {
     collector: &'a Collector<'a>,
     occasion: Trigger<'a>,
@@ -424,7 +424,7 @@ impl Run<'_> {
         let groups = self.groups(marked);
         let rewrites = self.is_worth_rewriting(&marked.survey, groups.len());
         let n_steps = match (rewrites, marked.dead_manifests.len()) {
-            // One more for the state.
+            // The additional file is the state.
             (true, _) => groups.len() + kept.len() + 1,
             (false, 0) => 0,
             (false, n_dead) => kept.len() + n_dead,
@@ -438,7 +438,7 @@ impl Run<'_> {
         if !matches!(finished, Ok(true))
             && let Err(error) = self.clear()
         {
-            // The files written so far are unused and only take space.
+            // The files written so far are unused; they only take space.
             tracing::warn!(%error, "cannot remove the files of an abandoned collection");
         }
         if finished? {
@@ -454,7 +454,7 @@ impl Run<'_> {
         self.collector.sidecar
     }
 
-    /// Deletes the vectors of unused profiles, and stored vectors of chunks that no segment has.
+    /// Deletes the vectors of unused models, and stored parts with vectors of chunks that are in no segment.
     fn drop_profiles(&mut self) -> Result<(), CollectError> {
         let own = profile_of(&self.state);
         let in_use = self.collector.profiles;
@@ -513,13 +513,13 @@ impl Run<'_> {
         groups
     }
 
-    /// Reports one more file. Returns whether to continue.
+    /// Reports one more file. Returns true if the collection was not interrupted.
     fn goes_on(&self, n_bytes: u64) -> bool {
         self.progress.advance(n_bytes);
         !self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Starts a new epoch with the survivors.
+    /// Starts a new epoch that contains only the surviving data.
     fn rewrite(&mut self, marked: &Marked, kept: &[TreeId], groups: Vec<Range<usize>>) -> Result<bool, CollectError> {
         let survivors = Survivors {
             blobs: Ranks::new(marked.blobs.clone()),
@@ -557,7 +557,7 @@ impl Run<'_> {
             return Ok(false);
         }
         self.collector.pass("gc.manifests")?;
-        // Reads the new segments once before the old ones are given up.
+        // Reads the new segments once before the old ones are deleted.
         let segments = Segments::open(self.sidecar(), &new, &profile_of(&new))?;
         self.collector.pass("gc.checked")?;
         publish_state(self.sidecar(), self.lock, &mut new)?;
@@ -589,7 +589,7 @@ impl Run<'_> {
         Ok(entry)
     }
 
-    /// Moves a segment that survives as a whole. Only its artifacts refer to document numbers that may have changed.
+    /// Copies a segment whose blobs all survive. Only its artifacts refer to document numbers that may have changed.
     fn moved(
         &self,
         entry: &SegmentEntry,
@@ -611,7 +611,7 @@ impl Run<'_> {
         })
     }
 
-    /// Removes dead snapshots. Numbers and segments do not change.
+    /// Removes unused snapshots. Numbers and segments do not change.
     fn drop_manifests(&mut self, marked: &Marked, kept: &[TreeId]) -> Result<bool, CollectError> {
         if !marked.dead_manifests.is_empty() {
             let snapshots = SnapshotStore::new(self.sidecar(), self.state.epoch, self.state.recipe);
@@ -627,7 +627,7 @@ impl Run<'_> {
             }
         }
         self.collector.check_in_place()?;
-        // Differences first, so that an interruption leaves no difference without its base.
+        // Removes differences before bases, so that an interruption leaves no difference without its base.
         let mut dead: Vec<_> = marked.dead_manifests.iter().collect();
         let snapshots = SnapshotStore::new(self.sidecar(), self.state.epoch, self.state.recipe);
         dead.sort_by_key(|file| !matches!(snapshots.manifest(file.tree), Ok(Some(top)) if top.base().is_some()));
@@ -659,7 +659,7 @@ impl Run<'_> {
         }
         self.clear()?;
         if !matches!(self.occasion, Trigger::Unasked(_)) {
-            // Damaged files are kept for inspection only until now.
+            // Damaged files that were set aside are deleted.
             self.sidecar()
                 .empty_damaged(self.lock)
                 .map_err(|source| self.collector.io_error(source))?;
@@ -710,7 +710,7 @@ impl From<CarryError> for CollectError {
     }
 }
 
-/// Returns the profile that every segment has vectors of, which is the first in each.
+/// Returns the profile that all segments have vectors of. It is the first profile in each segment.
 fn profile_of(state: &State) -> String {
     let vectors = state.segments.iter().flat_map(|entry| &entry.vectors);
     vectors

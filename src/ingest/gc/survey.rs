@@ -1,4 +1,5 @@
-//! Surveys the content of a sidecar by reason: snapshots, blobs and documents, with their sizes.
+//! Surveys the content of a sidecar: snapshots, blobs and documents with their sizes, grouped by the reason to keep
+//! them.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -14,7 +15,8 @@ use super::CollectError;
 use super::keep::{Cause, Keep};
 use crate::ingest::sweep;
 
-/// Bytes per entry in addition to its record or text: a blob's row in the tables, or a document's vector and postings.
+/// Bytes per blob or document in addition to its record or text. Estimates a blob's row in the tables, or a document's
+/// vector and postings.
 const ENTRY_WEIGHT: u64 = 100;
 
 /// A number of items and their total size.
@@ -22,7 +24,7 @@ const ENTRY_WEIGHT: u64 = 100;
 pub struct Share {
     /// Number of items.
     pub n: u64,
-    /// Bytes on disk. For blobs and documents, their share of the files that contain them.
+    /// Bytes on disk. For blobs and documents, an estimated share of the files that contain them.
     pub bytes: u64,
 }
 
@@ -38,26 +40,26 @@ impl Share {
 pub struct KeptSnapshot {
     /// The tree and the reason to keep it.
     pub keep: Keep,
-    /// Bytes of the manifest, and of the blobs and documents that no snapshot of higher priority has.
+    /// Bytes of the manifest, and of the blobs and documents that no snapshot of higher priority contains.
     pub bytes: u64,
 }
 
-/// The content of a sidecar by reason.
+/// The content of a sidecar, grouped by the reason to keep it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// Snapshots to keep, in order of priority.
     pub kept: Vec<KeptSnapshot>,
-    /// Snapshots that exceed the size limit and are dropped.
+    /// Snapshots with a reason to be kept that are deleted because of the size limit.
     pub over_budget: Vec<KeptSnapshot>,
-    /// Kept last versions of deleted files that no kept snapshot has.
+    /// Last versions of deleted files that are kept and are in no kept snapshot.
     pub deleted_files: Share,
-    /// Snapshots that nothing keeps.
+    /// Unused snapshots.
     pub dead_snapshots: Share,
-    /// Blobs that no kept snapshot has.
+    /// Blobs that are in no kept snapshot.
     pub dead_blobs: Share,
-    /// Unused files in the stores: from killed writers, replaced, or of an earlier epoch.
+    /// Unused files in the stores: left by killed writers, replaced by new files, or of an earlier epoch.
     pub leftovers: Share,
-    /// Folders of stores in an earlier format, and the bytes of the files in them.
+    /// Folders with stores in an earlier format, and the bytes of their files.
     pub old_folders: Share,
     /// Recorded commits, which are always kept, and the bytes of their files.
     pub history: Share,
@@ -68,7 +70,7 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Sums up the snapshots by reason, in order of priority. Omits reasons without snapshots.
+    /// Sums up the snapshots for each reason, in order of priority. Omits reasons without snapshots.
     pub fn by_cause(&self) -> Vec<(Cause, Share)> {
         let share = |cause| {
             let mut share = Share::default();
@@ -80,7 +82,7 @@ impl Survey {
         all.filter(|(_, share)| share.n > 0).collect()
     }
 
-    /// Bytes that remain after everything else is deleted.
+    /// Bytes that remain after all unused data is deleted.
     pub fn live_bytes(&self) -> u64 {
         self.kept.iter().map(|kept| kept.bytes).sum::<u64>() + self.deleted_files.bytes
     }
@@ -98,8 +100,8 @@ pub(super) struct Marked {
 
 /// Surveys the sidecar. Reads every kept manifest and writes nothing.
 ///
-/// `keep` is in order of priority. Snapshots at its end that exceed `max_bytes` are dropped, except those that are kept
-/// regardless of size. Blobs in `gone` are kept if space remains.
+/// `keep` is in order of priority. Snapshots of the lowest priority are dropped until the others fit into `max_bytes`,
+/// except those that are kept regardless of size. Blobs in `gone` are kept if space remains.
 pub(super) fn mark(
     repository: &Repository,
     sidecar: &Sidecar,
@@ -168,7 +170,8 @@ pub(super) fn mark(
     })
 }
 
-/// Returns how many of the first snapshots fit. Those kept regardless of size always fit.
+/// Returns the number of snapshots, from the first, that fit into `max_bytes`. Snapshots kept regardless of size always
+/// fit.
 fn n_within(kept: &[KeptSnapshot], max_bytes: u64) -> usize {
     let mut total = 0;
     let fits = |snapshot: &&KeptSnapshot| {
@@ -194,7 +197,7 @@ struct Marking<'a> {
     manifest_bytes: HashMap<TreeId, u64>,
     blobs: NumberSet,
     docs: NumberSet,
-    /// The last whole manifest that was read. Adjacent snapshots often share a base.
+    /// The whole manifest that was read last. Adjacent snapshots often have the same base.
     base: Option<(TreeId, Manifest)>,
 }
 
@@ -254,7 +257,7 @@ impl<'a> Marking<'a> {
         Ok(Some(KeptSnapshot { keep, bytes }))
     }
 
-    /// Marks blobs that no snapshot needs, as long as they fit into `room`.
+    /// Marks past versions of files that no snapshot contains, as long as they fit into `room` bytes.
     fn mark_deleted_files(&mut self, gone: &[ArtifactKey], room: u64) -> Share {
         let mut share = Share::default();
         for blob in gone.iter().filter_map(|key| self.segments.find_blob(*key)) {
@@ -269,8 +272,8 @@ impl<'a> Marking<'a> {
         share
     }
 
-    /// Returns the number of a file's blob, including a file skipped for its content. The decision to skip it is stored
-    /// in its artifact, to which a manifest does not refer.
+    /// Returns the number of a file's blob. This includes blobs of files that are skipped because of their content: the
+    /// manifest has no number for them, but an artifact stores the decision to skip them.
     fn blob_of(&self, manifest: &Manifest, index: u32) -> Option<u32> {
         if let Some(blob) = manifest.blob(index) {
             return Some(blob);
@@ -311,7 +314,7 @@ impl<'a> Marking<'a> {
         Ok(base)
     }
 
-    /// Marks a blob and its documents. Returns the bytes of those not marked before.
+    /// Marks a blob and its documents. Returns the bytes of those that were not marked before.
     fn mark_blob(&mut self, blob: u32) -> f64 {
         if !self.blobs.insert(blob) {
             return 0.0;
@@ -347,7 +350,7 @@ impl<'a> Marking<'a> {
     }
 }
 
-/// Returns whether the file's content is invalid. Other errors may be temporary.
+/// Returns true if the error is caused by invalid file content. Other errors may be temporary.
 fn is_damage(error: &ManifestError) -> bool {
     matches!(
         error,
@@ -355,12 +358,12 @@ fn is_damage(error: &ManifestError) -> bool {
     )
 }
 
-/// Returns whether git has the whole tree, so that its snapshot can be rebuilt.
+/// Returns true if git has all objects of the tree, so that its snapshot can be rebuilt.
 fn is_known(repository: &Repository, tree: TreeId) -> bool {
     repository.reader().diff_trees(None, tree).is_ok()
 }
 
-/// Distributes the bytes of a segment's files over its blobs and documents, in proportion to their records and texts.
+/// Distributes the bytes of a segment's files among its blobs and documents, in proportion to their records and texts.
 struct FileShares {
     base_blob: u32,
     base_doc: u32,
@@ -373,7 +376,7 @@ impl FileShares {
         let blobs: u64 = (0..entry.n_blobs).map(|blob| blob_weight(segment, blob)).sum();
         let docs: u64 = (0..entry.n_docs).map(|doc| doc_weight(segment, doc)).sum();
         let of_documents = entry.n_bytes() - entry.artifacts.length;
-        // Without documents, all bytes belong to the blobs.
+        // Without documents, all bytes are attributed to blobs.
         let of_blobs = entry.artifacts.length + if docs == 0 { of_documents } else { 0 };
         Self {
             base_blob: entry.base_blob,

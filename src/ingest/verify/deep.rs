@@ -1,5 +1,5 @@
-//! Compares the stored index with git. Reads, extracts, indexes and embeds blobs again with the writer's code, and
-//! lists trees again.
+//! Compares the stored index with git. Reads, extracts, indexes and embeds blobs again with the same code as the
+//! writer, and lists trees again.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -57,7 +57,7 @@ impl Ingest<'_> {
         Ok(())
     }
 
-    /// Rebuilds some blobs of a segment and returns the differences.
+    /// Rebuilds the selected blobs of a segment and returns the differences.
     fn derive_segment(
         &self,
         segment: &Segment,
@@ -73,7 +73,7 @@ impl Ingest<'_> {
             n_absent: &n_absent,
         };
         let stop = AtomicBool::new(limits.are_reached());
-        // A single segment regardless of size, because its numbers are paired with those of the stored one.
+        // Builds one segment regardless of its size, because its numbers are compared with those of the stored segment.
         let options = BuildOptions {
             max_segment_bytes: usize::MAX,
             ..self.options.clone()
@@ -166,7 +166,7 @@ impl Ingest<'_> {
     }
 }
 
-/// Returns a path for which a manifest differs from the tree.
+/// Returns the first path for which a manifest differs from the tree.
 fn manifest_difference(layers: &[Manifest], expected: &BTreeMap<RepoPath, FileEntry>) -> Option<RepoPath> {
     let mut stored: BTreeMap<RepoPath, FileEntry> = BTreeMap::new();
     for layer in layers {
@@ -188,7 +188,7 @@ fn manifest_difference(layers: &[Manifest], expected: &BTreeMap<RepoPath, FileEn
     differs.map(|(path, _)| path).or_else(absent).cloned()
 }
 
-/// Returns whether the blob is or was missing. Files with missing blobs are not compared.
+/// Returns true if the file's blob is missing, or was missing when it was indexed. Such files are not compared.
 fn is_missing(entry: &FileEntry) -> bool {
     entry.status == FileStatus::Skipped(SkipReason::Missing)
 }
@@ -202,7 +202,7 @@ fn file_of<'e>(entry: &'e SegmentEntry, part: SegmentPart, profile: &str) -> (St
     }
 }
 
-/// A sample of `0..n`, evenly spread, with a random start.
+/// An evenly spread sample of `0..n` with a random start.
 struct Sample {
     n: usize,
     step: usize,
@@ -228,7 +228,7 @@ impl Sample {
     }
 }
 
-/// The blobs of git. Counts missing ones.
+/// Reads blobs from git and counts missing ones.
 struct Counting<'a> {
     blobs: Blobs<'a>,
     n_absent: &'a AtomicU64,
