@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::index::lexical::{for_each_word, is_stop_word, normal_name, words};
 
-/// Words that denote a kind of definition and are not part of its name.
+/// Words that name a kind of definition, such as `function`, and are not part of a definition's name.
 const KIND_WORDS: &[&str] = &[
     "class",
     "const",
@@ -29,29 +29,29 @@ const KIND_WORDS: &[&str] = &[
     "type",
     "variable",
 ];
-/// A query with more words is prose even without function words.
+/// Maximum number of words in a name. A longer query is prose even without function words.
 const MAX_NAME_WORDS: usize = 5;
 
-/// The analysis of a query.
+/// The result of analyzing a query.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Analysis {
     /// The terms to look up, without duplicates. Function words are omitted unless the query has nothing else.
     pub(super) terms: Vec<String>,
-    /// Names that a definition may have, normalized by [`normal_name`]: the whole query joined, and words that look
-    /// like identifiers.
+    /// Names that a definition may have, normalized by [`normal_name`]: all words of the query joined, and words that
+    /// look like identifiers.
     pub(super) names: Vec<NameQuery>,
     /// True if the query is a name rather than a description.
     pub(super) is_name: bool,
 }
 
-/// A name that is searched for.
+/// A name to search for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NameQuery {
     /// The bare name, normalized by [`normal_name`].
     pub(super) name: String,
     /// The bare name as typed.
     pub(super) typed: String,
-    /// The container: `Parser` in `Parser::parse`.
+    /// The container given in the query: `Parser` in `Parser::parse`.
     pub(super) container: Option<String>,
 }
 
@@ -131,7 +131,7 @@ fn identifier_paths(query: &str) -> Vec<NameQuery> {
         if segments.is_empty() || !segments.iter().all(is_word) {
             continue;
         }
-        // A hyphen or a slash also joins words of prose.
+        // In prose, words may be joined by a hyphen or slash too.
         let is_path = segments.len() > 1 && !["/", "-"].iter().any(|joint| token.replace("->", "").contains(joint));
         if !(is_path || called || segments.len() == 1 && looks_like_code(segments[0])) {
             continue;
@@ -149,7 +149,8 @@ fn identifier_paths(query: &str) -> Vec<NameQuery> {
     found
 }
 
-/// Returns true if a word has an inner `_` or a capital after a small letter, and is therefore unlikely to be prose.
+/// Returns true if a word has an inner `_` or a capital after a lower-case letter, and is therefore unlikely to be
+/// prose.
 fn looks_like_code(word: &str) -> bool {
     let inner = word.trim_matches('_');
     inner.contains('_')

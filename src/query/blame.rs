@@ -8,14 +8,14 @@ use crate::model::{CommitId, RepoPath};
 
 use super::history::folder_log;
 
-/// The lines, or the changes, of one author.
+/// An author with the number of their lines or changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Owner {
     /// Name and address, resolved by the mailmap.
     pub who: Who,
     /// Number of current lines; for a folder, number of changed paths.
     pub n_lines: u32,
-    /// Number of commits that they come from.
+    /// Number of commits that the lines come from.
     pub n_commits: u32,
     /// Share of all lines or changes, 0 to 1.
     pub share: f64,
@@ -23,7 +23,7 @@ pub struct Owner {
     pub last: i64,
 }
 
-/// A line number with the origin of the line; `None` if the line is not committed.
+/// A line number and the origin of the line, which is `None` if the line is not committed.
 pub type BlamedLine = (u32, Option<BlameLine>);
 
 /// The authorship of a definition.
@@ -39,7 +39,7 @@ pub struct SymbolBlame {
     pub start_line: u32,
     /// Last line, 1-based, inclusive.
     pub end_line: u32,
-    /// The latest commit that a line comes from; `None` if some lines are not committed.
+    /// The latest commit that a line comes from; `None` if any line is not committed.
     pub last: Option<CommitId>,
     /// Number of lines that are not committed.
     pub n_uncommitted: u32,
@@ -49,7 +49,7 @@ pub struct SymbolBlame {
     pub owners: Vec<Owner>,
 }
 
-/// Maps the blame of a committed file to its changed content.
+/// Maps the blame of a committed file to its uncommitted content `now`.
 pub fn over_changes(blame: &Blame, committed: &[u8], now: &[u8]) -> Vec<BlamedLine> {
     let n_lines = now.split_inclusive(|byte| *byte == b'\n').count() as u32;
     let by_line: BTreeMap<u32, &BlameLine> = blame.lines.iter().map(|line| (line.line, line)).collect();
@@ -104,7 +104,7 @@ pub fn owners(lines: &[BlamedLine], blame: &Blame) -> Vec<Owner> {
     owners
 }
 
-/// Returns the authors of the changes of one item, most changes first. `n_lines` counts changes.
+/// Returns the authors of changes, most changes first. Here `n_lines` counts changes.
 pub fn change_owners(changes: &[&CommitHead], mailmap: &Mailmap) -> Vec<Owner> {
     let mut by_who: BTreeMap<Who, (u32, i64)> = BTreeMap::new();
     for head in changes {
@@ -158,7 +158,7 @@ pub fn by_symbol(file: &FileShapes, lines: &[BlamedLine], blame: &Blame) -> Vec<
     file.shapes.iter().map(symbol).collect()
 }
 
-/// Returns the authors of the changes below a folder, by changed paths, from the commit records.
+/// Returns the authors of the changes below a folder, ordered by number of changed paths. Uses only the commit records.
 pub fn folder_owners(
     history: &History,
     reached: &Reachable,

@@ -14,37 +14,37 @@ use crate::index::lexical::{LexicalError, for_each_term, for_each_word, is_stop_
 
 use super::pattern::Pattern;
 
-/// Number of candidates from each leg.
+/// Number of candidates from the word search and from the vector search, each.
 const LEG_CANDIDATES: usize = 200;
 /// Maximum number of commits with all words of the query, newest first, that are searched for the query as a phrase.
 const PHRASE_CANDIDATES: usize = 1_000;
 /// Maximum number of lines shown from a message besides its subject.
 const MAX_LINES: usize = 3;
-/// Longer lines are truncated.
+/// Maximum length of a shown line. Longer lines are truncated.
 const MAX_LINE_CHARS: usize = 300;
-/// A shorter query is a word, not a prefix of a commit id.
+/// Minimum length of an abbreviated commit id in a query.
 const MIN_ID_DIGITS: usize = 4;
-/// Number of commits per block of messages in a batch.
+/// Number of commits in one block of a batch's messages.
 const BLOCK_COMMITS: u32 = 128;
 
 const BM25: Params = Params { k1: 1.2, b: 0.6 };
-/// Weights of the scores, each relative to the best: BM25, cosine, share of the query's words that occur; and of a
-/// match of the whole phrase or of a commit id.
+/// The weights of the parts of a score. Each part is relative to its best value: BM25, the cosine, the share of the
+/// query's words that occur, a match of the whole phrase, and a match of a commit id.
 const W_WORDS: f32 = 1.0;
 const W_MEANING: f32 = 1.0;
 const W_COVERED: f32 = 0.5;
 const W_PHRASE: f32 = 1.5;
 const W_ID: f32 = 10.0;
 
-/// The legs that find commits.
+/// The ways to search commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommitMode {
-    /// Words, vectors and commit ids.
+    /// Uses words, vectors and commit ids.
     #[default]
     Hybrid,
-    /// Words only.
+    /// Uses only words.
     Keyword,
-    /// Vectors only.
+    /// Uses only vectors.
     Semantic,
 }
 
@@ -54,13 +54,13 @@ pub struct CommitSearcher<'a> {
     pub history: &'a History,
     /// The indexed messages, one per batch in order.
     pub messages: &'a [Messages],
-    /// The embedder that made the vectors.
+    /// The embedder that computed the vectors.
     pub embedder: &'a dyn Embedder,
     /// The numbers of the commits to search.
     pub scope: &'a RoaringBitmap,
     /// Resolves author names.
     pub mailmap: &'a Mailmap,
-    /// Set to abort.
+    /// Aborts the search when set.
     pub interrupt: &'a AtomicBool,
 }
 
@@ -73,7 +73,7 @@ pub struct CommitHit {
     pub head: CommitHead,
     /// The author, resolved by the mailmap.
     pub author: Who,
-    /// The score, comparable only within one result; 0 for a pattern.
+    /// The score, comparable only within one result; 0 for a pattern search.
     pub score: f32,
     /// The most relevant lines of the message besides the subject, with their 1-based numbers.
     pub lines: Vec<(u32, String)>,
@@ -84,9 +84,9 @@ pub struct CommitHit {
 /// The commits that match a query.
 #[derive(Clone, Debug, Default)]
 pub struct CommitsOutcome {
-    /// The hits, best first; for a pattern, newest first.
+    /// The hits, best first; newest first for a pattern search.
     pub hits: Vec<CommitHit>,
-    /// Total number of matching commits; `None` if only the best are known.
+    /// Total number of matching commits; `None` if only the best ones are known.
     pub total: Option<usize>,
     /// True if there are more hits.
     pub has_more: bool,
@@ -124,10 +124,10 @@ impl From<EmbedError> for CommitSearchError {
     }
 }
 
-/// The number of a commit with the matching lines of its message.
+/// The number of a commit, and the matching lines of its message.
 type Matched = (u32, Vec<(u32, String)>);
 
-/// The scores of a message for the words of a query.
+/// The scores of one message for the words of a query.
 #[derive(Clone, Copy, Debug, Default)]
 struct Words {
     bm25: f32,
@@ -135,7 +135,7 @@ struct Words {
 }
 
 impl CommitSearcher<'_> {
-    /// Returns the best commits after skipping `skip` of them.
+    /// Returns the best commits after the first `skip` ones.
     pub fn search(
         &self,
         query: &str,
@@ -230,7 +230,7 @@ impl CommitSearcher<'_> {
     }
 
     /// Scores the commits in scope whose messages contain a term. Also returns the idf of each term, computed from the
-    /// scope.
+    /// commits in scope.
     fn by_words(&self, terms: &[String]) -> Result<(BTreeMap<u32, Words>, Vec<f32>), CommitSearchError> {
         let n_commits = self.scope.len() as usize;
         let mut n_tokens = 0u64;
@@ -314,8 +314,8 @@ impl CommitSearcher<'_> {
         Ok(candidates.iter().zip(&cosines).map(score).collect())
     }
 
-    /// Returns the commits whose messages contain the query as a phrase, ignoring case and whitespace. Only those with
-    /// all its words are read.
+    /// Returns the commits whose messages contain the query as a phrase, ignoring case and whitespace. Reads only
+    /// messages that contain all words of the query.
     fn with_phrase(
         &self,
         query: &str,
@@ -383,7 +383,7 @@ fn best(words: &BTreeMap<u32, Words>, score: impl Fn(&Words) -> f32) -> Vec<u32>
     scored.into_iter().map(|(number, _)| number).collect()
 }
 
-/// Lower-cases the text and joins its words with single blanks.
+/// Converts the text to lower case and joins its words with single spaces.
 fn folded(text: &str) -> String {
     let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
     words.join(" ")

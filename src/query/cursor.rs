@@ -1,4 +1,4 @@
-//! Encodes the start of the next page of a result.
+//! Encodes cursors, which identify the start of the next page of a result.
 //!
 //! A cursor is bound to a query and a snapshot, so that pages never mix two states of the repository. Its bytes:
 //! version (1) | snapshot (8) | query (8) | position (two u32, little endian) | check (4); printed as hexadecimal
@@ -11,21 +11,22 @@ const VERSION: u8 = 1;
 const BODY_BYTES: usize = 25;
 const CHECK_BYTES: usize = 4;
 
-/// Identifies the snapshot and the query that the cursors of one result are bound to.
+/// Identifies the snapshot and the query that a cursor is valid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CursorKey {
     snapshot: [u8; 8],
     question: [u8; 8],
 }
 
-/// The models, other than the built-in one, that determined an order. All pages of a result must have the same order.
+/// The models, other than the built-in one, that determined the order of a result. All pages of a result must use the
+/// same models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScorersUsed {
-    /// A configured embedding model.
+    /// True for a configured embedding model.
     pub added: bool,
-    /// Sparse vectors.
+    /// True for sparse vectors.
     pub sparse: bool,
-    /// A reranker.
+    /// True for a reranker.
     pub reranker: bool,
 }
 
@@ -37,7 +38,7 @@ impl ScorersUsed {
         Self::IS_SET | u32::from(self.added) | u32::from(self.sparse) << 1 | u32::from(self.reranker) << 2
     }
 
-    /// Decodes a number from a cursor position; `None` if it encodes no value.
+    /// Decodes a number from a cursor position. Returns `None` if the number is invalid.
     pub fn from_number(number: u32) -> Option<Self> {
         (number & Self::IS_SET > 0).then_some(Self {
             added: number & 1 > 0,
@@ -50,13 +51,13 @@ impl ScorersUsed {
 /// The reason why a cursor is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CursorError {
-    /// It is not well-formed.
+    /// The cursor is malformed.
     #[error("invalid cursor")]
     Malformed,
-    /// It belongs to another state of the files.
+    /// The cursor belongs to another state of the files.
     #[error("the cursor is for an older state of the files")]
     OtherSnapshot,
-    /// It belongs to another query.
+    /// The cursor belongs to another query.
     #[error("the cursor belongs to another query")]
     OtherQuestion,
 }
@@ -130,8 +131,8 @@ impl CursorKey {
     }
 }
 
-/// Hashes the state of the files and the embedding profile. A commit's tree determines the files; with uncommitted
-/// changes, every file is hashed.
+/// Hashes the state of the files and the embedding profile. The id of a commit's tree identifies its files; if there
+/// are uncommitted changes, every file is hashed.
 fn snapshot(view: &View) -> [u8; 32] {
     let provenance = view.provenance();
     let mut hasher = blake3::Hasher::new();

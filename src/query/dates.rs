@@ -6,10 +6,10 @@ use jiff::tz::Offset;
 
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// Formats seconds since 1970, with an offset east of UTC in seconds, as `2024-02-29T13:05:00+02:00`.
+/// Formats a time in seconds since 1970, with an offset east of UTC in seconds, as `2024-02-29T13:05:00+02:00`.
 ///
-/// A commit can have any number as its time or offset: times outside the years -9999 to 9999 become the nearest one inside, an
-/// impossible offset becomes 0.
+/// A commit can have any number as its time or offset. Times outside the years -9999 to 9999 become the nearest time
+/// inside; an impossible offset becomes 0.
 pub fn timestamp(time: i64, utc_offset: i32) -> String {
     let time = time.clamp(Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
     let time = Timestamp::from_second(time).expect("the time is in range");
@@ -17,9 +17,9 @@ pub fn timestamp(time: i64, utc_offset: i32) -> String {
     time.display_with_offset(offset).to_string()
 }
 
-/// Parses a point in time: `2024-02-29`; `2024-02-29T13:05`, optionally followed by `Z` or `+02:00`; `@1709208000`; or
-/// a duration before `now` such as `12h`, `30d`, `2w`, `6m` (months of 30 days), `1y` (years of 365 days). The default
-/// offset is UTC.
+/// Parses a point in time. Accepts `2024-02-29`; `2024-02-29T13:05`, optionally followed by `Z` or `+02:00`;
+/// `@1709208000`; or a duration before `now` such as `12h`, `30d`, `2w`, `6m` (months of 30 days) or `1y` (years of 365
+/// days). The default offset is UTC.
 pub fn parse_moment(text: &str, now: i64) -> Option<i64> {
     let text = text.trim();
     if let Some(seconds) = text.strip_prefix('@') {

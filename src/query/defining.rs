@@ -9,16 +9,16 @@ use super::analyze::{Analysis, NameQuery};
 use super::hit::Opened;
 use super::search::{Scope, SearchError, Searcher};
 
-/// The match between a document's definitions and a name from the query.
+/// How well a document's definitions match a name from the query.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Defining {
-    /// 1 for a function or type with the exact spelling; less for a field, a package clause or another spelling.
+    /// 1 for a function or type with the exact spelling; less for a field, a package clause or a different spelling.
     pub(super) strength: f32,
     /// True if the definition is in the container given in the query.
     pub(super) in_container: bool,
 }
 
-/// The factor for a name that differs in case or in `_`.
+/// The factor for a name that differs in case or underscores.
 const OTHER_SPELLING: f32 = 0.8;
 
 impl Searcher<'_> {
@@ -34,7 +34,8 @@ impl Searcher<'_> {
                         continue;
                     }
                     let defining = self.score_definition(doc, wanted, &mut opened)?;
-                    // `a b` as "the member b of a" is a guess. Without the container it is no evidence.
+                    // Interpreting the query `a b` as "the member b of a" is a guess. A definition of b outside a is no
+                    // evidence for it.
                     let is_guess = wanted.container.is_some() && !defining.in_container && analysis.names.len() > 1;
                     if !is_guess {
                         let known = found.entry(doc).or_default();
@@ -76,7 +77,7 @@ impl Searcher<'_> {
     }
 }
 
-/// The likelihood that a query for a name refers to a definition of this kind.
+/// Returns the likelihood that a query for a name refers to a definition of this kind.
 fn weight_of_kind(kind: DefinitionKind) -> f32 {
     match kind {
         DefinitionKind::Method | DefinitionKind::Constructor | DefinitionKind::Property => 0.9,
@@ -90,7 +91,7 @@ fn weight_of_kind(kind: DefinitionKind) -> f32 {
     }
 }
 
-/// The definitions with the wanted name whose names are in a chunk.
+/// Returns the definitions in a chunk that have the wanted name.
 fn named<'e>(
     extraction: &'e Extraction,
     chunk: &'e Chunk,
@@ -102,7 +103,7 @@ fn named<'e>(
     extraction.definitions.iter().filter(is_named)
 }
 
-/// The definition in a chunk that matches the names from the query best.
+/// Returns the definition in a chunk that best matches the names from the query.
 pub(super) fn asked_for<'e>(
     extraction: &'e Extraction,
     chunk: &'e Chunk,
@@ -123,7 +124,7 @@ pub(super) fn asked_for<'e>(
     best.map(|(_, definition)| definition)
 }
 
-/// The names of a definition's containers, innermost first.
+/// Returns the names of a definition's containers, innermost first.
 pub(super) fn containers<'d>(definitions: &'d [Definition], of: &'d Definition) -> impl Iterator<Item = &'d str> {
     let at = |index: Option<u32>| index.and_then(|index| definitions.get(index as usize));
     let enclosing = std::iter::successors(at(of.container), move |outer| at(outer.container));

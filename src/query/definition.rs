@@ -1,4 +1,4 @@
-//! Presents definitions in results: with container, lines and an id.
+//! Presents definitions in results, with their containers, lines and ids.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use crate::snapshot::FileId;
 
 use super::lines::LineStarts;
 
-/// Longer signatures are truncated.
+/// Maximum length of a signature. Longer ones are truncated.
 const MAX_SIGNATURE_BYTES: usize = 400;
 
 /// The names of all kinds.
@@ -64,9 +64,9 @@ pub fn kind_names() -> impl Iterator<Item = &'static str> {
 pub struct FoundDefinition {
     /// The file.
     pub file: FileId,
-    /// The index in the file's list of definitions.
+    /// The index of the definition in the file's list of definitions.
     pub index: u32,
-    /// Path, qualified name and, from the second definition of that name in the file on, its index:
+    /// The id: path, qualified name and, from the second definition of that name in the file, its number:
     /// `src/a.rs#Parser.parse`, `src/a.rs#Parser.parse~2`.
     pub id: String,
     /// The bare name.
@@ -89,7 +89,7 @@ pub struct FoundDefinition {
     pub doc: Option<String>,
 }
 
-/// The definitions of one file, with the data to present them.
+/// The definitions of one file, and the data needed to present them.
 pub(super) struct FileDefinitions<'a> {
     pub(super) file: FileId,
     pub(super) path: &'a str,
@@ -99,7 +99,7 @@ pub(super) struct FileDefinitions<'a> {
     pub(super) numbers: Numbers,
 }
 
-/// The index of each definition among those with its qualified name in the file, 1-based; computed on first use.
+/// The number of each definition among those with the same qualified name in the file, 1-based; computed on first use.
 #[derive(Default)]
 pub(super) struct Numbers(OnceCell<Vec<u32>>);
 
@@ -119,7 +119,7 @@ impl Numbers {
 }
 
 impl FileDefinitions<'_> {
-    /// Returns the definition at this index of the list.
+    /// Returns the definition at an index of the list.
     pub(super) fn found(&self, index: u32) -> Option<FoundDefinition> {
         let definition = self.extraction.definitions.get(index as usize)?;
         let text = |range: ByteRange| {
@@ -153,7 +153,7 @@ impl FileDefinitions<'_> {
     }
 }
 
-/// The containers of a definition, outermost first.
+/// Returns the containers of a definition, outermost first.
 pub(super) fn containers<'d>(definitions: &'d [Definition], of: &'d Definition) -> Vec<&'d str> {
     let at = |index: Option<u32>| index.and_then(|index| definitions.get(index as usize));
     let enclosing = std::iter::successors(at(of.container), |outer| at(outer.container));
@@ -166,14 +166,15 @@ pub(super) fn containers<'d>(definitions: &'d [Definition], of: &'d Definition) 
     names
 }
 
-/// The qualified name: `Parser.parse`.
+/// Returns the qualified name: `Parser.parse`.
 pub(super) fn qualified_name(definitions: &[Definition], definition: &Definition) -> String {
     let mut names = containers(definitions, definition);
     names.push(&definition.name);
     names.join(".")
 }
 
-/// Extends a byte range to the indentation before it and the line break after it, if the rest of those lines is blank.
+/// Extends a byte range to the preceding indentation and the following line break, unless there is other text on those
+/// lines.
 pub(super) fn whole_lines(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
     let (before, after) = (
@@ -188,7 +189,7 @@ pub(super) fn whole_lines(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     start..if ends { range.end + n_after + 1 } else { range.end }
 }
 
-/// Joins a signature into one line with single blanks. Reads only as much as is shown, because many definitions may
+/// Joins a signature into one line with single spaces. Reads only as much as is shown, because many definitions may
 /// share one long signature.
 pub(super) fn signature_line(bytes: &[u8]) -> String {
     let mut line = String::new();

@@ -5,24 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::extract::DefinitionKind;
 use crate::history::{Entry, History, HistoryError, Reachable, SymbolKey, SymbolRecord, TracedChange};
 
-/// A definition that existed in a commit's history and does not exist in the commit.
+/// A definition that existed in a commit's history but does not exist in the commit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeletedSymbol {
-    /// The last key.
+    /// The key of the definition in its last version.
     pub key: SymbolKey,
     /// The kind of the definition.
     pub kind: DefinitionKind,
     /// The number of the commit that deleted it.
     pub commit: u32,
-    /// First and last line in the first parent of that commit.
+    /// First and last line of the definition in the first parent of that commit.
     pub lines: (u32, u32),
-    /// The last version of the file that had it.
+    /// The last version of the file that contained the definition.
     pub version: Entry,
 }
 
-/// Returns the definitions with a wanted qualified name that were deleted before `tip`, last deleted first. A
-/// definition that the deleting commit renamed or moved to another file is not deleted. Covers only the commits that
-/// are traced under `recipe`.
+/// Returns definitions with a wanted qualified name that were deleted before `tip`, the last deleted first. A
+/// definition that was renamed or moved to another file is not deleted. Covers only the commits that are traced under
+/// `recipe`.
 pub fn deleted_symbols(
     history: &History,
     tip: u32,
@@ -70,14 +70,14 @@ pub fn deleted_symbols(
     Ok(deleted)
 }
 
-/// The last record on a line of first parents.
+/// Returns the last record on a line of first parents.
 fn last_on<'r>(line: &Reachable, records: &'r [(u32, SymbolRecord)]) -> Option<&'r (u32, SymbolRecord)> {
     let on_line = records.iter().filter(|(commit, _)| line.has(*commit));
     on_line.max_by_key(|(commit, record)| (*commit, record.new_lines.is_some()))
 }
 
 /// Returns the record of the deletion. If a merge took the deletion from another parent, returns the record on that
-/// side.
+/// parent's side.
 fn taken_away<'r>(
     history: &History,
     records: &'r [(u32, SymbolRecord)],
@@ -100,7 +100,7 @@ pub struct RenamedSymbol {
     pub key: SymbolKey,
     /// The kind of the definition.
     pub kind: DefinitionKind,
-    /// First line when it first had that key.
+    /// First line of the definition in the commit that gave it that key.
     pub line: u32,
 }
 
@@ -139,7 +139,7 @@ pub fn renamed_symbols(
     Ok(found.into_values().collect())
 }
 
-/// The last commit after `after` that renamed or moved a definition.
+/// Returns the last commit after `after` that renamed or moved a definition.
 fn last_rename_after(
     history: &History,
     reached: &Reachable,
@@ -161,7 +161,8 @@ fn last_rename_after(
     Ok(left.filter(|commit| *commit > after && reached.has(*commit)).max())
 }
 
-/// The key to which a commit renamed or moved a definition, in its file or another one that the commit changed.
+/// Returns the key that a commit gave to a renamed or moved definition, in the same file or another file that the
+/// commit changed.
 fn successor(
     history: &History,
     key: &SymbolKey,
@@ -185,7 +186,7 @@ fn successor(
     Ok(None)
 }
 
-/// Returns true if a qualified name equals what was typed or ends with it at a name boundary.
+/// Returns true if a qualified name equals `typed` or ends with it at a name boundary.
 pub fn is_called(qualified: &[u8], typed: &str) -> bool {
     let typed = typed.as_bytes();
     qualified

@@ -1,4 +1,4 @@
-//! Searches vectors in another process, either in addition to local copies of them or instead.
+//! Searches vectors in another process, either in addition to local copies or instead of them.
 
 use roaring::RoaringBitmap;
 
@@ -7,8 +7,8 @@ use crate::index::dense::{Cosine, DenseError, DenseIndex, DenseStore, FlatIndex}
 use crate::index::sparse::{Impact, ImpactIndex, SparseIndex};
 use crate::model::chain;
 
-/// Number of extra results to request. The server's arithmetic differs, so the last of the wanted results may differ
-/// too.
+/// Number of extra results to request. The server's arithmetic differs from the local one, so the last of the wanted
+/// results may differ too.
 fn spare(k: usize) -> usize {
     k / 8 + 16
 }
@@ -17,9 +17,9 @@ fn spare(k: usize) -> usize {
 pub struct Elsewhere<I> {
     /// The index.
     pub index: I,
-    /// The documents that it is known to hold.
+    /// The documents that the index is known to contain.
     pub holds: RoaringBitmap,
-    /// Smaller sets of documents are searched locally.
+    /// Sets with fewer documents are searched locally.
     pub min_docs: u64,
 }
 
@@ -29,7 +29,7 @@ pub type DenseRemoteIndex<'a> = Elsewhere<Box<dyn DenseIndex + 'a>>;
 pub type SparseRemoteIndex<'a> = Elsewhere<Box<dyn ImpactIndex + 'a>>;
 
 impl<I> Elsewhere<I> {
-    /// Converts the index.
+    /// Converts the index and keeps the other fields.
     pub fn map<J>(self, change: impl FnOnce(I) -> J) -> Elsewhere<J> {
         Elsewhere {
             index: change(self.index),
@@ -38,8 +38,8 @@ impl<I> Elsewhere<I> {
         }
     }
 
-    /// Searches those of `docs` that the index holds. Also returns the other documents. `None` if the set is too small,
-    /// or if the search fails, which adds a note.
+    /// Searches those of `docs` that the index contains. Also returns the other documents. Returns `None` if the set is
+    /// too small, or if the search fails, which adds a note.
     fn ask<S>(
         &self,
         docs: &RoaringBitmap,
@@ -63,8 +63,8 @@ impl<I> Elsewhere<I> {
 
 impl DenseRemoteIndex<'_> {
     /// Returns the `k` nearest of `docs`, all of which have vectors in `here`. Results from the index are ordered by
-    /// the cosines of `here`; documents that the index does not hold are searched locally. If the index fails,
-    /// everything is searched locally and a note is added.
+    /// their cosines in `here`. Documents that the index lacks are searched locally. If the index fails, everything is
+    /// searched locally and a note is added.
     pub(super) fn nearest(
         &self,
         here: &FlatIndex,
@@ -112,23 +112,24 @@ impl SparseRemoteIndex<'_> {
     }
 }
 
-/// Number of documents, nearest by the local model, whose remote vectors are requested by document number.
+/// Maximum number of documents whose remote vectors are requested by document number. The documents nearest by the
+/// local model are requested.
 const MAX_SCORED_BY_ID: usize = 256;
 
-/// The remote vectors of the active model, where they are not stored locally.
+/// The active model's vectors in a remote store, if they are not stored locally.
 pub struct Away<'a> {
     /// The remote store.
     pub store: Box<dyn DenseStore + 'a>,
     /// The documents that have a vector in the store.
     pub holds: RoaringBitmap,
-    /// Documents for which the model gives no vector.
+    /// Documents for which the model returns no vector.
     pub empty: RoaringBitmap,
 }
 
 impl Away<'_> {
-    /// Returns the `k` nearest of `docs` and a bound: no other document is nearer. If `docs` are too small a part of
-    /// the store for enough of them to be among its best, also scores those that the local model `here` finds nearest
-    /// to `own`.
+    /// Returns the `k` nearest of `docs`, and a bound on the cosine of all other documents. If `docs` are a small part
+    /// of the store, the store's best results may include too few of them. Then the documents that the local model
+    /// `here` finds nearest to `own` are scored as well.
     pub(super) fn nearest(
         &self,
         query: &[f32],

@@ -12,7 +12,7 @@ use super::grep::{FileMatches, GrepDetail, GrepLine, GrepRequest, grep};
 use super::pattern::{Pattern, PatternError, PatternOptions};
 use super::source::Sources;
 
-/// A text on more lines is not distinctive. The first lines by path are used.
+/// Maximum number of lines used for one text, the first ones by path. A text on more lines is not distinctive.
 const MAX_LINES: usize = 1_000;
 /// Maximum number of quoted texts.
 const MAX_TEXTS: usize = 8;
@@ -21,15 +21,15 @@ const MAX_TEXTS: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub struct ExactText {
     n_texts: usize,
-    /// Number of texts in each document.
+    /// Number of the texts that each document contains.
     by_doc: HashMap<u32, usize>,
-    /// The first line with a text, by document and file.
+    /// The first line that contains a text, by document and file.
     lines: HashMap<(u32, FileId), u32>,
     /// The texts that were not found.
     pub absent: Vec<String>,
-    /// Number of files that contain a text but are not indexed, so that they give no hit.
+    /// Number of files that contain a text but give no hit because they are not indexed.
     pub n_unindexed: usize,
-    /// True if there are more lines than were read.
+    /// True if more lines match than were read.
     pub is_cut: bool,
 }
 
@@ -66,19 +66,19 @@ impl ExactText {
         Ok(found)
     }
 
-    /// The documents that contain any of the texts.
+    /// Returns the documents that contain any of the texts.
     pub(super) fn docs(&self) -> impl Iterator<Item = u32> {
         self.by_doc.keys().copied()
     }
 
-    /// The share of the texts that a document contains.
+    /// Returns the share of the texts that a document contains.
     pub(super) fn share(&self, doc: u32) -> f32 {
         self.by_doc
             .get(&doc)
             .map_or(0.0, |&held| held as f32 / self.n_texts as f32)
     }
 
-    /// The first line with a text in a document of a file.
+    /// Returns the first line that contains a text, in a document of a file.
     pub(super) fn line(&self, doc: u32, file: FileId) -> Option<u32> {
         self.lines.get(&(doc, file)).copied()
     }
@@ -148,8 +148,8 @@ fn request(text: &str, ignore_case: bool, filter: &FileFilter) -> Result<GrepReq
     })
 }
 
-/// Returns the texts in double quotes, or else the whole query if it is one word that does not look like an identifier
-/// or a path.
+/// Returns the texts in double quotes. Without quotes, returns the whole query if it is one word that looks like
+/// neither an identifier nor a path.
 fn wanted(query: &str) -> Vec<&str> {
     let parts: Vec<&str> = query.split('"').collect();
     let n_closed = (parts.len() - 1) / 2;

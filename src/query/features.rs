@@ -1,4 +1,4 @@
-//! Computes the features of a candidate that the weights apply to.
+//! Computes the features of a candidate, which are weighted to score it.
 
 use std::collections::HashMap;
 
@@ -12,13 +12,13 @@ use super::filter::is_test_path;
 use super::rank::Features;
 use super::search::{Legs, Searcher};
 
-/// Lower bound for the best cosine. Shares of a smaller one would amplify noise.
+/// Lower bound for the best cosine that others are divided by. A smaller divisor would amplify noise.
 const MIN_BEST_COSINE: f32 = 0.05;
-/// A rank r counts K / (K + r − 1). Source: Cormack, Clarke, Büttcher, "Reciprocal Rank Fusion", SIGIR 2009, with their
-/// K.
+/// The constant K in the score of a rank r, K / (K + r − 1). Source: Cormack, Clarke, Büttcher, "Reciprocal Rank
+/// Fusion", SIGIR 2009, with their K.
 const RANK_K: f32 = 60.0;
 
-/// Computes the features of candidates. Caches those of files.
+/// Computes the features of candidates. Caches the features of files.
 pub(super) struct FeatureExtractor<'s> {
     view: &'s View,
     legs: &'s Legs<'s>,
@@ -87,7 +87,7 @@ impl<'s> FeatureExtractor<'s> {
         }
     }
 
-    /// The features of a document at a place.
+    /// Returns the features of a document at one of its places.
     pub(super) fn of(&mut self, doc: u32, place: Place) -> Features {
         let file = self.file(place.file);
         let chunk = self.legs.lexical.docs[doc as usize];
@@ -152,7 +152,7 @@ impl<'s> FeatureExtractor<'s> {
         features
     }
 
-    /// The share of the query's idf whose terms occur in `text`.
+    /// Returns the share of the query's idf that belongs to terms in `text`.
     fn idf_in(&self, text: &str) -> f32 {
         let mut found = vec![false; self.legs.analysis.terms.len()];
         for_each_term(text, |term| {
@@ -165,7 +165,7 @@ impl<'s> FeatureExtractor<'s> {
     }
 }
 
-/// The value of a 0-based rank.
+/// Converts a 0-based rank to a score.
 pub(super) fn of_rank(rank: usize) -> f32 {
     RANK_K / (RANK_K + rank as f32)
 }
@@ -174,14 +174,15 @@ fn as_feature(fact: bool) -> f32 {
     f32::from(u8::from(fact))
 }
 
-/// The last three components of a path without the extension. Source: the model's recommended use (its `FORMAT.md`).
+/// Returns the last three components of a path without the extension. Source: the model's recommended use (its
+/// `FORMAT.md`).
 fn path_words(path: &str) -> String {
     let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
     let components: Vec<&str> = stem.rsplit('/').take(3).collect();
     components.into_iter().rev().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns true for folders of code that demonstrates or measures other code.
+/// Returns true for paths in folders of examples, benchmarks and the like.
 fn is_peripheral_path(path: &str) -> bool {
     const FOLDERS: &[&str] = &[
         "example",

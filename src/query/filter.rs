@@ -8,19 +8,19 @@ use crate::extract;
 use crate::model::{Lang, RepoPath, typed, with_placeholders};
 use crate::snapshot::{FileId, View};
 
-/// Treatment of test code.
+/// Determines how test code is treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tests {
-    /// Included, below other code of equal rank.
+    /// Included, but ranked below other code with the same score.
     #[default]
     Any,
     /// Excluded.
     No,
-    /// Only test code.
+    /// Only test code is included.
     Only,
 }
 
-/// Globs compile to automata some thousand times their length.
+/// Maximum length of a glob. Globs compile to automata some thousand times their length.
 const MAX_GLOB_BYTES: usize = 1 << 10;
 const MAX_GLOBS_BYTES: usize = 8 << 10;
 
@@ -50,7 +50,7 @@ pub enum FilterError {
         "path patterns too long: {n_bytes} bytes (limit: {MAX_GLOB_BYTES} per pattern, {MAX_GLOBS_BYTES} in total)"
     )]
     TooLong {
-        /// The length of the longest pattern, or of all.
+        /// The length of the longest pattern, or of all patterns together.
         n_bytes: usize,
     },
     /// The language is unknown.
@@ -62,8 +62,8 @@ pub enum FilterError {
 }
 
 impl FileFilter {
-    /// Creates a filter. `paths` are globs, optionally quoted; those that start with `!` exclude files, and a plain
-    /// folder or file includes everything below it. `langs` are language names.
+    /// Creates a filter. `paths` are globs, optionally quoted. A glob that starts with `!` excludes files. A folder or
+    /// file without wildcards includes everything below it. `langs` are language names.
     pub fn new(paths: &[String], langs: &[String], tests: Tests) -> Result<Self, FilterError> {
         let longest = paths.iter().map(String::len).max().unwrap_or_default();
         let n_bytes = paths.iter().map(String::len).sum();
@@ -86,17 +86,17 @@ impl FileFilter {
         })
     }
 
-    /// Returns true if every file passes.
+    /// Returns true if the filter accepts every file.
     pub fn is_open(&self) -> bool {
         self.include.is_none() && self.exclude.is_none() && self.langs.is_empty() && self.tests == Tests::Any
     }
 
-    /// Returns true if a file of `view` passes.
+    /// Returns true if the filter accepts a file of `view`.
     pub fn passes(&self, view: &View, id: FileId) -> bool {
         self.passes_as(view.file(id).path, || view.lang(id))
     }
 
-    /// Returns true if a path of any revision passes. Its language is determined from the path.
+    /// Returns true if the filter accepts a path of any revision. The language is determined from the path.
     pub fn passes_path(&self, path: &[u8]) -> bool {
         self.passes_as(path, || extract::lang_of_path(&RepoPath::new(path)))
     }
@@ -137,7 +137,7 @@ fn globs<'a>(patterns: impl Iterator<Item = Cow<'a, str>>) -> Result<Option<Glob
     Ok(Some(set))
 }
 
-/// Returns a pattern and its form for everything below it. A pattern without a slash matches at any depth, as in
+/// Returns a pattern, and the pattern for everything below it. A pattern without a slash matches at any depth, as in
 /// `.gitignore`.
 fn forms(pattern: &str) -> Vec<String> {
     let trimmed = pattern.trim_start_matches("./").trim_end_matches('/');
@@ -164,14 +164,14 @@ const TEST_FOLDERS: &[&str] = &[
     "fixtures",
     "e2e",
 ];
-/// Endings and beginnings of the names of test folders and test files (up to the first dot) that cannot be part of a
-/// plain word.
+/// Endings and beginnings of the names of test folders and test files (up to the first dot). They contain a separator
+/// or capital, so they cannot be part of a plain word.
 const TEST_ENDINGS: &[&str] = &[
     "Test", "Tests", "Spec", "Specs", "_test", "_tests", "_spec", "-test", "-tests",
 ];
 const TEST_BEGINNINGS: &[&str] = &["test_", "test-", "tests_"];
 
-/// Returns true if a path belongs to tests, by the usual names of folders and files.
+/// Returns true if the names of folders and files in a path are typical for tests.
 pub fn is_test_path(path: &str) -> bool {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = name.split('.').next().unwrap_or(name);

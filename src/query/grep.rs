@@ -18,10 +18,10 @@ use super::source::{Source, SourceReader, Sources, too_large};
 
 /// Number of files searched in parallel at a time. Results are returned in file order.
 const BLOCK_FILES: usize = 256;
-/// Maximum size of files that are searched in parallel. Larger ones are searched one after another.
+/// Maximum size of files that are searched in parallel. Larger files are searched one after another.
 const MAX_PARALLEL_BYTES: u64 = 8 << 20;
-/// Limit on the matches of one file that a parallel search holds. A file with more is searched again when its turn
-/// comes.
+/// Limit on the matches of one file that are held in memory during a parallel search. A file with more matches is
+/// searched again when its turn comes.
 const MAX_HELD: Held = Held {
     lines: 4096,
     bytes: 1 << 20,
@@ -31,7 +31,7 @@ const MAX_REPORTED: Held = Held {
     lines: 2_000_000,
     bytes: MAX_OBJECT_BYTES as usize,
 };
-/// git searches this many bytes for NUL (`FIRST_FEW_BYTES` in its `xdiff-interface.c`).
+/// Number of bytes that git searches for NUL (`FIRST_FEW_BYTES` in its `xdiff-interface.c`).
 const BINARY_HEAD: usize = 8_000;
 
 /// A search request.
@@ -41,13 +41,13 @@ pub struct GrepRequest {
     pub pattern: Pattern,
     /// The files to search.
     pub filter: FileFilter,
-    /// The detail reported for each file.
+    /// The detail to report for each file.
     pub detail: GrepDetail,
     /// Number of context lines before each match.
     pub before: usize,
     /// Number of context lines after each match.
     pub after: usize,
-    /// Maximum number of matching lines, or of files for other details than [`GrepDetail::Lines`]. `usize::MAX` for no
+    /// Maximum number of matching lines, or of files unless [`GrepDetail::Lines`] is requested. `usize::MAX` for no
     /// limit.
     pub limit: usize,
     /// The position at which the previous page ended.
@@ -60,18 +60,18 @@ pub enum GrepDetail {
     /// The matching lines.
     #[default]
     Lines,
-    /// Only the file.
+    /// The file, without its lines.
     Files,
     /// The number of matching lines.
     Counts,
 }
 
-/// The last position of a truncated result.
+/// The position at which a truncated result ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrepPosition {
     /// The file.
     pub file: FileId,
-    /// The last reported line; `u32::MAX` for the whole file.
+    /// The last reported line; `u32::MAX` if the whole file was reported.
     pub line: u32,
 }
 
@@ -82,7 +82,8 @@ pub struct FileMatches {
     pub file: FileId,
     /// True if the file is binary. `lines` is then empty.
     pub is_binary: bool,
-    /// Number of matching lines: all for [`GrepDetail::Counts`], else those in `lines`, or 1.
+    /// Number of matching lines: all lines for [`GrepDetail::Counts`], the number in `lines` for [`GrepDetail::Lines`],
+    /// else 1.
     pub n_matching_lines: u32,
     /// Matching lines and their context, in order.
     pub lines: Vec<GrepLine>,
@@ -110,7 +111,7 @@ pub struct GrepOutcome {
     pub n_files: u32,
     /// The position from which to continue; `None` if the search is complete.
     pub next: Option<GrepPosition>,
-    /// Files that may match but cannot be read, with the reason.
+    /// Files that may match but cannot be read, each with the reason.
     pub unread: Vec<(FileId, String)>,
     /// True if the search was interrupted.
     pub interrupted: bool,
@@ -159,7 +160,7 @@ pub fn grep(
 
 enum Searched {
     Nothing,
-    /// The file or its matches are too large to be held with others.
+    /// The file or its matches are too large to be held in memory together with other files.
     Large(FileId),
     Unread(FileId, String),
     Found(FileMatches),
@@ -194,7 +195,7 @@ impl Tally {
             Searched::Found(matches) => matches,
         };
         if self.left == 0 {
-            // One more than the limit: there is another page.
+            // There is one line more than the limit, so there is another page.
             self.outcome.next = self.last;
             return ControlFlow::Break(());
         }
@@ -214,7 +215,7 @@ impl Tally {
         ControlFlow::Continue(())
     }
 
-    /// Removes lines over the limit. Returns true if there were any.
+    /// Removes lines beyond the limit. Returns true if there were any.
     fn cut(&mut self, matches: &mut FileMatches) -> bool {
         if self.detail != GrepDetail::Lines || matches.is_binary {
             self.left -= 1;
@@ -239,7 +240,7 @@ impl Tally {
     }
 }
 
-/// The files that may match, in order.
+/// Returns the files that may match, in order.
 fn candidates(view: &View, request: &GrepRequest) -> Vec<FileId> {
     let first = request.from.map_or(0, |position| match position.line {
         u32::MAX => position.file.0.saturating_add(1),
@@ -270,7 +271,7 @@ struct Held {
 struct Searcher<'a> {
     view: &'a View,
     reader: SourceReader<'a>,
-    /// `None` if there are no attributes.
+    /// The attributes that decide whether a file is binary; `None` if there are none.
     attributes: Option<AttributeMatcher>,
     request: &'a GrepRequest,
     interrupt: &'a AtomicBool,

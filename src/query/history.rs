@@ -1,4 +1,4 @@
-//! Queries the history of a file or folder, and the files that change together.
+//! Queries the history of a file or folder, and finds files that change together.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,12 +12,12 @@ use crate::model::{BlobId, RepoPath};
 
 use super::near::Near;
 
-/// Commits with more changed paths are not evidence of related files.
+/// Maximum number of changed paths in a commit that counts as evidence of related files.
 const MAX_COCHANGE_PATHS: usize = 100;
-/// Larger files have no patch.
+/// Maximum size of a file to compute a patch for.
 const MAX_PATCH_BYTES: u64 = 4 << 20;
 
-/// Limits the changes of a log.
+/// Selects entries of a log by date and author.
 #[derive(Clone, Debug, Default)]
 pub struct LogFilter {
     /// Excludes commits before this time, in seconds since 1970.
@@ -76,21 +76,22 @@ pub struct FileLogEntry {
     pub head: CommitHead,
     /// The author, resolved by the mailmap.
     pub author: Who,
-    /// True for a merge whose result differs from every parent.
+    /// True for a merge commit in which the file differs from every parent.
     pub is_merge: bool,
     /// The changes of the file, or of the files in the folder.
     pub changes: Vec<FileChange>,
-    /// 0 for the requested file; 1 for the file that was at its path before it was moved there, 2 for the one before
-    /// that, and so on.
+    /// 0 for the requested file. 1 for the file that was at its path before the requested file was moved there, 2 for
+    /// the one before that, and so on.
     pub n_before: u32,
 }
 
 /// The history of a file or folder.
 #[derive(Clone, Debug, Default)]
 pub struct FileLog {
-    /// Children before parents; followed, in the same order, by those of earlier files at the path, latest file first.
+    /// The entries, children before parents. They are followed by the entries of earlier files at the same path, in the
+    /// same order, the latest file first.
     pub entries: Vec<FileLogEntry>,
-    /// True if the commit has the file or folder.
+    /// True if the file or folder exists in the commit.
     pub is_there: bool,
 }
 
@@ -101,14 +102,14 @@ pub struct Cochange {
     pub path: RepoPath,
     /// Number of commits that changed both.
     pub support: u32,
-    /// Share of the commits of the first file that also changed this one.
+    /// Share of the commits that changed the first file that also changed this one.
     pub confidence: f64,
 }
 
-/// The gaps in the record of the commits that a commit reaches.
+/// Gaps in the records of a commit's history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gaps {
-    /// Number of commits by reason.
+    /// Number of commits for each reason.
     pub boundaries: BTreeMap<&'static str, u32>,
 }
 
@@ -122,7 +123,7 @@ impl Gaps {
             }
         }
         for number in history.unknown().into_iter().filter(|number| reached.has(*number)) {
-            // If some changes are known, the trees were available, but file contents were not.
+            // If some changes are known, the trees were available, but some file contents were missing.
             let what = if history.n_touched(number)? == 0 {
                 "unknown"
             } else {
@@ -155,7 +156,7 @@ impl Gaps {
     }
 }
 
-/// Returns the commits that changed a file, across its renames, with the history simplification of `git log`.
+/// Returns the commits that changed a file, across its renames, with the same history simplification as `git log`.
 pub fn file_log(
     history: &History,
     tip: u32,
@@ -174,7 +175,7 @@ pub fn file_log(
     Ok(FileLog { entries: all, is_there })
 }
 
-/// Returns the commits that changed anything below a folder. Includes merges only for files that differ from every
+/// Returns the commits that changed anything below a folder. A merge is included only for files that differ from every
 /// parent.
 pub fn folder_log(
     history: &History,
@@ -231,7 +232,7 @@ fn entries(
 }
 
 impl LogFilter {
-    /// Returns true if a commit passes.
+    /// Returns true if the filter accepts a commit.
     pub fn passes(&self, head: &CommitHead, author: &Who) -> bool {
         let is_named = |pattern: &Regex| pattern.is_match(&format!("{} <{}>", author.name, author.email));
         self.since.is_none_or(|since| head.commit_time >= since)
@@ -240,8 +241,8 @@ impl LogFilter {
     }
 }
 
-/// Returns the files that changed in the same commits, most frequent first, and the number of commits counted. Commits
-/// with many paths are not counted.
+/// Returns the files that changed in the same commits, the most frequent first, and the number of commits counted.
+/// Ignores commits with many changed paths.
 pub fn cochange(
     history: &History,
     commits: &[u32],
@@ -271,7 +272,8 @@ pub fn cochange(
     Ok((n_counted, found))
 }
 
-/// Returns the files below a folder that were deleted in a commit's history, with the deletion; last deleted first.
+/// Returns the files below a folder that were deleted in a commit's history, with the deletion. The last deleted file
+/// comes first.
 pub fn deleted_files(
     history: &History,
     reached: &Reachable,
@@ -294,7 +296,7 @@ pub fn deleted_files(
     Ok(deleted)
 }
 
-/// Returns paths that existed at any time and resemble `path`.
+/// Returns paths that existed in any commit and resemble `path`.
 pub fn near_paths(history: &History, path: &str) -> Vec<String> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let (mut near, mut near_name) = (Near::new(path), Near::new(name));
@@ -320,8 +322,8 @@ pub fn near_paths(history: &History, path: &str) -> Vec<String> {
     found
 }
 
-/// Returns the patch between two versions of a file in unified format, without headers; `None` if one of them is not
-/// text or not available.
+/// Returns the patch between two versions of a file in unified format, without headers. `None` if a version is not text
+/// or not available.
 pub fn patch_of(
     reader: &mut ObjectReader,
     old: Option<Entry>,

@@ -1,4 +1,4 @@
-//! Turns candidates into hits: one per item, with all its places and its definition.
+//! Turns candidates into hits: one per item, with its places and its definition.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -14,7 +14,7 @@ use super::lines::LineStarts;
 use super::rank::Features;
 use super::search::{Candidate, Scope, SearchError, Searcher};
 
-/// Parts of longer functions are separate hits.
+/// Maximum number of lines of an item that is shown as one hit. The parts of a longer function are separate hits.
 const MAX_ITEM_LINES: u32 = 120;
 
 /// A chunk that matches a query.
@@ -22,29 +22,31 @@ const MAX_ITEM_LINES: u32 = 120;
 pub struct Hit {
     /// The document.
     pub doc: u32,
-    /// Its places: the one that ranks best, then the others.
+    /// The places of the chunk, the one that ranks best first.
     pub places: Vec<HitPlace>,
-    /// The score before reranking, comparable only within one result.
+    /// The score before reranking; comparable only within one result.
     pub score: f32,
     /// The kind of chunk.
     pub kind: ChunkKind,
     /// The language of its file.
     pub lang: Lang,
-    /// The definition with its containers: the one that the query names, else the chunk's own.
+    /// The definition with its containers: the definition that the query names, or else the one that the chunk belongs
+    /// to.
     pub symbol: Option<Symbol>,
-    /// Range of the definition that the query names, if the chunk contains others too.
+    /// The range of the definition that the query names, if the chunk contains other definitions too.
     pub focus: Option<ByteRange>,
-    /// The first line with a literal text of the query, at the first place.
+    /// The first line that contains a literal text of the query, at the first place.
     pub line: Option<u32>,
     /// The features behind the score.
     pub features: Features,
-    /// The reranker's score, if it was reranked; comparable only within one result.
+    /// The reranker's score; comparable only within one result. `None` if the hit was not reranked.
     pub reranked: Option<f32>,
 }
 
 impl Hit {
-    /// Returns the lines and bytes of the first place, given the bytes of its file: from the literal text on, else of
-    /// the definition that the query names, else of the item.
+    /// Returns the lines and bytes to show for the first place, given the bytes of its file. They start at a literal
+    /// text of the query, if there is one. Otherwise they are those of the definition that the query names, or of the
+    /// item.
     pub fn lines(&self, text: &[u8]) -> Option<(u32, u32, ByteRange)> {
         let place = self.places.first()?;
         if let Some(line) = self.line {
@@ -65,7 +67,7 @@ impl Hit {
     }
 }
 
-/// A definition by name.
+/// The name and kind of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
     /// The name with its containers, joined with `.`: `Parser.parse`.
@@ -83,14 +85,14 @@ pub struct HitPlace {
     pub start_line: u32,
     /// Last line, 1-based, inclusive.
     pub end_line: u32,
-    /// Range of the chunk: all of the lines, or a part of the item that they show.
+    /// The byte range of the chunk. It may be only a part of the item in the lines.
     pub range: ByteRange,
     /// First line of `range`, 1-based.
     pub range_start_line: u32,
 }
 
 impl Searcher<'_> {
-    /// Returns the first `n_wanted` candidates, without further parts of an item that is already shown whole.
+    /// Returns the first `n_wanted` candidates. Omits further parts of an item that is shown whole.
     pub(super) fn one_per_item(
         &self,
         ranked: Vec<Candidate>,
@@ -121,7 +123,7 @@ impl Searcher<'_> {
         Ok(kept)
     }
 
-    /// Builds a hit from a candidate, with its places in scope.
+    /// Builds a hit from a candidate and its places in scope.
     pub(super) fn hit(
         &self,
         candidate: &Candidate,
@@ -179,7 +181,7 @@ impl Searcher<'_> {
     }
 }
 
-/// Extractions opened for one result, by blob. Several chunks and places often share one.
+/// Caches the extractions needed for one result, by blob. Several chunks and places often share an extraction.
 #[derive(Default)]
 pub(super) struct Opened {
     by_blob: HashMap<u32, Extraction>,
@@ -201,13 +203,13 @@ fn is_callable(kind: ChunkKind) -> bool {
     matches!(kind, ChunkKind::Function | ChunkKind::Test)
 }
 
-/// The parts of the callable item that a chunk belongs to.
+/// Returns the chunks of the callable item that a chunk belongs to.
 fn parts<'e>(extraction: &'e Extraction, chunk: &'e Chunk) -> impl Iterator<Item = &'e Chunk> {
     let is_part = |other: &&Chunk| other.definition == chunk.definition && is_callable(other.kind);
     extraction.chunks.iter().filter(is_part)
 }
 
-/// Index of the callable item that a chunk is part of, if the item is short enough to be shown whole.
+/// Returns the index of the callable item that a chunk belongs to, if the item is short enough to be shown whole.
 fn whole_item(extraction: &Extraction, chunk: &Chunk) -> Option<u32> {
     let item = chunk.definition.filter(|_| is_callable(chunk.kind))?;
     let start = parts(extraction, chunk).map(|part| part.start_line).min()?;
@@ -215,7 +217,7 @@ fn whole_item(extraction: &Extraction, chunk: &Chunk) -> Option<u32> {
     (end - start < MAX_ITEM_LINES).then_some(item)
 }
 
-/// The lines of the item that a chunk is part of, if it is shown whole; else of the chunk.
+/// Returns the lines of the item that a chunk belongs to, if the item is shown whole, and otherwise those of the chunk.
 fn item_lines(extraction: &Extraction, chunk: &Chunk) -> (u32, u32) {
     if whole_item(extraction, chunk).is_none() {
         return (chunk.start_line, chunk.end_line);

@@ -6,7 +6,7 @@ use crate::snapshot::{FileId, View};
 
 use super::search::SearchError;
 
-/// The weights of the fields and the parameters of saturation.
+/// The field weights and saturation parameters of BM25.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LexicalParams {
     pub(super) chunk: Params,
@@ -14,28 +14,28 @@ pub(super) struct LexicalParams {
     pub(super) name_weight: f32,
 }
 
-/// The scores of a chunk or file for the terms of a query.
+/// The scores of one chunk or file for the terms of a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Lexical {
     /// The BM25 score.
     pub(super) bm25: Bm25,
-    /// Sum of the idf of the terms that it contains.
+    /// Sum of the idf of the terms that the chunk or file contains.
     pub(super) covered: f32,
-    /// Sum of the idf of the terms in names that it defines.
+    /// Sum of the idf of the terms in names that the chunk defines.
     pub(super) named: f32,
 }
 
-/// The scores of one query.
+/// The scores of all chunks and files for one query.
 #[derive(Debug)]
 pub(super) struct LexicalLeg {
-    /// By document; zero for documents outside the view.
+    /// Scores by document number; zero for documents outside the view.
     pub(super) docs: Vec<Lexical>,
-    /// By file; `named` is not used.
+    /// Scores by file; `named` is not used.
     pub(super) files: Vec<Lexical>,
-    /// Documents that contain a term, ascending within each first term.
+    /// Documents that contain a term, grouped by the first such term and ascending within a group.
     pub(super) touched_docs: Vec<u32>,
     pub(super) touched_files: Vec<FileId>,
-    /// By term of the query.
+    /// The idf of each term of the query.
     pub(super) idf: Vec<f32>,
 }
 
@@ -140,7 +140,7 @@ impl FileCounts {
     }
 }
 
-/// The postings of a term in the documents of the view, with the view's document numbers.
+/// Returns the postings of a term in the documents of the view, under the view's document numbers.
 fn postings_in_view(view: &View, term: &str) -> Result<Vec<Posting>, LexicalError> {
     let mut postings = Vec::new();
     for segment in view.segments().iter() {

@@ -1,7 +1,7 @@
-//! Finds the files of a view that are not indexed yet and most likely match a query, by the words that they contain.
+//! Finds files that are not indexed yet and most likely match a query, by the words that they contain.
 //!
-//! For a query that cannot wait for the index, these files are extracted in memory, so that results come from relevant
-//! files even if few are indexed.
+//! If a query cannot wait for the index, these files are extracted in memory, so that it finds relevant files even if
+//! few are indexed.
 
 use std::cmp::Reverse;
 use std::sync::Mutex;
@@ -18,17 +18,18 @@ use crate::snapshot::{FileId, FileStatus, View};
 use super::analyze::analyze;
 use super::filter::{FileFilter, is_test_path};
 
-/// Maximum number and total size of the files extracted for one query: about an eighth of a second of work.
+/// Maximum number and total size of the files extracted for one query. Extracting them takes about an eighth of a
+/// second.
 const MAX_FILES: usize = 32;
 const MAX_BYTES: usize = 1 << 19;
 /// Maximum number of query words to search for.
 const MAX_WORDS: usize = 24;
 /// Maximum number of occurrences counted per word and file.
 const MAX_COUNTED: u32 = 20;
-/// The parameters of BM25, as elsewhere.
+/// The parameters of BM25, with the same values as elsewhere.
 const K1: f32 = 1.2;
 const B: f32 = 0.75;
-/// Weight of a word in a path, in words of content.
+/// Weight of a word in the path, relative to a word in the content.
 const IN_PATH: f32 = 2.0;
 /// Words that precede a name in its definition, in most languages.
 const DEFINING: &[&str] = &[
@@ -59,23 +60,23 @@ const DEFINING: &[&str] = &[
     "var",
 ];
 
-/// The content of a query.
+/// The parts of a query that select files.
 #[derive(Clone, Debug, Default)]
 pub struct LikelyQuery {
-    /// Files that the query names, ascending.
+    /// Files that the query names, in ascending order.
     pub files: Vec<FileId>,
     /// A query in words, or code.
     pub text: String,
-    /// A name, spelled exactly. Files that define it come first.
+    /// A name with exact spelling. Files that define it come first.
     pub name: Option<String>,
 }
 
-/// The files to index first.
+/// The files to extract first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LikelyFiles {
     /// The files, most likely first.
     pub files: Vec<FileId>,
-    /// True if no other unindexed file contains the name or, if no name is given, a word of the query.
+    /// True if no other unindexed file contains the name or, without a name, any word of the query.
     pub is_all: bool,
 }
 
@@ -84,9 +85,9 @@ pub fn n_not_indexed(view: &View) -> usize {
     not_indexed(view).count()
 }
 
-/// Finds the files most likely to match among those that pass `filter` and are not indexed. Reads files until `until`:
-/// first those whose paths contain words of the query, then source before tests, documents and data. Files that were
-/// not read are ranked by their paths.
+/// Finds the files most likely to match among those that pass `filter` and are not indexed. Reads files until the time
+/// `until`: files with words of the query in their paths first, then source code, then tests, documents and data. Files
+/// that were not read are ranked by their paths.
 pub fn likely(
     view: &View,
     repository: &Repository,
@@ -109,7 +110,7 @@ pub fn likely(
             let Some(candidate) = found.get(at) else { break };
             let content = match view.read(candidate.file, &mut reader, max_blob_bytes) {
                 Ok(BlobContent::Content(bytes)) => words.counted(&bytes),
-                // There is nothing to extract.
+                // A file without content cannot be extracted.
                 Ok(BlobContent::Missing | BlobContent::Damaged | BlobContent::TooLarge { .. }) | Err(_) => {
                     Content::default()
                 }
@@ -124,7 +125,7 @@ pub fn likely(
         let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
         std::thread::scope(|scope| {
             for _ in 1..n_threads {
-                // If no thread can be started, this thread reads them all.
+                // If no thread can be started, this thread reads all files.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, read);
             }
             read();
@@ -149,11 +150,11 @@ struct Candidate {
     is_named: bool,
     class: Class,
     in_path: Vec<bool>,
-    /// `None` if it was not read.
+    /// The matches in the file; `None` if the file was not read.
     content: Option<Content>,
 }
 
-/// The purpose of a file, by its path; most relevant first.
+/// The purpose of a file, judged by its path; the most relevant first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
     Source,
@@ -191,7 +192,7 @@ impl Candidate {
         }
     }
 
-    /// The order in which files are read.
+    /// Returns the sort key for reading files.
     fn order(&self) -> impl Ord + use<> {
         let n_words = self.in_path.iter().filter(|is_in| **is_in).count();
         (Reverse(self.is_named), Reverse(n_words), self.class, self.file)
@@ -226,7 +227,7 @@ impl Candidate {
     }
 }
 
-/// The lower-case word stems of a query, and the name.
+/// The lower-case stems of a query's words, and the name.
 struct Words {
     stems: Vec<(String, Finder<'static>)>,
     name: Option<Finder<'static>>,
@@ -307,7 +308,7 @@ fn best(mut found: Vec<Candidate>, words: &Words) -> LikelyFiles {
             candidate.order(),
         )
     });
-    // A small number of files is indexed completely, so that nothing is missing.
+    // If only few files were found, all of them are extracted, so that the result is complete.
     let are_few = found.len() <= MAX_FILES;
     let mut n_bytes = 0;
     let mut likely = LikelyFiles {
@@ -321,7 +322,7 @@ fn best(mut found: Vec<Candidate>, words: &Words) -> LikelyFiles {
             n_bytes += size;
             likely.files.push(candidate.file);
         } else {
-            // If a name is given, files with only a word of the query do not matter.
+            // If a name is given, files that contain only a word of the query do not make the result incomplete.
             likely.is_all &= words.name.is_some() && !candidate.contains_the_name();
         }
     }

@@ -2,15 +2,15 @@
 
 use std::ops::Range;
 
-/// Distance between the offsets for which the number of preceding line breaks is stored; those in between are counted.
-/// This bounds memory and time, even for a file of only line breaks or of a single line.
+/// Distance in bytes between stored counts of line breaks. Line breaks after the last stored count are counted on
+/// demand. This bounds memory and time, even for a file of only line breaks or of a single line.
 const BYTES_PER_MARK: usize = 512;
 
 /// The starts of the lines of a file. Lines are 1-based; there is no line after a final line break.
 #[derive(Clone, Debug)]
 pub struct LineStarts<'b> {
     bytes: &'b [u8],
-    /// Number of line breaks before each [`BYTES_PER_MARK`]th byte, starting with 0.
+    /// Number of line breaks before each [`BYTES_PER_MARK`]th byte, starting with byte 0.
     marks: Vec<u32>,
     n_lines: usize,
 }
@@ -31,12 +31,12 @@ impl<'b> LineStarts<'b> {
         }
     }
 
-    /// The number of lines.
+    /// Returns the number of lines.
     pub fn count(&self) -> u32 {
         self.n_lines as u32
     }
 
-    /// The line that contains the byte at `offset`; the last line for offsets past the end.
+    /// Returns the line that contains the byte at `offset`; the last line for offsets past the end.
     pub fn line_of(&self, offset: usize) -> u32 {
         let offset = offset.min(self.bytes.len().saturating_sub(1));
         let mark = offset / BYTES_PER_MARK;
@@ -44,7 +44,8 @@ impl<'b> LineStarts<'b> {
         self.marks.get(mark).copied().unwrap_or_default() + n_between as u32 + 1
     }
 
-    /// The byte range of the lines `first..=last`, including line breaks; empty if there are no such lines.
+    /// Returns the byte range of the lines `first..=last`, including line breaks. It is empty if there are no such
+    /// lines.
     pub fn range(&self, first: u32, last: u32) -> Range<usize> {
         self.start_of(first.max(1))..self.start_of(last.max(first).saturating_add(1))
     }
@@ -64,7 +65,8 @@ impl<'b> LineStarts<'b> {
         breaks.nth(n_more - 1).map_or(self.bytes.len(), |at| start + at + 1)
     }
 
-    /// The first and last line of a byte range, without blank ends unless the whole range is blank.
+    /// Returns the first and last line of a byte range, ignoring blank lines at both ends unless the whole range is
+    /// blank.
     pub fn of_range(&self, bytes: &[u8], range: Range<usize>) -> (u32, u32) {
         let text = bytes.get(range.clone()).unwrap_or_default();
         let end = range.start + text.trim_ascii_end().len().max(1);

@@ -2,8 +2,8 @@
 //!
 //! Every document has a vector of the built-in model. If another model is active, its vectors determine the order.
 //! Documents without such a vector (changed files, and those that are not embedded yet) are ranked among the others by
-//! the built-in model: its cosines are scaled so that the nearest document among those with both vectors has the same
-//! cosine in both models.
+//! the built-in model. Its cosines are scaled so that its best cosine among documents with both vectors equals the
+//! active model's best.
 
 use roaring::RoaringBitmap;
 
@@ -13,11 +13,11 @@ use crate::index::dense::{Cosine, DenseError, DenseIndex, FlatIndex};
 use super::elsewhere::{Away, DenseRemoteIndex};
 use crate::model::chain;
 
-/// Lower bound for the best cosine of the built-in model among documents with both vectors. Scaling by a smaller one
+/// Lower bound for the best cosine of the built-in model among documents with both vectors. Dividing by a smaller value
 /// would amplify noise.
 const MIN_BEST: f32 = 0.05;
 
-/// The vectors of a view.
+/// The vectors of a view, by the built-in model and possibly a second, active model.
 pub(super) struct Meaning<'a> {
     own: FlatIndex,
     added: Option<Added>,
@@ -27,7 +27,7 @@ pub(super) struct Meaning<'a> {
     away: Option<Away<'a>>,
 }
 
-/// The vectors of another active model.
+/// The vectors of an active model other than the built-in one.
 struct Added {
     index: FlatIndex,
     /// Documents without a vector, including those of changed files.
@@ -36,15 +36,16 @@ struct Added {
     n_missing: u64,
 }
 
-/// The vectors of a query, for one model or both.
+/// A query with its vectors and the nearest documents.
 pub(super) struct Query {
-    /// The vector of the built-in model.
+    /// The query's vector from the built-in model.
     pub(super) own: Vec<f32>,
-    /// The vector of the other model, and the factor that scales the built-in model's cosines to its cosines.
+    /// The query's vector from the active model, and the factor that converts the built-in model's cosines to its
+    /// scale.
     added: Option<(Vec<f32>, f32)>,
-    /// The nearest documents by the active model, among those with a vector of it.
+    /// The nearest documents by the active model, among the documents that have its vectors.
     nearest: Vec<(u32, Cosine)>,
-    /// For remote vectors: no other document is nearer than this.
+    /// An upper bound on the cosine of all other documents. Used with remote vectors only.
     bound: f32,
 }
 
@@ -60,8 +61,8 @@ impl Query {
 }
 
 impl<'a> Meaning<'a> {
-    /// Combines the vectors of segments. `live` are the documents to search; `withheld` are those that no other model
-    /// receives.
+    /// Combines the vectors of segments. `live` are the documents to search; `withheld` are documents that are not sent
+    /// to other models.
     pub(super) fn open(
         segments: &Segments,
         uses_added: bool,
@@ -111,8 +112,8 @@ impl<'a> Meaning<'a> {
         })
     }
 
-    /// Uses the remote vectors in `away` for the active model, instead of local ones. `stored` are the documents that
-    /// can have a vector.
+    /// Uses the remote vectors in `away` for the active model instead of local ones. `stored` are the documents that
+    /// can have such a vector.
     pub(super) fn with_remote_vectors(
         self,
         away: Away<'a>,
@@ -131,8 +132,8 @@ impl<'a> Meaning<'a> {
         })
     }
 
-    /// Returns the number of documents that still need a vector of the other model, if one is active; all of `live` if
-    /// none of them has one.
+    /// Returns the number of documents that still need a vector of the active model, or of all `live` documents if none
+    /// has one. `None` if only the built-in model is in use.
     pub(super) fn n_without(&self, live: &RoaringBitmap) -> Option<u64> {
         let added = self.added.as_ref()?;
         if added.without.len() == live.len() {
@@ -142,8 +143,8 @@ impl<'a> Meaning<'a> {
         }
     }
 
-    /// Builds a query from its vectors, with the `k` nearest documents of `scope` by the active model. Adds a note on
-    /// each fallback.
+    /// Builds a query from its vectors and finds the `k` nearest documents of `scope` by the active model. Adds a note
+    /// for each fallback.
     pub(super) fn query(
         &self,
         own: Vec<f32>,
@@ -159,7 +160,7 @@ impl<'a> Meaning<'a> {
             };
             return Ok(Query::by_own(own, nearest));
         };
-        // Over the documents with both vectors.
+        // Searches only the documents with both vectors.
         let known = scope - &index.without;
         let (nearest, bound) = match (&self.away, &self.elsewhere) {
             (Some(away), _) => match away.nearest(&vector, &known, k, &self.own, &own) {
@@ -177,7 +178,7 @@ impl<'a> Meaning<'a> {
             (None, None) => (index.index.search(&vector, &known, k)?, f32::INFINITY),
         };
         if nearest.is_empty() {
-            // There is no document to derive the scale from.
+            // The scale cannot be computed without any document.
             let nearest = self.own.search(&own, scope, k)?;
             return Ok(Query::by_own(own, nearest));
         }
@@ -192,7 +193,7 @@ impl<'a> Meaning<'a> {
         })
     }
 
-    /// Returns the nearest documents of `scope`, best first. `scope` and `k` must be those of the query.
+    /// Returns the nearest documents of `scope`, best first. `scope` and `k` must be those given to [`Self::query`].
     pub(super) fn search(
         &self,
         query: &Query,
@@ -213,8 +214,9 @@ impl<'a> Meaning<'a> {
         Ok(found)
     }
 
-    /// Returns the scores of the query's nearest documents and of those `docs` that have remote vectors, which are
-    /// requested from the store. If that fails, adds a note and returns the former only; the others are estimated.
+    /// Returns the cosines of the query's nearest documents, and of those of `docs` whose remote vectors are in the
+    /// store. If the request to the store fails, adds a note and returns only the nearest documents. The caller
+    /// estimates missing scores.
     pub(super) fn score_remote(&self, query: &Query, docs: &[u32], notes: &mut Vec<String>) -> Vec<(u32, Cosine)> {
         let Some((away, (vector, _))) = self.away.as_ref().zip(query.added.as_ref()) else {
             return Vec::new();
@@ -268,8 +270,8 @@ impl<'a> Meaning<'a> {
         Ok(scores)
     }
 
-    /// Returns a document's vectors of the built-in model and of the other one. Adds a note if a remote vector is
-    /// unavailable.
+    /// Returns a document's vector of the built-in model and its vector of the active model. Adds a note if a remote
+    /// vector is unavailable.
     pub(super) fn vectors(&self, doc: u32, notes: &mut Vec<String>) -> Option<(Vec<f32>, Option<Vec<f32>>)> {
         let own = self.own.vector(doc)?;
         if let Some(away) = self.away.as_ref().filter(|away| away.holds.contains(doc)) {

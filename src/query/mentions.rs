@@ -1,4 +1,5 @@
-//! Determines which definitions the files of a view mention, by names, imports and places. References are not resolved.
+//! Determines which definitions the files of a view mention, from names, imports and paths. Does not resolve
+//! references.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,13 +13,15 @@ use crate::snapshot::FileId;
 use super::outline::OutlineError;
 use super::source::Sources;
 
-/// With more definitions of a name, a mention of it is no evidence for any of them.
+/// Maximum number of definitions with the same name. If there are more, a mention of the name is no evidence for any of
+/// them.
 const MAX_OF_A_NAME: usize = 8;
-/// Weight of a type that a file mentions without importing it from its place: it may be re-exported.
+/// Weight of a type that a file mentions without importing it from the file that defines it. The import may be a
+/// re-export.
 const UNPROVEN_TYPE: f32 = 0.25;
-/// Weight of a method that a file mentions together with its type.
+/// Weight of a method that a file mentions together with the method's type.
 const METHOD: f32 = 0.3;
-/// Languages whose files mention each other's definitions.
+/// Groups of languages whose files can use each other's definitions.
 const FAMILIES: &[&[&str]] = &[
     &["c", "cpp"],
     &["javascript", "typescript", "tsx"],
@@ -33,12 +36,12 @@ pub(super) struct FileMentions {
     pub(super) extraction: Extraction,
     lang: Lang,
     path: String,
-    /// The normalized components of its path.
+    /// The normalized components of the file's path.
     places: HashSet<String>,
     mentions: HashMap<String, HashSet<(ReferenceKind, Option<String>)>>,
 }
 
-/// The origin of a name in a file, by its imports.
+/// The origin of a name in a file, according to its imports.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Taken {
     FromThere,
@@ -74,7 +77,8 @@ pub(super) fn read(sources: &Sources<'_>, files: &[FileId]) -> Result<Vec<FileMe
     Ok(all.into_iter().flatten().collect())
 }
 
-/// Returns every wanted definition, as file index and definition index, with the weight of its mentions in other files.
+/// Returns every wanted definition, as file index and definition index, with the total weight of its mentions in other
+/// files.
 pub(super) fn weighed(files: &[FileMentions], is_wanted: impl Fn(DefinitionKind) -> bool) -> Vec<(usize, u32, f32)> {
     let mut named: HashMap<&str, Vec<(usize, u32)>> = HashMap::new();
     for (at, file) in files.iter().enumerate() {
@@ -112,7 +116,7 @@ pub(super) fn weighed(files: &[FileMentions], is_wanted: impl Fn(DefinitionKind)
     named.par_iter().flat_map_iter(weigh).collect()
 }
 
-/// The likelihood that a mention of the name in `by` refers to the definition, 0 to 1.
+/// Returns the likelihood, 0 to 1, that a mention of the name in `by` refers to the definition in `home`.
 fn mention(by: &FileMentions, home: &FileMentions, index: u32, known_places: &HashSet<&str>) -> f32 {
     let definition = &home.extraction.definitions[index as usize];
     let container = container(&home.extraction, definition);
@@ -189,7 +193,7 @@ fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// Normalizes a name so that modules and paths compare equal.
+/// Normalizes a name so that modules and paths can be compared.
 fn plain(name: &str) -> String {
     normal_name(&name.replace('-', "_"))
 }

@@ -1,7 +1,7 @@
-//! Answers queries about a view, with places as results.
+//! Answers queries about a view. The results are locations in files.
 //!
-//! This module never writes. A [`View`](crate::snapshot::View) is immutable, so results for one do not change. Start at
-//! [`search`].
+//! This module never writes. A [`View`](crate::snapshot::View) is immutable, so the results of a query on it do not
+//! change. Start at [`search`].
 
 mod analyze;
 mod blame;

@@ -4,10 +4,11 @@ use strsim::levenshtein;
 
 /// Maximum number of names returned.
 const MAX_NEAR: usize = 3;
-/// Names with a larger edit distance are not similar.
+/// Maximum edit distance between similar names.
 const MAX_EDITS: usize = 3;
 
-/// Collects the candidates most similar to a name: those that contain it or differ by few letters, best first.
+/// Collects the candidates most similar to a name, best first. A candidate is similar if it contains the name or
+/// differs in few letters.
 #[derive(Clone, Debug)]
 pub struct Near {
     wanted: String,
@@ -55,14 +56,14 @@ impl Near {
     }
 }
 
-/// Returns the most similar names of a list.
+/// Returns the names of a list that are most similar to `wanted`.
 pub fn nearest<'a>(wanted: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut near = Near::new(wanted);
     candidates.for_each(|candidate| near.see(candidate));
     near.best()
 }
 
-/// The Levenshtein distance between two texts; `None` if it is greater than `max`.
+/// Returns the Levenshtein distance between two texts, or `None` if it is greater than `max`.
 pub(super) fn edits(a: &str, b: &str, max: usize) -> Option<usize> {
     let is_near = a.chars().count().abs_diff(b.chars().count()) <= max;
     is_near.then(|| levenshtein(a, b)).filter(|&distance| distance <= max)

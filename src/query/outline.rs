@@ -19,10 +19,10 @@ use super::source::{Source, SourceError, Sources};
 const BYTES_PER_TOKEN: usize = 4;
 /// Maximum number of folders in a summary.
 const MAX_FOLDERS: usize = 20;
-/// Maximum number of entry points, build files and test folders in a summary, each.
+/// Maximum number of entry points, of build files and of test folders in a summary.
 const MAX_NAMED: usize = 20;
 
-/// Names of files in which programs start, with or without an extension.
+/// File names that are typical for the entry points of programs, with or without an extension.
 const ENTRY_POINTS: &[&str] = &[
     "main",
     "__main__",
@@ -105,7 +105,7 @@ pub enum OutlineError {
 /// Number of files and lines of a language or folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// A language, or a path with stand-ins for bytes that are not UTF-8.
+    /// A language, or a path in which bytes that are not UTF-8 are replaced.
     pub name: String,
     /// Number of files.
     pub n_files: u32,
@@ -124,7 +124,7 @@ pub struct Summary {
     pub languages: Vec<Share>,
     /// The direct subfolders, most lines first. Direct files count together as `.`.
     pub folders: Vec<Share>,
-    /// Files in which programs start, by the usual names.
+    /// Files with names that are typical for entry points.
     pub entry_points: Vec<String>,
     /// Build files.
     pub build_files: Vec<String>,
@@ -135,13 +135,13 @@ pub struct Summary {
 /// A folder or file of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeNode {
-    /// The last component of its path, with stand-ins for bytes that are not UTF-8.
+    /// The last component of the path, in which bytes that are not UTF-8 are replaced.
     pub name: String,
     /// True for a folder.
     pub is_folder: bool,
-    /// Number of files in it; 1 for a file.
+    /// Number of files in the folder; 1 for a file.
     pub n_files: u32,
-    /// Number of lines in it.
+    /// Number of lines in the folder or file.
     pub n_lines: u64,
     /// The direct children, folders first; empty below the requested depth.
     pub children: Vec<TreeNode>,
@@ -152,7 +152,7 @@ pub struct TreeNode {
 pub struct FileSymbols {
     /// The file.
     pub file: FileId,
-    /// The definitions in source order, each with its nesting depth, from 0.
+    /// The definitions in source order, each with its nesting depth, 0-based.
     pub definitions: Vec<(u32, FoundDefinition)>,
 }
 
@@ -177,7 +177,7 @@ pub struct FileImports {
 /// The most mentioned definitions, by file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepositoryMap {
-    /// The files; the one with the most mentioned definition comes first. Definitions are in source order.
+    /// The files with their definitions in source order. The file with the most mentioned definition comes first.
     pub files: Vec<FileSymbols>,
     /// Approximate number of tokens.
     pub n_tokens: usize,
@@ -242,7 +242,7 @@ pub fn summary(sources: &Sources<'_>, root: &str, files: &[FileId]) -> Result<Su
         &mut summary.build_files,
         &mut summary.test_folders,
     ] {
-        // Files closer to the root are more important.
+        // Files closer to the root are listed first, because they are more important.
         named.sort_by_cached_key(|path| (path.matches('/').count(), path.clone()));
         named.truncate(MAX_NAMED);
     }
@@ -277,7 +277,7 @@ impl TreeNode {
             Some((name, rest)) => (name, rest, true),
             None => (path, "", false),
         };
-        // Files are in path order, so those in one folder are adjacent.
+        // Files are in path order, so files of the same folder are adjacent.
         let is_known = self.children.last().is_some_and(|last| last.name == name);
         if !is_known {
             self.children.push(Self {
@@ -345,8 +345,9 @@ pub fn imports_of(sources: &Sources<'_>, files: &[FileId]) -> Result<Vec<FileImp
 
 /// Returns the most mentioned definitions that fit into about `max_tokens`. The result depends only on the files.
 ///
-/// A definition's weight comes from the other files that mention its name and can mean it (`mentions.rs`), divided by
-/// the number of definitions of that name. Lists definitions of `kinds`; if empty, functions and types.
+/// The weight of a definition comes from other files that mention its name and may refer to it (see `mentions.rs`),
+/// divided by the number of definitions with that name. Lists definitions of `kinds`, or functions and types if `kinds`
+/// is empty.
 pub fn map(
     sources: &Sources<'_>,
     files: &[FileId],
@@ -440,12 +441,12 @@ fn fill(
     })
 }
 
-/// The size of a definition's line in the map: line number, blanks and signature.
+/// Returns the length of a definition's line in the map: line number, indentation and signature.
 fn line_bytes(level: u32, found: &FoundDefinition) -> usize {
     8 + 2 * level as usize + found.signature.len()
 }
 
-/// Returns true for kinds that characterize a repository.
+/// Returns true for the kinds of definitions that characterize a repository.
 fn is_landmark(kind: DefinitionKind) -> bool {
     use DefinitionKind::{Constant, Constructor, Field, Function, Impl, Macro, Method, Property, Table, Variant};
     match kind {
@@ -483,7 +484,7 @@ fn of_each<T: Send>(
 }
 
 impl FileDefinitions<'_> {
-    /// The definitions with their nesting depth.
+    /// Returns the definitions with their nesting depth.
     fn nested(&self) -> impl Iterator<Item = (u32, FoundDefinition)> + '_ {
         let definitions = &self.extraction.definitions;
         (0..definitions.len() as u32).filter_map(|index| {
@@ -530,7 +531,7 @@ pub(super) fn path_of(view: &View, file: FileId) -> String {
     with_placeholders(view.file(file).path).into_owned()
 }
 
-/// A path relative to `root`.
+/// Returns a path relative to `root`.
 fn below<'p>(path: &'p str, root: &str) -> &'p str {
     path.strip_prefix(root.trim_end_matches('/'))
         .map_or(path, |rest| rest.trim_start_matches('/'))
@@ -552,7 +553,7 @@ fn is_entry_point(name: &str, lang: Lang) -> bool {
     is_code && ENTRY_POINTS.contains(&stem)
 }
 
-/// The outermost test folder of a path, by folder name.
+/// Returns the outermost test folder of a path, recognized by its name.
 fn test_folder(path: &str) -> Option<&str> {
     let ends = path.match_indices('/').map(|(at, _)| at);
     ends.map(|end| &path[..end])

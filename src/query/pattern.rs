@@ -17,7 +17,7 @@ const MAX_PROGRAM_BYTES: usize = 64 << 20;
 const MAX_AUTOMATON_BYTES: usize = 16 << 20;
 /// Maximum number of matches marked per line.
 const MAX_SPANS: usize = 100_000;
-/// Maximum length of a pattern that is shown with a caret below the error.
+/// Maximum length of a pattern that is repeated in error messages with a caret below the error.
 const MAX_SHOWN_CHARS: usize = 120;
 
 /// Options of a pattern.
@@ -29,7 +29,7 @@ pub struct PatternOptions {
     pub whole_words: bool,
     /// Treats the pattern as literal text.
     pub literal: bool,
-    /// Selects the lines that do not match.
+    /// Selects lines that do not match.
     pub inverted: bool,
 }
 
@@ -111,7 +111,7 @@ impl Pattern {
         })
     }
 
-    /// The trigram query that every text with a match satisfies.
+    /// Returns a trigram query that matches every text in which the pattern matches.
     pub(super) fn candidates(&self) -> &TrigramQuery {
         &self.candidates
     }
@@ -129,7 +129,7 @@ impl Pattern {
             };
             let start = memchr::memrchr(b'\n', &bytes[..matched.start()]).map_or(0, |newline| newline + 1);
             if start == bytes.len() {
-                // There is no line after the final line break.
+                // A final line break is not followed by another line.
                 return;
             }
             let end = memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |length| start + length);
@@ -191,7 +191,7 @@ impl Pattern {
         spans
     }
 
-    /// Returns the next match that is a whole word. As in git, only the first alternative at each start counts: `a|ab`
+    /// Returns the next match that is a whole word. As in git, only the first match at each position counts: `a|ab`
     /// does not find the word `ab`. Source: `headerless_match_one_pattern` in git's `grep.c`.
     fn next_word(&self, line: &[u8], from: usize) -> Option<(usize, usize)> {
         let is_word = |at: usize| line[at].is_ascii_alphanumeric() || line[at] == b'_';

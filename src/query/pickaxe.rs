@@ -13,20 +13,20 @@ use crate::model::RepoPath;
 use super::filter::FileFilter;
 use super::pattern::Pattern;
 
-/// Number of commits compared at a time. The deadline is checked in between.
+/// Number of commits compared at a time. The deadline is checked after each round.
 const COMMITS_PER_ROUND: usize = 32;
 /// Maximum number of lines reported per file, for added and removed lines each.
 const MAX_LINES: usize = 20;
-/// Longer lines are truncated.
+/// Maximum length of a reported line. Longer lines are truncated.
 const MAX_LINE_BYTES: usize = 400;
 
-/// A search in the changes of commits.
+/// Searches the lines that commits added and removed.
 pub struct DiffSearch<'a> {
     /// The repository of the files.
     pub repository: &'a Repository,
     /// The commit records.
     pub history: &'a History,
-    /// The signatures of the changes, one per batch in order, where available.
+    /// The signatures of the changes, one per batch in order. `None` if a batch has none.
     pub lines: &'a [Option<LineChanges>],
     /// The numbers of the commits to search.
     pub scope: &'a RoaringBitmap,
@@ -36,7 +36,7 @@ pub struct DiffSearch<'a> {
     pub files: &'a FileFilter,
     /// Maximum number of hits.
     pub limit: usize,
-    /// Continue after this commit and this index among its paths.
+    /// The end of the previous page: a commit and an index among its paths.
     pub after: Option<(u32, u32)>,
     /// The time at which to stop.
     pub deadline: Option<Instant>,
@@ -49,7 +49,7 @@ pub struct DiffHit {
     pub number: u32,
     /// Index among the paths that the commit changed.
     pub nth: u32,
-    /// The path; for a deleted file, the one that it had.
+    /// The path. For a deleted file, its last path.
     pub path: RepoPath,
     /// The old path of a renamed file.
     pub from_path: Option<RepoPath>,
@@ -66,7 +66,7 @@ pub struct DiffHit {
 pub struct DiffsOutcome {
     /// The hits, newest commit first.
     pub hits: Vec<DiffHit>,
-    /// The start of the next page, if the search is not complete.
+    /// The start of the next page; `None` if the search is complete.
     pub next: Option<(u32, u32)>,
     /// Number of commits checked, by signature or by comparison.
     pub n_commits: usize,
@@ -74,7 +74,7 @@ pub struct DiffsOutcome {
     pub n_compared: usize,
     /// Number of file comparisons that failed because a file is missing or too large.
     pub n_unknown: usize,
-    /// True if time ran out.
+    /// True if the deadline was reached.
     pub is_late: bool,
     /// True if the search was interrupted.
     pub is_interrupted: bool,
@@ -98,7 +98,7 @@ impl DiffSearch<'_> {
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 outcome.is_late = true;
                 outcome.next = at.checked_sub(1).map(|last| (order[last], u32::MAX)).or(self.after);
-                // If no commit was searched yet, continue from the beginning.
+                // If no commit was searched yet, the next page starts from the beginning.
                 outcome.next = outcome.next.or(Some((u32::MAX, 0)));
                 return Ok(outcome);
             }
@@ -130,8 +130,8 @@ impl DiffSearch<'_> {
         Ok(outcome)
     }
 
-    /// The commits to search, newest first, from the end of the last page. Merges are excluded: they have no lines of
-    /// their own.
+    /// Returns the commits to search after the end of the previous page, newest first. Excludes merges, which have no
+    /// changes of their own.
     fn order(&self) -> Vec<u32> {
         let is_merge = |number: u32| self.history.parents(number).len() > 1;
         let mut order: Vec<u32> = self.scope.iter().filter(|number| !is_merge(*number)).collect();
@@ -146,7 +146,7 @@ impl DiffSearch<'_> {
         order
     }
 
-    /// Selects the next commits that may match. Also returns the number of elements of `order` that were considered.
+    /// Selects the next commits that may match. Also returns the number of elements of `order` that it considered.
     fn round(&self, order: &[u32]) -> (Vec<u32>, usize) {
         let mut round = Vec::new();
         for (at, number) in order.iter().enumerate() {
@@ -193,7 +193,7 @@ impl DiffSearch<'_> {
             let Some(versions) = versions.filter(|_| !is_passed && !is_ruled_out && is_wanted) else {
                 continue;
             };
-            // Comparing two versions of a file may involve 128 MB.
+            // Checked for each file, because comparing two versions may involve 128 MB.
             if interrupt.load(Ordering::Relaxed) {
                 break;
             }

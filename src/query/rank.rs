@@ -1,7 +1,8 @@
 //! Computes the order of candidates from their features.
 //!
-//! A candidate's score is a weighted sum of features, each between about 0 and 1. Names and prose have separate
-//! weights. `docs/evaluation.md` describes how the weights were chosen and how well they perform.
+//! A candidate's score is a weighted sum of features, each between 0 and about 1. There are separate weights for
+//! queries that are names and for prose. `docs/evaluation.md` describes how the weights were chosen and how well they
+//! perform.
 
 /// The number of features.
 pub const N_FEATURES: usize = 24;
@@ -34,7 +35,7 @@ pub const FEATURES: [&str; N_FEATURES] = [
     "sparse",
 ];
 
-/// Larger than the sum of all other weights: literal matches come first.
+/// Weight of literal matches. It is larger than the sum of all other weights, so literal matches come first.
 const EXACT_TEXT: f32 = 5.0;
 
 /// The features of a candidate.
@@ -42,33 +43,33 @@ const EXACT_TEXT: f32 = 5.0;
 pub struct Features {
     /// BM25 of the chunk, relative to the best chunk.
     pub bm25: f32,
-    /// BM25 of its file as one text, relative to the best file.
+    /// BM25 of the whole file, relative to the best file.
     pub bm25_file: f32,
-    /// Cosine to the query, relative to the best candidate. The same applies to the next three.
+    /// Cosine to the query, relative to the best candidate.
     pub cosine: f32,
-    /// Mean cosine of the chunks of its file.
+    /// Mean cosine of the chunks of its file, relative to the best candidate.
     pub cosine_file_mean: f32,
-    /// Best cosine in its file.
+    /// Best cosine of a chunk of its file, relative to the best candidate.
     pub cosine_file_best: f32,
-    /// Cosine of the words of its path.
+    /// Cosine of the words of its path, relative to the best candidate.
     pub cosine_path: f32,
-    /// Share of the query's idf in the chunk.
+    /// Share of the query's idf that belongs to terms in the chunk.
     pub covered: f32,
-    /// Share of the query's idf in its file.
+    /// Share of the query's idf that belongs to terms in its file.
     pub covered_file: f32,
-    /// Share of the query's idf in names that the chunk defines.
+    /// Share of the query's idf that belongs to terms in names that the chunk defines.
     pub named: f32,
-    /// Strength of the chunk's definition of a name from the query; 0 if it defines none.
+    /// How well the chunk's definition matches a name from the query; 0 if the chunk defines no such name.
     pub defines: f32,
     /// 1 if that definition is in the container given in the query.
     pub defines_in_container: f32,
-    /// Share of the query's idf in the file's name.
+    /// Share of the query's idf that belongs to terms in the file's name.
     pub file_name: f32,
-    /// Share of the query's idf in the names of its folders.
+    /// Share of the query's idf that belongs to terms in the names of its folders.
     pub folder_names: f32,
-    /// 60 / (60 + rank − 1) among chunks by BM25; 0 without a rank.
+    /// 60 / (60 + rank − 1) for its 1-based rank by BM25; 0 without a rank.
     pub rank_lexical: f32,
-    /// The same by cosine.
+    /// 60 / (60 + rank − 1) for its 1-based rank by cosine; 0 without a rank.
     pub rank_dense: f32,
     /// 1 for test code.
     pub is_test: f32,
@@ -82,12 +83,12 @@ pub struct Features {
     pub is_prose: f32,
     /// 1 for imports, licence headers and statements at file level.
     pub is_module_text: f32,
-    /// Measure of shortness: 1 / (1 + tokens / 20).
+    /// Shortness: 1 / (1 + tokens / 20).
     pub brevity: f32,
     /// Share of the query's literal texts that the chunk contains.
     pub exact_text: f32,
-    /// Dot product of its sparse vector and the query's, relative to the best, times the configured weight; 0 without
-    /// sparse vectors.
+    /// Dot product of its sparse vector and the query's, relative to the best candidate, times the configured weight; 0
+    /// without sparse vectors.
     pub sparse: f32,
 }
 
@@ -123,18 +124,18 @@ impl Features {
     }
 }
 
-/// A weight for each feature, and the penalty for further chunks of a file.
+/// A weight for each feature, and a penalty for several chunks of the same file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
     /// The weights in the order of [`FEATURES`].
     pub by_feature: [f32; N_FEATURES],
-    /// Subtracted from a chunk for every better chunk of its file.
+    /// Penalty subtracted from a chunk's score for every better chunk of its file.
     pub repeat: f32,
 }
 
 impl Weights {
-    /// For names. Here and for descriptions, `sparse` has half the weight of the cosine: a guess, because the user
-    /// chooses the model.
+    /// Weights for queries that are names. In both sets of weights, `sparse` has half the weight of the cosine. That is
+    /// a guess, because the user chooses the model.
     pub const NAME: Self = Self::of(
         &[
             ("bm25", 0.6),
@@ -161,7 +162,7 @@ impl Weights {
         ],
         0.05,
     );
-    /// For descriptions.
+    /// Weights for descriptions.
     pub const PROSE: Self = Self::of(
         &[
             ("bm25", 0.15),
@@ -189,7 +190,7 @@ impl Weights {
         0.07,
     );
 
-    /// Sets weights by name; other features have weight 0.
+    /// Sets weights by feature name. Other features have weight 0.
     const fn of(named: &[(&str, f32)], repeat: f32) -> Self {
         let mut by_feature = [0.0; N_FEATURES];
         let mut n_placed = 0;
@@ -216,7 +217,7 @@ impl Weights {
     }
 }
 
-/// `==` for constants.
+/// Compares two strings; usable in constants.
 const fn is_same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len() != b.len() {

@@ -14,27 +14,27 @@ use super::lines::LineStarts;
 use super::near::Near;
 use super::source::{Source, SourceError, Sources, too_large};
 
-/// A file to read, optionally with a part of it.
+/// A file to read, and optionally a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadTarget {
     /// The file.
     pub file: FileId,
-    /// The part named in the target.
+    /// The part that the target names.
     pub part: Option<PartQuery>,
 }
 
 /// A part of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartQuery {
-    /// Lines, 1-based and inclusive; `None` for the last line of the file.
+    /// Lines, 1-based and inclusive. If the second is `None`, the range extends to the last line.
     Lines(u32, Option<u32>),
     /// The section of a document with this heading.
     Heading(String),
-    /// The value at a path of keys: `a.b.0`.
+    /// The value at a path of keys, such as `a.b.0`.
     Key(String),
-    /// Every definition whose qualified name equals this or ends with it.
+    /// Every definition whose qualified name equals this name or ends with it.
     Symbol(String),
-    /// The definition whose id has this after the `#`.
+    /// The definition with this text after the `#` of its id.
     Definition(String),
 }
 
@@ -91,13 +91,13 @@ pub enum ReadError {
         /// The path.
         path: String,
     },
-    /// The content is not available.
+    /// The content of the file is not available.
     #[error("the content of {path:?} is missing or damaged in git")]
     Missing {
         /// The path.
         path: String,
     },
-    /// The file is over the size limit, or the system refuses access.
+    /// The file exceeds the size limit, or the system denies access.
     #[error("cannot read {path:?}: {reason}")]
     Refused {
         /// The path.
@@ -204,7 +204,7 @@ pub fn parse_lines(text: &str) -> Option<PartQuery> {
 /// Maximum number of suggested paths.
 const MAX_NEAR_PATHS: usize = 3;
 
-/// Returns the paths of files with these names, in the order of the names.
+/// Returns the paths of the files with the given names, in the order of the names.
 fn paths_named(view: &View, names: &[String]) -> Vec<String> {
     let named = |name: &String| {
         let paths = view.files().map(|(_, file)| with_placeholders(file.path).into_owned());
@@ -216,12 +216,12 @@ fn paths_named(view: &View, names: &[String]) -> Vec<String> {
     paths
 }
 
-/// Quotes a path with stand-ins for messages.
+/// Quotes a path for messages. Bytes that are not UTF-8 are replaced.
 fn shown(path: &str) -> String {
     quoted(&without_placeholders(path)).into_owned()
 }
 
-/// Returns the error for a path that is not in a view, with suggestions.
+/// Returns the error for a path that is not in a view, with similar paths as suggestions.
 pub fn unknown_path(view: &View, path: &str) -> ReadError {
     let trimmed = path.trim_end_matches('/');
     if is_folder(view, trimmed) {
@@ -298,7 +298,7 @@ pub fn read(sources: &Sources<'_>, file: FileId, queries: &[PartQuery]) -> Resul
     })
 }
 
-/// Returns the extraction of a file. A file that is not indexed is extracted now.
+/// Returns the extraction of a file. Extracts the file now if it is not indexed.
 fn facts(view: &View, file: FileId, bytes: &[u8], queries: &[PartQuery]) -> Result<Extraction, ArtifactError> {
     if queries.iter().all(|query| matches!(query, PartQuery::Lines(..))) {
         return Ok(Extraction::default());
@@ -329,7 +329,7 @@ fn part(title: Option<String>, range: Range<usize>, bytes: &[u8], lines: &LineSt
     }
 }
 
-/// A file with the data to find its parts.
+/// A file and the data needed to find its parts.
 struct Text<'a> {
     file: FileId,
     path: &'a str,
@@ -377,7 +377,7 @@ impl Text<'_> {
         self.some(parts, "heading", title, titles)
     }
 
-    /// Keys are nested definitions. The value of a path is the item of its last key.
+    /// Returns the values at a path of keys. Keys are nested definitions, and the value is the item of the last key.
     fn values(&self, path: &str) -> Result<Vec<Part>, ReadError> {
         let definitions = &self.extraction.definitions;
         let keys: Vec<_> = definitions

@@ -1,8 +1,8 @@
-//! Reorders the best candidates by a model that reads the query and the text together.
+//! Reorders the best candidates with a model that reads the query and a text together.
 //!
-//! The same candidates are reranked for every page of a result, so that its pages are consistent. Candidates that
-//! define a name from the query or contain its literal texts keep their places: a model's score must not put an exact
-//! match below others.
+//! The same candidates are reranked for every page of a result, so that the pages are consistent. Candidates that
+//! define a name from the query or contain its literal texts keep their positions: a model's score must not rank an
+//! exact match below others.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -17,15 +17,15 @@ use super::search::{Candidate, Mode, Request, SearchError, Searcher};
 use super::source::{Source, SourceReader, Sources};
 use crate::model::chain;
 
-/// Scores how well texts match a query. More accurate than the search that found them, and too expensive for all
+/// Scores how well texts match a query. More accurate than the search that found the texts, but too expensive for all
 /// documents.
 pub trait Reranker: Send + Sync {
     /// The name and address of the model, for messages.
     fn name(&self) -> &str;
 
-    /// Returns the score of each of `texts`, in order: finite, higher is better, comparable only within this call;
-    /// `None` for a text that cannot be scored. Returns within the reranker's own time limit, or soon after `interrupt`
-    /// is set.
+    /// Returns the score of each of `texts`, in order. Scores are finite, higher is better, and comparable only within
+    /// this call. `None` for a text that cannot be scored. Returns within the reranker's own time limit, or soon after
+    /// `interrupt` is set.
     fn rerank(&self, query: &str, texts: &[&str], interrupt: &AtomicBool) -> Result<Vec<Option<f32>>, RerankError>;
 }
 
@@ -46,15 +46,15 @@ pub enum RerankError {
     },
 }
 
-/// The requests whose results a reranker reorders.
+/// Determines which requests use the reranker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rerank {
-    /// Descriptions, in modes that use vectors; not names.
+    /// Reranks requests whose query is a description and not a name, in modes that use vectors.
     #[default]
     Prose,
-    /// All except those of [`Mode::Similar`].
+    /// Reranks all requests except those of [`Mode::Similar`].
     Always,
-    /// None.
+    /// Reranks no requests.
     Never,
 }
 
@@ -63,22 +63,22 @@ pub enum Rerank {
 pub struct Reranking<'a> {
     /// The reranker.
     pub reranker: &'a dyn Reranker,
-    /// Number of leading candidates to rerank.
+    /// Number of candidates to rerank, from the first.
     pub n_candidates: usize,
-    /// The files that the texts are read from.
+    /// The sources of the texts to rerank.
     pub sources: Sources<'a>,
-    /// Set to abort.
+    /// Aborts reranking when set.
     pub interrupt: &'a AtomicBool,
 }
 
 impl<'a> Searcher<'a> {
-    /// Sets the reranker for requests that want one.
+    /// Sets the reranker, which is used only for requests that want one.
     pub fn with_reranking(mut self, reranking: Option<Reranking<'a>>) -> Self {
         self.reranking = reranking;
         self
     }
 
-    /// Returns the reranker if the request wants one and the page includes candidates to rerank.
+    /// Returns the reranker if the request wants one and the page includes reranked candidates.
     pub(super) fn reranking(&self, request: &Request) -> Option<Reranking<'a>> {
         let is_wanted = match (request.rerank, request.mode) {
             (Rerank::Never, _) | (_, Mode::Similar) => false,
@@ -90,8 +90,8 @@ impl<'a> Searcher<'a> {
             .filter(|reranking| is_wanted && request.skip < reranking.n_candidates)
     }
 
-    /// Reorders the leading candidates; those that are not scored keep their places. Returns true if reranking
-    /// succeeded; on failure adds a note.
+    /// Reorders the first candidates. Candidates without a score keep their positions. Returns true if reranking
+    /// succeeded; a failure adds a note.
     pub(super) fn rerank(
         &self,
         reranking: &Reranking<'_>,
@@ -112,7 +112,7 @@ impl<'a> Searcher<'a> {
         for (at, candidate) in candidates.iter().enumerate().take(n_judged).skip(n_exact) {
             judged.extend(texts.of(candidate, opened)?.map(|text| (at, text)));
         }
-        // Reranking would not change the order.
+        // Reranking a single candidate would not change the order.
         if judged.len() < 2 {
             return Ok(true);
         }
@@ -133,7 +133,8 @@ impl<'a> Searcher<'a> {
     }
 }
 
-/// Sorts the candidates at some places by score, descending, within these places. Equal scores keep their order.
+/// Sorts the candidates at the given positions by score, descending, among these positions. Equal scores keep their
+/// order.
 fn reorder(candidates: &mut [Candidate], scored: &[(usize, f32)]) {
     let mut best: Vec<Candidate> = scored
         .iter()
@@ -152,7 +153,7 @@ fn reorder(candidates: &mut [Candidate], scored: &[(usize, f32)]) {
     }
 }
 
-/// The texts of candidates, as far as they may be sent to another machine.
+/// Provides the texts of candidates. Withholds texts that must not be sent to another machine.
 struct Texts<'s> {
     searcher: &'s Searcher<'s>,
     reader: SourceReader<'s>,
@@ -168,8 +169,8 @@ impl<'s> Texts<'s> {
         }
     }
 
-    /// Returns the text of a candidate; `None` if it is not committed, is in a file whose name suggests credentials, or
-    /// cannot be read.
+    /// Returns the text of a candidate. `None` if the text is not committed, is in a file whose name suggests
+    /// credentials, or cannot be read.
     fn of(&mut self, candidate: &Candidate, opened: &mut Opened) -> Result<Option<String>, SearchError> {
         let view = self.searcher.view;
         let is_stored = view

@@ -7,17 +7,17 @@ use crate::history::{History, HistoryError, Mailmap, Reachable};
 use super::filter::FileFilter;
 use super::history::LogFilter;
 
-/// Limits a query to some commits.
+/// Selects commits by date, author and changed files.
 #[derive(Clone, Debug, Default)]
 pub struct CommitFilter {
     /// Limits by date and author.
     pub log: LogFilter,
-    /// Limits by changed files; a merge counts only for files that differ from every parent.
+    /// Selects commits by changed files. A merge counts only for files that differ from every parent.
     pub files: FileFilter,
 }
 
 impl CommitFilter {
-    /// Returns the numbers of the commits among `reached` that pass.
+    /// Returns the numbers of the commits among `reached` that the filter selects.
     pub fn commits(
         &self,
         history: &History,
@@ -51,7 +51,7 @@ impl CommitFilter {
         Ok(commits)
     }
 
-    /// Returns the commits that changed a file that passes.
+    /// Returns the commits that changed a file that the filter selects.
     fn changing(&self, history: &History) -> Result<RoaringBitmap, HistoryError> {
         let mut commits = RoaringBitmap::new();
         for batch in history.batches() {

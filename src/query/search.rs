@@ -1,4 +1,4 @@
-//! Runs a search: legs, candidates, features, order.
+//! Runs a search in four steps: find candidates by words and by vectors, merge them, compute features, and sort.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,19 +30,19 @@ use super::rerank::{Rerank, Reranking};
 use super::sparse_leg::{Asked, SparseFound, SparseLeg};
 use super::spelling::corrected;
 
-/// The legs that find candidates.
+/// The ways to find candidates. Each way is called a leg.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Words and vectors, with weights chosen by the form of the query.
+    /// Combines words and vectors, with weights that depend on the form of the query.
     #[default]
     Auto,
-    /// Words and vectors.
+    /// Combines words and vectors.
     Hybrid,
-    /// Vectors only: the order of the dense leg.
+    /// Uses only vectors and orders results by cosine.
     Semantic,
-    /// Words only: the order of BM25 over chunks.
+    /// Uses only words and orders results by the BM25 of chunks.
     Keyword,
-    /// Similar code. The query is a piece of code, or its place as `path:line`.
+    /// Finds similar code. The query is a piece of code, or its location as `path:line`.
     Similar,
 }
 
@@ -51,7 +51,7 @@ pub enum Mode {
 pub struct Request {
     /// The query as typed.
     pub query: String,
-    /// The legs to use.
+    /// The way to find candidates.
     pub mode: Mode,
     /// The files to search.
     pub filter: FileFilter,
@@ -59,17 +59,17 @@ pub struct Request {
     pub limit: usize,
     /// Number of hits to skip.
     pub skip: usize,
-    /// The documents with literal texts of the query. Modes with words put them first.
+    /// The documents that contain literal texts of the query. Modes with words put them first.
     pub exact: ExactText,
-    /// The use of a reranker, if one is configured.
+    /// Determines whether a configured reranker is used.
     pub rerank: Rerank,
-    /// The models of the previous page. Others are not used, and a missing one is an error.
+    /// The models that ordered the previous page. Other models are not used, and a missing one is an error.
     pub previous_scorers: Option<ScorersUsed>,
 }
 
 impl Request {
-    /// Returns true if a model may be used for this request. If the previous page was made without it, adds a note with
-    /// the consequence.
+    /// Returns true if a model may be used for this request. If the previous page was made without it, adds a note that
+    /// describes the consequence.
     fn asks(&self, whom: impl Fn(ScorersUsed) -> bool, without: &str, notes: &mut Vec<String>) -> bool {
         let is_asked = self.previous_scorers.is_none_or(whom);
         if !is_asked {
@@ -86,9 +86,9 @@ pub struct SearchOutcome {
     pub hits: Vec<Hit>,
     /// True if there are more hits.
     pub has_more: bool,
-    /// The query as searched, if a word was corrected.
+    /// The query that was searched, if a word was corrected.
     pub read_as: Option<String>,
-    /// Notes on what made the order worse than it should be.
+    /// Notes on problems that degraded the order.
     pub notes: Vec<String>,
     /// The models that determined the order.
     pub judges: ScorersUsed,
@@ -109,16 +109,16 @@ pub enum SearchError {
     /// An artifact cannot be read.
     #[error(transparent)]
     Artifact(#[from] ReadError),
-    /// A search for similar code names a place without indexed code.
+    /// A search for similar code names a location without indexed code.
     #[error("no indexed code at {place}")]
     NoSuchPlace {
         /// The place as typed.
         place: String,
     },
-    /// The order of the previous page is not available.
+    /// The order of the previous page cannot be reproduced.
     #[error("cannot continue in the order of the previous page: {why}")]
     OtherOrder {
-        /// The missing model.
+        /// The reason.
         why: String,
     },
     /// The interrupt flag was set.
@@ -162,8 +162,8 @@ pub struct Searcher<'a> {
 }
 
 impl<'a> Searcher<'a> {
-    /// Creates a searcher. `paths` embeds path words, and everything for which `embedder`, if it is another model, has
-    /// no vector.
+    /// Creates a searcher. `paths` embeds the words of paths, and the documents for which `embedder` has no vector if
+    /// it is another model.
     pub fn new(view: &'a View, embedder: &'a dyn Embedder, paths: &'a StaticModel) -> Result<Self, SearchError> {
         let live = view.live().to_bitmap();
         let uses_added = embedder.profile().id() != paths.profile().id();
@@ -193,7 +193,7 @@ impl<'a> Searcher<'a> {
         }
     }
 
-    /// Adds sparse vectors as a third leg of the modes with words and vectors. `weight` is relative to the default
+    /// Adds sparse vectors as a third leg to the modes that use words and vectors. `weight` is relative to the default
     /// weight.
     pub fn with_sparse(self, embedder: &'a dyn SparseEmbedder, weight: f32) -> Self {
         let leg = SparseLeg::open(self.view.segments(), embedder, weight, &self.live, || {
@@ -205,13 +205,13 @@ impl<'a> Searcher<'a> {
         }
     }
 
-    /// Searches a remote index for the active model's vectors first.
+    /// Searches a remote index before the active model's local vectors.
     pub fn with_remote_index(mut self, elsewhere: DenseRemoteIndex<'a>) -> Self {
         self.meaning.elsewhere = Some(elsewhere);
         self
     }
 
-    /// Uses remote vectors for the active model, if it is not the built-in one, instead of local ones.
+    /// Uses remote vectors instead of local ones for the active model, unless it is the built-in one.
     pub fn with_remote_vectors(self, away: Away<'a>) -> Result<Self, SearchError> {
         let mut stored = RoaringBitmap::new();
         for segment in self.view.segments().iter().filter(|segment| !segment.is_in_memory) {
@@ -222,7 +222,7 @@ impl<'a> Searcher<'a> {
         Ok(Self { meaning, ..self })
     }
 
-    /// Searches a remote index for sparse vectors first, if they are in use.
+    /// Searches a remote index before the local sparse vectors, if they are in use.
     pub fn with_sparse_remote_index(mut self, elsewhere: SparseRemoteIndex<'a>) -> Self {
         if let Some(leg) = &mut self.sparse {
             leg.elsewhere = Some(elsewhere);
@@ -235,7 +235,7 @@ impl<'a> Searcher<'a> {
         self.view
     }
 
-    /// Returns true if a query is ranked by the weights for names.
+    /// Returns true if a query is treated as a name and ranked with the weights for names.
     pub fn is_name_query(&self, query: &str) -> bool {
         analyze(query).is_name
     }
@@ -263,7 +263,7 @@ impl<'a> Searcher<'a> {
             judges.reranker = self.rerank(&reranking, request, text, &mut kept, &mut opened, &mut notes)?;
         }
         if let Some(before) = request.previous_scorers {
-            // The reranker is not used for pages past the candidates that it reranks.
+            // The reranker is not used for pages beyond the candidates that it reranks.
             let is_judged = self
                 .reranking
                 .is_none_or(|reranking| request.skip < reranking.n_candidates);
@@ -299,7 +299,7 @@ impl<'a> Searcher<'a> {
         })
     }
 
-    /// Returns every candidate with its features, in ranked order, as data for fitting weights.
+    /// Returns every candidate with its features, in ranked order. Used as data for fitting weights.
     pub fn candidates(&self, request: &Request) -> Result<Vec<Hit>, SearchError> {
         let scope = self.scope(&request.filter);
         let names = analyze(&request.query).names;
@@ -379,7 +379,8 @@ impl<'a> Searcher<'a> {
         self.fused(&legs, scope, notes)
     }
 
-    /// Returns the query's vector from another active model, if it is available. Otherwise adds a note.
+    /// Returns the query's vector from the active model if it is not the built-in one. If the vector is not available,
+    /// adds a note.
     fn asked(
         &self,
         request: &Request,
@@ -421,7 +422,7 @@ impl<'a> Searcher<'a> {
         }
     }
 
-    /// Returns the documents most similar to a piece of code, best first, without the document at the named place.
+    /// Returns the documents most similar to a piece of code, best first. Excludes the document at the given location.
     fn similar(
         &self,
         request: &Request,
@@ -471,8 +472,8 @@ impl<'a> Searcher<'a> {
         Ok(self.view.docs(file).nth(at))
     }
 
-    /// Returns the documents in scope: those with literal texts of the query first, then by BM25. Equal scores are
-    /// ordered by place, because document numbers depend on the order of indexing.
+    /// Returns the documents in scope: documents that contain literal texts of the query first, then by BM25. Documents
+    /// with equal scores are ordered by place, because document numbers depend on the order of indexing.
     fn ranked_docs(&self, lexical: &LexicalLeg, exact: &ExactText, scope: &Scope) -> Vec<u32> {
         let mut docs: Vec<u32> = lexical
             .touched_docs
@@ -496,7 +497,7 @@ impl<'a> Searcher<'a> {
         docs
     }
 
-    /// Returns the documents in scope by cosine, best first. Equal ones are ordered by place, for the same reason.
+    /// Returns the documents in scope by cosine, best first. Documents with equal cosines are ordered by place.
     fn docs_by_meaning(&self, query: &Query, scope: &Scope) -> Result<Vec<(u32, Cosine)>, DenseError> {
         let mut docs = self.meaning.search(query, scope.docs(&self.live), LEG_CANDIDATES)?;
         let place = |doc: u32| self.view.places(doc).first();
@@ -504,7 +505,7 @@ impl<'a> Searcher<'a> {
         Ok(docs)
     }
 
-    /// Keeps the order of cosines.
+    /// Ranks candidates by cosine alone.
     fn order_by_cosine(&self, found: &[(u32, Cosine)], scope: &Scope) -> Vec<Candidate> {
         let scored: Vec<_> = found.iter().map(|(doc, cosine)| (*doc, cosine.0)).collect();
         let features = |rank, _, share| Features {
@@ -515,8 +516,8 @@ impl<'a> Searcher<'a> {
         self.plain(&scored, features, scope)
     }
 
-    /// Keeps the order of one leg. `features` computes features from the rank, the document and the score relative to
-    /// the best.
+    /// Ranks candidates by one leg alone. `features` computes features from the rank, the document and the score
+    /// relative to the best.
     fn plain(
         &self,
         scored: &[(u32, f32)],
@@ -561,7 +562,7 @@ impl<'a> Searcher<'a> {
                     reranked: None,
                 }
             });
-            // Of several places the best one is used; of equal ones, the first by path.
+            // A document at several places counts at the best one; among equal places, at the first by path.
             let candidate = candidates.reduce(|a, b| if b.score > a.score { b } else { a });
             best.extend(candidate);
         }
@@ -596,7 +597,7 @@ impl<'a> Searcher<'a> {
         docs
     }
 
-    /// Returns the cosines of all chunks in all files that contain a candidate.
+    /// Returns the cosines of all chunks of all files that contain a candidate.
     fn cosines(&self, legs: &Legs<'_>, docs: &[u32]) -> Result<HashMap<u32, f32>, SearchError> {
         let mut files: Vec<FileId> = docs
             .iter()
@@ -634,7 +635,7 @@ impl<'a> Searcher<'a> {
     }
 }
 
-/// The results of the legs.
+/// The results of all legs.
 pub(super) struct Legs<'a> {
     pub(super) analysis: &'a Analysis,
     pub(super) lexical: &'a LexicalLeg,
@@ -645,18 +646,18 @@ pub(super) struct Legs<'a> {
     pub(super) exact: &'a ExactText,
 }
 
-/// A document at the place where it ranks best.
+/// A document, at the place where it ranks best.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) doc: u32,
     pub(super) place: Place,
     pub(super) score: f32,
     pub(super) features: Features,
-    /// The reranker's score.
+    /// The reranker's score, if the candidate was reranked.
     pub(super) reranked: Option<f32>,
 }
 
-/// The files and documents that a filter passes; `None` for all.
+/// The files and documents to search; `None` for all.
 #[derive(Default)]
 pub(super) struct Scope {
     limits: Option<(RoaringBitmap, RoaringBitmap)>,
@@ -689,7 +690,7 @@ pub fn withheld(view: &View) -> RoaringBitmap {
     files.flat_map(|(id, _)| view.docs(id)).collect()
 }
 
-/// The files in scope by BM25, best first.
+/// Returns the files in scope by BM25, best first.
 fn best_files(lexical: &LexicalLeg, in_scope: impl Fn(FileId) -> bool) -> Vec<FileId> {
     let mut files: Vec<FileId> = lexical
         .touched_files
@@ -707,7 +708,7 @@ fn sort_best_first(candidates: &mut [Candidate]) {
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.place.cmp(&b.place)));
 }
 
-/// Subtracts `repeat` from a chunk for every better one of its file, so that results come from several files.
+/// Subtracts `repeat` from a chunk's score for every better chunk of its file, so that results come from several files.
 fn spread(candidates: &mut [Candidate], repeat: f32) {
     let mut n_better: HashMap<FileId, u32> = HashMap::new();
     for candidate in candidates.iter_mut() {

@@ -1,4 +1,4 @@
-//! Reads the bytes of a view's files: from git, from the view, and from disk for those that the view does not hold.
+//! Reads the bytes of a view's files from the view, from git or from disk.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +9,7 @@ use crate::git::{
 use crate::model::{Oid, RepoPath};
 use crate::snapshot::{FileId, View, is_rules_path};
 
-/// The sources of a view's files. Cheap to create; each thread uses its own [`SourceReader`].
+/// The sources of a view's files. Cheap to create. Each thread uses its own [`SourceReader`].
 #[derive(Clone, Copy)]
 pub struct Sources<'a> {
     view: &'a View,
@@ -32,18 +32,18 @@ pub enum Source {
     Bytes(Vec<u8>),
     /// The entry is a submodule.
     Submodule,
-    /// The object is not in this clone, or the file was removed from disk after the view was made.
+    /// The object is missing in this clone, or the file was removed from disk after the view was created.
     Missing,
     /// The file exceeds the size limit.
     TooLarge {
         /// Its size in bytes.
         size: u64,
     },
-    /// The system refused access, with its message.
+    /// The operating system denied access. Contains its message.
     Refused(String),
 }
 
-/// Explains why a file of `size` bytes is skipped, and how to read it.
+/// Explains why a file of `size` bytes is skipped, and how to read it with git.
 pub(super) fn too_large(size: u64) -> String {
     let limit = MAX_OBJECT_BYTES >> 20;
     if size > MAX_OBJECT_BYTES {
@@ -77,7 +77,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Sets a flag that aborts reading.
+    /// Sets a flag that aborts reading when set.
     pub fn until(self, interrupt: &'a AtomicBool) -> Self {
         Self {
             interrupt: Some(interrupt),
@@ -97,8 +97,8 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Returns the attributes set by the view's own files, and the attribute files that cannot be read, with the
-    /// reason.
+    /// Returns the attributes set by the view's own files. Also returns the attribute files that cannot be read, each
+    /// with the reason.
     pub(super) fn attributes(&self) -> (Attributes, Vec<(FileId, String)>) {
         let (mut sources, mut unread) = (Vec::new(), Vec::new());
         let mut reader = None;
@@ -112,7 +112,7 @@ impl<'a> Sources<'a> {
                 .read_up_to(id, MAX_RULES_BYTES)
             {
                 Ok(Source::Bytes(bytes)) => sources.push((entry.path, bytes)),
-                // Ignored, as in the rules that decide what is indexed.
+                // Missing and too large files are ignored, as by the rules that decide which files are indexed.
                 Ok(_) => {}
                 Err(error) => unread.push((id, error.to_string())),
             }
@@ -172,7 +172,7 @@ impl SourceReader<'_> {
     }
 }
 
-/// Returns true for a changed file that was too large to read with the view; it has no id there.
+/// Returns true for a changed file that was too large to read when the view was created. Such a file has no id.
 fn is_only_on_disk(oid: &Oid) -> bool {
     oid.as_bytes().iter().all(|byte| *byte == 0)
 }

@@ -1,4 +1,4 @@
-//! Finds candidates by sparse vectors, if a server provides them.
+//! Finds candidates by sparse vectors, if a server for them is configured.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,13 +11,13 @@ use crate::index::sparse::{Impact, SparseIndex};
 use super::elsewhere::SparseRemoteIndex;
 use crate::model::chain;
 
-/// The sparse vectors of a view, with the embedder for queries.
+/// The sparse vectors of a view, and the embedder for queries.
 pub(super) struct SparseLeg<'a> {
     embedder: &'a dyn SparseEmbedder,
     index: SparseIndex,
     /// A remote index that is searched first.
     pub(super) elsewhere: Option<SparseRemoteIndex<'a>>,
-    /// The weight, relative to the default.
+    /// The weight in the ranking, relative to the default.
     weight: f32,
     n_live: u64,
     /// Number of live stored documents that still need a vector.
@@ -25,15 +25,15 @@ pub(super) struct SparseLeg<'a> {
     has_any: bool,
 }
 
-/// The result of embedding a query.
+/// The outcome of embedding a query.
 pub(super) enum Asked {
-    /// The response of the server.
+    /// The response of the embedder.
     Answered(Result<SparseVector, EmbedError>),
-    /// No document has a vector, so no request was made.
+    /// No document has a sparse vector, so no request was made.
     NotYet,
 }
 
-/// The result of the leg.
+/// The documents found by sparse vectors.
 pub(super) struct SparseFound {
     query: SparseVector,
     /// Documents that share a token with the query, best first.
@@ -76,7 +76,7 @@ impl<'a> SparseLeg<'a> {
         }
     }
 
-    /// Embeds a query on another thread while this one runs `work`.
+    /// Embeds a query on another thread while this thread runs `work`.
     pub(super) fn embed_query_beside<T>(
         &self,
         text: &str,
@@ -100,8 +100,8 @@ impl<'a> SparseLeg<'a> {
         })
     }
 
-    /// Returns the `k` documents of `scope` with the highest impact. Adds notes on missing vectors; `None` if the query
-    /// has no vector.
+    /// Returns the `k` documents of `scope` with the highest impact (dot product). Adds notes on missing vectors.
+    /// `None` if the query has no vector.
     pub(super) fn find(
         &self,
         asked: Asked,
@@ -138,7 +138,7 @@ impl<'a> SparseLeg<'a> {
         Some(SparseFound { query, docs })
     }
 
-    /// The impact of a document for a query, relative to the best and weighted.
+    /// Returns the impact of a document relative to the best one, times the weight.
     pub(super) fn share(&self, found: &SparseFound, doc: u32) -> f32 {
         let best = found.docs.first().map_or(f32::MIN_POSITIVE, |(_, impact)| impact.0);
         self.weight * (self.index.impact(&found.query, doc).0 / best)

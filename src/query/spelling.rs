@@ -7,16 +7,16 @@ use crate::snapshot::View;
 use super::near::edits;
 use super::search::SearchError;
 
-/// Shorter words are too similar to many others.
+/// Minimum length of a word to correct. Shorter words are similar to too many others.
 const MIN_WORD: usize = 5;
-/// Minimum length of a word in which two letters may be wrong.
+/// Minimum length of a word in which two letters may be wrong instead of one.
 const MIN_WORD_FOR_TWO: usize = 10;
 
-/// Returns the query with unknown words replaced; `None` if nothing was replaced.
+/// Returns the query with unknown words replaced, or `None` if no word was replaced.
 ///
-/// A word is unknown if it consists of small letters and is neither in the view nor in the model's vocabulary. It is
-/// replaced by the word of that vocabulary with the smallest edit distance and the same first letter; of equal ones,
-/// the word that most documents of the view contain. Calls `go_on` before each word.
+/// A word is unknown if it consists of lower-case letters and is neither in the view nor in the model's vocabulary. It
+/// is replaced by the vocabulary word with the smallest edit distance and the same first letter. Among several, the
+/// word that most documents of the view contain is chosen. Calls `go_on` before each word.
 pub(super) fn corrected(
     query: &str,
     view: &View,
@@ -69,7 +69,7 @@ fn nearest(word: &str, view: &View, model: &StaticModel) -> Result<Option<String
     Ok(best.map(|(_, _, known)| known.to_owned()))
 }
 
-/// Number of documents of the view that contain a word in any form.
+/// Returns the number of documents of the view that contain a word in any form.
 fn n_docs(view: &View, word: &str) -> Result<usize, LexicalError> {
     let term = stem(word);
     let mut n_docs = 0;

@@ -1,4 +1,4 @@
-//! Finds definitions by name, by prefix, or by a place where the name occurs.
+//! Finds definitions by name, by prefix, or by a position at which the name occurs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -19,11 +19,11 @@ use super::source::{Source, SourceError, SourceReader, Sources};
 /// A query for definitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SymbolQuery {
-    /// By name, qualified name or id: `parse`, `Parser::parse`.
+    /// Finds definitions by name, qualified name or id: `parse`, `Parser::parse`.
     Named(String),
-    /// By the beginning of the name; if there is none, by a part of it.
+    /// Finds definitions whose names begin with the text, or if there are none, contain it.
     Prefix(String),
-    /// By place: the definition there, or the definitions that the name there refers to.
+    /// Finds the definition at a position, or the definitions that the name at the position refers to.
     At {
         /// The file.
         file: FileId,
@@ -45,32 +45,32 @@ pub struct SymbolRequest {
     pub kinds: Vec<DefinitionKind>,
 }
 
-/// The way in which definitions were found.
+/// How definitions were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FoundBy {
-    /// By the exact name or id.
+    /// The exact name or id matches.
     #[default]
     Name,
-    /// By the name in another spelling, ignoring case and `_`.
+    /// The name matches if case and `_` are ignored.
     OtherSpelling,
-    /// By the beginning of the name.
+    /// The name begins with the text.
     Prefix,
-    /// By a part of the name.
+    /// The name contains the text.
     Part,
-    /// Defined at the place.
+    /// The definition is at the position.
     Definition,
-    /// Referred to at the place.
+    /// The name at the position refers to the definition.
     Reference,
-    /// Encloses the place.
+    /// The definition encloses the position.
     Enclosing,
 }
 
 /// The result of a request for definitions.
 #[derive(Clone, Debug, Default)]
 pub struct SymbolOutcome {
-    /// The definitions: code before tests, then by path and place.
+    /// The definitions: code before tests, then ordered by path and position.
     pub definitions: Vec<FoundDefinition>,
-    /// The way in which they were found.
+    /// How the definitions were found.
     pub found_by: FoundBy,
     /// Similar names, if no definition was found.
     pub near: Vec<String>,
@@ -88,7 +88,7 @@ pub enum SymbolError {
     /// A file cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The query contains no name.
+    /// The query contains no valid name.
     #[error("{name:?} is not a name")]
     NotAName {
         /// The name as given.
@@ -112,7 +112,7 @@ pub enum SymbolError {
     },
 }
 
-/// Finds definitions. Returns all of them if the query is ambiguous.
+/// Finds definitions. Returns all of them if several match.
 pub fn symbols(sources: &Sources<'_>, request: &SymbolRequest) -> Result<SymbolOutcome, SymbolError> {
     let mut finder = Finder {
         sources: *sources,
@@ -207,7 +207,7 @@ impl Finder<'_> {
         Ok(files)
     }
 
-    /// Returns the definitions with this name inside `outer` in a file, both in any spelling.
+    /// Returns the definitions named `bare` inside the containers `outer` in a file. Ignores differences in spelling.
     fn in_file(&mut self, file: FileId, bare: &str, outer: &[&str]) -> Result<Vec<FoundDefinition>, SymbolError> {
         let normal = normal_name(bare);
         let wanted: Vec<String> = outer.iter().copied().map(normal_name).collect();
@@ -221,7 +221,7 @@ impl Finder<'_> {
         Ok(found)
     }
 
-    /// Returns the definitions of a file that match the kinds of the request and `is_meant`.
+    /// Returns the definitions of a file that have a requested kind and match `is_meant`.
     fn all_in_file(
         &mut self,
         file: FileId,
@@ -279,7 +279,7 @@ impl Finder<'_> {
                     fits(&normal_name(&extraction.definitions[index].name), &start)
                 })?);
             }
-            // If a name begins with the exact spelling, names in other spellings are dropped.
+            // If any name begins with the exact spelling, names in other spellings are dropped.
             if definitions.iter().any(|found| found.name.starts_with(&last)) {
                 definitions.retain(|found| found.name.starts_with(&last));
             }
@@ -294,7 +294,8 @@ impl Finder<'_> {
         Ok(SymbolOutcome::default())
     }
 
-    /// Returns the names that a segment defines, normalized by [`normal_name`]. The view may not contain them.
+    /// Returns the names that are defined in the segments and match `is_wanted`, normalized by [`normal_name`]. Some
+    /// may not occur in the view.
     fn known_names(&self, is_wanted: impl Fn(&str) -> bool) -> Result<BTreeSet<String>, LexicalError> {
         let mut names = BTreeSet::new();
         for segment in self.view.segments().iter() {
@@ -349,7 +350,7 @@ impl Finder<'_> {
             }
             None => of_line,
         };
-        // A cursor directly after the last letter is still at the name.
+        // A cursor directly after the last letter still selects the name.
         let stands_there = |range: crate::model::ByteRange| {
             (range.start as usize) < place.end && place.start <= range.end as usize && !range.is_empty()
         };
@@ -398,8 +399,8 @@ impl Finder<'_> {
         })
     }
 
-    /// Returns the definitions that references may refer to, by name; only those in the qualifying container, if there
-    /// are any.
+    /// Returns the definitions that references may refer to, by name. If some are in the container that qualifies the
+    /// reference, returns only those.
     fn meant_by<'r>(
         &mut self,
         references: impl Iterator<Item = &'r Reference>,
@@ -429,7 +430,8 @@ impl Finder<'_> {
     }
 }
 
-/// The enclosing names of a definition, outermost first: folders, the file without its extension, definitions.
+/// Returns the names that enclose a definition, outermost first: folders, the file without its extension, and
+/// definitions.
 fn around(view: &View, found: &FoundDefinition) -> Vec<String> {
     let path = String::from_utf8_lossy(view.file(found.file).path);
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", &path));
@@ -439,13 +441,13 @@ fn around(view: &View, found: &FoundDefinition) -> Vec<String> {
     names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns true if `around` contains all of `wanted`, in this order.
+/// Returns true if `around` contains all of `wanted` in the same order.
 fn is_in_order<T: AsRef<str>>(wanted: &[T], around: &[String]) -> bool {
     let mut left = around.iter();
     wanted.iter().all(|name| left.any(|known| known == name.as_ref()))
 }
 
-/// The byte offset in a line of a 1-based column in characters.
+/// Converts a 1-based column in characters to a byte offset in the line.
 fn offset_of_column(line: &[u8], column: u32) -> usize {
     let text = String::from_utf8_lossy(line);
     let before: usize = text
@@ -469,14 +471,14 @@ pub struct Usage {
     pub text: String,
 }
 
-/// The way in which a line uses a name.
+/// How a line uses a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsageKind {
-    /// In code.
+    /// The line uses the name in code.
     Reference(ReferenceKind),
-    /// In an import.
+    /// The line imports the name.
     Import,
-    /// In a comment, a string or a file without known structure.
+    /// The name occurs in a comment, a string or a file that is not parsed.
     Text,
 }
 
@@ -496,13 +498,13 @@ impl UsageKind {
     }
 }
 
-/// The uses of one name in a file, by line.
+/// The uses of one name in a file, grouped by line.
 #[derive(Default)]
 struct LineFacts {
     defined: HashSet<u32>,
     /// The kind of the first reference in each line.
     referred: HashMap<u32, ReferenceKind>,
-    /// First and last lines of imports, in source order; none contains another.
+    /// First and last lines of imports, in source order, without nested ranges.
     imported: Vec<(u32, u32)>,
 }
 
@@ -531,7 +533,7 @@ impl LineFacts {
         Ok(facts)
     }
 
-    /// The use of the name in a line; `None` if the line defines it.
+    /// Returns the use of the name in a line; `None` if the line defines the name.
     fn kind(&self, line: u32) -> Option<UsageKind> {
         if let Some(kind) = self.referred.get(&line) {
             return Some(UsageKind::Reference(*kind));
@@ -544,7 +546,7 @@ impl LineFacts {
     }
 }
 
-/// Removes ranges of lines that are inside another one, and sorts the rest.
+/// Removes ranges of lines that are inside another range, and sorts the others.
 fn outermost(ranges: impl Iterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
     let mut ranges: Vec<(u32, u32)> = ranges.collect();
     ranges.sort_unstable_by_key(|&(first, last)| (first, std::cmp::Reverse(last)));
@@ -557,7 +559,7 @@ fn outermost(ranges: impl Iterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
     ranges
 }
 
-/// Classifies the lines of a file that contain `name` as a word. Lines that define it are omitted.
+/// Classifies the lines of a file that contain `name` as a word. Omits lines that define it.
 pub fn usages(sources: &Sources<'_>, file: FileId, name: &str, lines: &[GrepLine]) -> Result<Vec<Usage>, SymbolError> {
     let facts = LineFacts::of(sources, file, name)?;
     let usage = |line: &GrepLine| {

@@ -12,7 +12,8 @@ use crate::snapshot::{FileId, View};
 use super::definition::qualified_name;
 use super::filter::is_test_path;
 
-/// With more definitions of a name, a use of it is no evidence for any of them.
+/// Maximum number of definitions with the same name. If there are more, a use of the name is no evidence for any of
+/// them.
 const MAX_NAMESAKES: u32 = 3;
 
 /// A test, or a part of a test file, that uses a name.
@@ -20,24 +21,25 @@ const MAX_NAMESAKES: u32 = 3;
 pub struct TouchingTest {
     /// The file.
     pub file: FileId,
-    /// The qualified name; `None` for uses outside of any test.
+    /// The qualified name of the test; `None` for uses outside of any test.
     pub name: Option<String>,
-    /// Byte offset of its start; of the first use if there is no name.
+    /// Byte offset of the start of the test; without a test, of the first use.
     pub start: u32,
-    /// The names that it uses, ascending.
+    /// The names that the test uses, in ascending order.
     pub uses: Vec<String>,
 }
 
 /// The tests that use some names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TouchingTests {
-    /// The tests, in the order of files and places.
+    /// The tests, ordered by file and position.
     pub tests: Vec<TouchingTest>,
     /// Names that were ignored because they have too many definitions.
     pub common: Vec<String>,
 }
 
-/// Returns the tests of a view that use one of `names` in code: test definitions, and everything in test files.
+/// Returns the tests of a view that use one of `names` in code. Considers test definitions, and everything in test
+/// files.
 pub fn tests_touching(view: &View, names: &BTreeSet<String>) -> Result<TouchingTests, ReadError> {
     let files: Vec<FileId> = view
         .files()
@@ -73,7 +75,7 @@ pub fn tests_touching(view: &View, names: &BTreeSet<String>) -> Result<TouchingT
 #[derive(Default)]
 struct OfFile {
     tests: Vec<TouchingTest>,
-    /// The wanted names that the file defines, once per definition.
+    /// The wanted names that the file defines, one entry per definition.
     defined: Vec<String>,
 }
 
@@ -114,7 +116,8 @@ fn of_file(view: &View, file: FileId, names: &BTreeSet<String>) -> Result<OfFile
     Ok(found)
 }
 
-/// Index of the innermost test around a place. In a test file without marked tests, the innermost callable.
+/// Returns the index of the innermost test around a position. In a test file without marked tests, returns the
+/// innermost callable.
 fn test_around(extraction: &Extraction, place: ByteRange, is_tests: bool) -> Option<usize> {
     let innermost = |is_it: &dyn Fn(&Definition) -> bool| {
         let around = extraction.definitions.iter().enumerate();
