@@ -1,4 +1,4 @@
-//! The header of a bundle: the bytes before its entries.
+//! The header of a bundle, which precedes its entries.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,13 +10,13 @@ use crate::sidecar::{decode, encode};
 /// longer be read.
 pub const FORMAT: u32 = 2;
 const MAGIC: &[u8; 8] = b"CSBUNDLE";
-/// Magic (8 bytes), format (4), header length (4), BLAKE3 hash (32).
+/// Length of the prefix: magic (8 bytes), format (4), header length (4), BLAKE3 hash (32).
 pub(super) const PREFIX_BYTES: usize = 8 + 4 + 4 + 32;
 const MAX_HEADER_BYTES: u32 = 1 << 20;
-/// Upper bound on parts. A part holds at most 16,384 blobs or documents, so this allows 67 million of each.
+/// Maximum number of parts. A part contains at most 16,384 blobs or documents, so this allows 67 million of each.
 const MAX_PARTS: usize = 4096;
 const MAX_TREES: usize = 1024;
-/// Upper bound on additional models. At most one dense and one sparse model are in use at a time.
+/// Maximum number of external models. At most one dense and one sparse model are in use at a time.
 const MAX_MODELS: usize = 16;
 /// The largest decompressed size of one entry. A part is a few dozen megabytes at most.
 pub(super) const MAX_ENTRY_BYTES: u64 = 256 << 20;
@@ -25,14 +25,14 @@ pub(super) const MAX_ENTRY_BYTES: u64 = 256 << 20;
 const MAX_RATIO: u64 = 200;
 const RATIO_SLACK: u64 = 4 << 20;
 
-/// The contents of a bundle.
+/// The kind of a bundle's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Records and vectors. The importer builds the lexical index itself.
+    /// Records and vectors. The importing clone builds the lexical index.
     Records,
-    /// Whole segments, ready to use by an importer that trusts their producer.
+    /// Complete segments, for receivers that trust the producer of the bundle.
     Ready,
-    /// No blobs: only rows of additional models or the commit record.
+    /// No blobs, only vectors of external models or recorded commits.
     Added,
 }
 
@@ -41,7 +41,7 @@ pub enum Kind {
 pub struct Formats {
     /// Format of artifact files.
     pub artifacts: u32,
-    /// Format of lexical files.
+    /// Format of lexical index files.
     pub lexical: u32,
     /// Format of vector files, sparse ones included.
     pub vectors: u32,
@@ -65,22 +65,22 @@ pub struct PartSizes {
     pub n_docs: u32,
 }
 
-/// The rows of an additional model, one that is not built in.
+/// The vectors of one external model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddedPart {
     /// Id of the model's profile.
     pub profile: [u8; 16],
-    /// Number of rows in each file.
+    /// Number of vectors in each file.
     pub rows: Vec<u32>,
 }
 
-/// The commit record of a bundle.
+/// The recorded commits in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitsPart {
-    /// Identifies the rules by which the commits were recorded.
+    /// Identifies the settings with which the commits were recorded.
     pub recipe: u64,
     tips: Vec<Vec<u8>>,
-    /// Number of commits in each batch, in commit number order.
+    /// Number of commits in each batch, in the order of commit numbers.
     pub batches: Vec<u32>,
 }
 
@@ -93,7 +93,7 @@ impl CommitsPart {
         }
     }
 
-    /// The commits from which all others are reachable.
+    /// Returns the commits from which all other commits of the record are reachable.
     pub fn tips(&self) -> impl Iterator<Item = CommitId> + '_ {
         self.tips.iter().filter_map(|id| Oid::from_bytes(id).ok().map(CommitId))
     }
@@ -116,7 +116,7 @@ impl CommitsPart {
 pub struct Header {
     /// 0 = records, 1 = ready, 2 = added.
     kind: u8,
-    /// Recipe of the artifacts.
+    /// Identifies the settings with which the records were made.
     pub recipe: u64,
     /// Id of the embedding profile.
     pub profile: [u8; 16],
@@ -127,20 +127,20 @@ pub struct Header {
     trees: Vec<Vec<u8>>,
     /// Sizes of the parts, in number order.
     pub parts: Vec<PartSizes>,
-    /// One element for each additional model.
+    /// The vectors of external models, one element per model.
     pub added: Vec<AddedPart>,
-    /// The commit record, if the bundle contains one.
+    /// The recorded commits, if the bundle contains any.
     pub commits: Option<CommitsPart>,
-    /// For each part `records-NNNN`, `vectors-NNNN` and, in a ready bundle, `words-NNNN`; then for each model
-    /// `probe-MM` and `added-MM-NNNN` per file; then for each batch of commits `commits-NNNN`, `definitions-NNNN` and
-    /// `lines-NNNN`.
+    /// The entries, in this order: for each part `records-NNNN`, `vectors-NNNN` and, in a ready bundle, `words-NNNN`;
+    /// for each external model `probe-MM` and its files `added-MM-NNNN`; for each batch of commits `commits-NNNN`,
+    /// `definitions-NNNN` and `lines-NNNN`.
     pub entries: Vec<Entry>,
 }
 
 /// One file in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// The type of file and the number of its part.
+    /// The type of the file and its part number.
     pub name: String,
     /// Decompressed size in bytes.
     pub length: u64,
@@ -165,7 +165,7 @@ pub enum HeaderError {
     /// The hash of the header does not match.
     #[error("the bundle header is damaged")]
     Damaged,
-    /// The header has an invalid value.
+    /// A value in the header is invalid.
     #[error("invalid bundle header: {what}")]
     Odd {
         /// Describes the invalid value.
@@ -217,7 +217,7 @@ impl Header {
         self.parts.iter().map(|part| u64::from(part.n_docs)).sum()
     }
 
-    /// Returns the number of rows of all additional models.
+    /// Returns the number of vectors of all external models.
     pub fn n_rows(&self) -> u64 {
         let rows = self.added.iter().flat_map(|added| &added.rows);
         rows.map(|&n| u64::from(n)).sum()
@@ -260,7 +260,7 @@ impl Header {
         self.stems().len() * self.parts.len()
     }
 
-    /// Returns the number of entries that belong to additional models.
+    /// Returns the number of entries that belong to external models.
     pub(super) fn n_added_entries(&self) -> usize {
         self.added.iter().map(|added| 1 + added.rows.len()).sum()
     }
@@ -351,8 +351,8 @@ impl Header {
                 return Err(odd(format!("{name} has {length} bytes in {n_packed} packed bytes")));
             }
         }
-        // The ratio is checked for all entries together: a single entry may be all zeros, such as vectors of texts with
-        // no known token.
+        // The ratio is checked for all entries together, because a single entry may contain only zeros, such as vectors
+        // of texts without known tokens.
         if self.n_bytes() <= self.n_packed() * MAX_RATIO + RATIO_SLACK {
             Ok(())
         } else {

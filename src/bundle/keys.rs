@@ -1,4 +1,5 @@
-//! The list of blobs in a bundle, a few bytes each. It is enough to decide whether the bundle is worth fetching.
+//! Encodes the list of blobs in a bundle, with a few bytes per blob. A receiver can decide from the list whether to
+//! download the bundle.
 
 use crate::artifact::ArtifactKey;
 use crate::model::{BlobId, Lang, Oid};

@@ -1,9 +1,9 @@
-//! Bundles: one file that carries the index of some trees to another clone, through a CI cache, another developer or a
+//! Bundles: files that transfer the index of some trees to another clone, through a CI cache, another developer or a
 //! server.
 //!
-//! The contents of a bundle are untrusted. Names, sizes and hashes are checked while it is read, and records are
-//! compared with the blobs themselves before they are used ([`crate::ingest::Ingest::import`]), unless a trusted key
-//! signed the bundle. This module does no network I/O. Start reading at [`Contents::write`] and [`BundleFile::open`].
+//! The contents of a bundle are untrusted. Names, sizes and hashes are checked while it is read. Records are compared
+//! with the blobs themselves before they are used ([`crate::ingest::Ingest::import`]), unless a trusted key signed the
+//! bundle. This module does no network I/O. Start reading at [`Contents::write`] and [`BundleFile::open`].
 
 mod format;
 mod keys;

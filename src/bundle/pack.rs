@@ -17,7 +17,7 @@ use super::format::{
 };
 use super::signature::SigningKey;
 
-/// Adjacent segments whose files total less than this are merged into one part.
+/// Total size of files below which adjacent segments are merged into one part.
 const MAX_JOINED_BYTES: usize = 24 << 20;
 
 /// The contents of a bundle to write.
@@ -25,21 +25,21 @@ const MAX_JOINED_BYTES: usize = 24 << 20;
 pub struct Contents<'a> {
     /// The indexed segments.
     pub segments: &'a Segments,
-    /// Names the files of `segments`.
+    /// The state that names the files of `segments`.
     pub state: &'a State,
     /// The blobs to include, in this order. Blobs that are not indexed are skipped.
     pub keys: &'a [ArtifactKey],
     /// The trees whose files `keys` covers.
     pub trees: &'a [TreeId],
-    /// Recipe of the artifacts.
+    /// Identifies the settings with which the records were made.
     pub recipe: u64,
     /// Profile of the vectors.
     pub profile: ProfileId,
     /// Bytes of an object id.
     pub id_bytes: usize,
-    /// Profiles of additional models whose rows to include.
+    /// Profiles of the external models whose vectors are included.
     pub added: &'a [ProfileId],
-    /// The commit record, if it is to be included.
+    /// The recorded commits to include.
     pub commits: Option<&'a ExportedCommits>,
 }
 
@@ -64,13 +64,13 @@ pub enum PackError {
     /// The commit record cannot be read.
     #[error(transparent)]
     Commits(#[from] HistoryError),
-    /// No reader would accept the header.
+    /// The header is invalid, so no reader would accept it.
     #[error("the bundle would be invalid")]
     Header(#[from] HeaderError),
     /// The bundle cannot be written.
     #[error("cannot write the bundle")]
     Io(#[from] io::Error),
-    /// The additional models have no rows for `keys`.
+    /// No external model has vectors for `keys`.
     #[error("no vectors of this model: run `codescout index` to compute them")]
     NoRows,
     /// An entry exceeds the size that readers accept.
@@ -95,7 +95,7 @@ impl Contents<'_> {
         sidecar: &Sidecar,
         to: &mut dyn Write,
     ) -> Result<Packed, PackError> {
-        // The commit record depends on neither recipe nor profile.
+        // Recorded commits do not depend on the recipe and the profile.
         let (recipe, profile) = if kind == Kind::Added && self.added.is_empty() {
             (0, [0; 16])
         } else {
@@ -155,7 +155,7 @@ impl Contents<'_> {
         })
     }
 
-    /// Adds the probe and the rows of one model, or nothing if the model has no rows.
+    /// Adds the probe vector and the vectors of one external model, unless the model has no vectors.
     fn add_rows(&self, profile: ProfileId, sidecar: &Sidecar, packing: &mut Packing) -> Result<(), PackError> {
         let Some(probe) = probe_of(sidecar, profile)? else {
             return Ok(());
@@ -174,7 +174,7 @@ impl Contents<'_> {
         })
     }
 
-    /// Adds the blobs of `keys` as segments, in segment order. Postings are copied.
+    /// Adds the blobs of `keys` as segments, in segment order. Copies their postings.
     fn add_segments(&self, sidecar: &Sidecar, packing: &mut Packing) -> Result<(), PackError> {
         let survivors = self.survivors();
         let segments: Vec<&Segment> = self.segments.iter().collect();
@@ -238,7 +238,7 @@ impl Contents<'_> {
     }
 }
 
-/// Returns whether the segment is included completely, with unchanged numbers.
+/// Returns true if the whole segment is included and its numbers do not change.
 fn is_included_unchanged(entry: &SegmentEntry, survivors: &Survivors) -> bool {
     let (blobs, docs) = (entry.base_blob + entry.n_blobs, entry.base_doc + entry.n_docs);
     survivors.blobs.below(blobs) == blobs && survivors.docs.below(docs) == docs
@@ -250,13 +250,13 @@ struct Packing {
 }
 
 impl Packing {
-    /// Adds a part whose `files` are in the order of their entry names.
+    /// Adds a part. `files` must be in the order of the part's entries.
     fn add(&mut self, sizes: PartSizes, files: &[&[u8]]) -> Result<(), PackError> {
         self.header.parts.push(sizes);
         self.add_files(files)
     }
 
-    /// Adds one more file to the last model.
+    /// Adds another file of vectors to the last model.
     fn add_more_rows(&mut self, n_rows: u32, file: &[u8]) -> Result<(), PackError> {
         if let Some(last) = self.header.added.last_mut() {
             last.rows.push(n_rows);

@@ -1,4 +1,4 @@
-//! A short name for everything that decides whether a bundle can be imported, for use in cache keys.
+//! Computes a short name for all settings and formats that decide whether a bundle can be imported. Used in cache keys.
 
 use crate::embed::ProfileId;
 
@@ -7,7 +7,8 @@ use super::format::{FORMAT, Formats};
 /// Number of hexadecimal digits in a name.
 const DIGITS: usize = 16;
 
-/// Returns a name for the formats, recipe, profile and object format. Bundles with another name are rejected.
+/// Returns a name for the combination of formats, recipe, profile and object format. A bundle made under another name
+/// is rejected.
 pub fn pipeline(recipe: u64, profile: ProfileId, id_bytes: usize) -> String {
     let Formats {
         artifacts,

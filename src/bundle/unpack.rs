@@ -15,7 +15,7 @@ pub const MAX_TOTAL_BYTES: u64 = 64 << 30;
 /// Disk space that must remain free.
 const SPARE_BYTES: u64 = 64 << 20;
 
-/// The signatures that are accepted.
+/// Determines which signatures are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// Any bundle, signed or not.
@@ -69,7 +69,7 @@ pub enum ReadError {
         /// The key that signed the bundle, if any.
         found: Option<PublicKey>,
     },
-    /// The bundle was written by another build, with other settings or for another object format.
+    /// The bundle was written by another build, with other settings, or for another object format.
     #[error("the bundle has another {what}: {found}, expected {expected}")]
     Other {
         /// The property that differs.
@@ -121,13 +121,13 @@ impl<R: Read> BundleFile<R> {
         })
     }
 
-    /// Returns the size of the whole bundle in bytes, as stated in the header.
+    /// Returns the size of the whole bundle in bytes, computed from the header.
     pub fn n_bytes(&self) -> u64 {
         self.n_head_bytes + self.header.n_packed()
     }
 
-    /// Checks that the bundle fits this build, these settings and this object format, and that its signature is
-    /// acceptable.
+    /// Checks that the bundle matches this build's formats, the settings and the object format, and that its signature
+    /// is accepted.
     pub fn check(&self, recipe: u64, profile: ProfileId, id_bytes: usize, trust: Trust) -> Result<(), ReadError> {
         if let Trust::Only(wanted) = trust
             && self.signer != Some(wanted)
@@ -172,7 +172,7 @@ impl<R: Read> BundleFile<R> {
             source,
         };
         let needed = self.header.n_bytes();
-        // Half of the free space is for the staged entries, half for the files built from them.
+        // Half of the free space is reserved for the files that are built from the staged entries.
         let free = volume(sidecar.root()).map_err(stage_error)?.free_bytes;
         let room = (free.saturating_sub(SPARE_BYTES) / 2).min(MAX_TOTAL_BYTES);
         if needed > room {
@@ -205,7 +205,7 @@ impl<R> std::fmt::Debug for BundleFile<R> {
 }
 
 impl Header {
-    /// Groups `files` by part: records, vectors and, in a ready bundle, words.
+    /// Groups `files` by part, each a tuple of records, vectors and, in a ready bundle, words.
     pub fn by_part(&self, files: &[Bytes]) -> Vec<(Bytes, Bytes, Option<Bytes>)> {
         let width = match self.kind() {
             Kind::Records => 2,
@@ -218,7 +218,7 @@ impl Header {
             .collect()
     }
 
-    /// Returns the rows of additional models: for each its profile, its probe and its files of rows.
+    /// Returns the vectors of external models: for each model its profile, its probe vector and its files.
     pub fn offered_rows(&self, files: &[Bytes]) -> Vec<ReceivedRows> {
         let mut rest = &files[self.n_part_entries()..];
         let mut offered = Vec::with_capacity(self.added.len());
@@ -235,7 +235,7 @@ impl Header {
         offered
     }
 
-    /// Returns the commit record, if the bundle contains one.
+    /// Returns the recorded commits, if the bundle contains any.
     pub fn offered_commits(&self, files: &[Bytes]) -> Option<ReceivedCommits> {
         let commits = self.commits.as_ref()?;
         let (batches, _) = files[self.n_part_entries() + self.n_added_entries()..].as_chunks::<3>();
@@ -246,13 +246,13 @@ impl Header {
         })
     }
 
-    /// Returns whether the bundle contains the record of `commit` and all its ancestors under `recipe`.
+    /// Returns true if the bundle contains the record of `commit` and all its ancestors under `recipe`.
     pub fn has_commit(&self, commit: CommitId, recipe: u64) -> bool {
         let commits = self.commits.as_ref().filter(|commits| commits.recipe == recipe);
         commits.is_some_and(|commits| commits.tips().any(|tip| tip == commit))
     }
 
-    /// Returns whether the bundle covers `tree` completely.
+    /// Returns true if the bundle covers `tree` completely.
     pub fn has_tree(&self, tree: TreeId) -> bool {
         self.trees().any(|known| known == tree)
     }
@@ -325,7 +325,7 @@ impl<R: BufRead> BufRead for Limited<'_, R> {
     }
 }
 
-/// A writer that hashes the bytes it passes on.
+/// A writer that hashes the bytes written through it.
 struct Hashed<'a, W> {
     hasher: blake3::Hasher,
     to: &'a mut W,
