@@ -3,13 +3,14 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Consecutive failures that open the breaker.
+/// Number of consecutive failures that open the breaker.
 const FAILURES_TO_OPEN: u32 = 3;
-/// The first pause. Each further pause is twice as long, up to [`LONGEST_PAUSE`].
+/// Length of the first pause. Each further pause is twice as long, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(120);
 
-/// Admits calls until several fail in a row; then, after a pause, admits one at a time until one succeeds.
+/// Admits all calls until several fail in a row. Then it rejects calls for a pause, and afterwards admits one call at a
+/// time until one succeeds.
 #[derive(Debug, Default)]
 pub(super) struct Breaker {
     state: Mutex<State>,
@@ -19,13 +20,13 @@ pub(super) struct Breaker {
 struct State {
     n_failed: u32,
     pause: Duration,
-    /// No call is admitted before this time.
+    /// Calls are rejected before this time.
     closed_until: Option<Instant>,
 }
 
 impl Breaker {
-    /// Admits a call, or returns the time until the next one may be made. After a pause, one trial call is admitted;
-    /// others wait until its result is recorded or another pause of the same length is over.
+    /// Admits a call, or returns the time to wait before the next attempt. After a pause, one trial call is admitted.
+    /// Other calls wait until its result is recorded or another pause of the same length has passed.
     pub(super) fn admit(&self, now: Instant) -> Result<(), Duration> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match state.closed_until {
@@ -38,12 +39,12 @@ impl Breaker {
         }
     }
 
-    /// Records that the server answered, whatever the answer.
+    /// Records that the server responded, even with an error.
     pub(super) fn succeeded(&self) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
     }
 
-    /// Records a failure that other calls may share.
+    /// Records a failure that would also affect other calls.
     pub(super) fn failed(&self, now: Instant) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.n_failed += 1;

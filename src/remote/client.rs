@@ -16,9 +16,9 @@ use super::endpoint::Endpoint;
 use super::failure::{Failure, RemoteError, excerpt};
 use super::retry::{Hold, pause, retry_after_pause};
 
-/// The interval at which a waiting call checks its interrupt flag.
+/// Interval at which a waiting call checks its interrupt flag.
 const TICK: Duration = Duration::from_millis(20);
-/// Limit on the description of an unreadable response; it may quote the whole response.
+/// Maximum length of the description of an unreadable response, which may quote the whole response.
 const MAX_WHAT_CHARS: usize = 200;
 
 /// Time and size limits of a client.
@@ -28,9 +28,9 @@ pub struct Limits {
     pub connect_timeout: Duration,
     /// Time for one request and its response. Default 60 s.
     pub request_timeout: Duration,
-    /// Size of a response. Default 64 MiB.
+    /// Maximum size of a response. Default 64 MiB.
     pub max_answer_bytes: u64,
-    /// Time for which a retrying call retries after its first failure. Default 60 s.
+    /// Time after its first failure for which a retrying call repeats requests. Default 60 s.
     pub patience: Duration,
 }
 
@@ -55,8 +55,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// Creates a GET request. `path` begins with a slash and is appended to the endpoint's own path, as in all
-    /// constructors.
+    /// Creates a GET request. In this and all other constructors, `path` begins with a slash and is appended to the
+    /// endpoint's own path.
     pub fn get(path: &str) -> Self {
         Self::new(Method::GET, path, None)
     }
@@ -111,20 +111,20 @@ fn json(body: &impl Serialize) -> Vec<u8> {
 /// Deadline, interrupt flag and retry policy of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// Time by which all requests and pauses of the call end.
+    /// Time by which all requests and pauses of the call must end.
     pub deadline: Option<Instant>,
-    /// Ends the call as soon as it is set.
+    /// Ends the call as soon as possible when set.
     pub interrupt: &'a AtomicBool,
-    /// Retries for a while if the server is unreachable or asks for a retry. Set for background work; a query does
-    /// without the server instead.
+    /// True to retry for a while if the server is unreachable or asks for a retry. Set for background work; queries
+    /// continue without the server instead.
     pub retries: bool,
 }
 
 /// HTTP client for one server. Cheap to clone; clones share connections and the record of failures.
 ///
-/// Calls block. They may come from many threads, including threads of an asynchronous runtime that may block. A call
-/// with [`Call::retries`] is repeated after network failures and the statuses 408, 429, 502, 503 and 504, so its
-/// request must be idempotent. Redirects are not followed, and no proxy is used except the endpoint's own.
+/// Calls block. They may come from many threads, including threads of an asynchronous runtime that are allowed to
+/// block. A call with [`Call::retries`] is repeated after network failures and the statuses 408, 429, 502, 503 and 504,
+/// so its request must be idempotent. Redirects are not followed, and no proxy is used except the endpoint's own.
 #[derive(Clone, Debug)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -137,7 +137,8 @@ struct Shared {
     http: OnceLock<Http>,
     hold: Hold,
     breaker: Breaker,
-    /// Set when a call has retried for the whole of `patience`. No other call retries until the server answers.
+    /// Set after a call has retried for the whole `patience`. While it is set, no other call retries. A response of the
+    /// server clears it.
     is_given_up: AtomicBool,
 }
 
@@ -154,7 +155,7 @@ impl Shared {
 }
 
 impl Client {
-    /// Creates a client. Sends nothing; the HTTP client itself is created by the first request.
+    /// Creates a client without sending a request. The underlying HTTP client is created by the first request.
     pub fn new(endpoint: Endpoint, limits: Limits) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -180,7 +181,7 @@ impl Client {
         })
     }
 
-    /// [`Self::send`] for responses that need more than JSON parsing. `read` converts a response or describes its
+    /// Like [`Self::send`], for responses that need more than JSON parsing. `read` converts a response or describes its
     /// error.
     pub fn send_and_read<A>(
         &self,
@@ -228,7 +229,7 @@ impl Client {
                     return Ok((bytes, n_requests));
                 }
                 Err(failure) => {
-                    // Even if this call gives up, later calls observe the pause that the server asked for.
+                    // Later calls observe the requested pause even if this call gives up.
                     let now = Instant::now();
                     let next = now + self.pause_after(&failure, n_requests);
                     if !call.retries || !failure.is_temporary() || shared.is_given_up.load(Ordering::Relaxed) {
@@ -244,7 +245,7 @@ impl Client {
                         1 => tracing::warn!("{host}: {failure}; retrying for up to {} s", patience.as_secs()),
                         _ => tracing::debug!(host, n_requests, %failure, "once more"),
                     }
-                    // Waiting until the deadline would hide the failure.
+                    // If the call waited until the deadline, it would report the deadline instead of this failure.
                     if call.deadline.is_some_and(|deadline| deadline <= next) {
                         break failure;
                     }
@@ -262,13 +263,13 @@ impl Client {
             {
                 shared.breaker.failed(Instant::now());
             }
-            // The server answered.
+            // The server responded, so the breaker counts a success.
             _ => shared.breaker.succeeded(),
         }
         Err(self.error(failure, n_requests))
     }
 
-    /// Returns the pause before the next request. A pause that the server asked for applies to all calls.
+    /// Returns the pause before the next request. A pause requested by the server applies to all calls.
     fn pause_after(&self, failure: &Failure, n_requests: u32) -> Duration {
         let asked = match failure {
             Failure::Status { retry_after, .. } => *retry_after,
@@ -281,7 +282,7 @@ impl Client {
         pause
     }
 
-    /// Sends one request on its own thread, so that the caller can stop waiting.
+    /// Sends one request on a separate thread, so that the caller can stop waiting.
     fn exchange(&self, request: &Request, started: Instant, call: &Call<'_>) -> Result<Vec<u8>, Failure> {
         if call.interrupt.load(Ordering::Relaxed) {
             return Err(Failure::Interrupted);
@@ -321,7 +322,7 @@ impl Client {
         }
     }
 
-    /// Replaces the failure with [`Failure::DeadlinePassed`] if the caller's deadline caused it.
+    /// Replaces the failure with [`Failure::DeadlinePassed`] if it was caused by the caller's deadline.
     fn or_deadline_passed(&self, failure: Failure, started: Instant, call: &Call<'_>) -> Failure {
         match failure {
             Failure::Broken { .. } | Failure::Unreachable { .. } | Failure::Slow { .. }
@@ -356,7 +357,7 @@ impl Client {
             .headers()
             .get(RETRY_AFTER)
             .and_then(|value| retry_after_pause(value.to_str().ok()?, seconds_now()));
-        // The beginning of an error page says what went wrong; the rest is not read.
+        // Reads only the beginning of an error page, which describes the error.
         let mut beginning = Vec::new();
         let _ = answer.take(16 << 10).read_to_end(&mut beginning);
         Err(Failure::Status {
@@ -394,7 +395,7 @@ impl Client {
         }
     }
 
-    /// Returns the beginning of a response, without the key.
+    /// Returns the beginning of a response with the key removed.
     pub(super) fn excerpt(&self, bytes: &[u8]) -> String {
         let beginning = &bytes[..bytes.len().min(16 << 10)];
         let text = self.endpoint().without_key(&String::from_utf8_lossy(beginning));
@@ -419,7 +420,7 @@ fn http(endpoint: &Endpoint, limits: &Limits) -> Result<Http, reqwest::Error> {
         .timeout(limits.request_timeout)
         .no_proxy();
     if !endpoint.is_https() {
-        // The system's certificate store, which may not exist, is not read.
+        // Without TLS, the system's certificate store is not read, because it may not exist.
         builder = builder.tls_certs_only(std::iter::empty());
     }
     if let Some(proxy) = endpoint.proxy() {
@@ -428,7 +429,7 @@ fn http(endpoint: &Endpoint, limits: &Limits) -> Result<Http, reqwest::Error> {
     builder.build()
 }
 
-/// Sleeps until `until`, checking the interrupt flag. Fails at once if the deadline is earlier.
+/// Sleeps until the time `until`, checking the interrupt flag. Fails at once if the deadline is earlier.
 fn wait_until(until: Instant, started: Instant, call: &Call<'_>) -> Result<(), Failure> {
     loop {
         let now = Instant::now();
@@ -454,7 +455,7 @@ fn too_late(started: Instant) -> Failure {
     }
 }
 
-/// Converts the error of a request that had `timeout`.
+/// Converts the error of a request whose time limit was `timeout`.
 fn failure_of(error: &reqwest::Error, timeout: Duration) -> Failure {
     let what = chain(error);
     if error.is_connect() {

@@ -13,8 +13,8 @@ use super::sign::Sign;
 use super::texts::{Problem, ServerLimits, TextServer};
 use super::wire;
 
-/// Version of the text sent for a document; part of the profile. Incremented on a change that the settings do not
-/// express. 1: the first.
+/// Version of the text that is sent for a document, part of the profile. Must be incremented when that text changes in
+/// a way that the settings do not express. History: 1 is the first version.
 const SENT_VERSION: u32 = 1;
 
 /// API of an embedding server.
@@ -48,19 +48,19 @@ pub struct EmbedderOptions {
     pub api: EmbeddingApi,
     /// Name of the model on the server; may be empty if the server has only one.
     pub model: String,
-    /// Any text. Distinguishes the vectors of different models with the same name.
+    /// Distinguishes the vectors of different models that have the same name. Any text.
     pub revision: String,
     /// Prepended to a query.
     pub query_prefix: String,
     /// Prepended to a document.
     pub document_prefix: String,
-    /// Number of dimensions to request, for models that can return fewer than their full number.
+    /// Number of dimensions to request, for models that can return shortened vectors.
     pub dimensions: Option<usize>,
     /// Encoding of vectors in responses.
     pub encoding: Encoding,
     /// Texts per request. Default: the known limit of the server.
     pub batch: Option<usize>,
-    /// Concurrent requests.
+    /// Maximum number of concurrent requests.
     pub in_flight: usize,
     /// Time limit of one request.
     pub timeout: Duration,
@@ -73,7 +73,7 @@ pub struct RemoteEmbedder {
     server: TextServer,
     options: EmbedderOptions,
     profile: Profile,
-    /// Dimension of the model, known once its probe vector has been checked.
+    /// Dimension of the model's vectors, known after its probe vector was checked.
     dim: OnceLock<usize>,
     sign: Sign,
 }
@@ -90,7 +90,7 @@ pub struct ServerProbe {
 }
 
 impl RemoteEmbedder {
-    /// Creates an embedder. Sends nothing.
+    /// Creates an embedder without sending a request.
     pub fn new(options: EmbedderOptions) -> Self {
         Self {
             server: TextServer::new(
@@ -111,13 +111,14 @@ impl RemoteEmbedder {
         &self.options
     }
 
-    /// Sets the known row of `index::PROBE_TEXT`. Queries fail if the model no longer returns this row.
+    /// Sets the stored vector of `index::PROBE_TEXT`. Queries fail if the model returns a different vector for this
+    /// text.
     pub fn set_known_probe(&self, known: impl FnOnce() -> Option<RowFile>) {
         self.sign.set(known);
     }
 
     /// Requests one vector and the limits of the server, within `timeout` or until `interrupt` is set. Fails if the
-    /// model is not the known one.
+    /// server's model differs from the model that made the stored vectors.
     pub fn examine(&self, timeout: Duration, interrupt: &AtomicBool) -> Result<ServerProbe, EmbedError> {
         let dim = self.dim.clone();
         let ask = |client: &Client, texts: &[&str], call: &Call<'_>| self.ask(&dim, client, texts, call);
@@ -131,7 +132,7 @@ impl RemoteEmbedder {
         })
     }
 
-    /// Checks that the server has the known model. Only a vector that passes sets the dimension.
+    /// Checks that the server has the model that made the stored vectors. Sets the dimension if it does.
     fn check(&self, shown: Embedding) -> Result<(), String> {
         let dim = shown.vector.len();
         self.sign.check(Row::Dense(shown))?;
@@ -139,7 +140,7 @@ impl RemoteEmbedder {
         Ok(())
     }
 
-    /// Embeds `texts` in one request. The first vector of a call sets `dim` for all others.
+    /// Embeds `texts` in one request. The first vector sets `dim`, and all other vectors must have the same dimension.
     fn ask(
         &self,
         dim: &OnceLock<usize>,
@@ -219,8 +220,8 @@ impl RemoteEmbedder {
     }
 }
 
-/// Derives the profile from settings alone, so that it is known without the server. It contains the request options
-/// that affect vectors, but not the address.
+/// Derives the profile from the settings alone, so that it is known without a request. The profile contains the request
+/// options that affect vectors, but not the address.
 fn profile(options: &EmbedderOptions) -> Profile {
     Profile {
         model: options.model.clone(),

@@ -1,4 +1,4 @@
-//! Address and credentials of a server.
+//! The address and credentials of a server.
 
 use std::fmt;
 use std::io::Read;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
-/// Size limit of a key file. Real keys are much shorter.
+/// Maximum size of a key file. Real keys are much shorter.
 const MAX_KEY_BYTES: u64 = 16 << 10;
 
-/// Address of a server, with its key and proxy, if any.
+/// The address of a server, with its key and proxy if they are set.
 ///
 /// `Display` and `Debug` show only the address.
 #[derive(Clone)]
@@ -21,7 +21,7 @@ pub struct Endpoint {
     proxy: Option<Url>,
 }
 
-/// A key or password. `Debug` does not show it.
+/// A key or password. `Debug` does not print its value.
 #[derive(Clone)]
 pub struct Secret(String);
 
@@ -38,7 +38,7 @@ pub enum KeyHeader {
 /// An error in an address or a key.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// Not a usable URL.
+    /// The text is not a usable URL.
     #[error("{text:?} is not a server address: {why}")]
     Address {
         /// The address as given, without possible credentials.
@@ -103,8 +103,8 @@ impl Endpoint {
         Ok(self)
     }
 
-    /// Adds a proxy. Without one, connections are direct, whatever the environment says. Fails if a key would be sent
-    /// to the proxy unencrypted.
+    /// Sets a proxy. Without one, connections are direct, even if environment variables name a proxy. Fails if a key
+    /// would be sent to the proxy unencrypted.
     pub fn with_proxy(mut self, text: &str) -> Result<Self, EndpointError> {
         self.proxy = Some(checked_url(text)?);
         if self.has_key() && self.is_in_clear() {
@@ -134,7 +134,7 @@ impl Endpoint {
         self.key.is_some()
     }
 
-    /// Returns host and port of the proxy, if one is set.
+    /// Returns the host and port of the proxy, if one is set.
     pub fn proxy_host(&self) -> Option<String> {
         self.proxy.as_ref().map(host_of)
     }
@@ -151,7 +151,7 @@ impl Endpoint {
         self.key.as_ref().map(|(name, value, _)| (name, value))
     }
 
-    /// Returns the URL of `path`, which begins with a slash, below the base.
+    /// Returns the URL of `path`, which must begin with a slash, below the base address.
     pub(super) fn url(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         let (path, query) = match path.split_once('?') {
@@ -163,7 +163,7 @@ impl Endpoint {
         url
     }
 
-    /// Replaces the key in `text`: servers quote a key that they reject.
+    /// Replaces the key in `text`, because servers may quote a key that they reject.
     pub(super) fn without_key(&self, text: &str) -> String {
         match &self.key {
             Some((_, _, Secret(key))) => text.replace(key.as_str(), "[key]"),
@@ -216,7 +216,7 @@ impl fmt::Debug for Secret {
 }
 
 fn checked_url(text: &str) -> Result<Url, EndpointError> {
-    // The part before an @ may be a password.
+    // The text before an @ may be a password, so it is not shown.
     let shown = || match text.rsplit_once('@') {
         Some((_, after)) => format!("…@{after}"),
         None => text.to_owned(),

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-/// Characters of a response quoted in an error.
+/// Maximum number of characters of a response that are quoted in an error.
 const EXCERPT_CHARS: usize = 200;
 
 /// An error from a call to a server.
@@ -30,13 +30,13 @@ pub enum Failure {
         /// Time waited.
         within: Duration,
     },
-    /// Not sent: the server failed several times in a row and the breaker is open.
+    /// The request was not sent, because the server failed several times in a row and the breaker is open.
     #[error("skipped after {} failures in a row; next attempt in {} s", 3, .again_in.as_secs().max(1))]
     BreakerOpen {
         /// Time until the next attempt.
         again_in: Duration,
     },
-    /// Not sent: the server asked for a pause that ends after the deadline of the call.
+    /// The request was not sent, because the server asked for a pause that ends after the call's deadline.
     #[error("skipped because the server asked for a pause; next attempt in {} s", .again_in.as_secs().max(1))]
     Paused {
         /// Time until the pause ends.
@@ -45,7 +45,7 @@ pub enum Failure {
     /// No connection could be made.
     #[error("no connection: {what}")]
     Unreachable {
-        /// Cause reported by the system.
+        /// Cause reported by the operating system.
         what: String,
     },
     /// The request timed out.
@@ -57,7 +57,7 @@ pub enum Failure {
     /// The connection ended before the response was complete.
     #[error("connection lost: {what}")]
     Broken {
-        /// Cause reported by the system.
+        /// Cause reported by the operating system.
         what: String,
     },
     /// The server returned an error status.
@@ -72,7 +72,7 @@ pub enum Failure {
         /// The pause that the server asked for, if any.
         retry_after: Option<Duration>,
     },
-    /// The response is larger than any valid response to the request.
+    /// The response exceeds the size of any valid response.
     #[error("response larger than {max_bytes} bytes")]
     TooLarge {
         /// The limit.
@@ -103,7 +103,7 @@ pub(super) struct Hinted {
 }
 
 impl Hinted {
-    /// Creates an error from `told`, the message for `error`, with `hint` in parentheses.
+    /// Creates an error with the message `told` followed by `hint` in parentheses.
     pub(super) fn boxed(
         error: &RemoteError,
         mut told: String,
@@ -117,8 +117,7 @@ impl Hinted {
     }
 }
 
-/// Returns true if a server answered that the key is missing, wrong or lacks rights. Returns false if it could not be
-/// reached.
+/// Returns true if a server responded that the key is missing, wrong or lacks rights.
 pub fn is_about_key(error: &(dyn Error + 'static)) -> bool {
     let mut causes = std::iter::successors(Some(error), |cause| (*cause).source());
     causes.any(|cause| cause.downcast_ref::<Hinted>().is_some_and(|hinted| hinted.is_about_key))
@@ -150,7 +149,7 @@ impl RemoteError {
             )
     }
 
-    /// Converts the failure, with its hint, to the source of an error that names the host.
+    /// Converts the failure and its hint to the source of an error. The outer error names the host.
     pub(super) fn with_hint(self) -> Box<dyn Error + Send + Sync> {
         let (told, hint) = (self.failure.to_string(), self.hint());
         Hinted::boxed(&self, told, hint)
@@ -215,12 +214,12 @@ pub(super) fn excerpt(bytes: &[u8]) -> String {
     excerpt
 }
 
-/// Returns true for characters that change the display order of the text after them.
+/// Returns true for characters that change the display order of the following text.
 fn is_directional(character: char) -> bool {
     matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Names the path of the request for statuses that a wrong path can cause.
+/// Returns ` for PATH` if a wrong path can cause the status.
 fn for_path(status: u16, path: &str) -> String {
     match status {
         404 | 405 => format!(" for {path}"),

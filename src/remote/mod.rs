@@ -1,9 +1,9 @@
 //! Clients for remote servers: embedders, rerankers and Qdrant.
 //!
 //! [`Client`] sends HTTP requests to one server. It enforces deadlines, retries with backoff and jitter, and never
-//! reveals a key. The adapters built on it implement traits of lower modules. Nothing here reads the environment or a
-//! settings file: the caller passes an [`Endpoint`] resolved from the settings of the user, not of the repository.
-//! Start at [`Client::send`].
+//! reveals a key. The adapters built on it implement traits of lower modules. This module does not read environment
+//! variables or settings files. The caller passes an [`Endpoint`] from the user's settings, never from the
+//! repository's. Start at [`Client::send`].
 
 mod breaker;
 mod client;

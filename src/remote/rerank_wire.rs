@@ -39,10 +39,10 @@ pub(super) fn request(options: &RerankerOptions, query: &str, texts: &[&str]) ->
     Request::post("/rerank", &body)
 }
 
-/// Returns the number of texts per request that every server of this kind accepts.
+/// Returns the number of texts per request that every server with this API accepts.
 pub(super) fn max_texts(api: RerankApi) -> usize {
     match api {
-        // The default of `--max-client-batch-size`.
+        // The default of TEI's `--max-client-batch-size`.
         RerankApi::Tei => 32,
         // Other servers accept a thousand, but smaller requests finish sooner.
         _ => 100,
@@ -51,7 +51,8 @@ pub(super) fn max_texts(api: RerankApi) -> usize {
 
 /// Reads one score for each of `n` texts, in the order of the request, or describes the error.
 ///
-/// Servers differ in the place of the list and the name of the score, and most sort by score. Other fields are ignored.
+/// Servers differ in the location of the list and the name of the score, and most sort results by score. Other fields
+/// are ignored.
 pub(super) fn scores(answer: &[u8], n: usize) -> Result<Vec<f32>, String> {
     let answer: Value = serde_json::from_slice(answer).map_err(|error| error.to_string())?;
     let lists = [&answer, &answer["results"], &answer["data"]];

@@ -12,9 +12,9 @@ use super::failure::{Failure, RemoteError};
 use super::redact::redact;
 use super::rerank_wire as wire;
 
-/// Limit on requests for one reranking, including halves of rejected ones.
+/// Maximum number of requests for one reranking, including those for halves of rejected batches.
 const MAX_REQUESTS: usize = 12;
-/// Size limit of a response. Some servers return the texts.
+/// Maximum size of a response. Some servers include the texts.
 const MAX_ANSWER_BYTES: u64 = 4 << 20;
 
 /// API of a reranking server. All use `POST …/rerank`.
@@ -43,7 +43,7 @@ pub struct RerankerOptions {
     pub api: RerankApi,
     /// Name of the model on the server; may be empty if the server has only one.
     pub model: String,
-    /// Texts per request. Default: the limit of servers with this API.
+    /// Maximum number of texts per request. Default: the limit of servers with this API.
     pub batch: Option<usize>,
     /// Time limit of one reranking, including all requests and pauses.
     pub timeout: Duration,
@@ -51,18 +51,19 @@ pub struct RerankerOptions {
 
 /// Reranks texts on a server.
 ///
-/// A request that the server rejects as too large or invalid is halved until the text at fault is found; that text gets
-/// no score. Secrets are removed from every text and from the query.
+/// A request that the server rejects as too large or invalid is split in halves until the rejected text is found, which
+/// gets no score. Secrets are removed from every text and from the query.
 pub struct RemoteReranker {
     client: Client,
     options: RerankerOptions,
     name: String,
-    /// The client's own breaker sees single requests, which may all succeed and still take too long together.
+    /// Counts whole rerankings. The client's breaker counts single requests, which may all succeed and still take too
+    /// long together.
     breaker: Breaker,
 }
 
 impl RemoteReranker {
-    /// Creates a reranker. Sends nothing.
+    /// Creates a reranker without sending a request.
     pub fn new(options: RerankerOptions) -> Self {
         let limits = Limits {
             request_timeout: options.timeout,
@@ -96,7 +97,7 @@ impl RemoteReranker {
         Ok(started.elapsed())
     }
 
-    /// Returns a query or text as it is sent: with secrets removed.
+    /// Returns a query or text with secrets removed, as it is sent.
     fn sent(&self, text: &str) -> String {
         redact(text).0.into_owned()
     }
@@ -110,7 +111,7 @@ impl RemoteReranker {
         };
         let query = self.sent(query);
         let sent: Vec<String> = texts.iter().map(|text| self.sent(text)).collect();
-        // Servers reject empty texts.
+        // Empty texts are not sent, because servers reject them.
         let full: Vec<usize> = (0..texts.len()).filter(|&at| !texts[at].trim().is_empty()).collect();
         let mut scores = vec![None; texts.len()];
         let batch = self.options.batch.unwrap_or(wire::max_texts(self.options.api)).max(1);
@@ -127,7 +128,7 @@ impl RemoteReranker {
         }
     }
 
-    /// Scores `texts`, halving requests that the server rejects.
+    /// Scores `texts`. Splits requests that the server rejects.
     fn judge(&self, query: &str, texts: &[&str], course: &mut Course<'_>) -> Result<Vec<Option<f32>>, RemoteError> {
         course.n_requests += 1;
         match self.ask(query, texts, &course.call) {

@@ -1,40 +1,40 @@
-//! Pauses between retries.
+//! Computes the pauses between retries.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::fmt::rfc2822::DateTimeParser;
 
-/// Upper limit of the first pause. The limit doubles for each further pause, up to [`LONGEST_PAUSE`].
+/// Maximum length of the first pause. The maximum doubles for each further pause, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// Limit on a pause that a server asks for.
+/// Maximum length of a pause requested by a server.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// A pause that a server asked for. It applies to all calls of a client.
+/// A pause requested by the server. It applies to all calls of a client.
 #[derive(Debug, Default)]
 pub(super) struct Hold {
     not_before: Mutex<Option<Instant>>,
 }
 
 impl Hold {
-    /// Holds back all calls until `until`, or longer if a longer pause is in effect.
+    /// Delays all calls until the time `until`, or longer if a longer pause is in effect.
     pub(super) fn until(&self, until: Instant) {
         let mut held = self.not_before.lock().unwrap_or_else(PoisonError::into_inner);
         *held = Some(held.map_or(until, |held| held.max(until)));
     }
 
-    /// Returns the earliest time of the next request.
+    /// Returns the earliest time for the next request; `None` if there is no pause.
     pub(super) fn not_before(&self) -> Option<Instant> {
         *self.not_before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the pause before attempt `n_tried` + 1: a random time up to an exponentially growing limit, so that many
-/// clients do not retry at the same moment. Source: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
-/// 2015: full jitter.
+/// Returns the pause before attempt `n_tried` + 1: a random time below an exponentially growing limit, so that clients
+/// do not retry at the same moment. Source: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015:
+/// full jitter.
 ///
-/// A pause that the server asked for, at most [`MAX_RETRY_AFTER`], is added to the random time.
+/// A pause requested by the server, limited to [`MAX_RETRY_AFTER`], is added to the random time.
 pub(super) fn pause(n_tried: u32, asked: Option<Duration>) -> Duration {
     let limit = FIRST_PAUSE
         .saturating_mul(1 << n_tried.saturating_sub(1).min(16))
@@ -49,7 +49,7 @@ pub(super) fn retry_after_pause(header: &str, now_seconds: i64) -> Option<Durati
     if let Ok(seconds) = header.parse::<u64>() {
         return Some(Duration::from_secs(seconds));
     }
-    // HTTP's dates are those of RFC 2822 with `GMT` as the zone. The obsolete forms are not in use.
+    // HTTP dates have the format of RFC 2822 with `GMT` as the zone. The obsolete formats are not supported.
     let at = DateTimeParser::new().parse_timestamp(header).ok()?.as_second();
     Some(Duration::from_secs(u64::try_from(at - now_seconds).unwrap_or(0)))
 }

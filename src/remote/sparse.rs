@@ -1,4 +1,4 @@
-//! Sparse vectors from a server: `POST …/embed_sparse` of Hugging Face's text-embeddings-inference.
+//! Computes sparse vectors on a server with `POST …/embed_sparse` of Hugging Face's text-embeddings-inference (TEI).
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use super::sign::Sign;
 use super::texts::{Problem, TextServer};
 use super::wire::{self, Term};
 
-/// Version of the text sent for a document and of the stored part of its vector; part of the profile. Incremented on a
-/// change that the settings do not express. 1: the first.
+/// Version of the text that is sent for a document and of the part of its vector that is stored, part of the profile.
+/// Must be incremented on a change that the settings do not express. History: 1 is the first version.
 const VERSION: u32 = 1;
 
 /// Server, model and request options of a [`RemoteSparse`].
@@ -23,13 +23,14 @@ const VERSION: u32 = 1;
 pub struct SparseOptions {
     /// Address and key of the server.
     pub endpoint: Endpoint,
-    /// Name of the model, for display and to name its vectors. It is not sent: a TEI server has only one model.
+    /// Name of the model, used for display and to identify its vectors. It is not sent, because a TEI server has only
+    /// one model.
     pub model: String,
-    /// Any text. Distinguishes the vectors of different models with the same name.
+    /// Distinguishes the vectors of different models that have the same name. Any text.
     pub revision: String,
-    /// Texts per request. Default: the known limit of the server.
+    /// Maximum number of texts per request. Default: the known limit of the server.
     pub batch: Option<usize>,
-    /// Concurrent requests.
+    /// Maximum number of concurrent requests.
     pub in_flight: usize,
     /// Time limit of one request.
     pub timeout: Duration,
@@ -46,7 +47,7 @@ pub struct RemoteSparse {
 }
 
 impl RemoteSparse {
-    /// Creates an embedder. Sends nothing.
+    /// Creates an embedder without sending a request.
     pub fn new(options: SparseOptions) -> Self {
         Self {
             server: TextServer::new(
@@ -66,13 +67,14 @@ impl RemoteSparse {
         &self.options
     }
 
-    /// Sets the known row of `index::PROBE_TEXT`. Queries fail if the model no longer returns this row.
+    /// Sets the stored vector of `index::PROBE_TEXT`. Queries fail if the model returns a different vector for this
+    /// text.
     pub fn set_known_probe(&self, known: impl FnOnce() -> Option<RowFile>) {
         self.sign.set(known);
     }
 
     /// Requests one vector and the limits of the server, within `timeout` or until `interrupt` is set. Fails if the
-    /// model is not the known one.
+    /// server's model differs from the model that made the stored vectors.
     pub fn examine(&self, timeout: Duration, interrupt: &AtomicBool) -> Result<ServerProbe, EmbedError> {
         let check = |shown| self.sign.check(Row::Sparse(shown));
         let sign = (self.sign.text(""), &check as _);
@@ -133,7 +135,7 @@ fn ask(client: &Client, texts: &[&str], call: &Call<'_>) -> Result<Vec<Option<Sp
     vectors.collect()
 }
 
-/// Recognises the error of a server that was started with a model for dense vectors.
+/// Recognizes the error of a server that runs a model for dense vectors.
 fn or_other_kind(error: RemoteError) -> Problem {
     match error.status() {
         Some(424) => Problem::Unusable(format!(
@@ -144,7 +146,7 @@ fn or_other_kind(error: RemoteError) -> Problem {
     }
 }
 
-/// Derives the profile from settings alone, so that it is known without the server.
+/// Derives the profile from the settings alone, so that it is known without a request.
 fn profile(options: &SparseOptions) -> Profile {
     Profile {
         model: options.model.clone(),

@@ -15,9 +15,10 @@ use super::wire;
 
 /// A server that converts each text to a vector.
 ///
-/// Texts are batched by number and size. A request that the server rejects as too large or invalid is halved until the
-/// text at fault is found; that text gets no vector, and neither does a text with an unusable vector. A control text
-/// ([`CONTROL_TEXT`]) shows whether the text or the server is at fault. Secrets are removed from every text.
+/// Texts are batched by number and size. A request that the server rejects as too large or invalid is split in halves
+/// until the rejected text is found. That text gets no vector, and neither does a text with an unusable vector. A
+/// control text ([`CONTROL_TEXT`]) shows whether the text or the server causes an error. Secrets are removed from every
+/// text.
 pub(super) struct TextServer {
     client: Client,
     api: EmbeddingApi,
@@ -31,8 +32,8 @@ pub(super) struct TextServer {
     counts: Counts,
 }
 
-/// Limits the size of requests by the speed of the last response, so that a slow server gets small requests and none of
-/// them times out.
+/// Limits the size of requests according to the speed of the last response, so that requests to a slow server are small
+/// and do not time out.
 struct Pace {
     /// Target duration of one request.
     target: Duration,
@@ -40,14 +41,14 @@ struct Pace {
     is_known: AtomicBool,
 }
 
-/// A request should take 1/4 of its time limit. The rest allows for differences between texts and for other load on the
-/// server.
+/// Fraction of the time limit that a request should take. The remaining time allows for differences between texts and
+/// for other load on the server.
 const TIMEOUT_FRACTION: u32 = 4;
 
 impl Pace {
-    /// Records that a request of `n_bytes` took `took`, with up to `in_flight` requests at a time.
+    /// Records that a request of `n_bytes` took `took`. At most `in_flight` requests run at a time.
     fn note(&self, n_bytes: usize, took: Duration, in_flight: usize) {
-        // The first request has the server to itself; later ones share it.
+        // The first request runs alone; later requests share the server.
         let n_others = if self.is_known.swap(true, Ordering::Relaxed) {
             1
         } else {
@@ -62,13 +63,13 @@ impl Pace {
 /// Limits that a server reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Tokens of a text that the model reads; the rest is cut off.
+    /// Maximum number of tokens of a text that the model reads. The end of a longer text is ignored.
     pub max_tokens: Option<usize>,
-    /// Texts per request.
+    /// Maximum number of texts per request.
     pub max_texts: Option<usize>,
 }
 
-/// Numbers of texts that were changed or rejected.
+/// Numbers of texts that were changed, truncated or rejected.
 #[derive(Debug, Default)]
 struct Counts {
     redacted: AtomicUsize,
@@ -97,18 +98,18 @@ impl From<RemoteError> for Problem {
     }
 }
 
-/// Requests one result for each text in one request; `None` for a text with an unusable result.
+/// Computes one result for each text in a single request. A result is `None` if it is unusable.
 pub(super) type Ask<'a, T> = &'a dyn Fn(&Client, &[&str], &Call<'_>) -> Result<Vec<Option<T>>, Problem>;
 
-/// A probe text to send with a query, if one is due, and the check of its result.
+/// The probe text to send with a query, if the model was not checked yet, and the function that checks its result.
 pub(super) type ProbeCheck<'a, T> = (Option<String>, &'a dyn Fn(T) -> Result<(), String>);
 
-/// The control text. Every model has a usable vector for it.
+/// The control text, for which every model has a usable vector.
 const CONTROL_TEXT: &str = "codescout";
 
 impl TextServer {
-    /// Creates a client. Sends nothing. `timeout` applies to one request. `batch` is the number of texts per request;
-    /// default: the known limit of the server.
+    /// Creates a client without sending a request. `timeout` applies to one request. `batch` is the number of texts per
+    /// request; default: the known limit of the server.
     pub(super) fn new(
         (endpoint, timeout): (Endpoint, Duration),
         (api, model): (EmbeddingApi, &str),
@@ -138,7 +139,7 @@ impl TextServer {
         }
     }
 
-    /// Returns one result for each of `texts`, which are sent with `prefix`; `None` for a text that is empty or
+    /// Returns one result for each of `texts`, which are sent with `prefix`. A result is `None` if the text is empty or
     /// rejected.
     pub(super) fn documents<T>(
         &self,
@@ -153,7 +154,7 @@ impl TextServer {
         };
         let sent: Vec<String> = texts.iter().map(|text| self.sent(prefix, text)).collect();
         let mut made: Vec<Option<T>> = texts.iter().map(|_| None).collect();
-        // Servers reject empty texts.
+        // Empty texts are not sent, because servers reject them.
         let full: Vec<usize> = (0..texts.len()).filter(|&at| !texts[at].trim().is_empty()).collect();
         for part in self.parts(&full, &sent) {
             let texts: Vec<&str> = part.iter().map(|&at| sent[at].as_str()).collect();
@@ -169,8 +170,8 @@ impl TextServer {
         Ok(made)
     }
 
-    /// Returns the result for one text, sent with `prefix`, within a time limit or until `interrupt` is set. If a probe
-    /// text is due, it is sent in the same request and its result is passed to the check; a failed check is an error.
+    /// Returns the result for one text, sent with `prefix`, within a time limit or until `interrupt` is set. If `sign`
+    /// contains a probe text, it is sent in the same request and its result is checked. A failed check is an error.
     pub(super) fn query<T>(
         &self,
         (prefix, text): (&str, &str),
@@ -201,7 +202,7 @@ impl TextServer {
             _ => ask(&self.client, &[query, &sign], call),
         };
         let mut both = match both {
-            // The two are too large for one request, or one of them is invalid.
+            // The two texts are too large for one request, or one of them is invalid.
             Err(Problem::Remote(error)) if error.rejects_texts() => Vec::new(),
             both => both.map_err(|problem| self.told(problem))?,
         };
@@ -229,7 +230,7 @@ impl TextServer {
         Ok((made, started.elapsed(), self.server_limits(&call)))
     }
 
-    /// Returns the best batch size and concurrency for callers.
+    /// Returns the batch size and concurrency that callers should use.
     pub(super) fn batching(&self) -> Batching {
         let known = self.limits.get().and_then(|limits| limits.max_texts);
         Batching {
@@ -271,7 +272,7 @@ impl TextServer {
         made.ok_or_else(|| Problem::Unusable("a vector of zeros or of values that are not numbers".to_owned()))
     }
 
-    /// Returns a query or document as it is sent: with the prefix, and with secrets removed.
+    /// Returns a query or document as it is sent, with the prefix and without secrets.
     fn sent(&self, prefix: &str, text: &str) -> String {
         let (text, n_secrets) = redact(text);
         self.counts.redacted.fetch_add(n_secrets, Ordering::Relaxed);
@@ -284,7 +285,7 @@ impl TextServer {
             let answer = asked.map(|request| self.client.send(&request, call));
             match answer {
                 Some(Ok(answer)) => wire::limits(self.api, &answer),
-                // Not every version of a server reports its limits.
+                // Some versions of a server do not report their limits.
                 Some(Err(error)) => {
                     tracing::debug!(%error, "the server does not report its limits");
                     ServerLimits::default()
@@ -294,7 +295,7 @@ impl TextServer {
         })
     }
 
-    /// Requests results for texts that are ready to be sent, halving requests that the server rejects.
+    /// Requests results for prepared texts. Splits requests that the server rejects.
     fn halved<T>(&self, texts: &[&str], call: &Call<'_>, ask: Ask<'_, T>) -> Result<Vec<Option<T>>, Problem> {
         match ask(&self.client, texts, call) {
             Err(Problem::Remote(error)) if error.rejects_texts() => match texts {
@@ -305,7 +306,7 @@ impl TextServer {
                     self.counts.refused.fetch_add(1, Ordering::Relaxed);
                     Ok(vec![None])
                 }
-                // The server has not accepted any text yet, so this one is not at fault.
+                // The server has not accepted any text yet, so it may reject every text.
                 [_] => Err(Problem::Remote(error)),
                 _ => {
                     let (front, back) = texts.split_at(texts.len() / 2);
@@ -349,7 +350,7 @@ impl TextServer {
         }
     }
 
-    /// Counts the texts that the server truncates, estimated at four bytes per token.
+    /// Counts the texts that the server truncates. Estimates four bytes per token.
     fn count_truncated(&self, texts: &[&str], call: &Call<'_>) {
         if let Some(max_tokens) = self.server_limits(call).max_tokens {
             let n_long = texts.iter().filter(|text| text.len() / 4 > max_tokens).count();
@@ -357,7 +358,7 @@ impl TextServer {
         }
     }
 
-    /// Splits the texts at `places` into requests.
+    /// Splits the texts at the indices `places` into requests.
     fn parts<'p>(&self, places: &'p [usize], sent: &[String]) -> Vec<&'p [usize]> {
         let Batching {
             max_texts, max_bytes, ..

@@ -51,13 +51,13 @@ pub(super) fn request(options: &EmbedderOptions, texts: &[&str]) -> Request {
     Request::post(path, &body).with_max_response_bytes(max_answer_bytes(texts.len()))
 }
 
-/// Size limit of a response with `n` dense vectors: 16,384 numbers of 32 characters per vector, plus one such vector
-/// for the rest.
+/// Maximum size of a response with `n` dense vectors: 16,384 numbers of 32 characters per vector, plus one such vector
+/// for everything else.
 fn max_answer_bytes(n: usize) -> u64 {
     (n as u64 + 1) << 19
 }
 
-/// Size limit of a response with `n` sparse vectors: 30,000 tokens, the whole vocabulary of such models, of 64
+/// Maximum size of a response with `n` sparse vectors: 30,000 tokens (the whole vocabulary of such models) of 64
 /// characters each.
 fn max_sparse_answer_bytes(n: usize) -> u64 {
     (n as u64 + 1) << 21
@@ -77,7 +77,7 @@ pub(super) struct Term {
     pub(super) value: Number,
 }
 
-/// A component of a vector. JSON cannot express NaN or infinity; servers send `null`, which is read as NaN.
+/// A component of a vector. JSON cannot express NaN or infinity, so servers send `null`, which is read as NaN.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(from = "Option<f32>")]
 pub(super) struct Number(pub(super) f32);
@@ -88,17 +88,17 @@ impl From<Option<f32>> for Number {
     }
 }
 
-/// Returns the number of texts per request that every server of this kind accepts.
+/// Returns the number of texts per request that every server with this API accepts.
 pub(super) fn max_texts(api: EmbeddingApi) -> usize {
     match api {
-        // OpenAI accepts 2,048, but local servers answer smaller requests sooner.
+        // OpenAI accepts 2,048 texts, but local servers answer smaller requests sooner.
         EmbeddingApi::OpenAi | EmbeddingApi::Ollama => 64,
-        // The default of `--max-client-batch-size`.
+        // The default of TEI's `--max-client-batch-size`.
         EmbeddingApi::Tei => 32,
     }
 }
 
-/// Returns the limit on the bytes of all texts in a request. OpenAI accepts 300,000 tokens, TEI 2 MB of JSON.
+/// Returns the maximum size in bytes of all texts in a request. OpenAI accepts 300,000 tokens, TEI 2 MB of JSON.
 pub(super) fn max_bytes(api: EmbeddingApi) -> usize {
     match api {
         EmbeddingApi::OpenAi | EmbeddingApi::Ollama => 600_000,
@@ -106,7 +106,7 @@ pub(super) fn max_bytes(api: EmbeddingApi) -> usize {
     }
 }
 
-/// Builds the request for the limits of a server, if the API has one.
+/// Builds the request for the limits of a server. `None` if the API has no such request.
 pub(super) fn limits_request(api: EmbeddingApi, model: &str) -> Option<Request> {
     match api {
         EmbeddingApi::OpenAi => None,
@@ -121,7 +121,7 @@ pub(super) fn limits(api: EmbeddingApi, answer: &Value) -> ServerLimits {
     match api {
         EmbeddingApi::OpenAi => ServerLimits::default(),
         EmbeddingApi::Ollama => {
-            // `<architecture>.context_length`
+            // The field `<architecture>.context_length`.
             let info = answer["model_info"].as_object();
             let length = info.and_then(|info| info.iter().find(|(key, _)| key.ends_with(".context_length")));
             ServerLimits {
@@ -136,16 +136,16 @@ pub(super) fn limits(api: EmbeddingApi, answer: &Value) -> ServerLimits {
     }
 }
 
-/// The vectors of a response.
+/// The vectors in a response.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// With the indices of the texts (OpenAI).
+    /// Vectors with the indices of their texts (OpenAI).
     Numbered(Vec<Numbered>),
-    /// Without indices, in the order of the texts.
+    /// Vectors in the order of the texts, without indices.
     InOrder(Vec<Numbers>),
 }
 
-/// Parses a response in the format of `api` only: trying several formats takes many times the memory.
+/// Parses a response in the format of `api` only, because trying several formats takes many times the memory.
 pub(super) fn vectors(api: EmbeddingApi, answer: &[u8]) -> Result<Answer, String> {
     #[derive(Deserialize)]
     struct OfOpenAi {
@@ -208,7 +208,7 @@ impl<'de> Visitor<'de> for NumbersVisitor {
 }
 
 impl Answer {
-    /// Returns one vector for each of `n` texts, in their order, or describes the error.
+    /// Returns one vector for each of `n` texts, in their order. The error describes the mismatch.
     pub(super) fn of_texts(self, n: usize) -> Result<Vec<Vec<f32>>, String> {
         match self {
             Self::Numbered(data) => numbered(data, n),
@@ -218,7 +218,7 @@ impl Answer {
     }
 }
 
-/// Orders vectors by their indices. If none has an index, the order of the list is used.
+/// Sorts vectors by their indices. If none has an index, keeps their order.
 fn numbered(data: Vec<Numbered>, n: usize) -> Result<Vec<Vec<f32>>, String> {
     if data.len() != n {
         return Err(format!("{} vectors for {n} texts", data.len()));

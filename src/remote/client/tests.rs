@@ -140,7 +140,7 @@ fn a_server_that_is_down_for_a_while_is_waited_for() {
     restart(Duration::from_millis(300));
 }
 
-/// Asks a server that starts after `down_for`.
+/// Sends a request to a server that starts after `down_for`.
 fn restart(down_for: Duration) {
     let address = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
@@ -189,7 +189,7 @@ fn a_pause_that_is_asked_for_is_kept_by_all() {
         Some(503)
     );
     assert_within(Duration::from_secs(10), started, "an earlier deadline");
-    // So do the calls after it: nothing is sent during the pause.
+    // Later calls fail at once too: nothing is sent during the pause.
     let n_requests = stub.requests().len();
     let error = ask(&client, &within(Duration::from_secs(20))).unwrap_err();
     assert!(matches!(error.failure, Failure::Paused { .. }), "{error}");

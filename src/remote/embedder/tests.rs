@@ -142,7 +142,7 @@ fn a_text_that_is_refused_costs_only_itself() {
         }
     });
     let embedder = embedder(&stub, EmbeddingApi::OpenAi);
-    // An earlier answer shows that the server works.
+    // An earlier response has shown that the server works.
     embed(&embedder, &numbers(1)).unwrap();
     let found = embed(&embedder, &numbers(4)).unwrap();
     let empty: Vec<bool> = found.iter().map(|vector| vector.iter().all(|&x| x == 0.0)).collect();
@@ -238,7 +238,7 @@ fn a_server_that_begins_to_refuse_everything_is_left() {
     stub.script(vec![Reply::status(400).body(b"model unloaded"); 40]);
     let error = embed(&embedder, &numbers(40)).unwrap_err();
     assert!(matches!(error, EmbedError::Unavailable { .. }), "{error}");
-    // Four texts, two, one, and the control text.
+    // Requests of four texts, two texts, one text, and the control text.
     assert_eq!(stub.requests().len(), 4);
 }
 

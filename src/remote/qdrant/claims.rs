@@ -1,9 +1,9 @@
-//! Claims: chunks that a clone is embedding, announced to other clones.
+//! Claims, which announce to other clones that a clone is embedding some chunks.
 //!
-//! A point of the repository, without a vector, stores each claim in a field with a random name: `"AT UNTIL KEYS"`, in
-//! milliseconds since 1970, seconds since 1970, and the first four bytes of each point's id in hexadecimal. Fields are
-//! set and deleted one by one, so clones do not overwrite each other's claims. A claim only saves work: if it is lost,
-//! or its clock is wrong, two clones compute the same vectors.
+//! Each claim is a field with a random name in a separate point of the repository, which has no vector. Its value is
+//! `"AT UNTIL KEYS"`: milliseconds since 1970, seconds since 1970, and the first four bytes of the id of each claimed
+//! chunk's point in hexadecimal. Fields are set and deleted one by one, so clones do not overwrite each other's claims.
+//! Claims only save work: if a claim is lost, or a clock is wrong, two clones compute the same vectors.
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
@@ -20,9 +20,10 @@ use crate::model::ChunkKey;
 
 /// Prefix of the names of claim fields.
 const CLAIM: &str = "claim_";
-/// Upper limit of a claim. A longer one comes from a wrong clock or is for a server that is too slow to wait for.
+/// Maximum duration of a claim. A longer claim comes from a wrong clock, or from an embedder that is too slow to wait
+/// for.
 const MAX_LEASE: Duration = Duration::from_secs(3600);
-/// Size limit of all claims of a repository, enough for hundreds of requests in flight.
+/// Maximum size of all claims of a repository. Enough for hundreds of requests in flight.
 const MAX_CLAIM_BYTES: u64 = 1 << 20;
 /// Time limit for releasing a claim. A claim that is not released expires.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -68,7 +69,7 @@ impl Claims for Qdrant {
             "points": [self.claims_id().to_string()],
         });
         self.change("/points/payload?wait=true", &body, None, interrupt)?;
-        // Of two clones that claim the same chunks at once, both see both claims, and the earlier one wins.
+        // If two clones claim the same chunks at once, both see both claims, and the earlier claim wins.
         let (_, others) = self.look(&[], interrupt)?;
         let mut others = others.unwrap_or_default();
         let mut names: Vec<String> = others
@@ -94,7 +95,7 @@ impl Claims for Qdrant {
             .collect())
     }
 
-    /// Also removes expired claims. If the request fails, the claim expires later.
+    /// Releases a claim and removes expired claims. If the request fails, the claim expires later.
     fn release(&self, claim: &Claim) {
         if claim.names.is_empty() {
             return;
@@ -122,7 +123,8 @@ impl Qdrant {
         [a, b, c, d]
     }
 
-    /// Returns the existing points of `keys`, and all claims; `None` if the point with the claims does not exist.
+    /// Returns which points of `keys` exist, and all claims. The claims are `None` if the point that stores them does
+    /// not exist.
     fn look(
         &self,
         keys: &[ChunkKey],
@@ -147,15 +149,15 @@ impl Qdrant {
         Ok((there, others))
     }
 
-    /// Creates the point with the claims, unless it exists by now.
+    /// Creates the point that stores the claims, unless another clone has created it meanwhile.
     fn make_claims_point(&self, interrupt: &AtomicBool) -> Result<(), SharedError> {
         let point = NewPoint {
             id: self.claims_id().to_string(),
             vector: Map::new(),
             payload: Default::default(),
         };
-        // A server before 1.17 overwrites an existing point. A claim may then be lost, and some vectors are computed
-        // twice.
+        // Servers before version 1.17 overwrite an existing point. Then a claim may be lost, and some vectors are
+        // computed twice.
         let mut body = json!(Points { points: vec![point] });
         body["update_mode"] = "insert_only".into();
         let request = Request::put(&self.path("/points?wait=true"), &body);
@@ -211,7 +213,7 @@ mod tests {
         for (told, is_live) in [
             (format!("1 {} 00000001ffffffff", now + 60), true),
             (format!("1 {} 00000001ffffffff", now - 2), false),
-            // From a wrong clock.
+            // A claim from a clone with a wrong clock.
             (format!("1 {} 00000001ffffffff", now + 8000), false),
             ("x".to_owned(), false),
             (String::new(), false),

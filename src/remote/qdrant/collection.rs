@@ -1,4 +1,4 @@
-//! Creates the collection of a profile, and replaces it with a copy that has other settings.
+//! Creates the collection of a profile, and applies changed settings to it.
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
@@ -23,19 +23,19 @@ pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(10);
 pub struct QdrantProbe {
     /// Version of the server.
     pub version: String,
-    /// Time of one request.
+    /// Duration of one request.
     pub elapsed: Duration,
     /// Status of the collection, `green` if it is healthy; `None` if there is no collection.
     pub collection: Option<String>,
     /// Dimension of the collection's vectors, 0 for sparse vectors; `None` if there is no collection.
     pub dim: Option<usize>,
-    /// False if the collection has other settings than the options.
+    /// False if the collection was created with other settings.
     pub is_as_set: bool,
-    /// State of the repository's vectors, if any were stored.
+    /// State of the repository's vectors; `None` if none were stored.
     pub standing: Option<Standing>,
 }
 
-/// A collection whose settings were changed.
+/// How changed settings were applied to a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingsApplied {
     /// Changed in place.
@@ -52,15 +52,15 @@ pub enum SettingsApplied {
     },
 }
 
-/// Limit on the passes that copy concurrent changes of other clones. After these, the new collection replaces the old
-/// one anyway.
+/// Maximum number of passes to copy concurrent changes of other clones. After the last pass, the new collection is used
+/// in any case.
 const MAX_ROUNDS: usize = 8;
 /// Ids per page of a scroll.
 const IDS_PER_PAGE: usize = 1000;
 
 impl Qdrant {
-    /// Probes the server and its collection. The first response may take `timeout`, all others together as long again.
-    /// Stops when `interrupt` is set.
+    /// Probes the server and its collection. The first request and all others together may each take `timeout`. Stops
+    /// when `interrupt` is set.
     pub fn examine(&self, timeout: Duration, interrupt: &AtomicBool) -> Result<QdrantProbe, SharedError> {
         let started = Instant::now();
         let until = Some(started + timeout * 2);
@@ -69,7 +69,7 @@ impl Qdrant {
             interrupt,
             retries: false,
         };
-        // Unlike all others, this response has no envelope.
+        // This response has no envelope, unlike all others.
         let server: Server = self
             .client
             .send(&Request::get("/").with_max_response_bytes(BASE_RESPONSE_BYTES), &call)
@@ -92,8 +92,8 @@ impl Qdrant {
         })
     }
 
-    /// Applies the collection options to the profile's collection: in place, or, if the number of shards differs, by
-    /// copying it to a new collection that replaces it in one step. Returns `None` if there is no collection.
+    /// Applies the collection options to the profile's collection. Changes it in place, or, if the number of shards
+    /// differs, copies it to a new collection that replaces it atomically. Returns `None` if there is no collection.
     pub fn apply_settings(&self, interrupt: &AtomicBool) -> Result<Option<SettingsApplied>, SharedError> {
         let failed = |error| self.failed(error);
         let Some(old) = self.target(interrupt).map_err(failed)? else {
@@ -110,7 +110,7 @@ impl Qdrant {
             self.send::<Value>(&request, interrupt).map_err(failed)?;
             return Ok(Some(SettingsApplied::InPlace { collection: old }));
         }
-        // The name is random, so no other clone's collection is ever written to or deleted.
+        // The name is random, so that no collection of another clone can have it.
         let new = format!("{}-{}", self.alias(), to_hex(&random()[..8]));
         let mut copy = Copying {
             qdrant: self,
@@ -128,10 +128,10 @@ impl Qdrant {
             }
             return Err(error);
         }
-        // Without a response to this request it is unknown which collection is in use, so both stay.
+        // If this request gets no response, it is unknown which collection is in use, so both are kept.
         self.point_alias(&new, interrupt).map_err(failed)?;
-        // Clones that resolved the alias earlier may have added points to the old collection. They look again, as the
-        // generation differs.
+        // Clones that resolved the alias earlier may have added points to the old collection. They read the new one
+        // after they notice its different generation.
         copy.round(Stage::InUse, interrupt)?;
         let n_points = copy.copied.len();
         self.delete_collection(&old, None, interrupt).map_err(failed)?;
@@ -141,7 +141,7 @@ impl Qdrant {
         }))
     }
 
-    /// Creates the new collection of a copy and fills it with the points of the old one.
+    /// Creates the new collection of a copy and copies the points of the old collection to it.
     fn fill(&self, copy: &mut Copying<'_>, dim: usize, interrupt: &AtomicBool) -> Result<(), SharedError> {
         let failed = |error| self.failed(error);
         let (old, new) = (copy.from, copy.to);
@@ -152,7 +152,7 @@ impl Qdrant {
                 break;
             }
         }
-        // No other clone writes to it yet.
+        // No other clone writes to the new collection yet.
         if !self.poll_until(None, interrupt, || {
             Ok(self.count(new, &json!({}), interrupt)? == copy.copied.len() as u64)
         })? {
@@ -166,8 +166,7 @@ impl Qdrant {
         Ok(())
     }
 
-    /// Creates the first collection. If another clone has created or replaced it meanwhile, that clone's collection
-    /// stays.
+    /// Creates the first collection. If another clone has created or replaced the collection meanwhile, uses that one.
     pub(super) fn create_first_collection(&self, dim: usize, interrupt: &AtomicBool) -> Result<(), RemoteError> {
         let name = format!("{}-1", self.alias());
         self.make_collection(&name, dim, interrupt)?;
@@ -195,8 +194,8 @@ impl Qdrant {
         has_shards && wire::is_as_set(self.kind, config, &self.options)
     }
 
-    /// Returns the dimension of a collection's vectors, 0 for sparse ones. Fails if the collection has none of the
-    /// expected kind.
+    /// Returns the dimension of a collection's vectors, or 0 for sparse vectors. Fails if the collection has no vectors
+    /// of the expected kind.
     pub(super) fn dim_of(&self, collection: &Collection) -> Result<usize, SharedError> {
         let params = &collection.config.params;
         let dim = match self.kind {
@@ -218,7 +217,7 @@ impl Qdrant {
         }
     }
 
-    /// Creates a collection. If another clone has just created it, it is the same.
+    /// Creates a collection. Succeeds if another clone has just created it, because it is identical.
     fn make_collection(&self, name: &str, dim: usize, interrupt: &AtomicBool) -> Result<(), RemoteError> {
         let body = wire::new_collection(self.kind, dim, &self.options);
         match self.send::<Value>(&Request::put(&format!("/collections/{name}"), &body), interrupt) {
@@ -269,7 +268,7 @@ impl Qdrant {
 enum Stage {
     /// The new collection is not yet in use.
     Aside,
-    /// The new collection is in use: missing points are added, but nothing in it is changed.
+    /// The new collection is in use. Missing points are added to it, but no existing point is changed.
     InUse,
 }
 
@@ -279,15 +278,16 @@ struct Copying<'a> {
     from: &'a str,
     to: &'a str,
     max_rows: usize,
-    /// Generation of all repositories in the new collection. It is new, so that all clones check again which vectors
-    /// exist.
+    /// The generation of all repositories in the new collection. It differs from the old one, so that all clones check
+    /// again which vectors exist.
     generation: String,
     copied: HashSet<PointId>,
 }
 
 impl Copying<'_> {
-    /// Copies missing points, of all repositories and with all their vectors, and deletes points that are gone. Returns
-    /// the number of points added or deleted. Uses no filter, as a server may require an index on filtered fields.
+    /// Copies missing points of all repositories with all their vectors, and deletes points that no longer exist.
+    /// Returns the number of points added or deleted. Uses no filter, because a server may require an index on filtered
+    /// fields.
     fn round(&mut self, stage: Stage, interrupt: &AtomicBool) -> Result<usize, SharedError> {
         let (mut found, mut n_changed) = (HashSet::new(), 0);
         let mut offset = Value::Null;
@@ -349,7 +349,7 @@ impl Copying<'_> {
         put.map(drop).map_err(|error| self.qdrant.failed(error))
     }
 
-    /// Posts to the path `rest` below `/points/` of a collection.
+    /// Sends a POST request to the path `rest` below `/points/` of a collection.
     fn ask<A: DeserializeOwned>(
         &self,
         collection: &str,

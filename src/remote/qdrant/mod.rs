@@ -1,12 +1,12 @@
-//! Vectors shared through a Qdrant server, over REST.
+//! Shares vectors between clones through the REST API of a Qdrant server.
 //!
-//! Each embedding profile has one collection for all repositories, with vectors named `dense` or `sparse`. It is
-//! addressed by an alias, so that another collection can replace it in one step. Dense and sparse vectors are not in
-//! one point: that would tie every sparse vector to a dense model, and since a write replaces the whole point, a clone
-//! without sparse vectors would silently remove those of other clones.
+//! Each embedding profile has one collection for all repositories, with vectors named `dense` or `sparse`. Requests use
+//! an alias of the collection, so that another collection can replace it atomically. Dense and sparse vectors are not
+//! in one point: that would tie every sparse vector to a dense model, and since a write replaces the whole point, a
+//! clone without sparse vectors would silently remove those of other clones.
 //!
-//! A point is a chunk of one repository. Its id is the XOR of the chunk's key and the repository's tag, so either gives
-//! the other. The tag is all that a point stores about its repository.
+//! A point is a chunk of one repository. Its id is the XOR of the chunk's key and the repository's tag, so the key can
+//! be computed from the id. A point stores nothing about its repository except the tag.
 //!
 //! One more point for each repository stores its generation (see [`Standing`](crate::index::shared::Standing)). It has
 //! no vector, so no search finds it. [`Qdrant`] is the client; [`QdrantIndex`] is the index over the documents of one
@@ -36,18 +36,18 @@ pub use collection::{QdrantProbe, SettingsApplied};
 pub use search::QdrantIndex;
 use wire::Envelope;
 
-/// Upper limit on the time of a query in every clone: queries in flight when a removal is announced have ended after
-/// this time.
+/// Maximum duration of a query in any clone. Queries in flight when a removal is announced have ended after this time.
 const MAX_QUERY_TIME: Duration = Duration::from_secs(10);
-/// Size limit of a response: several times a request with vectors, as a server may write numbers with more digits.
+/// Maximum size of a response. It is several times the size of a request with vectors, because a server may write
+/// numbers with more digits.
 const MAX_ANSWER_BYTES: u64 = 16 << 20;
-/// Size limit of a response about one point, and allowance for the rest of a larger response.
+/// Maximum size of a response about one point, and allowance for the fixed part of a larger response.
 const BASE_RESPONSE_BYTES: u64 = 64 << 10;
-/// Allowance for each point without its vector.
+/// Allowance for each point in a response, without its vector.
 const POINT_BYTES: u64 = 256;
-/// The interval at which a pending change is polled.
+/// Interval between checks whether a pending change is done.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// The interval at which the interrupt flag is checked during a pause.
+/// Interval between checks of the interrupt flag during a pause.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Server, collection and request options of a [`Qdrant`].
@@ -59,44 +59,45 @@ pub struct QdrantOptions {
     pub prefix: String,
     /// Parameters of a new collection.
     pub collection: CollectionOptions,
-    /// Compares all vectors of a repository instead of searching the server's HNSW graph.
+    /// True to compare all vectors of a repository instead of searching the server's HNSW graph.
     pub exact: bool,
-    /// Replicas that must agree on a response: a number, `majority`, `quorum` or `all`. Default: one replica is read.
+    /// Number of replicas that must agree on a response, or `majority`, `quorum` or `all`. By default one replica is
+    /// read.
     pub read_consistency: Option<String>,
     /// Time limit of one query, including all its requests; at most 10 s.
     pub query_timeout: Duration,
     /// Time limit of any other request.
     pub timeout: Duration,
-    /// Concurrent requests.
+    /// Maximum number of concurrent requests.
     pub in_flight: usize,
 }
 
-/// Parameters of a collection; `None` uses the server's default.
+/// Parameters of a collection. `None` means the server's default.
 #[derive(Clone, Debug, Default)]
 pub struct CollectionOptions {
     /// Number of shards.
     pub shards: Option<u32>,
-    /// Replicas of each shard.
+    /// Number of replicas of each shard.
     pub replication: Option<u32>,
-    /// Replicas that must acknowledge a write.
+    /// Number of replicas that must acknowledge a write.
     pub write_consistency: Option<u32>,
     /// Quantization of the vectors.
     pub compression: Compression,
-    /// Keeps the original vectors on disk.
+    /// True to keep the original vectors on disk instead of in memory.
     pub on_disk: bool,
 }
 
-/// Quantized form of the vectors that the server keeps in memory, in addition to the original vectors.
+/// Quantized copy of the vectors that the server keeps in memory in addition to the original vectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
     /// No quantization.
     #[default]
     None,
-    /// One byte per component.
+    /// Vectors with one byte per component.
     Scalar,
-    /// One bit per component.
+    /// Vectors with one bit per component.
     Binary,
-    /// One byte for several components.
+    /// Vectors with one byte for several components (product quantization).
     Product,
 }
 
@@ -119,7 +120,7 @@ struct Counted {
 }
 
 impl Qdrant {
-    /// Creates a client. Sends nothing.
+    /// Creates a client without sending a request.
     pub fn new(options: QdrantOptions, profile: ProfileId, kind: RowKind, repository: RepositoryTag) -> Self {
         let limits = Limits {
             request_timeout: options.timeout,
@@ -137,7 +138,7 @@ impl Qdrant {
         }
     }
 
-    /// Returns a client for the vectors of another profile of the same repository, which shares the connections.
+    /// Returns a client for the vectors of another profile of the same repository. Both clients share connections.
     pub fn beside(&self, profile: ProfileId, kind: RowKind) -> Self {
         Self {
             client: self.client.clone(),
@@ -169,12 +170,12 @@ impl Qdrant {
         format!("{}-{}", self.options.prefix, self.profile)
     }
 
-    /// Returns the request path of `rest` below the collection.
+    /// Returns the request path for `rest` below the collection.
     fn path(&self, rest: &str) -> String {
         format!("/collections/{}{rest}", self.alias())
     }
 
-    /// Returns the request path of a read, with the read consistency.
+    /// Returns the request path for reading `rest`, with the read consistency as a parameter.
     fn reading(&self, rest: &str) -> String {
         self.consistent(self.path(rest))
     }
@@ -205,7 +206,7 @@ impl Qdrant {
         Ok(true)
     }
 
-    /// Sends a request without a deadline for the whole call; each attempt has its own timeout.
+    /// Sends a request. Each attempt has its own timeout, and there is no deadline for the whole call.
     fn send<A: DeserializeOwned>(&self, request: &Request, interrupt: &AtomicBool) -> Result<A, RemoteError> {
         self.send_until(None, request, interrupt)
     }
@@ -231,7 +232,7 @@ impl Qdrant {
     fn failed(&self, error: RemoteError) -> SharedError {
         match error.failure {
             Failure::Interrupted => SharedError::Interrupted,
-            // The source names the host.
+            // The error's source names the host.
             _ => SharedError::Unavailable {
                 backend: "Qdrant".to_owned(),
                 source: hinted(error),
@@ -246,7 +247,7 @@ impl Qdrant {
         }
     }
 
-    /// Returns the beginning of a text from the server, without the key.
+    /// Returns the beginning of a text from the server with the key removed.
     fn excerpt(&self, said: &str) -> String {
         self.client.excerpt(said.as_bytes())
     }
@@ -260,7 +261,8 @@ impl Qdrant {
     }
 }
 
-/// Returns a retrying call, for commands that write, fetch or remove vectors: it survives a restart of the server.
+/// Returns a call with retries, for commands that write, fetch or remove vectors, so that they survive a restart of the
+/// server.
 fn patient(deadline: Option<Instant>, interrupt: &AtomicBool) -> Call<'_> {
     Call {
         deadline,
@@ -284,14 +286,14 @@ fn pause(time: Duration, interrupt: &AtomicBool) -> Result<(), SharedError> {
 fn hinted(error: RemoteError) -> Box<dyn std::error::Error + Send + Sync> {
     let hint = match error.status() {
         Some(404) => Some("run codescout index to create the collection"),
-        // The general hint is about `batch`, a setting of embedders; the size of these requests is fixed.
+        // The general hint is about `batch`, a setting for embedders. The size of these requests is fixed.
         Some(413) => Some("the server's request size limit is lower than usual: see its max_request_size_mb"),
         _ => error.hint(),
     };
     Hinted::boxed(&error, error.to_string(), hint)
 }
 
-/// Id of a point: any 16 bytes, written as a UUID.
+/// Id of a point: 16 bytes, written as a UUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct PointId([u8; 16]);
 
@@ -307,7 +309,7 @@ impl std::fmt::Display for PointId {
     }
 }
 
-/// Returns the size limit of a response with `n_points` points without vectors.
+/// Returns the size limit of a response with `n_points` points but no vectors.
 fn bytes_of(n_points: usize) -> u64 {
     n_points as u64 * POINT_BYTES + BASE_RESPONSE_BYTES
 }

@@ -21,19 +21,19 @@ use crate::index::shared::{Put, RepositoryTag, SharedBatching, SharedError, Shar
 use crate::index::{Row, RowKind};
 use crate::model::ChunkKey;
 
-/// Keys per request: 40 kB.
+/// Maximum number of keys in a request. 1,000 keys take about 40 kB.
 const MAX_KEYS: usize = 1000;
 /// Approximate size of a request or response with vectors. Servers accept 32 MB.
 const MAX_VECTOR_BYTES: usize = 3 << 20;
 /// Time for which other clones consider a removal in progress after its last announcement.
 const LEASE: Duration = Duration::from_secs(300);
-/// Time limit of one step of a removal. The rest of [`LEASE`] allows for clock differences.
+/// Time limit of one step of a removal. The remaining time of [`LEASE`] allows for clock differences.
 const STEP: Duration = Duration::from_secs(120);
-/// Times further in the future come from a wrong clock and are ignored.
+/// Maximum distance of a time in the future. Later times come from a wrong clock and are ignored.
 const MAX_AHEAD: Duration = Duration::from_secs(3600);
-/// Size of a vector component as text, with its comma.
+/// Length of a vector component as text, including its comma.
 const NUMBER_BYTES: usize = 13;
-/// Size of a token index as text, with its comma.
+/// Length of a token index as text, including its comma.
 const TOKEN_BYTES: usize = 8;
 
 impl SharedVectors for Qdrant {
@@ -70,7 +70,7 @@ impl SharedVectors for Qdrant {
         if self.collection(None, interrupt).map_err(failed)?.is_none() {
             self.create_first_collection(dim, interrupt).map_err(failed)?;
         }
-        // If two clones do this at once, one gets a generation that is already replaced, and looks again.
+        // If two clones do this at once, one of them gets a generation that is already replaced, and reads again.
         self.put_payload(&json!({ GENERATION: to_hex(&random()) }), interrupt)?;
         self.standing(interrupt)?
             .ok_or_else(|| self.unusable("no collection although one was just created"))
@@ -115,7 +115,7 @@ impl SharedVectors for Qdrant {
     }
 
     fn remove(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<(), SharedError> {
-        // Each concurrent removal has its own field.
+        // Each removal has its own field, because several can run at the same time.
         let field = format!("{REMOVING}{}", to_hex(&random()[..8]));
         let given_up = |error| self.give_up(&field, error);
         let mut lease = self.announce(&field, interrupt).map_err(given_up)?;
@@ -123,12 +123,12 @@ impl SharedVectors for Qdrant {
             lease = if lease.is_held() {
                 self.tell(&field, interrupt)
             } else {
-                // The machine slept, and other clones may have considered the removal over; the new generation makes
-                // them look again.
+                // The machine was suspended, and other clones may have considered the removal finished. The new
+                // generation makes them check again.
                 self.announce(&field, interrupt)
             }
             .map_err(given_up)?;
-            // A deletion without a response may still happen.
+            // A deletion may still be executed after its request has failed.
             self.delete_points(keys, lease.deadline(), interrupt)?;
         }
         self.end_removal(&field, None, interrupt)
@@ -200,15 +200,15 @@ impl Qdrant {
         self.put_points(vec![point], interrupt).map(drop)
     }
 
-    /// Announces that vectors are being removed, and waits until queries that began before the announcement have ended.
+    /// Announces a removal of vectors, and waits until queries that began before the announcement have ended.
     fn announce(&self, field: &str, interrupt: &AtomicBool) -> Result<Lease, SharedError> {
         let lease = self.tell(field, interrupt)?;
         pause(MAX_QUERY_TIME, interrupt)?;
         Ok(lease)
     }
 
-    /// Announces a removal or extends its announcement. Sets a new generation each time, since the collection may have
-    /// been replaced by one with a generation that some clone has already seen.
+    /// Announces a removal or extends its announcement. Sets a new generation each time, because the collection may
+    /// have been replaced by one whose generation some clone has already seen.
     fn tell(&self, field: &str, interrupt: &AtomicBool) -> Result<Lease, SharedError> {
         let lease = Lease::begin();
         let told = json!({ (GENERATION): to_hex(&random()), (field): seconds_now() });
@@ -216,7 +216,7 @@ impl Qdrant {
         Ok(lease)
     }
 
-    /// Announces the end of a removal, and of removals whose processes were killed.
+    /// Announces the end of this removal and of removals by killed processes.
     fn end_removal(&self, field: &str, deadline: Option<Instant>, interrupt: &AtomicBool) -> Result<(), SharedError> {
         self.change_payload(&json!({ (GENERATION): to_hex(&random()) }), deadline, interrupt)?;
         let fields = self.own_point(deadline, interrupt)?.unwrap_or_default();
@@ -227,7 +227,8 @@ impl Qdrant {
         self.drop_fields(&ended, deadline, interrupt)
     }
 
-    /// Ends a removal that has no step in progress, so that other clones need not wait for it. Returns the cause.
+    /// Announces the end of a removal that has no step in progress, so that other clones need not wait for it. Returns
+    /// `cause`.
     fn give_up(&self, field: &str, cause: SharedError) -> SharedError {
         let until = Some(Instant::now() + LONGEST_WAIT);
         if let Err(left) = self.end_removal(field, until, &AtomicBool::new(false)) {
@@ -236,7 +237,7 @@ impl Qdrant {
         cause
     }
 
-    /// Sets fields of the repository's own point and leaves its other fields.
+    /// Sets fields of the repository's own point without changing its other fields.
     fn change_payload(
         &self,
         payload: &Value,
@@ -257,7 +258,7 @@ impl Qdrant {
         self.change("/points/payload/delete?wait=true", &body, deadline, interrupt)
     }
 
-    /// Makes a change and fails unless the server reports it as completed.
+    /// Sends a change and fails unless the server reports it as completed.
     pub(super) fn change(
         &self,
         rest: &str,
@@ -278,7 +279,7 @@ impl Qdrant {
         }
     }
 
-    /// Deletes the points of `keys`. They are gone when this returns.
+    /// Deletes the points of `keys`. The deletion is complete when this returns.
     fn delete_points(&self, keys: &[ChunkKey], deadline: Instant, interrupt: &AtomicBool) -> Result<(), SharedError> {
         let points: Vec<String> = keys.iter().map(|key| self.point_of(*key).to_string()).collect();
         let request = Request::post(&self.path("/points/delete?wait=true"), &json!({ "points": points }));
@@ -316,7 +317,7 @@ impl Qdrant {
         }
     }
 
-    /// Returns the vector of each of `keys`, if it exists.
+    /// Returns the vector of each of `keys`, or `None` where there is no vector.
     pub(super) fn fetch_by(&self, keys: &[ChunkKey], call: &Call<'_>) -> Result<Vec<Option<Row>>, SharedError> {
         let mut found = self.records(keys, true, call)?;
         let mut dim = None;
@@ -328,7 +329,7 @@ impl Qdrant {
             .collect()
     }
 
-    /// Returns the existing points of `keys`.
+    /// Returns those points of `keys` that exist.
     fn records(
         &self,
         keys: &[ChunkKey],
@@ -359,8 +360,8 @@ impl Qdrant {
         point.ok_or_else(|| self.unusable(format!("the id {}", self.excerpt(&id.to_string()))))
     }
 
-    /// Returns the vector of the client's kind, if there is one. Checks that its numbers are finite and, if it is
-    /// dense, that it has the same dimension as the vectors before it; scales a dense vector to unit length.
+    /// Returns the vector of the client's kind, if the point has one. Checks that its numbers are finite and that a
+    /// dense vector has the same dimension as the previous ones. Scales a dense vector to unit length.
     fn checked(&self, vectors: Vectors, dim: &mut Option<usize>) -> Result<Option<Row>, SharedError> {
         let row = match self.kind {
             RowKind::Dense => vectors.dense.map(|vector| {
@@ -382,7 +383,7 @@ impl Qdrant {
     }
 }
 
-/// Reads a repository's generation from its own point, and returns true if vectors are being removed.
+/// Reads a repository's generation from the payload of its own point. The flag is true if vectors are being removed.
 pub(super) fn generation_of(payload: &Map<String, Value>) -> Option<([u8; 16], bool)> {
     let generation = from_hex(payload.get(GENERATION)?.as_str()?)?;
     let now = seconds_now();
@@ -391,8 +392,8 @@ pub(super) fn generation_of(payload: &Map<String, Value>) -> Option<([u8; 16], b
     Some((generation, is_removing))
 }
 
-/// Returns true if a removal that was last announced at `since` may still be in progress. A removal is announced again
-/// before every step, so one without an announcement for longer than any step takes was killed.
+/// Returns true if a removal last announced at `since` may still be in progress. A removal is announced again before
+/// every step. If the last announcement is older than the longest step, its process was killed.
 fn is_announced(since: &Value, now: u64) -> bool {
     since
         .as_u64()
@@ -403,7 +404,7 @@ fn is_announced(since: &Value, now: u64) -> bool {
 #[derive(Clone, Copy)]
 struct Lease {
     begun: Instant,
-    /// Unlike `begun`, also counts time while the machine sleeps.
+    /// In contrast to `begun`, this clock also runs while the machine is suspended.
     begun_at: SystemTime,
 }
 
@@ -435,7 +436,7 @@ pub(super) fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
     let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     if filled != Ok(16) {
-        // Differs at least from other processes and times.
+        // Fallback without random bytes: differs at least between processes and over time.
         let text = format!("{:?} {}", SystemTime::now(), std::process::id());
         bytes.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
     }
@@ -453,7 +454,7 @@ mod tests {
             (json!(now), true),
             (json!(now - 299), true),
             (json!(now - 301), false),
-            // From a clock that is ahead.
+            // An announcement from a clone whose clock is ahead.
             (json!(now + 200), true),
             (json!(now + 3601), false),
             (json!(u64::MAX), false),

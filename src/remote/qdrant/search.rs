@@ -1,4 +1,4 @@
-//! Nearest documents of a view, from a collection that contains many repositories.
+//! Finds the nearest documents of a view in a collection that contains many repositories.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -19,26 +19,27 @@ use crate::index::shared::There;
 use crate::index::sparse::{Impact, ImpactIndex};
 use crate::index::{Row, RowKind, Segments};
 
-/// Up to this many documents are requested by id.
+/// Maximum number of documents to request by id.
 const MAX_IDS: u64 = 256;
-/// Limit on results per request, 75 bytes each.
+/// Maximum number of results per request. A result has about 75 bytes.
 const MAX_RESULTS: usize = 16_384;
-/// If the first request would need more results, comparing local vectors is faster (docs/evaluation.md).
+/// Maximum number of results in the first request. If more would be needed, comparing local vectors is faster
+/// (docs/evaluation.md).
 const MAX_FIRST_LIMIT: f64 = 2048.0;
-/// Factor on the number of results expected from the share of live documents, so that one request is usually enough.
+/// Factor applied to the estimated number of results to request, so that one request is usually enough.
 const OVERFETCH: f64 = 1.3;
 /// Lifetime of a cached count of vectors.
 const COUNT_TTL: Duration = Duration::from_secs(300);
-/// Factor by which the number of results grows if a request was not enough.
+/// Factor by which the number of requested results grows if a request did not find enough.
 const GROWTH: usize = 4;
 
 /// Searches the documents of some segments on a Qdrant server.
 ///
-/// The server returns the best points of the repository, and this index keeps the live ones. If few documents are live,
-/// it requests proportionally more, until it has `k` live ones and no other document can be among the best `k`. Up to
-/// `MAX_IDS` documents are requested by id. Every response contains the repository's generation. If it differs from
-/// the known one, the search fails, so no result silently lacks vectors that another clone has removed. Lost vectors
-/// are detected by a count.
+/// The server returns the best points of the repository, and this index discards those that are not live. If few
+/// documents are live, it requests proportionally more, until it has `k` live ones and no other document can be among
+/// the best `k`. Up to `MAX_IDS` documents are requested by id. Every response contains the repository's generation. If
+/// it differs from the known one, the search fails, so no result silently lacks vectors that another clone has removed.
+/// Lost vectors are detected by a count.
 pub struct QdrantIndex<'a> {
     qdrant: &'a Qdrant,
     segments: &'a Segments,
@@ -46,7 +47,7 @@ pub struct QdrantIndex<'a> {
     interrupt: &'a AtomicBool,
 }
 
-/// An error that makes a response unusable.
+/// The reason why a response is unusable.
 #[derive(Debug, thiserror::Error)]
 enum UnusableResponse {
     #[error(transparent)]
@@ -66,8 +67,8 @@ enum UnusableResponse {
 }
 
 impl Qdrant {
-    /// Returns the index over the documents of `segments` whose vectors are on the server according to `there`, which
-    /// has the same epoch. Searches fail once `interrupt` is set.
+    /// Creates an index of those documents of `segments` whose vectors are on the server according to `there`, which
+    /// must have the same epoch. Searches fail once `interrupt` is set.
     pub fn index<'a>(&'a self, segments: &'a Segments, there: There, interrupt: &'a AtomicBool) -> QdrantIndex<'a> {
         QdrantIndex {
             qdrant: self,
@@ -79,12 +80,12 @@ impl Qdrant {
 }
 
 impl QdrantIndex<'_> {
-    /// Returns the documents for which the model has no vector.
+    /// Returns the documents for which the model returns no vector.
     pub fn empty(&self) -> &RoaringBitmap {
         &self.there.empty
     }
 
-    /// Returns a call without retries: a query can be answered without the server.
+    /// Creates a call without retries, because a query can be answered without the server.
     fn question(&self, until: Instant) -> Call<'_> {
         Call {
             deadline: Some(until),
@@ -93,7 +94,7 @@ impl QdrantIndex<'_> {
         }
     }
 
-    /// Returns the number of live documents from which requesting the best `k` of the repository is faster than
+    /// Returns the minimum number of live documents for which requesting the best `k` of the repository is faster than
     /// comparing local vectors.
     pub fn min_live(&self, k: usize) -> u64 {
         (self.there.n_vectors as f64 * k as f64 * OVERFETCH / MAX_FIRST_LIMIT) as u64
@@ -122,7 +123,7 @@ impl QdrantIndex<'_> {
         }
     }
 
-    /// Returns true if a query is all zeros. Fails if it has the wrong dimension or numbers that are not finite.
+    /// Returns true if a query vector is all zeros. Fails if it has the wrong dimension or numbers that are not finite.
     fn check(&self, query: &[f32]) -> Result<bool, DenseError> {
         if query.iter().any(|x| !x.is_finite()) {
             return Err(DenseError::NotFinite);
@@ -144,9 +145,9 @@ impl QdrantIndex<'_> {
         (k as f64 / share * OVERFETCH) as usize + 16
     }
 
-    /// Returns the best `k` live documents with their scores; for sparse vectors, only documents that share a token
-    /// with the query. If this needs too many results, returns those that are certain if `allows_partial`, else an
-    /// error.
+    /// Returns the best `k` live documents with their scores. For sparse vectors, includes only documents that share a
+    /// token with the query. If this needs too many results, returns the results that are certain if `allows_partial`
+    /// is true, else an error.
     fn nearest(
         &self,
         query: Query<'_>,
@@ -156,7 +157,7 @@ impl QdrantIndex<'_> {
     ) -> Result<Vec<(u32, f32)>, UnusableResponse> {
         let n_live = live.len();
         let n_wanted = usize::try_from(n_live).unwrap_or(usize::MAX).min(k);
-        // A sparse search need not find every document, so only the count shows that vectors are lost.
+        // A sparse search does not return every document, so lost vectors can be detected only by a count.
         let has_all = query.kind() == RowKind::Dense;
         let until = Instant::now() + self.qdrant.options.query_timeout.min(MAX_QUERY_TIME);
         if n_live <= MAX_IDS {
@@ -195,8 +196,8 @@ impl QdrantIndex<'_> {
         }
     }
 
-    /// Returns the best live documents of `found`, by score and then by document number. Fails if `found` is complete
-    /// and documents that must be in it are missing.
+    /// Returns the live documents of `found`, ordered by score and then by document number. Fails if `found` is
+    /// complete but lacks documents that should be on the server.
     fn live_of(
         &self,
         found: &[(PointId, f32)],
@@ -223,7 +224,7 @@ impl QdrantIndex<'_> {
     }
 
     /// Returns at most `limit` points of the repository, or of `only`, best first. Fails if the generation is not the
-    /// known one.
+    /// recorded one.
     fn ask(
         &self,
         query: Query<'_>,
@@ -286,8 +287,8 @@ impl QdrantIndex<'_> {
         Ok(found)
     }
 
-    /// Fails if the server has fewer vectors than known. Under one generation vectors are only added, so fewer means
-    /// that some are lost, which the results of a search do not show.
+    /// Fails if the server has fewer vectors than recorded. Within a generation vectors are only added, so a smaller
+    /// number means that some are lost. The results of a search would not show that.
     fn check_count(&self, until: Instant) -> Result<(), UnusableResponse> {
         let qdrant = self.qdrant;
         let there = &self.there;

@@ -13,16 +13,16 @@ use crate::index::{Row, RowKind};
 pub(super) const DENSE: &str = "dense";
 /// Name of the sparse vectors of a collection.
 pub(super) const SPARSE: &str = "sparse";
-/// Field of a point with its repository's tag.
+/// Field of a point that contains its repository's tag.
 pub(super) const REPOSITORY: &str = "repository";
-/// Field of a repository's own point with its generation.
+/// Field of a repository's own point that contains its generation.
 pub(super) const GENERATION: &str = "generation";
-/// Edges per vector in an HNSW graph: the server's default.
+/// Number of edges per vector in an HNSW graph, the server's default.
 const GRAPH_EDGES: u64 = 16;
-/// Oversampling for one byte per component: results found by their quantized form, as a multiple of those requested,
-/// that are rescored with the original vectors (docs/evaluation.md).
+/// Oversampling factor for one byte per component. This multiple of the requested results is found by quantized vectors
+/// and then rescored with the original vectors (docs/evaluation.md).
 const OVERSAMPLING: f64 = 2.0;
-/// Oversampling for shorter quantized forms.
+/// Oversampling factor for smaller quantized vectors.
 const OVERSAMPLING_OF_SHORTER: f64 = 4.0;
 /// Prefix of fields of a repository's own point that announce a removal.
 pub(super) const REMOVING: &str = "removing_";
@@ -74,7 +74,7 @@ pub(super) struct VectorParams {
 /// Parameters of the HNSW graph.
 #[derive(Clone, Copy, Default, Deserialize)]
 struct Hnsw {
-    /// Edges per vector; with 0 no graph is built.
+    /// Edges per vector; 0 means that no graph is built.
     m: Option<u64>,
 }
 
@@ -100,14 +100,14 @@ pub(super) struct Update {
     pub(super) status: String,
 }
 
-/// A page of points, and the offset of the next page.
+/// A page of points, with the offset of the next page.
 #[derive(Deserialize)]
 pub(super) struct Scrolled {
     pub(super) points: Vec<Record>,
     pub(super) next_page_offset: Option<Value>,
 }
 
-/// A point of a response to a read.
+/// A point in a response to a read request.
 #[derive(Deserialize)]
 pub(super) struct Record {
     pub(super) id: Value,
@@ -137,7 +137,7 @@ impl Terms {
         Self { indices, values }
     }
 
-    /// Returns the tokens with their weights; `None` if their numbers differ.
+    /// Returns the tokens with their weights, or `None` if their numbers differ.
     pub(super) fn pairs(self) -> Option<Vec<(u32, f32)>> {
         let are_pairs = self.indices.len() == self.values.len();
         are_pairs.then(|| self.indices.into_iter().zip(self.values).collect())
@@ -167,7 +167,7 @@ pub(super) struct NewPoint<'a> {
     pub(super) payload: BTreeMap<&'a str, &'a str>,
 }
 
-/// A point to write with its vector, which is serialized directly, without a [`Value`] per number.
+/// A point to write with its vector. The vector is serialized directly, without a [`Value`] for each number.
 #[derive(Serialize)]
 pub(super) struct VectorPoint<'a> {
     pub(super) id: String,
@@ -231,8 +231,8 @@ pub(super) fn new_collection(kind: RowKind, dim: usize, options: &QdrantOptions)
     body
 }
 
-/// Returns the body of the request that gives a collection the parameters of a new one, except for the number of
-/// shards.
+/// Returns the body of the request that changes the parameters of a collection to those of a new one, except for the
+/// number of shards.
 pub(super) fn changed_collection(kind: RowKind, options: &QdrantOptions) -> Value {
     let mut body = match kind {
         RowKind::Dense => json!({
@@ -275,7 +275,7 @@ pub(super) fn is_as_set(kind: RowKind, found: &CollectionConfig, options: &Qdran
 const REPLICATION: &str = "replication_factor";
 const CONSISTENCY: &str = "write_consistency_factor";
 
-/// Returns the replication settings that are set.
+/// Returns the replication settings that are not `None`.
 fn copies(collection: &CollectionOptions) -> impl Iterator<Item = (&'static str, u32)> {
     let numbers = [
         (REPLICATION, collection.replication),
@@ -284,8 +284,8 @@ fn copies(collection: &CollectionOptions) -> impl Iterator<Item = (&'static str,
     numbers.into_iter().filter_map(|(name, number)| Some((name, number?)))
 }
 
-/// Returns the parameters of dense vectors. Exact search does not use the HNSW graph, and building it takes most of a
-/// server's time while vectors are added, so none is built then.
+/// Returns the parameters of dense vectors. For exact search no HNSW graph is built: it is not used, and building it
+/// takes most of the server's time while vectors are added.
 fn dense_params(options: &QdrantOptions) -> Value {
     let m = if options.exact { 0 } else { GRAPH_EDGES };
     json!({ "on_disk": options.collection.on_disk, "hnsw_config": { "m": m, "payload_m": m } })
@@ -295,8 +295,7 @@ fn sparse_params(options: &QdrantOptions) -> Value {
     json!({ SPARSE: { "index": { "on_disk": options.collection.on_disk } } })
 }
 
-/// Returns the quantization. There is none for exact search, which uses the original vectors, and none for sparse
-/// vectors.
+/// Returns the quantization settings. `None` for exact search, which uses the original vectors, and for sparse vectors.
 fn quantization(kind: RowKind, options: &QdrantOptions) -> Option<Value> {
     if kind == RowKind::Sparse || options.exact {
         return None;
@@ -317,11 +316,11 @@ pub(super) fn search_params(is_exact: bool, options: &QdrantOptions) -> Value {
         Compression::Scalar => OVERSAMPLING,
         Compression::Binary | Compression::Product => OVERSAMPLING_OF_SHORTER,
     };
-    // The best by their quantized forms are rescored with the original vectors.
+    // The best results by quantized vectors are rescored with the original vectors.
     json!({ "exact": false, "quantization": { "rescore": true, "oversampling": oversampling } })
 }
 
-/// Returns the body of the request that indexes [`REPOSITORY`].
+/// Returns the body of the request that creates an index on [`REPOSITORY`].
 pub(super) fn repository_index() -> Value {
     json!({ "field_name": REPOSITORY, "field_schema": { "type": "keyword", "is_tenant": true } })
 }
@@ -333,7 +332,7 @@ pub(super) fn by_ids(ids: &[PointId], wanted_vectors: Option<RowKind>, wants_pay
     json!({ "ids": ids, "with_vector": vectors, "with_payload": wants_payload })
 }
 
-/// Returns the filter for the points of a repository, restricted to the ids in `only` if given.
+/// Returns the filter for the points of a repository, restricted to the ids in `only` if there are any.
 pub(super) fn filter(repository: &str, only: Option<&[PointId]>) -> Value {
     let mut must = vec![json!({ "key": REPOSITORY, "match": { "value": repository } })];
     if let Some(ids) = only {
@@ -366,7 +365,7 @@ pub(super) struct Searches<'a> {
     pub(super) searches: [Search<'a>; 2],
 }
 
-/// A search for the points nearest to `query`, or, without it, for those that match the filter.
+/// A search for the points nearest to `query`, or without a query, for all points that match the filter.
 #[derive(Serialize)]
 pub(super) struct Search<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,9 +1,9 @@
-//! Consecutive lines of base64.
+//! Finds consecutive lines of base64.
 
 use std::ops::Range;
 
-/// Finds parts of a key whose first line is in an earlier part of the file, since files are sent in parts. Other base64
-/// data is removed too, as it has no meaning for a model.
+/// Finds lines of base64 that may be part of a key. The key's first line may be in an earlier part of the file, because
+/// files are sent in parts. Other base64 data is removed too; it has no meaning for a model.
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     let mut end = 0;
     let lines: Vec<(usize, usize, Line)> = text
@@ -22,7 +22,7 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
             at += 1;
         }
         let n_encoded = at - first;
-        // The last line of a key is shorter; a part may begin with it.
+        // The last line of a key is shorter. A part of a file may begin with it.
         if is(at, Line::Short) && (n_encoded > 0 || at == 0) {
             at += 1;
         }

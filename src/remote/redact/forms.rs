@@ -1,4 +1,4 @@
-//! Secrets that are recognised by their own form, or by the URL or command that contains them.
+//! Finds secrets by their own form, or by the URL or command that contains them.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -10,16 +10,16 @@ use super::value::{is_random_word, is_reference};
 /// Placeholder in a form for an argument of a command.
 const ARGUMENT: &str = "ARGUMENT";
 const ARGUMENT_FORM: &str = r#"\\?(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'\\-][^\s"']{3,}))"#;
-/// Placeholder in a form for the arguments before it; a backslash continues a line.
+/// Placeholder in a form for the arguments that precede the secret. A backslash continues a line.
 const ARGUMENTS: &str = "ARGS";
 const ARGUMENTS_FORM: &str = r"(?:[^\n]|\\\r?\n)*?\s";
 
-/// Regular expressions of secrets; the group that matches is the secret. `\b` is compiled as ASCII, for which the regex
-/// crate has a faster engine.
+/// Regular expressions of secrets. The capture group that matches is the secret. `\b` is compiled as ASCII, for which
+/// the regex crate has a faster engine.
 const FORMS: &[&str] = &[
-    // A private key, which may be cut off by the end of the text.
+    // A private key, which may be truncated at the end of the text.
     r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----([\s\S]*?)(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\z)",
-    // Tokens with a known prefix: clouds, forges, registries, payment, mail, chat, models.
+    // Tokens with a known prefix, for clouds, code hosting, package registries, payment, mail, chat and models.
     r"\b((?:AKIA|ASIA|AGPA|AIDA|AROA|ABIA|ACCA)[A-Z0-9]{16}|LTAI[A-Za-z0-9]{16,24}|AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}|do[opr]_v1_[a-f0-9]{64}|dapi[a-f0-9]{32}|hv[sbr]\.[A-Za-z0-9_-]{24,}|pscale_[a-z]+_[A-Za-z0-9_.=-]{30,}|sbp_[a-f0-9]{40}|tskey-[a-z]+-[A-Za-z0-9-]{16,})",
     r"\b(gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{40,}|gl(?:pat|ptt|rt|dt|soat|ft|imt|cbt|agent)-[A-Za-z0-9_-]{20,}|ATATT3[A-Za-z0-9_=-]{60,}|ATBB[A-Za-z0-9]{28,}|npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{32,}|rubygems_[a-f0-9]{48}|cio[A-Za-z0-9]{32}\b|dckr_pat_[A-Za-z0-9_-]{20,}|sntry[su]_[A-Za-z0-9_+/=-]{40,}|glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}|NRAK-[A-Z0-9]{27}|PMAK-[a-f0-9]{24}-[a-f0-9]{34}|lin_api_[A-Za-z0-9]{32,}|ntn_[A-Za-z0-9]{40,})",
     r"\b(xox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Z0-9]+-[0-9]+-[a-f0-9]{20,}|[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|(?:SK|AC)[0-9a-f]{32}\b|key-[0-9a-f]{32}\b)",
@@ -32,11 +32,11 @@ const FORMS: &[&str] = &[
     r"\bPrivate-MAC: *(\S+)",
     // Hashes of passwords.
     r"(\$(?:[1567y]|2[abxy]?|gy|apr1|argon2(?:id|i|d)|pbkdf2[a-z0-9-]*|scrypt)\$(?:[A-Za-z0-9./=,+-]*\$){0,3}[A-Za-z0-9./=+-]{20,})",
-    // The key in a section of settings.
+    // The key in a section of a settings file.
     r#"(?i)["'](?:jwt|hmac|aes|encryption|signing)\w*["']\s*:\s*\{[^{}]{0,300}?["']\w*key["']\s*:\s*["']([^"'\n]{4,})["']"#,
-    // Signed addresses of Azure.
+    // Signed URLs of Azure.
     r#"(?:SharedAccessSignature=|[?&]sig=)([^;\s"'<>&]{16,})"#,
-    // Passwords in URLs, as opposed to ports; in addresses of Oracle and Go.
+    // Passwords in URLs (but not port numbers), and in connection strings of Oracle and Go.
     r#"(?:https?|wss?)://[^\s:/@]*:[0-9]{1,5}[/?#]|://[^\s:/@]*:([^\s"`]{3,})@"#,
     r#"jdbc:oracle:[a-z]+:[^\s/"']+/([^\s"']{3,})@"#,
     r#"\b[A-Za-z0-9_.-]+:([^\s"'`]{3,})@(?:tcp|unix)\("#,
@@ -53,7 +53,7 @@ const FORMS: &[&str] = &[
     r#"(?i)\bauthorization["']?\s*\]?(?:\s*[:=,]\s*\\?["']?|\s+\\?["'])(?:basic|bearer|token|api-?key|key|digest|negotiate|oauth|jwt|ssws)\s+([^\s"'`$<{\\]{4,})"#,
 ];
 
-/// Forms that ordinary text also has: only values that do not look like words are secrets.
+/// Forms that ordinary text can have too. Their values are secrets only if they do not look like words.
 const AMBIGUOUS_FORMS: &[&str] = &[
     // A line of `.pgpass`.
     r"(?m)^[\w.*/-]+:(?:[0-9]{4,5}|\*):[^:\s]+:[^:\s]+:([^:\s]{4,})\r?$",
@@ -64,7 +64,7 @@ const JSON_WEB_KEY: &str = r#"\{[^{}]*["']kty["'][^{}]*"#;
 /// A private member of a JSON Web Key.
 const PRIVATE_MEMBER: &str = r#"["'](?:d|p|q|dp|dq|qi|k)["']\s*:\s*["']([A-Za-z0-9_=-]{8,})["']"#;
 
-/// Compiled on first use: most calls send no text.
+/// Compiled on first use, because most calls send no text.
 static COMPILED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let compiled = |form: &&str| {
         let form = form.replace(ARGUMENT, ARGUMENT_FORM).replace(ARGUMENTS, ARGUMENTS_FORM);

@@ -1,10 +1,10 @@
-//! Replaces secrets in texts before they leave the machine.
+//! Removes secrets from texts before they are sent to a server.
 //!
 //! `forms` finds secrets by their form, and by the URL or command that contains them; `named` finds the value of a name
 //! such as `password` or `api_key`; `encoded` finds lines of base64. A literal assigned to such a name is a secret; a
 //! call, a type or another name is not. Detection is heuristic: a secret that looks like ordinary text is sent.
 
-/// Compiles a regular expression on first use: most calls send no text.
+/// Compiles a regular expression on first use, because most calls send no text.
 macro_rules! form {
     ($form:expr) => {{
         static FORM: std::sync::LazyLock<regex::Regex> =
@@ -21,7 +21,7 @@ mod value;
 
 use std::borrow::Cow;
 
-/// Replaces a secret.
+/// The replacement for a secret.
 const MARK: &str = "[secret]";
 
 /// Returns the text with its secrets replaced by [`MARK`], and their number. O(n) for n bytes.
@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    /// The secrets are concatenated from parts, so that secret scanners do not report this file.
+    /// The secrets are assembled from parts, so that secret scanners do not report this file.
     #[test]
     fn no_known_form_passes() {
         let any = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0u1V2w3X4y5Z6";
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// One secret for each way to write it, in settings and in code.
+    /// The ways to write a secret in settings and in code, each with its secret.
     const WRITTEN: &[(&str, &str)] = &[
         // Quoted.
         ("password = \"correct horse battery\"", "horse"),
@@ -196,7 +196,7 @@ mod tests {
         ("dbPass = \"zebra crossing\"", "zebra"),
         ("hunter: 1\npassword: hunter2\n", "hunter2"),
         ("password: 90125677\n", "90125677"),
-        // YAML and its relatives.
+        // YAML and similar formats.
         ("db:\n  password: >-\n    zebra\n    crossing\n  user: x\n", "crossing"),
         ("- password: |\n    zebra crossing\n  user: x\n", "zebra"),
         ("password: !!str &db zebra-cr0ssing", "zebra"),
@@ -286,7 +286,7 @@ mod tests {
         assert!(passed.is_empty(), "{passed:#?}");
     }
 
-    /// Ways to write a random secret; `§` is its place.
+    /// Ways to write a random secret, marked by `§`.
     const WRITTEN_AT_RANDOM: &[&str] = &[
         "local password = [[§]]",
         "set :session_secret, \"§\"",
@@ -377,7 +377,7 @@ mod tests {
             for cut in (0..key.len()).step_by(7) {
                 for part in [&key[..cut], &key[cut..]] {
                     let left = redacted(part);
-                    // At most the line that is cut is left, less than a tenth of the key.
+                    // At most the line at the cut remains, less than a tenth of the key.
                     let n_left = left.matches("IEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj").count();
                     assert!(n_left <= 1, "cut at {cut}: {left}");
                 }

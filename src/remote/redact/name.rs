@@ -1,14 +1,14 @@
-//! Names that sound secret: `DB_PASSWORD`, `apiKey`, `x-auth-token`.
+//! Finds names that suggest secrets: `DB_PASSWORD`, `apiKey`, `x-auth-token`.
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Likelihood that the value of a name is a secret.
+/// How likely the value of a name is to be a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Strength {
-    /// Mentions a secret: `password_file`, `tokenizer`.
+    /// Contains a word for a secret, but does not end in it: `password_file`, `tokenizer`.
     Mentions,
     /// Ends in a word that also means other things: `token`, `auth`, `access_key`.
     Weak,
@@ -59,9 +59,10 @@ pub(super) fn sounds_secret(name: &str) -> bool {
     strength(name).is_some()
 }
 
-/// Returns the names in `text` that sound secret, in order. Dots and dashes count as parts of a name. O(n) for n bytes.
+/// Returns the names in `text` that suggest secrets, in order. Dots and dashes count as parts of a name. O(n) for n
+/// bytes.
 pub(super) fn names(text: &str) -> impl Iterator<Item = Name<'_>> {
-    // All forms above contain one of these.
+    // Every form above contains one of these texts.
     let hints = form!("(?i-u:pass|pwd|psw|psk|pw|secret|token|cred|auth|key|(?:h|hub|lab|azure|ado|npm)_?pat)");
     let mut end = 0;
     hints.find_iter(text).filter_map(move |hint| {
@@ -75,7 +76,7 @@ pub(super) fn names(text: &str) -> impl Iterator<Item = Name<'_>> {
     })
 }
 
-/// Returns the identifier around `part`; it begins at `from` or later.
+/// Returns the identifier around `part`, starting at `from` or later.
 fn identifier(text: &str, from: usize, part: Range<usize>) -> Range<usize> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
     let (before, after) = (&text[from..part.start], &text[part.end..]);

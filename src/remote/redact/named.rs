@@ -1,4 +1,4 @@
-//! Values of names that sound secret.
+//! Finds the values of names that suggest secrets.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use regex::{Match, Regex};
 use super::name::{Name, Strength, names};
 use super::value::{self, Trust, last_bytes, line_end};
 
-/// Maximum distance of a value from its name. The limit keeps the time proportional to the length of the text.
+/// Maximum distance between a name and its value. The limit makes the time proportional to the length of the text.
 const MAX_BYTES: usize = 4 << 10;
 
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
@@ -29,7 +29,7 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The line that contains `end`, up to `end`.
+/// The line that contains the position `end`, up to `end`.
 #[derive(Default)]
 struct Line {
     start: usize,
@@ -81,7 +81,7 @@ impl Place<'_> {
         of.iter().flat_map(|of| of(self)).collect()
     }
 
-    /// `name = value`, `"name": value`, `["name"] = value`, `name Type = value`.
+    /// Finds values in `name = value`, `"name": value`, `["name"] = value` and `name Type = value`.
     fn assigned(&self) -> Vec<Range<usize>> {
         let sign = form!(
             r#"\A(?:\\*["'`](?:\s*\])?|\*\*|(?:\s*\])?(?:\[[^\]\n]{0,20}\]| ?\{[^{}\n]{0,40}\})?[?!]?(?:[ \t]+[*A-Za-z][\w.*\[\]]*)?)([ \t]*)(:[=-]|=>|<-|\|\||\?\?|[+.?|]{0,2}=|:)([ \t]*)"#
@@ -95,15 +95,15 @@ impl Place<'_> {
         if sign != "=>" && behind.is_empty() && self.text[at..].starts_with(['=', '~', ':']) {
             return Vec::new();
         }
-        // A symbol or a role, as in "Never pass :ref:`signal` as sender".
+        // A cross-reference or symbol in prose, as in "Never pass :ref:`signal` as sender".
         if sign == ":" && !before.is_empty() && self.text[at..].starts_with(|c: char| c.is_ascii_alphabetic()) {
             return Vec::new();
         }
-        // The names of several values: `user, password = "…", "…"`.
+        // An assignment of several values: `user, password = "…", "…"`.
         if self.is_behind(tuple) {
             return value::arguments(&self.text[..line_end(self.text, at)], at, self.quote());
         }
-        // As in environment variables, URLs, flags, properties files and YAML.
+        // An assignment without spaces, as in environment variables, URLs, flags, properties files and YAML.
         let is_tight = sign == "=" && before.is_empty() && behind.is_empty();
         let is_part = self.name.strength > Strength::Mentions && self.before().ends_with(['?', '&', ';', ':', '-']);
         let is_entry = self.is_first() && self.name.strength == Strength::Strong && (is_tight || sign == ":");
@@ -114,7 +114,7 @@ impl Place<'_> {
         }
     }
 
-    /// `name == "value"`, for values that do not look like words.
+    /// Finds values in comparisons such as `name == "value"` if they do not look like words.
     fn compared(&self) -> Vec<Range<usize>> {
         let sign = form!(r#"\A(?:["'`]?\s*\])?\s*(?:[!=]==?|\.equals\()\s*"#);
         match sign.find(self.after()) {
@@ -123,8 +123,8 @@ impl Place<'_> {
         }
     }
 
-    /// `setName("value")`, `.name("user", "value")`, `Name{"value"}`; in other calls, values that do not look like
-    /// words.
+    /// Finds values in `setName("value")`, `.name("user", "value")` and `Name{"value"}`. In other calls, only values
+    /// that do not look like words.
     fn passed(&self) -> Vec<Range<usize>> {
         let setter = form!(
             r"(?i)(?:^|\.)_*(?:set\w*|(?-i:(?:with|use|put|add|With|Use|Put|Add)[A-Z_]\w*)|\w*(?:basic|bearer)_?auth|k?(?:passw|passp|secret|api|access|private|db|user|store_?p|key_?p)\w*)$"
@@ -142,8 +142,8 @@ impl Place<'_> {
         }
     }
 
-    /// `("name", "value")`, `{"name", "value"}`, `"--name", "value"`, `set :name, "value"`; in other lists, values that
-    /// do not look like words.
+    /// Finds values in `("name", "value")`, `{"name", "value"}`, `"--name", "value"` and `set :name, "value"`. In other
+    /// lists, only values that do not look like words.
     fn listed(&self) -> Vec<Range<usize>> {
         let comma = form!(r#"\A["']?\s*,\s*"#);
         let symbol = form!(r"\bset[ (]:$");
@@ -168,7 +168,7 @@ impl Place<'_> {
         self.literals(at).into_iter().filter(is_secret).collect()
     }
 
-    /// `<name>value</name>`, also as CDATA.
+    /// Finds values in `<name>value</name>`, also as CDATA.
     fn enclosed(&self) -> Vec<Range<usize>> {
         let tag = form!(r"<(?:[\w-]+:)?$");
         let end = form!(r"\A(?:\s[^<>]*)?>");
@@ -177,7 +177,7 @@ impl Place<'_> {
         end.and_then(|end| self.content(end)).into_iter().collect()
     }
 
-    /// `name value` as a line, `--name value`, `ENV name value`, `name "value"`.
+    /// Finds values in `--name value`, `ENV name value`, `name "value"`, and `name value` as a line.
     fn after_space(&self) -> Vec<Range<usize>> {
         let space = form!(r"\A[ \t]+(?:<<<[ \t]*)?");
         let command = form!(r"(?i)^\s*(?:env|arg|setx?|setenv|#\s*define|.*\sconfig(?:ure)?\s+set)\s(?:.*\s)?$");
@@ -203,8 +203,8 @@ impl Place<'_> {
         }
     }
 
-    /// `name: NAME` followed by `value: …`, `variable "name" { default = "…" }`, `key="name" value="…"`,
-    /// `<key>name</key><string>…`.
+    /// Finds values in `name: NAME` followed by `value: …`, `variable "name" { default = "…" }`, `key="name" value="…"`
+    /// and `<key>name</key><string>…`.
     fn paired(&self) -> Vec<Range<usize>> {
         let value = form!(
             r#"(?i)\A\\?["'`]?(?:[^<>{}]{0,8}\{)?[^<>{}]{0,300}?\b(?:value|default|content)\\?["'`]?\s*(?:[:=]|=>)\s*"#
@@ -220,7 +220,7 @@ impl Place<'_> {
         content.into_iter().chain(value.into_iter().flatten()).collect()
     }
 
-    /// `value="…" key="name"`.
+    /// Finds values in `value="…" key="name"`.
     fn paired_before(&self) -> Vec<Range<usize>> {
         let value = form!(
             r#"(?i)\bvalue\\?["'`]?\s*(?:[:=]|=>)\s*\\?(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'<>{}]{4,}))[,;]?\s*\\?["']?(?:key|name)\\?["']?\s*(?:[:=]|=>)\s*\\?["']?$"#
@@ -287,7 +287,7 @@ impl Place<'_> {
         value::word(self.text, at, self.quote(), trust)
     }
 
-    /// Finds the text after `tag`, which was found after the name, up to the next tag.
+    /// Returns the text from the end of `tag`, a match after the name, to the next tag.
     fn content(&self, tag: Match<'_>) -> Option<Range<usize>> {
         let start = self.name.end() + tag.end();
         let text = &self.text[start..];
@@ -319,7 +319,7 @@ impl Place<'_> {
         }
     }
 
-    /// Returns true if the line before the name is short and matches `form`.
+    /// Returns true if the part of the line before the name is short and matches `form`.
     fn is_behind(&self, form: &Regex) -> bool {
         const MAX_BYTES: usize = 200;
         let before = self.line_before();

@@ -1,33 +1,33 @@
-//! Reads values in code and settings of any language.
+//! Finds values in code and settings of any language.
 
 use std::ops::Range;
 
 use super::name::sounds_secret;
 
-/// Minimum length of a secret in quotes; shorter text is punctuation or an abbreviation.
+/// Minimum length of a secret in quotes. Shorter texts are punctuation or abbreviations.
 const MIN_LITERAL_BYTES: usize = 4;
-/// Minimum length of a secret without quotes; shorter words are names in code.
+/// Minimum length of a secret without quotes. Shorter words are usually names in code.
 const MIN_WORD_BYTES: usize = 6;
-/// Limit on nested brackets. Handwritten code does not exceed it.
+/// Maximum depth of nested brackets. Handwritten code does not exceed it.
 const MAX_DEPTH: usize = 32;
 
-/// Rule for which words without quotes are secrets.
+/// Determines which words without quotes count as secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
     /// Only words that do not look like names: `a1b2c3d4`, `hunter22`.
     Random,
-    /// Also numbers, and words with dashes.
+    /// Words that do not look like names, numbers, and words with dashes.
     NotName,
     /// Any word that is not an expression.
     Any,
 }
 
-/// Finds the string literals of the expression at `at`, up to the end of the statement, the entry or the enclosing
-/// brackets or string.
+/// Finds the string literals of the expression at `at`, up to the end of the statement or entry, or the end of the
+/// enclosing brackets or string.
 ///
-/// Literals in brackets count, and arguments of constructors (`Some("…")`, `new Password("…")`), but not keys in
-/// braces. An argument of another call or an index counts only if it does not look like a name, since `getenv("…")`
-/// names something else. `within` is the quote that is open at `at`.
+/// Includes literals in brackets and arguments of constructors (`Some("…")`, `new Password("…")`), but not keys in
+/// braces. An argument of another call or an index is included only if it does not look like a name, because
+/// `getenv("…")` names a variable. `within` is the quote that is open at `at`.
 pub(super) fn literals(text: &str, at: usize, within: Option<u8>) -> Vec<Range<usize>> {
     let mut scanner = Scanner::new(text, at, within);
     while scanner.step() {}
@@ -68,7 +68,7 @@ pub(super) fn block(text: &str, at: usize, column: usize) -> Option<Range<usize>
     (!lines.trim().is_empty()).then_some(start + indent..start + lines.len())
 }
 
-/// Finds the content of a Lua long string at `at`, `[[…]]`, if it is a secret.
+/// Finds the content of a Lua long string at `at`, `[[…]]`, if the content is a secret.
 pub(super) fn long_string(text: &str, at: usize, trust: Trust) -> Option<Range<usize>> {
     let brackets = form!(r#"\A\[=*\[([^\[\]"',]{4,})\]=*\]"#);
     let content = brackets.captures(&text[at..])?.get(1)?;
@@ -96,7 +96,7 @@ pub(super) fn word(text: &str, at: usize, within: Option<u8>, trust: Trust) -> O
     is_secret(word, trust).then_some(at..at + word.len())
 }
 
-/// Returns true if the rest of the line is one word and not the name of a type, as in YAML and properties files.
+/// Returns true if the rest of the line is a single word and not the name of a type, as in YAML and properties files.
 pub(super) fn is_entry(text: &str, at: usize) -> bool {
     let type_name = form!(
         r"^(?:[A-Z]\w*|str|string|bool|boolean|bytes?|char|any|number|int|integer|object|array|text|null|none|nil|undefined|unknown|true|false|required|optional)\??$"
@@ -125,7 +125,7 @@ pub(super) fn words(text: &str, at: usize, has_equals: bool) -> Option<Range<usi
     is_secret.then_some(at..at + line.len())
 }
 
-/// Returns true for a text that only names a value elsewhere: `$NAME`, `{{ name }}`, `<your token>`, `Bearer {token}`.
+/// Returns true for text that only refers to a value: `$NAME`, `{{ name }}`, `<your token>`, `Bearer {token}`.
 pub(super) fn is_reference(text: &str) -> bool {
     let reference = form!(
         r"^(?:\w+ )?(?:(?:\$(?:[A-Z_]+|[a-z_]+)|[$#]\{[\w.]+\}|\$\{\w+:?\?[^}]*\}?|\$?\{\{[^{}]*\}\}|\$\([^()]*\)|\{[A-Za-z_.()\[\]]*\}|<[A-Za-z _-]+>|%\(\w+\)s|%[sdv]|%[A-Z_]+%)[:/@ .-]?)+$"
@@ -147,7 +147,7 @@ fn is_secret(word: &str, trust: Trust) -> bool {
     }
 }
 
-/// Returns true for a single word that is random.
+/// Returns true for a single word that looks random.
 pub(super) fn is_random_word(text: &str) -> bool {
     let text = text.trim_matches(['\\', '"', '\'']);
     is_random(text) && !text.contains(char::is_whitespace) && !is_code(text) && !is_reference(text)
@@ -168,9 +168,9 @@ fn is_encoded(text: &str) -> bool {
     text.bytes().all(is_base64) && is_random(text)
 }
 
-/// Returns true for a possible name in code: words of letters, each with at most two digits at its end, joined by dots,
-/// underscores, slashes or dashes (`self.token2`, `tokens.utf8`), or a path. A single long word with digits (`hunter2`)
-/// is not a name, unless it names a type or mentions a secret.
+/// Returns true for text that may be a name in code or a path. A name consists of words of letters, each with at most
+/// two digits at its end, joined by dots, underscores, slashes or dashes (`self.token2`, `tokens.utf8`). A single long
+/// word with digits (`hunter2`) is not a name, unless it names a type or mentions a secret.
 fn is_name(text: &str) -> bool {
     let number_type = form!("^[Uu]?(?:[Ii]nt|[Ff]loat|[iuf])[0-9]+$");
     let is_word = |word: &str| {
@@ -186,8 +186,8 @@ fn is_name(text: &str) -> bool {
     }
 }
 
-/// Returns true for a part of an expression or type, such as a call, an index or a pointer, and for a URL, whose
-/// password `forms` finds.
+/// Returns true for a part of an expression or type, such as a call, an index or a pointer. Also returns true for a
+/// URL, because `forms` finds its password.
 fn is_code(word: &str) -> bool {
     let is_path = |c: char| c.is_ascii_alphanumeric() || "_$.:>?!&*-".contains(c);
     let Some(bracket) = word.find(['(', '[', '<', '{']) else {
@@ -202,7 +202,7 @@ fn may_begin(c: char) -> bool {
     !"\"'`\\<>{}()[]|&*#-,;=".contains(c)
 }
 
-/// Returns at most the last `n_bytes` of `text`.
+/// Returns the last `n_bytes` of `text`, or all of it if it is shorter.
 pub(super) fn last_bytes(text: &str, n_bytes: usize) -> &str {
     let mut start = text.len().saturating_sub(n_bytes);
     while !text.is_char_boundary(start) {
@@ -245,7 +245,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Moves on by a byte, a literal or a comment; returns false at the end of the expression.
+    /// Advances by a byte, a literal or a comment. Returns false at the end of the expression.
     fn step(&mut self) -> bool {
         let Some(&byte) = self.text.as_bytes().get(self.at) else {
             return false;
@@ -288,7 +288,7 @@ impl<'t> Scanner<'t> {
         match literal(self.text, self.at) {
             Some(content) => {
                 self.at = content.end;
-                // There may be three closing quotes.
+                // A literal may end with three quotes.
                 while self
                     .text
                     .as_bytes()
@@ -301,16 +301,16 @@ impl<'t> Scanner<'t> {
                     self.found.push(content);
                 }
             }
-            // These end an inline literal of reStructuredText.
+            // Two backticks end an inline literal of reStructuredText.
             None if quote == b'`' && n_equal(&self.text.as_bytes()[self.at..]) == 2 => return false,
-            // Two are an empty literal, three may begin a block of Markdown.
+            // Two quotes are an empty literal; three may begin a block of Markdown.
             None => self.at += n_equal(&self.text.as_bytes()[self.at..]),
         }
         self.last = quote;
         true
     }
 
-    /// Returns true if the quote here ends the string that contains the expression.
+    /// Returns true if the quote at the current position ends the string that contains the expression.
     fn closes(&self, quote: u8) -> bool {
         let next = self.text[self.at + 1..].chars().next();
         self.within == Some(quote)
@@ -327,7 +327,7 @@ impl<'t> Scanner<'t> {
         !self.groups.contains(&Group::Arguments) || is_encoded(content)
     }
 
-    /// Returns the kind of group that the bracket here opens.
+    /// Returns the kind of group that the bracket at the current position opens.
     fn group(&self, bracket: u8) -> Group {
         let constructor = form!(r"(?:\bnew\s+[\w.:]+|(?:^|[^\w.])[A-Z]\w*(?:::\w+)?|\[\]byte)(?:<[^<>()]*>)?$");
         let before = &self.text[..self.at];
@@ -341,7 +341,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Returns true if the expression goes on after the line break here.
+    /// Returns true if the expression continues after the line break at the current position.
     fn goes_on(&self) -> bool {
         let next = self.text[self.at..].trim_start();
         let is_literal = |text: &str| text.starts_with(['"', '\'', '`']);
@@ -357,8 +357,8 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// Returns the content of the literal that begins at `at`; `None` for an empty one, an apostrophe and a lifetime. A
-/// literal that is not closed extends to the end of the text.
+/// Returns the content of the literal that begins at `at`. `None` for an empty literal, an apostrophe and a lifetime.
+/// An unclosed literal extends to the end of the text.
 fn literal(text: &str, at: usize) -> Option<Range<usize>> {
     let (before, rest) = text.as_bytes().split_at(at);
     let quote = rest[0];
@@ -384,13 +384,13 @@ fn literal(text: &str, at: usize) -> Option<Range<usize>> {
     Some(start..start + content_bytes(&text.as_bytes()[start..], &closing, is_raw))
 }
 
-/// Returns the number of bytes at the start that equal the first one.
+/// Returns the number of leading bytes that equal the first byte.
 fn n_equal(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|&byte| Some(byte) == bytes.first()).count()
 }
 
-/// Returns the number of bytes before the closing quotes. A doubled quote belongs to the content; so does one after a
-/// backslash, unless the literal is raw.
+/// Returns the number of bytes before the closing quotes. A doubled quote is part of the content, and unless the
+/// literal is raw, so is a quote after a backslash.
 fn content_bytes(rest: &[u8], closing: &[u8], is_raw: bool) -> usize {
     let mut at = 0;
     while let Some(&byte) = rest.get(at) {
@@ -405,7 +405,7 @@ fn content_bytes(rest: &[u8], closing: &[u8], is_raw: bool) -> usize {
     rest.len()
 }
 
-/// Returns true if a quote after these bytes opens no literal: `don't`, `&'a str`, `Cow<'_, str>`.
+/// Returns true if a quote after these bytes does not open a literal: `don't`, `&'a str`, `Cow<'_, str>`.
 pub(super) fn is_apostrophe(before: &[u8]) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let n_prefix = before.iter().rev().take_while(|byte| is_word(byte)).count();

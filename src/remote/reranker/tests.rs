@@ -52,7 +52,7 @@ fn told(error: RerankError) -> String {
     format!("{:#}", anyhow::Error::new(error))
 }
 
-/// The number of texts in each request.
+/// Returns the number of texts in each request.
 fn sizes(stub: &Stub) -> Vec<usize> {
     stub.requests().iter().map(|seen| asked_of(seen).1.len()).collect()
 }
@@ -221,7 +221,7 @@ fn somebody_waits_so_nothing_is_tried_again() {
 fn a_pause_that_is_asked_for_is_kept_if_there_is_time() {
     let stub = Stub::start(tei);
     let reranker = reranker(&stub);
-    // The pause is longer than the time limit, for this reranking and for the next.
+    // The pause exceeds the time limit of this reranking and of the next.
     stub.script([Reply::status(429).with("retry-after", "50")]);
     let error = rerank(&reranker, &numbers(2)).unwrap_err();
     assert!(told(error).contains("status 429"));
