@@ -1,4 +1,4 @@
-//! Changes one key of a settings file and leaves every other line as it is.
+//! Changes one setting in a settings file. All other lines remain unchanged.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use super::toml_text::{with_value, without};
 /// An error from changing a setting.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// There is no such setting.
+    /// The setting does not exist.
     #[error("unknown setting {key:?}")]
     UnknownKey {
-        /// As it was given.
+        /// The key as given.
         key: String,
     },
-    /// The value is not one of this setting.
+    /// The value is not valid for the setting.
     #[error(transparent)]
     Value(#[from] InvalidValue),
-    /// It is set in a form that no line can be removed from.
+    /// The setting is not on a line of its own, so no line can be removed.
     #[error("{key} is not on a line of its own in {}: remove it by hand", .path.display())]
     NotALine {
         /// The key.
@@ -30,7 +30,7 @@ pub enum EditError {
     /// The file cannot be read or has errors.
     #[error(transparent)]
     File(#[from] FileError),
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("cannot write {}", .path.display())]
     Io {
         /// The file.
@@ -41,7 +41,7 @@ pub enum EditError {
     },
 }
 
-/// Sets `key` to `value` in the file at `path`, and creates the file if there is none. The file changes as a whole or not at all.
+/// Sets `key` to `value` in the file at `path`. Creates the file if it does not exist. Replaces the file atomically.
 pub fn set(path: &Path, key: &str, value: &str) -> Result<(), EditError> {
     let literal = info_of(key)?.literal(value)?;
     let text = text_of(path)?;
@@ -64,7 +64,7 @@ pub fn unset(path: &Path, key: &str) -> Result<bool, EditError> {
     Ok(true)
 }
 
-/// The text of a file; empty if there is no file.
+/// Returns the text of a file, or an empty text if the file does not exist.
 fn text_of(path: &Path) -> Result<String, EditError> {
     // A file with errors is not edited.
     Ok(file::read_linked(path)?.map(|(_, text)| text).unwrap_or_default())
@@ -89,7 +89,7 @@ fn is_set(text: &str, key: &str) -> bool {
     tables.get(table).is_some_and(|table| table.get(name).is_some())
 }
 
-/// The table of a key and its name there.
+/// Splits a key into its table and its name in the table.
 fn split(key: &str) -> (&str, &str) {
     key.split_once('.').unwrap_or(("", key))
 }
@@ -98,7 +98,7 @@ fn info_of(key: &str) -> Result<&'static SettingInfo, EditError> {
     SettingInfo::of(key).ok_or_else(|| EditError::UnknownKey { key: key.to_owned() })
 }
 
-/// Returns the text with `literal` as the value of the key, or without the key.
+/// Returns the text with `literal` as the value of the key; if `literal` is `None`, without the key.
 fn with_setting(text: &str, key: &str, literal: Option<&str>) -> String {
     let (table, name) = split(key);
     match literal {

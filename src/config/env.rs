@@ -1,11 +1,11 @@
-//! Every environment variable that is read.
+//! Reads environment variables. No other module reads them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::settings::SETTINGS;
 
-/// Variables that are not settings, with what each does.
+/// Variables that are not settings, each with a description.
 const OTHER_VARIABLES: &[(&str, &str)] = &[
     (
         "CODESCOUT_SIDECAR",
@@ -62,7 +62,7 @@ const OTHER_VARIABLES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Every variable that is read, with what it does.
+/// Returns all variables that are read, each with a description.
 pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
     let settings = SETTINGS
         .iter()
@@ -70,31 +70,32 @@ pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
     settings.chain(OTHER_VARIABLES.iter().copied())
 }
 
-/// The values of the variables that are set.
+/// The values of the environment variables that are set.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
-    /// `CODESCOUT_SIDECAR`
+    /// The value of `CODESCOUT_SIDECAR`.
     pub sidecar: Option<PathBuf>,
-    /// The variables that are settings.
+    /// The variables that set a setting, with their values.
     pub(super) settings: Vec<(&'static str, OsString)>,
-    /// `CODESCOUT_TOKEN`
+    /// The value of `CODESCOUT_TOKEN`.
     pub token: Option<String>,
-    /// `CODESCOUT_LOG`
+    /// The value of `CODESCOUT_LOG`.
     pub log: Option<String>,
-    /// `CODESCOUT_HOOK_TRIAL`
+    /// The value of `CODESCOUT_HOOK_TRIAL`.
     pub hook_trial: Option<String>,
-    /// `CODESCOUT_FAIL_AT`
+    /// The value of `CODESCOUT_FAIL_AT`.
     pub fail_at: Option<String>,
-    /// The user's own settings file, below `XDG_CONFIG_HOME` or `HOME`.
+    /// The path of the user's settings file, below `XDG_CONFIG_HOME` or `HOME`.
     pub user_file: Option<PathBuf>,
-    /// The folder with the record of the user's settings files, below `XDG_STATE_HOME` or `HOME`.
+    /// The path of the folder that records the user's trusted settings files, below `XDG_STATE_HOME` or `HOME`.
     pub trusted: Option<PathBuf>,
-    /// `GITHUB_EVENT_NAME` or `CI_MERGE_REQUEST_IID` with its value, if the job runs code that was only proposed.
+    /// `GITHUB_EVENT_NAME` or `CI_MERGE_REQUEST_IID` with its value, if the CI job runs code from a pull or merge
+    /// request.
     pub untrusted_job: Option<String>,
 }
 
 impl Environment {
-    /// Reads the process's environment. Empty values count as unset.
+    /// Reads the environment of the process. Empty values count as unset.
     pub fn read() -> Self {
         let value = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         Self {
@@ -119,7 +120,7 @@ impl Environment {
         }
     }
 
-    /// The value of a variable that is a setting, with the variable's name.
+    /// Returns the name and value of a variable that sets a setting.
     pub(super) fn setting(&self, name: &str) -> Option<(&'static str, &OsString)> {
         let mut found = self.settings.iter().filter(|(known, _)| *known == name);
         found.next().map(|(name, value)| (*name, value))
@@ -135,7 +136,8 @@ impl Environment {
     }
 }
 
-/// Ignores relative paths: https://specifications.freedesktop.org/basedir-spec/
+/// Returns the user's folder that `moved` names, or else the folder `default` below `home`. Ignores relative paths:
+/// https://specifications.freedesktop.org/basedir-spec/
 fn user_folder(moved: Option<OsString>, home: Option<OsString>, default: &str) -> Option<PathBuf> {
     let is_usable = |path: &PathBuf| path.is_absolute();
     let moved = moved.map(PathBuf::from).filter(is_usable);
@@ -148,15 +150,16 @@ fn untrusted_job(github_event: Option<String>, gitlab_request: Option<String>) -
     github.map(|event| format!("GITHUB_EVENT_NAME={event}")).or(gitlab)
 }
 
-/// The value of a variable that a setting names as the source of a key.
+/// Returns the value of the variable that a setting such as `embedding.key_variable` names.
 pub(super) fn secret(name: &str) -> Option<String> {
-    // A name with one of these characters makes `var_os` panic.
+    // `var_os` panics if the name contains one of these characters.
     let is_name = !name.is_empty() && !name.contains(['=', '\0']);
     let value = is_name.then(|| std::env::var_os(name)).flatten()?;
     value.into_string().ok().filter(|value| !value.is_empty())
 }
 
-/// Variables whose names begin as this program's do and that it does not read: most likely misspelt.
+/// Returns variables that are not read although their names have this program's prefix. Most likely they are
+/// misspelled.
 pub fn unknown_variables() -> Vec<String> {
     std::env::vars_os()
         .filter_map(|(name, _)| name.into_string().ok())

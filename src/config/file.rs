@@ -1,4 +1,4 @@
-//! Settings files, which are TOML. Unknown keys are errors.
+//! Reads settings files, which are TOML. Unknown keys are errors.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use toml::Spanned;
 use super::lines::line_number;
 use super::settings::{SETTINGS, SettingInfo};
 
-/// No honest settings file is larger.
+/// Maximum size of a settings file. Real ones are much smaller.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The settings in a file, with their values as text.
@@ -19,7 +19,7 @@ pub(super) type Settings = Vec<(&'static SettingInfo, OsString)>;
 /// An error from reading a settings file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}", .path.display())]
     Io {
         /// The file.
@@ -28,30 +28,31 @@ pub enum FileError {
         #[source]
         source: io::Error,
     },
-    /// It is too large to be one.
+    /// The file is too large to be a settings file.
     #[error("{} has {n_bytes} bytes; a settings file has at most {MAX_FILE_BYTES}", .path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// Its size.
+        /// The size of the file in bytes.
         n_bytes: u64,
     },
-    /// It is not TOML, or contains an unknown key or a wrong value.
+    /// The file is not TOML, or contains an unknown key or an invalid value.
     #[error("{}: {message}", .path.display())]
     Syntax {
         /// The file.
         path: PathBuf,
-        /// The place and the error.
+        /// The position and the error.
         message: String,
     },
 }
 
-/// Reads a settings file, with its text; `None` if there is no file. A symbolic link counts as no file.
+/// Reads a settings file. Returns the settings and the text of the file, or `None` if there is no file or it is a
+/// symbolic link.
 pub(super) fn read(path: &Path) -> Result<Option<(Settings, String)>, FileError> {
     read_where(path, std::fs::symlink_metadata(path))
 }
 
-/// As [`read`], for the user's own file, which may be a symbolic link.
+/// Like [`read`], for the user's own file, which may be a symbolic link.
 pub(super) fn read_linked(path: &Path) -> Result<Option<(Settings, String)>, FileError> {
     read_where(path, std::fs::metadata(path))
 }
@@ -79,7 +80,7 @@ fn read_where(path: &Path, found: io::Result<std::fs::Metadata>) -> Result<Optio
     Ok(Some((check(path, &text)?, text)))
 }
 
-/// The settings in `text`; `path` is for messages.
+/// Parses the settings in `text`. `path` is used in error messages.
 pub(super) fn check(path: &Path, text: &str) -> Result<Settings, FileError> {
     parse(text).map_err(|message| FileError::Syntax {
         path: path.to_owned(),

@@ -1,6 +1,6 @@
-//! Line ends and indentation of texts that are edited in place.
+//! Handles line endings and indentation in texts that are edited in place.
 
-/// The line end of the first line; `\n` if there is none.
+/// Returns the line ending of the first line, or `\n` if there is none.
 pub(crate) fn newline(text: &str) -> &'static str {
     match text.find('\n') {
         Some(at) if text[..at].ends_with('\r') => "\r\n",
@@ -8,7 +8,7 @@ pub(crate) fn newline(text: &str) -> &'static str {
     }
 }
 
-/// Splits off the byte order mark that some Windows editors write.
+/// Splits off the byte order mark that some Windows editors write at the start of a file.
 pub(crate) fn split_mark(text: &str) -> (&str, &str) {
     let length = if text.starts_with('\u{feff}') {
         '\u{feff}'.len_utf8()
@@ -18,28 +18,29 @@ pub(crate) fn split_mark(text: &str) -> (&str, &str) {
     text.split_at(length)
 }
 
-/// The number of the line of byte `at`, from 1.
+/// Returns the 1-based number of the line that contains byte `at`.
 pub(crate) fn line_number(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// The start of the line of byte `at`.
+/// Returns the start of the line that contains byte `at`.
 pub(crate) fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |newline| newline + 1)
 }
 
-/// The end of the line of byte `at`, after its line end.
+/// Returns the end of the line that contains byte `at`, including its line ending.
 pub(crate) fn line_end(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |newline| at + newline + 1)
 }
 
-/// The indentation of the line of byte `at`.
+/// Returns the indentation of the line that contains byte `at`.
 pub(crate) fn indentation(text: &str, at: usize) -> &str {
     let line = &text[line_start(text, at)..];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
-/// Returns the text with `addition` (whole lines with `\n`) after it, an empty line between them, and the line ends of the text.
+/// Appends `addition` to the text, after an empty line. `addition` consists of whole lines with `\n`; its line endings
+/// are converted to those of the text.
 pub(crate) fn append(text: &str, addition: &str) -> String {
     let newline = newline(text);
     let mut whole = text.to_owned();
@@ -52,7 +53,7 @@ pub(crate) fn append(text: &str, addition: &str) -> String {
     whole + &addition.replace('\n', newline)
 }
 
-/// Returns the text without the whole lines from `start` to `end` and without an empty line before them.
+/// Returns the text without the whole lines from `start` to `end`, and without an empty line before them.
 pub(crate) fn without_lines(text: &str, start: usize, end: usize) -> String {
     let mut before = &text[..start];
     if ends_with_empty_line(before) {

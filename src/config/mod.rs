@@ -1,8 +1,10 @@
-//! Settings: flags, then environment, then `.codescout/config.toml`, then `.codescout.toml` of the work tree, then the user's own
-//! `codescout/config.toml`, then defaults; resolved once into each room's options.
+//! Resolves settings. In order of precedence: command-line options, environment variables, `.codescout/config.toml`,
+//! `.codescout.toml` in the worktree, the user's own `codescout/config.toml`, defaults. The result is converted once
+//! into the options of each module.
 //!
-//! A repository's own file can set data only: nothing in it names a program, a path outside, or an address. The same holds for a file in
-//! a sidecar that this user is not known to have written (`trust.rs`).
+//! The settings file of a repository may contain only data: it cannot name a program, a path outside the repository or
+//! an address. The same applies to a settings file in a sidecar, unless this user is known to have written it (see
+//! `trust.rs`).
 
 mod edit;
 mod env;

@@ -1,4 +1,4 @@
-//! The options of other modules, filled from settings.
+//! Converts settings to the options of other modules.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,9 +13,11 @@ use crate::remote::{CollectionOptions, EmbedderOptions, KeyHeader, QdrantOptions
 use super::resolve::ConfigError;
 use super::settings::{Config, QdrantConfig, RerankConfig, SparseConfig};
 
-/// A segment covers so much text: large enough for few segments, small enough for a build in a quarter of a gigabyte.
+/// Maximum size of the text that a segment covers. Large enough for few segments, small enough to build one in 256 MB
+/// of memory.
 const MAX_SEGMENT_BYTES: usize = 96 << 20;
-/// Raised when rules outside `extract` change what is indexed or stored: 1, the first.
+/// Version of the rules outside `extract` that determine what is indexed or stored. Incremented when they change.
+/// History: 1 is the first version.
 const RULES_VERSION: u32 = 1;
 
 fn seconds(setting: u32) -> Duration {
@@ -27,7 +29,7 @@ fn milliseconds(setting: u32) -> Duration {
 }
 
 impl Config {
-    /// The number of results of an answer, unless a request says otherwise.
+    /// Returns the maximum number of results of an answer, if a request does not specify it.
     pub fn max_results(&self) -> usize {
         match self.search.limit.value {
             0 => usize::MAX,
@@ -35,7 +37,7 @@ impl Config {
         }
     }
 
-    /// Options of the embedding server, if one is set. Reads its key.
+    /// Returns the options of the embedding server, if one is configured. Reads its key.
     pub fn remote_embedder(&self) -> Result<Option<EmbedderOptions>, ConfigError> {
         let settings = &self.embedding;
         let Some(endpoint) = settings.server().endpoint(KeyHeader::Bearer)? else {
@@ -58,7 +60,7 @@ impl Config {
         }))
     }
 
-    /// Rules for garbage collection.
+    /// Returns the options for garbage collection.
     pub fn collect_options(&self) -> CollectOptions {
         let settings = &self.gc;
         CollectOptions {
@@ -69,7 +71,7 @@ impl Config {
         }
     }
 
-    /// The commits to record, seen from a moment in seconds since 1970.
+    /// Returns the limit on the commits to record. `now` is the current time in seconds since 1970.
     pub fn history_limit(&self, now: i64) -> HistoryLimit {
         HistoryLimit {
             max_commits: self.history.max_commits.value as usize,
@@ -77,9 +79,10 @@ impl Config {
         }
     }
 
-    /// Options for building segments.
+    /// Returns the options for building segments.
     pub fn build_options(&self) -> BuildOptions {
-        // Larger chunks than the default of `extract`: they find the right lines most often (docs/evaluation.md).
+        // Larger chunks than the default of `extract`, because they find the right lines most often
+        // (docs/evaluation.md).
         let extract = extract::Options {
             target_bytes: 1_500,
             small_bytes: 500,
@@ -110,7 +113,7 @@ impl Config {
 }
 
 impl SparseConfig {
-    /// Options of the server for sparse vectors, if one is set. Reads its key.
+    /// Returns the options of the server for sparse vectors, if one is configured. Reads its key.
     pub fn options(&self) -> Result<Option<SparseOptions>, ConfigError> {
         let Some(endpoint) = self.server().endpoint(KeyHeader::Bearer)? else {
             return Ok(None);
@@ -126,19 +129,19 @@ impl SparseConfig {
         }))
     }
 
-    /// Weight of sparse vectors in the ranking; 1 is the default.
+    /// Returns the weight of sparse vectors in the ranking; 1 is the default.
     pub fn weight(&self) -> f32 {
         self.weight_percent.value as f32 / 100.0
     }
 }
 
 impl RerankConfig {
-    /// The number of first results that are reranked.
+    /// Returns the number of results to rerank, from the first.
     pub fn n_candidates(&self) -> usize {
         self.candidates.value as usize
     }
 
-    /// Options of the reranker, if one is set. Reads its key.
+    /// Returns the options of the reranker, if one is configured. Reads its key.
     pub fn options(&self) -> Result<Option<RerankerOptions>, ConfigError> {
         let Some(endpoint) = self.server().endpoint(KeyHeader::Bearer)? else {
             return Ok(None);
@@ -154,7 +157,7 @@ impl RerankConfig {
 }
 
 impl QdrantConfig {
-    /// Options of the Qdrant server, if one is set. Reads its key.
+    /// Returns the options of the Qdrant server, if one is configured. Reads its key.
     pub fn options(&self) -> Result<Option<QdrantOptions>, ConfigError> {
         let Some(endpoint) = self.server().endpoint(KeyHeader::ApiKey)? else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Resolves each setting to one value with its origin.
+//! Resolves each setting to one value and the origin of that value.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,10 +12,10 @@ use super::settings::{Config, InvalidValue, SETTINGS, Scope};
 use super::trust::Trusted;
 use super::value::Value;
 
-/// The place where a value was set.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// It was not set.
+    /// The value is the default.
     Default,
     /// A settings file.
     File(PathBuf),
@@ -39,18 +39,18 @@ impl fmt::Display for Origin {
 /// A value with its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting<T> {
-    /// As in `search.limit`.
+    /// The key, such as `search.limit`.
     pub key: &'static str,
     /// The value.
     pub value: T,
-    /// Where it was set.
+    /// The origin of the value.
     pub origin: Origin,
 }
 
 /// Settings from the command line.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// `--limit`
+    /// The value of the option `--limit`.
     pub limit: Option<usize>,
     /// The folder of the sidecar.
     pub sidecar: Option<PathBuf>,
@@ -59,32 +59,32 @@ pub struct Overrides {
 /// The settings files of a repository.
 #[derive(Clone, Debug, Default)]
 pub struct RepositoryFiles {
-    /// `config.toml` in its sidecar.
+    /// The path of `config.toml` in the sidecar.
     pub machine: Option<PathBuf>,
-    /// `.codescout.toml` in its work tree.
+    /// The path of `.codescout.toml` in the worktree.
     pub committed: Option<PathBuf>,
-    /// True if the repository lies inside another one, and so may have come with it.
+    /// True if the repository is nested in another one. It may have been created by checking out the outer repository.
     pub is_inside_another: bool,
 }
 
 /// An error from resolving settings.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A settings file.
+    /// A settings file has an error.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A variable has a wrong value.
+    /// A setting has an invalid value.
     #[error("{origin}: {invalid}")]
     Value {
-        /// Where it was set.
+        /// The origin of the value.
         origin: Origin,
         /// The value.
         invalid: InvalidValue,
     },
-    /// A server's address, proxy or key.
+    /// The address, proxy or key of a server is invalid.
     #[error("{origin}: {key}: {source}")]
     Server {
-        /// Where it was set.
+        /// The origin of the value.
         origin: Origin,
         /// The setting.
         key: &'static str,
@@ -100,7 +100,7 @@ pub enum ConfigError {
         /// The key.
         key: &'static str,
     },
-    /// A `.codescout/config.toml` names a server, a key or a root and is not recorded as the user's.
+    /// A `.codescout/config.toml` names a server, a key or a root, but is not recorded as written by this user.
     #[error("{} sets {key} and is not recorded as written by this user", .path.display())]
     NotTrusted {
         /// The file.
@@ -108,7 +108,7 @@ pub enum ConfigError {
         /// The key.
         key: &'static str,
     },
-    /// The file cannot be recorded as the user's.
+    /// The file cannot be recorded as written by this user.
     #[error("cannot record that {} is this user's", .path.display())]
     NotRecorded {
         /// The settings file.
@@ -130,7 +130,7 @@ impl Config {
     }
 }
 
-/// Texts of settings with their origins; of several for a key the first one counts.
+/// The values of settings as text, with their origins. If a key occurs several times, its first value is used.
 pub(super) struct Sources(Vec<(&'static str, OsString, Origin)>);
 
 impl Sources {
@@ -175,7 +175,7 @@ impl Sources {
     }
 }
 
-/// The settings of the files that count, the nearest file first.
+/// Returns the settings of all files that apply, in order of precedence.
 fn layers(environment: &Environment, files: &RepositoryFiles) -> Result<Vec<(PathBuf, Settings)>, ConfigError> {
     let mut layers = Vec::new();
     if let Some(path) = &files.machine
@@ -219,7 +219,7 @@ fn passed_over(path: &Path) {
     );
 }
 
-/// The first key in a file, in the order of the table, that has such a scope.
+/// Returns the first key in a file, in the order of the table, whose scope `is_wanted` selects.
 pub(super) fn first_key(settings: &Settings, is_wanted: impl Fn(Scope) -> bool) -> Option<&'static str> {
     let is_set = |key: &str| settings.iter().any(|(setting, _)| setting.key == key);
     let found = SETTINGS.iter().find(|row| is_wanted(row.scope) && is_set(row.key));
@@ -355,7 +355,7 @@ mod tests {
             assert_eq!(resolve(&environment, true).unwrap().search.limit.value, 3, "{text}");
             assert!(resolve(&Environment::default(), false).is_err(), "{text}");
         }
-        // Without servers it needs no record, but not where somebody else may have put it.
+        // Without servers the file needs no record, unless somebody else may have put it there.
         std::fs::write(&machine, "[search]\nlimit = 3\n").unwrap();
         assert_eq!(resolve(&environment, false).unwrap().search.limit.value, 3);
         assert_eq!(resolve(&environment, true).unwrap().search.limit.value, 10);

@@ -1,4 +1,4 @@
-//! The settings that the sections of all servers have: address, key and proxy.
+//! The settings that are common to all servers: address, key and proxy.
 
 use crate::remote::{Endpoint, EndpointError, KeyHeader, Secret};
 
@@ -7,7 +7,7 @@ use super::resolve::{ConfigError, Setting};
 use super::settings::{EmbeddingConfig, QdrantConfig, RerankConfig, SparseConfig};
 use super::value::{AbsolutePath, Address};
 
-/// The settings of one server. Its key is read when an [`Endpoint`] is made.
+/// The settings of one server. Its key is read when the [`Endpoint`] is created.
 pub(super) struct Server<'a> {
     address: &'a Setting<Option<Address>>,
     key_file: &'a Setting<Option<AbsolutePath>>,
@@ -33,7 +33,7 @@ macro_rules! has_server {
 has_server!(EmbeddingConfig, SparseConfig, RerankConfig, QdrantConfig);
 
 impl Server<'_> {
-    /// The address with its key and proxy, if one is set. Reads the key.
+    /// Returns the endpoint (address, key and proxy) if an address is configured. Reads the key.
     pub(super) fn endpoint(&self, header: KeyHeader) -> Result<Option<Endpoint>, ConfigError> {
         let Some(address) = &self.address.value else {
             return Ok(None);
@@ -53,7 +53,8 @@ impl Server<'_> {
             return Ok(env::secret(&self.key_variable.value).map(|text| Secret::new(&text)));
         };
         match Secret::read(path) {
-            // A disk that is not mounted is no reason to answer nothing; the server will say that it wants a key.
+            // The key file may be on a disk that is not mounted. Queries work without the server, and the server's
+            // error will mention the key.
             Err(error @ EndpointError::KeyFile { .. }) => {
                 tracing::warn!("{error}");
                 Ok(None)

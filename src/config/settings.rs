@@ -1,8 +1,8 @@
-//! The table of settings. Everything about a setting is derived from its row: reading files and variables, `codescout config`,
-//! and what a repository's own files may set.
+//! Defines all settings in one table. From a setting's row, the program derives how files and variables set it, its
+//! output in `codescout config`, and whether a repository's own files may set it.
 //!
-//! A row is `name: type = default`, with `unset "…"` for what is shown where there is no value and `variable "…"` for its
-//! environment variable. Its comment is its help.
+//! A row has the form `name: type = default`, followed by `unset "…"`, the text shown if there is no value, and
+//! `variable "…"`, the environment variable. The doc comment of a row is the help text.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -12,66 +12,69 @@ use crate::remote::{Compression, EmbeddingApi, Encoding, RerankApi};
 use super::resolve::{ConfigError, Origin, Setting, Sources};
 use super::value::{AbsolutePath, Address, Consistency, Kind, Prefix, Since, Value};
 
-/// The files that may set a key. The environment and the user's own file may set all keys.
+/// Determines which settings files may set a key. The environment and the user's own file may set every key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Any file, also `.codescout.toml`, which comes with the repository: the value changes only what is indexed or shown.
+    /// A value that affects only what is indexed or shown. It may be set in any file, including `.codescout.toml`,
+    /// which is part of the repository.
     Repository,
-    /// Also `.codescout/config.toml`: the value decides about this machine's disk.
+    /// A value that affects this machine's disk. It may be set in `.codescout/config.toml`, but not in
+    /// `.codescout.toml`.
     Machine,
-    /// Also a `.codescout/config.toml` that is recorded as the user's: the value names a server, a key, a model or a root.
+    /// A value that names a server, a key, a model or a root. It may be set in a `.codescout/config.toml` only if that
+    /// file is recorded as written by this user.
     User,
 }
 
-/// A row of the table.
+/// The properties of a setting: a row of the settings table.
 #[derive(Clone, Copy, Debug)]
 pub struct SettingInfo {
-    /// As in `search.limit`.
+    /// The key, such as `search.limit`.
     pub key: &'static str,
-    /// One line for people.
+    /// The help text, one line.
     pub help: &'static str,
-    /// The files that may set it.
+    /// The settings files that may set it.
     pub scope: Scope,
     /// The environment variable that sets it.
     pub variable: Option<&'static str>,
-    /// Completes "expected …" in messages.
+    /// Follows "expected" in error messages.
     pub expected: &'static str,
     kind: Kind,
     accepts: fn(&OsStr) -> bool,
 }
 
-/// A setting as people see it.
+/// A setting for display.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// As in `search.limit`.
+    /// The key, such as `search.limit`.
     pub key: &'static str,
-    /// The value, or what stands for no value.
+    /// The value, or a text that describes the missing value.
     pub value: String,
-    /// Where the value was set.
+    /// The origin of the value.
     pub origin: Origin,
-    /// One line for people.
+    /// The help text, one line.
     pub help: &'static str,
 }
 
-/// A text that is not a value of a setting.
+/// A text that is not a valid value of a setting.
 #[derive(Debug, thiserror::Error)]
 #[error("invalid value {value} for {key}: expected {expected}")]
 pub struct InvalidValue {
     /// The setting.
     pub key: &'static str,
-    /// The text, quoted if it is not a number or the like.
+    /// The text, in quotes unless it is a number or similar.
     pub value: String,
-    /// Completes "expected …".
+    /// Follows "expected" in error messages.
     pub expected: &'static str,
 }
 
 impl SettingInfo {
-    /// The row of a key.
+    /// Returns the row of a key.
     pub fn of(key: &str) -> Option<&'static Self> {
         SETTINGS.iter().find(|setting| setting.key == key)
     }
 
-    /// The part of the key before the dot.
+    /// Returns the part of the key before the dot.
     pub(super) fn section(&self) -> &'static str {
         self.key.split_once('.').map_or(self.key, |(section, _)| section)
     }
@@ -93,7 +96,7 @@ impl SettingInfo {
         }
     }
 
-    /// The value in a settings file as text.
+    /// Converts the value in a settings file to text.
     pub(super) fn text_of(&self, value: &toml::Value) -> Result<OsString, InvalidValue> {
         let text = match (self.kind, value) {
             (Kind::Integer, toml::Value::Integer(number)) => Some(number.to_string()),
@@ -105,13 +108,13 @@ impl SettingInfo {
         text.ok_or_else(|| self.invalid(value.to_string()))
     }
 
-    /// A text from the command line as it is written in a settings file.
+    /// Converts a text from the command line to a TOML literal.
     pub(super) fn literal(&self, text: &str) -> Result<String, InvalidValue> {
         if !(self.accepts)(text.as_ref()) {
             return Err(self.invalid(format!("{text:?}")));
         }
         let value = match self.kind {
-            // TOML has signed numbers, and none with leading zeros.
+            // TOML integers are signed and have no leading zeros.
             Kind::Integer => toml::Value::from(text.parse::<i64>().map_err(|_| self.invalid(format!("{text:?}")))?),
             Kind::Boolean => toml::Value::from(text == "true"),
             Kind::String => toml::Value::from(text),
@@ -128,7 +131,7 @@ impl SettingInfo {
     }
 }
 
-/// Turns the table into types, [`SETTINGS`] and the functions of [`Config`].
+/// Generates the types of the sections, [`SETTINGS`] and the functions of [`Config`] from the table.
 macro_rules! settings {
     ($(
         $(#[$about:meta])*
@@ -147,7 +150,7 @@ macro_rules! settings {
             }
         )+
 
-        /// Every setting, resolved.
+        /// All settings with their resolved values.
         #[derive(Clone, Debug)]
         pub struct Config {
             $($(#[$about])* pub $section: $type,)+
@@ -175,7 +178,7 @@ macro_rules! settings {
                 })
             }
 
-            /// Every setting for people, in the order of [`SETTINGS`].
+            /// Returns all settings for display, in the order of [`SETTINGS`].
             pub fn entries(&self) -> Vec<Entry> {
                 vec![$($(
                     entry(&self.$section.$name, $help, settings!(@unset $($unset)?)),
@@ -199,7 +202,7 @@ fn entry<T: Value>(setting: &Setting<T>, help: &'static str, unset: &str) -> Ent
 }
 
 settings! {
-    /// What is indexed.
+    /// The scope of the index.
     index: IndexConfig, Repository {
         /// Search text files up to this many bytes by content; a new value means a new index
         max_blob_bytes: u64 = 1 << 20, variable "CODESCOUT_MAX_BLOB_BYTES";
@@ -338,7 +341,7 @@ settings! {
         /// Collect garbage after indexing and in background runs
         auto: bool = true, variable "CODESCOUT_GC_AUTO";
         /// Days to keep the snapshots of reflog entries
-        // What git itself keeps of entries that no ref reaches any more.
+        // The default of git's `gc.reflogExpireUnreachable`, for entries that no ref reaches.
         reflog_days: u32 = 30, variable "CODESCOUT_GC_REFLOG_DAYS";
         /// Largest size of the index in bytes, without recorded commits; 0 for no limit
         max_bytes: u64 = 0, variable "CODESCOUT_GC_MAX_BYTES";

@@ -1,8 +1,8 @@
-//! Edits of TOML that leave every other byte of the text as it is.
+//! Edits TOML text without changing any other byte.
 //!
-//! `toml_parser` says where each statement stands; the text is edited there. `toml_edit` cannot do this: it prints the document
-//! with its own line ends, without a byte order mark, with dotted keys in another order and without the comments above what was
-//! removed. All functions expect a text that parses.
+//! `toml_parser` reports the position of each statement, and the text is edited there. `toml_edit` is not suitable: it
+//! prints the document with its own line endings, without a byte order mark, with dotted keys in a different order, and
+//! without the comments above a removed statement. All functions expect valid TOML.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use toml_parser::parser::{Event, EventKind, parse_document};
 
 use super::lines::{append, line_end, line_start, newline, without_lines};
 
-/// The header of a table, or a key with its value.
+/// The header of a table, or a key and its value.
 #[derive(Debug)]
 struct Statement {
     span: Range<usize>,
-    /// `None` for a header.
+    /// The range of the value; `None` for a header.
     value: Option<Range<usize>>,
-    /// All keys from the root, those of the header above included.
+    /// All keys from the root, including those of the table's header.
     path: Vec<String>,
 }
 
@@ -27,8 +27,8 @@ impl Statement {
     }
 }
 
-/// Returns the text with `literal` as the value of `field` in `table`: in place of the value that is there, else after the last
-/// field of the table, else in a new table.
+/// Sets `field` in `table` to `literal` and returns the new text. Replaces an existing value, or else adds the field
+/// after the last field of the table, or else adds a new table.
 pub(crate) fn with_value(text: &str, table: &[&str], field: &str, literal: &str) -> String {
     let whole = [table, &[field]].concat();
     let found = statements(text);
@@ -36,7 +36,7 @@ pub(crate) fn with_value(text: &str, table: &[&str], field: &str, literal: &str)
     if let Some(value) = old.and_then(|statement| statement.value.clone()) {
         return format!("{}{literal}{}", &text[..value.start], &text[value.end..]);
     }
-    // A value that is spread over several statements makes room for one.
+    // A value may consist of several statements. They are replaced by one.
     let text = without(text, &whole);
     let found = statements(&text);
     let Some(header) = position_of_header(&found, table) else {
@@ -49,7 +49,8 @@ pub(crate) fn with_value(text: &str, table: &[&str], field: &str, literal: &str)
     format!("{}{setting}{}", &text[..at], &text[at..])
 }
 
-/// Returns the text with a new table: after the last table below the same first key, else at the end.
+/// Returns the text with a new table. The table is added after the last table with the same first key, or else at the
+/// end.
 pub(crate) fn with_table(text: &str, path: &[&str], fields: impl IntoIterator<Item = (String, String)>) -> String {
     let keys: Vec<String> = path.iter().map(|key| quoted_key(key)).collect();
     let mut table = format!("[{}]\n", keys.join("."));
@@ -63,12 +64,12 @@ pub(crate) fn with_table(text: &str, path: &[&str], fields: impl IntoIterator<It
     append(&text[..at], &table) + &text[at..]
 }
 
-/// Returns the text without all that is set below `path`.
+/// Returns the text without all statements below `path`.
 pub(crate) fn without(text: &str, path: &[&str]) -> String {
     let found = statements(text);
     let mut text = text.to_owned();
     let mut index = found.len();
-    // From the end, so that places before stay where they are.
+    // Removes the last statement first, so that the positions of earlier statements remain valid.
     while let Some(last) = found[..index].iter().rposition(|statement| statement.is_within(path)) {
         let mut first = last;
         while found[first].value.is_some() && first > 0 && found[first - 1].is_within(path) {
@@ -88,7 +89,7 @@ pub(crate) fn without(text: &str, path: &[&str]) -> String {
     text
 }
 
-/// Returns true if the text has a header of its own for the table.
+/// Returns true if the text has a header for exactly this table.
 pub(crate) fn has_header(text: &str, path: &[&str]) -> bool {
     position_of_header(&statements(text), path).is_some()
 }
@@ -98,7 +99,7 @@ fn position_of_header(statements: &[Statement], path: &[&str]) -> Option<usize> 
     statements.iter().position(is_it)
 }
 
-/// The end of the last line of the table whose header comes first.
+/// Returns the end of the last line of the table whose header is the first statement.
 fn section_end(text: &str, from_header: &[Statement]) -> usize {
     let rest = from_header[1..].iter();
     let last = rest.take_while(|statement| statement.value.is_some()).last();

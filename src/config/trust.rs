@@ -1,7 +1,7 @@
-//! The record of settings files that this user wrote or approved.
+//! Records which settings files this user wrote or approved.
 //!
-//! A checkout or an archive can contain any file, also `.codescout/config.toml`. So servers and keys in such a file count only if its
-//! path and content are recorded in a folder of the user, where no checkout writes.
+//! A checkout or an archive can contain any file, including `.codescout/config.toml`. So servers and keys in such a
+//! file are used only if its path and content are recorded in a folder of the user, where a checkout cannot write.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,8 @@ use super::file;
 use super::resolve::{ConfigError, first_key};
 use super::settings::Scope;
 
-/// The record: for each settings file one small file, which is named by a hash of its path and contains the hash of its content.
+/// The record. It contains one small file for each settings file, named by a hash of the settings file's path. Its
+/// content is the hash of the settings file's content.
 #[derive(Clone, Debug)]
 pub(super) struct Trusted {
     folder: Option<PathBuf>,
@@ -30,14 +31,14 @@ impl Trusted {
         recorded.is_ok_and(|recorded| recorded.lines().next() == Some(&hash_of(text)))
     }
 
-    /// Records the file at `path` with its present content.
+    /// Records the file at `path` with its current content.
     fn add(&self, path: &Path) -> io::Result<()> {
         let text = std::fs::read_to_string(path)?;
         let record = self.record_of(path)?;
         if let Some(folder) = record.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        // The path is for people.
+        // The path in the entry is only for human readers.
         let entry = format!("{}\n{}\n", hash_of(&text), path.display());
         crate::sidecar::write_atomic(&record, entry.as_bytes())
     }
@@ -54,7 +55,8 @@ fn hash_of(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
-/// Returns the first key of the file at `path` that needs the user's trust, if the file is not recorded; `None` if it may be used.
+/// Returns the first key of the file at `path` that requires trust, if the file is not recorded. Returns `None` if the
+/// file may be used.
 pub fn untrusted_key(path: &Path, environment: &Environment) -> Result<Option<&'static str>, ConfigError> {
     let Some((settings, text)) = file::read(path)? else {
         return Ok(None);
@@ -63,7 +65,7 @@ pub fn untrusted_key(path: &Path, environment: &Environment) -> Result<Option<&'
     Ok(first_key(&settings, |scope| scope == Scope::User).filter(|_| !is_trusted))
 }
 
-/// Records the file at `path`, with its present content, as written or approved by this user.
+/// Records the current content of the file at `path` as written or approved by this user.
 pub fn trust(path: &Path, environment: &Environment) -> Result<(), ConfigError> {
     Trusted::new(environment)
         .add(path)

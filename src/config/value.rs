@@ -1,4 +1,4 @@
-//! The types of settings: how each is read from text and shown.
+//! The types of settings: parses their values from text and formats them.
 
 use std::ffi::OsStr;
 use std::ops::Deref;
@@ -9,7 +9,7 @@ use crate::remote::{Compression, EmbeddingApi, Encoding, Endpoint, RerankApi};
 
 const MAX_PREFIX: usize = 64;
 
-/// The type of TOML that a setting is written as.
+/// The TOML type of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Integer,
@@ -17,20 +17,20 @@ pub(super) enum Kind {
     String,
 }
 
-/// The value of a setting.
+/// A type of setting values.
 pub(super) trait Value: Sized {
     const KIND: Kind = Kind::String;
-    /// Completes "expected …" in messages.
+    /// Follows "expected" in error messages.
     const EXPECTED: &'static str;
 
-    /// The value that a text stands for, in a variable or on the command line.
+    /// Parses a value from an environment variable or the command line.
     fn parse(text: &OsStr) -> Option<Self>;
 
-    /// The value as `codescout config` lists it; `unset` stands for no value.
+    /// Formats the value for `codescout config`. Returns `unset` if there is no value.
     fn shown(&self, unset: &str) -> String;
 }
 
-/// Implements [`Value`] for a type that `FromStr` and `Display` read and show.
+/// Implements [`Value`] for a type with `FromStr` and `Display`.
 macro_rules! plain_value {
     ($type:ty, $kind:expr, $expected:literal) => {
         impl Value for $type {
@@ -120,7 +120,7 @@ impl Value for AbsolutePath {
     }
 }
 
-/// The address of a server. It is checked when the server is used.
+/// The address of a server. It is validated when the server is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address(String);
 
@@ -140,7 +140,7 @@ impl Value for Address {
     }
 
     fn shown(&self, _unset: &str) -> String {
-        // An address with a password in it is not usable, and is not shown either.
+        // An address that contains a password is invalid, and must not be printed.
         match Endpoint::new(self) {
             Ok(_) => self.0.clone(),
             Err(_) => "not a usable address".to_owned(),
@@ -148,7 +148,7 @@ impl Value for Address {
     }
 }
 
-/// Declares a text with a condition.
+/// Declares a text type whose values satisfy a condition.
 macro_rules! checked_text {
     ($(#[$meta:meta])* $name:ident, $expected:literal, $is_valid:expr) => {
         $(#[$meta])*
@@ -179,7 +179,7 @@ macro_rules! checked_text {
 }
 
 checked_text!(
-    /// The first part of the names of collections. It needs no escapes in an address.
+    /// The prefix of collection names. It contains no characters that must be escaped in a URL.
     Prefix,
     "at most 64 letters, digits, hyphens and underscores",
     |text| {
@@ -189,21 +189,21 @@ checked_text!(
 );
 
 checked_text!(
-    /// The number of copies that an answer waits for.
+    /// The number of copies that a read waits for.
     Consistency,
     "a number, majority, quorum or all",
     |text| matches!(text, "majority" | "quorum" | "all") || text.parse::<u16>().is_ok_and(|number| number > 0)
 );
 
 checked_text!(
-    /// A moment, or `always`.
+    /// A date, or `always`.
     Since,
     "always, or a date: 2024-02-29, or 12h, 30d, 2w, 6m, 1y ago",
     |text| text == "always" || parse_moment(text, 0).is_some()
 );
 
 impl Since {
-    /// The moment in seconds since 1970, seen from `now`; `None` for always.
+    /// Returns the time in seconds since 1970. `now` is the current time. `None` for `always`.
     pub(super) fn moment(&self, now: i64) -> Option<i64> {
         parse_moment(self, now)
     }
