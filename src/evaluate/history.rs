@@ -1,4 +1,4 @@
-//! Judged queries sampled from the history of a repository.
+//! Samples judged queries from the history of a repository.
 
 use crate::git::{CommitInfo, ObjectError, ObjectReader};
 use crate::model::{CommitId, TreeId};
@@ -8,11 +8,11 @@ use super::judgements::{Category, Judged, Relevant};
 /// Selects the commits that become queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryOptions {
-    /// The maximum number of queries, spread evenly over the commits that qualify.
+    /// Maximum number of queries. They are spread evenly over the suitable commits.
     pub sample: usize,
-    /// The maximum number of commits to walk along first parents.
+    /// Maximum number of commits to walk along first parents.
     pub max_commits: usize,
-    /// The maximum number of files a commit may change. Larger commits are too broad to serve as a query.
+    /// Maximum number of files a commit may change. Larger commits are too broad to serve as a query.
     pub max_files: usize,
 }
 
@@ -27,10 +27,10 @@ impl Default for HistoryOptions {
     }
 }
 
-/// Subjects with fewer words are too vague.
+/// Minimum number of words in a commit subject. Shorter subjects are too vague.
 const MIN_SUBJECT_WORDS: usize = 4;
 
-/// Turns commits into judged queries: the subject is the query, the files that the commit changed are the answer, and
+/// Turns commits into judged queries. The subject is the query, the files that the commit changed are the answer, and
 /// the tree of its parent is searched. Returns the parent, its tree and the query for each sampled commit.
 pub fn sample_history(
     reader: &mut ObjectReader,
@@ -41,7 +41,7 @@ pub fn sample_history(
     let mut next = Some(tip);
     for _ in 0..options.max_commits {
         let Some(id) = next else { break };
-        // The history of a shallow clone ends here.
+        // In a shallow clone, the history ends at a missing commit.
         let Ok(info) = reader.commit(id) else { break };
         next = info.parents.first().copied();
         if let (Some(parent), [_]) = (next, info.parents.as_slice())

@@ -1,4 +1,4 @@
-//! Files of judged queries.
+//! Reads files of judged queries.
 
 use std::fmt;
 use std::fs;
@@ -11,9 +11,9 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Judgements {
-    /// `owner/name`.
+    /// The repository, as `owner/name`.
     pub repository: String,
-    /// The commit at which the judged places are valid.
+    /// The commit for which the queries were judged.
     pub commit: String,
     /// The main language of the repository.
     pub language: String,
@@ -77,8 +77,8 @@ pub struct Relevant {
 }
 
 impl Judged {
-    /// Returns whether the id ends in an odd digit. Settings are tuned on even queries, and results are reported on odd
-    /// ones.
+    /// Returns true if the id ends in an odd digit. Settings are tuned on queries with even ids, and results are
+    /// reported on those with odd ids.
     pub fn is_odd(&self) -> bool {
         self.id.bytes().last().is_some_and(|digit| digit % 2 == 1)
     }

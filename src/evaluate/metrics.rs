@@ -1,10 +1,10 @@
-//! Quality measures of one ranked answer.
+//! Measures the quality of one ranked answer.
 
 use std::collections::{HashMap, HashSet};
 
 use super::judgements::Relevant;
 
-/// Number of results that count.
+/// Number of leading results that are measured.
 const DEPTH: usize = 10;
 
 /// One result: a path and a range of lines.
@@ -27,16 +27,16 @@ pub struct Measures {
     pub ndcg_lines: f64,
     /// Recall of judged files among the first 1, 5 and 10 results.
     pub recall_file: [f64; 3],
-    /// 1 / rank of the first result in a judged file; 0 if none of the results that count is in one.
+    /// 1 / rank of the first result in a judged file; 0 if no measured result is in one.
     pub mrr_file: f64,
 }
 
-/// Measures `results`, which are best first.
+/// Measures the quality of `results`, which are ordered best first.
 ///
 /// DCG@10 = Σ (2^grade − 1) / log2(rank + 1), divided by the DCG of the ideal order. A place has the rank of the first
 /// result that hits it. A result that hits several places counts once, with the highest grade. A result that hits no
-/// new place gains nothing but takes up a rank. By line, a result hits a place if they overlap by at least a third of
-/// the shorter one.
+/// new place gains nothing but takes up a rank. In the line measures, a result hits a place if they overlap by at least
+/// a third of the shorter one.
 ///
 /// Source: Järvelin, Kekäläinen, "Cumulated gain-based evaluation of IR techniques", 2002, with exponential gain.
 pub fn measure(results: &[Ranked], relevant: &[Relevant]) -> Measures {

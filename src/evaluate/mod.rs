@@ -1,7 +1,8 @@
-//! Ranking quality: judged queries, measures and confidence intervals.
+//! Measures ranking quality with judged queries, metrics and confidence intervals.
 //!
-//! Judged queries come from files in the format of `docs/evaluation.md` or from commits: the subject is the query, the
-//! changed files are the answer, and the parent is searched. This module only sees the paths and lines of results.
+//! Judged queries come from files in the format of `docs/evaluation.md`, or from commits: the commit subject is the
+//! query, the changed files are the answer, and the parent commit is searched. This module handles only the paths and
+//! lines of results.
 
 mod history;
 mod judgements;

@@ -1,13 +1,13 @@
-//! Confidence intervals of means.
+//! Computes confidence intervals of means.
 
 /// A mean with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
     /// The mean.
     pub mean: f64,
-    /// 2.5 % of the resampled means are below this.
+    /// Lower bound: 2.5 % of the resampled means are below it.
     pub low: f64,
-    /// 2.5 % of the resampled means are above this.
+    /// Upper bound: 2.5 % of the resampled means are above it.
     pub high: f64,
 }
 
@@ -47,7 +47,7 @@ pub fn bootstrap_mean(groups: &[Vec<f64>]) -> Interval {
     }
 }
 
-/// Returns the mean difference `b − a` of values paired by position, with its interval.
+/// Returns the mean of the differences `b − a`, with its interval. Values are paired by position.
 pub fn paired_difference(a: &[Vec<f64>], b: &[Vec<f64>]) -> Interval {
     let differences: Vec<Vec<f64>> = a
         .iter()
