@@ -1,4 +1,4 @@
-//! Garbage collection, pins, and lookup of revisions that only the sidecar still has.
+//! Collects garbage, manages pins, and looks up revisions that exist only in the sidecar.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,16 +11,17 @@ use crate::model::{Oid, TreeId};
 use crate::sidecar::{LockError, Pin};
 use crate::snapshot::SnapshotStore;
 
-/// Minimum number of digits of an abbreviated id. A shorter hexadecimal word is read as a name.
+/// Minimum number of digits of an abbreviated id. A shorter hexadecimal word is treated as a name.
 const MIN_ID_DIGITS: usize = 7;
 
 impl Workspace {
-    /// Surveys the data in the sidecar and the reason each part is kept; `None` without a sidecar. Writes nothing.
+    /// Lists the data in the sidecar and the reason to keep each part. Returns `None` if there is no sidecar. Writes
+    /// nothing.
     pub fn survey(&self) -> Result<Option<Survey>> {
         self.with_collector(|collector| Ok(collector.survey()?))
     }
 
-    /// Deletes data that nothing keeps; `None` without a sidecar.
+    /// Deletes unused data. Returns `None` if there is no sidecar.
     pub fn collect(
         &self,
         occasion: Trigger<'_>,
@@ -32,8 +33,8 @@ impl Workspace {
         })
     }
 
-    /// Deletes data that nothing keeps if that is worthwhile, automatic collection is enabled, and no other writer is
-    /// active; else returns `None`. Keeps the snapshots of `used`. Meant for runs that no user waits for.
+    /// Deletes unused data if a collection is due and enabled and no other writer is active; otherwise returns `None`.
+    /// Keeps the snapshots of `used`. Intended for runs that no user waits for.
     pub fn collect_if_due(
         &self,
         used: &[TreeId],
@@ -56,7 +57,7 @@ impl Workspace {
         Ok(collected.flatten())
     }
 
-    /// The pins, in the order of pinning.
+    /// Returns the pins, oldest first.
     pub fn pins(&self) -> Result<Vec<Pin>> {
         match self.storage.open()? {
             Some(sidecar) => Ok(sidecar.pins()?),
@@ -64,7 +65,8 @@ impl Workspace {
         }
     }
 
-    /// Pins the snapshot of a revision, indexing it first if needed. The snapshot outlives its commit.
+    /// Pins the snapshot of a revision. Indexes the revision first if needed. A pinned snapshot remains even if git
+    /// deletes the commit.
     pub fn pin(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Pin> {
         if matches!(reference, "WORKTREE" | "INDEX") {
             anyhow::bail!("{reference} is another tree tomorrow: pin a commit, branch or tag");
@@ -84,7 +86,7 @@ impl Workspace {
             pinned_at: now.as_secs() as i64,
         };
         self.change_pins(interrupt, |pins| {
-            // Another process may have deleted it before this one got the lock.
+            // Another process may have deleted the snapshot before this one acquired the lock.
             if self.stored_tree(target.tree).is_none() {
                 anyhow::bail!("the snapshot of {reference:?} was thrown away before it was pinned; try again");
             }
@@ -95,7 +97,8 @@ impl Workspace {
         Ok(pin)
     }
 
-    /// Removes the pins with this name, or else those of the tree that `reference` resolves to. Returns how many.
+    /// Removes the pins with this name, or if there are none, the pins of the tree that `reference` resolves to.
+    /// Returns the number of removed pins.
     pub fn unpin(&self, reference: &str, interrupt: &AtomicBool) -> Result<usize> {
         let pins = self.pins()?;
         let is_named = pins.iter().any(|pin| pin.name == reference);
@@ -120,8 +123,8 @@ impl Workspace {
         Ok(n_removed)
     }
 
-    /// Resolves a revision that git does not know but the sidecar does: the full or abbreviated id of a stored tree or
-    /// pinned commit, or the name of a pin. An ambiguous abbreviation yields `None`.
+    /// Resolves a revision that exists only in the sidecar: the full or abbreviated id of a stored tree or pinned
+    /// commit, or the name of a pin. Returns `None` for an ambiguous abbreviation.
     pub(super) fn vanished(&self, reference: &str) -> Option<Target> {
         let sidecar = self.storage.open().ok()??;
         let pins = sidecar.pins().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The circumstances of one call: progress, interruption and time limits.
+//! The context of one call: progress, interruption and time limits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -6,38 +6,38 @@ use std::time::{Duration, Instant};
 use super::jobs::Advance;
 use crate::ingest::Progress;
 
-/// Time after the start of a call that it waits for an index. The rest of ten seconds is for an answer without the
-/// index on a busy machine.
+/// Time after the start of a call for which it waits for an index. Of the ten seconds that a call may take, the
+/// remaining time is for an answer without the index on a busy machine.
 const BUILD_TIME: Duration = Duration::from_millis(4_500);
-/// Time after the start of a call in which it reads files that are not indexed yet.
+/// Time after the start of a call until which it reads files that are not indexed yet.
 const READING_TIME: Duration = Duration::from_millis(5_700);
-/// Minimum time that a call reads files, however long it waited before.
+/// Minimum time for reading files in a call, however long the call has waited before.
 const MIN_READING_TIME: Duration = Duration::from_millis(500);
 
-/// The circumstances of one call.
+/// The context of one call.
 #[derive(Clone, Copy)]
 pub struct Ctx<'a> {
     /// Receives the progress of long work.
     pub(crate) progress: &'a dyn Progress,
-    /// Set to stop the call.
+    /// Stops the call when set.
     pub(crate) interrupt: &'a AtomicBool,
     /// The start of the call.
     pub(crate) began: Instant,
-    /// Time limits; without them the call runs until it is done.
+    /// Time limits. Without them the call runs until it is complete.
     pub(crate) limits: Option<Limits<'a>>,
 }
 
-/// The means of a call with a time limit to wait for work in other threads.
+/// The time limits of a call, and functions to use while it waits for work on other threads.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits<'a> {
-    /// Runs a closure that only waits, letting another call run meanwhile.
+    /// Runs a closure that only waits. Another call may run meanwhile.
     pub(crate) pause: &'a dyn Fn(&mut dyn FnMut()),
     /// Receives the state of a build that the call waits for.
     pub(crate) waiting: &'a (dyn Fn(Advance) + Sync),
 }
 
 impl<'a> Ctx<'a> {
-    /// A call without time limits.
+    /// Creates the context of a call without time limits.
     pub fn unlimited(progress: &'a dyn Progress, interrupt: &'a AtomicBool) -> Self {
         Self {
             progress,
@@ -47,12 +47,12 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Returns true if the caller no longer waits.
+    /// Returns true if the call should stop.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Returns the time left to wait for an index; `None` without time limits.
+    /// Returns the remaining time to wait for an index; `None` without time limits.
     pub(crate) fn build_time(&self) -> Option<Duration> {
         self.limits.map(|_| BUILD_TIME.saturating_sub(self.began.elapsed()))
     }
@@ -63,7 +63,7 @@ impl<'a> Ctx<'a> {
             .map(|_| (self.began + READING_TIME).max(Instant::now() + MIN_READING_TIME))
     }
 
-    /// Runs `wait`, which only waits, letting another call run meanwhile.
+    /// Runs `wait`, which must only wait. Another call may run meanwhile.
     pub(crate) fn pause<T>(&self, wait: impl FnOnce() -> T) -> T {
         let Some(limits) = self.limits else {
             return wait();

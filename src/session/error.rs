@@ -1,4 +1,4 @@
-//! Errors of a request, with a hint and a call that would work instead.
+//! Errors of requests, with a hint and a call that would work instead.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,10 +9,10 @@ use super::hint::{FrontEnd, hint};
 #[derive(Clone, Debug, Serialize, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct OpError {
-    /// The problem.
+    /// The error message.
     #[serde(rename = "error")]
     pub(crate) message: String,
-    /// The next step.
+    /// A suggestion for what to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
     /// An MCP call that would work.
@@ -30,7 +30,7 @@ impl OpError {
         }
     }
 
-    /// Creates the error for a path that is hidden because its name says that it holds credentials.
+    /// Creates the error for a path that is hidden because its name suggests credentials.
     pub(crate) fn hidden(path: &str) -> Self {
         Self::new(
             format!("{path:?} is not shown: by its name it holds credentials"),
@@ -38,7 +38,7 @@ impl OpError {
         )
     }
 
-    /// Adds a call that would work.
+    /// Adds an MCP call that would work.
     pub(crate) fn with_retry(self, retry: Value) -> Self {
         Self {
             retry: Some(retry),
@@ -46,7 +46,7 @@ impl OpError {
         }
     }
 
-    /// Converts any error, adding the hint for it.
+    /// Converts any error and adds a hint if there is one.
     pub(crate) fn of(error: &anyhow::Error, front_end: FrontEnd) -> Self {
         if let Some(error) = error.chain().find_map(|cause| cause.downcast_ref::<Self>()) {
             return error.clone();
@@ -58,7 +58,7 @@ impl OpError {
         }
     }
 
-    /// Returns the error as text for a model.
+    /// Formats the error for a language model.
     pub(crate) fn to_text(&self) -> String {
         let mut text = format!("error: {}", self.message);
         if let Some(hint) = &self.hint {

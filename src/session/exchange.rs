@@ -1,5 +1,5 @@
-//! Pushes and pulls the index of a repository to and from a ref of a remote. Only what the receiver lacks is
-//! transferred.
+//! Pushes the index of a repository to a ref of a remote, and pulls it from there. Transfers only data that the
+//! receiver lacks.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{Read, Write};
@@ -18,35 +18,36 @@ use crate::index::Segments;
 use crate::ingest::{ImportRefusal, Progress, has_rows};
 use crate::model::{BlobId, CommitId, Lang};
 
-/// Prefix of the refs that hold the indexes of a remote, one for each build and settings.
+/// Prefix of the refs that contain indexes on a remote. Each combination of build and settings has its own ref.
 const NAMESPACE: &str = "refs/codescout";
-/// From this number of parts on, a push merges those whose keys are all known here into one.
+/// Number of parts from which a push merges parts into one. It merges the parts whose keys are all known locally.
 const MAX_PARTS: usize = 8;
-/// From this number of parts, or of keys in their lists, a push also drops parts with unknown keys: each shallow clone
-/// adds a part and knows only its own.
+/// Number of parts, or of keys in their lists, from which a push also removes parts with unknown keys. Without this
+/// limit, every shallow clone would add a part that other clones do not know.
 const MAX_KEPT_PARTS: usize = 256;
 const MAX_KEPT_KEYS: usize = 1 << 20;
-/// Maximum attempts of a push that another one overtakes.
+/// Maximum number of attempts if other pushes come first.
 const MAX_ATTEMPTS: usize = 5;
 const PART_ENDING: &str = ".bundle";
 const KEYS_ENDING: &str = ".keys";
 const NAME_DIGITS: usize = 32;
-/// Maximum bytes of all key lists together: three million blobs.
+/// Maximum size of all key lists together, enough for three million blobs.
 const MAX_KEYS_BYTES: u64 = 64 << 20;
 
-/// The content of one ref of a remote.
+/// The kind of data in one ref of a remote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// Records of blobs.
     Records,
-    /// Vectors of an additional model for the blobs.
+    /// Vectors of an external model for the blobs.
     Rows(ProfileId),
-    /// Records of commits. Each part is a complete record, and its key list holds the tips.
+    /// Records of commits. Each part is a complete record, and its key list contains the tips.
     Commits,
 }
 
 impl Content {
-    /// All content that this clone exchanges, in transfer order: vectors belong to blobs that are already known.
+    /// Returns all kinds of data that this clone exchanges, in transfer order. Vectors come after the blobs that they
+    /// belong to.
     pub(crate) fn all(workspace: &Workspace, with_commits: bool) -> Vec<Self> {
         let rows = workspace.added_profiles().into_iter().map(Self::Rows);
         let commits = with_commits.then_some(Self::Commits);
@@ -60,7 +61,7 @@ impl Content {
         }
     }
 
-    /// Returns true if `segments`, opened with the profile, have everything of a blob.
+    /// Returns true if `segments`, opened with the profile, contain all data of this kind for a blob.
     fn is_in(self, segments: &Segments, key: ArtifactKey) -> bool {
         match self {
             Self::Records | Self::Commits => segments.find_blob(key).is_some(),
@@ -69,14 +70,14 @@ impl Content {
     }
 }
 
-/// The reason for opening a remote.
+/// The purpose of opening a remote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Take what it has.
+    /// To fetch data.
     Pull,
-    /// Add what it lacks.
+    /// To add data that the remote lacks.
     Add,
-    /// Replace everything on it.
+    /// To replace all data on the remote.
     Replace,
 }
 
@@ -91,17 +92,17 @@ pub(crate) struct Remote<'a> {
     parts: Vec<Part>,
 }
 
-/// A bundle on a remote.
+/// A part of the index on a remote, stored as a bundle.
 #[derive(Clone, Debug)]
 struct Part {
-    /// Stem of both file names: digits of its hash, a hyphen, its size.
+    /// Name of its two files without extension: digits of the bundle's hash, a hyphen, the bundle's size.
     name: String,
     n_bytes: u64,
     keys: Vec<ArtifactKey>,
 }
 
 impl Part {
-    /// The tips that it records, each with all its ancestors.
+    /// Returns the tips of the record of commits. The record contains the tips and all their ancestors.
     fn tips(&self) -> Vec<CommitId> {
         self.keys.iter().map(|key| CommitId(key.blob.0)).collect()
     }
@@ -125,7 +126,7 @@ struct NewPart {
 }
 
 impl PushPlan {
-    /// The number of blobs to send, and their bytes.
+    /// Returns the number of blobs to send, and their size in bytes.
     pub(crate) fn cost(&self) -> (usize, u64) {
         self.new.as_ref().map_or((0, 0), |new| (new.keys.len(), new.n_bytes))
     }
@@ -140,21 +141,21 @@ impl PushPlan {
 #[derive(Default)]
 pub(crate) struct PullPlan {
     parts: Vec<Part>,
-    /// Alternatives, fetched one at a time if a part turns out to be unusable.
+    /// Parts that are fetched, one at a time, if another part turns out to be unusable.
     others: Vec<Part>,
-    /// The reason that this clone can use nothing of the content.
+    /// The reason why this clone cannot use any of the data.
     pub(crate) passed_over: Option<ImportRefusal>,
 }
 
 impl PullPlan {
-    /// The number of parts to fetch, and their bytes.
+    /// Returns the number of parts to fetch, and their size in bytes.
     pub(crate) fn cost(&self) -> (usize, u64) {
         (self.parts.len(), self.parts.iter().map(|part| part.n_bytes).sum())
     }
 }
 
 impl<'a> Remote<'a> {
-    /// Reads which parts a remote has for this build and these settings.
+    /// Connects to a remote and lists its parts for this build and these settings.
     pub(crate) fn open(
         workspace: &Workspace,
         remote: &str,
@@ -191,14 +192,14 @@ impl<'a> Remote<'a> {
         Ok(remote)
     }
 
-    /// The address of the remote, without a password.
+    /// Returns the address of the remote without a password.
     pub(crate) fn address(&self) -> String {
         self.exchange.shown()
     }
 
     fn look(&mut self) -> Result<()> {
         match self.read_shelf() {
-            // Unreadable content is replaced as well.
+            // A push that replaces everything may also replace unreadable data.
             Err(error) if self.purpose == Purpose::Replace => {
                 tracing::info!("what is there cannot be read: {error:#}");
                 self.parts.clear();
@@ -247,7 +248,7 @@ impl<'a> Remote<'a> {
         Ok(())
     }
 
-    /// The part with this stem; `None` if the file is not a part of an index.
+    /// Returns the part with this file name. `None` if the file is not part of an index.
     fn part(&self, name: &str) -> Result<Option<Part>> {
         let (Some(n_bytes), Some(id)) = (size_in(name), self.shelf.files.get(&format!("{name}{KEYS_ENDING}"))) else {
             return Ok(None);
@@ -267,8 +268,8 @@ impl<'a> Remote<'a> {
         }))
     }
 
-    /// Plans a push of what the remote lacks. All existing parts are dropped if the purpose is [`Purpose::Replace`], or
-    /// if the remote is so full that readers would soon refuse it.
+    /// Plans a push of data that the remote lacks. The plan removes all existing parts if the purpose is
+    /// [`Purpose::Replace`], or if the remote has so many parts that readers would soon refuse it.
     pub(crate) fn plan_push(
         &self,
         workspace: &Workspace,
@@ -316,7 +317,7 @@ impl<'a> Remote<'a> {
         };
         if !keys.is_empty() {
             let new = self.write_part(workspace, known, keys, sign)?;
-            // The new part equals the dropped one, so it is already on the remote.
+            // The new part is identical to the removed one, so it is already on the remote.
             if plan.dropped == [new.name.clone()] {
                 plan.dropped.clear();
                 plan.n_parts.1 = n_before;
@@ -328,7 +329,7 @@ impl<'a> Remote<'a> {
         Ok(plan)
     }
 
-    /// Plans a push of one complete record, which replaces the records that it contains.
+    /// Plans a push of one complete record of commits. It replaces the records that it contains.
     fn plan_push_of_commits(
         &self,
         workspace: &Workspace,
@@ -347,7 +348,7 @@ impl<'a> Remote<'a> {
         if !plan.replaces && self.parts.iter().any(is_there) {
             return Ok(plan);
         }
-        // Records of other branches stay while there are few parts: each is a complete record.
+        // While there are few parts, records of other branches remain. Each of them is complete.
         let goes_all = plan.replaces || n_before >= MAX_PARTS;
         let goes = |part: &&Part| goes_all || part.tips().iter().all(|&tip| given.has(tip));
         plan.dropped = self.parts.iter().filter(goes).map(|part| part.name.clone()).collect();
@@ -363,7 +364,7 @@ impl<'a> Remote<'a> {
         Ok(plan)
     }
 
-    /// Returns true if one more part could exceed what readers accept.
+    /// Returns true if another part could exceed the limits of readers.
     fn is_full(&self) -> bool {
         let n_keys: usize = self.parts.iter().map(|part| part.keys.len()).sum();
         self.parts.len() >= MAX_KEPT_PARTS || n_keys >= MAX_KEPT_KEYS
@@ -403,7 +404,7 @@ impl<'a> Remote<'a> {
         })
     }
 
-    /// Applies the plan, or fails with [`ExchangeError::Moved`] if another push came first.
+    /// Applies the plan. Fails with [`ExchangeError::Moved`] if another push came first.
     pub(crate) fn push(&self, plan: &PushPlan) -> Result<()> {
         let mut files: BTreeMap<String, String> = if plan.replaces {
             BTreeMap::new()
@@ -425,8 +426,8 @@ impl<'a> Remote<'a> {
         Ok(self.exchange.replace(&self.shelf, &files)?)
     }
 
-    /// Pushes, reading the remote and planning again while other pushes come first. The plan may grow beyond what the
-    /// user was shown.
+    /// Pushes. If another push comes first, reads the remote again and makes a new plan. The new plan may be larger
+    /// than the one shown to the user.
     pub(crate) fn push_until_done(
         &mut self,
         plan: &mut PushPlan,
@@ -450,7 +451,7 @@ impl<'a> Remote<'a> {
         Ok(())
     }
 
-    /// Plans to fetch the parts with data about blobs that this repository has and the index lacks.
+    /// Plans to fetch the parts with data for blobs that are in this repository but not in the index.
     pub(crate) fn plan_pull(&self, workspace: &Workspace, trust: Trust) -> Result<PullPlan> {
         if self.content == Content::Commits {
             return self.plan_pull_of_commits(workspace, trust);
@@ -464,7 +465,7 @@ impl<'a> Remote<'a> {
                 && matches!(reader.blob_size(key.blob), Ok(Some(_)))
                 && seen.insert(*key)
         };
-        // The largest first: its keys are then not needed from another part.
+        // The largest part comes first, so that its keys are not needed from other parts.
         let mut parts: Vec<&Part> = self.parts.iter().collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.keys.len()));
         let wanted = parts
@@ -476,7 +477,7 @@ impl<'a> Remote<'a> {
         })
     }
 
-    /// Plans to fetch the largest record of commits that this repository has and the index lacks.
+    /// Plans to fetch the largest record of commits that are in this repository but not recorded.
     fn plan_pull_of_commits(&self, workspace: &Workspace, trust: Trust) -> Result<PullPlan> {
         let mut plan = PullPlan::default();
         if self.parts.is_empty() {
@@ -562,7 +563,7 @@ impl<'a> Remote<'a> {
         Ok(taken)
     }
 
-    /// The number of parts.
+    /// Returns the number of parts.
     pub(crate) fn n_parts(&self) -> usize {
         self.parts.len()
     }
@@ -572,7 +573,7 @@ fn has_moved(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(ExchangeError::Moved { .. }))
 }
 
-/// The size in the stem of a part; `None` for other names.
+/// Returns the size in the file name of a part. `None` for other file names.
 fn size_in(name: &str) -> Option<u64> {
     let (digits, size) = name.split_once('-')?;
     let is_ours = digits.len() == NAME_DIGITS && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -580,7 +581,7 @@ fn size_in(name: &str) -> Option<u64> {
     (is_ours && is_number).then(|| size.parse().ok())?
 }
 
-/// A writer that hashes the bytes it passes on.
+/// A writer that hashes the bytes written through it.
 struct Hashed {
     hasher: blake3::Hasher,
     to: std::fs::File,

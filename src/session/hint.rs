@@ -1,4 +1,4 @@
-//! Hints: the next step after an error.
+//! Suggests what to do after an error.
 
 use super::error::OpError;
 use crate::config::{ConfigError, Origin};
@@ -6,12 +6,12 @@ use crate::git::{ObjectError, OpenError, RevisionError};
 use crate::ingest::IngestError;
 use crate::query::{CursorError, PatternError, ReadError, SearchError};
 
-/// The front end that shows a hint.
+/// The front end that displays a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrontEnd {
     /// The command line.
     Shell,
-    /// MCP.
+    /// An MCP client.
     Tools,
 }
 
@@ -25,7 +25,7 @@ impl FrontEnd {
     }
 }
 
-/// Returns the next step for an error.
+/// Returns a suggestion for what to do after an error.
 pub(crate) fn hint(error: &anyhow::Error, front_end: FrontEnd) -> Option<String> {
     for cause in error.chain() {
         if let Some(error) = cause.downcast_ref::<OpenError>() {

@@ -1,4 +1,4 @@
-//! Opens the recorded history for a command, after recording missing commits.
+//! Opens the recorded history for a command, and records missing commits first.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -22,16 +22,17 @@ use crate::session::{Keeping, PATIENCE, Workspace, is_read_only};
 use crate::sidecar::{HistoryEntry, PastVersions, Sidecar, State, StateError, Store};
 use crate::snapshot::missing_blobs;
 
-/// Note for records that could not be stored.
+/// Note for an answer whose commits could not be stored.
 const IN_MEMORY_NOTE: &str = "the index cannot be written here; commits were recorded in memory";
-/// Maximum number of new commits that are traced before an answer. More are left to the next indexing run.
+/// Maximum number of new commits that are traced before answering. If there are more, the next indexing run traces
+/// them.
 const MAX_TRACED_FIRST: u32 = 256;
-/// Maximum number of commits with incomplete changes whose missing objects are listed.
+/// Maximum number of commits with incomplete changes for which missing objects are listed.
 const MAX_UNKNOWN: usize = 1_000;
-/// Maximum bytes of a mailmap; a larger one is ignored.
+/// Maximum size of a mailmap. A larger one is ignored.
 const MAX_MAILMAP_BYTES: u64 = 4 << 20;
 
-/// The recorded history, seen from one revision.
+/// The recorded history for one revision.
 pub struct OpenedHistory {
     /// All recorded commits.
     pub history: History,
@@ -41,7 +42,7 @@ pub struct OpenedHistory {
     pub tip: Option<u32>,
     /// The commits that `tip` reaches.
     pub reached: Reachable,
-    /// The state's entries for the first batches of `history`. Further batches are in memory only.
+    /// The state's entries for the first batches of `history`. Later batches are only in memory.
     pub entries: Vec<HistoryEntry>,
     /// The mailmap: canonical names and addresses.
     pub mailmap: Mailmap,
@@ -49,7 +50,7 @@ pub struct OpenedHistory {
     pub notes: Vec<String>,
 }
 
-/// The kinds of commit records that exist.
+/// Determines which data about commits is recorded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recorded {
     has_commits: bool,
@@ -62,13 +63,13 @@ type StoredHistory = (History, Vec<HistoryEntry>);
 /// A file that differs from the checked-out commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uncommitted {
-    /// Its path.
+    /// The path of the file.
     pub path: RepoPath,
     /// The entry in the commit; `None` if the file was added.
     pub old: Option<Entry>,
-    /// The present entry; `None` if the file was deleted.
+    /// The current entry; `None` if the file was deleted.
     pub new: Option<Entry>,
-    /// The former path of an added file whose content equals that of a deleted one.
+    /// The previous path of an added file whose content equals that of a deleted file.
     pub origin: Option<RepoPath>,
 }
 
@@ -84,7 +85,7 @@ impl Uncommitted {
                     mode: crate::git::FileMode::Submodule,
                     oid: commit.0,
                 }),
-                // The file was touched; its content is unknown.
+                // The file was touched, but its content was not read.
                 OnDisk::Unread(_) => change.old.map(Into::into),
                 OnDisk::Absent => None,
             },
@@ -116,7 +117,7 @@ impl Workspace {
         }
     }
 
-    /// Records all commits that `tips` reach.
+    /// Records all commits reachable from `tips`.
     pub(crate) fn record_commits(
         &self,
         tips: &[CommitId],
@@ -127,7 +128,7 @@ impl Workspace {
         Ok(self.recorder().record(&sidecar, tips, progress, interrupt)?)
     }
 
-    /// Records all commits that `tips` reach, and makes them searchable.
+    /// Records all commits reachable from `tips` and makes them searchable.
     pub fn record_history(
         &self,
         tips: &[CommitId],
@@ -147,7 +148,7 @@ impl Workspace {
         Ok(outcome)
     }
 
-    /// Indexes past versions of files: `versions`, or by default those selected by the previous run.
+    /// Indexes past versions of files as selected by `versions`, or by default as in the previous run.
     pub(crate) fn index_past(
         &self,
         versions: Option<PastVersions>,
@@ -164,8 +165,8 @@ impl Workspace {
         Ok(self.writer(&sidecar).index_past(past, versions, progress, interrupt)?)
     }
 
-    /// Records what `tips` reach if the sidecar already has commit records, else returns `None`. Also traces
-    /// definitions through the new commits if that was done before.
+    /// Records the commits reachable from `tips` if the sidecar already has records of commits; otherwise returns
+    /// `None`. Also traces definitions through the new commits if that was done before.
     pub fn record_new_commits(
         &self,
         tips: &[CommitId],
@@ -177,7 +178,7 @@ impl Workspace {
         }
         let is_traced = self.is_traced();
         let outcome = self.record_history(tips, progress, interrupt)?;
-        // Done without new commits too: objects that were missing or damaged may be available now.
+        // Also runs without new commits, because objects that were missing or damaged may be available now.
         if is_traced {
             self.trace_history(progress, interrupt)?;
         }
@@ -185,8 +186,8 @@ impl Workspace {
         Ok(Some(outcome))
     }
 
-    /// The kinds of commit records in the sidecar, to be made again after damaged ones are set aside. If the state is
-    /// unreadable, they are inferred from file names.
+    /// Returns which data about commits the sidecar has, so that it can be recorded again after damaged files are set
+    /// aside. If the state is unreadable, the answer is inferred from file names.
     pub(crate) fn recorded(&self, sidecar: &Sidecar) -> Recorded {
         if let Ok(Some(state)) = sidecar.state() {
             return Recorded {
@@ -207,7 +208,7 @@ impl Workspace {
         }
     }
 
-    /// Makes the records of `recorded` again.
+    /// Records again the data that `recorded` lists.
     pub(crate) fn record_again(
         &self,
         recorded: Recorded,
@@ -230,7 +231,7 @@ impl Workspace {
         Ok(self.recorder().trace(&sidecar, max_bytes, progress, interrupt)?)
     }
 
-    /// Exports the records of all commits that `tips` reach. Missing ones are recorded and traced first.
+    /// Prepares the records of all commits reachable from `tips` for export. Records and traces missing commits first.
     pub(crate) fn given_commits(
         &self,
         tips: &[CommitId],
@@ -246,7 +247,7 @@ impl Workspace {
         Ok(recorder.give(&sidecar, tips, self.build_options().max_blob_bytes)?)
     }
 
-    /// The reason that this clone can import no commit records at all, if there is one.
+    /// Returns the reason why this clone cannot import any records of commits, if there is one.
     pub(crate) fn takes_no_records(&self, is_trusted: bool) -> Result<Option<ImportRefusal>> {
         Ok(match self.repository.shallow_commits()?.is_empty() {
             false => Some(ImportRefusal::Absent),
@@ -255,7 +256,7 @@ impl Workspace {
         })
     }
 
-    /// Returns true if the repository has all these commits and at least one is not recorded or not traced.
+    /// Returns true if the repository has all these commits, and at least one is not recorded or not traced.
     pub(crate) fn lacks_records_of(&self, commits: &[CommitId]) -> Result<bool> {
         let mut reader = self.repository.reader();
         if !commits.iter().all(|&commit| reader.commit(commit).is_ok()) {
@@ -312,8 +313,8 @@ impl Workspace {
         Ok(taken)
     }
 
-    /// Objects that indexing or tracing needed and could not read, each once: blobs of HEAD with their paths, and
-    /// versions of files in recorded commits. They may have become readable since.
+    /// Returns the objects that indexing or tracing needed but could not read, each once: blobs of HEAD with their
+    /// paths, and file versions in recorded commits. They may have become readable since.
     pub(crate) fn unread_objects(&self) -> Result<Vec<(Option<RepoPath>, Oid)>> {
         let mut found = Vec::new();
         if let Some(target) = self.target("HEAD")? {
@@ -338,7 +339,8 @@ impl Workspace {
         Ok(found)
     }
 
-    /// A note about files of a revision that are not searched because their blobs cannot be read, if there are any.
+    /// Returns a note about files of a revision that were not searched because their blobs cannot be read. `None` if
+    /// there are no such files.
     pub(crate) fn unread_files(&self, target: Option<Target>) -> Option<String> {
         let layers = self.stored_tree(target?.tree)?;
         let n_files = Some(missing_blobs(&layers).len()).filter(|&n_files| n_files > 0)?;
@@ -348,7 +350,7 @@ impl Workspace {
         ))
     }
 
-    /// Advice for missing or damaged objects.
+    /// Returns advice for missing or damaged objects.
     pub(crate) fn how_to_get_objects(&self) -> &'static str {
         if self.repository.is_partial() {
             "git fetch --refetch --no-filter and then codescout index complete the answer"
@@ -357,7 +359,7 @@ impl Workspace {
         }
     }
 
-    /// Opens the cache of definition changes of single files through commits that are not traced.
+    /// Opens the cache of the definition changes in single files, for commits that are not traced.
     pub(crate) fn known_changes(&self) -> Result<SymbolChangeCache> {
         let sidecar = match self.storage.keeping() {
             Keeping::Sidecar => self.storage.open()?,
@@ -366,28 +368,28 @@ impl Workspace {
         Ok(SymbolChangeCache::new(sidecar, self.symbol_recipe()))
     }
 
-    /// The recipe by which definitions are traced here.
+    /// The recipe (version and settings) for tracing definitions.
     pub fn symbol_recipe(&self) -> u64 {
         symbol_recipe(self.build_options().max_blob_bytes)
     }
 
-    /// The recipe that determines the content of exported commit records.
+    /// The recipe (version and settings) that determines the content of exported records.
     pub(crate) fn record_recipe(&self) -> u64 {
         record_recipe(self.build_options().max_blob_bytes)
     }
 
-    /// Returns true if definitions are traced through some commits, so that new commits are traced too.
+    /// Returns true if definitions are traced through some commits. Then new commits are traced too.
     pub(crate) fn is_traced(&self) -> bool {
         let is_traced = |state: &State| state.history.iter().any(|entry| entry.symbols.is_some());
         matches!(self.storage.open_with_state(), Ok(Some((_, Some(state)))) if is_traced(&state))
     }
 
-    /// Returns true if commits are recorded, so that new commits are recorded too.
+    /// Returns true if commits are recorded. Then new commits are recorded too.
     pub fn has_history(&self) -> bool {
         matches!(self.storage.open_with_state(), Ok(Some((_, Some(state)))) if !state.history.is_empty())
     }
 
-    /// Opens the history of a revision. `WORKTREE` and `INDEX` mean the commit below them.
+    /// Opens the history of a revision. `WORKTREE` and `INDEX` mean the checked-out commit.
     pub fn history(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<OpenedHistory> {
         let target = self.target(reference)?;
         let mut notes = Vec::new();
@@ -442,7 +444,8 @@ impl Workspace {
         })
     }
 
-    /// Records in memory what `commit` reaches, in addition to the stored records. For sidecars that cannot be written.
+    /// Records the commits reachable from `commit` in memory, on top of the stored records. Used if the sidecar cannot
+    /// be written.
     pub(crate) fn records_in_memory(&self, commit: CommitId, interrupt: &AtomicBool) -> Result<History> {
         let (known, _) = self.stored_history()?.unwrap_or_default();
         Ok(self.recorder().record_in_memory(known, &[commit], interrupt)?)
@@ -492,8 +495,8 @@ impl Workspace {
         }
     }
 
-    /// The words and vectors of all messages, in the order of batches. Missing ones are made and stored, or kept in
-    /// memory if the sidecar cannot be written.
+    /// Returns the words and vectors of all messages, one element per batch. Missing ones are computed and stored, or
+    /// held in memory if the sidecar cannot be written.
     pub fn messages(
         &self,
         reference: &str,
@@ -533,7 +536,7 @@ impl Workspace {
         Ok((opened, messages))
     }
 
-    /// The stored messages of each batch; `None` if they are missing or of another model.
+    /// Returns the stored messages of each batch. `None` for a batch without messages or with those of another model.
     fn stored_messages(&self, opened: &OpenedHistory) -> Result<Vec<Option<Messages>>> {
         let profile = self.models.own_embedder().profile().id();
         let sidecar = self.storage.open()?;
@@ -545,7 +548,7 @@ impl Workspace {
         Ok((0..opened.history.batches().len()).map(open).collect())
     }
 
-    /// The signatures of changed lines, in the order of batches; `None` for batches without them.
+    /// Returns the signatures of changed lines, one element per batch. `None` for a batch without signatures.
     pub fn line_changes(&self, opened: &OpenedHistory) -> Result<Vec<Option<LineChanges>>> {
         let sidecar = self.storage.open()?;
         let open = |at: usize| {
@@ -555,13 +558,13 @@ impl Workspace {
         Ok((0..opened.history.batches().len()).map(open).collect())
     }
 
-    /// Reads mailmaps in git's order: the file in the worktree (in a bare repository, that of the commit), then those
-    /// named by the configuration. Later entries win.
+    /// Reads mailmaps in git's order: first the file in the worktree (in a bare repository, the file in the commit),
+    /// then those named by the configuration. Later entries take precedence.
     fn mailmap(&self, target: Option<Target>, notes: &mut Vec<String>) -> Result<Mailmap> {
         let configured = self.repository.configured_mailmaps();
         let mut texts = Vec::new();
         match self.repository.work_dir() {
-            // `.mailmap` is not read through a symbolic link, as in git.
+            // Like git, does not read `.mailmap` through a symbolic link.
             Some(root) => texts.extend(read_file(&root.join(".mailmap"))),
             None if configured.blob.is_none() => {
                 let tree = target.map(|target| target.tree);
@@ -586,7 +589,7 @@ impl Workspace {
         Ok(Mailmap::parse(&texts.join(&b'\n')))
     }
 
-    /// Reads the blob named by `revision:path` or by its id.
+    /// Reads a blob given as `revision:path` or as an id.
     fn named_blob(&self, name: &str) -> Result<Option<Vec<u8>>> {
         match name.split_once(':') {
             Some((revision, path)) => match self.repository.resolve(revision) {
@@ -614,7 +617,8 @@ impl Workspace {
         })
     }
 
-    /// The differences from the checked-out commit: on disk for `WORKTREE`, staged for `INDEX`, else none.
+    /// Returns the differences from the checked-out commit: files on disk for `WORKTREE`, staged files for `INDEX`,
+    /// otherwise none.
     pub fn uncommitted(&self, reference: &str, interrupt: &AtomicBool) -> Result<Vec<Uncommitted>> {
         match reference {
             "WORKTREE" if self.repository.work_dir().is_some() => {
@@ -638,7 +642,7 @@ impl Workspace {
         }
     }
 
-    /// The bytes of a file in the repository or, if uncommitted, on disk.
+    /// Returns the bytes of a file, from the repository or, if it is uncommitted, from disk.
     pub fn content(&self, path: &RepoPath, entry: Entry, disk: &mut Option<WorkTreeReader>) -> Result<Option<Vec<u8>>> {
         let max_bytes = self.build_options().max_blob_bytes;
         if let BlobContent::Content(bytes) = self.repository.reader().blob(BlobId(entry.oid), max_bytes)? {
@@ -656,7 +660,7 @@ impl Workspace {
         Ok(file.filter(|file| file.blob.0 == entry.oid).map(|file| file.bytes))
     }
 
-    /// The tips of all local branches and the checked-out commit, sorted by id.
+    /// Returns the tips of all local branches and the checked-out commit, sorted by id.
     pub fn branch_tips(&self) -> Result<Vec<CommitId>> {
         let refs = self.repository.refs()?.into_iter();
         let branches = refs.filter(|found| found.kind == crate::git::RefKind::Branch);
@@ -668,7 +672,7 @@ impl Workspace {
     }
 }
 
-/// The commit of the target; `None` before the first commit.
+/// Returns the commit of the target, or `None` before the first commit.
 fn commit_of(reference: &str, target: Option<Target>) -> Result<Option<CommitId>> {
     let commit = |target: Target| {
         target
@@ -685,7 +689,7 @@ fn read_file(path: &Path) -> Option<Vec<u8>> {
     std::fs::read(path).ok()
 }
 
-/// Seconds since 1970.
+/// Returns the current time in seconds since 1970.
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs() as i64)

@@ -1,4 +1,4 @@
-//! Background builds that continue while requests are answered.
+//! Runs builds of the index in the background, while requests are answered.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -11,16 +11,17 @@ use anyhow::Result;
 use super::ctx::Ctx;
 use crate::ingest::{Outcome, Progress, RecordOutcome, Stage, Target, TraceOutcome};
 
-/// Maximum concurrent builds of one repository: more would only take turns at its lock.
+/// Maximum number of concurrent builds of one repository. More would wait for one another, because a writer needs the
+/// lock.
 const MAX_RUNNING: usize = 1;
-/// Maximum number of queued builds. One more stops the build that has waited longest.
+/// Maximum number of queued builds. A further build stops the one that has waited longest.
 const MAX_WAITING: usize = 256;
-/// Maximum number of finished builds that are remembered.
+/// Maximum number of finished builds in the list.
 const MAX_REMEMBERED: usize = 16;
-/// Interval at which a waiting call checks for cancellation.
+/// Interval at which a waiting call checks if it was cancelled.
 const TICK: Duration = Duration::from_millis(20);
 
-/// The builds of one repository.
+/// The builds of one repository, with their queue.
 #[derive(Default)]
 pub(crate) struct Jobs {
     lists: Arc<Mutex<Lists>>,
@@ -28,7 +29,7 @@ pub(crate) struct Jobs {
 
 #[derive(Default)]
 struct Lists {
-    /// The remembered builds, oldest first.
+    /// The listed builds, oldest first.
     all: Vec<Arc<Job>>,
     waiting: VecDeque<(Arc<Job>, Work)>,
     n_running: usize,
@@ -36,21 +37,21 @@ struct Lists {
 
 type Work = Box<dyn FnOnce(&Job) -> Result<Made> + Send>;
 
-/// The kind of a build.
+/// The kind of data that a build creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// The index of a tree.
     Index,
-    /// Records of all commits that the target reaches.
+    /// Records of all commits reachable from the target.
     Record,
-    /// Those records, made searchable.
+    /// Records of commits that are also searchable.
     Searchable,
-    /// Those records, searchable and with definitions traced.
+    /// Records of commits that are also searchable and have traced definitions.
     Trace,
 }
 
 impl Task {
-    /// The name in responses.
+    /// Returns the name in responses.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Index => "index",
@@ -73,7 +74,7 @@ pub(crate) enum Made {
 }
 
 impl Made {
-    /// Describes the value in words.
+    /// Describes the result in words.
     pub(crate) fn to_text(&self) -> String {
         match self {
             Self::Index(outcome) if outcome.n_new_blobs == 0 => "up to date".to_owned(),
@@ -98,16 +99,16 @@ pub(crate) struct Job {
     pub(crate) task: Task,
     /// The commit and tree to build.
     pub(crate) target: Target,
-    /// Set to stop the build; data indexed so far is kept.
+    /// Stops the build when set. Data indexed so far is kept.
     pub(crate) interrupt: AtomicBool,
-    /// Number of calls that requested the build and have not given it up.
+    /// Number of calls that requested the build and have not withdrawn their request.
     n_asked: AtomicUsize,
-    /// Number of calls that are waiting for its end.
+    /// Number of calls that are waiting for the build to end.
     n_waiting: AtomicUsize,
     started: Instant,
     has_begun: AtomicBool,
     course: Mutex<Course>,
-    /// Number of [`Hold`]s that pause it.
+    /// Number of existing [`Hold`]s. The build is paused while there are any.
     n_holds: Mutex<usize>,
     let_go: Condvar,
     end: Mutex<Option<End>>,
@@ -117,22 +118,22 @@ pub(crate) struct Job {
 /// The current stage of a build, and the progress of the previous stages.
 #[derive(Clone, Copy, Debug, Default)]
 struct Course {
-    /// `None` before the first stage and between stages.
+    /// The current stage; `None` before the first stage and between stages.
     stage: Option<Stage>,
     n_ahead: usize,
     n_done: usize,
-    /// Steps of the previous stages.
+    /// Number of steps in the previous stages.
     n_before: usize,
 }
 
-/// The end of a build.
+/// The outcome of a build.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    /// It completed with this result.
+    /// The build completed with this result.
     Done(Made),
-    /// It was stopped early.
+    /// The build was stopped early.
     Stopped,
-    /// It failed.
+    /// The build failed with this error.
     Failed(String),
 }
 
@@ -141,22 +142,22 @@ pub(crate) enum End {
 pub(crate) struct Advance {
     /// The kind of build.
     pub(crate) task: Task,
-    /// True once the build has left the queue.
+    /// True if the build has left the queue.
     pub(crate) has_begun: bool,
-    /// The current stage; `None` before the first and between stages.
+    /// The current stage; `None` before the first stage and between stages.
     pub(crate) stage: Option<Stage>,
-    /// Steps of the current stage; 0 while the number is unknown.
+    /// Number of steps of the current stage; 0 if it is not known yet.
     pub(crate) n_ahead: usize,
-    /// Completed steps of the current stage.
+    /// Number of completed steps of the current stage.
     pub(crate) n_done: usize,
-    /// Steps of the previous stages.
+    /// Number of steps in the previous stages.
     pub(crate) n_before: usize,
-    /// The time since the build was requested.
+    /// Time since the build was requested.
     pub(crate) elapsed: Duration,
 }
 
 impl Advance {
-    /// Describes the value in words.
+    /// Describes the progress in words.
     pub(crate) fn to_text(self) -> String {
         let listed = match self.task {
             Task::Index => "files",
@@ -225,7 +226,7 @@ impl Jobs {
         (job, true)
     }
 
-    /// Starts a thread that runs queued builds until none is left.
+    /// Starts a thread that runs queued builds until the queue is empty.
     fn start_worker(&self) {
         let lists = Arc::clone(&self.lists);
         let spawned = std::thread::Builder::new().name("build".to_owned()).spawn(move || {
@@ -242,7 +243,7 @@ impl Jobs {
         }
     }
 
-    /// The remembered builds, oldest first.
+    /// Returns the listed builds, oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<Job>> {
         locked(&self.lists).all.clone()
     }
@@ -253,7 +254,7 @@ impl Jobs {
         meant
             .iter()
             .for_each(|job| job.interrupt.store(true, Ordering::Relaxed));
-        // Queued builds end at once.
+        // Queued builds end immediately.
         locked(&self.lists).waiting.retain(|(job, _)| {
             let is_meant = is_meant(job);
             if is_meant {
@@ -284,8 +285,8 @@ impl Lists {
     }
 }
 
-/// Takes the build that was requested last, since a caller may be waiting for it. If the queue is empty, returns `None`
-/// and counts one thread less.
+/// Removes the most recently requested build from the queue, because a caller may be waiting for it. If the queue is
+/// empty, returns `None` and decrements the number of threads.
 fn next(lists: &Mutex<Lists>) -> Option<(Arc<Job>, Work)> {
     let mut lists = locked(lists);
     let next = lists.waiting.pop_back();
@@ -298,24 +299,24 @@ fn locked(lists: &Mutex<Lists>) -> MutexGuard<'_, Lists> {
 }
 
 impl Job {
-    /// Returns true until the build has ended.
+    /// Returns true if the build has not ended.
     pub(crate) fn is_running(&self) -> bool {
         self.end().is_none()
     }
 
-    /// Returns the end of the build, if it has ended.
+    /// Returns the outcome of the build, or `None` if it has not ended.
     pub(crate) fn end(&self) -> Option<End> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Withdraws the request of one call. Stops the build if it was the last one.
+    /// Withdraws the request of one call. If no other request remains, stops the build.
     pub(crate) fn give_up(&self) {
         if self.n_asked.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.interrupt.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Describes the progress in words.
+    /// Describes the state of the build in words.
     pub(crate) fn to_text(&self) -> String {
         match self.end() {
             Some(End::Stopped) => "it was stopped; asking again goes on with it".to_owned(),
@@ -337,9 +338,9 @@ impl Job {
         }
     }
 
-    /// Returns how long a call waits that can wait for `patience`. It is `patience` if the build is expected to end in
-    /// that time; else the time that the build has run already is subtracted, so that not every call waits for a long
-    /// build.
+    /// Returns the time that a call should wait if it can wait for `patience`. That is `patience` if the build is
+    /// expected to end within it. Otherwise the time that the build has already run is subtracted, so that later calls
+    /// do not wait for a long build.
     pub(crate) fn worth_waiting(&self, patience: Duration) -> Duration {
         let advance = self.advance();
         let rest = advance.n_ahead.saturating_sub(advance.n_done) as u32;
@@ -353,8 +354,8 @@ impl Job {
         }
     }
 
-    /// Pauses the build until the returned [`Hold`] is dropped: an answer that could not wait for the build needs the
-    /// processors.
+    /// Pauses the build until the returned [`Hold`] is dropped. Used while a request that could not wait for the build
+    /// needs the processors.
     pub(crate) fn hold(self: &Arc<Self>) -> Hold {
         *self.n_holds.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Hold(Arc::clone(self))
@@ -364,7 +365,7 @@ impl Job {
         self.course.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits at most `patience` for the end of the build, passing its progress to `told`. Returns `None` if the build
+    /// Waits at most `patience` for the build to end, and passes its progress to `told`. Returns `None` if the build
     /// continues or the caller is interrupted.
     pub(crate) fn wait(&self, patience: Duration, interrupt: &AtomicBool, told: &dyn Fn(Advance)) -> Option<End> {
         self.n_waiting.fetch_add(1, Ordering::Relaxed);
@@ -373,7 +374,7 @@ impl Job {
         end
     }
 
-    /// Waits within the limits of a call, letting other calls run meanwhile.
+    /// Waits within the limits of a call. Other calls may run meanwhile.
     pub(crate) fn wait_as(&self, patience: Duration, ctx: &Ctx<'_>) -> Option<End> {
         match ctx.limits {
             Some(limits) if !patience.is_zero() => ctx.pause(|| self.wait(patience, ctx.interrupt, limits.waiting)),
@@ -381,7 +382,7 @@ impl Job {
         }
     }
 
-    /// Returns true if a call is waiting for the end.
+    /// Returns true if a call is waiting for the build to end.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.n_waiting.load(Ordering::Relaxed) > 0
     }
@@ -423,11 +424,12 @@ impl Job {
     }
 }
 
-/// Runs a build on its own thread pool. In the global pool, an answer would wait for hundreds of files.
+/// Runs a build on its own thread pool. In the global pool, a query would have to wait until hundreds of files are
+/// indexed.
 fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     match rayon::ThreadPoolBuilder::new().build() {
         Ok(pool) => pool.install(work),
-        // No more threads can be started.
+        // No thread pool can be started, so the work runs on this thread.
         Err(_) => work(),
     }
 }

@@ -1,4 +1,4 @@
-//! Lays files over stored snapshots: those of a whole tree, staged files, and files on disk.
+//! Combines stored snapshots with other files: those of a whole tree, staged files, or files on disk.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,14 +20,14 @@ use crate::snapshot::{
 };
 
 impl Workspace {
-    /// Computes the snapshot of a tree in memory, from another tree's snapshot or the stored segments, and from git.
-    /// Writes nothing.
+    /// Computes the snapshot of a tree in memory, without writing. Data comes from the snapshot `known`, the stored
+    /// segments, and git.
     pub(crate) fn in_memory(&self, target: Target, known: Option<Base>, interrupt: &AtomicBool) -> Result<Base> {
         let files = self.files_of(target, None)?;
         self.base_over(files, known, interrupt)
     }
 
-    /// Lists a tree's files with what the stored segments have of them. Reads no file; a file that is not indexed
+    /// Lists a tree's files together with their data in the stored segments. Reads no file; a file that is not indexed
     /// counts as missing.
     pub(crate) fn listed(&self, target: Target) -> Result<Base> {
         let changes = self.files_of(target, None)?;
@@ -39,8 +39,9 @@ impl Workspace {
         })
     }
 
-    /// Computes the files of a tree at `paths` (ascending) in memory, from another tree's snapshot or the stored
-    /// segments, and from git. Does not list the rest of the tree and writes nothing. `None` if no path is a file.
+    /// Computes the data of a tree's files at `paths` (ascending) in memory, without writing. Data comes from the
+    /// snapshot of another tree, the stored segments, and git. Does not list the rest of the tree. Returns `None` if no
+    /// path is a file.
     pub(crate) fn files_in_memory(
         &self,
         target: Target,
@@ -56,7 +57,7 @@ impl Workspace {
         self.base_over(changes, known, interrupt).map(Some)
     }
 
-    /// Computes a snapshot of `files` in memory, from another tree's snapshot or the stored segments, and from git.
+    /// Computes a snapshot of `files` in memory. Data comes from the snapshot `known`, the stored segments, and git.
     fn base_over(&self, files: Vec<Change>, known: Option<Base>, interrupt: &AtomicBool) -> Result<Base> {
         let known = known.map(|base| base.segments);
         let segments = known.or_else(|| self.any_segments()).unwrap_or_default();
@@ -74,7 +75,7 @@ impl Workspace {
         Ok(base)
     }
 
-    /// The files of a tree: all, or those at `paths` with the attribute files that apply to them.
+    /// Lists the files of a tree: all files, or the files at `paths` and the attribute files that apply to them.
     fn files_of(&self, target: Target, paths: Option<&[RepoPath]>) -> Result<Vec<Change>> {
         let mut reader = self.repository.reader();
         let files = match paths {
@@ -101,7 +102,7 @@ impl Workspace {
             .collect())
     }
 
-    /// Lays the staged changes over the commit below.
+    /// Combines the snapshot of the checked-out commit with the staged changes.
     pub(crate) fn over_index(&self, base: Base, mut provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
         let staged = self.repository.index_changes()?;
         provenance.n_dirty_files = staged.len() as u32;
@@ -116,14 +117,14 @@ impl Workspace {
         self.view_over(Edits::Extracted, base, provenance, (changes, HashMap::new()), interrupt)
     }
 
-    /// The differences between the worktree and the checked-out commit.
+    /// Returns the differences between the worktree and the checked-out commit.
     pub(crate) fn changes(&self, known: &mut KnownFiles, interrupt: &AtomicBool) -> Result<WorkTreeChanges> {
         Ok(self
             .repository
             .work_tree_changes(self.options.max_blob_bytes, known, interrupt)?)
     }
 
-    /// Lays the files on disk over the checked-out commit.
+    /// Combines the snapshot of the checked-out commit with the files on disk.
     pub(crate) fn over_changes(
         &self,
         edits: Edits,
@@ -179,7 +180,7 @@ impl Workspace {
         Ok(View::new(provenance, base.segments, base.layers, unsaved))
     }
 
-    /// The extractions of uncommitted files that other processes have stored; `None` if nothing is stored.
+    /// Returns the extractions of uncommitted files that other processes have stored. `None` if nothing is stored.
     fn kept_edits(&self, stored: &Segments) -> Result<Option<KeptEdits>> {
         let is_stored = stored.epoch() != [0; 16] && !stored.iter().any(|segment| segment.is_in_memory);
         if self.storage.keeping() == Keeping::Nowhere || !is_stored {
@@ -205,7 +206,7 @@ impl Workspace {
             &self.options,
             interrupt,
         )?;
-        // Files that were not read would count as missing.
+        // Returning here would report files as missing that were not read.
         if interrupt.load(Ordering::Relaxed) {
             bail!("interrupted");
         }
@@ -213,7 +214,7 @@ impl Workspace {
     }
 }
 
-/// Reads a changed path on disk. Bytes that git does not have go to `unsaved`.
+/// Reads a changed path on disk. Adds content that git does not have to `unsaved`.
 fn on_disk(
     change: WorkTreeChange,
     attributes: &mut AttributeMatcher,
@@ -235,7 +236,7 @@ fn on_disk(
         OnDisk::Unread(_) => left_out(change.path, SkipReason::Unreadable),
         OnDisk::File { .. } => match read(&change.path) {
             Ok(file) => {
-                // The content and the id come from the same read, whatever the file contained before.
+                // The content and the id come from the same read, even if the file is being changed.
                 unsaved.insert(file.blob, file.bytes);
                 Change::Present(ListedFile::new(change.path, file.mode, file.blob.0, attributes))
             }

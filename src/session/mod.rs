@@ -1,5 +1,5 @@
 //! An open repository with everything that requests need: sidecar, settings, models, views of revisions, recorded
-//! history, sharing. Start at `workspace.rs`.
+//! history and shared vectors. Start at `workspace.rs`.
 
 mod collect;
 mod ctx;

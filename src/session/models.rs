@@ -1,4 +1,4 @@
-//! The embedding models and the reranker that an open repository uses.
+//! The embedding models and the reranker of an open repository.
 
 use std::sync::LazyLock;
 
@@ -11,9 +11,9 @@ use crate::ingest::EmbeddingSource;
 use crate::remote::{RemoteEmbedder, RemoteReranker, RemoteSparse};
 use crate::sidecar::{Sidecar, State};
 
-/// The models in use: the built-in one, and those that are configured.
+/// The built-in model and the configured models.
 pub struct Models {
-    /// Loaded on first use: most requests need no model.
+    /// Loaded on first use, because most requests need no model.
     built_in: LazyLock<StaticModel>,
     from_folder: Option<Box<dyn Embedder>>,
     remote: Option<RemoteEmbedder>,
@@ -39,12 +39,12 @@ impl Models {
         })
     }
 
-    /// Returns the model whose vectors rank by similarity.
+    /// Returns the model whose vectors are used to rank by similarity.
     pub fn embedder(&self) -> &dyn Embedder {
         self.added().unwrap_or(self.own())
     }
 
-    /// Returns the model used in addition to the built-in one, if any.
+    /// Returns the external model that is used in addition to the built-in one, if there is one.
     pub fn added(&self) -> Option<&dyn Embedder> {
         match (&self.remote, &self.from_folder) {
             (Some(model), _) => Some(model),
@@ -53,22 +53,22 @@ impl Models {
         }
     }
 
-    /// Returns the built-in model, of which every document has vectors.
+    /// Returns the built-in model. Every document has a vector of it.
     pub fn own(&self) -> &StaticModel {
         &self.built_in
     }
 
-    /// Returns the built-in model as an [`Embedder`], for messages of commits, which have no vectors of other models.
+    /// Returns the built-in model as an [`Embedder`]. Commit messages have vectors only of this model.
     pub(crate) fn own_embedder(&self) -> &dyn Embedder {
         self.own()
     }
 
-    /// Returns the id of the built-in model's profile.
+    /// Returns the id of the built-in model's profile. Every segment has vectors of it.
     pub(crate) fn own_profile(&self) -> String {
         self.own().profile().id().to_string()
     }
 
-    /// Returns the model on another machine or in another process, if configured.
+    /// Returns the model on an embedding server, if one is configured.
     pub(crate) fn remote(&self) -> Option<&RemoteEmbedder> {
         self.remote.as_ref()
     }
@@ -78,19 +78,19 @@ impl Models {
         self.remote_sparse.as_ref()
     }
 
-    /// Returns the models that add vectors to those that every segment has.
+    /// Returns the external models, whose vectors are stored in addition to those of the built-in model.
     pub fn sources(&self) -> Vec<EmbeddingSource<'_>> {
         let dense = self.added().map(EmbeddingSource::Dense);
         let sparse = self.remote_sparse().map(|model| EmbeddingSource::Sparse(model));
         dense.into_iter().chain(sparse).collect()
     }
 
-    /// Returns the reranker, if configured.
+    /// Returns the reranker, if one is configured.
     pub(crate) fn reranker(&self) -> Option<&RemoteReranker> {
         self.reranker.as_ref()
     }
 
-    /// Adds the vectors of the additional models to `segments`.
+    /// Adds the vectors of the external models to `segments`.
     pub(super) fn with_added(&self, segments: Segments, sidecar: &Sidecar, state: &State) -> Segments {
         let sources = self.sources().into_iter();
         sources.fold(segments, |segments, source| {

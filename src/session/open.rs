@@ -1,4 +1,4 @@
-//! An open repository with the caches kept between calls: views, the known state of its files, its builds.
+//! An open repository with the caches that are kept between calls: views, the known state of its files, and its builds.
 //!
 //! Each call compares the caches with the repository: trees by id, the worktree by stat data. So the next call notices
 //! a commit, an edit, `git gc` or a deleted sidecar.
@@ -25,52 +25,53 @@ use crate::ingest::{Outcome, Target};
 use crate::model::{CommitId, RepoPath, TreeId};
 use crate::snapshot::{FileEntry, FileId, ListedFile, Provenance, View};
 
-/// Maximum number of cached views; each has its lists of files and documents in memory.
+/// Maximum number of cached views. Each holds its lists of files and documents in memory.
 const MAX_VIEWS: usize = 6;
-/// Maximum number of cached snapshots, from which views are made.
+/// Maximum number of cached snapshots. Views are created from them.
 const MAX_BASES: usize = 4;
-/// Maximum number of segments of an index in memory. Each older segment may belong to a tree that is no longer used.
+/// Maximum number of segments of an in-memory index. Older segments may belong to trees that are no longer used.
 const MAX_PARTS: usize = 8;
-/// Lifetime of a cached snapshot of a partial clone: missing objects may have been fetched since.
+/// Lifetime of a cached snapshot in a partial clone. Missing objects may be fetched at any time.
 const PARTIAL_FOR: Duration = Duration::from_secs(5);
-/// Time without file events after which a new watch of the files begins.
+/// Time without file events before a new watch of the files is started.
 const CALM: Duration = Duration::from_millis(300);
-/// Maximum attempts at a view while the repository changes during the call.
+/// Maximum number of attempts to create a view while the repository changes.
 const TRIES: usize = 4;
 
 /// An open repository and its caches.
 pub struct Session {
     /// The repository with its sidecar, settings and models.
     pub(crate) workspace: Arc<Workspace>,
-    /// False for a repository other than the one a server was started in: only its index is changed.
+    /// False for a repository other than the one in which the server was started. Of such a repository only the index
+    /// is changed.
     pub(crate) is_own: bool,
-    /// Visibility of files that hold credentials.
+    /// Determines whether files with credentials are visible.
     pub(crate) visibility: Visibility,
-    /// Builds in the background.
+    /// The background builds.
     pub(crate) jobs: Arc<Jobs>,
     /// Records of commits that cannot be stored in the sidecar.
     pub(crate) records: Arc<Mutex<Option<History>>>,
     /// The commit for which everything was last made searchable.
     searchable: Mutex<Option<CommitId>>,
-    /// True if later calls use the caches.
+    /// True if the caches are kept for later calls.
     is_kept: bool,
     files: Mutex<Files>,
     bases: Arc<Mutex<Vec<HeldBase>>>,
-    /// The listed files of the tree that is being indexed, for one generation of the sidecar.
+    /// The files of the tree that is being indexed, as listed for one generation of the sidecar.
     listed: Mutex<Option<(TreeId, Option<u64>, Base)>>,
     views: Mutex<Vec<Arc<SeenView>>>,
-    /// Serializes the making of views, so that concurrent calls do not all make the same one.
+    /// Held while a view is created, so that concurrent calls do not all create the same one.
     making: Mutex<()>,
 }
 
-/// The last known state of the worktree.
+/// The last known state of the worktree's files.
 #[derive(Default)]
 struct Files {
     known: KnownFiles,
     last: Option<(Instant, Arc<WorkTreeChanges>)>,
-    /// A watch that began before `last`; `None` once it has seen a change.
+    /// A watch that was started before `last` was read. `None` after it has seen a change.
     stillness: Option<WorktreeWatch>,
-    /// The time of the last change that a watch has seen.
+    /// The time of the last change that a watch reported.
     disturbed: Option<Instant>,
 }
 
@@ -78,36 +79,36 @@ struct HeldBase {
     tree: TreeId,
     base: Base,
     since: Instant,
-    /// The reason that it is not stored in the sidecar.
+    /// The reason why the snapshot is not stored in the sidecar.
     note: Option<&'static str>,
 }
 
-/// A view and its inputs.
+/// A view, and the data that it was created from.
 pub struct SeenView {
-    /// The view that requests search. Files that hold credentials are not in it.
+    /// The view for requests. It does not contain hidden files.
     pub view: View,
-    /// The reason that it is not stored in the sidecar.
+    /// The reason why the snapshot is not stored in the sidecar.
     pub note: Option<&'static str>,
-    /// The time at which it was last known to be current.
+    /// The time at which the view was last known to be current.
     valid: Mutex<Instant>,
     reference: String,
     target: Option<Target>,
     changes: Option<Arc<WorkTreeChanges>>,
     edits: Edits,
-    /// The outcome of indexing what was missing.
+    /// The outcome of indexing missing files.
     pub ingested: Outcome,
-    /// The running build, if the view is incomplete and the caller wanted all of it.
+    /// The running build, if the view is incomplete although the caller requested all of it.
     pub(crate) building: Option<Arc<Job>>,
-    /// True if the view has only the list of files and what was indexed of them before.
+    /// True if the view contains only the list of files and the data that was indexed before.
     pub(crate) is_listed: bool,
 }
 
-/// Visibility of files that hold credentials by their names.
+/// Determines whether files whose names suggest credentials are visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visibility {
     /// All files are visible.
     All,
-    /// Views, history and counts leave these files out.
+    /// Views, history and counts omit these files.
     WithoutCredentials,
 }
 
@@ -124,23 +125,24 @@ impl Visibility {
     }
 }
 
-/// Selects the view of a revision.
+/// A request for a view of a revision.
 #[derive(Clone, Copy)]
 pub struct ViewRequest<'a> {
     /// The revision, as given by the caller.
     pub reference: &'a str,
-    /// Paths in ascending order: if any of them is a file, these files suffice. Empty for all files.
+    /// Paths in ascending order. If any of them is a file, the view needs to contain only these files. Empty for all
+    /// files.
     pub files: &'a [RepoPath],
-    /// The behaviour if the revision is not indexed.
+    /// Determines whether to wait for the index if the revision is not indexed.
     pub build: Build,
     /// The level of detail for uncommitted files.
     pub edits: Edits,
-    /// Accepts the last view while the present state is being indexed.
+    /// Accepts the previous view while the current state is being indexed.
     pub takes_last: bool,
 }
 
 impl<'a> ViewRequest<'a> {
-    /// Requests everything about a revision.
+    /// Requests a complete view of a revision.
     pub fn of(reference: &'a str) -> Self {
         Self {
             reference,
@@ -152,19 +154,19 @@ impl<'a> ViewRequest<'a> {
     }
 }
 
-/// The behaviour of a call whose revision is not indexed.
+/// What a call does if its revision is not indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Build {
-    /// Waits for the index as long as the call may, then answers from the list of files.
+    /// Waits for the index as long as the call may, then answers from the list of files and whatever is indexed.
     Wait,
-    /// Starts the build without waiting for it, if the call has a time limit.
+    /// Starts the build without waiting for it if the call has a time limit.
     Begin,
-    /// Answers from the list of files.
+    /// Answers from the list of files without building.
     Never,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Values are replaced whole, so a panic leaves no partial state.
+    // Values are always replaced as a whole, so a panic leaves no partial state.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -196,10 +198,10 @@ impl Session {
         }
     }
 
-    /// Opens a view of a revision as it is now. Returns the age of the view as well if it is an older one.
+    /// Opens a view of the current state of a revision. If the view is an older one, also returns its age.
     pub fn view(&self, request: ViewRequest<'_>, ctx: &Ctx<'_>) -> Result<(Arc<SeenView>, Option<Duration>)> {
         let reference = self.checked(request.reference)?;
-        // Only one view of the worktree is cached, and it has to serve every request.
+        // Only one view of the worktree is cached, so it must suit every request.
         let edits = if self.is_kept { Edits::Extracted } else { request.edits };
         let request = ViewRequest {
             reference,
@@ -236,7 +238,7 @@ impl Session {
                     let tree = target.map(|target| target.tree);
                     let changes = self.changes(tree, ctx.interrupt)?;
                     if changes.tree != tree && tried < TRIES {
-                        // A commit or a switch happened between the two reads.
+                        // A commit or checkout happened between the two reads.
                         continue;
                     }
                     Some(changes)
@@ -247,7 +249,7 @@ impl Session {
         }
     }
 
-    /// Checks that a reference is not an option. Without a worktree, `WORKTREE` becomes `HEAD`.
+    /// Checks that a reference does not begin with a hyphen. Without a worktree, `WORKTREE` becomes `HEAD`.
     pub(crate) fn checked<'r>(&self, reference: &'r str) -> Result<&'r str> {
         if reference.is_empty() || reference.starts_with('-') || reference.chars().any(char::is_control) {
             return Err(OpError::new(
@@ -268,24 +270,24 @@ impl Session {
         found.map(Arc::clone)
     }
 
-    /// Returns true if the session knows that everything the commit reaches is searchable.
+    /// Returns true if everything reachable from the commit is known to be searchable.
     pub(crate) fn is_searchable(&self, commit: Option<CommitId>) -> bool {
         *locked(&self.searchable) == commit
     }
 
-    /// Records that everything the commit reaches is searchable.
+    /// Records that everything reachable from the commit is searchable.
     pub(crate) fn now_searchable(&self, commit: Option<CommitId>) {
         *locked(&self.searchable) = commit;
     }
 
-    /// The differences from the checked-out commit.
+    /// Returns the differences between the worktree and the checked-out commit.
     pub(crate) fn work_tree_changes(&self, interrupt: &AtomicBool) -> Result<Arc<WorkTreeChanges>> {
         let tree = self.workspace.target("WORKTREE")?.map(|target| target.tree);
         self.changes(tree, interrupt)
     }
 
-    /// The changes of the worktree, compared after the call began. Calls that waited for another call's comparison
-    /// share its result.
+    /// Returns the changes of the worktree. The comparison is made after the call began. Calls that wait for another
+    /// call's comparison share its result.
     fn changes(&self, tree: Option<TreeId>, interrupt: &AtomicBool) -> Result<Arc<WorkTreeChanges>> {
         let asked = Instant::now();
         let mut files = locked(&self.files);
@@ -294,14 +296,14 @@ impl Session {
         {
             return Ok(Arc::clone(changes));
         }
-        // A branch can move without a file event; then its tree differs from the compared one.
+        // A branch can change without a file event. Then the tree of its commit differs from the compared one.
         if files.is_still()
             && let Some((_, changes)) = &files.last
             && changes.tree == tree
         {
             return Ok(Arc::clone(changes));
         }
-        // After a failed comparison there is no list: the watch would be newer than the previous one.
+        // If the comparison fails, there must be no list, because the watch is newer than the previous list.
         let last = files.last.take();
         if self.is_kept {
             files.watch(&self.workspace.repository);
@@ -309,7 +311,7 @@ impl Session {
         let began = Instant::now();
         let found = Arc::new(self.workspace.changes(&mut files.known, interrupt)?);
         let changes = match last {
-            // Reuses the same list, so that views made from it still match.
+            // Returns the same list object, so that views created from it remain valid.
             Some((_, last)) if *last == *found => last,
             _ => found,
         };
@@ -367,7 +369,7 @@ impl Session {
         Ok(seen)
     }
 
-    /// Lays changed or staged files over a snapshot, and removes files that are not visible.
+    /// Combines a snapshot with changed or staged files, and removes hidden files.
     fn view_over(
         &self,
         base: Base,
@@ -389,7 +391,7 @@ impl Session {
         })
     }
 
-    /// Returns the view with `files`, which are only listed in it, extracted in memory.
+    /// Returns the view with `files` extracted in memory. The given view contains only their names.
     pub(crate) fn with_files(
         &self,
         seen: &SeenView,
@@ -442,8 +444,8 @@ impl Session {
         Some(seen)
     }
 
-    /// Caches a view as the newest. One view of a worktree is enough: an older state never becomes current again
-    /// unnoticed.
+    /// Caches a view as the newest. One view of the worktree suffices: if an older state becomes current again, a
+    /// comparison notices it.
     fn hold(&self, seen: &Arc<SeenView>) {
         let mut views = locked(&self.views);
         views.retain(|held| held.reference != seen.reference || (held.changes.is_none() && held.target != seen.target));
@@ -453,7 +455,7 @@ impl Session {
         views.push(Arc::clone(seen));
     }
 
-    /// Opens a tree's snapshot, or lists its files while the snapshot is being built.
+    /// Opens the snapshot of a tree. If it is still being built, lists the tree's files instead.
     fn base(&self, request: ViewRequest<'_>, target: Target, ctx: &Ctx<'_>) -> Result<(Based, Known)> {
         if let Some(based) = self.held_base(target.tree) {
             return Ok((based, Known::All));
@@ -514,7 +516,7 @@ impl Session {
         }
     }
 
-    /// Extracts in memory the files that a call requests from a commit that is not indexed. The tree is not listed.
+    /// Extracts the files that a call requests in memory if their commit is not indexed. Does not list the tree.
     fn asked_files(&self, request: ViewRequest<'_>, target: Target, ctx: &Ctx<'_>) -> Result<Option<Base>> {
         if request.files.is_empty() || matches!(request.reference, "WORKTREE" | "INDEX") {
             return Ok(None);
@@ -524,8 +526,8 @@ impl Session {
             .files_in_memory(target, request.files, known, ctx.interrupt)
     }
 
-    /// The files of a tree that is being indexed, listed once for each generation of the sidecar, since a build
-    /// publishes in steps.
+    /// Lists the files of a tree that is being indexed. The list is cached for one generation of the sidecar, because a
+    /// build publishes in steps.
     fn listed(&self, target: Target) -> Result<Base> {
         let generation = self
             .workspace
@@ -554,7 +556,7 @@ impl Session {
         Ok(stored.map(|base| self.hold_base(tree, base, None)))
     }
 
-    /// Starts a background build of a tree's index, or joins the running one. The flag is true if this call started it.
+    /// Starts a background build of a tree's index, or joins a running one. The flag is true if this call started it.
     pub(crate) fn build(&self, reference: &str, target: Target) -> (Arc<Job>, bool) {
         let workspace = Arc::clone(&self.workspace);
         let bases = Arc::clone(&self.bases);
@@ -562,19 +564,19 @@ impl Session {
         self.jobs.ensure(Task::Index, reference, target, run)
     }
 
-    /// The trees whose indexes are only in memory, with the bytes of each, least recently used first.
+    /// Returns the trees whose indexes are only in memory, each with its size in bytes, least recently used first.
     pub(crate) fn in_memory(&self) -> Vec<(TreeId, usize)> {
         let mut found: Vec<(TreeId, usize)> = Vec::new();
         let mut note = |tree: TreeId, segments: &Segments| {
             let known = found.iter().position(|(other, _)| *other == tree);
-            // A view may have more segments than its snapshot: those of uncommitted files.
+            // A view may have more segments than its snapshot, because of uncommitted files.
             let n_bytes = known.map_or_else(|| segments.n_bytes_in_memory(), |position| found.remove(position).1);
             found.push((tree, n_bytes));
         };
         for held in locked(&self.bases).iter() {
             note(held.tree, held.base.segments());
         }
-        // Calls are answered from views, often without access to the snapshot.
+        // Most calls are answered from views and do not access the snapshot.
         for seen in locked(&self.views).iter() {
             if let Some(target) = seen.target {
                 note(target.tree, seen.view.segments());
@@ -622,7 +624,7 @@ impl Files {
         is_still
     }
 
-    /// Begins a watch before a comparison, unless files have been changing recently.
+    /// Starts a watch before a comparison, unless files have changed recently.
     fn watch(&mut self, repository: &Repository) {
         if self.disturbed.is_none_or(|at| at.elapsed() > CALM) {
             self.stillness = WorktreeWatch::begin(repository);
@@ -632,13 +634,13 @@ impl Files {
 
 /// The extent of a snapshot.
 enum Known {
-    /// The whole tree.
+    /// The snapshot has the whole tree.
     All,
-    /// The list of files, and the build of the rest.
+    /// The snapshot has only the list of files. The build adds their data.
     Soon(Arc<Job>),
-    /// The list of files, which is enough.
+    /// The snapshot has only the list of files, which is sufficient.
     Files,
-    /// The requested files, complete.
+    /// The snapshot has only the requested files, with all their data.
     Asked,
 }
 
@@ -656,8 +658,8 @@ fn hold_base(bases: &Mutex<Vec<HeldBase>>, tree: TreeId, base: Base, note: Optio
     });
 }
 
-/// The snapshot that the next index in memory extends, so that only new data takes memory: the newest one in memory,
-/// unless it has too many segments.
+/// Returns the newest in-memory snapshot, unless it has too many segments. The next in-memory index extends it, so that
+/// only new data takes memory.
 fn newest_in_memory(bases: &Mutex<Vec<HeldBase>>) -> Option<Base> {
     let bases = locked(bases);
     let newest = bases.iter().rev().find(|held| held.note.is_some())?;
@@ -665,7 +667,7 @@ fn newest_in_memory(bases: &Mutex<Vec<HeldBase>>) -> Option<Base> {
     is_compact.then(|| newest.base.clone())
 }
 
-/// Runs a build: into the sidecar if that is allowed and possible, else into memory.
+/// Runs a build. Writes to the sidecar if that is allowed and possible, or else builds in memory.
 fn build(workspace: &Workspace, bases: &Mutex<Vec<HeldBase>>, job: &Job) -> Result<Outcome> {
     const FOREIGN_NOTE: &str =
         "this repository is only read: its index is kept in memory; codescout index there would keep it";
@@ -698,13 +700,13 @@ mod tests {
         };
         assert_eq!(changed(false).unwrap(), 0);
         repo.write("a.rs", "fn b() {}\n");
-        // The event of the edit may arrive a moment later.
+        // The event of the edit may arrive with a delay.
         let began = Instant::now();
         while changed(true).is_ok() {
             assert!(began.elapsed() < Duration::from_secs(60));
             std::thread::sleep(Duration::from_millis(5));
         }
-        // As if enough time had passed for another watch.
+        // Simulates that enough time has passed to start another watch.
         locked(&session.files).disturbed = None;
         changed(true).unwrap_err();
         assert_eq!(changed(false).unwrap(), 1);

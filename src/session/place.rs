@@ -1,4 +1,4 @@
-//! The location of a repository's sidecar, and the checks before it is used.
+//! Determines the location of a repository's sidecar, and checks it before use.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::config::Environment;
 use crate::git::Repository;
 use crate::sidecar::{Location, OpenError};
 
-/// Returns the location of a repository's sidecar, whether it exists and may be used or not.
+/// Returns the location of a repository's sidecar, even if there is none or it must not be used.
 pub(crate) fn sidecar_root_of(repository: &Repository, environment: &Environment) -> PathBuf {
     match &environment.sidecar {
         Some(folder) => folder.clone(),
@@ -16,8 +16,8 @@ pub(crate) fn sidecar_root_of(repository: &Repository, environment: &Environment
     }
 }
 
-/// Returns the default location: `.codescout` in the main worktree's root, which all linked worktrees share, or
-/// `codescout` in the git directory of a bare repository.
+/// Returns the default location. It is `.codescout` in the root of the main worktree, which all linked worktrees share,
+/// or `codescout` in the git directory of a bare repository.
 pub(super) fn default_sidecar_root(repository: &Repository) -> PathBuf {
     match repository.main_work_dir() {
         Some(root) => root.join(".codescout"),
@@ -25,18 +25,19 @@ pub(super) fn default_sidecar_root(repository: &Repository) -> PathBuf {
     }
 }
 
-/// Refuses a sidecar that came with the repository or belongs to another user, before anything in it is read.
+/// Returns an error for a sidecar that came with the repository or belongs to another user, before reading anything in
+/// it.
 pub(super) fn check_place(repository: &Repository, location: &Location) -> Result<()> {
     refuse_tracked(repository, &location.root)?;
     match location.open() {
-        // An unreadable sidecar is not refused: the answer is then computed in memory.
+        // An unreadable sidecar is no error here: the answer is then computed in memory.
         Ok(_) | Err(OpenError::Missing { .. } | OpenError::Io { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Refuses a sidecar with tracked files, whether they exist now or not. Checks this repository and any around it, whose
-/// checkout can contain a complete bare repository.
+/// Returns an error if a path in the sidecar is tracked by git, even if the file does not exist. Checks this repository
+/// and any repository that contains it, because a checkout can contain a complete bare repository.
 pub(super) fn refuse_tracked(repository: &Repository, root: &Path) -> Result<()> {
     if repository.tracks_at(root)? {
         Err(OpenError::Tracked { root: root.to_owned() }.into())
@@ -45,7 +46,7 @@ pub(super) fn refuse_tracked(repository: &Repository, root: &Path) -> Result<()>
     }
 }
 
-/// Returns the user id of a folder's owner. Git has already found the folder to be trusted.
+/// Returns the user id of a folder's owner. Git has already verified that the folder is trusted.
 pub(super) fn owner_of(folder: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(folder).ok().map(|found| found.uid())

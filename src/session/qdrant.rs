@@ -1,4 +1,4 @@
-//! Vectors that the clones of a repository share through a Qdrant server.
+//! Manages the vectors that the clones of a repository share through a Qdrant server.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -25,8 +25,8 @@ const TOO_SHALLOW: &str = "this clone is too shallow to tell which repository it
     commit, which codescout doctor tells in a whole clone";
 
 impl Workspace {
-    /// The server's collections: for dense vectors and, if a sparse model is configured, for sparse ones. Empty if no
-    /// server is configured.
+    /// Returns the collections on the server: one for dense vectors and, if a sparse model is configured, one for
+    /// sparse vectors. Empty if no server is configured.
     pub(crate) fn sharing(&self) -> Result<&[Qdrant]> {
         if let Some(known) = self.qdrant.get() {
             return Ok(known);
@@ -47,27 +47,27 @@ impl Workspace {
         Ok(self.qdrant.get_or_init(|| all))
     }
 
-    /// The collection for vectors of one kind.
+    /// Returns the collection for vectors of one kind.
     fn sharing_of(&self, kind: RowKind) -> Result<Option<&Qdrant>> {
         Ok(self.sharing()?.iter().find(|qdrant| qdrant.kind() == kind))
     }
 
-    /// Returns true if vectors of this kind are stored only on the server: dense ones of a remote model, if so
-    /// configured.
+    /// Returns true if vectors of this kind are stored only on the server. That applies to dense vectors of a remote
+    /// model, if so configured.
     pub(crate) fn keeps_away(&self, kind: RowKind) -> bool {
         let config = &self.config.qdrant;
         let is_wanted = !config.keep_local.value && config.server.value.is_some();
         is_wanted && kind == RowKind::Dense && self.models.remote().is_some()
     }
 
-    /// Host and port of the server, if configured.
+    /// Returns the host and port of the server, if one is configured.
     pub(crate) fn sharing_host(&self) -> Option<String> {
         let address = self.config.qdrant.server.value.as_ref()?;
         Some(Endpoint::new(address).ok()?.host())
     }
 
-    /// Uploads the vectors of the indexed files of some trees. Returns an outcome for each shared kind, up to the first
-    /// that was interrupted.
+    /// Uploads the vectors of the indexed files of some trees. Returns one outcome for each kind of vector, up to the
+    /// first that was interrupted.
     pub fn share_vectors(
         &self,
         trees: &[TreeId],
@@ -76,7 +76,7 @@ impl Workspace {
     ) -> Result<Vec<(RowKind, Shared)>> {
         let sharing = match self.sharing() {
             Ok(sharing) => sharing,
-            // The index itself has not failed.
+            // The failure concerns only sharing; the index is complete.
             Err(error) => {
                 let stopped = Shared {
                     stopped: Some(format!("{error:#}")),
@@ -90,7 +90,7 @@ impl Workspace {
             return Ok(outcomes);
         };
         let own_profile = self.models.own_profile();
-        // Vectors that are stored only on the server were uploaded when they were made.
+        // Vectors that are stored only on the server were uploaded when they were computed.
         for qdrant in sharing.iter().filter(|qdrant| !self.keeps_away(qdrant.kind())) {
             let shared = self
                 .sharing_by(qdrant, &sidecar, &own_profile)
@@ -115,7 +115,8 @@ impl Workspace {
         }
     }
 
-    /// Runs `change`, which may renumber documents, and then renumbers the record of shared vectors to match.
+    /// Runs `change`, which may renumber documents, and then updates the document numbers in the record of shared
+    /// vectors.
     pub(super) fn renumbering<T>(&self, change: impl FnOnce() -> Result<T>) -> Result<T> {
         let opened = || -> Result<Option<(Sidecar, Segments)>> {
             let Some((sidecar, Some(state))) = self.storage.open_with_state()? else {
@@ -125,7 +126,7 @@ impl Workspace {
             Ok(Some((sidecar, segments)))
         };
         let is_shared = self.config.qdrant.server.value.is_some();
-        // If the segments cannot be opened, shared vectors are looked up on the server again later.
+        // If the segments cannot be opened, shared vectors are later looked up on the server again.
         let before = is_shared.then(|| opened().ok().flatten()).flatten();
         let changed = change()?;
         if let Some((_, before)) = before
@@ -142,7 +143,8 @@ impl Workspace {
         Ok(changed)
     }
 
-    /// The number of vectors that this clone has shared for chunks it no longer has; `None` if it shares none.
+    /// Returns the number of vectors that this clone has shared for chunks that are no longer in its index. `None` if
+    /// it shares no vectors.
     pub(crate) fn gone_but_shared(&self) -> Result<Option<usize>> {
         let (sharing, Some(sidecar)) = (self.sharing()?, self.storage.open()?) else {
             return Ok(None);
@@ -155,8 +157,8 @@ impl Workspace {
         Ok(n_gone)
     }
 
-    /// Deletes those vectors from the server, and then queries what it has left. Returns their number and, if some
-    /// remain, the reason.
+    /// Deletes the vectors of [`Self::gone_but_shared`] from the server, and then records again which vectors the
+    /// server has. Returns the number of deleted vectors and, if some remain, the reason.
     pub(crate) fn remove_gone(
         &self,
         progress: &dyn Progress,
@@ -180,7 +182,7 @@ impl Workspace {
         Ok(removed)
     }
 
-    /// Applies the present settings to the collections of the models in use.
+    /// Applies the current settings to the collections of the models in use.
     pub(crate) fn resettle_collections(&self, interrupt: &AtomicBool) -> Result<Vec<SettingsApplied>> {
         let sharing = self.sharing()?;
         ensure!(
@@ -198,13 +200,13 @@ impl Workspace {
         Ok(resettled)
     }
 
-    /// The collection that may already have the vectors of a model.
+    /// Returns the collection that may already contain the vectors of a model.
     pub(super) fn shared_for(&self, maker: EmbeddingSource<'_>) -> Option<&dyn SharedVectors> {
         let qdrant = self.sharing_of(maker.kind()).ok().flatten()?;
         Some(qdrant)
     }
 
-    /// Gives the remote models their stored probe vectors, by which they are recognized as the same model.
+    /// Passes the stored probe vectors to the remote models, which use them to detect a changed model.
     pub(crate) fn know_models(&self) {
         let known = |profile| {
             let sidecar = self.storage.open().ok()??;
@@ -218,7 +220,7 @@ impl Workspace {
         }
     }
 
-    /// Returns the reranking of the best candidates in a view, if a reranker is configured.
+    /// Returns the configuration for reranking the best candidates in a view, if a reranker is configured.
     pub fn reranking<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Option<Reranking<'a>> {
         self.models.reranker().map(|reranker| Reranking {
             reranker,
@@ -228,7 +230,8 @@ impl Workspace {
         })
     }
 
-    /// Creates the searcher of a view with the configured remote models and server. It runs until `interrupt` is set.
+    /// Creates the searcher of a view with the configured remote models and the Qdrant server. Searches stop when
+    /// `interrupt` is set.
     pub fn searcher<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Searcher<'a>> {
         self.know_models();
         let mut searcher = Searcher::new(view, self.models.embedder(), self.models.own())?.until(interrupt);
@@ -252,13 +255,13 @@ impl Workspace {
         Ok(searcher)
     }
 
-    /// The vectors of a view that are on the server, as far as is known.
+    /// Returns the index of a view's dense vectors on the server, according to the record of shared vectors.
     pub fn elsewhere<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Option<DenseRemoteIndex<'a>>> {
         let shared = self.shared_index(view, RowKind::Dense, interrupt)?;
         Ok(shared.map(|elsewhere| elsewhere.map(|index| Box::new(index) as Box<dyn DenseIndex>)))
     }
 
-    /// The sparse vectors of a view that are on the server, as far as is known.
+    /// Returns the index of a view's sparse vectors on the server, according to the record of shared vectors.
     pub fn sparse_elsewhere<'a>(
         &'a self,
         view: &'a View,
@@ -268,7 +271,7 @@ impl Workspace {
         Ok(shared.map(|elsewhere| elsewhere.map(|index| Box::new(index) as Box<dyn ImpactIndex>)))
     }
 
-    /// The vectors of one kind that are on the server.
+    /// Returns the index of a view's vectors of one kind on the server.
     fn shared_index<'a>(
         &'a self,
         view: &'a View,
@@ -282,7 +285,7 @@ impl Workspace {
             tracing::warn!("what is shared is not known: {error:#}");
             None
         });
-        // Document numbers of another epoch do not match: garbage was collected since the view was opened, or since
+        // Document numbers of another epoch do not match: garbage was collected after the view was opened or after
         // vectors were shared.
         let Some(there) = there.filter(|there| there.epoch == view.segments().epoch()) else {
             return Ok(None);
@@ -300,13 +303,12 @@ impl Workspace {
         }))
     }
 
-    /// The record of shared vectors of one kind, if there is one.
+    /// Returns the record of shared vectors of one kind, if there is one.
     pub(crate) fn there(&self, kind: RowKind) -> Result<Option<There>> {
         let Some(sidecar) = self.storage.open()? else {
             return Ok(None);
         };
-        // A clone that has shared nothing has not recorded the identity. A damaged record is replaced by the next
-        // upload.
+        // A clone that has shared nothing has no recorded identity. A damaged record is replaced by the next upload.
         let noted = sidecar.repository_identity().unwrap_or_default();
         if self.config.qdrant.repository.value.is_none() && noted.is_none() {
             return Ok(None);
@@ -317,14 +319,14 @@ impl Workspace {
         Ok(There::load(&sidecar, qdrant.profile(), qdrant.repository())?)
     }
 
-    /// The identity that all clones of the repository share: the configured one, or the id of the first commit. `None`
-    /// if the clone is too shallow to determine it.
+    /// Returns the identity that all clones of the repository share: the configured one, or the id of the first commit.
+    /// `None` if a shallow clone lacks the first commit.
     pub(crate) fn identity(&self) -> Result<Option<String>> {
         if let Some(set) = &self.config.qdrant.repository.value {
             return Ok(Some(set.clone()));
         }
         let sidecar = self.storage.open()?;
-        // A damaged record is written again.
+        // A damaged record is rewritten.
         let noted = |sidecar: &Sidecar| match sidecar.repository_identity() {
             Err(RecordError::Damaged { .. } | RecordError::Format { .. }) => Ok(None),
             noted => noted,
@@ -346,7 +348,7 @@ impl Workspace {
     }
 }
 
-/// A hash that identifies a repository without naming it.
+/// Returns a hash that identifies a repository without revealing its name.
 fn tag_of(identity: &str) -> RepositoryTag {
     let hash = blake3::derive_key("codescout repository 1", identity.trim().as_bytes());
     RepositoryTag(hash[..16].try_into().expect("sixteen bytes"))

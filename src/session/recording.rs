@@ -1,4 +1,4 @@
-//! Opens the recorded history of a session, and records missing commits in the background.
+//! Opens the recorded history of a session and records missing commits in the background.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,8 +17,8 @@ use crate::history::History;
 use crate::ingest::Target;
 
 impl Session {
-    /// Opens the history of a revision. Without a time limit it is complete. Otherwise waits at most `patience` for
-    /// missing commits, and returns the job that records the rest.
+    /// Opens the history of a revision. Without a time limit, waits until it is complete. Otherwise waits at most
+    /// `patience` for missing commits, and returns the job that records the remaining ones.
     pub(crate) fn history(
         &self,
         reference: &str,
@@ -50,8 +50,8 @@ impl Session {
         Ok((opened, recording))
     }
 
-    /// Waits until the commits that a revision reaches are recorded and indexed, if the call has a time limit. Without
-    /// one, they are recorded when they are read. The work continues after the call gives up.
+    /// If the call has a time limit, waits until the commits reachable from a revision are recorded and searchable.
+    /// Without a limit, they are recorded when they are read. The job continues if the call gives up.
     pub(crate) fn make_searchable(&self, reference: &str, ctx: &Ctx<'_>) -> Result<()> {
         const PATIENCE: Duration = Duration::from_secs(6);
         if ctx.limits.is_none() {
@@ -111,8 +111,8 @@ fn locked(records: &Mutex<Option<History>>) -> std::sync::MutexGuard<'_, Option<
 }
 
 impl Session {
-    /// Starts a background job that records what a commit reaches, as `task` says, or joins the running one. The flag
-    /// is true if this call started it.
+    /// Starts a background job that records the commits reachable from the target, with the data that `task` requires,
+    /// or joins a running job. The flag is true if this call started it.
     pub(crate) fn record(&self, task: Task, reference: &str, target: Target) -> (Arc<Job>, bool) {
         let workspace = Arc::clone(&self.workspace);
         let records = Arc::clone(&self.records);
@@ -121,7 +121,7 @@ impl Session {
     }
 }
 
-/// Records into the sidecar if that is allowed and possible, else into memory.
+/// Runs a recording job. Writes to the sidecar if that is allowed and possible, or else records in memory.
 fn record(workspace: &Workspace, records: &Mutex<Option<History>>, job: &Job) -> Result<Made> {
     let Some(commit) = job.target.commit else {
         return Ok(Made::Records(Default::default()));

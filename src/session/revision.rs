@@ -7,23 +7,24 @@ use crate::git::{Head, ObjectError, RevisionError};
 use crate::ingest::{IngestError, Target};
 use crate::snapshot::Provenance;
 
-/// Note for a revision that only the sidecar knows. A snapshot outlives its commit until garbage is collected, or
-/// indefinitely if it is pinned.
+/// Note for a revision that exists only in the sidecar. A snapshot remains after git deletes the commit until garbage
+/// is collected, or indefinitely if it is pinned.
 const VANISHED_NOTE: &str =
     "git does not know this revision any more; the answer comes from the index, and the text of files may be gone";
 
-/// Note for a repository with replaced objects, in whose place git shows others.
+/// Note for a repository with `refs/replace`, where git shows replacements of objects and this program shows the
+/// originals.
 const REPLACED_NOTE: &str =
     "replaced objects (refs/replace) are not looked at: files and commits are told as they were before";
 
 impl Workspace {
-    /// Resolves a revision. `WORKTREE` and `INDEX` resolve to the commit below them. A revision that git no longer
-    /// knows may still be in the sidecar.
+    /// Resolves a revision. `WORKTREE` and `INDEX` resolve to the checked-out commit. A revision that git no longer has
+    /// may still be in the sidecar.
     pub fn target(&self, reference: &str) -> Result<Option<Target>> {
         Ok(self.find(reference)?.0)
     }
 
-    /// Resolves a revision. The flag is true if only the sidecar still knows it.
+    /// Resolves a revision. The flag is true if the revision exists only in the sidecar.
     fn find(&self, reference: &str) -> Result<(Option<Target>, bool)> {
         match self.target_of_git(reference) {
             Err(error) if matches!(error.downcast_ref(), Some(RevisionError::Unknown { .. })) => {
@@ -55,7 +56,7 @@ impl Workspace {
         }))
     }
 
-    /// Resolves a revision, with the provenance for answers about it.
+    /// Resolves a revision and returns the provenance for answers about it.
     pub(super) fn asked(&self, reference: &str) -> Result<(Option<Target>, Provenance)> {
         let (target, has_vanished) = self.find(reference)?;
         let reference = match (reference, self.repository.work_dir()) {
@@ -69,7 +70,7 @@ impl Workspace {
         Ok((target, provenance))
     }
 
-    /// The provenance of answers about a revision.
+    /// Returns the provenance of answers about a revision.
     pub(crate) fn provenance(&self, reference: &str, target: Option<Target>) -> Provenance {
         let repo = self.repository.place();
         Provenance {
@@ -89,8 +90,8 @@ impl Workspace {
     }
 }
 
-/// Repeats `attempt`, at most twice, if it fails because of a missing object. git may remove objects that a branch has
-/// just left (`rebase`, then `gc --prune=now`) after the branch was resolved and before its tree is read.
+/// Calls `attempt` again, at most twice, if it fails because of a missing object. After a branch was resolved and
+/// before its tree is read, git may remove objects that the branch no longer reaches (`rebase`, then `gc --prune=now`).
 pub(super) fn while_objects_vanish<T>(attempt: impl Fn() -> Result<T>) -> Result<T> {
     for _ in 0..2 {
         match attempt() {

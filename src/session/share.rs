@@ -26,11 +26,11 @@ use crate::sidecar::{Bytes, Sidecar, State};
 /// Options for importing a bundle.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ImportOptions {
-    /// The accepted signers.
+    /// Determines which signatures are accepted.
     pub(crate) trust: Trust,
-    /// True if the bundle is trusted without a signature, because nobody else could write to its source.
+    /// True if the bundle is trusted without a signature, because nobody else can write to its location.
     pub(crate) is_own: bool,
-    /// The extent of the data that is computed again for comparison.
+    /// Determines how much data is computed again for comparison.
     pub(crate) audit: Audit,
 }
 
@@ -39,28 +39,29 @@ pub(crate) struct ImportOptions {
 pub(crate) struct ImportedBundle {
     /// The header of the bundle.
     pub(crate) header: Header,
-    /// The key that signed it.
+    /// The key that signed the bundle; `None` if it is not signed.
     pub(crate) signer: Option<PublicKey>,
-    /// The outcome for its records.
+    /// The outcome of importing its records of blobs.
     pub(crate) imported: Imported,
-    /// Its trees that this repository has; they are now indexed.
+    /// The trees of the bundle that this repository has. They are now indexed.
     pub(crate) trees: Vec<TreeId>,
-    /// The outcome for vectors of additional models.
+    /// The outcome of importing vectors of external models.
     pub(crate) vectors: TakenVectors,
-    /// The outcome for its records of commits, if it has any.
+    /// The outcome of importing its records of commits, if it has any.
     pub(crate) commits: Option<Result<TakenCommits, ImportRefusal>>,
 }
 
-/// The outcome of importing vectors of additional models.
+/// The outcome of importing vectors of external models.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TakenVectors {
     pub(crate) n_new: usize,
-    /// The reason that some were not imported.
+    /// The reason why some vectors were not imported.
     pub(crate) passed_over: Option<String>,
 }
 
 impl TakenVectors {
-    /// The outcome under [`Audit::All`], where no vectors are imported: comparing them would mean computing them.
+    /// Returns the outcome under [`Audit::All`], where no vectors are imported, because verifying them would mean
+    /// computing them.
     fn not_compared(header: &Header) -> Self {
         let why = "only the model can tell whether they are true; codescout index has it make them";
         Self {
@@ -70,13 +71,13 @@ impl TakenVectors {
     }
 }
 
-/// Verified vectors from another machine, of a model in use here.
+/// Verified vectors from another clone, of a model that is configured here.
 struct MadeElsewhere<'a> {
     maker: EmbeddingSource<'a>,
     rows: VerifiedRows,
 }
 
-/// An imported record of commits.
+/// The outcome of importing a record of commits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TakenCommits {
     pub(crate) n_commits: u32,
@@ -84,7 +85,7 @@ pub(crate) struct TakenCommits {
     pub(crate) n_audited: usize,
 }
 
-/// The index of some trees, for export.
+/// The index of some trees, prepared for export.
 pub(crate) struct Known {
     pub(crate) sidecar: Sidecar,
     state: State,
@@ -96,36 +97,36 @@ pub(crate) struct Known {
     pub(crate) given: Option<ExportedCommits>,
 }
 
-/// The content of a bundle.
+/// Selects the content of a bundle.
 #[derive(Clone, Copy)]
 pub(crate) struct Packing<'a> {
     pub(crate) kind: Kind,
-    /// The additional models whose vectors are included.
+    /// The profiles of the external models whose vectors are included.
     pub(crate) added: &'a [ProfileId],
     pub(crate) commits: Option<&'a ExportedCommits>,
     pub(crate) key: Option<&'a SigningKey>,
 }
 
 impl Known {
-    /// The segments with the vectors of an additional model.
+    /// Returns the segments with the vectors of an external model.
     pub(crate) fn with_added(&self, profile: ProfileId) -> Segments {
         self.segments
             .with_added(&self.sidecar, &self.state, &profile.to_string())
     }
 
-    /// All segments, of any tree.
+    /// Returns all segments, including those with blobs of other trees.
     pub(crate) fn segments(&self) -> &Segments {
         &self.segments
     }
 
-    /// Returns true if a blob is indexed, in any tree.
+    /// Returns true if a blob is indexed, even if it belongs to another tree.
     pub(crate) fn has(&self, key: ArtifactKey) -> bool {
         self.segments.find_blob(key).is_some()
     }
 }
 
 impl Workspace {
-    /// Collects the index of some revisions, indexing them first if needed.
+    /// Collects the index of some revisions. Indexes them first if needed.
     pub(crate) fn known(
         &self,
         references: &[String],
@@ -147,7 +148,7 @@ impl Workspace {
         let (sidecar, state) = self.storage.open_with_state()?.context("the index is gone")?;
         let state = state.context("the index is gone")?;
         let segments = Segments::open(&sidecar, &state, &self.models.own_embedder().profile().id().to_string())?;
-        // Keys that two trees share are included once.
+        // A key that occurs in several trees is included once.
         let (mut keys, mut seen) = (Vec::new(), HashSet::new());
         for &tree in &trees {
             let of_tree = self.writer(&sidecar).keys_of(tree)?;
@@ -188,26 +189,26 @@ impl Workspace {
         Ok(contents.write(packing.kind, packing.key, &known.sidecar, to)?)
     }
 
-    /// The profiles of the additional models whose vectors are stored locally.
+    /// Returns the profiles of the external models whose vectors are stored locally.
     pub(crate) fn added_profiles(&self) -> Vec<ProfileId> {
         let makers = self.models.sources().into_iter();
         let makers = makers.filter(|maker| !self.keeps_away(maker.kind()));
         makers.map(|maker| maker.profile().id()).collect()
     }
 
-    /// The identifier of the settings and build that a record of commits must match to be imported.
+    /// Returns the name of the settings and build that a record of commits must match to be imported.
     pub(crate) fn pipeline_of_commits(&self) -> String {
         pipeline(self.record_recipe(), ProfileId([0; 16]), self.id_bytes())
     }
 
-    /// The number of chunks in `known` with vectors, for each additional model.
+    /// Returns the number of chunks in `known` that have vectors, for each external model.
     pub(crate) fn n_rows(&self, known: &Known) -> Vec<(ProfileId, usize)> {
         let count = |profile| (profile, n_rows(&known.with_added(profile), &known.keys, profile));
         self.added_profiles().into_iter().map(count).collect()
     }
 
     fn contents<'a>(&self, known: &'a Known, keys: &'a [ArtifactKey], trees: &'a [TreeId]) -> Contents<'a> {
-        // Blobs that a partial clone lacks were skipped.
+        // A partial clone skips blobs that it lacks.
         let is_whole = keys.iter().all(|&key| known.has(key));
         Contents {
             segments: &known.segments,
@@ -233,7 +234,7 @@ impl Workspace {
         self.import_opened(BundleFile::open(from)?, options, progress, interrupt)
     }
 
-    /// Imports a bundle whose header was read.
+    /// Imports a bundle whose header has already been read.
     pub(crate) fn import_opened<R: Read>(
         &self,
         bundle: BundleFile<R>,
@@ -278,8 +279,7 @@ impl Workspace {
         let mut trees = Vec::new();
         let known = self.known_segments(None)?;
         for tree in header.trees().filter(|&tree| self.has_tree(tree)) {
-            // A tree that the bundle only claims to have is not indexed, and a partial clone may lack some of a tree's
-            // objects.
+            // The bundle may claim trees that it does not contain, and a partial clone may lack objects of a tree.
             let is_whole = match self.writer(&sidecar).keys_of(tree) {
                 Ok(keys) => keys.into_iter().all(|key| known.find_blob(key).is_some()),
                 Err(IngestError::Object(_)) => false,
@@ -318,7 +318,7 @@ impl Workspace {
         })
     }
 
-    /// Verifies the vectors in a bundle of models that are in use here.
+    /// Verifies the vectors in a bundle that come from configured models.
     fn examine_rows(&self, header: &Header, files: &[Bytes], sidecar: &Sidecar) -> Result<Vec<MadeElsewhere<'_>>> {
         let makers = self.models.sources();
         let own_profile = self.models.own_profile();
@@ -336,8 +336,8 @@ impl Workspace {
         Ok(examined)
     }
 
-    /// Stores verified vectors. Vectors that another model has made under the same name are useless, which is no error
-    /// if the bundle has other content.
+    /// Stores verified vectors. Vectors of a different model with the same name are skipped. That is an error only if
+    /// the bundle has no other content.
     fn take_rows(
         &self,
         header: &Header,
@@ -409,7 +409,8 @@ impl Workspace {
         Ok(writer.import(&records, audit, progress, interrupt)?)
     }
 
-    /// The stored segments, if this build and these settings made them, with the vectors of the model `added`.
+    /// Returns the stored segments with the vectors of the model `added`. They are empty if another build or other
+    /// settings made them.
     pub(crate) fn known_segments(&self, added: Option<ProfileId>) -> Result<Segments> {
         let Some((sidecar, Some(state))) = self.storage.open_with_state()? else {
             return Ok(Segments::default());
@@ -428,24 +429,24 @@ impl Workspace {
         self.repository.resolve(&tree.to_string()).is_ok()
     }
 
-    /// The identifier of the settings and build that a bundle must match to be imported.
+    /// Returns the name of the settings and build that a bundle must match to be imported.
     pub(crate) fn pipeline(&self) -> String {
         self.pipeline_of(self.models.own_embedder().profile().id())
     }
 
-    /// The same for a bundle with the vectors of another model.
+    /// Like [`Self::pipeline`], for a bundle with the vectors of another model.
     pub(crate) fn pipeline_of(&self, profile: ProfileId) -> String {
         pipeline(self.build_options().recipe, profile, self.id_bytes())
     }
 
-    /// Returns true if a bundle matches this build, these settings and this kind of repository, whoever signed it.
+    /// Returns true if a bundle matches this build, the settings and the object format, regardless of its signature.
     pub(crate) fn takes<R: Read>(&self, bundle: &BundleFile<R>) -> bool {
         let profile = self.models.own_embedder().profile().id();
         let checked = bundle.check(self.build_options().recipe, profile, self.id_bytes(), Trust::Anybody);
         checked.is_ok()
     }
 
-    /// The number of bytes of an object id in this repository.
+    /// Returns the length of an object id in this repository, in bytes.
     pub(crate) fn id_bytes(&self) -> usize {
         match self.repository.object_format() {
             ObjectFormat::Sha1 => 20,
@@ -454,7 +455,7 @@ impl Workspace {
     }
 }
 
-/// Opens a regular file for reading. Fails for anything else, so that neither opening nor reading can block.
+/// Opens a regular file for reading. Fails for other kinds of files, because opening or reading them could block.
 pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
@@ -466,7 +467,7 @@ pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Writes a bundle to a temporary file and renames it, so that it exists completely or not at all. Refuses to replace a
+/// Writes a bundle to a temporary file and renames it, so that the file is never incomplete. Refuses to replace a
 /// non-empty file that is not a bundle.
 pub(crate) fn write_whole<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
     use std::os::unix::fs::PermissionsExt;

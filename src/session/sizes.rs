@@ -1,4 +1,4 @@
-//! Disk usage of a sidecar.
+//! Measures the disk usage of a sidecar.
 
 use std::fs;
 
@@ -15,11 +15,11 @@ pub(crate) struct SizesOut {
     pub(crate) lexical: u64,
     pub(crate) dense: u64,
     pub(crate) snapshots: u64,
-    /// The part that nothing refers to; the next writers remove it.
+    /// Bytes of unused files, which the next writers remove.
     pub(crate) leftover: u64,
 }
 
-/// Returns the bytes of each part of a sidecar.
+/// Measures each part of a sidecar.
 pub(crate) fn sizes(sidecar: &Sidecar, state: &State) -> Result<SizesOut> {
     let size = |store| folder_bytes(&sidecar.folder(store));
     let mut sizes = SizesOut {
@@ -55,7 +55,7 @@ impl SizesOut {
 
 fn folder_bytes(folder: &std::path::Path) -> std::io::Result<u64> {
     let entries = match fs::read_dir(folder) {
-        // Damage is reported elsewhere.
+        // Other errors are damage, which is reported elsewhere.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
         entries => entries?,
     };
@@ -63,7 +63,7 @@ fn folder_bytes(folder: &std::path::Path) -> std::io::Result<u64> {
     for entry in entries {
         match entry?.metadata() {
             Ok(found) => n_bytes += found.len(),
-            // A writer has just removed it.
+            // A writer has just removed the file.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }

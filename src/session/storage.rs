@@ -1,4 +1,4 @@
-//! The sidecar of an open repository: its location, and access for reading and writing.
+//! Manages the sidecar of an open repository: its location, and opening it for reading and writing.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -11,28 +11,28 @@ use crate::config::{Environment, Overrides};
 use crate::git::Repository;
 use crate::sidecar::{Location, OpenError, Sidecar, State, remove_stale_temporaries, write_atomic};
 
-/// The line of `info/exclude` that keeps the sidecar out of `git status`.
+/// The line in the repository's `info/exclude` that hides the sidecar from `git status`.
 const EXCLUDE_LINE: &str = "/.codescout/";
 
-/// The sidecar of a repository.
+/// The sidecar of a repository, which may not exist yet.
 pub struct Storage {
     repository: Repository,
     location: Location,
     keeping: Keeping,
 }
 
-/// The place where computed data is stored.
+/// Determines where computed data is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Keeping {
-    /// In the repository's sidecar, which is created if missing.
+    /// Data is stored in the repository's sidecar, which is created if missing.
     #[default]
     Sidecar,
-    /// Nowhere: the repository is read-only.
+    /// Data is not stored, because the repository must not be written.
     Nowhere,
 }
 
 impl Storage {
-    /// Determines the location of the sidecar, which need not exist, and checks that it may be used.
+    /// Determines the location of the sidecar, even if it does not exist, and checks that it may be used.
     pub(super) fn of(repository: &Repository, overrides: &Overrides, environment: &Environment) -> Result<Self> {
         let location = Location {
             trusted_owner: owner_of(repository.common_dir()),
@@ -49,7 +49,7 @@ impl Storage {
         })
     }
 
-    /// Stores nothing from now on if there is no sidecar.
+    /// If there is no sidecar, ensures that none is created and nothing is stored.
     pub(super) fn without_creating(self) -> Result<Self> {
         let keeping = match self.open()? {
             Some(_) => Keeping::Sidecar,
@@ -63,7 +63,7 @@ impl Storage {
         self.keeping
     }
 
-    /// The location of the sidecar, which need not exist.
+    /// Returns the location of the sidecar, even if it does not exist.
     pub fn root(&self) -> &Path {
         &self.location.root
     }
@@ -79,8 +79,8 @@ impl Storage {
         }
     }
 
-    /// Opens the sidecar for reading, if it exists. Refuses one that came with the repository or belongs to another
-    /// user.
+    /// Opens the sidecar for reading, if it exists. Returns an error for a sidecar that came with the repository or
+    /// belongs to another user.
     pub fn open(&self) -> Result<Option<Sidecar>> {
         refuse_tracked(&self.repository, &self.location.root)?;
         match self.location.open() {
@@ -90,19 +90,19 @@ impl Storage {
         }
     }
 
-    /// Opens the sidecar like [`Self::open`], even if the file that marks it as a sidecar is damaged.
+    /// Like [`Self::open`], but also opens a sidecar whose marker file is damaged.
     pub fn open_to_check(&self) -> Result<Option<Sidecar>> {
         refuse_tracked(&self.repository, &self.location.root)?;
         Ok(self.location.open_to_check()?)
     }
 
-    /// Opens the sidecar for writing, creates it if missing, and keeps it out of `git status`.
+    /// Opens the sidecar for writing, and hides it from `git status`. Creates it if it does not exist.
     pub fn open_or_create(&self, interrupt: &AtomicBool) -> Result<Sidecar> {
         refuse_tracked(&self.repository, &self.location.root)?;
-        // A repository that cannot be written has no sidecar of ours either, so this failure is not an error.
+        // If the repository cannot be written, the sidecar is not inside it either, so this failure is not an error.
         let tell = |error: anyhow::Error| tracing::debug!("info/exclude was not written: {error:#}");
         if matches!(self.location.open(), Err(OpenError::Missing { .. })) {
-            // Before the folder exists, so that a concurrent `git add --all` does not add it.
+            // Written before the folder is created, so that a concurrent `git add --all` does not add the folder.
             self.write_exclude_line().map_err(Into::into).unwrap_or_else(tell);
         }
         let sidecar = self.location.open_or_create()?;
@@ -110,18 +110,18 @@ impl Storage {
         Ok(sidecar)
     }
 
-    /// Adds the sidecar to the repository's own `info/exclude`, so that `git status` does not list it.
+    /// Adds the sidecar to the repository's `info/exclude`, so that `git status` does not list it.
     pub fn exclude(&self, sidecar: &Sidecar, interrupt: &AtomicBool) -> Result<()> {
         if !self.needs_exclude_line()? {
             return Ok(());
         }
-        // The lock keeps two concurrent first runs from both writing. A killed run leaves a temporary file here that
+        // The lock prevents two concurrent first runs from both writing. A killed run leaves a temporary file, which
         // only the lock holder may remove.
         let _lock = sidecar.lock_unless(PATIENCE, interrupt)?;
         Ok(self.write_exclude_line()?)
     }
 
-    /// Adds the line if it is missing. The caller holds the lock or has just created the sidecar.
+    /// Adds the line if it is missing. The caller must hold the lock or have just created the sidecar.
     pub(super) fn write_exclude_line(&self) -> std::io::Result<()> {
         match self.exclude_without_line()? {
             Some((path, text)) => add_exclude_line(&path, &text),
@@ -134,7 +134,7 @@ impl Storage {
         Ok(self.exclude_without_line()?.is_some())
     }
 
-    /// The path and text of `info/exclude`, if it lacks the line.
+    /// Returns the path and text of `info/exclude` if the line is missing.
     fn exclude_without_line(&self) -> std::io::Result<Option<(PathBuf, String)>> {
         let main = self.repository.main_work_dir();
         if !main.is_some_and(|root| self.root().starts_with(root)) {
@@ -156,7 +156,7 @@ fn add_exclude_line(path: &Path, text: &str) -> std::io::Result<()> {
         std::fs::create_dir_all(folder)?;
         remove_stale_temporaries(folder)?;
     }
-    // A symbolic link of the user stays; its target is written.
+    // If the file is a symbolic link, its target is written.
     let path = if path.is_symlink() {
         path.canonicalize()?
     } else {

@@ -1,4 +1,4 @@
-//! Opens stored snapshots of trees, and reports their state.
+//! Opens the stored snapshots of trees and determines their state.
 
 use anyhow::Result;
 
@@ -9,33 +9,33 @@ use crate::model::TreeId;
 use crate::sidecar::{Sidecar, State, StateError};
 use crate::snapshot::{Manifest, SnapshotStore, can_be_completed};
 
-/// Maximum attempts at opening a snapshot while writers replace it.
+/// Maximum number of attempts to open a snapshot while writers replace it.
 pub(super) const MAX_ATTEMPTS: usize = 5;
 
 /// The state of a tree in the sidecar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// There is no index.
+    /// The sidecar contains no index.
     Missing,
-    /// The index lacks some or all of this tree.
+    /// The index lacks files of this tree.
     Behind,
     /// The index was made with other settings, another model or by another build.
     OtherSettings,
-    /// The index cannot be read, for this reason.
+    /// The index cannot be read. Contains the error.
     Damaged(String),
-    /// The index has all of this tree.
+    /// The index is complete for this tree.
     UpToDate,
 }
 
-/// The stored snapshot of a tree, or why it cannot be used.
+/// The stored snapshot of a tree, or the reason why it cannot be used.
 pub(super) enum Stored {
-    /// All of it.
+    /// The complete snapshot.
     Whole(Base),
-    /// Nothing or not all of it; the rest has to be indexed.
+    /// The snapshot is missing or incomplete, so the tree has to be indexed.
     Partial,
-    /// An index that these settings or this model cannot use; the tree has to be indexed again.
+    /// The index was made with other settings or another model, so the tree has to be indexed again.
     OtherSettings,
-    /// An unreadable index; the tree has to be indexed again.
+    /// The index is unreadable, so the tree has to be indexed again.
     Damaged(anyhow::Error),
 }
 
@@ -54,7 +54,8 @@ impl Workspace {
         })
     }
 
-    /// Opens the stored snapshot of a tree; `None` if it is incomplete or damaged and has to be made again.
+    /// Opens the stored snapshot of a tree. Returns `None` if it has to be built because it is missing, incomplete or
+    /// damaged.
     pub(crate) fn stored_whole(&self, tree: TreeId) -> Result<Option<Base>> {
         Ok(match self.stored(tree)? {
             Stored::Whole(base) => Some(base),
@@ -66,7 +67,7 @@ impl Workspace {
         })
     }
 
-    /// Opens the stored snapshot of a tree. Retries while writers begin new epochs.
+    /// Opens the stored snapshot of a tree. Tries again if a writer begins a new epoch meanwhile.
     pub(super) fn stored(&self, tree: TreeId) -> Result<Stored> {
         let Some(sidecar) = self.storage.open()? else {
             return Ok(Stored::Partial);
@@ -80,7 +81,7 @@ impl Workspace {
                 Err(error) => return Err(error.into()),
             };
             let found = self.stored_in(&sidecar, &state, tree);
-            // A writer that has begun a new epoch meanwhile has stored everything elsewhere.
+            // If a writer has begun a new epoch meanwhile, the data is now in other files.
             let newest = || self.usable_state(&sidecar).ok().flatten();
             if matches!(found, Stored::Whole(_)) || newest().is_none_or(|newest| newest.epoch == state.epoch) {
                 return Ok(found);
@@ -99,8 +100,8 @@ impl Workspace {
         if can_be_completed(&layers, &self.repository, self.options.max_blob_bytes) {
             return Stored::Partial;
         }
-        // A manifest is published after the state that it needs. A manifest published since `state` was read may refer
-        // to blobs that only the newest state has.
+        // A manifest is published after the state that it depends on. A manifest published after `state` was read may
+        // refer to blobs that only the newest state has.
         let newest = sidecar.state().ok().flatten();
         let Some(state) = newest.filter(|newest| (newest.epoch, newest.recipe) == (state.epoch, state.recipe)) else {
             return Stored::Partial;
@@ -115,7 +116,7 @@ impl Workspace {
         }
     }
 
-    /// The stored manifests of a tree, if they are intact.
+    /// Returns the stored manifests of a tree if they are intact.
     pub(crate) fn stored_tree(&self, tree: TreeId) -> Option<Vec<Manifest>> {
         let sidecar = self.storage.open().ok()??;
         let state = self.usable_state(&sidecar).ok()??;
@@ -123,7 +124,7 @@ impl Workspace {
         snapshots.load(tree).ok()?
     }
 
-    /// The state, if this build can use it.
+    /// Returns the state if this build can use it.
     fn usable_state(&self, sidecar: &Sidecar) -> Result<Option<State>, StateError> {
         Ok(sidecar.state()?.filter(|state| state.recipe == self.options.recipe))
     }

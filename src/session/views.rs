@@ -1,4 +1,5 @@
-//! Opens views: from stored snapshots, after indexing what is missing, or computed in memory if nothing can be written.
+//! Opens views of revisions. Missing files are indexed first, or their data is computed in memory if the sidecar cannot
+//! be written.
 
 use std::collections::HashMap;
 
@@ -12,21 +13,22 @@ use crate::index::Segments;
 use crate::ingest::{Outcome, Target};
 use crate::snapshot::{Manifest, Provenance, View};
 
-/// Note for an answer from memory because the sidecar cannot be written.
+/// Note for an answer that was computed in memory because the sidecar cannot be written.
 pub(crate) const READ_ONLY_NOTE: &str = "the index cannot be written here; this answer was computed in memory";
 
 /// The level of detail of uncommitted files in a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edits {
-    /// The same data as for committed files.
+    /// Uncommitted files have the same data as committed files.
     Extracted,
-    /// Only their bytes, which suffices for line-based searches. Staged files are extracted even so.
+    /// Uncommitted files have only their bytes, which suffice for line-based searches. Staged files are extracted
+    /// nevertheless.
     Listed,
 }
 
 impl Workspace {
-    /// Opens a tree's snapshot: the stored one, after indexing what is missing, or one computed in memory if the
-    /// sidecar cannot be written or read.
+    /// Opens the snapshot of a tree. Indexes missing files first, or computes the snapshot in memory if the sidecar
+    /// cannot be written or read.
     pub(super) fn base(&self, target: Target, ctx: &Ctx<'_>) -> Result<Based> {
         let mut damage = None;
         let found = match self.stored(target.tree) {
@@ -40,7 +42,7 @@ impl Workspace {
         };
         match found {
             Err(error) if is_read_only(&error) => {
-                // A writer would log the damage; here nothing is written.
+                // The damage is logged here, because no writer runs that would log it.
                 if let Some(damage) = damage {
                     tracing::warn!("{damage:#}");
                 }
@@ -58,7 +60,7 @@ impl Workspace {
         if self.storage.keeping() == Keeping::Nowhere {
             return Ok(self.in_memory(target, None, ctx.interrupt)?.into());
         }
-        // Garbage collection may delete data that only this query uses.
+        // Tries several times, because garbage collection may delete data that only this query uses.
         for _ in 0..MAX_ATTEMPTS {
             let outcome = self.ingest(target, ctx.progress, ctx.interrupt)?;
             if outcome.interrupted {
@@ -74,7 +76,7 @@ impl Workspace {
                 Stored::Damaged(error) => {
                     return Err(error.context("the index of this tree was written and cannot be read"));
                 }
-                // Deleted meanwhile, or replaced by a program with other settings.
+                // The snapshot was deleted meanwhile, or replaced by a program with other settings.
                 Stored::Partial | Stored::OtherSettings => {}
             }
         }
@@ -82,7 +84,7 @@ impl Workspace {
     }
 }
 
-/// An opened snapshot of a tree.
+/// An open snapshot of a tree.
 #[derive(Clone, Default)]
 pub(crate) struct Base {
     pub(super) segments: Segments,
@@ -90,12 +92,12 @@ pub(crate) struct Base {
 }
 
 impl Base {
-    /// Its segments.
+    /// Returns the snapshot's segments.
     pub(crate) fn segments(&self) -> &Segments {
         &self.segments
     }
 
-    /// Converts the snapshot into a view without changes.
+    /// Converts the snapshot to a view without uncommitted changes.
     pub(crate) fn view(self, provenance: Provenance) -> View {
         View::new(provenance, self.segments, self.layers, HashMap::new())
     }
@@ -105,9 +107,9 @@ impl Base {
 #[derive(Default)]
 pub(super) struct Based {
     pub(super) base: Base,
-    /// The reason that it is not stored in the sidecar.
+    /// The reason why the snapshot is not stored in the sidecar.
     pub(super) note: Option<&'static str>,
-    /// The outcome of indexing what was missing.
+    /// The outcome of indexing missing files.
     pub(super) ingested: Outcome,
 }
 

@@ -1,5 +1,5 @@
-//! The repository with its sidecar, configuration and models, opened as far as a command needs them. `views.rs` opens
-//! views of revisions.
+//! A repository with its sidecar, settings and models. Each part is opened when a command first needs it. `views.rs`
+//! opens views of revisions.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -20,15 +20,15 @@ use crate::remote::Qdrant;
 pub struct Workspace {
     /// The repository.
     pub repository: Repository,
-    /// Every setting.
+    /// All settings with their values.
     pub config: Config,
     /// The sidecar.
     pub storage: Storage,
-    /// The models in use.
+    /// The models of the repository.
     pub models: Models,
     pub(super) qdrant: OnceLock<Vec<Qdrant>>,
     pub(super) options: BuildOptions,
-    /// The caller's directory, relative to the root. Typed paths are relative to it.
+    /// The caller's directory relative to the repository root. Paths given by the user are relative to it.
     here: String,
 }
 
@@ -38,7 +38,7 @@ impl Workspace {
         Self::of(Repository::discover(path)?, overrides)
     }
 
-    /// Opens the repository with default settings, to change settings that prevent opening it.
+    /// Opens the repository with default settings. Used to change settings whose errors prevent opening it.
     pub(crate) fn open_without_settings(path: &Path) -> Result<Self> {
         let repository = Repository::discover(path)?;
         let storage = Storage::of(&repository, &Overrides::default(), &Environment::read())?;
@@ -61,7 +61,7 @@ impl Workspace {
     fn with(repository: Repository, storage: Storage, config: Config) -> Result<Self> {
         start_threads()?;
         let models = Models::of(&config)?;
-        // Reports invalid settings early.
+        // Reports an invalid Qdrant setting now instead of on first use.
         config.qdrant.options()?;
         Ok(Self {
             options: config.build_options(),
@@ -74,8 +74,8 @@ impl Workspace {
         })
     }
 
-    /// Opens a repository other than the one a program works in. It uses its own sidecar, whatever the environment
-    /// says; without one, nothing is written.
+    /// Opens a repository other than the one that the program works in. Uses the repository's own sidecar, regardless
+    /// of environment variables. If it has none, nothing is written.
     pub(crate) fn open_foreign(repository: Repository) -> Result<Self> {
         let overrides = Overrides {
             sidecar: Some(default_sidecar_root(&repository)),
@@ -99,7 +99,7 @@ impl Workspace {
         });
     }
 
-    /// Returns the caller's directory, relative to the root: empty at the root and for servers.
+    /// Returns the caller's directory relative to the repository root. Empty at the root and for servers.
     pub(crate) fn here(&self) -> &str {
         &self.here
     }
@@ -110,7 +110,7 @@ impl Workspace {
     }
 }
 
-/// The settings files of the repository.
+/// Returns the paths of the repository's settings files.
 fn settings_files(repository: &Repository, storage: &Storage) -> RepositoryFiles {
     let machine = storage.root().join("config.toml");
     let committed = repository.work_dir().map(|root| root.join(".codescout.toml"));
@@ -125,13 +125,13 @@ fn settings_files(repository: &Repository, storage: &Storage) -> RepositoryFiles
     }
 }
 
-/// Starts the global thread pool, with one thread if no more can be started. Without this call, rayon would panic in
-/// that case.
+/// Starts the global thread pool. If no more threads can be started, uses a single thread. Without this call, rayon
+/// would panic in that case.
 fn start_threads() -> Result<()> {
     use std::error::Error;
     let started = rayon::ThreadPoolBuilder::new().build_global();
     match started {
-        // An error without a source means that the pool is running already.
+        // An error without a source means that the pool is already running.
         Err(error) if error.source().is_some() => {
             let one = rayon::ThreadPoolBuilder::new().num_threads(1).build_global();
             one.context("cannot start a thread")

@@ -1,4 +1,4 @@
-//! Brings the sidecar up to date.
+//! Updates the sidecar.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use crate::sidecar::Sidecar;
 /// Maximum time that a command waits for another writer before it reports an error.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Maximum attempts of a writer whose sidecar is deleted meanwhile.
+/// Maximum number of attempts if the sidecar is deleted meanwhile.
 const MAX_REPLACED: usize = 3;
 
 impl Workspace {
-    /// Brings the sidecar up to date with a revision.
+    /// Indexes the files of a target that the sidecar lacks.
     pub fn ingest(&self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Outcome> {
         for _ in 1..MAX_REPLACED {
             let sidecar = self.storage.open_or_create(interrupt)?;
             match self.writer(&sidecar).update(target, progress, interrupt) {
-                // The sidecar was deleted or replaced by another folder, which costs only time.
+                // The sidecar was deleted or replaced by another folder. Starting over costs only time.
                 Err(error) if !sidecar.is_in_place() => tracing::info!(%error, "the sidecar is gone: begun anew"),
                 updated => return Ok(updated?),
             }
@@ -32,7 +32,7 @@ impl Workspace {
         Ok(self.writer(&sidecar).update(target, progress, interrupt)?)
     }
 
-    /// Brings the sidecar up to date with a revision; `None` before the first commit.
+    /// Indexes the files of a revision that the sidecar lacks. Returns `None` before the first commit.
     pub fn ingest_revision(
         &self,
         reference: &str,
@@ -47,7 +47,7 @@ impl Workspace {
         })
     }
 
-    /// The writer of `sidecar` for this repository.
+    /// Returns the writer of `sidecar` for this repository.
     pub fn writer<'a>(&'a self, sidecar: &'a Sidecar) -> Ingest<'a> {
         Ingest {
             repository: &self.repository,
@@ -58,7 +58,7 @@ impl Workspace {
         }
     }
 
-    /// The writer of an additional model's vectors.
+    /// Returns the writer for the vectors of an external model.
     pub(crate) fn catching_up<'a>(
         &'a self,
         sidecar: &'a Sidecar,
@@ -77,8 +77,8 @@ impl Workspace {
         }
     }
 
-    /// Computes the vectors of additional models that the indexed files of some trees lack. Returns one outcome per
-    /// model, up to the first that was interrupted.
+    /// Computes missing vectors of external models for the indexed files of some trees. Returns one outcome per model,
+    /// up to the first that was interrupted.
     pub fn catch_up(
         &self,
         trees: &[TreeId],
@@ -103,7 +103,7 @@ impl Workspace {
     }
 }
 
-/// Returns true if an error means that the location cannot be written, rather than that something is wrong.
+/// Returns true if the error means that the sidecar's location is not writable.
 pub(crate) fn is_read_only(error: &anyhow::Error) -> bool {
     use std::io::ErrorKind::{NotADirectory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     error.chain().any(|cause| {
