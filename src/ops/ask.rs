@@ -1,4 +1,4 @@
-//! The parameters of an operation besides its own request.
+//! The parameters of a call that are common to all operations.
 
 use std::fmt::Debug;
 
@@ -17,7 +17,7 @@ pub(crate) const MAX_LIMIT: usize = 1_000;
 /// Number of characters that count as a token.
 pub(crate) const CHARACTERS_PER_TOKEN: usize = 4;
 
-/// A call of an operation: the repository, the circumstances, and the parameters that operations share.
+/// A call of an operation: the repository, the context of the call, and the parameters common to all operations.
 pub(crate) struct Ask<'a> {
     /// The repository.
     pub(crate) session: &'a Session,
@@ -27,31 +27,31 @@ pub(crate) struct Ask<'a> {
     pub(crate) common: Common,
 }
 
-/// Parameters that operations share.
+/// Parameters common to all operations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Common {
     /// The revision.
     pub(crate) reference: String,
     /// Maximum number of results, 0 for all; `None` for the operation's default.
     pub(crate) limit: Option<usize>,
-    /// The cursor at which the answer continues an earlier one.
+    /// The cursor of an earlier answer to continue; `None` for the first page.
     pub(crate) cursor: Option<String>,
     /// The amount of text per result.
     pub(crate) detail: Detail,
-    /// The behaviour while the index is being built.
+    /// Determines what to do while the index is being built.
     pub(crate) stale: Stale,
-    /// Size of the answer in characters, for clients that limit it.
+    /// Maximum size of the answer in characters, if the client limits it.
     pub(crate) characters: Option<usize>,
-    /// The request that a cursor belongs to.
+    /// The request as text. Cursors are valid only for the same request.
     pub(crate) question: String,
 }
 
 /// The amount of text per result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Detail {
-    /// Only the place.
+    /// Only the location.
     Ids,
-    /// The place and the signature.
+    /// The location and the signature.
     Outline,
     /// The first lines.
     #[default]
@@ -60,15 +60,15 @@ pub(crate) enum Detail {
     Full,
 }
 
-/// The behaviour while the index is being built.
+/// Determines what to do while the index is being built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stale {
-    /// Answers from the files, with a note.
+    /// Answers from the files that are available, with a note.
     #[default]
     Warn,
-    /// Fails.
+    /// Returns an error.
     Error,
-    /// Answers from the last known state, with a note.
+    /// Answers from the last complete state, with a note.
     Ignore,
 }
 
@@ -112,7 +112,7 @@ pub(crate) enum WithTests {
 }
 
 impl WithTests {
-    /// Returns the query's option.
+    /// Converts the option to that of the query module.
     pub(crate) fn to_query(self) -> Tests {
         match self {
             Self::Any => Tests::Any,
@@ -139,7 +139,8 @@ impl KindSelection {
     }
 }
 
-/// Parses text that can contain a path. Bytes that are not UTF-8 become stand-in characters.
+/// Creates a parser of arguments that may contain a path. Bytes that are not UTF-8 are replaced by special characters
+/// that can be converted back.
 pub(crate) fn path_text() -> impl clap::builder::TypedValueParser<Value = String> {
     use std::os::unix::ffi::OsStrExt;
 
@@ -150,12 +151,12 @@ pub(crate) fn path_text() -> impl clap::builder::TypedValueParser<Value = String
 }
 
 impl Ask<'_> {
-    /// Returns the visibility of files that hold credentials.
+    /// Determines whether files with credentials are visible.
     pub(crate) fn visibility(&self) -> Visibility {
         self.session.visibility
     }
 
-    /// Returns the maximum number of results, given the operation's default.
+    /// Returns the maximum number of results, or `default` if the call sets none.
     pub(crate) fn limit(&self, default: usize) -> usize {
         match (self.common.limit, self.common.characters) {
             (None, _) => default,
@@ -165,7 +166,7 @@ impl Ask<'_> {
         }
     }
 
-    /// Returns the number of results of earlier pages, for an answer that depends on `state`.
+    /// Returns the number of results on earlier pages. `state` is the data that the answer depends on.
     pub(crate) fn n_before(&self, state: impl Debug) -> Result<usize> {
         match &self.common.cursor {
             Some(cursor) => Ok(self.key(state).read(cursor)?.0 as usize),
@@ -173,7 +174,7 @@ impl Ask<'_> {
         }
     }
 
-    /// Returns the key that binds cursors of an answer that depends on `state`.
+    /// Returns the key that makes cursors valid only for this request and `state`, the data that the answer depends on.
     pub(crate) fn key(&self, state: impl Debug) -> CursorKey {
         CursorKey::of_state(&format!("{state:?}"), &self.common.question)
     }

@@ -23,11 +23,11 @@ use crate::query::{
     line_owners, timestamp,
 };
 
-/// Time that a call waits for commits to be recorded, if it needs them.
+/// Time that a call waits for commits to be recorded if it needs them.
 const PATIENCE: Duration = Duration::from_secs(6);
-/// Digits of a commit id in text.
+/// Number of digits of a commit id in text output.
 const ID_DIGITS: usize = 10;
-/// Maximum number of a definition's owners that are shown as text.
+/// Maximum number of owners of a definition in text output.
 const MAX_SHOWN_OWNERS: usize = 3;
 
 /// The request.
@@ -87,7 +87,7 @@ pub(crate) enum BlameBy {
     Owner,
 }
 
-/// The fields of the answer besides its rows.
+/// The fields of the answer other than its rows.
 #[derive(Debug, Serialize)]
 struct Facts<'a> {
     target: &'a BlameTargetOut,
@@ -107,17 +107,17 @@ pub(crate) enum BlameRow {
     Owner(OwnerOut),
 }
 
-/// The last changes of a target.
+/// The answer about a target, one page of it.
 struct Answer {
     target: BlameTargetOut,
     by: &'static str,
-    /// The basis of blame by definition: `changes`, the commits that changed each; `all_changes`, also those that only
-    /// moved, renamed or reformatted it; `lines`, the commits that its lines come from.
+    /// The method of blaming by definition: `changes` uses the commits that changed each definition; `all_changes` also
+    /// uses commits that only moved, renamed or reformatted it; `lines` uses the commits that its lines come from.
     basis: Option<&'static str>,
     notes: Vec<String>,
     candidates: Vec<CandidateOut>,
     rows: Vec<BlameRow>,
-    /// Reasons for which the answer is partial.
+    /// The reasons why the answer is incomplete.
     incomplete: Vec<String>,
 }
 
@@ -125,7 +125,7 @@ impl Op for Blame {
     type Row = BlameRow;
 
     fn run(&self, ask: &Ask<'_>) -> Result<Page<BlameRow>> {
-        // Git itself blames files; only directories and deleted files need all commits.
+        // Git itself blames files. Only directories and deleted files need recorded commits.
         let mut past = Past::of(ask, Duration::ZERO)?;
         let mut answered = self.answer(&past)?;
         if answered.is_none() {
@@ -198,14 +198,14 @@ fn basis_sentence(basis: Option<&'static str>) -> Option<&'static str> {
     })
 }
 
-/// The target of the answer.
+/// The target of the request.
 #[derive(Debug, Serialize)]
 pub(crate) struct BlameTargetOut {
     pub(crate) kind: &'static str,
     pub(crate) path: String,
 }
 
-/// The commit of some lines.
+/// A commit to which lines are attributed.
 #[derive(Debug, Serialize)]
 pub(crate) struct CommitOut {
     pub(crate) commit: String,
@@ -245,7 +245,7 @@ pub(crate) struct SymbolOut {
 pub(crate) struct OwnerOut {
     pub(crate) name: String,
     pub(crate) email: String,
-    /// Lines of a file, or changed paths of a directory.
+    /// Number of lines of a file, or of changed paths of a directory.
     pub(crate) count: u32,
     pub(crate) commits: u32,
     pub(crate) share: f64,
@@ -264,7 +264,7 @@ impl Row for BlameRow {
 
 impl CommitOut {
     fn render(&self, out: &mut dyn Sink) {
-        // As in git, a caret marks a commit at which the history ends.
+        // As in git, a caret marks a commit at which the recorded history ends.
         let mark = if self.boundary { "^" } else { "" };
         out.span(Style::Name, &format!("{mark}{}", &self.commit[..ID_DIGITS]));
         out.span(Style::Fact, &format!(" {} {}", day(&self.date), self.author.name));
@@ -416,8 +416,8 @@ impl Question<'_> {
         Ok(answer)
     }
 
-    /// Returns true if definitions can be blamed by the recorded changes of each: all commits are traced, the file has
-    /// definitions, and no option needs lines.
+    /// Returns true if definitions can be blamed by their recorded changes: all commits are traced, the file has
+    /// definitions, and no option requires lines.
     fn knows_changes(&self, path: &RepoPath) -> Result<bool> {
         let (args, targets) = (self.args, self.targets);
         let history = &targets.opened.history;
@@ -431,7 +431,7 @@ impl Question<'_> {
         if !(is_plain && is_traced && is_committed && is_meant && history.n_commits() > 0) {
             return Ok(false);
         }
-        // A record with gaps lacks the authors of earlier changes.
+        // If commits are missing from the record, so are the authors of earlier changes.
         if !Gaps::of(history, &targets.opened.reached)?.boundaries.is_empty() {
             return Ok(false);
         }
@@ -631,7 +631,7 @@ impl Question<'_> {
             }
         };
         let mut options = self.options()?;
-        // Lines of a changed file can be located in the committed one only after all of it was blamed.
+        // Lines of a changed file can be mapped to the committed file only after all of it was blamed.
         options.lines = wanted
             .filter(|_| changed.is_none())
             .map(|(first, last)| (first, last.min(n_lines)));
@@ -657,8 +657,8 @@ impl Question<'_> {
         })
     }
 
-    /// Credits uncommitted lines to the heads of an unfinished merge, as git does. A file that is identical to that of
-    /// a head is credited to it as a whole. Otherwise each head is credited with the lines that no earlier one has.
+    /// Attributes uncommitted lines to the parents of an unfinished merge, as git does. A file that is identical in one
+    /// parent is attributed to it as a whole. Otherwise each parent gets the lines that no earlier parent has.
     fn credit_merged(
         &self,
         path: &RepoPath,

@@ -19,10 +19,10 @@ use crate::ingest::Target;
 use crate::model::{RepoPath, TreeId};
 use crate::query::{FileChangeKind, kind_name};
 
-/// Maximum number of files whose contents are compared. Above it, files are only listed.
+/// Maximum number of files whose contents are compared. If more differ, files are only listed.
 const MAX_READ_FILES: usize = 2_000;
 
-/// Ignored names that are shown as text.
+/// Maximum number of ignored names in text output.
 const MAX_SHOWN_NAMES: usize = 10;
 
 /// The request.
@@ -76,7 +76,7 @@ pub(crate) enum DiffWith {
     Tests,
 }
 
-/// The fields of the answer besides its rows.
+/// The fields of the answer other than its rows.
 #[derive(Debug, Serialize)]
 struct Facts<'a> {
     from: SideOut<'a>,
@@ -89,7 +89,7 @@ struct Facts<'a> {
     tests: Option<TestsOut>,
 }
 
-/// One of the two states.
+/// One of the two compared states.
 #[derive(Debug, Serialize)]
 struct SideOut<'a> {
     #[serde(rename = "ref")]
@@ -114,14 +114,14 @@ pub(crate) struct FileOut {
     similarity: Option<u8>,
     old_blob: Option<String>,
     new_blob: Option<String>,
-    /// Null if one side is not text.
+    /// Number of added lines; null if one version is not text.
     added_lines: Option<u32>,
     removed_lines: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) symbols: Option<Vec<SymbolOut>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
-    /// True if its contents were not read, so that it is unknown whether it is text.
+    /// True if the contents were not read, so it is unknown if the file is text.
     #[serde(skip)]
     is_unread: bool,
 }
@@ -194,7 +194,7 @@ impl Op for Diff {
     }
 }
 
-/// Adds to `provenance` that some files were not read.
+/// Adds a note to `provenance` about files that were not read.
 fn provenance_of_unread(files: &[FileOut], is_read: bool, provenance: &mut ProvenanceOut) {
     let n_unread = files.iter().filter(|file| file.is_unread).count();
     if !is_read {
@@ -283,7 +283,7 @@ impl FileOut {
     }
 }
 
-/// Returns the name in the id of a definition. `path` is needed because it may itself contain `#`.
+/// Returns the name part of a definition's id. `path` is needed because a path may contain `#`.
 pub(crate) fn name_in<'id>(id: &'id str, path: &str) -> &'id str {
     let of_file = id.strip_prefix(path).and_then(|rest| rest.strip_prefix('#'));
     let of_another = || id.split_once('#').map_or(id, |(_, name)| name);
@@ -308,7 +308,7 @@ impl Side {
 }
 
 impl Diff {
-    /// Returns the two states: `FROM TO`, `A..B`, or the merge base and B of `A...B`.
+    /// Returns the two states to compare: `FROM` and `TO`, `A` and `B` of `A..B`, or the merge base and `B` of `A...B`.
     fn sides(&self, ask: &Ask<'_>) -> Result<(Side, Side)> {
         let first = self.from.as_deref().unwrap_or("HEAD");
         if let Some((a, b)) = first.split_once("...").filter(|_| self.to.is_none()) {
@@ -337,7 +337,7 @@ impl Diff {
         Ok((side(ask, first)?, side(ask, last)?))
     }
 
-    /// Returns the selected files that differ, in path order, and the number of those that are hidden.
+    /// Returns the selected files that differ, in path order, and the number of hidden files among them.
     fn changes(&self, ask: &Ask<'_>, from: &Side, to: &Side) -> Result<(Vec<Change>, usize)> {
         let workspace = &ask.session.workspace;
         let paths = self.path.iter();
@@ -363,7 +363,7 @@ fn or_head(reference: &str) -> &str {
 fn side(ask: &Ask<'_>, reference: &str) -> Result<Side> {
     let reference = ask.session.checked(reference)?;
     let workspace = &ask.session.workspace;
-    // A repository without commits can be compared too: it is empty.
+    // Before the first commit, `HEAD` is an empty tree.
     let target = match reference {
         "HEAD" => workspace.target("WORKTREE")?,
         reference => workspace.target(reference)?,
@@ -379,14 +379,14 @@ fn side(ask: &Ask<'_>, reference: &str) -> Result<Side> {
     })
 }
 
-/// Returns the files that differ, in path order. If a tree is too large to be compared as a whole, returns only those
-/// at or below `wanted`.
+/// Returns the files that differ, in path order. If a tree is too large to compare as a whole, returns only files at or
+/// below `wanted`.
 fn differing(reader: &mut ObjectReader, from: &Side, to: &Side, wanted: &[RepoPath]) -> Result<Vec<Change>> {
     let tree = |side: &Side| side.target.map(|target| target.tree);
     let mut both: BTreeMap<RepoPath, (Option<Entry>, Option<Entry>)> = BTreeMap::new();
     if let Some(new) = tree(to) {
         let differing = match reader.diff_trees(tree(from), new) {
-            // Renames from outside `wanted` are not detected then.
+            // In this case, renames from outside `wanted` are not detected.
             Err(ObjectError::BeyondLimit { .. }) if !wanted.is_empty() => {
                 reader.diff_trees_below(tree(from), new, wanted)?
             }
@@ -429,7 +429,7 @@ fn differing(reader: &mut ObjectReader, from: &Side, to: &Side, wanted: &[RepoPa
     Ok(differing.map(change).collect())
 }
 
-/// Joins the two sides of each rename under the new name.
+/// Combines the deletion and the addition of each rename into one change under the new name.
 fn renames_joined(mut changes: Vec<Change>) -> Vec<Change> {
     let gone = changes.iter().filter(|change| change.new.is_none());
     let gone: BTreeMap<RepoPath, Option<Entry>> = gone.map(|change| (change.path.clone(), change.old)).collect();
@@ -451,7 +451,7 @@ fn is_at_or_below(path: &RepoPath, folder: &RepoPath) -> bool {
 
 struct Comparison<'a> {
     ask: &'a Ask<'a>,
-    /// True if the answer contains changed lines.
+    /// True if the answer includes changed lines.
     has_text: bool,
     /// True if definitions are compared.
     has_symbols: bool,
@@ -528,7 +528,8 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Returns the content: empty if the file does not exist, `None` if it cannot be read or is a submodule.
+    /// Returns the content of a file. It is empty if the file does not exist, and `None` if the file cannot be read or
+    /// is a submodule.
     fn read(&mut self, path: &RepoPath, entry: Option<Entry>) -> Result<Option<Vec<u8>>> {
         match entry {
             None => Ok(Some(Vec::new())),

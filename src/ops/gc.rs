@@ -12,7 +12,7 @@ use super::sink::{Recorded, Sink};
 use crate::ingest::{CollectOutcome, KeptSnapshot, Share, Survey, Trigger};
 use crate::session::Workspace;
 
-/// Digits of an id in text.
+/// Number of digits of an id in text output.
 const ID_DIGITS: usize = 12;
 
 /// The request.
@@ -119,7 +119,8 @@ impl Gc {
         }
     }
 
-    /// Deletes the shared vectors of deleted chunks, or counts them; `None` if no vectors are shared.
+    /// Deletes the shared vectors of deleted chunks, or counts them in a dry run. Returns `None` if no vectors are
+    /// shared.
     fn unshared(&self, ask: &Ask<'_>) -> Result<Option<UnsharedOut>> {
         let workspace = &ask.session.workspace;
         let counted = if self.dry_run {
@@ -189,13 +190,13 @@ impl Facts {
 struct UnsharedOut {
     server: String,
     count: usize,
-    /// True if they were deleted.
+    /// True if the vectors were deleted.
     removed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped_because: Option<String>,
 }
 
-/// Bytes by cause, in `gc` and `status`.
+/// Sizes of snapshots and blobs, grouped by the reason to keep them. Part of the answers of `gc` and `status`.
 #[derive(Debug, Serialize)]
 pub(super) struct CausesOut {
     kept: Vec<CauseOut>,
@@ -228,7 +229,7 @@ struct SnapshotOut {
     bytes: u64,
 }
 
-/// Returns a survey as the outcome of a dry run.
+/// Returns the outcome that a collection would have, from a survey.
 fn imagined(survey: Survey) -> CollectOutcome {
     let bytes = survey.in_use_bytes + survey.leftovers.bytes;
     CollectOutcome {
@@ -240,7 +241,7 @@ fn imagined(survey: Survey) -> CollectOutcome {
 }
 
 impl CausesOut {
-    /// Writes a line for each cause with at least one byte.
+    /// Writes a line for each group that is not empty.
     pub(super) fn render(&self, out: &mut dyn Sink) {
         let mut line = |name: &str, share: ShareOut, what: &str| {
             let megabytes = share.bytes as f64 / 1e6;
@@ -263,7 +264,7 @@ impl CausesOut {
         }
     }
 
-    /// Counts bytes by cause.
+    /// Groups the sizes in a survey.
     pub(super) fn of(survey: &Survey) -> Self {
         let kept = survey.by_cause().into_iter();
         Self {

@@ -31,11 +31,11 @@ use crate::session::{OpenedHistory, Uncommitted, Visibility, Workspace};
 
 /// Time that a call waits for commits to be recorded.
 const PATIENCE: Duration = Duration::from_secs(6);
-/// Maximum number of results unless another is given.
+/// Default maximum number of results.
 const LIMIT: usize = 50;
-/// Digits of a commit id in text.
+/// Number of digits of a commit id in text output.
 const ID_DIGITS: usize = 10;
-/// Maximum size of a compiled pattern for authors.
+/// Maximum size of a compiled author pattern in bytes.
 const MAX_AUTHOR_PROGRAM_BYTES: usize = 1 << 20;
 
 /// The request.
@@ -148,7 +148,7 @@ impl FromArgMatches for HistoryOp {
     }
 }
 
-/// The fields of the answer besides its rows.
+/// The fields of the answer other than its rows.
 #[derive(Debug, Serialize)]
 struct Facts {
     op: HistoryOp,
@@ -158,7 +158,7 @@ struct Facts {
     total: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_seen: Option<LastSeenOut>,
-    /// Number of commits in which files that changed with the target are counted.
+    /// Number of commits of the target that were searched for other changed files.
     #[serde(skip_serializing_if = "Option::is_none")]
     commits: Option<u32>,
 }
@@ -178,14 +178,14 @@ struct Answer {
     facts: Facts,
     rows: Vec<EntryOut>,
     files: Vec<CochangeOut>,
-    /// Reasons for which the answer is partial.
+    /// The reasons why the answer is incomplete.
     incomplete: Vec<String>,
 }
 
 /// The target.
 #[derive(Debug, Serialize)]
 struct TargetOut {
-    /// `file`, `folder`, `symbol`, `lines`, `many`, `unknown`
+    /// One of `file`, `folder`, `symbol`, `lines`, `many` and `unknown`.
     kind: &'static str,
     path: String,
     present: bool,
@@ -194,7 +194,7 @@ struct TargetOut {
     was: Option<String>,
 }
 
-/// A name and an address, after mailmap.
+/// A name and an address, resolved by the mailmap.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct PersonOut {
     pub(crate) name: String,
@@ -213,20 +213,21 @@ pub(crate) struct CandidateOut {
 /// A commit, or uncommitted changes.
 #[derive(Debug, Serialize)]
 pub(crate) struct EntryOut {
-    /// Null for uncommitted changes.
+    /// The id; null for uncommitted changes.
     commit: Option<String>,
     author: Option<PersonOut>,
     date: Option<String>,
     commit_date: Option<String>,
     subject: Option<String>,
     merge: bool,
-    /// 1 for the file that was at the path before the target was moved there, 2 for the one before that, and so on.
+    /// Number of moves back: 1 for the file that was at the path before the target was moved there, 2 for the one
+    /// before that, and so on.
     #[serde(skip_serializing_if = "Option::is_none")]
     earlier_file: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     symbol: Option<SymbolChangeOut>,
     changes: Vec<ChangeOut>,
-    /// The line that is shown before the entry.
+    /// A line that is shown before the entry; empty if there is none.
     #[serde(skip)]
     pub(crate) heading: Recorded,
 }
@@ -244,7 +245,7 @@ struct ChangeOut {
     diff: Option<String>,
 }
 
-/// The last commit with the target.
+/// The last commit that contains the target.
 #[derive(Debug, Serialize)]
 struct LastSeenOut {
     present: bool,
@@ -262,11 +263,11 @@ pub(crate) struct CochangeOut {
 
 /// The latest changes of a definition.
 pub(crate) struct LatestChanges {
-    /// Number of all changes.
+    /// Total number of changes.
     pub(crate) total: usize,
-    /// The latest ones.
+    /// The latest changes.
     pub(crate) entries: Vec<EntryOut>,
-    /// Reasons for which the changes are partial.
+    /// The reasons why the changes are incomplete.
     pub(crate) incomplete: Vec<String>,
 }
 
@@ -324,14 +325,14 @@ impl Op for History {
 }
 
 impl History {
-    /// Returns the target if it describes deleted code instead of naming it.
+    /// Returns the target if it is a description of deleted code and not a name.
     fn description(&self, past: &Past<'_>) -> Option<&str> {
         let target = self.target.as_deref().filter(|_| self.op == HistoryOp::Deleted)?;
         let is_path = || !past.opened.history.paths_from(target.as_bytes()).is_empty();
         (target.trim().contains(char::is_whitespace) && !is_path()).then_some(target)
     }
 
-    /// Searches deleted code by meaning.
+    /// Searches deleted code by its description.
     fn deleted_code(&self, ask: &Ask<'_>, description: &str) -> Result<Page<HistoryRow>> {
         if self.since.is_some() || self.until.is_some() || self.author.is_some() {
             return Err(OpError::new(
@@ -396,7 +397,7 @@ pub(crate) fn latest_changes(past: &Past<'_>, id: &str, n: usize) -> Result<Late
     })
 }
 
-/// Converts the definitions that a name may mean.
+/// Converts the definitions that a name may refer to.
 pub(crate) fn candidates_out(candidates: &[CandidateTarget]) -> Vec<CandidateOut> {
     let out = |candidate: &CandidateTarget| CandidateOut {
         id: candidate.id.clone(),
@@ -458,7 +459,7 @@ impl Answer {
 }
 
 impl Facts {
-    /// Writes the line before the results.
+    /// Writes a line above the results.
     fn render_title(&self, out: &mut dyn Sink) {
         let TargetOut {
             kind, path, present, ..
@@ -560,7 +561,7 @@ impl EntryOut {
         self.changes.iter().for_each(|change| change.render(out));
     }
 
-    /// Leaves only the commit.
+    /// Removes the details of the changes.
     fn without_changes(&mut self) {
         self.symbol = None;
         self.changes.clear();
@@ -603,7 +604,7 @@ struct Question<'a> {
     path: RepoPath,
 }
 
-/// Returns the filter for dates as typed and a regular expression for the author.
+/// Creates a filter from dates as typed and a regular expression for the author.
 pub(crate) fn log_filter(since: Option<&str>, until: Option<&str>, author: Option<&str>) -> Result<LogFilter> {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -754,7 +755,8 @@ impl Question<'_> {
         self.add_log(answer, log.entries, own)
     }
 
-    /// Adds the history of the definition that contains the lines, or else git's history of the lines.
+    /// Adds the history of the definition that contains the lines. If there is none, adds the history of the lines by
+    /// git.
     fn add_lines(&self, answer: &mut Answer, path: &RepoPath, (first, last): (u32, u32)) -> Result<()> {
         let file = self.targets.shapes(path)?;
         let n_lines = file.as_ref().map_or(0, |file| {
@@ -804,7 +806,7 @@ impl Question<'_> {
         Ok(())
     }
 
-    /// Returns the committed changes of this page, which follow all uncommitted ones.
+    /// Returns the committed changes on this page. They follow all uncommitted changes.
     fn page<'t, T>(&self, not_committed: &mut Vec<EntryOut>, committed: &'t [T]) -> &'t [T] {
         let Part { skip, limit, .. } = self.part;
         let begin = skip.saturating_sub(not_committed.len()).min(committed.len());
@@ -823,7 +825,7 @@ impl Question<'_> {
         let life = symbols.life(own.as_ref().map_or(key, |own| &own.committed))?;
         answer.facts.target.present = match &own {
             Some(own) => own.is_there,
-            // A definition can exist although no recorded commit added it.
+            // A definition may exist although no recorded commit added it.
             None => life.is_there || (life.n_missing + life.n_unread > 0 && self.is_defined(key)?),
         };
         let is_taken = own.as_ref().is_some_and(|own| !own.is_there) && life.is_there;
@@ -873,7 +875,7 @@ impl Question<'_> {
         Ok(())
     }
 
-    /// Returns the requested changes of a definition.
+    /// Returns the changes of a definition that match the request.
     fn passing<'l>(
         &self,
         changes: &'l [SymbolChange],
@@ -899,7 +901,8 @@ impl Question<'_> {
         passing
     }
 
-    /// Returns the last commit with a definition that `gone` deleted, or whose deletion is not committed if `is_taken`.
+    /// Returns the last commit that contains a definition. The commit `gone` deleted it, or its deletion is uncommitted
+    /// if `is_taken` is true.
     fn symbol_last_seen(&self, is_present: bool, is_taken: bool, gone: Option<u32>) -> Result<LastSeenOut> {
         let history = &self.opened.history;
         let id = |number: Option<u32>| number.map(|number| history.id(number)).transpose();
@@ -990,7 +993,7 @@ impl Question<'_> {
         Ok(())
     }
 
-    /// Returns the entry at a path before a commit.
+    /// Returns the entry at a path in the parent of a commit.
     fn entry_before(&self, commit: u32, path: &RepoPath) -> Result<Option<Entry>> {
         let changes = self.opened.history.changes_of(path.as_bytes())?;
         let here = changes.iter().find(|change| change.commit == commit);
@@ -1021,7 +1024,7 @@ impl Question<'_> {
         })
     }
 
-    /// Adds the files that change in the same commits.
+    /// Adds the files that changed in the same commits.
     fn add_cochange(&self, answer: &mut Answer, commits: &[u32], own: &BTreeSet<RepoPath>) -> Result<()> {
         let (n_commits, mut found) = cochange(&self.opened.history, commits, own)?;
         found.retain(|found| self.is_visible(&found.path));
@@ -1077,7 +1080,7 @@ impl Question<'_> {
         Ok(())
     }
 
-    /// Adds the deleted definitions with a name.
+    /// Adds the deleted definitions with the requested name.
     fn add_deleted_symbols(&self, answer: &mut Answer) -> Result<()> {
         let (file, name) = match self.targets.symbol_of_file(&self.path)? {
             Some(key) => (Some(key.path), key.name),
@@ -1175,13 +1178,13 @@ impl Question<'_> {
     }
 }
 
-/// Returns true if no hidden file is named by an id or path.
+/// Returns false if an id or path names a hidden file.
 fn is_visible_id(visibility: Visibility, id: &str) -> bool {
     let ends = id.match_indices('#').map(|(at, _)| at).chain([id.len()]);
     ends.into_iter().all(|end| !visibility.hides(&id.as_bytes()[..end]))
 }
 
-/// Returns a note that a definition's history was read only in part, because time ran out.
+/// Returns a note if a definition's history was read only partly because the time limit was reached.
 pub(crate) fn unread_changes(n_changes: Option<usize>) -> Option<String> {
     let n_changes = n_changes.filter(|&n_changes| n_changes > 0)?;
     Some(format!(

@@ -1,5 +1,4 @@
-//! The operations that answer requests of all front ends: they query a view and produce rows, facts and text for
-//! output.
+//! The operations behind all front ends. Each queries a view and produces rows, JSON fields and text.
 
 mod ask;
 mod blame;

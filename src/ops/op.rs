@@ -11,7 +11,7 @@ use crate::query::CursorKey;
 
 /// An operation. The implementing type is its request.
 pub(crate) trait Op: Serialize {
-    /// One result.
+    /// The type of a result.
     type Row: Row;
 
     /// Answers the request.
@@ -20,8 +20,8 @@ pub(crate) trait Op: Serialize {
 
 /// One result of an operation. It is serialised as JSON.
 pub(crate) trait Row: Serialize {
-    /// True if a row whose text is cut continues on the next page. If false, the first row of a page is cut without
-    /// continuation.
+    /// True if a row whose text is truncated continues on the next page. If false, the first row of a page is truncated
+    /// without continuation.
     const CONTINUES: bool = false;
     /// True if the command line separates rows by an empty line.
     const IS_SPACED: bool = false;
@@ -32,21 +32,22 @@ pub(crate) trait Row: Serialize {
     /// Writes the row as text.
     fn render(&self, out: &mut dyn Sink);
 
-    /// Returns the parts of the row that may be cut to fit the answer, or omitted if the client does not show them.
+    /// Returns the texts of the row that may be truncated to fit the answer, or omitted if the client does not show
+    /// them.
     fn bodies(&mut self) -> Vec<&mut Option<String>> {
         Vec::new()
     }
 
-    /// Adjusts the row after a body was cut.
+    /// Called after one of the texts was truncated.
     fn was_cut(&mut self) {}
 
-    /// Returns the bytes that the command line prints instead of the rendered row.
+    /// Returns bytes that the command line prints instead of the rendered row.
     fn raw(&self) -> Option<&[u8]> {
         None
     }
 }
 
-/// The row type of answers that are not lists.
+/// The row type of answers without rows.
 #[derive(Debug, Serialize)]
 pub(crate) enum NoRows {}
 
@@ -62,7 +63,7 @@ impl Row for NoRows {
 pub(crate) struct Page<R> {
     /// The provenance of the answer; `None` outside a repository.
     pub(crate) provenance: Option<ProvenanceOut>,
-    /// The fields of the answer besides its rows.
+    /// The fields of the answer other than its rows.
     pub(crate) facts: Map<String, Value>,
     /// Text before the rows.
     pub(crate) head: Recorded,
@@ -70,22 +71,22 @@ pub(crate) struct Page<R> {
     pub(crate) tail: Recorded,
     /// Remarks. The command line prints them on standard error.
     pub(crate) notes: Vec<String>,
-    /// The suggested next step.
+    /// A suggestion for what to do next.
     pub(crate) hint: Option<String>,
-    /// The results from the start of the page. There may be more than fit.
+    /// The results from the start of the page. There may be more than fit on it.
     pub(crate) rows: Vec<R>,
-    /// The positions of pages.
+    /// The positions at which pages can begin.
     pub(crate) paging: Paging,
-    /// True if nothing was found: exit code 1.
+    /// True if nothing was found. The exit status is then 1.
     pub(crate) is_empty: bool,
-    /// True if work remains: exit code 2.
+    /// True if work remains. The exit status is then 2.
     pub(crate) is_unfinished: bool,
 }
 
 /// The positions at which a page can begin.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paging {
-    /// The key that cursors are bound to; `None` if the answer cannot be continued.
+    /// The key that makes cursors valid only for this answer; `None` if the answer cannot be continued.
     pub(crate) key: Option<CursorKey>,
     /// The position of each row.
     pub(crate) positions: Vec<(u32, u32)>,
@@ -96,7 +97,7 @@ pub(crate) struct Paging {
 }
 
 impl Paging {
-    /// Numbers rows from `n_before`, with `limit` rows on this page.
+    /// Numbers the rows from `n_before`. The page has at most `limit` rows.
     pub(crate) fn numbered(key: impl Into<Option<CursorKey>>, n_before: usize, n_rows: usize, limit: usize) -> Self {
         Self {
             key: key.into(),
@@ -106,7 +107,7 @@ impl Paging {
         }
     }
 
-    /// Returns the cursor of the position after `n_rows` rows and `n_bytes` of the next one.
+    /// Returns the cursor for the position after `n_rows` rows and `n_bytes` of the next row.
     pub(crate) fn cursor(&self, n_rows: usize, n_bytes: usize) -> Option<String> {
         let (number, start) = self.positions.get(n_rows).copied().or(self.end)?;
         Some(self.key?.write((number, start + n_bytes as u32)))
@@ -114,7 +115,7 @@ impl Paging {
 }
 
 impl Page<NoRows> {
-    /// Creates an answer that is not a list, from `facts` for JSON and `text`.
+    /// Creates an answer without rows. `facts` are the JSON fields, and `text` is the text output.
     pub(crate) fn single(
         provenance: impl Into<Option<ProvenanceOut>>,
         facts: &impl Serialize,
@@ -160,7 +161,7 @@ impl<R> Page<R> {
         }
     }
 
-    /// Sets the fields besides the rows.
+    /// Sets the fields other than the rows.
     pub(crate) fn with_facts(self, facts: &impl Serialize) -> Result<Self> {
         let facts = match serde_json::to_value(facts)? {
             Value::Object(facts) => facts,

@@ -19,9 +19,9 @@ use crate::query::{
 use crate::session::Build;
 use crate::snapshot::{FileId, View};
 
-/// Levels of a tree that are shown by default.
+/// Default depth of a tree.
 const DEFAULT_TREE_DEPTH: usize = 2;
-/// Size of a map by default.
+/// Default size of a map in tokens.
 const DEFAULT_MAP_TOKENS: usize = 2000;
 /// Languages of documents whose headings are not extracted.
 const WITHOUT_HEADINGS: &[&str] = &["restructuredtext", "asciidoc", "latex", "org"];
@@ -50,7 +50,7 @@ pub(crate) struct Outline {
     #[schemars(description = "", range(max = 100))]
     depth: Option<usize>,
     /// Maximum size of the map in tokens
-    // Over MCP, where it limits every answer, it is a shared parameter.
+    // Over MCP, `max_tokens` limits every answer and is a common parameter.
     #[arg(long, value_name = "N")]
     #[schemars(skip)]
     max_tokens: Option<usize>,
@@ -80,7 +80,7 @@ pub(crate) enum OutlineView {
     Imports,
 }
 
-/// The fields of the answer besides its rows.
+/// The fields of the answer other than its rows.
 #[derive(Debug, Serialize)]
 struct Facts {
     path: String,
@@ -96,10 +96,10 @@ struct Facts {
 struct More {
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<SummaryOut>,
-    /// Size of a map.
+    /// Approximate number of tokens of a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<usize>,
-    /// Number of definitions that did not fit in a map.
+    /// Number of definitions that did not fit into a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<usize>,
 }
@@ -146,7 +146,7 @@ pub(crate) struct NodeOut {
     depth: usize,
 }
 
-/// The file that contains the following rows.
+/// The file that contains the definitions in the following rows.
 #[derive(Debug, Serialize)]
 pub(crate) struct FileOut {
     path: String,
@@ -158,7 +158,7 @@ pub(crate) struct DefinitionOut {
     name: String,
     kind: &'static str,
     level: u32,
-    /// Null if only ids are shown.
+    /// The signature; null if only ids are shown.
     signature: Option<String>,
     start_line: u32,
     end_line: u32,
@@ -225,7 +225,7 @@ impl Op for Outline {
 }
 
 impl Outline {
-    /// Returns the kinds. Fails if kinds are given for a view without definitions.
+    /// Returns the requested kinds. Fails if kinds are given for a view without definitions.
     fn kinds(&self) -> Result<Vec<DefinitionKind>> {
         let kinds = self.kind.kinds()?;
         match self.view {
@@ -239,7 +239,7 @@ impl Outline {
         }
     }
 
-    /// Returns the directory or file to outline. A single path option that is not a pattern counts as one.
+    /// Returns the directory or file to outline. A single path option without wildcards counts as one.
     fn place(&self, ask: &Ask<'_>, is_path: impl Fn(&str) -> bool) -> String {
         let plain = match self.selection.path.as_slice() {
             [path] if is_path(path) || !path.contains(['*', '?', '[', '{', '!']) => Some(path),
@@ -253,14 +253,15 @@ impl Outline {
         if place == "." { String::new() } else { place.to_owned() }
     }
 
-    /// Returns the path of the file to outline, if it is one.
+    /// Returns the path to outline if it is a file; otherwise an empty list.
     fn file(&self, ask: &Ask<'_>) -> Vec<RepoPath> {
         let place = self.place(ask, |_| true);
         let file = (!place.is_empty()).then(|| RepoPath::new(without_placeholders(&place)));
         file.into_iter().collect()
     }
 
-    /// Returns the size of a map, reduced by the size of the facts if the answer is limited.
+    /// Returns the size of a map in tokens. If the size of the answer is limited, the size of the other fields is
+    /// subtracted.
     fn map_tokens(&self, ask: &Ask<'_>) -> usize {
         match ask.common.characters {
             Some(characters) => characters * 3 / 4 / CHARACTERS_PER_TOKEN,
@@ -282,7 +283,7 @@ impl OutlineView {
     }
 }
 
-/// Indexes everything below `place` while the index is being built. Returns true if all of it is indexed.
+/// Indexes all files below `place` while the index is being built. Returns true if all of them are indexed.
 fn fill(question: &mut Question<'_>, place: &str) -> Result<bool> {
     let is_whole = place.is_empty();
     let files = if is_whole {
@@ -313,7 +314,7 @@ fn default_view(view: &View, place: &str, kinds: &[DefinitionKind]) -> OutlineVi
     }
 }
 
-/// A request with the data from which it is answered.
+/// A request and the data to answer it.
 struct Outlined<'a> {
     ask: &'a Ask<'a>,
     view: OutlineView,
@@ -471,7 +472,8 @@ fn imported_name(name: ImportedName) -> String {
     }
 }
 
-/// Adds a node of a tree and everything below it. `parent` is the path of its directory, with stand-ins.
+/// Adds a node of a tree and its descendants. `parent` is the path of its directory, with placeholders for bytes that are
+/// not UTF-8.
 fn add_node(node: TreeNode, parent: &str, depth: usize, rows: &mut Vec<OutlineRow>) {
     let path = match parent {
         "" | "." => node.name.clone(),
@@ -511,12 +513,12 @@ fn summary_out(summary: Summary) -> SummaryOut {
     }
 }
 
-/// Returns a path with stand-ins as it is written in answers.
+/// Formats a path for output. Bytes that are not UTF-8 are escaped.
 fn shown(path: &str) -> String {
     quoted(&without_placeholders(path)).into_owned()
 }
 
-/// Repeats the file that a page begins in.
+/// Repeats the name of the file if a page begins within it.
 fn render_file_before(rows: &[OutlineRow], n_before: usize, out: &mut dyn Sink) {
     let is_inside = rows
         .get(n_before)
@@ -611,7 +613,7 @@ impl NodeOut {
         } else {
             out.span(Style::Name, &self.name);
         }
-        // Lines are counted when a file is indexed.
+        // The number of lines is known only for indexed files.
         if self.lines > 0 {
             let comma = if self.folder { "," } else { "" };
             out.span(Style::Fact, &format!("{comma} {}", count(self.lines, "line")));

@@ -1,5 +1,5 @@
-//! Paths as typed, which are relative to the caller's directory, and paths as stored, which are relative to the
-//! repository root.
+//! Converts between paths as typed, which are relative to the caller's directory, and paths as stored, which are
+//! relative to the repository root.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -11,11 +11,11 @@ use bstr::ByteSlice;
 use crate::model::{RepoPath, typed, with_placeholders, without_placeholders};
 use crate::session::Workspace;
 
-/// Returns a target as typed (`path`, `path:10-20`, `path#name`, `name`), unquoted and with its path relative to the
-/// repository root.
+/// Converts a target as typed (`path`, `path:10-20`, `path#name`, `name`): removes quotes and makes its path relative
+/// to the repository root.
 ///
-/// A path is relative to the caller's directory if it exists there, else to the root. A path that begins with `:/` is
-/// relative to the root, as is an absolute path below the worktree.
+/// A path is relative to the caller's directory if it exists there, and otherwise relative to the root. A path that
+/// begins with `:/` is relative to the root. An absolute path must be below the worktree.
 pub(crate) fn inside<'t>(workspace: &Workspace, target: &'t str) -> Cow<'t, str> {
     let target = match typed(target) {
         Cow::Borrowed(target) => below_root(workspace, target),
@@ -30,8 +30,9 @@ pub(crate) fn inside<'t>(workspace: &Workspace, target: &'t str) -> Cow<'t, str>
     }
 }
 
-/// Returns a target with its path relative to the caller's directory even if it does not exist there, if that differs
-/// from [`inside`]. The file may have been deleted, or be part of another revision.
+/// Converts a target like [`inside`], but treats its path as relative to the caller's directory even if it does not
+/// exist there: the file may have been deleted, or be part of another revision. Returns `None` if the result is the
+/// same.
 pub(crate) fn inside_here(workspace: &Workspace, target: &str) -> Option<String> {
     let path = from_here(workspace, &below_root(workspace, &typed(target)))?;
     (!is_there(workspace, &path)).then_some(path)
@@ -43,8 +44,8 @@ fn below_root<'t>(workspace: &Workspace, target: &'t str) -> Cow<'t, str> {
     Cow::Borrowed(below.unwrap_or(target))
 }
 
-/// Returns a path below the caller's directory, relative to the root; `None` if that directory is the root or the path
-/// is not relative to it.
+/// Converts a path relative to the caller's directory to one relative to the root. Returns `None` if that directory is
+/// the root or the path is not relative to it.
 fn from_here(workspace: &Workspace, path: &str) -> Option<String> {
     let here = workspace.here();
     if here.is_empty() || path.starts_with('/') || path.starts_with(":/") {
@@ -63,7 +64,7 @@ fn from_here(workspace: &Workspace, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Returns true if a target, with or without `:lines` or `#name`, exists in the worktree.
+/// Returns true if the path of a target exists in the worktree. The target may end in `:lines` or `#name`.
 fn is_there(workspace: &Workspace, target: &str) -> bool {
     let Some(root) = workspace.repository.work_dir() else {
         return false;
@@ -78,7 +79,8 @@ fn is_there(workspace: &Workspace, target: &str) -> bool {
     })
 }
 
-/// Returns a path as typed, relative to the repository root and without trailing slashes. It need not be UTF-8.
+/// Converts a path as typed to one relative to the repository root and without trailing slashes. The path need not be
+/// UTF-8.
 pub(crate) fn typed_path(workspace: &Workspace, typed: &OsStr) -> RepoPath {
     let text = with_placeholders(typed.as_bytes());
     let text = inside(workspace, &text);
@@ -91,8 +93,8 @@ pub(crate) fn typed_path(workspace: &Workspace, typed: &OsStr) -> RepoPath {
     })
 }
 
-/// Returns a glob as typed, relative to the repository root. In a subdirectory it selects files below that directory:
-/// `*.rs` at any depth.
+/// Converts a glob as typed to one relative to the repository root. In a subdirectory the result selects files below
+/// that directory: `*.rs` at any depth.
 pub(crate) fn pattern(workspace: &Workspace, typed: &str) -> String {
     let (sign, glob) = match typed.strip_prefix('!') {
         Some(glob) => ("!", glob),
@@ -108,14 +110,14 @@ pub(crate) fn pattern(workspace: &Workspace, typed: &str) -> String {
     }
 }
 
-/// Returns a path relative to the directory `here`, both relative to the repository root. A suffix (`:10`, `#name`) is
-/// kept.
+/// Converts a path relative to the repository root to one relative to the directory `here`. Keeps a suffix (`:10`,
+/// `#name`).
 pub(crate) fn seen_from(here: &str, path: &str) -> String {
     if let Some(quoted) = path.strip_prefix('"') {
         return format!("\"{}", seen_from(here, quoted));
     }
     let (mut here, mut rest) = (here, path);
-    // Skip the directories that both have in common.
+    // Removes the directories that both paths have in common.
     while let (Some((first, below)), false) = (rest.split_once('/'), here.is_empty()) {
         let (directory, deeper) = here.split_once('/').unwrap_or((here, ""));
         if first != directory {

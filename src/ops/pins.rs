@@ -1,4 +1,4 @@
-//! `gc --pin`, `--unpin` and `--pins`: revisions whose snapshots are kept whatever becomes of their commits.
+//! `gc --pin`, `--unpin` and `--pins`: manages revisions whose snapshots are kept even if git deletes their commits.
 
 use anyhow::{Context as _, Result};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use super::sink::Sink;
 use crate::session::Workspace;
 use crate::sidecar::Pin;
 
-/// Digits of an id in text.
+/// Number of digits of an id in text output.
 const ID_DIGITS: usize = 12;
 
 /// The request: pins to change, if any. The answer is all pins.
@@ -38,7 +38,7 @@ pub(crate) struct PinOut {
     commit: Option<String>,
     tree: String,
     pinned_at: i64,
-    /// True if its snapshot is stored.
+    /// True if the snapshot of the pin is stored.
     indexed: bool,
 }
 

@@ -9,7 +9,7 @@ use crate::ingest::Target;
 use crate::session::Workspace;
 use crate::snapshot::View;
 
-/// The provenance of an answer, which forms the first fields of every answer about a view.
+/// The provenance of an answer. Its fields come first in every answer about a view.
 #[derive(Debug, Serialize)]
 pub(crate) struct ProvenanceOut {
     repo: String,
@@ -24,7 +24,7 @@ pub(crate) struct ProvenanceOut {
     complete: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     incomplete_because: Vec<String>,
-    /// Remarks that do not make the answer partial.
+    /// Remarks that do not make the answer incomplete.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -36,7 +36,7 @@ struct CoverageOut {
     skipped: BTreeMap<String, u32>,
 }
 
-/// Returns the reason for which an answer without `n_files` missing files is partial.
+/// Returns the reason why an answer without `n_files` missing files is incomplete.
 fn missing(n_files: u32) -> String {
     format!("{n_files} files are missing or damaged in git and not searched; codescout doctor tells how to get them")
 }
@@ -77,8 +77,8 @@ impl ProvenanceOut {
         }
     }
 
-    /// Returns the provenance of an answer that does not depend on the files of a revision and is thus complete without
-    /// them.
+    /// Returns the provenance of an answer that does not depend on the files of a revision, and is therefore always
+    /// complete.
     pub(crate) fn beside(workspace: &Workspace, reference: &str, target: Option<Target>) -> Self {
         Self {
             complete: true,
@@ -105,8 +105,8 @@ impl ProvenanceOut {
         }
     }
 
-    /// Returns the provenance of an answer about a revision whose view was not opened. `dirty_files` is the number of
-    /// files that differ from the commit, if they were compared.
+    /// Returns the provenance of an answer about a revision without opening its view. `dirty_files` is the number of
+    /// files that differ from the commit; `None` if they were not compared.
     pub(crate) fn without_view(
         workspace: &Workspace,
         reference: &str,
@@ -122,8 +122,8 @@ impl ProvenanceOut {
         }
     }
 
-    /// Returns the number of files, the number of searched files, and the numbers of the others by reason; `None` if
-    /// they are not known.
+    /// Returns the number of files, the number of searched files, and the number of skipped files for each reason.
+    /// `None` if these are unknown.
     pub(crate) fn coverage(&self) -> Option<(u32, u32, &BTreeMap<String, u32>)> {
         let coverage = self.coverage.as_ref()?;
         Some((coverage.files, coverage.indexed, &coverage.skipped))
@@ -144,7 +144,8 @@ impl ProvenanceOut {
         &self.profile
     }
 
-    /// Reports files that are not indexed yet as such. A view of files alone counts them as missing.
+    /// Reports files that are not indexed yet under that reason. A view that contains only a list of files counts them
+    /// as missing.
     pub(crate) fn still_building(&mut self) {
         if let Some(coverage) = &mut self.coverage
             && let Some(n_files) = coverage.skipped.remove("missing")
@@ -160,7 +161,7 @@ impl ProvenanceOut {
         &self.repo
     }
 
-    /// Returns the number of files that differ from the commit, if they were compared.
+    /// Returns the number of files that differ from the commit; `None` if they were not compared.
     pub(crate) fn dirty_files(&self) -> Option<u32> {
         self.dirty_files
     }
@@ -170,23 +171,23 @@ impl ProvenanceOut {
         self.commit.as_deref()
     }
 
-    /// Adds a reason for which the answer is partial.
+    /// Adds a reason why the answer is incomplete.
     pub(crate) fn also_incomplete(&mut self, why: String) {
         self.complete = false;
         self.incomplete_because.push(why);
     }
 
-    /// Adds a remark that does not make the answer partial.
+    /// Adds a remark that does not make the answer incomplete.
     pub(crate) fn also_note(&mut self, note: String) {
         self.notes.push(note);
     }
 
-    /// Returns the remarks that do not make the answer partial.
+    /// Returns the remarks that do not make the answer incomplete.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Returns the reasons for which the answer is partial.
+    /// Returns the reasons why the answer is incomplete.
     pub(crate) fn incomplete_because(&self) -> &[String] {
         &self.incomplete_because
     }

@@ -1,4 +1,4 @@
-//! The view of a revision that an operation answers from, the selected files, and the page of the answer.
+//! Prepares an answer: opens the view of a revision, selects files, and manages the pages of the answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,41 +16,43 @@ use crate::snapshot::{FileId, View};
 
 pub(crate) struct Question<'a> {
     ask: &'a Ask<'a>,
-    /// The current state of the revision.
+    /// The view of the revision's current state.
     pub(crate) seen: Arc<SeenView>,
     /// The selected files.
     pub(crate) filter: FileFilter,
-    /// The position at which the answer continues an earlier one.
+    /// The position of the page; `None` for the first page.
     pub(crate) after: Option<(u32, u32)>,
     reference: String,
     paths: Vec<String>,
-    /// The age of the view, if the current state is still being indexed.
+    /// The age of the view, if it is not current because the current state is still being indexed.
     old: Option<Duration>,
     key: CursorKey,
-    /// True if files were indexed for this answer only, so that no other answer can continue it.
+    /// True if files were indexed for this answer only. Then no cursor is returned, because another call may see other
+    /// files.
     is_for_once: bool,
-    /// Pauses the build until the question is answered.
+    /// Pauses the build while the question is being answered.
     hold: Option<Hold>,
 }
 
-/// The subject of a [`Question`].
+/// The revision and files that a [`Question`] is about.
 pub(crate) struct About<'a> {
-    /// The revision; the call's by default.
+    /// The revision; `None` for the revision of the call.
     pub(crate) reference: Option<&'a str>,
     /// The options that select files.
     pub(crate) selection: &'a FileSelection,
-    /// Paths in ascending order: if any of them is a file, these files suffice. Empty for all files.
+    /// Paths in ascending order. If any of them is a file, the view needs to contain only these files. Empty for all
+    /// files.
     pub(crate) files: &'a [RepoPath],
-    /// The action if the revision is not indexed.
+    /// Determines what to do if the revision is not indexed.
     pub(crate) build: Build,
-    /// The amount of data that is needed of uncommitted files.
+    /// The level of detail needed for uncommitted files.
     pub(crate) edits: Edits,
-    /// False for a part of an answer whose cursor belongs to another part.
+    /// False for a part of an answer if the cursor of the call belongs to another part.
     pub(crate) has_cursor: bool,
 }
 
 impl<'a> About<'a> {
-    /// Selects all files of the revision that match `selection`.
+    /// Selects the files of the call's revision that match `selection`.
     pub(crate) fn files(selection: &'a FileSelection) -> Self {
         Self {
             reference: None,
@@ -106,8 +108,8 @@ impl<'a> Question<'a> {
         &self.seen.view
     }
 
-    /// Indexes in memory the files that are likely to answer, while the index is being built. Returns true if no other
-    /// file can answer.
+    /// Indexes files in memory that are likely to be relevant, while the index is being built. Returns true if no other
+    /// file can be relevant.
     pub(crate) fn fill(&mut self, sought: &LikelyQuery) -> Result<bool> {
         let (Some(job), Some(until)) = (&self.seen.building, self.ask.ctx.reading_ends()) else {
             return Ok(true);
@@ -131,7 +133,7 @@ impl<'a> Question<'a> {
         Ok(found.is_all)
     }
 
-    /// Returns the lines of a file around one of them.
+    /// Returns a line of a file with the lines around it.
     pub(crate) fn text_around(&self, file: FileId, line: u32) -> Result<String> {
         const LINES_BEFORE: u32 = 5;
         const LINES: usize = 30;
@@ -146,12 +148,12 @@ impl<'a> Question<'a> {
         Ok(lines.collect::<Vec<_>>().join("\n"))
     }
 
-    /// Returns true if every file that can be indexed is indexed.
+    /// Returns true if all files that can be indexed are indexed.
     pub(crate) fn is_indexed(&self) -> bool {
         self.seen.building.is_none() || n_not_indexed(&self.seen.view) == 0
     }
 
-    /// Returns the source of the files' bytes.
+    /// Returns the sources of the files' bytes.
     pub(crate) fn sources(&self) -> Sources<'_> {
         Sources::new(&self.seen.view, &self.ask.session.workspace.repository).until(self.ask.ctx.interrupt)
     }
@@ -161,17 +163,17 @@ impl<'a> Question<'a> {
         self.seen.view.find_text(&typed(path)).is_some()
     }
 
-    /// Returns the number of results of earlier pages.
+    /// Returns the number of results on earlier pages.
     pub(crate) fn n_before(&self) -> usize {
         self.after.map_or(0, |(n_before, _)| n_before as usize)
     }
 
-    /// Returns the key that cursors are bound to; `None` if another answer would not come from the same files.
+    /// Returns the key for cursors of this answer. `None` if another call would not use the same files.
     pub(crate) fn key(&self) -> Option<CursorKey> {
         (!self.is_for_once).then_some(self.key)
     }
 
-    /// Fails if files are not indexed yet.
+    /// Returns an error if files are not indexed yet.
     pub(crate) fn needs_index(&self, what: &str, hint: &str, retry: Option<Value>) -> Result<()> {
         let Some(job) = self.seen.building.as_ref().filter(|_| !self.is_indexed()) else {
             return Ok(());
@@ -232,7 +234,8 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Converts patterns as typed to patterns relative to the repository root. The path of a file is matched literally.
+/// Converts patterns as typed to patterns relative to the repository root. The path of an existing file is matched
+/// literally.
 fn globs(ask: &Ask<'_>, seen: &SeenView, paths: &[String]) -> Vec<String> {
     let glob = |typed: &String| {
         let path = pattern(&ask.session.workspace, typed);
@@ -260,7 +263,7 @@ fn literal(path: &str) -> String {
     pattern
 }
 
-/// Returns the provenance of an answer that is not about files; `None` outside a repository.
+/// Returns the provenance of an answer that does not depend on files; `None` outside a repository.
 pub(crate) fn beside(ask: &Ask<'_>) -> Option<ProvenanceOut> {
     let reference = ask.session.checked(&ask.common.reference).ok()?;
     let target = ask.session.workspace.target(reference).ok()?;

@@ -15,9 +15,9 @@ use crate::model::quoted;
 use crate::query::{PartQuery, ReadOutcome, ReadTarget, parse_lines, paths_in_target, read, read_target};
 use crate::session::{Build, OpError};
 
-/// The only language with headings.
+/// The only language whose headings are extracted.
 const WITH_HEADINGS: &str = "markdown";
-/// Number of leading bytes that are searched for NUL, which marks a binary file.
+/// Number of bytes at the start of a file that are searched for NUL, which marks a binary file.
 const BINARY_PREFIX: usize = 8_000;
 
 /// The request.
@@ -163,7 +163,7 @@ impl Read {
     fn find(&self, ask: &Ask<'_>, question: &Question<'_>, place: &str) -> Result<ReadTarget> {
         let view = question.view();
         read_target(view, place).map_err(|error| match place.rsplit_once(':') {
-            // The path exists, so the lines are wrong.
+            // The path exists, so the error is in the lines.
             Some((path, lines)) if view.find_text(path).is_some() => match lines_query(lines) {
                 Err(wrong) => wrong.into(),
                 Ok(_) => anyhow::Error::from(error),
@@ -174,7 +174,7 @@ impl Read {
     }
 }
 
-/// Returns the parts of this page. A limit counts lines.
+/// Returns the parts on this page. The limit counts lines.
 fn page(outcome: &ReadOutcome, question: &Question<'_>, ask: &Ask<'_>) -> (Vec<Part>, Paging) {
     let (first, skip) = question.after.unwrap_or_default();
     let mut left = ask.common.limit.filter(|lines| *lines > 0).unwrap_or(usize::MAX);

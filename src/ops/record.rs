@@ -1,4 +1,4 @@
-//! The recorded commits that answer questions about history. Missing commits are recorded in the background.
+//! Provides the recorded commits for operations about history. Missing commits are recorded in the background.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +22,12 @@ pub(crate) struct Past<'a> {
     pub(crate) uncommitted: Vec<Uncommitted>,
     /// The revision as given.
     pub(crate) reference: String,
-    /// The job that records the missing commits.
+    /// The job that records missing commits; `None` if none are missing.
     pub(crate) recording: Option<Arc<Job>>,
 }
 
 impl<'a> Past<'a> {
-    /// Opens the record, waiting for at most `patience` for missing commits if the call has a time limit.
+    /// Opens the recorded history. If the call has a time limit, waits at most `patience` for missing commits.
     pub(crate) fn of(ask: &'a Ask<'a>, patience: Duration) -> Result<Self> {
         let (opened, recording) = ask.session.history(&ask.common.reference, patience, &ask.ctx)?;
         let reference = ask.session.checked(&ask.common.reference)?;
@@ -40,7 +40,7 @@ impl<'a> Past<'a> {
         })
     }
 
-    /// Calls `answer` with the data that targets are looked up in.
+    /// Calls `answer` with the data needed to look up targets.
     pub(crate) fn with_targets<T>(&self, answer: impl FnOnce(&Targets<'_>) -> Result<T>) -> Result<T> {
         let ctx = &self.ask.ctx;
         let answered = answer(&Targets {
@@ -73,7 +73,7 @@ impl<'a> Past<'a> {
         )
     }
 
-    /// Returns the state that an answer depends on.
+    /// Returns the data that an answer depends on, for cursors.
     pub(crate) fn state(&self) -> impl std::fmt::Debug {
         (self.opened.target, self.opened.tip, &self.uncommitted)
     }
@@ -95,7 +95,7 @@ impl<'a> Past<'a> {
     }
 }
 
-/// Returns the definitions with a name at the revision of a call.
+/// Returns the definitions with a name in the call's revision.
 fn meant(ask: &Ask<'_>, name: &str) -> Result<Named> {
     let selection = FileSelection::default();
     let about = About {

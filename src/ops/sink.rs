@@ -1,9 +1,9 @@
-//! Output of rows as text in named styles. The command line shows the styles in colours; MCP omits them.
+//! Writes rows as text in named styles. The command line displays the styles as colours; MCP ignores them.
 
-/// The role of a piece of text.
+/// The style of a piece of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// No particular role.
+    /// No style.
     #[default]
     Plain,
     /// A path.
@@ -18,7 +18,7 @@ pub(crate) enum Style {
     Removed,
 }
 
-/// Receives text.
+/// Receives the text output of an operation.
 pub(crate) trait Sink {
     /// Adds text to the current line.
     fn span(&mut self, style: Style, text: &str);
@@ -68,15 +68,15 @@ impl dyn Sink + '_ {
     }
 }
 
-/// Text that is written to a sink later.
+/// Text that is recorded, to be written to a sink later.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorded {
-    /// `None` ends a line.
+    /// Pieces of text with their styles. `None` ends a line.
     spans: Vec<Option<(Style, String)>>,
 }
 
 impl Recorded {
-    /// Records what `write` writes.
+    /// Records the text that `write` writes.
     pub(crate) fn of(write: impl FnOnce(&mut dyn Sink)) -> Self {
         let mut recorded = Self::default();
         write(&mut recorded);

@@ -1,4 +1,4 @@
-//! `status`: what is indexed of a revision, and whether it is up to date.
+//! `status`: reports what is indexed of a revision, and if it is up to date.
 
 use std::collections::BTreeMap;
 
@@ -21,9 +21,9 @@ use crate::session::{Build, Edits, Freshness, Session, SizesOut, Workspace, size
 use crate::sidecar::{HistoryEntry, Sidecar, State};
 use crate::snapshot::{SnapshotStore, View};
 
-/// Value of `index` if everything is indexed.
+/// Value of the field `index` if everything is indexed.
 const UP_TO_DATE: &str = "up_to_date";
-/// Digits of a commit id in text.
+/// Number of digits of a commit id in text output.
 const ID_DIGITS: usize = 12;
 
 /// The request.
@@ -44,7 +44,7 @@ pub(crate) struct Status {
 #[derive(Debug, Default, Serialize)]
 struct Facts {
     sidecar: String,
-    /// `none`, `behind`, `other_settings`, `damaged`, `up_to_date`
+    /// One of `none`, `behind`, `other_settings`, `damaged` and `up_to_date`.
     index: &'static str,
     languages: Vec<LanguageOut>,
     segments: usize,
@@ -63,7 +63,7 @@ struct Facts {
     history: Option<HistoryStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     causes: Option<CausesOut>,
-    /// Builds of this server that are running.
+    /// Running builds of this server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     building: Vec<String>,
 }
@@ -82,7 +82,7 @@ impl Op for Status {
             facts.causes = workspace.survey()?.as_ref().map(CausesOut::of);
         }
         if facts.index == UP_TO_DATE {
-            // Uncommitted changes are extracted only where their chunks are counted.
+            // Uncommitted changes are extracted only if their chunks are counted.
             let has_vectors = workspace.models.added().is_some() || workspace.models.remote_sparse().is_some();
             let edits = if has_vectors || workspace.sharing_host().is_some() {
                 Edits::Extracted
@@ -102,7 +102,7 @@ impl Op for Status {
             facts.count_shared(workspace, question.view())?;
         }
         let text = Recorded::of(|out| {
-            // Answers over MCP begin with these facts.
+            // Answers over MCP always begin with this information.
             if ask.common.characters.is_none() {
                 render_revision(&provenance, out);
             }
@@ -124,12 +124,12 @@ fn building(session: &Session) -> Vec<String> {
     described.collect()
 }
 
-/// Writes a fact after its name.
+/// Writes a line with a name and its value.
 fn field(out: &mut dyn Sink, name: &str, text: &str) {
     out.line(&format!("{name:<11} {text}"));
 }
 
-/// Writes the repository, the commit and the files that the answer is about.
+/// Writes the repository, the commit and the number of files.
 fn render_revision(provenance: &ProvenanceOut, out: &mut dyn Sink) {
     let commit = provenance.commit().map_or("no commit", |commit| &commit[..ID_DIGITS]);
     field(out, "repository", provenance.repo());
@@ -162,7 +162,7 @@ impl Facts {
         if let Some((sidecar, Some(state))) = workspace.storage.open_with_state()? {
             let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
             facts.index = match target.map(|target| workspace.freshness(target.tree)).transpose()? {
-                // Deleted since.
+                // The snapshot was deleted meanwhile.
                 Some(Freshness::Missing) => "none",
                 Some(Freshness::Behind) => "behind",
                 Some(Freshness::OtherSettings) => "other_settings",
@@ -226,7 +226,7 @@ impl Facts {
         }
     }
 
-    /// Counts the chunks of a view that have vectors of the configured models, not of the built-in one.
+    /// Counts the chunks of a view that have vectors of external models.
     fn count_vectors(&mut self, workspace: &Workspace, view: &View) {
         let segments = view.segments();
         let server = workspace.models.remote().map(|model| &model.options().endpoint);
@@ -267,13 +267,13 @@ struct HistoryStatus {
     /// Number of commits that definitions were traced through.
     traced: u32,
     bytes: u64,
-    /// Number of commits whose parents a limit excluded.
+    /// Number of commits whose parents were not recorded because of a limit.
     limited_at: usize,
 }
 
 impl HistoryStatus {
     fn of(workspace: &Workspace, sidecar: &Sidecar, state: &State) -> Option<Self> {
-        // The next question about history rebuilds a damaged record.
+        // A damaged record is rebuilt by the next query about history.
         let history = History::open(sidecar, &state.history).ok()?;
         let boundaries = history.boundaries().ok()?;
         let status = Self {
@@ -285,7 +285,7 @@ impl HistoryStatus {
         (status.commits > 0).then_some(status)
     }
 
-    /// Describes it in one line.
+    /// Describes the recorded commits in one line.
     fn to_text(&self) -> String {
         let limit = match self.limited_at {
             0 => "",
@@ -301,19 +301,19 @@ impl HistoryStatus {
     }
 }
 
-/// The vectors of a model other than the built-in one.
+/// The vectors of an external model.
 #[derive(Debug, Serialize)]
 struct VectorsOut {
     model: String,
     /// Host and port of the model's server.
     server: Option<String>,
-    /// Number of chunks of the revision that have one.
+    /// Number of chunks of the revision that have a vector.
     chunks: u64,
-    /// Number of chunks without one.
+    /// Number of chunks without a vector.
     missing: u64,
-    /// Number of chunks that get none: of changed files and of files that hold credentials.
+    /// Number of chunks that get no vector, because they are in changed files or in files with credentials.
     withheld: u64,
-    /// Host and port of the server that stores them, if they are not stored here.
+    /// Host and port of the server that stores the vectors, if they are not stored locally.
     #[serde(skip_serializing_if = "Option::is_none")]
     kept_at: Option<String>,
 }
@@ -348,7 +348,7 @@ impl VectorsOut {
         counts
     }
 
-    /// Describes it in one line.
+    /// Describes the recorded commits in one line.
     fn to_text(&self) -> String {
         let by = match &self.server {
             Some(host) => format!("{} at {host}", self.model),
@@ -373,16 +373,16 @@ impl VectorsOut {
 /// The vectors that are known to be shared between clones.
 #[derive(Debug, Serialize)]
 struct SharedOut {
-    /// Host and port.
+    /// Host and port of the server.
     server: String,
     /// Number of chunks of the revision whose vectors are stored on the server.
     chunks: u64,
-    /// Number of the other chunks, apart from those that get no vector.
+    /// Number of other chunks, without those that get no vector.
     missing: u64,
 }
 
 impl SharedOut {
-    /// Describes it in one line; `what` is shared.
+    /// Describes the shared vectors in one line. `what` names them.
     fn to_text(&self, what: &str) -> String {
         let missing = match self.missing {
             0 => String::new(),
@@ -392,7 +392,7 @@ impl SharedOut {
     }
 }
 
-/// Counts the shared vectors of one kind; `None` if they are not shared.
+/// Counts the shared vectors of one kind. Returns `None` if they are not shared.
 fn shared(workspace: &Workspace, view: &View, kind: RowKind) -> Result<Option<SharedOut>> {
     let is_made = kind == RowKind::Dense || workspace.models.remote_sparse().is_some();
     let Some(server) = workspace.sharing_host().filter(|_| is_made) else {
@@ -409,7 +409,7 @@ fn shared(workspace: &Workspace, view: &View, kind: RowKind) -> Result<Option<Sh
     }))
 }
 
-/// Number of searched files in a language.
+/// A language with the number of searched files.
 #[derive(Debug, Serialize)]
 struct LanguageOut {
     name: &'static str,

@@ -1,4 +1,4 @@
-//! `symbol`: definitions by name, place or id, with the lines that mention them and their latest changes.
+//! `symbol`: finds definitions by name, location or id, with the lines that mention them and their latest changes.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
@@ -28,11 +28,11 @@ use crate::query::{
 use crate::session::Workspace;
 use crate::snapshot::{FileId, View};
 
-/// Maximum number of results for the beginning of a name unless another is given.
+/// Default maximum number of results for a prefix of a name.
 const PREFIX_LIMIT: usize = 100;
-/// Maximum number of references of a page unless a limit is given.
+/// Default maximum number of references on a page.
 const REFERENCES_OF_PAGE: usize = 100;
-/// Changes of a definition that are shown.
+/// Maximum number of changes shown for a definition.
 const N_CHANGES: usize = 10;
 /// Time that a call waits for commits to be recorded.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -146,13 +146,13 @@ impl FromArgMatches for Include {
     }
 }
 
-/// The fields of the answer besides its rows.
+/// The fields of the answer other than its rows.
 #[derive(Debug, Serialize)]
 struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
     found_by: Option<&'static str>,
     near: Vec<String>,
-    /// Number of definitions and references.
+    /// Total number of definitions and references.
     total: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     references: Option<ReferencesOut>,
@@ -190,7 +190,7 @@ pub(crate) struct DefinitionOut {
     shows_doc: bool,
 }
 
-/// The numbers of lines that mention a name.
+/// The numbers of lines that mention a name, in code and in text.
 #[derive(Debug, Default, Serialize)]
 struct ReferencesOut {
     syntactic: u32,
@@ -205,7 +205,7 @@ pub(crate) struct ReferenceOut {
     line: u32,
     kind: &'static str,
     text: String,
-    /// The line that is shown before the reference.
+    /// A line that is shown before the reference.
     #[serde(skip)]
     heading: Option<String>,
 }
@@ -214,13 +214,13 @@ pub(crate) struct ReferenceOut {
 #[derive(Debug, Default)]
 struct References {
     counts: ReferencesOut,
-    /// Code first, then mentions in text; in the order of paths.
+    /// Mentions in code first, then mentions in text, each in path order.
     listed: Vec<ReferenceOut>,
-    /// Reasons for which the list is partial.
+    /// The reasons why the list is incomplete.
     incomplete: Vec<String>,
 }
 
-/// The requested parts of definitions.
+/// The parts of definitions to show.
 #[derive(Clone, Copy)]
 struct Shown {
     signature: bool,
@@ -230,8 +230,8 @@ struct Shown {
     history: bool,
 }
 
-/// The rows of a page. Positions are `(n, 0)` for a definition, `(number of definitions, n)` for a change, and one more
-/// than the number of definitions, `n` for a reference.
+/// The rows of a page. The position is `(n, 0)` for a definition, `(number of definitions, n)` for a change, and
+/// `(number of definitions + 1, n)` for a reference.
 struct Rows {
     rows: Vec<SymbolRow>,
     paging: Paging,
@@ -239,7 +239,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Adds a row if it fits on the page; else the next page begins with it.
+    /// Adds a row if it fits on the page. Otherwise the next page begins with it.
     fn push(&mut self, position: (u32, u32), row: impl FnOnce() -> Result<SymbolRow>) -> Result<bool> {
         if self.left == 0 {
             self.paging.end.get_or_insert(position);
@@ -268,7 +268,7 @@ impl Op for Symbol {
         };
         let outcome = symbols(&question.sources(), &request)?;
         let shown = self.shown(ask);
-        // Every file that defines a name contains it as it is spelled.
+        // Every file that defines a name contains it with the exact spelling.
         let is_complete = has_all && sought.name.is_some() && outcome.found_by == FoundBy::Name;
         let provenance = if is_complete && !outcome.definitions.is_empty() && !shown.refs {
             question.provenance_of_files()
@@ -327,7 +327,7 @@ impl Lookup<'_> {
         }
         if self.shown.history && first <= n_definitions && definitions.len() == 1 {
             let skip = if first == n_definitions { skip } else { 0 };
-            // The rest of the answer does not depend on the history.
+            // The other parts of the answer do not depend on the history.
             let added = self.add_changes(&definitions[0], skip, &mut facts, &mut rows);
             let gaps = added.unwrap_or_else(|error| vec![format!("the changes could not be read: {error:#}")]);
             gaps.into_iter().for_each(|gap| provenance.also_incomplete(gap));
@@ -374,14 +374,14 @@ impl Lookup<'_> {
             name_line: found.name_line,
             language: extract::language(view.lang(found.file)).map_or("text", |language| language.name),
             blob: view.file(found.file).entry().oid.to_string(),
-            // The JSON output of the command line always contains it.
+            // The JSON output of the command line always includes the documentation.
             doc: found.doc.clone().filter(|_| docs || is_command),
             body,
             shows_doc: docs,
         })
     }
 
-    /// Adds the latest changes. Returns the reasons for which they are partial.
+    /// Adds the latest changes. Returns the reasons why they are incomplete.
     fn add_changes(
         &self,
         definition: &FoundDefinition,
@@ -410,7 +410,7 @@ impl Lookup<'_> {
         Ok(latest.incomplete)
     }
 
-    /// Adds lines that mention the name. Returns the reasons for which they are partial.
+    /// Adds lines that mention the name. Returns the reasons why they are incomplete.
     fn add_references(&self, skip: u32, facts: &mut Facts, rows: &mut Rows) -> Result<Vec<String>> {
         let n_wanted = match self.ask.common.limit {
             Some(_) => rows.left,
@@ -481,8 +481,8 @@ impl Symbol {
         }
     }
 
-    /// Returns the files to read while the index is being built: those with the name, or the named file and those with
-    /// the names at the place.
+    /// Selects files to read while the index is being built: files that contain the name, or the named file and files
+    /// with the names at the location.
     fn sought(&self, ask: &Ask<'_>, question: &Question<'_>) -> Result<LikelyQuery> {
         let workspace = &ask.session.workspace;
         let find = |path: &str| question.seen.view.find_text(path);
@@ -494,7 +494,7 @@ impl Symbol {
             };
             let mut text = String::new();
             if question.seen.building.is_some() {
-                // The requested line is at most the sixth.
+                // The requested line is one of the first six.
                 let around = question.text_around(file, line)?;
                 text = around.lines().take(6).collect::<Vec<_>>().join(" ");
             }
@@ -512,7 +512,7 @@ impl Symbol {
         let bare = bare.unwrap_or_default().to_owned();
         Ok(LikelyQuery {
             files: files.into_iter().collect(),
-            // For other spellings, and for names that begin with it or contain it.
+            // For names with another spelling, and for names that contain or begin with it.
             text: bare.clone(),
             name: (!bare.is_empty() && !self.prefix).then_some(bare),
         })
@@ -533,7 +533,7 @@ impl Symbol {
         })
     }
 
-    /// Adds remarks about the method by which definitions were found, or the reason for an empty answer.
+    /// Adds notes on how the definitions were found, or the reason for an empty answer.
     fn explain(&self, question: &Question<'_>, outcome: &SymbolOutcome, page: &mut Page<SymbolRow>) -> Result<()> {
         if !outcome.definitions.is_empty() {
             if outcome.found_by == FoundBy::OtherSpelling {
@@ -645,7 +645,7 @@ pub(crate) fn definition_kinds(names: &[String]) -> Result<Vec<DefinitionKind>, 
     names.iter().map(known).collect()
 }
 
-/// Returns the query for a place, `path:line` or `path:line:column`.
+/// Parses a location, `path:line` or `path:line:column`, into a query.
 fn place_query(workspace: &Workspace, view: &View, place: &str) -> Result<SymbolQuery> {
     let place = inside(workspace, place);
     let (path, line, column) = split_position(&place).ok_or_else(|| {
@@ -662,8 +662,7 @@ fn path_of(view: &View, file: FileId) -> String {
     quoted(view.file(file).path).into_owned()
 }
 
-/// Returns every line with one of the names that were found, except those that define it. The first `max_listed` are
-/// listed.
+/// Returns every line that contains one of the found names, except lines that define it. Lists the first `max_listed`.
 fn references(
     sources: &Sources<'_>,
     outcome: &SymbolOutcome,

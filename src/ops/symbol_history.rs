@@ -15,7 +15,8 @@ use crate::model::{BlobId, RepoPath};
 use crate::session::OpenedHistory;
 use crate::session::Workspace;
 
-/// Maximum number of changed files in which the origin of a moved definition is searched. Commits have the same limit.
+/// Maximum number of changed files in which the origin of a moved definition is searched. The same limit applies to
+/// commits.
 const MAX_MOVE_FILES: usize = 100;
 
 /// The change that a commit made to a definition.
@@ -51,7 +52,7 @@ impl SymbolChangeOut {
     }
 }
 
-/// The place of a definition in a version of its file.
+/// The location of a definition in a version of its file.
 #[derive(Debug, Serialize)]
 pub(crate) struct VersionOut {
     pub(crate) blob: String,
@@ -85,7 +86,7 @@ impl SymbolQuestion<'_> {
         self.targets.lives(&mut reader, |lives| lives.of(tip, key))
     }
 
-    /// Returns the uncommitted change of a definition; `None` if its file has none.
+    /// Returns the uncommitted change of a definition. `None` if its file is unchanged.
     pub(crate) fn uncommitted(&self, key: &SymbolKey) -> Result<Option<OwnChange>> {
         let Some(changed) = self.targets.uncommitted.iter().find(|change| change.path == key.path) else {
             return Ok(None);
@@ -140,7 +141,7 @@ impl SymbolQuestion<'_> {
         }))
     }
 
-    /// Returns the commit's entry at a path and its definitions.
+    /// Returns the entry at a path in the commit, and the definitions of that file.
     fn committed(&self, path: &RepoPath) -> Result<(Option<Entry>, Option<FileShapes>)> {
         let Some(entry) = self.targets.committed_entry(path)? else {
             return Ok((None, None));
@@ -150,7 +151,7 @@ impl SymbolQuestion<'_> {
         Ok((Some(entry), file))
     }
 
-    /// Finds the origin of a new definition in another file from which uncommitted changes removed it.
+    /// Finds the origin of a new definition: a definition that uncommitted changes removed from another file.
     fn moved_here(&self, key: &SymbolKey) -> Result<Option<(SymbolEvents, Option<SymbolKey>, f64)>> {
         let changes = self.targets.uncommitted;
         if changes.len() > MAX_MOVE_FILES {
@@ -218,7 +219,7 @@ fn version_out(version: &SymbolVersion) -> VersionOut {
     }
 }
 
-/// Returns whole lines; `first` and `last` are 1-based and inclusive.
+/// Returns the lines from `first` to `last`, which are 1-based and inclusive.
 fn text_of(bytes: &[u8], first: u32, last: u32) -> Vec<u8> {
     let lines = bytes.split_inclusive(|byte| *byte == b'\n');
     let wanted = lines.skip(first as usize - 1).take((last + 1 - first) as usize);

@@ -1,4 +1,4 @@
-//! The target of a question about history: a file, a directory, lines, or a definition.
+//! Looks up the target of an operation about history: a file, a directory, lines, or a definition.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -22,10 +22,10 @@ use crate::session::Workspace;
 use crate::session::{OpenedHistory, Uncommitted};
 use crate::snapshot::View;
 
-/// The target of a question.
+/// The target of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A present or past file.
+    /// A file that exists now or existed earlier.
     File(RepoPath),
     /// A directory; an empty path means the whole repository.
     Folder(RepoPath),
@@ -33,11 +33,11 @@ pub(crate) enum Target {
     Lines(RepoPath, u32, u32),
     /// A definition.
     Symbol(SymbolKey),
-    /// A definition that had the given name before it was renamed.
+    /// A definition that had the given name before it was renamed, with its key.
     Once(String, SymbolKey),
-    /// Several definitions with the same name.
+    /// The candidates, if several definitions have the name.
     Many(Vec<CandidateTarget>),
-    /// No match, with the path or name as typed and similar paths or names.
+    /// No target was found. Contains the path or name as typed, and similar paths or names.
     Unknown(RepoPath, Vec<String>),
 }
 
@@ -55,37 +55,37 @@ impl Target {
 /// One of several definitions with the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CandidateTarget {
-    /// The id, which selects this definition in another call.
+    /// The id, which identifies this definition in other calls.
     pub(crate) id: String,
     /// The kind: function, type and so on.
     pub(crate) kind: &'static str,
     /// The path of the file.
     pub(crate) path: String,
-    /// The line of the name.
+    /// The 1-based line of the name.
     pub(crate) line: u32,
-    /// The key by which the definition's history is traced.
+    /// The key for tracing the definition's history.
     pub(crate) key: SymbolKey,
 }
 
-/// The data that targets are looked up in.
+/// The data needed to look up targets.
 pub(crate) struct Targets<'a> {
     pub(crate) workspace: &'a Workspace,
     pub(crate) opened: &'a OpenedHistory,
     pub(crate) uncommitted: &'a [Uncommitted],
     pub(crate) reference: &'a str,
-    /// Looks up a name in the definitions of the revision.
+    /// Finds definitions of the revision by name.
     pub(crate) definitions: &'a dyn Fn(&str) -> Result<Named>,
-    /// Visibility of files that hold credentials.
+    /// Determines whether files with credentials are visible.
     pub(crate) visibility: Visibility,
-    /// The time limit and progress of reading file versions.
+    /// The time limit and progress for reading file versions.
     pub(crate) reading: Reading<'a>,
 }
 
-/// The definitions with a name that have a history of their own, and similar names if there are none.
+/// The definitions with a name whose history can be traced, and similar names if there are none.
 pub(crate) type Named = (Vec<CandidateTarget>, Vec<String>);
 
 impl Targets<'_> {
-    /// Finds a target: a path; `path:line`, `path:first-last`; `path#Parser.parse`; or a name.
+    /// Finds a target in the form `path`, `path:line`, `path:first-last`, `path#Parser.parse`, or a name.
     pub(crate) fn find(&self, typed: &OsStr) -> Result<Target> {
         let found = match inside_here(self.workspace, &with_placeholders(typed.as_bytes())) {
             Some(here) => match self.place(OsStr::from_bytes(&without_placeholders(&here)))? {
@@ -130,7 +130,7 @@ impl Targets<'_> {
         self.named(&path.to_text())
     }
 
-    /// Parses `path#name`. A path may itself contain `#`, so the longest present or past path is used.
+    /// Parses `path#name`. A path may contain `#`, so the longest path that exists or existed is used.
     pub(crate) fn symbol_of_file(&self, typed: &RepoPath) -> Result<Option<SymbolKey>> {
         let bytes = typed.as_bytes();
         let key = |at: usize| symbol_key(&bytes[..at], &bytes[at + 1..].to_str_lossy());
@@ -142,8 +142,8 @@ impl Targets<'_> {
         Ok(bytes.find_byte(b'#').map(key))
     }
 
-    /// Finds the definition with this qualified name in a file, or else the present or deleted definitions whose names
-    /// end with it.
+    /// Finds the definition with this qualified name in a file. If there is none, finds the current or deleted
+    /// definitions whose names end with it.
     fn member(&self, key: SymbolKey) -> Result<Target> {
         let recipe = self.workspace.symbol_recipe();
         let traced = self.opened.history.traced_changes(&key.path, Some(&key.name), recipe)?;
@@ -174,14 +174,14 @@ impl Targets<'_> {
         })
     }
 
-    /// Finds a deleted target: a present or past path. Any other text is returned as [`Target::Unknown`], because no
-    /// present definition needs to have the name.
+    /// Finds a deleted target by a path that exists or existed. Returns any other text as [`Target::Unknown`], because
+    /// no current definition needs to have that name.
     pub(crate) fn find_gone(&self, typed: &OsStr) -> Result<Target> {
         let name = || Target::Unknown(typed_path(self.workspace, typed), Vec::new());
         self.visible(self.place(typed)?.unwrap_or_else(name), typed)
     }
 
-    /// Returns the present or past file or directory at a path.
+    /// Returns the file or directory that exists or existed at a path.
     fn place(&self, typed: &OsStr) -> Result<Option<Target>> {
         let path = typed_path(self.workspace, typed);
         if path.as_bytes().is_empty() {
@@ -199,7 +199,7 @@ impl Targets<'_> {
             return Ok(Some(Target::File(path.clone())));
         }
         let history = &self.opened.history;
-        // List all files only if needed: a record that begins with the first commit contains every path.
+        // Lists all files only if needed. If the record begins with the first commit, it contains every path.
         let may_be_folder = !history.paths_from(&folder).is_empty() || !history.boundaries()?.is_empty();
         if self.uncommitted.iter().any(|change| is_below(&change.path))
             || (may_be_folder && self.files()?.iter().any(is_below))
@@ -278,7 +278,7 @@ impl Targets<'_> {
             .collect())
     }
 
-    /// Returns the committed definitions with this name that uncommitted changes delete.
+    /// Returns the committed definitions with this name that were deleted by uncommitted changes.
     pub(crate) fn taken_away(&self, name: &str) -> Result<Vec<CandidateTarget>> {
         let name = name.replace("::", ".");
         let mut found = Vec::new();
@@ -313,7 +313,7 @@ impl Targets<'_> {
         Ok(found)
     }
 
-    /// Traces definitions and saves the changes that were read.
+    /// Traces definitions, and caches the changes that were read.
     pub(crate) fn lives<T>(
         &self,
         reader: &mut ObjectReader,
@@ -328,7 +328,7 @@ impl Targets<'_> {
         Ok(lives?)
     }
 
-    /// Returns the reasons for which deleted definitions may not be found by name.
+    /// Returns the reasons why deleted definitions may not be found by name.
     pub(crate) fn untraced(&self) -> Vec<String> {
         let (history, recipe) = (&self.opened.history, self.workspace.symbol_recipe());
         let (n_traced, n_commits) = (history.n_traced(recipe), history.n_commits());
@@ -350,7 +350,7 @@ impl Targets<'_> {
         why
     }
 
-    /// Returns the content at a path: of the uncommitted version if it differs from the commit, else of the committed
+    /// Returns the content at a path: the uncommitted version if it differs from the commit, otherwise the committed
     /// one.
     pub(crate) fn content(&self, path: &RepoPath) -> Result<Option<Vec<u8>>> {
         let changed = self.uncommitted.iter().find(|change| change.path == *path);
@@ -364,7 +364,7 @@ impl Targets<'_> {
         }
     }
 
-    /// Returns the commit's entry at a path.
+    /// Returns the entry at a path in the commit.
     pub(crate) fn committed_entry(&self, path: &RepoPath) -> Result<Option<crate::history::Entry>> {
         let Some(target) = self.opened.target else {
             return Ok(None);
@@ -389,7 +389,7 @@ impl Targets<'_> {
         }))
     }
 
-    /// Returns a file with its definitions.
+    /// Returns the definitions of a file at the revision.
     pub(crate) fn shapes(&self, path: &RepoPath) -> Result<Option<FileShapes>> {
         let bytes = self.content(path)?;
         Ok(bytes.map(|bytes| FileShapes::of(&mut Extractor::new(Options::default()), path, bytes)))
@@ -421,7 +421,7 @@ pub(crate) fn named(workspace: &Workspace, view: &View, name: &str) -> Result<Na
             })
         })
         .collect();
-    // Blocks that extend a type do not make its name ambiguous.
+    // Blocks that extend a type (such as `impl`) do not make its name ambiguous.
     let is_part = |candidate: &CandidateTarget| matches!(candidate.kind, "impl" | "module");
     if !candidates.iter().all(is_part) {
         candidates.retain(|candidate| !is_part(candidate));

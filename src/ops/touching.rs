@@ -13,13 +13,13 @@ use super::sink::{Sink, Style};
 use crate::model::quoted;
 use crate::query::{LineStarts, Source, TouchingTest, tests_touching};
 
-/// The fields of the answer about tests.
+/// The tests in an answer.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct TestsOut {
-    /// The method by which they were found.
+    /// How the tests were found.
     pub(crate) by: &'static str,
     pub(crate) total: usize,
-    /// Names that were ignored because too many definitions have them.
+    /// Names that were ignored because they have too many definitions.
     pub(crate) common: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct TestsOut {
 pub(crate) struct TestOut {
     kind: &'static str,
     path: String,
-    /// Null for uses in a test file outside any test.
+    /// The name of the test; null for uses in a test file outside any test.
     name: Option<String>,
     line: u32,
     uses: Vec<String>,
@@ -47,8 +47,8 @@ impl TestOut {
     }
 }
 
-/// Returns the tests of `reference`, the later side, that use the name of a definition that differs. Adds gaps in its
-/// index to `provenance`.
+/// Returns the tests in `reference`, the newer state, that use the name of a changed definition. Adds gaps in its index
+/// to `provenance`.
 pub(crate) fn touching(
     ask: &Ask<'_>,
     reference: &str,
@@ -95,7 +95,7 @@ pub(crate) fn touching(
     Ok((tests, rows))
 }
 
-/// Returns the names of definitions that differ in more than formatting, old names included.
+/// Returns the names of definitions that were changed in more than formatting, including their old names.
 fn changed_names(files: &[FileOut]) -> BTreeSet<String> {
     let symbols = files
         .iter()
@@ -109,7 +109,7 @@ fn changed_names(files: &[FileOut]) -> BTreeSet<String> {
     ids.filter_map(bare_name).collect()
 }
 
-/// Returns `parse` of `Parser.parse~2`.
+/// Returns the name without containers and number: `parse` for `Parser.parse~2`.
 fn bare_name(qualified: &str) -> Option<String> {
     let name = qualified.rsplit('.').next()?.split('~').next()?;
     (!name.is_empty()).then(|| name.to_owned())

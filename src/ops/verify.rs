@@ -15,7 +15,7 @@ use crate::session::Workspace;
 use crate::sidecar::Sidecar;
 use crate::snapshot::missing_blobs;
 
-/// Maximum number of unknown files that are listed in text.
+/// Maximum number of unknown files in text output.
 const MAX_SHOWN: usize = 10;
 
 /// The request.
@@ -48,11 +48,11 @@ pub(crate) struct Verify {
     pub(crate) max_duration: Option<u64>,
 }
 
-/// The fields of the answer besides its rows.
+/// The fields of the answer other than its rows.
 #[derive(Debug, Serialize)]
 struct Facts {
     sidecar: String,
-    /// `none`, `sound`, `partial`, `damaged`, `repaired`, `unfinished`
+    /// One of `none`, `sound`, `partial`, `damaged`, `repaired` and `unfinished`.
     health: &'static str,
     checked: CheckedOut,
     from_blobs: Option<DerivedOut>,
@@ -61,7 +61,7 @@ struct Facts {
     repair: Option<RepairOut>,
     /// Number of damaged files.
     total: usize,
-    /// True if a deep check was requested, but only a shallow one was done after the repair.
+    /// True if a deep check was requested, but after the repair only a shallow one was done.
     #[serde(skip)]
     is_seen_shallowly: bool,
 }
@@ -160,7 +160,7 @@ impl Facts {
         }
     }
 
-    /// Returns the next step.
+    /// Returns a suggestion for what to do next.
     fn hint(&self) -> Option<&'static str> {
         match (self.health, &self.repair) {
             ("partial", _) => Some("a longer limit of time checks the rest"),
@@ -300,7 +300,7 @@ impl Verify {
     }
 }
 
-/// Number of documents with vectors, by model other than the built-in one; `None` if the state cannot be read.
+/// Number of documents with vectors, for each external model; `None` if the state cannot be read.
 type VectorCounts = Option<BTreeMap<String, u64>>;
 
 fn n_vectors(workspace: &Workspace, sidecar: &Sidecar) -> VectorCounts {
@@ -315,7 +315,7 @@ fn n_vectors(workspace: &Workspace, sidecar: &Sidecar) -> VectorCounts {
     Some(counts)
 }
 
-/// Returns the data that the repair did not restore, with the commands that restore it.
+/// Lists the data that the repair did not restore, with commands that restore it.
 fn what_is_left(
     workspace: &Workspace,
     sidecar: &Sidecar,
@@ -325,7 +325,7 @@ fn what_is_left(
     let mut left = Vec::new();
     let now = n_vectors(workspace, sidecar).unwrap_or_default();
     let is_lost = |(profile, n_docs): (&String, &u64)| now.get(profile).is_none_or(|n_now| n_now < n_docs);
-    // If the earlier counts are unknown, vectors of any configured model may be lost.
+    // If the earlier counts are unknown, vectors of every configured model may be lost.
     let has_lost = match vectors {
         Some(vectors) => vectors.iter().any(is_lost),
         None => !workspace.added_profiles().is_empty(),
@@ -348,8 +348,8 @@ fn what_is_left(
     left
 }
 
-/// Returns the health of a sidecar without damage: `partial` if a requested check was not done. A sample is partial by
-/// design, which does not count.
+/// Returns the health of an undamaged sidecar. It is `partial` if a requested check was not completed; a requested
+/// sample counts as complete.
 fn sound_or_partial(found: &Verification, depth: Depth) -> &'static str {
     let has_skipped = |derived: &Derived| derived.n_skipped_blobs > 0 || derived.n_skipped_manifests > 0;
     let is_cut_short = depth.sample.is_none() && found.derived.as_ref().is_some_and(has_skipped);

@@ -1,4 +1,4 @@
-//! Searches commits: their messages, or the lines that they changed.
+//! Searches commits by their messages or by the lines that they changed.
 
 use std::time::{Duration, Instant};
 
@@ -18,30 +18,30 @@ use crate::query::{
 };
 use crate::session::OpenedHistory;
 
-/// Time limit of a search in differences, after which the answer says where to continue.
+/// Time limit of a search in changed lines. After it, the answer includes a cursor to continue.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
-/// Time limit of a search in differences for a call that has a time limit.
+/// Time limit of a search in changed lines if the call has a time limit.
 const SHORT_TIME_LIMIT: Duration = Duration::from_secs(7);
-/// Digits of a commit id in text.
+/// Number of digits of a commit id in text output.
 const ID_DIGITS: usize = 10;
 
-/// The meaning of a query.
+/// The interpretation of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CommitQuery {
-    /// Words and meaning of messages.
+    /// Words or a description to find in messages.
     Ranked(CommitMode),
-    /// Text of changed lines.
+    /// Literal text to find in changed lines.
     Literal,
-    /// A regular expression, matched line by line.
+    /// A regular expression that is matched line by line.
     Regex,
 }
 
-/// The fields of the answer besides its rows.
+/// The fields of the answer other than its rows.
 #[derive(Debug, Serialize)]
 struct Facts {
     /// Number of commits searched.
     commits: u64,
-    /// Number of differences computed.
+    /// Number of file comparisons.
     #[serde(skip_serializing_if = "Option::is_none")]
     compared: Option<usize>,
 }
@@ -83,7 +83,7 @@ pub(crate) struct DiffOut {
     n_shown: usize,
 }
 
-/// A line with its number from 1.
+/// A line with its 1-based number.
 #[derive(Debug, Serialize)]
 pub(crate) struct LineOut {
     pub(crate) line: u32,
@@ -228,8 +228,8 @@ pub(super) fn messages(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
     asked.commit_page(&opened, (rows, paging, facts), Vec::new())
 }
 
-/// Searches the lines that commits added and removed. Missing commits are recorded first; those without signatures are
-/// compared.
+/// Searches the lines that commits added and removed. Missing commits are recorded first. Commits without signatures
+/// are always compared.
 pub(super) fn diffs(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
     let ask = asked.ask;
     let pattern = asked.pattern(asked.commit_query(Inside::Diffs)?)?;
@@ -294,7 +294,7 @@ pub(super) fn diffs(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
     asked.commit_page(&opened, (rows, paging, facts), incomplete)
 }
 
-/// Returns the reasons for which a search in differences is partial.
+/// Returns the reasons why a search in changed lines is incomplete.
 fn gaps(outcome: &DiffsOutcome, n_commits: u64) -> Vec<String> {
     let mut gaps = Vec::new();
     if outcome.is_late {

@@ -1,8 +1,8 @@
-//! `search`: code by words, names, meaning or a regular expression, at one revision, several, or all that were indexed;
-//! and commits by their messages or changed lines.
+//! `search`: finds code by words, names, meaning or a regular expression, at one revision, at several, or in all
+//! indexed versions. Also finds commits by their messages or changed lines.
 //!
-//! This file holds the request and the rows. `ranked.rs` finds code, `past.rs` the versions of deleted code,
-//! `commits.rs` commits.
+//! This file contains the request and the rows. `ranked.rs` finds code, `past.rs` handles versions of deleted code, and
+//! `commits.rs` finds commits.
 
 mod commits;
 mod past;
@@ -28,9 +28,9 @@ use crate::query::{
 use crate::session::Build;
 use crate::snapshot::Documents;
 
-/// Maximum length of a query; a longer one is a file by mistake.
+/// Maximum length of a query in bytes. A longer one is probably a file passed by mistake.
 pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
-/// Lines of a snippet that are shown by default.
+/// Default number of lines in a snippet.
 const SNIPPET_LINES: usize = 6;
 
 /// The request.
@@ -170,13 +170,13 @@ impl Inside {
     }
 }
 
-/// The fields of the answer besides its rows.
+/// The fields of the answer other than its rows.
 #[derive(Debug, Default, Serialize)]
 struct Facts {
     /// The provenance of each searched revision.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     refs: Vec<ProvenanceOut>,
-    /// The query after a correction of its spelling.
+    /// The query that was searched, if its spelling was corrected.
     #[serde(skip_serializing_if = "Option::is_none")]
     read_as: Option<String>,
     /// Quoted texts that no file contains.
@@ -193,7 +193,7 @@ pub(crate) enum SearchRow {
     Diff(DiffOut),
 }
 
-/// Accepts one string in place of a list.
+/// Accepts a single string instead of a list.
 fn one_or_many<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -241,7 +241,7 @@ impl Op for Search {
 }
 
 impl Search {
-    /// A search for deleted code that matches a description.
+    /// Creates a search for deleted code that matches a description.
     pub(crate) fn for_deleted(query: &str) -> Self {
         Self {
             query: vec![query.to_owned()],
@@ -250,12 +250,12 @@ impl Search {
         }
     }
 
-    /// Returns true if the query is to be read from standard input.
+    /// Returns true if the query must be read from standard input.
     pub(crate) fn reads_input(&self) -> bool {
         self.query == ["-"]
     }
 
-    /// Moves `within` and `no_rerank`, which only the command line sets, into the parameters that both front ends share.
+    /// Converts `within` and `no_rerank`, which exist only on the command line, to the parameters that MCP also has.
     /// Replaces the query if one is given.
     pub(crate) fn completed(self, query: Option<String>) -> Self {
         Self {
@@ -282,7 +282,7 @@ impl Search {
         }
     }
 
-    /// Refuses options that have no effect together.
+    /// Returns an error for options that cannot be used together.
     fn check(&self) -> Result<(), OpError> {
         let history = self.inside.filter(|inside| *inside != Inside::Code);
         let inside = history.map(|inside| format!("in {}", inside.name()));
@@ -329,7 +329,7 @@ impl Search {
     }
 }
 
-/// A request with the context in which it is answered.
+/// A request and the context to answer it.
 struct Asked<'a> {
     request: &'a Search,
     ask: &'a Ask<'a>,
@@ -341,7 +341,7 @@ impl Asked<'_> {
         self.ask.limit(self.ask.session.workspace.config.max_results())
     }
 
-    /// Returns the request for the best hits after a position of an earlier page.
+    /// Returns the request for ranked hits after `after`, the position at which the previous page ended.
     fn ranking(&self, after: Option<(u32, u32)>) -> Request {
         Request {
             query: self.place().unwrap_or_else(|| self.query.to_owned()),
@@ -354,7 +354,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Returns `path:line` of a search for similar code, relative to the repository root.
+    /// Returns the location `path:line` of a search for similar code, with its path relative to the repository root.
     fn place(&self) -> Option<String> {
         let is_similar = self.request.mode == SearchMode::Similar;
         let place = is_similar.then(|| inside(&self.ask.session.workspace, self.query.trim()))?;
@@ -371,7 +371,7 @@ impl Asked<'_> {
             _ => None,
         };
         let about = About {
-            // Lines are matched in the files themselves, which does not need the index.
+            // A pattern is matched against the files themselves, so the index is not needed.
             build: if pattern.is_some() { Build::Begin } else { Build::Wait },
             ..About::files(&self.request.selection)
         };
@@ -403,8 +403,8 @@ impl Asked<'_> {
         self.page(&question, page, paging, Vec::new())
     }
 
-    /// Selects the files to read while the index is being built: those with the query's words, or the named file and
-    /// similar ones.
+    /// Selects files to read while the index is being built: files that contain the query's words, or the named file
+    /// and similar ones.
     fn sought(&self, question: &Question<'_>) -> Result<LikelyQuery> {
         let place = self.place();
         let position = place.as_deref().and_then(split_position);
@@ -423,7 +423,7 @@ impl Asked<'_> {
         })
     }
 
-    /// Searches several revisions at once. Returns each text once, with its places in each revision.
+    /// Searches several revisions at once. Returns each text once, with its locations in each revision.
     fn over_refs(&self) -> Result<Page<SearchRow>> {
         let mut questions = Vec::new();
         for reference in &self.request.refs {
@@ -451,8 +451,8 @@ impl Asked<'_> {
         self.page(first, page, paging, refs)
     }
 
-    /// Searches all indexed versions of files, or only those that the revision no longer has. Returns each result with
-    /// the commits between which it existed.
+    /// Searches all indexed versions of files, or only versions that the revision no longer has. Returns each result
+    /// with the commits between which it existed.
     pub(super) fn over_past(&self, documents: Documents) -> Result<Page<SearchRow>> {
         let reference = &self.ask.common.reference;
         let question = self.question_at(reference)?;
@@ -488,7 +488,7 @@ impl Asked<'_> {
         )
     }
 
-    /// Returns the position that the call's cursor encodes.
+    /// Returns the position in the call's cursor.
     fn after(&self, key: &CursorKey) -> Result<Option<(u32, u32)>> {
         let cursor = self.ask.common.cursor.as_deref();
         Ok(cursor.map(|cursor| key.read(cursor)).transpose()?)
@@ -503,7 +503,7 @@ impl Asked<'_> {
         refs: Vec<ProvenanceOut>,
     ) -> Result<Page<SearchRow>> {
         let is_regex = self.request.is_regex();
-        // The language of a file can depend on its content, which is read only when the file is indexed.
+        // The language of a file may depend on its content, which is read when the file is indexed.
         let mut provenance = if is_regex && self.request.selection.lang.is_empty() {
             question.provenance_of_files()
         } else {
@@ -546,14 +546,14 @@ impl Asked<'_> {
         Ok(page)
     }
 
-    /// Returns the number of lines to show of a snippet.
+    /// Returns the number of lines in a snippet.
     fn n_lines(&self) -> usize {
         let asked = self.request.context_lines.filter(|lines| *lines > 0);
         asked.unwrap_or(SNIPPET_LINES)
     }
 }
 
-/// Returns true if a pattern can only match across lines.
+/// Returns true if a pattern seems to be meant to match across lines.
 fn spans_lines(pattern: &str) -> bool {
     pattern.contains('\n') || ["\\n", "(?s", "\\s*"].iter().any(|part| pattern.contains(part))
 }
@@ -569,7 +569,7 @@ fn paging(key: impl Into<Option<CursorKey>>, after: Option<(u32, u32)>, page: &S
 }
 
 impl ResultOut {
-    /// Shortens the snippet to the size for `detail`.
+    /// Shortens the snippet according to `detail`.
     fn cut_snippet(&mut self, detail: Detail) {
         let n_lines = match detail {
             Detail::Ids => return self.snippet = None,

@@ -1,5 +1,4 @@
-//! Searches the files of all recorded commits, as far as they are indexed, and finds the commits between which each
-//! text existed.
+//! Searches the indexed files of all recorded commits, and finds the commits between which each text existed.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
@@ -19,28 +18,28 @@ use crate::query::{Gaps, Hit, timestamp};
 use crate::session::{Ctx, OpenedHistory, Session, ViewRequest};
 use crate::snapshot::{Documents, FileEntry, FileId, FileStatus, View};
 
-/// Maximum size of a file version that is searched for a text, in bytes.
+/// Maximum size in bytes of a file version in which a text is searched.
 const MAX_VERSION_BYTES: u64 = 8 << 20;
-/// The note for an index that contains only the files of indexed revisions.
+/// The note for an index that contains no past versions of files.
 const NOT_INDEXED_NOTE: &str =
     "what was removed is searched only as far as it is indexed; codescout index --history adds the last versions";
 
-/// The indexed files of all commits that are reachable from a revision.
+/// The indexed files of all commits reachable from a revision.
 pub(crate) struct Past {
-    /// All of these files. A path can occur several times.
+    /// All indexed versions of the files. A path can occur several times.
     pub(crate) view: View,
     /// The files of the revision.
     now: View,
     documents: Documents,
     opened: OpenedHistory,
-    /// The settings of the definition trace, if all commits are traced.
+    /// The settings for tracing definitions, if all commits are traced.
     traced: Option<Tracing>,
-    /// Number of file versions in the reachable commits. `n_indexed` of them are indexed.
+    /// Number of file versions in the reachable commits.
     n_versions: usize,
     n_indexed: usize,
 }
 
-/// The settings of the definition trace.
+/// The settings for tracing definitions.
 struct Tracing {
     recipe: u64,
     max_bytes: u64,
@@ -57,13 +56,13 @@ pub(crate) struct LifeOut {
     pub(crate) last: Option<MomentOut>,
     /// The commit that removed the text; null if the revision contains it.
     pub(crate) gone_in: Option<MomentOut>,
-    /// All paths of the text.
+    /// All paths at which the text existed.
     pub(crate) paths: Vec<String>,
-    /// The commits between which the text's definition existed; null if that is not traced.
+    /// The commits between which the text's definition existed; null if unknown.
     pub(crate) definition: Option<DefinitionLifeOut>,
 }
 
-/// The commits between which a definition existed, including all its changed forms.
+/// The commits between which a definition existed in any form.
 #[derive(Debug, Serialize)]
 pub(crate) struct DefinitionLifeOut {
     /// The commit that added it.
@@ -73,7 +72,7 @@ pub(crate) struct DefinitionLifeOut {
 }
 
 impl LifeOut {
-    /// Describes it in one line.
+    /// Describes the lifetime in one line.
     pub(crate) fn to_text(&self) -> String {
         let moment = |moment: &MomentOut| {
             let day = moment.date.split('T').next().unwrap_or_default();
@@ -101,7 +100,7 @@ impl LifeOut {
     }
 }
 
-/// A commit that added, contained or removed something.
+/// A commit in the lifetime of a text or definition.
 #[derive(Debug, Serialize)]
 pub(crate) struct MomentOut {
     pub(crate) commit: String,
@@ -110,13 +109,13 @@ pub(crate) struct MomentOut {
 }
 
 impl Past {
-    /// Opens the files of all commits that are reachable from the revision: all of them, or those that the revision no
-    /// longer has.
+    /// Opens the files of all commits reachable from the revision. Depending on `documents`, includes all files or only
+    /// those that the revision no longer has.
     pub(crate) fn open(ask: &Ask<'_>, documents: Documents) -> Result<Self> {
         let (session, reference) = (ask.session, &ask.common.reference);
         let workspace = &session.workspace;
         let opened = workspace.history(reference, ask.ctx.progress, ask.ctx.interrupt)?;
-        // A cached view may lack versions that were indexed since.
+        // A cached view may lack versions that were indexed after it was opened.
         let uncached = Session::for_command(Arc::clone(workspace));
         let ctx = Ctx::unlimited(ask.ctx.progress, ask.ctx.interrupt);
         let now = uncached.view(ViewRequest::of(reference), &ctx)?.0.view.clone();
@@ -179,7 +178,7 @@ impl Past {
 }
 
 impl Past {
-    /// Returns the reasons for which answers are partial.
+    /// Returns the reasons why answers are incomplete.
     pub(super) fn notes(&self) -> Result<Vec<String>> {
         let mut notes = self.opened.notes.clone();
         notes.extend(Gaps::of(&self.opened.history, &self.opened.reached)?.sentences());
@@ -201,12 +200,12 @@ impl Past {
         self.n_indexed == self.n_versions
     }
 
-    /// Returns true if only deleted code is searched.
+    /// Returns true if the search is limited to deleted code.
     pub(crate) fn is_of_gone(&self) -> bool {
         self.documents == Documents::Gone
     }
 
-    /// Returns true if the hit's definition still exists at the same path in the revision: it was changed, not deleted.
+    /// Returns true if the hit's definition still exists at the same path, so that it was changed and not deleted.
     pub(crate) fn is_still_defined(&self, hit: &Hit) -> Result<bool> {
         let Some(symbol) = &hit.symbol else { return Ok(false) };
         for place in &hit.places {
@@ -224,7 +223,7 @@ impl Past {
         Ok(false)
     }
 
-    /// Returns the commits between which the hit's text existed, over all its places. Reads file versions.
+    /// Returns the commits between which the hit's text existed at any of its locations. Reads file versions.
     pub(crate) fn life(&self, reader: &mut ObjectReader, hit: &Hit) -> Result<LifeOut> {
         let history = &self.opened.history;
         let seen_from = (self.opened.tip.unwrap_or_default(), &self.opened.reached);
@@ -241,7 +240,7 @@ impl Past {
             }
             BlobContent::TooLarge { .. } | BlobContent::Missing | BlobContent::Damaged => &[],
         };
-        // Search only for the text of the hit, because lines around it may have been added by other commits.
+        // Searches only for the text of the hit, because lines around it may come from other commits.
         let finder = memchr::memmem::Finder::new(text.trim_ascii());
         for file in hit.places.iter().map(|place| place.file).collect::<BTreeSet<FileId>>() {
             let entry = self.view.file(file).entry();
@@ -273,8 +272,8 @@ impl Past {
         })
     }
 
-    /// Returns the commits between which the hit's definition existed. Returns `None` if its file has several
-    /// definitions of that name, or if the definition continued in another place.
+    /// Returns the commits between which the hit's definition existed. `None` if its file has several definitions of
+    /// that name, or if the definition was moved to another location.
     fn definition_life(&self, reader: &mut ObjectReader, hit: &Hit) -> Result<Option<DefinitionLifeOut>> {
         let history = &self.opened.history;
         let (Some(traced), Some(symbol), Some(place)) = (&self.traced, &hit.symbol, hit.places.first()) else {

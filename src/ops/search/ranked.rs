@@ -1,4 +1,4 @@
-//! Ranks code, and finds lines that match a pattern.
+//! Finds and ranks code, and finds lines that match a pattern.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -22,9 +22,9 @@ use crate::snapshot::{FileId, View};
 
 /// Maximum size of the text of one result, in bytes.
 const MAX_SNIPPET_BYTES: usize = 4 << 10;
-/// Maximum size of a block of lines that form one result, in bytes.
+/// Maximum size in bytes of adjacent lines that are combined into one result.
 const MAX_BLOCK_BYTES: usize = 1 << 10;
-/// Maximum number of hits that are filtered by kind of definition.
+/// Maximum number of hits that are filtered by kind.
 const MAX_LOOKED_THROUGH: usize = 400;
 
 /// A search result.
@@ -39,23 +39,23 @@ pub(crate) struct ResultOut {
     pub(crate) symbol: Option<String>,
     pub(crate) blob: String,
     pub(crate) places: Vec<PlaceOut>,
-    /// The places of the text in each searched revision, in a search of several revisions.
+    /// The locations of the text in each revision, if several were searched.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) refs: Vec<RefPlacesOut>,
-    /// The commits between which the text existed, in a search of all history.
+    /// The commits between which the text existed, if all history was searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) life: Option<LifeOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) snippet: Option<String>,
     pub(crate) snippet_start_line: u32,
-    /// Lines of the snippet that are shown as text.
+    /// Number of lines of the snippet in text output.
     #[serde(skip)]
     pub(crate) n_shown: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) features: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
-/// Another place of the same text.
+/// Another location of the same text.
 #[derive(Debug, Serialize)]
 pub(crate) struct PlaceOut {
     pub(crate) path: String,
@@ -63,7 +63,7 @@ pub(crate) struct PlaceOut {
     pub(crate) end_line: u32,
 }
 
-/// The places of a text in one of several revisions.
+/// The locations of a text in one of several revisions.
 #[derive(Debug, Serialize)]
 pub(crate) struct RefPlacesOut {
     #[serde(rename = "ref")]
@@ -71,22 +71,22 @@ pub(crate) struct RefPlacesOut {
     pub(crate) places: Vec<PlaceOut>,
 }
 
-/// Results with their positions, and the reasons for which they are partial.
+/// Results with their positions, and the reasons why they are incomplete.
 #[derive(Debug, Default)]
 pub(crate) struct SearchPage {
-    /// Best first, or in path order.
+    /// The results, best first or in path order.
     pub(crate) results: Vec<ResultOut>,
-    /// For each result, the position at which the next page begins if this page ends with that result.
+    /// For each result, the position of the next page if this page ends with that result.
     pub(crate) after: Vec<(u32, u32)>,
-    /// The position of the next page; `None` at the end.
+    /// The position of the next page; `None` on the last page.
     pub(crate) next: Option<(u32, u32)>,
-    /// The query after a correction of its spelling.
+    /// The query that was searched, if its spelling was corrected.
     pub(crate) read_as: Option<String>,
     /// Quoted texts that no file contains.
     pub(crate) absent: Vec<String>,
     /// True if the search was interrupted.
     pub(crate) is_interrupted: bool,
-    /// Descriptions of what was not searched.
+    /// Notes about files and lines that were not searched.
     pub(crate) notes: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ struct Best {
     outcome: SearchOutcome,
     /// Quoted texts that no file contains.
     absent: Vec<String>,
-    /// Descriptions of what was not searched.
+    /// Notes about files and lines that were not searched.
     notes: Vec<String>,
 }
 
@@ -154,7 +154,7 @@ fn best_hits(
     Ok(Best { outcome, absent, notes })
 }
 
-/// Fails if the call was interrupted.
+/// Returns an error if the call was interrupted.
 fn go_on(interrupt: &AtomicBool) -> Result<()> {
     if interrupt.load(Ordering::Relaxed) {
         bail!("interrupted")
@@ -163,7 +163,7 @@ fn go_on(interrupt: &AtomicBool) -> Result<()> {
     }
 }
 
-/// Fails if reranking was requested but is impossible.
+/// Returns an error if reranking was requested but is impossible.
 fn refuse_reranking(workspace: &Workspace, request: &Request) -> Result<(), OpError> {
     if request.rerank == Rerank::Always && request.mode == Mode::Similar {
         return Err(OpError::new(
@@ -205,7 +205,7 @@ fn page_of(
     Ok(page)
 }
 
-/// Describes which files and lines with the quoted texts were not searched.
+/// Returns notes about files and lines that were not searched for the quoted texts.
 fn about_exact(exact: &ExactText) -> Vec<String> {
     let mut notes = Vec::new();
     if exact.n_unindexed > 0 {
@@ -220,7 +220,7 @@ fn about_exact(exact: &ExactText) -> Vec<String> {
     notes
 }
 
-/// Returns the best hits among the files of many commits, each with the commits between which it existed.
+/// Returns the best hits in the files of many commits, each with the commits between which it existed.
 pub(crate) fn ranked_in_past(ask: &Ask<'_>, past: &Past, request: &Request, explain: bool) -> Result<SearchPage> {
     let (workspace, interrupt) = (&*ask.session.workspace, ask.ctx.interrupt);
     let best = if !past.is_of_gone() {
@@ -243,7 +243,7 @@ pub(crate) fn ranked_in_past(ask: &Ask<'_>, past: &Past, request: &Request, expl
     Ok(page)
 }
 
-/// Returns the best hits whose definitions no longer exist at the revision in any form.
+/// Returns the best hits whose definitions no longer exist in the revision.
 fn gone_hits(workspace: &Workspace, past: &Past, request: &Request, interrupt: &AtomicBool) -> Result<Best> {
     let n_wanted = request.skip.saturating_add(request.limit);
     let wider = Request {
@@ -264,14 +264,14 @@ fn gone_hits(workspace: &Workspace, past: &Past, request: &Request, interrupt: &
     Ok(best)
 }
 
-/// One of several searched revisions, and the filter for its files.
+/// One of several searched revisions with the filter for its files.
 pub(crate) struct RefView<'v> {
     pub(crate) view: &'v View,
     pub(crate) filter: FileFilter,
 }
 
-/// Returns the best hits of several revisions: each text once, with its places in each of them. Scores are relative to
-/// the best of each revision, so that hits of several revisions can be sorted together.
+/// Returns the best hits in several revisions. Each text occurs once, with its locations in each revision. Scores are
+/// relative to the best hit of a revision, so that hits of several revisions can be sorted together.
 pub(crate) fn ranked_over_refs(
     ask: &Ask<'_>,
     views: &[RefView<'_>],
@@ -288,7 +288,7 @@ pub(crate) fn ranked_over_refs(
             filter: filter.clone(),
             limit: n_wanted,
             skip: 0,
-            // The scores of several revisions must be comparable.
+            // Not reranked, because the scores of several revisions must be comparable.
             rerank: Rerank::Never,
             ..request.clone()
         };
@@ -315,7 +315,7 @@ pub(crate) fn ranked_over_refs(
     let has_more = found.len() >= n_wanted;
     let mut reader = workspace.repository.reader();
     let told = found.iter().skip(request.skip).take(request.limit);
-    // A cursor can encode the order of one revision only.
+    // A cursor can represent the order of one revision only.
     judges.dedup();
     let number = match judges[..] {
         [judges] => judges.to_number(),
@@ -357,7 +357,8 @@ fn places_of(view: &View, key: ChunkKey) -> Result<Vec<PlaceOut>> {
     Ok(places)
 }
 
-/// Returns the matching lines in path order, each as one result. With context lines, adjacent lines are one result.
+/// Returns the matching lines in path order, each as one result. If context lines are requested, adjacent lines form
+/// one result.
 pub(crate) fn matching_lines(
     sources: &Sources<'_>,
     request: &GrepRequest,
@@ -367,7 +368,7 @@ pub(crate) fn matching_lines(
     let mut page = SearchPage::default();
     let outcome = grep(sources, request, interrupt, &mut |matches| {
         let is_joined = request.before + request.after > 0;
-        // Context lines whose match was cut off by the limit are useless.
+        // Omits context lines whose match was cut off by the limit.
         let has_match = |block: &&[GrepLine]| block.iter().any(|line| line.is_match);
         for block in blocks(&matches, is_joined).into_iter().filter(has_match) {
             let last_match = block.iter().rev().find(|line| line.is_match);
@@ -386,7 +387,7 @@ pub(crate) fn matching_lines(
     Ok(page)
 }
 
-/// Groups the lines that form one result.
+/// Divides lines into the blocks that form one result each.
 fn blocks(matches: &FileMatches, is_joined: bool) -> Vec<&[GrepLine]> {
     if is_joined {
         let follows = |a: &GrepLine, b: &GrepLine| a.number + 1 == b.number;
@@ -396,7 +397,7 @@ fn blocks(matches: &FileMatches, is_joined: bool) -> Vec<&[GrepLine]> {
     }
 }
 
-/// Splits a block into parts that are not longer than a snippet, so that no match is cut off.
+/// Splits a block into parts that fit into a snippet, so that no match is truncated.
 fn parts(mut block: &[GrepLine]) -> Vec<&[GrepLine]> {
     let mut parts = Vec::new();
     while !block.is_empty() {
@@ -443,7 +444,7 @@ fn lines_out(view: &View, file: FileId, lines: &[GrepLine]) -> ResultOut {
     }
 }
 
-/// Returns the request for matching lines with `around` lines before and after each.
+/// Returns the request for matching lines and `around` lines before and after each.
 pub(crate) fn lines_request(
     pattern: Pattern,
     filter: FileFilter,
