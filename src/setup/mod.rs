@@ -1,5 +1,5 @@
-//! Connects codescout with what surrounds it: `install` edits the configuration of coding agents, `hooks` contains the hooks
-//! that git calls, and `doctor` checks for problems.
+//! Integrates codescout with other programs: `install` edits the configuration of coding agents, `hooks` manages git
+//! hooks, and `doctor` checks for problems.
 
 pub(crate) mod doctor;
 pub mod hooks;

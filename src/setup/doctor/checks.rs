@@ -1,4 +1,4 @@
-//! The checks.
+//! The checks of `doctor`.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -16,9 +16,10 @@ use crate::session::{FrontEnd, hint, sizes};
 use crate::setup::hooks::{self, Foreign, HookState, HookStatus, RunOutcome, Trial};
 use crate::sidecar::{OpenError, Sidecar, State, volume};
 
-/// The oldest git with which all functions are known to work: it introduced `git hook run`. (Only 2.45 and later use reftable.)
+/// The oldest git version that supports all functions, because it introduced `git hook run`. (Only git 2.45 and later
+/// use reftable.)
 const KNOWN_GIT: GitVersion = GitVersion { major: 2, minor: 36 };
-/// Warn below this much free space.
+/// Free disk space below which there is a warning.
 const LITTLE_SPACE_BYTES: u64 = 200 << 20;
 pub(super) fn git_executable(path: &Path) -> Finding {
     let finding = |severity, message: String| Finding::new("git", severity, message);
@@ -35,7 +36,7 @@ pub(super) fn git_executable(path: &Path) -> Finding {
     }
 }
 
-/// The repository, its configuration or its sidecar cannot be opened at all.
+/// Creates the finding for a repository, configuration or sidecar that cannot be opened.
 pub(super) fn not_opened(error: &anyhow::Error) -> Finding {
     let area = if error.is::<OpenError>() {
         "sidecar"
@@ -85,7 +86,7 @@ pub(super) fn repository(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// Time limit for a server's answer.
+/// Time limit for the response of a server.
 const EXAMINE_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
@@ -162,7 +163,7 @@ pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// Checks the size of the index and opens its segments; `verify` reads every byte.
+/// Checks the size of the index and opens its segments. In contrast to `verify`, does not read every byte.
 fn stored(workspace: &Workspace, sidecar: &Sidecar, state: &State) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("sidecar", severity, message);
     let size = match sizes(sidecar, state) {
@@ -178,11 +179,11 @@ fn stored(workspace: &Workspace, sidecar: &Sidecar, state: &State) -> Vec<Findin
     std::iter::once(size).chain(damage).collect()
 }
 
-/// Numbers of unreadable objects to check again and to name.
+/// Maximum number of unreadable objects to check again, and to list.
 const MAX_LOOKED_AT: usize = 1_000;
 const MAX_NAMED: usize = 3;
 
-/// Checks objects that could not be read during indexing or recording; `git fsck` checks all.
+/// Checks again the objects that could not be read during indexing or recording. `git fsck` checks all objects.
 pub(super) fn objects(workspace: &Workspace) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("objects", severity, message);
     let met = match workspace.unread_objects() {
@@ -226,14 +227,15 @@ pub(super) fn objects(workspace: &Workspace) -> Vec<Finding> {
              codescout index",
         ));
     }
-    // In a partial clone this is expected, and reported already.
+    // In a partial clone missing objects are expected, and another check reports them.
     if !missing.is_empty() && !workspace.repository.is_partial() {
         findings.push(
             finding(Severity::Problem, told(&missing, "missing"))
                 .mended_by("git fetch --refetch, or copy the objects from another clone; then codescout index"),
         );
     }
-    // Without a lost version, the version to compare it with is not recorded either, although it was always there.
+    // The list also contains versions that were never missing: those with which a missing version would have been
+    // compared.
     if is_back && damaged.is_empty() && missing.is_empty() {
         findings.push(
             finding(
@@ -252,7 +254,7 @@ pub(super) fn index(workspace: &Workspace) -> Option<Finding> {
         .target("WORKTREE")
         .and_then(|target| target.map(|target| workspace.freshness(target.tree)).transpose());
     match freshness {
-        // Without a commit there is nothing to keep; a missing sidecar was reported already.
+        // Without a commit there is nothing to index, and another check reports a missing sidecar.
         Ok(None | Some(Freshness::Missing)) => None,
         Ok(Some(Freshness::UpToDate)) => Some(finding(Severity::Fine, "up to date with HEAD")),
         Ok(Some(Freshness::Damaged(what))) => {
@@ -273,7 +275,7 @@ pub(super) fn index(workspace: &Workspace) -> Option<Finding> {
     }
 }
 
-/// Checks that git would call the hooks; installed ones are run on trial.
+/// Checks that git would run the hooks, and runs installed hooks as a test.
 pub(super) fn hooks(workspace: &Workspace) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("hooks", severity, message);
     let repository = &workspace.repository;
@@ -375,7 +377,7 @@ pub(super) fn configuration() -> Vec<Finding> {
         .collect()
 }
 
-/// Checks that the embedding server answers, correctly and in time.
+/// Checks that the embedding server returns correct responses in time.
 pub(super) fn embedder(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
     let Some(model) = workspace.models.remote() else {
         return Vec::new();
@@ -398,7 +400,7 @@ pub(super) fn embedder(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
     findings
 }
 
-/// The same for the server for sparse vectors.
+/// Checks that the server for sparse vectors returns correct responses in time.
 pub(super) fn sparse(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
     let Some(model) = workspace.models.remote_sparse() else {
         return Vec::new();
@@ -416,7 +418,7 @@ pub(super) fn sparse(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Findi
     server.told(found.map(|found| Answered::of(&found, "tokens for a word", options.query_timeout)))
 }
 
-/// Checks that the reranker answers.
+/// Checks that the reranker responds.
 pub(super) fn reranker(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
     let Some(reranker) = workspace.models.reranker() else {
         return Vec::new();
@@ -435,7 +437,7 @@ pub(super) fn reranker(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
         elapsed,
         patience,
     });
-    // The time limit is that of queries.
+    // The check uses the time limit of queries.
     let is_too_slow = found.is_err() && began.elapsed() >= patience;
     let mut findings = server.told(found);
     if is_too_slow {
@@ -449,7 +451,7 @@ fn in_time(elapsed: Duration) -> String {
     format!("answers in {} ms", elapsed.as_millis())
 }
 
-/// The answer of a server.
+/// The response of a server to a check.
 struct Answered {
     told: String,
     elapsed: Duration,
@@ -458,7 +460,7 @@ struct Answered {
 }
 
 impl Answered {
-    /// Describes the answer of a server that makes vectors; `unit` is the unit of their size.
+    /// Describes the response of an embedding server. `unit` is the unit of the vectors' size.
     fn of(found: &ServerProbe, unit: &str, patience: Duration) -> Self {
         let reads = found.limits.max_tokens;
         let reads = reads.map(|max_tokens| format!("; input limit: {max_tokens} tokens"));
@@ -476,11 +478,11 @@ struct Examinee<'a> {
     area: &'static str,
     name: &'a str,
     endpoint: &'a Endpoint,
-    /// The section of its settings.
+    /// The section with its settings.
     section: &'static str,
-    /// The setting with the time limit of queries.
+    /// The setting for the time limit of queries.
     patience: &'static str,
-    /// What happens without it.
+    /// What codescout does without the server.
     without: &'static str,
 }
 
@@ -512,7 +514,7 @@ impl Examinee<'_> {
         findings
     }
 
-    /// The command that makes queries wait for so long.
+    /// Returns the command that sets the time limit of queries to `patience`.
     fn longer(&self, patience: Duration) -> String {
         let in_ms = patience.as_millis().next_multiple_of(500);
         format!("codescout config set {} {in_ms}", self.patience)
@@ -540,7 +542,7 @@ impl Examinee<'_> {
     }
 }
 
-/// The fix for a server, set in `section`, that does not answer.
+/// Returns the fix for a server that does not respond. `section` contains its settings.
 pub(super) fn reached(section: &str, error: &anyhow::Error) -> String {
     if is_about_key(error.as_ref()) {
         format!(
@@ -552,7 +554,7 @@ pub(super) fn reached(section: &str, error: &anyhow::Error) -> String {
     }
 }
 
-/// Lists all data that leaves this process, with its destinations.
+/// Lists all data that leaves this process, and its destinations.
 pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("privacy", severity, message);
     let dense = workspace.models.remote().map(|model| model.options());
@@ -598,7 +600,7 @@ pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// The address of a server, its proxy, and if a key is sent.
+/// Describes a server: its address, its proxy, and whether a key is sent.
 pub(super) fn destination(endpoint: &Endpoint) -> String {
     let to = if endpoint.is_loopback() {
         format!("{endpoint} (this machine)")
@@ -616,7 +618,7 @@ pub(super) fn destination(endpoint: &Endpoint) -> String {
     format!("to {to}{by}, {key}")
 }
 
-/// The same if the settings cannot be read.
+/// Like [`what_leaves`], if the settings cannot be read.
 pub(super) fn what_leaves_unknown() -> Finding {
     Finding::new(
         "privacy",

@@ -1,6 +1,6 @@
 //! Checks codescout in one repository for problems and possible improvements.
 //!
-//! Checks change nothing. Each finding names a command that fixes it; a [`Remedy`] is a fix that `--fix` applies.
+//! The checks change nothing. A finding may name a command that fixes it. A [`Remedy`] is a fix that `--fix` applies.
 //! Start at [`examine`].
 
 mod checks;
@@ -30,7 +30,7 @@ pub(crate) enum Severity {
 }
 
 impl Severity {
-    /// Its name in output.
+    /// The name in output.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Fine => "fine",
@@ -44,16 +44,16 @@ impl Severity {
 /// The result of a check.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
-    /// Its area: `git`, `repository`, `sidecar`, `index`, `objects`, `hooks`, `configuration`, `embedder`, `sparse`, `reranker`,
-    /// `qdrant`, `privacy`.
+    /// The area: `git`, `repository`, `sidecar`, `index`, `objects`, `hooks`, `configuration`, `embedder`, `sparse`,
+    /// `reranker`, `qdrant` or `privacy`.
     pub(crate) area: &'static str,
-    /// Its severity.
+    /// The severity.
     pub(crate) severity: Severity,
     /// The result in words.
     pub(crate) message: String,
-    /// A command that fixes it.
+    /// A command that fixes the problem, if there is one.
     pub(crate) mend: Option<String>,
-    /// The fix that `--fix` applies.
+    /// The fix that `--fix` applies, if there is one.
     pub(crate) remedy: Option<Remedy>,
 }
 
@@ -80,12 +80,12 @@ impl Finding {
     }
 }
 
-/// The results of all checks, by area.
+/// The results of all checks, grouped by area.
 #[derive(Debug)]
 pub(crate) struct Report {
-    /// What was found.
+    /// The results.
     pub(crate) findings: Vec<Finding>,
-    /// Every setting. Empty if the configuration cannot be read.
+    /// All settings. Empty if the configuration cannot be read.
     pub(crate) settings: Vec<Entry>,
 }
 
@@ -95,7 +95,7 @@ impl Report {
         self.findings.iter().all(|finding| finding.severity < Severity::Problem)
     }
 
-    /// The fixes that `--fix` would apply, each once, in the order in which they have to be applied.
+    /// Returns the fixes that `--fix` would apply, each once, in the order in which they must be applied.
     pub(crate) fn remedies(&self) -> Vec<Remedy> {
         let mut remedies: Vec<Remedy> = self.findings.iter().filter_map(|finding| finding.remedy).collect();
         remedies.sort_unstable();
@@ -104,7 +104,7 @@ impl Report {
     }
 }
 
-/// Runs all checks for the repository of `path`. Once `interrupt` is set, servers are not waited for.
+/// Runs all checks for the repository that contains `path`. Does not wait for servers once `interrupt` is set.
 pub(crate) fn examine(path: &Path, interrupt: &AtomicBool) -> Report {
     let mut findings = vec![checks::git_executable(path)];
     let workspace = match Workspace::open(path, &Overrides::default()) {
@@ -152,7 +152,7 @@ fn servers(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
             .collect();
         let found = begun.into_iter().zip(looks).flat_map(|(thread, look)| match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            // Without a thread the checks run one after another.
+            // If no thread can be started, the checks run one after another.
             Err(_) => look(),
         });
         found.collect()

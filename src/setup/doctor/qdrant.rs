@@ -1,4 +1,4 @@
-//! Checks the Qdrant server with shared vectors, and lists the data that it receives.
+//! Checks the Qdrant server for shared vectors, and lists the data that it receives.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -126,7 +126,7 @@ fn told(qdrant: &Qdrant, found: &QdrantProbe) -> Vec<Finding> {
     findings
 }
 
-/// A warning if the dimension of the collection differs from the model's.
+/// Returns a warning if the dimension of the collection differs from the model's.
 fn other_dimension(
     workspace: &Workspace,
     qdrant: &Qdrant,
@@ -136,7 +136,7 @@ fn other_dimension(
     let dim = found.dim.filter(|_| qdrant.kind() == RowKind::Dense)?;
     let model = workspace.models.embedder().profile();
     let given = match (model.dim, workspace.models.remote()) {
-        // A server that does not answer is reported with the embedder.
+        // If the embedding server does not respond, another check reports it.
         (0, Some(server)) => server.examine(EXAMINE_WITHIN, interrupt).ok()?.dim,
         (dim, _) => dim,
     };
@@ -152,7 +152,7 @@ fn other_dimension(
     })
 }
 
-/// The data that the server receives; empty if there is no server.
+/// Lists the data that the server receives. Empty if no server is configured.
 pub(super) fn leaves(workspace: &Workspace) -> Vec<String> {
     let Ok(Some(options)) = workspace.config.qdrant.options() else {
         return Vec::new();

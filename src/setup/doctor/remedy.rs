@@ -1,4 +1,4 @@
-//! Fixes that need no further question.
+//! Fixes that can be applied without asking the user.
 
 use std::sync::atomic::AtomicBool;
 
@@ -7,19 +7,19 @@ use anyhow::Result;
 use crate::ingest::{Depth, Limits, Progress};
 use crate::session::Workspace;
 
-/// A fix that `--fix` applies; in the order in which they have to be applied.
+/// A fix that `--fix` applies. The variants are in the order in which fixes must be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Remedy {
     /// Set damaged files aside and rebuild them.
     Repair,
-    /// Write the line into `info/exclude`.
+    /// Add the sidecar to `info/exclude`.
     Exclude,
     /// Index the commit that is checked out.
     Index,
 }
 
 impl Remedy {
-    /// The command that does the same.
+    /// Returns a command with the same effect.
     pub(crate) fn command(self) -> &'static str {
         match self {
             Self::Repair => "codescout verify --repair",

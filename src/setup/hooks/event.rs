@@ -1,26 +1,26 @@
-//! The git hooks after which another commit may be checked out.
+//! The git hooks that run when a different commit may be checked out or pushed.
 
 use std::ffi::OsString;
 
 use crate::git::{Repository, RepositoryKind};
 
-/// A hook of git. Names and arguments: git's `githooks` page.
+/// A git hook. Source of names and arguments: git's `githooks` page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HookEvent {
-    /// After `commit`, and after each commit of a rebase, cherry-pick or revert.
+    /// Runs after `commit`, and after each commit of a rebase, cherry-pick or revert.
     PostCommit,
-    /// After `switch`, `checkout`, `clone`, `worktree add`, and at the start of a rebase.
+    /// Runs after `switch`, `checkout`, `clone`, `worktree add`, and at the start of a rebase.
     PostCheckout,
-    /// After `merge` and `pull`.
+    /// Runs after `merge` and `pull`.
     PostMerge,
-    /// After `commit --amend`, and once at the end of a rebase.
+    /// Runs after `commit --amend`, and once at the end of a rebase.
     PostRewrite,
-    /// After a push into this repository.
+    /// Runs after a push into this repository.
     PostReceive,
 }
 
 impl HookEvent {
-    /// All of them.
+    /// All hooks.
     pub const ALL: [Self; 5] = [
         Self::PostCommit,
         Self::PostCheckout,
@@ -29,7 +29,7 @@ impl HookEvent {
         Self::PostReceive,
     ];
 
-    /// The file's name.
+    /// The name of the hook's file.
     pub fn name(self) -> &'static str {
         match self {
             Self::PostCommit => "post-commit",
@@ -40,12 +40,13 @@ impl HookEvent {
         }
     }
 
-    /// The hook with this name.
+    /// Returns the hook with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|event| event.name() == name)
     }
 
-    /// The hooks that a repository needs: those of commits with a worktree, that of pushes in a bare repository.
+    /// Returns the hooks that a repository needs. With a worktree, these are the hooks for commits and checkouts; in a
+    /// bare repository, the hook for pushes.
     pub fn of(repository: &Repository) -> &'static [Self] {
         const WORK_TREES: &[HookEvent] = HookEvent::ALL.split_at(4).0;
         const PUSHES: &[HookEvent] = HookEvent::ALL.split_at(4).1;
@@ -58,7 +59,7 @@ impl HookEvent {
         }
     }
 
-    /// Returns true if the arguments say that only files were checked out, without moving `HEAD`.
+    /// Returns true if the hook's arguments mean that only files were checked out and `HEAD` did not move.
     pub(super) fn is_about_files(self, arguments: &[OsString]) -> bool {
         self == Self::PostCheckout && arguments.get(2).is_some_and(|flag| flag == "0")
     }

@@ -1,4 +1,4 @@
-//! The folder where git looks for hooks, and its owner.
+//! Determines the folder where git looks for hooks, and who else uses it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,27 +7,27 @@ use crate::git::{HooksPathOrigin, Repository};
 /// The folder where git looks for hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HooksFolder {
-    /// The folder; it may not exist.
+    /// The path of the folder, which may not exist.
     pub path: PathBuf,
-    /// Its owner.
+    /// Determines who uses the folder.
     pub standing: Standing,
 }
 
-/// The owner of a folder of hooks, which decides if it may be written without asking.
+/// Determines who uses a folder of hooks, and thus whether it may be changed without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Inside the git directory: only for this clone.
+    /// The folder is inside the git directory, so only this clone uses it.
     GitDir,
     /// `core.hooksPath` names a folder in the worktree, whose files may be committed.
     WorkTree,
-    /// Outside the repository; other repositories may use it.
+    /// The folder is outside the repository, so other repositories may use it.
     Outside,
     /// `core.hooksPath` is not a folder: hooks are disabled.
     Nowhere,
 }
 
 impl HooksFolder {
-    /// The folder where git looks for this repository's hooks.
+    /// Determines the folder where git looks for this repository's hooks.
     pub fn of(repository: &Repository) -> Self {
         let Some(configured) = repository.hooks_path() else {
             let path = Self::default_path(repository);
@@ -35,7 +35,7 @@ impl HooksFolder {
             return Self { path, standing };
         };
         let standing = match Self::standing(repository, &configured.path) {
-            // Even if it is in this repository, all other repositories use it too.
+            // All other repositories of the user use the folder too, even if it is inside this one.
             Standing::GitDir | Standing::WorkTree if configured.origin == HooksPathOrigin::Machine => Standing::Outside,
             standing => standing,
         };
@@ -45,7 +45,7 @@ impl HooksFolder {
         }
     }
 
-    /// The folder where git looks if `core.hooksPath` is not set.
+    /// Returns the folder where git looks if `core.hooksPath` is not set.
     pub(super) fn default_path(repository: &Repository) -> PathBuf {
         repository.common_dir().join("hooks")
     }
@@ -67,12 +67,12 @@ impl HooksFolder {
     }
 }
 
-/// The path with the links of all its existing parts resolved.
+/// Returns the path after resolving the symbolic links in its existing part.
 fn resolved(path: &Path) -> PathBuf {
     for existing in path.ancestors() {
         if let Ok(found) = existing.canonicalize() {
             let rest = path.strip_prefix(existing).unwrap_or(Path::new(""));
-            // `join` with an empty path would add a slash, which is wrong for a file.
+            // `join` with an empty path would append a slash, which is wrong for a file.
             return if rest.as_os_str().is_empty() {
                 found
             } else {

@@ -15,23 +15,23 @@ use crate::git::Repository;
 /// File mode of a new hook.
 const EXECUTABLE: u32 = 0o755;
 
-/// Files outside this clone's git directory that may be written.
+/// Determines which files outside this clone's git directory may be changed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wishes {
-    /// The folder of `core.hooksPath`, wherever it is, and hooks of managers, which are otherwise left alone.
+    /// Allows changes to the folder of `core.hooksPath` at any location, and to hooks of hook managers.
     pub force: bool,
-    /// The hooks in husky's folder, which is part of the worktree.
+    /// Allows changes to the hooks in husky's folder, which is part of the worktree.
     pub husky: bool,
 }
 
-/// The steps of an installation or removal.
+/// The plan of an installation or removal.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The folder where git looks for hooks.
     pub folder: HooksFolder,
     /// Programs that manage hooks here.
     pub managers: Vec<Seen>,
-    /// One for each hook that changes, or would change if that were allowed.
+    /// One step for each hook that changes, or that would change if that were allowed.
     pub steps: Vec<Step>,
     /// Instructions for the user.
     pub advice: Vec<String>,
@@ -44,9 +44,9 @@ pub struct Plan {
 pub struct Step {
     /// The hook.
     pub event: HookEvent,
-    /// Its file.
+    /// The path of the hook's file.
     pub path: PathBuf,
-    /// The kind of change.
+    /// The planned change.
     pub action: Action,
     changes: Vec<Change>,
 }
@@ -54,39 +54,39 @@ pub struct Step {
 /// The change of a hook's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It is created.
+    /// The file is created.
     Created,
-    /// codescout's lines are added below its first line.
+    /// codescout's lines are added below the first line of the file.
     Added,
-    /// It is renamed, and called by a new file in its place.
+    /// The file is renamed, and a new file in its place calls it.
     Chained,
-    /// codescout's lines in it are updated.
+    /// codescout's lines in the file are updated.
     Updated,
-    /// It is up to date.
+    /// The file is up to date.
     Unchanged,
-    /// It is removed.
+    /// The file is removed.
     Removed,
-    /// codescout's lines are removed.
+    /// codescout's lines are removed from the file.
     TakenOut,
-    /// It is removed, and the renamed one restored.
+    /// The file is removed, and the renamed hook is restored.
     PutBack,
-    /// It is left alone.
+    /// The file is not changed.
     Left {
         /// The reason.
         why: String,
     },
 }
 
-/// A change on disk.
+/// A change of files on disk.
 #[derive(Clone, Debug)]
 enum Change {
-    /// Creates a second name for the file at `from`.
+    /// Creates a hard link `to` for the file at `from`.
     Keep { from: PathBuf, to: PathBuf },
-    /// Replaces the file at `to` by the one at `from`.
+    /// Replaces the file at `to` with the file at `from`.
     Move { from: PathBuf, to: PathBuf },
-    /// Writes a file with this content, as a whole or not at all.
+    /// Writes a file atomically.
     Write { path: PathBuf, content: Vec<u8>, mode: u32 },
-    /// Removes it.
+    /// Removes the file at `path`.
     Remove { path: PathBuf },
 }
 
@@ -99,7 +99,7 @@ pub struct InstallError {
     source: io::Error,
 }
 
-/// Plans an installation. `program` is the executable that the hooks call.
+/// Plans an installation. `program` is the executable that the hooks will call.
 pub fn install(repository: &Repository, program: &Path, wishes: Wishes) -> Result<Plan, InstallError> {
     let mut plan = Plan::new(repository);
     let events = HookEvent::of(repository);
@@ -140,7 +140,7 @@ pub fn install(repository: &Repository, program: &Path, wishes: Wishes) -> Resul
     Ok(plan)
 }
 
-/// Plans a removal: all of codescout's lines and files are removed, and renamed hooks are restored.
+/// Plans a removal. It removes all lines and files of codescout and restores renamed hooks.
 pub fn uninstall(repository: &Repository, wishes: Wishes) -> Result<Plan, InstallError> {
     let mut plan = Plan::new(repository);
     let mut folders = vec![plan.folder.path.clone(), HooksFolder::default_path(repository)];
@@ -152,11 +152,12 @@ pub fn uninstall(repository: &Repository, wishes: Wishes) -> Result<Plan, Instal
         for event in HookEvent::ALL {
             let hook = folder.join(event.name());
             let mut moved = Some(with_ending(&hook, MOVED)).filter(|moved| moved.symlink_metadata().is_ok());
-            // Under its own name, and under the names that managers give to existing hooks.
+            // The file may be under the hook's name or under a name that a hook manager gives to an existing hook.
             for ending in ["", ".legacy", ".old"] {
                 plan.uninstall_one(event, with_ending(&hook, ending), &mut moved, may_write)?;
             }
-            // No file calls it: an installation was killed that could not create a second name.
+            // A renamed hook that no file calls is the result of a killed installation on a file system without hard
+            // links.
             if may_write
                 && let Some(from) = moved
                 && matches!(Found::at(&hook)?, Found::Nothing)
@@ -182,7 +183,7 @@ impl Plan {
         }
     }
 
-    /// Returns true if no file that should change is left alone.
+    /// Returns true if all files that should change may be changed.
     pub fn is_complete(&self) -> bool {
         !self.steps.iter().any(|step| matches!(step.action, Action::Left { .. }))
     }
@@ -227,7 +228,7 @@ impl Plan {
         let moved = with_ending(&path, MOVED);
         let is_moved = moved.symlink_metadata().is_ok();
         match Found::at(&path)? {
-            // Killed between moving and writing, or the file was removed by hand.
+            // The installation was killed between renaming and writing, or the user removed the file.
             Found::Nothing if is_moved => {
                 self.write(
                     event,
@@ -292,7 +293,7 @@ impl Plan {
     fn chain(&mut self, event: HookEvent, path: PathBuf, program: Program<'_>) {
         let moved = with_ending(&path, MOVED);
         let mut changes = Vec::new();
-        // If killed after the first change, the file has both names.
+        // If a previous run was killed after the first change, the hook has both names.
         if !is_same_file(&path, &moved) {
             if moved.symlink_metadata().is_ok() {
                 let why = format!("{} already exists; move one of the two files", moved.display());
@@ -328,7 +329,7 @@ impl Plan {
                 Some(held) => self.bring_up_to_date(event, path, &content, mode, &held, program),
                 None if wishes.husky => {
                     let ours = lines(event, Shape::Added, program);
-                    // husky's hooks need no first line that names the shell.
+                    // Hooks of husky need no first line that names the shell.
                     let with_ours = added(&content, &ours).unwrap_or_else(|| [ours, content].concat());
                     self.write(event, path, Action::Added, with_ours, mode);
                 }
@@ -358,8 +359,8 @@ impl Plan {
         self.leave(event, path, "husky manages the hooks in files of the worktree");
     }
 
-    /// Removes codescout's lines from `path`. `moved` is the renamed hook, until it is restored: even if a manager has renamed
-    /// codescout's file, that file still calls the hook under the name that codescout gave it.
+    /// Removes codescout's lines from the file at `path`. `moved` is the hook that an installation renamed, until it is
+    /// restored. If a hook manager has renamed codescout's file, that file still calls `moved` by name.
     fn uninstall_one(
         &mut self,
         event: HookEvent,
@@ -367,7 +368,7 @@ impl Plan {
         moved: &mut Option<PathBuf>,
         may_write: bool,
     ) -> Result<(), InstallError> {
-        // A killed installation leaves one hook with two names.
+        // If an installation was killed, one hook has two names.
         if may_write && let Some(second) = moved.take_if(|moved| is_same_file(&path, moved)) {
             let remove = Change::Remove { path: second.clone() };
             self.push(event, second, Action::Removed, vec![remove]);
@@ -398,13 +399,13 @@ impl Plan {
     }
 }
 
-/// The content at a hook's path.
+/// The kind of file at a hook's path.
 pub(super) enum Found {
-    /// Nothing.
+    /// There is no file.
     Nothing,
-    /// A file, with its content and mode.
+    /// A regular file, with its content and mode.
     Script(Vec<u8>, u32),
-    /// A link, or not a file.
+    /// A symbolic link or a special file.
     Link,
     /// A folder.
     Folder,
@@ -430,13 +431,13 @@ impl Found {
     }
 }
 
-/// Returns true if both are names of one file. Links are not followed.
+/// Returns true if both paths are names of the same file. Does not follow symbolic links.
 fn is_same_file(one: &Path, other: &Path) -> bool {
     let id = |path: &Path| path.symlink_metadata().map(|metadata| (metadata.dev(), metadata.ino()));
     matches!((id(one), id(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Returns true if an executable file has codescout's lines.
+/// Returns true if an executable file contains codescout's lines.
 pub(super) fn holds_ours(path: &Path) -> bool {
     matches!(Found::at(path), Ok(Found::Script(content, mode)) if mode & 0o111 != 0 && Held::find(&content).is_some())
 }
@@ -450,7 +451,8 @@ pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
 impl Change {
     fn apply(&self) -> Result<(), InstallError> {
         match self {
-            // The second name first, so that the hook always exists. A file that took the name meanwhile is not overwritten.
+            // Creates the second name first, so that the hook always exists. Does not overwrite a file that was created
+            // under that name meanwhile.
             Self::Keep { from, to } => fs::hard_link(from, to)
                 .or_else(|error| match error.kind() {
                     io::ErrorKind::AlreadyExists => Err(error),

@@ -14,11 +14,12 @@ use super::queue::Queue;
 use crate::git::Repository;
 use crate::sidecar::{Sidecar, failpoint, remove_stale_temporaries, write_atomic};
 
-/// A log that is longer is cut to its last half before the next line.
+/// Maximum size of the log. A longer log is truncated to its second half before the next line is added.
 const MAX_BYTES: u64 = 128 << 10;
 
-/// The log of hooks' runs: `log/hooks.log` in the sidecar; where that cannot be written, `codescout-hooks/hooks.log` in the
-/// common git directory. One JSON object a line, the oldest first, at most 128 KiB.
+/// The log of the runs that hooks start. It is `log/hooks.log` in the sidecar, or `codescout-hooks/hooks.log` in the
+/// common git directory if the sidecar cannot be written. Each line is one JSON object, the oldest first. The log has
+/// at most 128 KiB.
 #[derive(Clone, Debug)]
 pub struct HookLog {
     sidecar_root: Option<PathBuf>,
@@ -28,11 +29,11 @@ pub struct HookLog {
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its time, as in `2024-05-06T07:08:09.123Z`.
+    /// The time, as in `2024-05-06T07:08:09.123Z`.
     pub at: String,
     /// The hook's name.
     pub event: String,
-    /// The work tree's root, or the bare repository.
+    /// The root of the worktree, or the bare repository.
     pub repo: String,
     /// The indexed revision: `HEAD` or a branch.
     #[serde(rename = "ref")]
@@ -42,13 +43,13 @@ pub struct Entry {
     /// The commit's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// Blobs that were read and extracted.
+    /// Number of blobs that were read and extracted.
     #[serde(default)]
     pub new_blobs: usize,
     /// Duration in milliseconds.
     #[serde(default)]
     pub took_ms: u64,
-    /// The error, if it failed.
+    /// The error, if the run failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -57,18 +58,18 @@ pub struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunOutcome {
-    /// It started. Without another line after it, it was killed or is still running.
+    /// The run started. If no other line follows, it was killed or is still running.
     Started,
     /// The index is up to date.
     Indexed,
-    /// It was interrupted; completed work is kept.
+    /// The run was interrupted. Completed work is kept.
     Interrupted,
-    /// It failed.
+    /// The run failed.
     Failed,
 }
 
 impl RunOutcome {
-    /// As written in the log.
+    /// The word in the log.
     pub fn word(self) -> &'static str {
         match self {
             Self::Started => "started",
@@ -80,7 +81,7 @@ impl RunOutcome {
 }
 
 impl HookLog {
-    /// The log of a repository with its sidecar at `sidecar_root`, where that is known.
+    /// Returns the log of a repository whose sidecar is at `sidecar_root`, if that is known.
     pub fn of(repository: &Repository, sidecar_root: Option<&Path>) -> Self {
         Self {
             sidecar_root: sidecar_root.map(Path::to_owned),
@@ -88,7 +89,7 @@ impl HookLog {
         }
     }
 
-    /// Adds a line. Fails only if neither file can be written.
+    /// Adds a line. Fails only if neither of the two files can be written.
     pub(super) fn append(&self, entry: &Entry) -> io::Result<()> {
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
@@ -98,7 +99,7 @@ impl HookLog {
 
     fn append_to_sidecar(&self, line: &[u8]) -> io::Result<()> {
         let root = self.sidecar_root.as_deref().ok_or(io::ErrorKind::NotFound)?;
-        // A file at this path may have come with the repository.
+        // A file at this path may be part of the checkout instead of a sidecar.
         Sidecar::open(root).map_err(io::Error::other)?;
         let folder = root.join("log");
         if !folder.exists() {
@@ -110,14 +111,14 @@ impl HookLog {
         append_bounded(&folder.join("hooks.log"), line)
     }
 
-    /// Removes unfinished files of a killed worker. Only the worker may call it.
+    /// Removes unfinished files of a killed worker. Only the worker may call this.
     pub(super) fn clear(&self) -> io::Result<()> {
         let root = self.sidecar_root.as_deref().ok_or(io::ErrorKind::NotFound)?;
         Sidecar::open(root).map_err(io::Error::other)?;
         remove_stale_temporaries(&root.join("log"))
     }
 
-    /// Both files, the preferred one first.
+    /// Returns the paths of both files, the preferred one first.
     pub fn paths(&self) -> Vec<PathBuf> {
         let in_sidecar = self
             .sidecar_root
@@ -126,7 +127,7 @@ impl HookLog {
         in_sidecar.into_iter().chain([self.last_resort.clone()]).collect()
     }
 
-    /// Every readable line of both files, the oldest first.
+    /// Returns all readable lines of both files, the oldest first.
     pub fn entries(&self) -> Vec<Entry> {
         let paths = self.paths().into_iter();
         let mut entries: Vec<Entry> = paths
@@ -153,7 +154,7 @@ fn append_bounded(path: &Path, line: &[u8]) -> io::Result<()> {
     let line = if ends_whole(&file, length)? {
         line.to_vec()
     } else {
-        // A crash may have left a partial line. It must not spoil the next one.
+        // A crash may have left a partial line. The next line must begin on a new line.
         [b"\n", line].concat()
     };
     if length + line.len() as u64 > MAX_BYTES {
@@ -170,7 +171,7 @@ fn append_bounded(path: &Path, line: &[u8]) -> io::Result<()> {
         failpoint::hit("hooks.log_written")
     };
     write().inspect_err(|_| {
-        // A partial line would spoil the next one.
+        // Removes a partial line, so that the next line remains readable.
         let _ = file.set_len(length);
     })
 }
@@ -184,7 +185,7 @@ fn ends_whole(file: &File, length: u64) -> io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-/// The last 128 KiB of a log.
+/// Reads the last 128 KiB of a log.
 fn read_end(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(path, OpenOptions::new().read(true))?;
     let length = file.metadata()?.len();
@@ -194,7 +195,7 @@ fn read_end(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a regular file. Fails for links, and for pipes instead of waiting.
+/// Opens a regular file. Fails for symbolic links, and also for pipes, because reading those would block.
 fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = options.custom_flags(flags.bits() as i32).open(path)?;
@@ -205,7 +206,7 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
-/// The time in UTC, as in `2024-05-06T07:08:09.123Z`.
+/// Formats a time in UTC, as in `2024-05-06T07:08:09.123Z`.
 pub(super) fn timestamp(time: SystemTime) -> String {
     let time = Timestamp::try_from(time).unwrap_or(Timestamp::MAX);
     format!("{time:.3}")

@@ -1,7 +1,7 @@
-//! Hook managers and their effect on other hooks.
+//! Recognizes hook managers, which affect the hooks of other programs.
 //!
-//! Tested with husky 9, lefthook 2 and pre-commit 4: husky sets `core.hooksPath`, so that git ignores `.git/hooks`; lefthook
-//! renames a hook to `*.old` and does not call it; pre-commit renames it to `*.legacy` and calls it.
+//! Tested with husky 9, lefthook 2 and pre-commit 4: husky sets `core.hooksPath`, so that git ignores `.git/hooks`;
+//! lefthook renames a hook to `*.old` and does not call it; pre-commit renames it to `*.legacy` and calls it.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ pub enum Manager {
 }
 
 impl Manager {
-    /// Its name.
+    /// The name of the manager.
     pub fn name(self) -> &'static str {
         match self {
             Self::Husky => "husky",
@@ -34,7 +34,7 @@ impl Manager {
         }
     }
 
-    /// The manager that wrote a hook's file, by its content.
+    /// Returns the manager that wrote a hook's file, judged by its content.
     pub(super) fn of_hook(content: &[u8]) -> Option<Self> {
         const MARKS: [(&[u8], Manager); 4] = [
             (b"LEFTHOOK", Manager::Lefthook),
@@ -49,7 +49,7 @@ impl Manager {
     }
 }
 
-/// A manager with the file or folder by which it was recognised.
+/// A hook manager, and the file or folder by which it was recognized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// The manager.
@@ -83,7 +83,7 @@ const CONFIGURATIONS: [(Manager, &[&str]); 4] = [
     (Manager::Overcommit, &[".overcommit.yml"]),
 ];
 
-/// The managers that are configured in the worktree or wrote a hook's file.
+/// Returns the managers that are configured in the worktree or have written a hook's file.
 pub(super) fn managers(repository: &Repository, folder: &HooksFolder) -> Vec<Seen> {
     let mut seen: Vec<Seen> = Vec::new();
     let mut see = |manager, evidence: PathBuf| {
@@ -110,7 +110,8 @@ pub(super) fn managers(repository: &Repository, folder: &HooksFolder) -> Vec<See
     seen
 }
 
-/// The folder with the user's own hooks, if a folder of hooks is husky's: `.husky/_`, up to version 8 `.husky` itself.
+/// If a folder of hooks is husky's, returns the folder with the user's own hooks: the parent of `.husky/_`, or `.husky`
+/// itself up to version 8.
 pub(super) fn husky_folder(hooks: &Path) -> Option<PathBuf> {
     let is_husky = |path: &Path| path.file_name().is_some_and(|name| name == ".husky");
     let parent = hooks
@@ -122,7 +123,7 @@ pub(super) fn husky_folder(hooks: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Returns true if lefthook's configuration calls codescout at an event.
+/// Returns true if lefthook's configuration calls codescout for an event.
 pub(super) fn lefthook_starts_us(seen: &[Seen], event: HookEvent) -> bool {
     let call = format!("codescout hooks run {}", event.name());
     let configurations = seen.iter().filter(|seen| seen.manager == Manager::Lefthook);
@@ -131,12 +132,12 @@ pub(super) fn lefthook_starts_us(seen: &[Seen], event: HookEvent) -> bool {
         .any(|content| contains(&content, call.as_bytes()))
 }
 
-/// The content of a file that may come from a checkout, if it can be read.
+/// Reads a file that may come from a checkout. Returns `None` if that fails.
 fn read(path: &Path) -> Option<Vec<u8>> {
     read_small_file(path).ok().flatten()
 }
 
-/// The lines to add to `lefthook.yml`.
+/// Returns the lines to add to `lefthook.yml`.
 pub(super) fn lefthook_snippet(event: HookEvent) -> String {
     let name = event.name();
     format!(

@@ -1,9 +1,9 @@
 //! Git hooks that keep the index up to date without delaying git.
 //!
-//! A hook is only a hint, since every query compares tree ids and builds what is missing. [`request`] writes a request and starts
-//! a worker; [`work`] waits until git is done and indexes what is checked out. [`install()`] and [`uninstall`] edit hooks
-//! alongside those of others, [`status`] says if git would call them, [`trial`] makes git call them.
-//! Nothing here prints, and nothing takes one of git's locks.
+//! The index does not depend on hooks: every query compares tree ids and builds what is missing. [`request`] writes a
+//! request and starts a worker. [`work`] waits until git is done and indexes the checked-out commit. [`install()`] and
+//! [`uninstall`] edit hooks next to those of other programs, [`status`] reports if git would call them, and [`trial`]
+//! makes git call them as a test. This module prints nothing and takes none of git's locks.
 
 mod event;
 mod folder;

@@ -1,6 +1,7 @@
-//! Requests that wait for a worker, one for each worktree, and the lock that allows only one worker.
+//! The queue of requests for the worker, one per worktree, and the lock that ensures that only one worker runs.
 //!
-//! They are in the git directory and not in the sidecar: it is writable if a commit was written, and `git clean -fdx` keeps it.
+//! Requests are stored in the git directory and not in the sidecar. If git could write a commit, that directory is
+//! writable, and `git clean -fdx` does not delete it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirEntry, File, OpenOptions};
@@ -16,14 +17,15 @@ use super::event::HookEvent;
 use crate::git::Repository;
 use crate::sidecar::{FileLock, failpoint, remove_stale_temporaries};
 
-/// A name that no linked worktree has: git names those after their folders.
+/// File name of the main worktree's request. No linked worktree can have this name, because git names those after their
+/// folders.
 const MAIN: &str = "main work tree";
 const REQUEST: &str = "request ";
-/// A request that is being written; the id of the writing process follows.
+/// Prefix of a request that is being written, followed by the id of the writing process.
 const HALF: &str = "writing ";
-/// The answer to a trial.
+/// Prefix of the response to a trial.
 pub(super) const ANSWER: &str = "trial ";
-/// Older files of this kind are left over: no process is about to rename or read them.
+/// Age after which temporary files can be removed, because no process will rename or read them.
 const LEFT_OVER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The folder `codescout-hooks` in the common git directory.
@@ -32,18 +34,18 @@ pub(super) struct Queue {
     root: PathBuf,
 }
 
-/// A call of a hook in a worktree. A newer one replaces an older one.
+/// A request from a hook in a worktree. A newer request replaces an older one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     path: PathBuf,
-    /// Its time by the clock of the file system.
+    /// Modification time of the request, from the clock of the file system.
     pub(super) made: SystemTime,
     pub(super) event: HookEvent,
     /// The git directory of the worktree.
     pub(super) git_dir: PathBuf,
 }
 
-/// Held by the one worker.
+/// A lock that the worker holds.
 #[derive(Debug)]
 pub(super) struct WorkerLock {
     _lock: FileLock,
@@ -60,7 +62,7 @@ impl Queue {
         &self.root
     }
 
-    /// The path of another file in the folder: the log of last resort, the tips of a bare repository.
+    /// Returns the path of another file in the folder: the fallback log, or the tips of a bare repository.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
@@ -83,7 +85,7 @@ impl Queue {
         })
     }
 
-    /// Removes unfinished files of killed hooks and workers, and answers that came too late.
+    /// Removes unfinished files of killed hooks and workers, and responses that came too late.
     pub(super) fn clear(&self, _lock: &WorkerLock) -> io::Result<()> {
         for entry in fs::read_dir(&self.root)? {
             let entry = entry?;
@@ -95,21 +97,21 @@ impl Queue {
         remove_stale_temporaries(&self.root)
     }
 
-    /// The waiting requests, without unreadable ones.
+    /// Returns the waiting requests. Ignores unreadable ones.
     pub(super) fn requests(&self) -> Vec<Request> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
         let names = entries.filter(|entry| entry.file_name().as_bytes().starts_with(REQUEST.as_bytes()));
         names.filter_map(|entry| read_request(entry.path())).collect()
     }
 
-    /// Removes a request before it is served, so that one that arrives meanwhile is not lost.
+    /// Removes a request before it is processed, so that a request that arrives meanwhile is not lost.
     pub(super) fn take(&self, request: &Request) -> io::Result<()> {
         failpoint::hit("hooks.request_found")?;
         fs::remove_file(&request.path)?;
         failpoint::hit("hooks.request_taken")
     }
 
-    /// Takes the worker's lock; `None` if there is a worker.
+    /// Acquires the worker's lock. Returns `None` if another worker holds it.
     pub(super) fn try_lock(&self) -> io::Result<Option<WorkerLock>> {
         fs::create_dir_all(&self.root)?;
         let path = self.root.join("lock");
@@ -118,7 +120,7 @@ impl Queue {
     }
 }
 
-/// Not flushed to disk: a hint is not worth the wait.
+/// Writes a file atomically. It is not flushed to disk, because a lost request does no harm.
 fn leave_whole(half: &Path, to: &Path, content: &[u8]) -> io::Result<()> {
     let (first, second) = content.split_at(if cfg!(debug_assertions) { content.len() / 2 } else { 0 });
     let mut file = File::create(half)?;
@@ -130,19 +132,19 @@ fn leave_whole(half: &Path, to: &Path, content: &[u8]) -> io::Result<()> {
     failpoint::hit("hooks.request_left")
 }
 
-/// Returns true for the name of a request that is no longer being written.
+/// Returns true if the name is that of an unfinished request whose process no longer exists.
 fn is_abandoned(name: &str) -> bool {
     let process = name.strip_prefix(HALF).and_then(|process| process.parse().ok());
     let process = process.and_then(Pid::from_raw);
     process.is_some_and(|process| test_kill_process(process) == Err(Errno::SRCH))
 }
 
-/// Returns true for names of files that are about to be renamed or read.
+/// Returns true if the name is that of a file that is about to be renamed or read.
 fn is_passing(name: &str) -> bool {
     name.starts_with(HALF) || name.starts_with(ANSWER)
 }
 
-/// Returns true if a file was written long ago. Times in the future do not count.
+/// Returns true if a file was written long ago. Modification times in the future do not count.
 fn is_old(entry: &DirEntry) -> bool {
     let written = entry.metadata().and_then(|metadata| metadata.modified());
     written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age > LEFT_OVER))

@@ -1,4 +1,4 @@
-//! The part of a hook that git waits for: it writes a request and starts the worker.
+//! The part of a hook that git waits for. It writes a request and starts the worker.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -17,7 +17,7 @@ const NICENESS: i32 = 10;
 /// An error from writing a request.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// No repository.
+    /// There is no repository.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The request cannot be written, or the worker cannot be started.
@@ -31,14 +31,16 @@ pub enum RequestError {
     },
 }
 
-/// Writes a request for a call of a hook with `arguments`, and starts a worker unless one is running. `at` is a folder in the
-/// repository; by default the one of git's variables, else the current folder.
+/// Writes a request for a hook that git called with `arguments`, and starts a worker unless one is running. `at` is a
+/// folder in the repository. If it is `None`, the repository is the one named by git's environment variables, or else
+/// the one that contains the current folder.
 pub fn request(event: HookEvent, arguments: &[OsString], at: Option<&Path>) -> Result<(), RequestError> {
-    // Git is still running, and the user waits for it. The worker inherits the priority.
+    // Git and the user wait for this process. The worker inherits the priority.
     let _ = rustix::process::nice(NICENESS);
     let repository = match (at, std::env::var_os("GIT_DIR")) {
         (Some(at), _) => Repository::discover(at)?,
-        // Relative to the current folder, which git sets to the root of the worktree or the bare repository.
+        // A relative path starts at the current folder, which git sets to the root of the worktree or the bare
+        // repository.
         (None, Some(git_dir)) => Repository::open(Path::new(&git_dir))?,
         (None, None) => Repository::discover(Path::new("."))?,
     };
@@ -54,8 +56,8 @@ pub fn request(event: HookEvent, arguments: &[OsString], at: Option<&Path>) -> R
         return Ok(());
     }
     queue.leave(&repository, event).map_err(failed)?;
-    // A worker looks for requests again after it has released the lock, and a hook that gets the lock starts a worker. So no
-    // request is overlooked.
+    // A worker looks for requests again after it has released the lock. If this hook acquires the lock, it starts a
+    // worker. So no request is lost.
     if queue.try_lock().map_err(failed)?.is_none() {
         return Ok(());
     }
@@ -64,7 +66,7 @@ pub fn request(event: HookEvent, arguments: &[OsString], at: Option<&Path>) -> R
     worker.spawn().map(|_| ()).map_err(failed)
 }
 
-/// The command of a worker, without the caller's descriptors and git's variables.
+/// Creates the command that runs a worker, without the caller's file descriptors and git's environment variables.
 fn worker(program: &Path, repository: &Repository, event: HookEvent) -> Command {
     let mut command = Command::new(program);
     command
@@ -77,14 +79,15 @@ fn worker(program: &Path, repository: &Repository, event: HookEvent) -> Command 
     command
 }
 
-/// Removes the variables in which git passes the repository, index and worktree to a hook.
+/// Removes the environment variables by which git tells a hook the repository, index and worktree.
 pub(super) fn drop_variables_of_git(command: &mut Command) {
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_git(name)) {
         command.env_remove(name);
     }
 }
 
-/// Returns true for variables of git: a superset of `git rev-parse --local-env-vars`, for those that newer versions add.
+/// Returns true for git's environment variables. Includes more than `git rev-parse --local-env-vars` lists, so that
+/// variables of newer versions are covered.
 fn is_of_git(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"GIT_")
 }

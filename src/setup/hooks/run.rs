@@ -1,4 +1,4 @@
-//! The worker: waits until git is done, then indexes what is checked out.
+//! The worker that hooks start. It waits until git is done and then indexes the checked-out commit.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -19,19 +19,19 @@ use crate::model::TreeId;
 use crate::session::{Freshness, Workspace};
 use crate::sidecar::write_atomic;
 
-/// Time that a worker waits for the end of a git operation, from the last request. A longer operation calls another hook, which
-/// starts the next worker.
+/// Time that a worker waits for a git operation to end, counted from the last request. A longer operation calls another
+/// hook at its end, which starts the next worker.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// First and longest pause of a waiting worker between two checks; each pause is twice as long as the last. There is no portable
-/// event for the end of a rebase.
+/// First and longest pause between two checks if a git operation has ended. Each pause is twice as long as the previous
+/// one. There is no portable event for the end of a rebase.
 const LOOK_AFTER: [Duration; 2] = [Duration::from_millis(25), Duration::from_millis(500)];
-/// Number of branches to index if it is not known which were pushed.
+/// Maximum number of branches to index if it is unknown which were pushed.
 const MAX_UNKNOWN_BRANCHES: usize = 50;
 
-/// Serves the requests of a repository until none is left, unless another worker is running. Leaves the caller's process group
-/// and terminal. Outcomes are written to the log.
+/// Processes the requests of a repository until none is left, unless another worker is running. Leaves the caller's
+/// process group and terminal. Writes outcomes to the log.
 pub fn work(repository: &Repository, interrupt: &AtomicBool) {
-    // The leader of a process group cannot start a session; its caller has then detached it.
+    // Fails for the leader of a process group. In that case the caller has already detached it.
     let _ = rustix::process::setsid();
     let queue = Queue::of(repository);
     let mut waiting = Waiting::default();
@@ -44,7 +44,8 @@ pub fn work(repository: &Repository, interrupt: &AtomicBool) {
         }
         let can_serve = serve(&queue, &mut waiting, interrupt);
         drop(lock);
-        // A hook that wrote a request while the lock was held has ended. So look again after the lock is released.
+        // A hook may have written a request while this worker held the lock, and ended without starting a worker. So
+        // look again after releasing the lock.
         let is_left = queue.requests().iter().any(|request| waiting.is_worth_it(request));
         if !is_left || !can_serve || interrupt.load(Ordering::Relaxed) {
             return;
@@ -52,24 +53,24 @@ pub fn work(repository: &Repository, interrupt: &AtomicBool) {
     }
 }
 
-/// Times at which requests were first seen, in case their own times are wrong.
+/// The times at which requests were first seen, in case their own times are wrong.
 #[derive(Default)]
 struct Waiting {
     since: HashMap<PathBuf, (SystemTime, Instant)>,
 }
 
 impl Waiting {
-    /// Returns true if the request can wait longer. The time counts from the request, not from the start of this worker: else a
-    /// request during a bisect would keep every worker running.
+    /// Returns true if the worker should still wait for the request. The time counts from the request and not from the
+    /// start of the worker, because otherwise a request during a bisect would keep every worker running.
     fn is_worth_it(&mut self, request: &Request) -> bool {
         match request.made.elapsed() {
             Ok(age) => age < PATIENCE,
-            // The clock was set back.
+            // The clock was set back, so the time since the request was first seen is used.
             Err(_) => self.elapsed(request) < PATIENCE,
         }
     }
 
-    /// Time since this process first saw the request.
+    /// Returns the time since this process first saw the request.
     fn elapsed(&mut self, request: &Request) -> Duration {
         let fresh = (request.made, Instant::now());
         let known = self.since.entry(request.git_dir.clone()).or_insert(fresh);
@@ -80,7 +81,7 @@ impl Waiting {
     }
 }
 
-/// Returns true if requests can be removed.
+/// Processes the requests that can be processed now. Returns false if a request cannot be removed.
 fn serve(queue: &Queue, waiting: &mut Waiting, interrupt: &AtomicBool) -> bool {
     let mut pause = LOOK_AFTER[0];
     while !interrupt.load(Ordering::Relaxed) {
@@ -93,7 +94,7 @@ fn serve(queue: &Queue, waiting: &mut Waiting, interrupt: &AtomicBool) -> bool {
                 run(&request, interrupt);
                 has_run = true;
             } else {
-                // A request that cannot be removed would be served forever.
+                // A request that cannot be removed would be processed forever.
                 return false;
             }
         }
@@ -114,7 +115,7 @@ fn pause_after(pause: Duration) -> Duration {
 }
 
 fn run(request: &Request, interrupt: &AtomicBool) {
-    // A worktree that was removed since has nothing to index.
+    // The worktree was removed since, so there is nothing to index.
     let Ok(repository) = Repository::open(&request.git_dir) else {
         return;
     };
@@ -127,7 +128,7 @@ fn run(request: &Request, interrupt: &AtomicBool) {
                 why: Some(format!("{error:#}")),
                 ..start_of(&repository, request.event)
             };
-            // The error cannot be reported anywhere.
+            // If the log cannot be written, the error cannot be reported.
             let _ = log.append(&entry);
         }
     }
@@ -148,7 +149,7 @@ fn start_of(repository: &Repository, event: HookEvent) -> Entry {
     }
 }
 
-/// The runs for one request.
+/// The runs that process one request.
 struct Run<'a> {
     workspace: &'a Workspace,
     event: HookEvent,
@@ -168,9 +169,9 @@ impl<'a> Run<'a> {
         if let Err(error) = self.log.clear() {
             tracing::debug!(%error, "cannot remove leftover log files");
         }
-        // `WORKTREE` is the checked-out commit, or nothing before the first commit.
+        // `WORKTREE` resolves to the checked-out commit; to `None` before the first commit.
         match self.workspace.target("WORKTREE") {
-            // The request came after its commit was indexed.
+            // The commit was already indexed when the request arrived.
             Ok(Some(target)) if self.is_done("HEAD", target) => {}
             Ok(Some(target)) => _ = self.index_one("HEAD", target, interrupt),
             Ok(None) => {}
@@ -186,7 +187,7 @@ impl<'a> Run<'a> {
         self.collect_garbage(interrupt);
     }
 
-    /// Collects garbage if it is due, since nobody waits for this run.
+    /// Collects garbage if a collection is due, because no user waits for this run.
     fn collect_garbage(&self, interrupt: &AtomicBool) {
         let head = self.workspace.target("WORKTREE").ok().flatten();
         let used: Vec<TreeId> = head.into_iter().map(|target| target.tree).collect();
@@ -210,7 +211,7 @@ impl<'a> Run<'a> {
         is_last && matches!(self.workspace.freshness(target.tree), Ok(Freshness::UpToDate))
     }
 
-    /// Indexes a revision. Returns true if that is done.
+    /// Indexes a revision. Returns true if it is completely indexed.
     fn index_one(&self, reference: &str, target: Target, interrupt: &AtomicBool) -> bool {
         let entry = Entry {
             reference: reference.to_owned(),
@@ -249,7 +250,7 @@ impl<'a> Run<'a> {
         is_done
     }
 
-    /// Updates the index, and the record of commits if there is one.
+    /// Updates the index. Records commits too if some are already recorded.
     fn ingest(&self, target: Target, interrupt: &AtomicBool) -> anyhow::Result<Outcome> {
         let outcome = self.workspace.ingest(target, &NoProgress, interrupt)?;
         if !outcome.interrupted {
@@ -257,7 +258,7 @@ impl<'a> Run<'a> {
                 .workspace
                 .record_new_commits(target.commit.as_slice(), &NoProgress, interrupt);
             recorded.context("cannot record commits")?;
-            // Vectors that a server does not deliver now are requested again by the next run.
+            // Vectors that a server does not return now are requested again by the next run.
             let caught_up = self.workspace.catch_up(&[target.tree], &NoProgress, interrupt);
             for (maker, caught_up) in caught_up.context("cannot compute vectors")? {
                 let (what, n_embedded, n_left) = (maker.kind().noun(), caught_up.n_embedded, caught_up.n_left);
@@ -271,8 +272,8 @@ impl<'a> Run<'a> {
         Ok(outcome)
     }
 
-    /// Indexes the branches that moved since the last run. They are not read from the hook's standard input, which other hooks
-    /// need; this also finds moves for which no hook was called.
+    /// Indexes the branches that moved since the last run. The branches are not read from the hook's standard input,
+    /// because other hooks need that. This way also finds branches that moved without a hook.
     fn index_pushed(&self, interrupt: &AtomicBool) {
         let path = Queue::of(&self.workspace.repository).path("tips");
         let known = fs::read(&path).ok().map(|text| parse_tips(&text));
@@ -306,7 +307,7 @@ impl<'a> Run<'a> {
                 done.insert(name, tip);
             }
         }
-        // Without it the next run checks the same branches again.
+        // If the file cannot be written, the next run checks the same branches again.
         let _ = write_atomic(&path, &format_tips(&done));
     }
 
@@ -316,12 +317,12 @@ impl<'a> Run<'a> {
     }
 
     fn tell(&self, entry: Entry) {
-        // Without a log the error cannot be reported; the next query does what is missing.
+        // If the log cannot be written, the error cannot be reported. The next query indexes what is missing.
         let _ = self.log.append(&entry);
     }
 }
 
-/// Lines of `commit ref`.
+/// Parses lines of the form `commit ref`.
 fn parse_tips(text: &[u8]) -> BTreeMap<String, String> {
     let text = String::from_utf8_lossy(text);
     let pairs = text.lines().filter_map(|line| line.split_once(' '));

@@ -8,18 +8,18 @@ use super::event::HookEvent;
 const START: &str = include_str!("../../../hooks/start.sh");
 const CHAIN: &str = include_str!("../../../hooks/chain.sh");
 const SHEBANG: &[u8] = b"#!/bin/sh\n";
-/// The beginning of the first of codescout's lines.
+/// The prefix of codescout's first line.
 const BEGIN: &str = "# >>> codescout >>>";
 const END: &str = "# <<< codescout <<<\n";
-/// The suffix of a hook that was moved aside.
+/// The suffix of a hook that was renamed.
 pub(super) const MOVED: &str = ".codescout-orig";
 
-/// The way in which the lines were added. It is part of their first line, so that they can be removed again.
+/// How the lines were added to a file. It is recorded in the first line, so that the lines can be removed correctly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// The file was created by codescout.
+    /// codescout created the file.
     Own,
-    /// The file was created by codescout and calls the hook that was moved aside.
+    /// codescout created the file, which calls the renamed hook.
     Chain,
     /// The lines are below the first line of another script.
     Added,
@@ -40,9 +40,9 @@ impl Shape {
 /// The program that the lines call.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Program<'a> {
-    /// The executable at this path, or one in `PATH` if that does not exist.
+    /// The executable at this path, or the one in `PATH` if the path does not exist.
     At(&'a Path),
-    /// The one in `PATH`, for shared files.
+    /// The program in `PATH`, for files that several users share.
     Named,
 }
 
@@ -50,14 +50,14 @@ pub(super) enum Program<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) shape: Shape,
-    /// codescout's lines, with the first and last.
+    /// codescout's lines, including the markers at both ends.
     pub(super) lines: Vec<u8>,
-    /// The rest of the file.
+    /// The other lines of the file.
     pub(super) rest: Vec<u8>,
 }
 
 impl Held {
-    /// Finds codescout's lines in a file; `None` if there are none.
+    /// Finds codescout's lines in a file. Returns `None` if there are none.
     pub(super) fn find(content: &[u8]) -> Option<Self> {
         let begin = find_line(content, BEGIN.as_bytes(), 0)?;
         let end = find_line(content, END.as_bytes(), begin)? + END.len();
@@ -70,18 +70,18 @@ impl Held {
         })
     }
 
-    /// Returns true if the file has no other lines.
+    /// Returns true if the file consists of codescout's lines only.
     pub(super) fn is_whole_file(&self) -> bool {
         self.shape != Shape::Added && self.rest == SHEBANG
     }
 }
 
-/// A file that has only codescout's lines.
+/// Returns a file that consists of codescout's lines only.
 pub(super) fn own_file(event: HookEvent, shape: Shape, program: Program<'_>) -> Vec<u8> {
     [SHEBANG, &lines(event, shape, program)].concat()
 }
 
-/// codescout's lines.
+/// Returns codescout's lines.
 pub(super) fn lines(event: HookEvent, shape: Shape, program: Program<'_>) -> Vec<u8> {
     let begin = format!(
         "{BEGIN} ({}) keeps the index fresh; taken out by: codescout hooks uninstall\n",
@@ -100,8 +100,8 @@ pub(super) fn lines(event: HookEvent, shape: Shape, program: Program<'_>) -> Vec
     replaced(&text, b"@PROGRAM@", &program)
 }
 
-/// Adds the lines below the first line of a script: lines at its end would not run after `exit` or `exec`. `None` if it is not a
-/// POSIX shell script.
+/// Adds the lines below the first line of a script. At the end they would not run after `exit` or `exec`. Returns
+/// `None` if the script is not for a POSIX shell.
 pub(super) fn added(content: &[u8], lines: &[u8]) -> Option<Vec<u8>> {
     let first = content.iter().position(|byte| *byte == b'\n')? + 1;
     is_shell(&content[..first]).then(|| [&content[..first], lines, &content[first..]].concat())
@@ -126,7 +126,7 @@ fn is_shell(first_line: &[u8]) -> bool {
     interpreter.is_some_and(|name| ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"].contains(&name.as_str()))
 }
 
-/// The start of the first line at or after `from` that begins with `start`.
+/// Returns the start of the first line at or after `from` that begins with `start`.
 fn find_line(content: &[u8], start: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while at < content.len() {

@@ -18,13 +18,13 @@ pub struct Status {
     pub folder: HooksFolder,
     /// Programs that manage hooks here.
     pub managers: Vec<Seen>,
-    /// Each hook that the repository needs.
+    /// The hooks that the repository needs.
     pub hooks: Vec<HookStatus>,
-    /// Waiting requests: a worker is busy, or a git operation is not finished.
+    /// Number of waiting requests. Requests wait while a worker is busy or a git operation is not finished.
     pub n_waiting: usize,
     /// The last line of the log.
     pub last_run: Option<Entry>,
-    /// The files of the log.
+    /// The paths of the log files.
     pub logs: Vec<PathBuf>,
 }
 
@@ -33,11 +33,11 @@ pub struct Status {
 pub struct HookStatus {
     /// The hook.
     pub event: HookEvent,
-    /// Its file.
+    /// The path of the hook's file.
     pub path: PathBuf,
-    /// The content of the file.
+    /// The kind of content of the file.
     pub state: HookState,
-    /// True if git, as configured, would call codescout.
+    /// True if git would call codescout.
     pub is_called: bool,
     /// A remark.
     pub note: Option<String>,
@@ -48,17 +48,17 @@ pub struct HookStatus {
 pub enum HookState {
     /// There is no file.
     Missing,
-    /// A file created by codescout.
+    /// codescout created the file.
     Own,
-    /// Another script with codescout's lines.
+    /// Another script that contains codescout's lines.
     Added,
-    /// A file created by codescout that calls the previous hook.
+    /// codescout created the file, which calls the previous hook.
     Chained,
-    /// A hook manager's file; the manager calls codescout.
+    /// A file of a hook manager, which calls codescout.
     Managed(Manager),
-    /// A hook manager's file; codescout's was renamed and is not called.
+    /// A file of a hook manager. codescout's file was renamed and is not called.
     Replaced(Manager),
-    /// Another file, which does not call codescout.
+    /// Another file that does not call codescout.
     Foreign,
 }
 
@@ -69,7 +69,7 @@ impl Status {
     }
 }
 
-/// Returns the state for a repository with its sidecar at `sidecar_root`. Runs and writes nothing.
+/// Returns the state of the hooks of a repository whose sidecar is at `sidecar_root`. Runs no hook and writes nothing.
 pub fn status(repository: &Repository, sidecar_root: &Path) -> Status {
     let folder = HooksFolder::of(repository);
     let managers = managers(repository, &folder);
@@ -140,7 +140,8 @@ fn state_of(event: HookEvent, path: &Path, content: &[u8], managers: &[Seen]) ->
     }
 }
 
-/// husky's file calls the user's, which must have codescout's lines.
+/// Returns the state of a hook in husky's folder. husky's file calls the user's file, which must contain codescout's
+/// lines.
 fn husky_hook(event: HookEvent, husky: &Path, folder: &HooksFolder) -> HookStatus {
     let path = husky.join(event.name());
     let is_ours = match Found::at(&path) {

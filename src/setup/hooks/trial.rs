@@ -1,4 +1,4 @@
-//! A trial: makes git call the hooks, which then report that they were called.
+//! Tests the hooks: makes git call them, and waits for them to report the call.
 
 use std::fs;
 use std::io;
@@ -15,18 +15,19 @@ use super::script::{Program, Shape, own_file};
 use super::status::{HookStatus, status};
 use crate::git::Repository;
 
-/// Time limit for a hook to end, and for all to report.
+/// Time limit for all hooks to end and report.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// The variable that marks a trial; its value names the answer.
+/// The environment variable that marks a trial. Its value identifies the response.
 const VARIABLE: &str = "CODESCOUT_HOOK_TRIAL";
 
-/// The treatment of hooks with other lines.
+/// Determines whether hooks that contain other lines are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreign {
-    /// They are not called, so that nothing from the repository's configuration runs.
+    /// Hooks with other lines are not called, so no program from the repository's configuration runs.
     LeaveAlone,
-    /// Only `post-checkout` is called, as after a checkout of a file, which does not move `HEAD`.
+    /// Of the hooks with other lines, only `post-checkout` is called, as after the checkout of a file, which does not
+    /// move `HEAD`.
     Run,
 }
 
@@ -35,25 +36,25 @@ pub enum Foreign {
 pub enum Trial {
     /// git called the hook, and the hook called codescout.
     Called {
-        /// The time until the answer.
+        /// The time until the response.
         elapsed: Duration,
     },
-    /// git was asked to call it, but no answer came.
+    /// git ran the hook, but codescout was not called.
     NotCalled {
-        /// The reason, as far as known.
+        /// The reason, as far as it is known.
         why: String,
     },
-    /// There is no hook.
+    /// The hook is not installed.
     NotInstalled,
-    /// It was not tried.
+    /// The hook was not called in the trial.
     NotTried {
         /// The reason.
         why: String,
     },
 }
 
-/// Calls each hook that the repository needs with `git hook run`. Makes no commit and indexes nothing. `program` is the executable
-/// that the hooks call.
+/// Calls each hook that the repository needs with `git hook run`. Makes no commit and indexes nothing. `program` is the
+/// executable that installed hooks call.
 pub fn trial(
     repository: &Repository,
     sidecar_root: &Path,
@@ -72,7 +73,7 @@ pub fn trial(
         .collect()
 }
 
-/// A hook that git was asked to call.
+/// A running `git hook run`.
 struct Call {
     answer: PathBuf,
     started: Instant,
@@ -81,7 +82,7 @@ struct Call {
 }
 
 impl Call {
-    /// Waits for the answer until `deadline`.
+    /// Waits for the response until `deadline`.
     fn outcome(&self, deadline: Instant) -> Trial {
         while self.exit == Some(true) && !self.answer.exists() && Instant::now() < deadline {
             thread::sleep(LOOK_EVERY);
@@ -115,7 +116,7 @@ fn call(repository: &Repository, hook: &HookStatus, program: &Path, foreign: For
     })
 }
 
-/// Returns true if the file is byte for byte what this program would write.
+/// Returns true if the file is exactly what this program would write.
 fn holds_nothing_else(hook: &HookStatus, program: &Path) -> bool {
     let expected = own_file(hook.event, Shape::Own, Program::At(program));
     matches!(Found::at(&hook.path), Ok(Found::Script(content, _)) if content == expected)
@@ -134,7 +135,8 @@ fn start(repository: &Repository, event: HookEvent) -> io::Result<Call> {
     })
 }
 
-/// `git hook run` with the user's configuration, without the caller's variables about a repository.
+/// Creates the command `git hook run` with the user's configuration and without environment variables about a
+/// repository.
 fn git_hook_run(repository: &Repository, event: HookEvent, nonce: &str) -> Command {
     let mut command = Command::new("git");
     drop_variables_of_git(&mut command);
@@ -156,7 +158,7 @@ fn git_hook_run(repository: &Repository, event: HookEvent, nonce: &str) -> Comma
     command
 }
 
-/// Returns true if it succeeded; `None` if it did not end in time.
+/// Waits for git to end. Returns true if it succeeded; `None` if it did not end in time.
 fn wait(child: &mut Child) -> io::Result<Option<bool>> {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
@@ -174,7 +176,7 @@ fn answer_name(nonce: &str, event: HookEvent) -> String {
     format!("{ANSWER}{nonce} {}", event.name())
 }
 
-/// Answers a trial with a file whose name only its caller knows.
+/// Responds to a trial by writing a file whose name only the caller knows.
 pub(super) fn answer_trial(queue: &Queue, event: HookEvent, nonce: &str) -> io::Result<()> {
     if nonce.len() > 64 || !nonce.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Err(io::ErrorKind::InvalidInput.into());

@@ -1,4 +1,4 @@
-//! The block about codescout in a instruction file for agents, between two marks.
+//! Adds and removes the block about codescout in an instruction file for agents. Two marker lines enclose the block.
 
 use super::TextError;
 use crate::config::lines::{append, line_end, line_start, newline, split_mark, without_lines};
@@ -6,7 +6,7 @@ use crate::config::lines::{append, line_end, line_start, newline, split_mark, wi
 const BEGIN: &str = "<!-- codescout:begin for=";
 const END: &str = "<!-- codescout:end -->";
 
-/// The block. With its two marks it has at most 15 lines.
+/// The text of the block. With its two markers it has at most 15 lines.
 const LINES: &str = "\
 ## Finding code with codescout
 
@@ -21,7 +21,7 @@ The tools of the MCP server codescout (or the command `codescout`, same names) k
 - Look at `complete`: when it is false, `incomplete_because` says what is missing, and not found does not mean not there.
 ";
 
-/// Adds the block for a client. An empty text begins with `preamble`.
+/// Adds the block for a client. If the text is empty, it begins with `preamble`.
 pub(super) fn put(text: &str, client: &str, preamble: &str) -> Result<String, TextError> {
     let Some(found) = find(text)? else {
         let start = if split_mark(text).1.trim().is_empty() {
@@ -38,7 +38,8 @@ pub(super) fn put(text: &str, client: &str, preamble: &str) -> Result<String, Te
     Ok(found.replaced(text, &clients))
 }
 
-/// Removes the block, or keeps it for the other clients that it was added for. `None` if there is none for this client.
+/// Removes the block, or keeps it if it was added for other clients too. Returns `None` if there is no block for this
+/// client.
 pub(super) fn take(text: &str, client: &str) -> Result<Option<String>, TextError> {
     let Some(found) = find(text)? else { return Ok(None) };
     let others: Vec<&str> = found.clients.iter().copied().filter(|other| *other != client).collect();

@@ -1,4 +1,4 @@
-//! The table of clients: the locations of their files and the form of a server's entry.
+//! The table of supported clients, with the locations of their files and the format of a server's entry.
 
 use std::path::PathBuf;
 
@@ -8,36 +8,37 @@ use super::places::{Base, Places, Scope};
 /// A client.
 #[derive(Debug)]
 pub(crate) struct Client {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub(crate) id: &'static str,
-    /// Other names for it.
+    /// Other names on the command line.
     pub(crate) aliases: &'static [&'static str],
-    /// Its name in a sentence.
+    /// The name for display.
     pub(crate) title: &'static str,
     /// Format of its configuration.
     pub(super) format: Format,
-    /// The field of the configuration with all servers.
+    /// The field of the configuration that contains all servers.
     pub(super) section: &'static str,
-    /// Form of a server's entry.
+    /// Format of a server's entry.
     pub(super) shape: Shape,
-    /// The user's configuration file: the first that exists, else the first.
+    /// Possible locations of the user's configuration file. The first existing one is used, or else the first.
     pub(super) user: &'static [Place],
-    /// The project's configuration files, relative to the root of the work tree; empty if the client has none.
+    /// Possible locations of a project's configuration file, relative to the root of the worktree. Empty if the client
+    /// has none.
     pub(super) project: &'static [&'static str],
-    /// Its files of instructions.
+    /// Its instruction files.
     pub(super) instructions: Instructions,
     /// Arguments after `serve` in a project's entry.
     project_args: &'static [&'static str],
-    /// True if it starts the user's server in no particular folder, so that each call has to name a repository.
+    /// True if the client starts the user's server in an arbitrary folder, so that each call must name a repository.
     pub(crate) starts_anywhere: bool,
-    /// Programs and folders that show that it is used here.
+    /// Programs and folders that indicate that the client is used on this machine.
     pub(super) programs: &'static [&'static str],
     traces: &'static [Place],
     /// Advice for the user after installing.
     pub(super) next: &'static str,
 }
 
-/// A path below a folder that depends on the platform.
+/// A path relative to a folder that depends on the platform.
 pub(super) type Place = (Base, &'static str);
 
 /// The format of a configuration.
@@ -47,16 +48,16 @@ pub(super) enum Format {
     Json,
     /// TOML.
     Toml,
-    /// YAML: a file of its own, named after the server.
+    /// YAML, in a separate file named after the server.
     Yaml,
 }
 
-/// Files of instructions for agents.
+/// The instruction files of a client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Instructions {
     user: Option<Place>,
     project: Option<&'static str>,
-    /// The beginning of a new file.
+    /// The text at the beginning of a new file.
     pub(super) preamble: &'static str,
 }
 
@@ -137,7 +138,7 @@ static CLIENTS: [Client; 11] = [
             project: Some(".cursor/rules/codescout.mdc"),
             preamble: "---\ndescription: When to use which tool of codescout\nalwaysApply: true\n---\n",
         },
-        // Cursor starts servers in a folder of its own.
+        // Cursor starts servers in its own folder.
         project_args: &["--repo", "${workspaceFolder}"],
         starts_anywhere: true,
         programs: &["cursor"],
@@ -346,15 +347,15 @@ static CLIENTS: [Client; 11] = [
 ];
 
 impl Client {
-    /// The client with this name or alias.
+    /// Returns the client with this name or alias.
     pub(crate) fn by_name(name: &str) -> Option<&'static Self> {
         CLIENTS
             .iter()
             .find(|client| client.id == name || client.aliases.contains(&name))
     }
 
-    /// The possible configuration files; the first is written if none exists. Empty if the client has no configuration
-    /// for this scope, or no project is known.
+    /// Returns the possible configuration files. The first one is written if none exists. Empty if the client has no
+    /// configuration for this scope, or if there is no project.
     pub(crate) fn files(&self, scope: Scope, name: &str, places: &Places) -> Vec<PathBuf> {
         let folders: Vec<PathBuf> = match (scope, &places.project) {
             (Scope::User, _) => self.user.iter().map(|place| at(places, place)).collect(),
@@ -370,7 +371,7 @@ impl Client {
         }
     }
 
-    /// The file that the client reads instructions from.
+    /// Returns the path of the client's instruction file.
     pub(super) fn instructions_file(&self, scope: Scope, places: &Places) -> Option<PathBuf> {
         match scope {
             Scope::User => Some(at(places, &self.instructions.user?)),
@@ -378,7 +379,7 @@ impl Client {
         }
     }
 
-    /// A sign that the client is used here.
+    /// Returns a program or folder that indicates that the client is used on this machine.
     pub(crate) fn trace(&self, places: &Places) -> Option<String> {
         if let Some(program) = self.programs.iter().find(|program| places.has_program(program)) {
             return Some(format!("the program {program}"));
@@ -388,7 +389,7 @@ impl Client {
         Some(found.display().to_string())
     }
 
-    /// The command that starts the server.
+    /// Returns the entry for a server that the client starts.
     pub(crate) fn stdio(&self, scope: Scope, program: &str, roots: &[String]) -> Server {
         let own: &[&str] = match scope {
             Scope::User => &[],
@@ -402,7 +403,7 @@ impl Client {
         }
     }
 
-    /// The fields of a new configuration.
+    /// Returns the fields of a new configuration file.
     pub(super) fn template(&self) -> Entry {
         match self.id {
             // OpenCode adds this field to a file that lacks it.

@@ -2,7 +2,7 @@
 
 use crate::git::unified_diff;
 
-/// The unified diff; empty if the texts are equal. `None` stands for a file that does not exist.
+/// Returns the unified diff of two texts. It is empty if they are equal. `None` means that the file does not exist.
 pub(super) fn unified(path: &str, before: Option<&str>, after: Option<&str>) -> String {
     let (old, new) = (before.unwrap_or_default(), after.unwrap_or_default());
     let hunks = unified_diff(old.as_bytes(), new.as_bytes(), (1, 1));

@@ -1,16 +1,16 @@
-//! The entry of the server: a few fields, whose names differ from client to client.
+//! The entry for the server in a client's configuration: a few fields, whose names differ between clients.
 
 use serde_json::{Map, Value};
 
-/// The variable that clients take the token of an HTTP server from. The token itself is never written.
+/// The environment variable from which clients read the token of an HTTP server. The token itself is never written.
 pub(crate) const TOKEN_VARIABLE: &str = "CODESCOUT_TOKEN";
 
-/// The way a client connects to the server.
+/// How a client connects to the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Server {
-    /// The client starts it and talks over its standard input and output.
+    /// The client starts the server and communicates over its standard input and output.
     Stdio {
-        /// The program: a path, or a name that is looked up.
+        /// The program: a path, or a name to look up in `PATH`.
         command: String,
         /// Its arguments.
         args: Vec<String>,
@@ -22,50 +22,50 @@ pub(crate) enum Server {
     },
 }
 
-/// The form of a server's entry in a client's configuration.
+/// The format of a server's entry in a client's configuration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(super) stdio: StdioShape,
     pub(super) http: HttpShape,
 }
 
-/// The form of the command.
+/// The format of the command.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum StdioShape {
     /// `command` and `args`.
     Plain,
-    /// The same after `type: "stdio"`.
+    /// `command` and `args`, after `type: "stdio"`.
     Typed,
-    /// `type: "local"`, and program and arguments as one list `command`.
+    /// `type: "local"`, and one list `command` with the program and its arguments.
     Local,
 }
 
-/// The form of the address.
+/// The format of the address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HttpShape {
-    /// The field of the address.
+    /// The name of the field with the address.
     pub(super) url: &'static str,
-    /// The field `type`.
+    /// The value of the field `type`, if there is one.
     pub(super) kind: Option<&'static str>,
-    /// The form of the reference to the token.
+    /// The format of the reference to the token.
     pub(super) token: Token,
 }
 
-/// The form in which an entry names the token's variable.
+/// How an entry names the token's environment variable.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Token {
     /// A header `Authorization`, in which `VARIABLE` is replaced by the name of the variable.
     Header(&'static str),
     /// The field `bearer_token_env_var`.
     Field,
-    /// Headers inside `requestOptions`.
+    /// Headers in the field `requestOptions`.
     RequestOptions(&'static str),
-    /// Not supported; the client asks for the token, or its user adds it.
+    /// The entry has no token. The client asks for it, or the user adds it.
     None,
 }
 
-/// All fields that describe how a server is reached, in any client. Those that a new entry lacks are removed from an
-/// old one. All other fields of an old entry belong to the user and stay.
+/// The fields that describe how to connect to a server, for all clients. If a new entry lacks one of them, it is
+/// removed from the old entry. All other fields of the old entry belong to the user and are kept.
 const TRANSPORT_FIELDS: [&str; 9] = [
     "type",
     "command",
@@ -82,7 +82,7 @@ const TRANSPORT_FIELDS: [&str; 9] = [
 pub(super) type Entry = Map<String, Value>;
 
 impl Shape {
-    /// The fields of `server`.
+    /// Returns the fields of an entry for `server`.
     pub(super) fn entry(&self, server: &Server) -> Entry {
         match server {
             Server::Stdio { command, args } => self.stdio.entry(command, args),
@@ -139,13 +139,13 @@ impl HttpShape {
 /// The edits of an existing entry.
 #[derive(Debug, PartialEq)]
 pub(super) struct Difference<'e> {
-    /// Fields to remove, because they describe another way to reach the server.
+    /// Fields to remove, because they describe another way to connect to the server.
     pub(super) remove: Vec<&'static str>,
-    /// Fields that are missing or have another value.
+    /// Fields to set, because they are missing or have another value.
     pub(super) set: Vec<(&'e str, &'e Value)>,
 }
 
-/// The edits that turn `found` into an entry with the fields of `wanted`.
+/// Returns the edits that turn `found` into an entry with the fields of `wanted`.
 pub(super) fn difference<'e>(found: &Entry, wanted: &'e Entry) -> Difference<'e> {
     let is_left_over = |field: &&str| found.contains_key(*field) && !wanted.contains_key(*field);
     let is_missing = |(field, value): &(&String, &Value)| found.get(*field) != Some(*value);
@@ -159,7 +159,7 @@ pub(super) fn difference<'e>(found: &Entry, wanted: &'e Entry) -> Difference<'e>
     }
 }
 
-/// `found` with its difference to `wanted` applied.
+/// Returns `found` after applying its difference to `wanted`.
 pub(super) fn merged(found: &Entry, wanted: &Entry) -> Entry {
     let difference = difference(found, wanted);
     let mut merged: Entry = found.clone();

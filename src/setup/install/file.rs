@@ -1,16 +1,16 @@
-//! Reads and replaces files of other programs. A file is always replaced whole.
+//! Reads and replaces files of other programs. A file is always replaced atomically.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// No client's configuration is as large; a larger file is something else.
+/// Maximum size of a file. No client's configuration is that large.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// The reason that a file is not changed.
+/// The reason why a file cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     #[error("cannot {act} {}", .path.display())]
     Io {
         /// `read`, `write`, …
@@ -21,13 +21,13 @@ pub(crate) enum FileError {
         #[source]
         source: io::Error,
     },
-    /// A link to a file that does not exist.
+    /// A symbolic link to a file that does not exist.
     #[error("{} is a dangling symbolic link", .path.display())]
     DanglingLink {
         /// The link.
         path: PathBuf,
     },
-    /// A link in the repository to a file outside it.
+    /// A symbolic link in the repository to a file outside it.
     #[error("{} is a symbolic link to {}, outside the repository", .path.display(), .target.display())]
     LeadsOutside {
         /// The link.
@@ -35,7 +35,7 @@ pub(crate) enum FileError {
         /// Its target.
         target: PathBuf,
     },
-    /// A folder, a device, a pipe, or far too large.
+    /// The path is a folder, a device or a pipe, or the file is far too large.
     #[error("{} is not a regular file of reasonable size", .path.display())]
     NotAFile {
         /// The path.
@@ -47,7 +47,7 @@ pub(crate) enum FileError {
         /// The file.
         path: PathBuf,
     },
-    /// It is not UTF-8.
+    /// The file is not UTF-8.
     #[error("{} is not UTF-8 text", .path.display())]
     NotText {
         /// The file.
@@ -62,10 +62,10 @@ impl FileError {
     }
 }
 
-/// A file in its present state.
+/// The current state of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
-    /// The path after links are resolved.
+    /// The path after resolving symbolic links.
     pub(super) target: PathBuf,
     /// The content; `None` if the file does not exist.
     pub(super) text: Option<String>,
@@ -74,7 +74,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Reads the file at `path`. With `root`, the resolved path must be inside it.
+    /// Reads the file at `path`. If there is a `root`, the resolved path must be inside it.
     pub(super) fn read(path: &Path, root: Option<&Path>) -> Result<Self, FileError> {
         let target = match fs::canonicalize(path) {
             Ok(target) => target,
@@ -110,7 +110,7 @@ impl Found {
         })
     }
 
-    /// Refuses a read-only file: replacing it would succeed, against its owner's intent.
+    /// Returns an error for a read-only file. Replacing it would succeed, but the owner does not want it to change.
     pub(super) fn writable(&self) -> Result<(), FileError> {
         if self.is_read_only {
             Err(FileError::ReadOnly {
@@ -122,7 +122,7 @@ impl Found {
     }
 }
 
-/// The resolved path of a file that does not exist: below the real path of the nearest existing folder.
+/// Resolves the path of a file that does not exist, by resolving the nearest existing folder.
 fn missing_target(path: &Path) -> Result<PathBuf, FileError> {
     for folder in path.ancestors() {
         if fs::symlink_metadata(folder).is_err() {
@@ -137,7 +137,7 @@ fn missing_target(path: &Path) -> Result<PathBuf, FileError> {
     Ok(path.to_owned())
 }
 
-/// The folders to create for a file, the outermost first.
+/// Returns the folders to create for a file, the outermost first.
 pub(super) fn missing_folders(path: &Path) -> Vec<PathBuf> {
     let folders = path.ancestors().skip(1);
     let mut missing: Vec<PathBuf> = folders
@@ -165,7 +165,7 @@ fn replace(folder: &Path, path: &Path, bytes: &[u8], permissions: Option<fs::Per
     #[cfg(unix)]
     builder.permissions(new_file);
     let mut temporary = builder.tempfile_in(folder)?;
-    // Set before writing, so that private content is never readable by others.
+    // The permissions are set before writing, so that other users can never read private content.
     if let Some(permissions) = permissions {
         temporary.as_file().set_permissions(permissions)?;
     }
@@ -180,7 +180,7 @@ pub(super) fn remove(path: &Path, folders: &[PathBuf]) -> Result<(), FileError> 
     fs::remove_file(path).map_err(FileError::io("remove", path))?;
     for folder in folders.iter().rev() {
         if fs::remove_dir(folder).is_err() {
-            // Another program uses it by now.
+            // The folder contains other files by now.
             break;
         }
     }

@@ -1,7 +1,7 @@
-//! Adds and removes the entry of a server in JSON with comments and trailing commas. Every other byte stays.
+//! Adds and removes the entry of a server in JSON with comments and trailing commas. All other bytes remain unchanged.
 //!
-//! `jsonc-parser` reports the position of each value; the text is edited there. Its own editor (`cst`) cannot do this:
-//! it spreads objects over several lines and removes comments next to a field.
+//! `jsonc-parser` reports the position of each value, and the text is edited there. Its own editor (`cst`) is not
+//! suitable: it spreads objects over several lines and removes comments next to a field.
 
 mod document;
 #[cfg(test)]
@@ -14,12 +14,12 @@ use super::entry::{Entry, difference, merged};
 use super::{Edited, TextError};
 use crate::config::lines::{indentation, line_end, line_start, newline, split_mark};
 
-/// The value of the whole text; `None` if it is empty.
+/// Parses the whole text. Returns `None` if it is empty.
 pub(super) fn value(text: &str) -> Result<Option<Value>, TextError> {
     Ok(parse(text)?.map(|root| root.value()))
 }
 
-/// Returns true if only fields of a new file are left.
+/// Returns true if the text contains only fields of a new file.
 pub(super) fn is_leftover(text: &str, template: &Entry) -> bool {
     let Ok(Some(root)) = parse(text) else {
         return text.trim().is_empty();
@@ -37,8 +37,9 @@ pub(super) fn is_leftover(text: &str, template: &Entry) -> bool {
     is_plain && fields.iter().all(|(key, value)| template.get(key) == Some(value))
 }
 
-/// Writes `entry` as `name` to the object `section` of the root, and creates the section if needed. In an existing
-/// entry only the fields that say how to reach the server change. An empty text begins with the fields of `template`.
+/// Writes `entry` under `name` to the object `section` of the root. Creates the section if needed. In an existing
+/// entry, only the fields that describe how to connect to the server change. An empty text gets the fields of
+/// `template` first.
 pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry, template: &Entry) -> Result<Edited, TextError> {
     let (mark, blank) = split_mark(text);
     let Some(root) = parse(text)? else {
@@ -76,8 +77,8 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry, template
     Ok(Edited { text, made_section })
 }
 
-/// Removes the entry `name` from `section`; with `with_section` also an empty section. `None` if there is no such
-/// entry.
+/// Removes the entry `name` from `section`. If `with_section` is true, also removes the section if it is empty then.
+/// Returns `None` if there is no such entry.
 pub(super) fn take(text: &str, section: &str, name: &str, with_section: bool) -> Result<Option<String>, TextError> {
     let Some(root) = parse(text)? else { return Ok(None) };
     let mut expected = object(root.value(), "the file")?;
@@ -127,7 +128,7 @@ fn other_shape(what: &str) -> TextError {
     }
 }
 
-/// Refuses an edit whose result does not have the expected value.
+/// Returns an error if the edited text does not have the expected value.
 fn check(text: &str, expected: &Entry, what: &str) -> Result<(), TextError> {
     match value(text) {
         Ok(Some(Value::Object(found))) if found == *expected => Ok(()),
@@ -135,7 +136,7 @@ fn check(text: &str, expected: &Entry, what: &str) -> Result<(), TextError> {
     }
 }
 
-/// Changes the fields that differ. Each edit moves the rest of the text, so the text is parsed again after it.
+/// Changes the fields that differ. Each edit changes positions, so the text is parsed again after it.
 fn change(text: &str, section: &str, name: &str, wanted: &Entry) -> Result<String, TextError> {
     let mut text = text.to_owned();
     loop {
@@ -158,7 +159,7 @@ fn change(text: &str, section: &str, name: &str, wanted: &Entry) -> Result<Strin
     }
 }
 
-/// The layout of a file.
+/// The formatting style of a file.
 struct Style {
     newline: &'static str,
     /// One level of indentation.
@@ -167,7 +168,7 @@ struct Style {
 
 impl Style {
     fn of(text: &str) -> Self {
-        // The line of a field: comments may be indented differently.
+        // Uses the line of a field, because comments may be indented differently.
         let indented = text
             .lines()
             .find(|line| line.starts_with([' ', '\t']) && line.trim_start().starts_with('"'));
@@ -184,7 +185,7 @@ impl Style {
         }
     }
 
-    /// Formats a value on several lines, all but the first after `indent`; arrays on one line.
+    /// Formats a value on several lines; arrays are on one line. All lines but the first begin with `indent`.
     fn pretty(&self, value: &Value, indent: &str) -> String {
         let Value::Object(fields) = value else {
             return inline(value, " ");
@@ -237,7 +238,7 @@ fn insert(text: &str, object: &Node, key: &str, value: &Value) -> String {
     }
 }
 
-/// Adds it on lines of its own, after the last field and the comment on its line.
+/// Adds a field on a new line, after the last field and the comment on its line.
 fn insert_line(text: &str, object: &Node, last: &Member, key: &str, value: &Value) -> String {
     let style = Style::of(text);
     let own_line = &text[line_start(text, last.start)..last.start];
@@ -260,7 +261,7 @@ fn insert_line(text: &str, object: &Node, last: &Member, key: &str, value: &Valu
     )
 }
 
-/// Adds it on the same line, with the spacing of its neighbour.
+/// Adds a field on the line of the last field, with the same spacing.
 fn insert_beside(text: &str, last: &Member, key: &str, value: &Value) -> String {
     let span = last.value.span();
     let gap = if text[last.start..span.start].ends_with(' ') {
@@ -295,7 +296,7 @@ fn insert_first(text: &str, object: &Node, key: &str, value: &Value) -> String {
     )
 }
 
-/// The end of the white space and comments after byte `at` on its line.
+/// Returns the end of the white space and comments that follow byte `at` on its line.
 fn after_comment(text: &str, at: usize) -> usize {
     let mut end = at;
     loop {
@@ -312,7 +313,7 @@ fn after_comment(text: &str, at: usize) -> usize {
     }
 }
 
-/// Removes field `index` of `object`, its comma, and the lines that become empty.
+/// Removes field `index` of `object` with its comma, and the lines that become empty.
 fn remove(text: &str, object: &Node, index: usize) -> String {
     let members = object.members();
     let member = &members[index];
@@ -330,12 +331,12 @@ fn remove(text: &str, object: &Node, index: usize) -> String {
         return format!("{}{{}}{}", &text[..span.start], &text[span.end..]);
     }
     if !before_comma.trim().is_empty() {
-        // A comment between the value and its comma stays.
+        // Keeps a comment between the value and its comma.
         return format!("{}{before_comma}{}", &text[..member.start], &text[end..]);
     }
     let (start, end) = widened(text, member.start, end);
     match index.checked_sub(1).and_then(|previous| members[previous].comma) {
-        // For the last field without a comma, the comma before it is removed.
+        // If the last field has no comma, the comma before it is removed.
         Some(comma) if member.comma.is_none() => {
             format!("{}{}{}", &text[..comma], &text[comma + 1..start], &text[end..])
         }
@@ -343,13 +344,13 @@ fn remove(text: &str, object: &Node, index: usize) -> String {
     }
 }
 
-/// Extends a span by the white space around it: to whole lines if nothing else is on them.
+/// Extends a span by the surrounding white space. If nothing else is on its lines, extends it to whole lines.
 fn widened(text: &str, start: usize, end: usize) -> (usize, usize) {
     let n_blanks = |text: &str| text.len() - text.trim_start_matches([' ', '\t']).len();
     let line = line_start(text, start);
     let is_alone = text[line..start].trim().is_empty() && text[end..line_end(text, end)].trim().is_empty();
     if is_alone && line > 0 {
-        // The line end before the field is removed and the one after it stays, as the reverse of `insert_line`.
+        // Removes the line ending before the field and keeps the one after it, as the reverse of `insert_line`.
         let before = &text[..line - 1];
         let before = before.strip_suffix('\r').unwrap_or(before);
         (before.len(), end + n_blanks(&text[end..]))

@@ -1,11 +1,11 @@
 //! Adds codescout to the MCP configuration of coding agents, and removes it again.
 //!
-//! [`clients`] is the table of clients. A [`Plan`] lists the files that would change and how, without changing any;
-//! [`Plan::apply`] changes them. Files are edited in place (`json_text`, `toml_text`, `yaml_text`, `block`), so that
-//! comments, order, indentation and line ends stay; the result of each edit is parsed and compared with the expected
-//! value. `record` keeps the original file, so that it can be restored byte for byte.
+//! [`clients`] is the table of supported clients. A [`Plan`] lists the changes of files without making them;
+//! [`Plan::apply`] makes them. Files are edited in place (`json_text`, `toml_text`, `yaml_text`, `block`), so that
+//! comments, order, indentation and line endings remain unchanged. The result of each edit is parsed and compared with
+//! the expected value. `record` stores the original file, so that it can be restored byte for byte.
 //!
-//! Nothing here prints or asks; start at [`Plan::install`].
+//! This module does not print or ask the user. Start at [`Plan::install`].
 
 mod block;
 mod clients;
@@ -27,15 +27,15 @@ pub(crate) use plan::{Act, Change, InstallError, Part, Plan, Request, is_install
 /// An error from editing a text.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TextError {
-    /// It does not parse.
+    /// The text cannot be parsed.
     #[error("line {line}: {message}")]
     Broken {
-        /// From 1.
+        /// The 1-based line.
         line: usize,
         /// The parser's message.
         message: String,
     },
-    /// It parses, but a value has the wrong type.
+    /// The text can be parsed, but a value has the wrong type.
     #[error("{what} is not {expected}")]
     OtherShape {
         /// The value.
@@ -43,13 +43,13 @@ pub(crate) enum TextError {
         /// The type it should have.
         expected: &'static str,
     },
-    /// The edited text would have another meaning than intended.
+    /// The edited text would not have the intended meaning.
     #[error("{what} is written in a way that cannot be edited without rewriting the file")]
     NotEditable {
         /// The value to change.
         what: String,
     },
-    /// A file that codescout would own was written by something else.
+    /// A file that only codescout should write was written by something else.
     #[error("the file exists and was not written by codescout")]
     Foreign,
 }
@@ -59,6 +59,6 @@ pub(crate) enum TextError {
 pub(crate) struct Edited {
     /// The whole text.
     pub(crate) text: String,
-    /// True if the section with the servers was added.
+    /// True if the section for servers was added.
     pub(crate) made_section: bool,
 }

@@ -1,14 +1,14 @@
-//! The locations of configuration files and programs on this machine.
+//! Finds configuration files and programs on this machine.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The scope of an installation.
+/// Determines for whom codescout is installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Every project of this user.
+    /// The installation is for all projects of this user.
     User,
-    /// All users of one repository.
+    /// The installation is for all users of one repository.
     Project,
 }
 
@@ -22,7 +22,7 @@ impl Scope {
     }
 }
 
-/// The platform, whose conventions decide the locations of folders.
+/// The operating system, which determines the locations of folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Platform {
     Linux,
@@ -31,7 +31,7 @@ pub(crate) enum Platform {
 }
 
 impl Platform {
-    /// The platform that this program was built for.
+    /// The operating system that this program was built for.
     pub(crate) const HERE: Self = if cfg!(windows) {
         Self::Windows
     } else if cfg!(target_os = "macos") {
@@ -41,18 +41,18 @@ impl Platform {
     };
 }
 
-/// A base folder of a client's files.
+/// A folder that contains files of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
-    /// The user's home.
+    /// The user's home directory.
     Home,
-    /// `XDG_CONFIG_HOME`, else `.config` in the home, on every platform.
+    /// `XDG_CONFIG_HOME`, or else `.config` in the home directory, on every platform.
     Config,
-    /// `CLAUDE_CONFIG_DIR`, else the home.
+    /// `CLAUDE_CONFIG_DIR`, or else the home directory.
     ClaudeState,
-    /// `CLAUDE_CONFIG_DIR`, else `.claude` in the home.
+    /// `CLAUDE_CONFIG_DIR`, or else `.claude` in the home directory.
     Claude,
-    /// `CODEX_HOME`, else `.codex` in the home.
+    /// `CODEX_HOME`, or else `.codex` in the home directory.
     Codex,
     /// Visual Studio Code's folder for user settings.
     VsCodeUser,
@@ -60,22 +60,22 @@ pub(crate) enum Base {
     Zed,
 }
 
-/// The folders of one user and, perhaps, of one project.
+/// The folders of one user, and of one project if there is one.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     /// The platform.
     pub(crate) platform: Platform,
-    /// The user's home.
+    /// The user's home directory.
     pub(crate) home: PathBuf,
     /// The root of the project's worktree.
     pub(crate) project: Option<PathBuf>,
-    /// Folders of programs.
+    /// The folders in `PATH`.
     pub(crate) path: Vec<PathBuf>,
-    /// The variables in [`MOVERS`] that are set.
+    /// The environment variables in [`MOVERS`] that are set.
     moved: Vec<(&'static str, PathBuf)>,
 }
 
-/// The variables that move folders.
+/// The environment variables that change the locations of folders.
 const MOVERS: [&str; 6] = [
     "XDG_CONFIG_HOME",
     "XDG_STATE_HOME",
@@ -86,14 +86,14 @@ const MOVERS: [&str; 6] = [
 ];
 
 impl Places {
-    /// Reads the environment; `None` if it names no home.
+    /// Reads the environment. Returns `None` if it names no home directory.
     pub(crate) fn read(project: Option<PathBuf>) -> Option<Self> {
         let value = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let path = std::env::split_paths(&value("PATH").unwrap_or_default()).collect();
         Self::new(Platform::HERE, project, path, value)
     }
 
-    /// Computes the folders from environment variables; `None` if they name no home.
+    /// Computes the folders from environment variables. Returns `None` if they name no home directory.
     pub(crate) fn new(
         platform: Platform,
         project: Option<PathBuf>,
@@ -105,7 +105,7 @@ impl Places {
             _ => variable("HOME"),
         };
         let moved = MOVERS.into_iter().filter_map(|name| {
-            // Relative paths are ignored: https://specifications.freedesktop.org/basedir-spec/
+            // Ignores relative paths: https://specifications.freedesktop.org/basedir-spec/
             let folder = PathBuf::from(variable(name)?);
             folder.has_root().then_some((name, folder))
         });
@@ -118,7 +118,7 @@ impl Places {
         })
     }
 
-    /// The path of a base folder.
+    /// Returns the path of a base folder.
     pub(crate) fn folder(&self, base: Base) -> PathBuf {
         match base {
             Base::Home => self.home.clone(),
@@ -139,7 +139,7 @@ impl Places {
         }
     }
 
-    /// The folder of backups.
+    /// Returns the folder for backups.
     pub(crate) fn records(&self) -> PathBuf {
         let default = match self.platform {
             Platform::Linux => ".local/state",
@@ -149,8 +149,8 @@ impl Places {
         self.moved_or("XDG_STATE_HOME", default).join("codescout/install")
     }
 
-    /// The path of the program through `PATH` if it is found there, else its own path: a package manager changes the
-    /// target of a link in `PATH`, but not the link.
+    /// Returns the path of the program in a folder of `PATH` if it is found there, or else its own path. A package
+    /// manager may change the target of a link in `PATH`, but keeps the link.
     pub(crate) fn stable_path(&self, program: &Path) -> PathBuf {
         let Some(name) = program.file_name() else {
             return program.to_owned();
@@ -163,7 +163,7 @@ impl Places {
         candidates.find(is_same).unwrap_or_else(|| program.to_owned())
     }
 
-    /// Returns true if `PATH` has a program of this name.
+    /// Returns true if `PATH` contains a program of this name.
     pub(crate) fn has_program(&self, name: &str) -> bool {
         let is_there = |folder: &PathBuf| match self.platform {
             Platform::Windows => ["exe", "cmd"]

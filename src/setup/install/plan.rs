@@ -1,4 +1,4 @@
-//! Plans and applies the changes of an installation or its removal.
+//! Plans and applies an installation or its removal.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use super::places::{Places, Scope};
 use super::record::{Kept, Record, Records, hash};
 use super::{Edited, TextError, block, diff, json_text, toml_text, yaml_text};
 
-/// An error that left all files unchanged.
+/// An error after which all files are unchanged.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InstallError {
-    /// The client has no such file.
+    /// The client has no such file in this scope.
     #[error("{client} has no {what} with scope {}", .scope.name())]
     NoFile {
         /// The client.
@@ -28,7 +28,7 @@ pub(crate) enum InstallError {
     /// The file cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Its content cannot be edited.
+    /// The content of the file cannot be edited.
     #[error("cannot edit {}", .path.display())]
     Text {
         /// The file.
@@ -37,7 +37,7 @@ pub(crate) enum InstallError {
         #[source]
         source: TextError,
     },
-    /// It was changed after the diff was shown.
+    /// The file was changed after the diff was shown.
     #[error("{} was changed by another program", .path.display())]
     Raced {
         /// The file.
@@ -48,11 +48,11 @@ pub(crate) enum InstallError {
 /// A request to install or uninstall.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    /// The user's own files or a project's.
+    /// Determines whether the user's or a project's files are changed.
     pub(crate) scope: Scope,
     /// Name of the server in the configuration.
     pub(crate) name: String,
-    /// True to write the block of instructions too.
+    /// True to also add the block to the instruction file.
     pub(crate) instructions: bool,
 }
 
@@ -65,7 +65,7 @@ pub(crate) enum Part {
     Instructions,
 }
 
-/// The kind of a change.
+/// The kind of change of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     /// No change.
@@ -74,29 +74,29 @@ pub(crate) enum Act {
     Create,
     /// A part of the file changes.
     Edit,
-    /// The file is removed: it contained only what is removed.
+    /// The file is removed, because it contained nothing else.
     Remove,
 }
 
-/// The change of one file.
+/// The planned change of one file.
 #[derive(Debug)]
 pub(crate) struct Change {
     /// The kind of file.
     pub(crate) part: Part,
-    /// Its path, as the client names it.
+    /// The path of the file, before resolving links.
     pub(crate) path: PathBuf,
-    /// The file with the original text, which may still have to be written.
+    /// The path of the file with the original text. The file may not exist yet.
     pub(crate) backup: Option<PathBuf>,
     target: PathBuf,
     before: Option<String>,
     after: Option<String>,
-    /// The record to keep; `None` to forget the file.
+    /// The record to store; `None` to delete the record.
     kept: Option<Kept>,
     made_folders: Vec<PathBuf>,
 }
 
 impl Change {
-    /// The kind of change.
+    /// Returns the kind of change.
     pub(crate) fn act(&self) -> Act {
         match (&self.before, &self.after) {
             (before, after) if before == after => Act::Keep,
@@ -106,7 +106,7 @@ impl Change {
         }
     }
 
-    /// The unified diff; empty if nothing changes.
+    /// Returns the unified diff. It is empty if nothing changes.
     pub(crate) fn diff(&self) -> String {
         let path = self.path.display().to_string();
         diff::unified(&path, self.before.as_deref(), self.after.as_deref())
@@ -122,7 +122,8 @@ impl Change {
                 path: self.path.clone(),
             });
         }
-        // The record first: after a crash in between, the hash in it shows that the change was not made.
+        // Stores the record first. If the process is killed afterwards, the hash in the record shows that the change
+        // was not made.
         if let Some(kept) = &self.kept {
             records.store(kept)?;
         }
@@ -137,10 +138,10 @@ impl Change {
     }
 }
 
-/// The changes to make. Making a plan changes no file.
+/// The planned changes. Creating a plan changes no file.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// The files; for an installation including unchanged ones.
+    /// The changes. For an installation, includes files that do not change.
     pub(crate) changes: Vec<Change>,
     /// Notes for the user.
     pub(crate) next: &'static str,
@@ -186,7 +187,7 @@ impl Plan {
         })
     }
 
-    /// Plans to remove it, including the block of instructions.
+    /// Plans to remove the server and the block of instructions from the configuration of `client`.
     pub(crate) fn uninstall(client: &Client, request: &Request, places: &Places) -> Result<Self, InstallError> {
         let records = Records::new(places.records());
         let files = client.files(request.scope, &request.name, places);
@@ -238,18 +239,18 @@ impl Plan {
         self.changes.iter().any(|change| change.act() != Act::Keep)
     }
 
-    /// Applies the plan file by file; each file changes as a whole or not at all.
+    /// Applies the plan file by file. Each file is replaced atomically.
     pub(crate) fn apply(&self) -> Result<(), InstallError> {
         self.changes.iter().try_for_each(|change| change.apply(&self.records))
     }
 }
 
-/// The file of this scope that has a server of this name, if there is one.
+/// Returns the file of this scope that has a server of this name, if there is one.
 pub(crate) fn is_installed(client: &Client, scope: Scope, name: &str, places: &Places) -> Option<PathBuf> {
     let files = client.files(scope, name, places).into_iter();
     let mut files = files.filter_map(|path| Some((fs::read_to_string(&path).ok()?, path)));
     let in_section = |root: Option<&Value>| root.is_some_and(|root| root[client.section].get(name).is_some());
-    // A file that does not parse has no server; installing reports the error.
+    // A file that cannot be parsed counts as having no server. An installation reports the error.
     let names = |text: &str| match client.format {
         Format::Json => in_section(json_text::value(text).ok().flatten().as_ref()),
         Format::Toml => in_section(toml_text::value(text).ok().flatten().map(Value::Object).as_ref()),
@@ -258,7 +259,7 @@ pub(crate) fn is_installed(client: &Client, scope: Scope, name: &str, places: &P
     files.find(|(text, _)| names(text)).map(|(_, path)| path)
 }
 
-/// The folder that a project's files must stay in.
+/// Returns the folder that a project's files must be in.
 fn root(scope: Scope, places: &Places) -> Option<&Path> {
     match scope {
         Scope::User => None,
@@ -274,7 +275,7 @@ fn no_file(client: &Client, what: &'static str, scope: Scope) -> InstallError {
     }
 }
 
-/// The first file that exists, else the first.
+/// Returns the first file that exists, or else the first file.
 fn config_file(client: &Client, request: &Request, places: &Places) -> Result<PathBuf, InstallError> {
     let mut files = client.files(request.scope, &request.name, places);
     let existing = files.iter().position(|path| path.exists()).unwrap_or(0);
@@ -304,15 +305,15 @@ fn take_server(client: &Client, text: &str, name: &str, with_section: bool) -> R
     }
 }
 
-/// Computes changes.
+/// Computes the changes of files.
 struct Desk<'a> {
     records: &'a Records,
-    /// The folder that the files must be in, after links are resolved.
+    /// The folder that the files must be in after resolving links.
     root: Option<&'a Path>,
 }
 
 impl Desk<'_> {
-    /// The change that adds a part to a file.
+    /// Returns the change that adds a part to a file.
     fn put(
         &self,
         part: Part,
@@ -334,7 +335,8 @@ impl Desk<'_> {
         Ok(self.change(part, path, found, Some(edited.text), Some(kept)))
     }
 
-    /// The change that removes a part from a file. `is_leftover` returns true if the rest can be deleted.
+    /// Returns the change that removes a part from a file. `is_leftover` returns true if the remaining text can be
+    /// deleted.
     fn take(
         &self,
         part: Part,
@@ -382,7 +384,8 @@ impl Desk<'_> {
         Ok(self.change(part, path, found, Some(after), Some(kept)))
     }
 
-    /// The record of the file if it still applies: a file that is back in its original state, or was removed, has none.
+    /// Returns the record of a file if it still applies. It does not apply if the file is in its original state again
+    /// or was removed.
     fn known(&self, found: &Found) -> Option<Kept> {
         let kept = self.records.load(&found.target)?;
         (found.text != kept.original && found.text.is_some()).then_some(kept)
@@ -410,7 +413,7 @@ impl Desk<'_> {
     }
 }
 
-/// The record of a file after a change: a new one, or the previous one updated.
+/// Returns the record of a file after a change: a new record, or the previous one updated.
 fn recorded(found: &Found, kept: Option<Kept>, tag: &str, edited: &Edited) -> Kept {
     let Some(mut kept) = kept else {
         return Kept {

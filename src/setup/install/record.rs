@@ -1,7 +1,7 @@
-//! The original text of each file that was changed, kept until the last change is undone.
+//! Stores the original text of each changed file until all changes are undone.
 //!
-//! A folder for each file, named by a hash of its path: `record.json` and, if the file existed, `original` with its
-//! bytes.
+//! Each file has a folder, named by a hash of the file's path. The folder contains `record.json` and, if the file
+//! existed, `original` with its bytes.
 
 use std::fs;
 use std::io;
@@ -11,30 +11,31 @@ use serde::{Deserialize, Serialize};
 
 use super::file::{FileError, write};
 
-/// A file that was changed.
+/// The record of a changed file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// The file.
+    /// The path of the file.
     pub(super) path: PathBuf,
-    /// True if it existed before.
+    /// True if the file existed before the first change.
     pub(super) existed: bool,
-    /// The parts that were added and are still there: `server:NAME`, `block:CLIENT`.
+    /// The parts that were added and not removed: `server:NAME`, `block:CLIENT`.
     pub(super) parts: Vec<String>,
-    /// Hash of the file after the last change.
+    /// Hash of the file's content after the last change.
     pub(super) hash: String,
-    /// True if something else changed it between two changes of ours; then the original is not restored.
+    /// True if another program or the user changed the file between two changes by codescout. Then the original is not
+    /// restored.
     pub(super) diverged: bool,
-    /// True if the section with the servers was added.
+    /// True if the section for servers was added.
     pub(super) made_section: bool,
-    /// Folders that were created for it, outermost first.
+    /// Folders that were created for the file, the outermost first.
     pub(super) made_folders: Vec<PathBuf>,
 }
 
-/// A record with the original text.
+/// A record together with the original text.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) record: Record,
-    /// `None` if the file did not exist.
+    /// The original text; `None` if the file did not exist.
     pub(super) original: Option<String>,
 }
 
@@ -49,7 +50,7 @@ impl Records {
         Self { root }
     }
 
-    /// The record of a file. A record that cannot be read counts as none: acting on it would not be safe.
+    /// Returns the record of a file. An unreadable record is ignored, because using it would not be safe.
     pub(super) fn load(&self, path: &Path) -> Option<Kept> {
         let folder = self.folder(path);
         let record: Record = serde_json::from_slice(&fs::read(folder.join("record.json")).ok()?).ok()?;
@@ -61,7 +62,7 @@ impl Records {
         (record.path == path).then_some(Kept { record, original })
     }
 
-    /// Stores a record; the original text is written first, since the record refers to it.
+    /// Stores a record. Writes the original text first, because the record refers to it.
     pub(super) fn store(&self, kept: &Kept) -> Result<(), FileError> {
         let folder = self.folder(&kept.record.path);
         make_private(&folder)?;
@@ -76,7 +77,7 @@ impl Records {
         write(&folder.join("record.json"), &json)
     }
 
-    /// Forgets a file.
+    /// Deletes the record of a file.
     pub(super) fn remove(&self, path: &Path) -> Result<(), FileError> {
         let folder = self.folder(path);
         match fs::remove_dir_all(&folder) {
@@ -89,7 +90,7 @@ impl Records {
         }
     }
 
-    /// The file with the original text.
+    /// Returns the path of the file with the original text.
     pub(super) fn backup(&self, path: &Path) -> PathBuf {
         self.folder(path).join("original")
     }
@@ -100,12 +101,12 @@ impl Records {
     }
 }
 
-/// The hash of a text.
+/// Returns the hash of a text.
 pub(super) fn hash(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
-/// Creates a folder that only the user can read: configurations can contain secrets.
+/// Creates a folder that only the user can read, because configurations may contain secrets.
 fn make_private(folder: &Path) -> Result<(), FileError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);

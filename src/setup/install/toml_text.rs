@@ -1,4 +1,4 @@
-//! Adds and removes the table of a server in TOML.
+//! Adds and removes the entry of a server in TOML.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::{Edited, TextError};
 use crate::config::lines::line_number;
 use crate::config::toml_text::{has_header, with_table, with_value, without};
 
-/// The value of the whole text; `None` if it is empty.
+/// Parses the whole text. Returns `None` if it is empty.
 pub(super) fn value(text: &str) -> Result<Option<Entry>, TextError> {
     let table: toml::Table =
         toml::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| broken(text, &error))?;
@@ -17,8 +17,8 @@ pub(super) fn value(text: &str) -> Result<Option<Entry>, TextError> {
     }
 }
 
-/// Writes `entry` to the table `section.name`. In an existing table only the fields that say how to reach the server
-/// change.
+/// Writes `entry` to the table `section.name`. In an existing table, only the fields that describe how to connect to
+/// the server change.
 pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry) -> Result<Edited, TextError> {
     let mut expected = value(text)?.unwrap_or_default();
     let made_section = !expected.contains_key(section);
@@ -47,7 +47,7 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry) -> Resul
     Ok(Edited { text, made_section })
 }
 
-/// Removes the table `section.name` and the tables inside it; `None` if there is none.
+/// Removes the table `section.name` and its subtables. Returns `None` if there is no such table.
 pub(super) fn take(text: &str, section: &str, name: &str) -> Result<Option<String>, TextError> {
     let mut expected = value(text)?.unwrap_or_default();
     let Some(Value::Object(servers)) = expected.get_mut(section) else {
@@ -58,7 +58,7 @@ pub(super) fn take(text: &str, section: &str, name: &str) -> Result<Option<Strin
     }
     let is_last = servers.is_empty();
     let text = without(text, &[section, name]);
-    // A section without a header is gone with its last table.
+    // A section without a header disappears with its last table.
     if is_last && !value(&text)?.is_some_and(|fields| fields.contains_key(section)) {
         expected.shift_remove(section);
     }
@@ -94,12 +94,12 @@ fn literals(entry: &Entry) -> impl Iterator<Item = (String, String)> {
 fn literal(value: &Value) -> String {
     match toml::Value::try_from(value) {
         Ok(value) => value.to_string(),
-        // An entry has no values that TOML cannot express; `check` would find them.
+        // An entry has no values that TOML cannot represent. If it had, `check` would report an error.
         Err(_) => String::new(),
     }
 }
 
-/// Changes the fields of a table that differ.
+/// Changes those fields of a table that differ.
 fn change(text: &str, path: &[&str], found: &Entry, entry: &Entry) -> String {
     let difference = difference(found, entry);
     let mut text = text.to_owned();

@@ -1,4 +1,4 @@
-//! A YAML file that codescout owns, with one server in it. Other files are left alone.
+//! Writes a YAML file that contains one server and belongs to codescout. Other files are not changed.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use super::TextError;
 use super::entry::Entry;
 use crate::config::lines::split_mark;
 
-/// The first line of every such file.
+/// The first line of every file that codescout writes.
 const MARK: &str = "# Written by `codescout install`; `codescout uninstall` removes it.";
 
-/// The file with this server. An existing text must be blank or one that codescout wrote.
+/// Returns the content of the file for this server. The existing text must be blank or written by codescout.
 pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry) -> Result<String, TextError> {
     let wanted = whole(section, name, entry);
     let blank = split_mark(text).1;
@@ -23,7 +23,8 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry) -> Resul
     }
 }
 
-/// The file without this server: `None` if codescout did not write it; empty if nothing else is left.
+/// Returns the content of the file without this server. `None` if codescout did not write the file; empty if it
+/// contains nothing else.
 pub(super) fn take(text: &str, section: &str, name: &str) -> Option<String> {
     if !split_mark(text).1.starts_with(MARK) {
         return None;
@@ -87,11 +88,11 @@ fn value_text(value: &Value) -> String {
     }
 }
 
-/// A string, in double quotes with JSON's escapes where a plain one would have another meaning.
+/// Formats a string. Uses double quotes and JSON escapes if an unquoted string would have another meaning.
 fn scalar(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
     let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') && text.chars().all(is_plain);
-    // YAML 1.1 reads these words as booleans.
+    // YAML 1.1 treats these words as booleans.
     let is_taken = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"]
         .iter()
         .any(|word| text.eq_ignore_ascii_case(word));

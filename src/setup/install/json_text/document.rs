@@ -1,4 +1,4 @@
-//! The positions of values, fields and commas in JSON with comments and trailing commas.
+//! Parses JSON with comments and trailing commas, with the positions of values, fields and commas.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::super::TextError;
 use crate::config::lines::{line_number, split_mark};
 
-/// A value with its position.
+/// A value and its position.
 #[derive(Debug)]
 pub(super) struct Node {
     span: Range<usize>,
@@ -41,7 +41,7 @@ impl Node {
         self.span.clone()
     }
 
-    /// The fields in their order; none if the value is not an object.
+    /// Returns the fields in order. Empty if the value is not an object.
     pub(super) fn members(&self) -> &[Member] {
         match &self.kind {
             Kind::Object(members) => members,
@@ -49,12 +49,12 @@ impl Node {
         }
     }
 
-    /// Index of the field with this key. As in every client, the last one counts.
+    /// Returns the index of the field with this key. If there are several, the last one is used, as in every client.
     pub(super) fn index(&self, key: &str) -> Option<usize> {
         self.members().iter().rposition(|member| member.key == key)
     }
 
-    /// The field with this key.
+    /// Returns the field with this key.
     pub(super) fn member(&self, key: &str) -> Option<&Member> {
         Some(&self.members()[self.index(key)?])
     }
@@ -70,7 +70,7 @@ impl Node {
     }
 }
 
-/// The one value of the text; `None` if it contains only white space and comments.
+/// Parses the text. Returns `None` if it contains only white space and comments.
 pub(super) fn parse(text: &str) -> Result<Option<Node>, TextError> {
     let (mark, text) = split_mark(text);
     let strict = ParseOptions {
@@ -108,16 +108,16 @@ pub(super) fn parse(text: &str) -> Result<Option<Node>, TextError> {
     Ok(parsed.value.map(|value| places.node(value)))
 }
 
-/// Returns false for what the parser accepts and JSON does not, such as a line end in a string.
+/// Returns false for tokens that the parser accepts but that are not valid JSON, such as a line break in a string.
 fn is_json(token: &TokenAndRange<'_>, text: &str) -> bool {
     let is_scalar = matches!(token.token, Token::String(_) | Token::Number(_));
     !is_scalar || serde_json::from_str::<Value>(token.text(text)).is_ok()
 }
 
 struct Places {
-    /// Bytes before the text that was parsed.
+    /// Number of bytes before the parsed text.
     offset: usize,
-    /// In ascending order.
+    /// The positions of commas, ascending.
     commas: Vec<usize>,
 }
 

@@ -20,7 +20,7 @@ fn expect_put(before: &str, after: &str) {
     assert_eq!(put_in(after).unwrap().text, after, "a second time changes nothing");
 }
 
-/// Adds the entry, checks the text, and removes the entry: the text is as before.
+/// Adds the entry, compares the text with `after`, and removes the entry again, which must restore `before`.
 #[track_caller]
 fn expect_round(before: &str, after: &str) {
     expect_put(before, after);
@@ -134,7 +134,7 @@ fn other_shapes_are_refused() {
     for text in ["[]", "{\"s\": []}", "{\"s\": null}", "{\"s\": {\"me\": 1}}"] {
         assert!(matches!(put_in(text), Err(TextError::OtherShape { .. })), "{text}");
     }
-    // Removing the last one would expose the first.
+    // Removing the last of several equal keys would make the first one effective.
     let twice = "{\"s\": {\"me\": {}, \"me\": {}}}";
     assert!(matches!(
         take(twice, "s", "me", true),
@@ -142,7 +142,7 @@ fn other_shapes_are_refused() {
     ));
 }
 
-/// Random JSON with comments, in random layouts.
+/// Generates random JSON with comments in random layouts.
 fn layouts() -> impl Strategy<Value = String> {
     let blank = prop::sample::select(vec!["", " ", "\n  ", "\n\t", "\r\n    ", " // c\n", "/* c */", "\n\n"]);
     let leaf = prop::sample::select(vec![
@@ -186,8 +186,8 @@ fn layouts() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
 
-    /// In any layout: existing fields stay, the entry is correct, a second edit changes nothing, and the entry can be
-    /// removed.
+    /// In any layout, existing fields are unchanged, the entry is correct, a second edit changes nothing, and the entry
+    /// can be removed.
     #[test]
     fn any_layout_can_be_edited(text in layouts()) {
         let Ok(Some(Value::Object(before))) = value(&text) else { return Ok(()) };
@@ -200,7 +200,7 @@ proptest! {
         let taken = take(&edited.text, "s", "me", edited.made_section).unwrap().unwrap();
         let left = value(&taken).unwrap().unwrap();
         prop_assert_eq!(left, Value::Object(before));
-        // Counted with their text: `*/` followed by `/*` is not a comment.
+        // Comments are counted together with their text, because `*/` followed by `/*` is not a comment.
         let comments = |text: &str| (text.matches("/* c").count(), text.matches("// c").count());
         prop_assert_eq!(comments(&taken), comments(&text));
     }
