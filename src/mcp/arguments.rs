@@ -1,4 +1,4 @@
-//! The arguments of a call, checked against the parameters of its tool before the tool runs.
+//! Validates the arguments of a call against the parameters of its tool, before the tool runs.
 
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
@@ -16,10 +16,10 @@ const MAX_LIST: usize = 256;
 pub(super) struct Parameter {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// Description for the schema; empty where the name suffices.
+    /// Description for the schema; empty if the name is clear enough.
     pub(super) about: &'static str,
     pub(super) is_required: bool,
-    /// A former name that is still accepted.
+    /// A former name, which is still accepted.
     former: Option<&'static str>,
 }
 
@@ -34,9 +34,9 @@ pub(super) enum Kind {
     Number(u64),
     /// A boolean.
     Flag,
-    /// One of these strings.
+    /// One of the listed strings.
     Choice(&'static [&'static str]),
-    /// A list of these strings.
+    /// A list in which each item is one of the listed strings.
     Choices(&'static [&'static str]),
 }
 
@@ -72,7 +72,8 @@ impl Parameter {
         }
     }
 
-    /// Returns the JSON Schema. It has a single type, because not every model provider accepts unions.
+    /// Returns the JSON Schema of the values. It names a single type, because some model providers do not accept
+    /// unions.
     fn schema(&self) -> Value {
         let mut schema = match self.kind {
             Kind::Text => json!({"type": "string"}),
@@ -116,7 +117,7 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// Checks the given arguments. The error lists every problem.
+    /// Validates the given arguments. The error lists all problems.
     pub(super) fn check(parameters: &[Parameter], given: JsonObject) -> Result<Self, OpError> {
         let mut values = JsonObject::new();
         let mut wrong = Vec::new();
@@ -156,7 +157,7 @@ impl Arguments {
         self.values.get(name)?.as_str()
     }
 
-    /// Returns a list argument; empty if it is absent.
+    /// Returns a list argument; an empty list if it is absent.
     pub(super) fn texts(&self, name: &str) -> Vec<String> {
         let values = self.values.get(name).and_then(Value::as_array);
         let texts = values.into_iter().flatten().filter_map(Value::as_str);
@@ -178,8 +179,8 @@ impl Arguments {
         self.values.get(name)?.as_bool()
     }
 
-    /// Returns the tool and its arguments, without those that only set the size of the answer. Cursors are bound to
-    /// this text.
+    /// Returns the tool name and its arguments as text, without arguments that only affect the size of the answer.
+    /// Cursors are valid only for the same text.
     pub(super) fn question(&self, tool: &str) -> String {
         let how_much = [
             "limit",
@@ -208,7 +209,8 @@ fn unknown(name: &str, parameters: &[Parameter]) -> String {
     }
 }
 
-/// Converts a value to the kind of its parameter. Models write numbers as strings and single strings for lists.
+/// Converts a value to the kind of its parameter. Accepts numbers written as strings, and single strings instead of
+/// lists, because models write those.
 fn accepted(parameter: &Parameter, value: Value) -> Result<Value, String> {
     let name = parameter.name;
     match (parameter.kind, value) {
@@ -255,7 +257,7 @@ fn list(parameter: &Parameter, values: Vec<Value>) -> Result<Value, String> {
 fn number(name: &str, max: u64, value: &Value) -> Result<Value, String> {
     let found = match value {
         Value::String(text) => text.trim().parse().ok(),
-        // JSON has one number type: 3.0 is 3.
+        // JSON has only one number type, so 3.0 equals 3.
         Value::Number(number) => number.as_u64().or_else(|| {
             number
                 .as_f64()

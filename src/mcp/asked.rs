@@ -1,4 +1,4 @@
-//! The parameters that tools share.
+//! Reads the parameters that are common to several tools.
 
 use anyhow::Result;
 
@@ -8,11 +8,11 @@ use crate::ops::{CHARACTERS_PER_TOKEN, Common, Detail, Stale};
 
 /// Maximum number of results of one answer.
 const MAX_LIMIT: u64 = 1_000;
-/// Default size of an answer.
+/// Default maximum size of an answer in tokens.
 const DEFAULT_MAX_TOKENS: usize = 2_000;
-/// Minimum size of an answer.
+/// Minimum size limit of an answer in characters.
 const MIN_CHARACTERS: usize = 400;
-/// Maximum size of an answer: what clients accept without cutting it themselves.
+/// Maximum size of an answer in characters. Clients truncate larger answers.
 pub(super) const MAX_CHARACTERS: usize = 40_000;
 
 pub(super) const REF: Parameter = Parameter::new("ref", Kind::Text, "default WORKTREE");
@@ -23,12 +23,12 @@ pub(super) const CURSOR: Parameter = Parameter::new("cursor", Kind::Text, "");
 pub(super) const DETAIL: Parameter = Parameter::new("detail", Kind::Choice(&["ids", "outline", "preview", "full"]), "");
 pub(super) const STALE: Parameter = Parameter::new("stale", Kind::Choice(&["warn", "error", "ignore"]), "");
 
-/// The revision and the size of an answer that is not an operation's.
+/// The revision and the size limit of a call that runs no operation.
 #[derive(Debug)]
 pub(super) struct Asked {
     /// The revision.
     pub(super) reference: String,
-    /// Size of the answer in characters.
+    /// Maximum size of the answer in characters.
     pub(super) characters: usize,
 }
 
@@ -46,7 +46,7 @@ impl Asked {
     }
 }
 
-/// Returns the parameters that operations share.
+/// Returns the parameters common to all operations.
 pub(super) fn common(call: &Call<'_>) -> Result<Common> {
     let arguments = &call.arguments;
     let Asked { reference, characters } = Asked::of(call)?;

@@ -7,7 +7,7 @@ use std::net::Ipv6Addr;
 
 use axum::http::{HeaderMap, HeaderName, Uri, header};
 
-/// Returns the reason to refuse a request, or `None` if its headers are well-formed.
+/// Returns the reason to reject a request, or `None` if its headers are well-formed.
 pub(super) fn fault(uri: &Uri, headers: &HeaderMap) -> Option<&'static str> {
     let Ok(host) = single(headers, &header::HOST) else {
         return Some("the Host header is repeated or not ASCII");
@@ -47,8 +47,7 @@ fn is_origin(origin: &str) -> bool {
     })
 }
 
-/// Accepts a name, an IPv4 address or a bracketed IPv6 address, with an optional port and nothing else: no user, no
-/// path.
+/// Returns true for a name, an IPv4 address or an IPv6 address in brackets, with an optional port and nothing else.
 fn is_authority(authority: &str) -> bool {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {

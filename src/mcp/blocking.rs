@@ -1,4 +1,4 @@
-//! Runs calls on blocking threads: the only transition from the asynchronous server to the synchronous modules.
+//! Runs calls on blocking threads. This is the only transition from the asynchronous server to synchronous code.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,13 +16,13 @@ pub(super) enum Outcome<T> {
     Ended(Result<T>),
     /// The caller cancelled the call or disconnected; the work was interrupted.
     Cancelled,
-    /// The call reached its time limit, was interrupted and has no answer.
+    /// The call was interrupted at its time limit and returned no answer.
     TooLong,
     /// The call panicked with this message.
     Panicked(String),
 }
 
-/// Time that interrupted work has to return.
+/// Time for interrupted work to return.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Runs calls on blocking threads, with a limit on the number of concurrent calls.
@@ -31,7 +31,7 @@ pub(super) struct Blocking {
     permits: Arc<Semaphore>,
 }
 
-/// Permission to run as one of the concurrent calls. A call that only waits releases it meanwhile.
+/// A permit to run as one of the concurrent calls. A call releases it while it only waits.
 pub(super) struct Permit {
     permits: Arc<Semaphore>,
     held: Mutex<Option<OwnedSemaphorePermit>>,
@@ -47,11 +47,11 @@ impl Permit {
         }
     }
 
-    /// Releases the permit while `wait` runs, then waits for a permit again.
+    /// Releases the permit while `wait` runs, and then waits until it gets a permit again.
     pub(super) fn pause<T>(&self, wait: impl FnOnce() -> T) -> T {
         drop(self.hold(None));
         let waited = wait();
-        // The semaphore is never closed; if it were, running without a limit would be better than failing every call.
+        // The semaphore is never closed. If it were, running without a limit would be better than failing every call.
         let permit = self.runtime.block_on(Arc::clone(&self.permits).acquire_owned());
         self.hold(permit.ok());
         waited
@@ -62,7 +62,7 @@ impl Permit {
     }
 }
 
-/// Interrupts the work when the future that waits for it is dropped.
+/// Interrupts the work when dropped, which happens when nothing waits for its result any more.
 struct InterruptOnDrop(Arc<AtomicBool>);
 
 impl Drop for InterruptOnDrop {
@@ -80,7 +80,7 @@ impl Blocking {
     }
 
     /// Runs `work` until it returns or `gone` completes. The flag passed to `work` is set when the returned future is
-    /// dropped, and after `limit`; `work` may then still return a partial answer.
+    /// dropped or `limit` has passed. After that, `work` may still return a partial answer.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         gone: impl Future<Output = ()>,
@@ -92,7 +92,7 @@ impl Blocking {
             () = &mut gone => return Outcome::Cancelled,
             permit = Arc::clone(&self.permits).acquire_owned() => permit,
         };
-        // Held until the work has stopped, so that abandoned calls do not accumulate.
+        // The permit is held until the work has stopped, so that abandoned calls do not accumulate.
         let permit = Permit::new(&self.permits, permit.ok());
         let interrupt = Arc::new(AtomicBool::new(false));
         let _stop = InterruptOnDrop(Arc::clone(&interrupt));
@@ -108,7 +108,7 @@ impl Blocking {
             () = gone => Outcome::Cancelled,
             () = time_over => Outcome::TooLong,
             ended = &mut running => match ended {
-                // Only the time limit sets the flag here, so the error is due to it.
+                // Here only the time limit sets the flag, so it caused the error.
                 Ok(Ok(Err(_))) if interrupt.load(Ordering::Relaxed) => Outcome::TooLong,
                 Ok(Ok(result)) => Outcome::Ended(result),
                 Ok(Err(panic)) => Outcome::Panicked(message(panic.as_ref())),

@@ -1,7 +1,7 @@
-//! Limits the number of HTTP connections and the time that each may take or stay idle.
+//! Limits the number of HTTP connections, and how long each may take or stay idle.
 //!
-//! Connections without an authorized request yet are limited in number and time, and a new one replaces the oldest of
-//! them. So clients without a token cannot lock out clients with one.
+//! There are separate limits for connections without an authorized request; a new one replaces the oldest of them. So
+//! clients without a token cannot block clients that have one.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// A connection without traffic for this long is closed; streams send keep-alive events eight times as often.
+/// Time without traffic after which a connection is closed. Streams send keep-alive events eight times as often.
 const IDLE_TIME: Duration = Duration::from_secs(120);
 /// Time until the first authorized request.
 const OPENING_TIME: Duration = Duration::from_secs(10);
@@ -89,8 +89,8 @@ impl Listener for Limited {
     }
 }
 
-/// The state of a connection, shared between the connection and the handler of its requests. The handler updates it;
-/// the connection closes when the time of its phase is over.
+/// The state of a connection. The connection and the handler of its requests share it. The handler updates it, and the
+/// connection closes when the time limit of its phase is reached.
 #[derive(Clone)]
 pub(super) struct Pace(Arc<Shared>);
 
@@ -101,7 +101,7 @@ struct Shared {
 
 struct State {
     phase: Phase,
-    /// Start of the time that the phase may take.
+    /// Start of the current time limit.
     since: Instant,
     /// The permit of an authorized connection.
     place: Option<OwnedSemaphorePermit>,
@@ -142,7 +142,7 @@ impl State {
             }
     }
 
-    /// Records traffic.
+    /// Records that bytes were read or written.
     fn moved(&mut self, is_input: bool) {
         match self.phase {
             Phase::Opening | Phase::Asking => {}
@@ -194,7 +194,7 @@ impl Connected<IncomingStream<'_, Limited>> for Pace {
     }
 }
 
-/// A connection that fails with a timeout when the time of its phase is over.
+/// A connection whose reads and writes fail with a timeout when the time limit of its phase is reached.
 pub(super) struct Connection {
     stream: TcpStream,
     timer: Pin<Box<tokio::time::Sleep>>,
@@ -202,7 +202,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Returns the result of a read or write, or a timeout error if the connection was closed or its time is over.
+    /// Passes through the result of a read or write. Returns a timeout error instead if the connection was closed or
+    /// reached its time limit.
     fn watched<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Short help texts that clients read on demand.
+//! Short help texts that clients can request.
 
 const GUIDES: &[(&str, &str)] = &[
     ("search", include_str!("guides/search.md")),

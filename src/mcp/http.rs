@@ -1,7 +1,7 @@
-//! Serves any number of clients over HTTP: authorization and limits on size and time.
+//! Serves any number of clients over HTTP. Checks authorization, and limits the size and duration of requests.
 //!
-//! The SDK implements the protocol itself: sessions of the older revisions, header checks of the newer one, `Host` and
-//! `Origin`. This module is the middleware in front of it.
+//! The SDK implements the protocol: sessions of older revisions, header checks of the newer one, `Host` and `Origin`.
+//! This module is the middleware in front of it.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -34,13 +34,14 @@ use crate::model::unprintable;
 const PATH: &str = "/mcp";
 /// Maximum size of a request: 16 times the longest string argument of a tool.
 const MAX_REQUEST_BYTES: usize = 1 << 20;
-/// Time that a client has to send the body of a request.
+/// Time limit for receiving the body of a request.
 const SENDING_TIME: Duration = Duration::from_secs(30);
-/// Maximum number of sessions (older protocol revisions only). A new session replaces the least recently used one.
+/// Maximum number of sessions, which exist only in older protocol revisions. A new session replaces the least recently
+/// used one.
 const MAX_SESSIONS: usize = 256;
-/// The header that names the session of a request.
+/// The header with the id of a request's session.
 const SESSION: &str = "Mcp-Session-Id";
-/// Time that calls in flight have to end when the server shuts down.
+/// Time for calls in flight to end when the server shuts down.
 const SHUTDOWN_TIME: Duration = Duration::from_secs(5);
 
 /// Serves a handler until the process receives a termination signal.
@@ -119,7 +120,7 @@ fn config(options: &HttpOptions, address: SocketAddr) -> StreamableHttpServerCon
 }
 
 fn say(text: &str) {
-    // A closed standard error is not a reason to stop.
+    // The server continues if standard error is closed.
     let _ = writeln!(std::io::stderr().lock(), "codescout: {text}");
 }
 
@@ -130,8 +131,8 @@ struct Door {
     sessions: Arc<Sessions>,
 }
 
-/// Passes on authorized, well-formed requests that are within the limits of size and time. Logs method, status and
-/// duration only.
+/// Passes authorized and well-formed requests within the size and time limits to the next handler. Logs only method,
+/// status and duration.
 async fn guard(
     State(door): State<Door>,
     ConnectInfo(pace): ConnectInfo<Pace>,
@@ -155,7 +156,7 @@ async fn guard(
         pace.rests();
         response
     };
-    // Clients expect 200 or 204 for the end of a session; rmcp answers 202.
+    // Clients expect status 200 or 204 when they end a session, but rmcp responds with 202.
     if method == Method::DELETE && response.status() == StatusCode::ACCEPTED {
         *response.status_mut() = StatusCode::NO_CONTENT;
     }
@@ -168,7 +169,7 @@ async fn guard(
     response
 }
 
-/// Escapes unprintable characters in the JSON of a response, which is the whole body or a stream of events.
+/// Escapes unprintable characters in the JSON of a response. The JSON is the whole body, or a stream of events.
 async fn printable(response: Response) -> Response {
     let kind = response.headers().get(header::CONTENT_TYPE);
     let is = |wanted: &[u8]| kind.is_some_and(|kind| kind.as_bytes().starts_with(wanted));
@@ -191,7 +192,7 @@ async fn printable(response: Response) -> Response {
     }
 }
 
-/// Escapes the JSON of an event. rmcp sends each event in a frame of its own.
+/// Escapes the JSON of an event. rmcp sends each event in a separate frame.
 fn printable_event(event: Bytes) -> Bytes {
     match str::from_utf8(&event) {
         Ok(text) => unprintable::printable(text.to_owned()).into(),
@@ -199,14 +200,14 @@ fn printable_event(event: Bytes) -> Bytes {
     }
 }
 
-/// Sessions of older protocol revisions, least recently used first.
+/// The sessions of older protocol revisions, least recently used first.
 struct Sessions {
     manager: Arc<LocalSessionManager>,
     used: Mutex<VecDeque<String>>,
 }
 
 impl Sessions {
-    /// Answers a request and records the use of its session, or of the session that it starts.
+    /// Handles a request and records that its session was used. Also records a session that the request starts.
     async fn through(&self, request: Request, next: Next) -> Response {
         let named = |headers: &axum::http::HeaderMap| Some(headers.get(SESSION)?.to_str().ok()?.to_owned());
         let of_request = named(request.headers());
@@ -215,13 +216,13 @@ impl Sessions {
         if let Some(id) = of_request.or_else(|| named(response.headers()))
             && let Some(oldest) = self.noted(id, is_new)
         {
-            // A client that still uses the session gets an error and starts another one.
+            // If a client still uses the closed session, it gets an error and starts another one.
             let _ = self.manager.close_session(&oldest.into()).await;
         }
         response
     }
 
-    /// Records the use of a session. Returns the session to close if there are now too many.
+    /// Records that a session was used. Returns the session to close if there are now too many.
     fn noted(&self, id: String, is_new: bool) -> Option<String> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let position = used.iter().position(|known| *known == id);
@@ -242,7 +243,7 @@ fn unauthorized() -> Response {
     response
 }
 
-/// Reads the whole body of a request, within the limits of size and time.
+/// Reads the whole body of a request within the size and time limits.
 async fn received(request: Request) -> Result<Request, Response> {
     let (head, body) = request.into_parts();
     match tokio::time::timeout(SENDING_TIME, to_bytes(body, MAX_REQUEST_BYTES)).await {

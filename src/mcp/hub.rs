@@ -1,6 +1,7 @@
-//! The repositories of a server: the one that it was started in, and those below the allowed roots.
+//! The repositories of a server: the one in which it was started, and those below the allowed roots.
 //!
-//! Each call names its repository. There is no active repository that concurrent calls could change for each other.
+//! A call may name its repository. There is no "current" repository, which concurrent calls could change for each
+//! other.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -16,16 +17,15 @@ use crate::git::{OpenError, Repository};
 use crate::session::OpError;
 use crate::session::{Session, Workspace};
 
-/// Maximum number of repository sessions that are kept open.
+/// Maximum number of open repository sessions.
 const MAX_SESSIONS: usize = 8;
-/// Maximum number of folders that are remembered as names of one repository.
+/// Maximum number of folders that are recorded as names of one repository.
 const MAX_FOLDERS: usize = 64;
 /// Maximum length of the `repo` argument.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// Maximum total size of the indexes that exist only in memory. An index takes about 5 KiB per file, so the limit
-/// suffices for a repository of a hundred thousand files, and a long-running server does not grow with every repository
-/// it once served.
+/// Maximum total size of in-memory indexes. An index takes about 5 KiB per file, so this suffices for a repository of a
+/// hundred thousand files. The limit prevents a long-running server from growing with every repository it has served.
 const MAX_BYTES_IN_MEMORY: usize = 512 << 20;
 
 /// The repositories of a server.
@@ -35,7 +35,7 @@ pub(super) struct Hub {
     sessions: Mutex<Vec<Held>>,
 }
 
-/// Repositories found below the roots.
+/// The repositories found below the roots.
 pub(super) struct Below {
     /// Folders of the repositories.
     pub(super) folders: Vec<PathBuf>,
@@ -43,7 +43,7 @@ pub(super) struct Below {
     pub(super) is_all: bool,
 }
 
-/// An open session. A worktree has one, whichever of its folders calls name.
+/// An open session. Each worktree has one session, even if calls name it by different folders.
 struct Held {
     place: PathBuf,
     marks: Vec<Mark>,
@@ -51,7 +51,7 @@ struct Held {
     session: Arc<Session>,
 }
 
-/// A folder that calls have used to name a repository, with its state at that time.
+/// A folder by which calls have named a repository, with its state at that time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Folder {
     path: PathBuf,
@@ -62,13 +62,13 @@ impl Folder {
     fn of(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            // A repository created there later is a different one.
+            // If the repository is replaced by another one at the same path, its state differs.
             marks: [Mark::of(path.to_owned()), Mark::of(path.join(".git"))],
         }
     }
 }
 
-/// The state of a folder or file when it was checked: device, inode, and for a file its modification time and size.
+/// The state of a folder or file at some time: device and inode, and for a file also its modification time and size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mark {
     path: PathBuf,
@@ -96,7 +96,8 @@ impl Mark {
 }
 
 impl Hub {
-    /// Creates a hub. Calls use the repository around `home` unless they name another one below one of `roots`.
+    /// Creates a hub. Calls use the repository that contains `home`, unless they name a repository below one of
+    /// `roots`.
     pub(super) fn new(home: &Path, roots: &[PathBuf]) -> Result<Self> {
         let roots = roots.iter().map(|root| {
             fs::canonicalize(root).map_err(|error| anyhow::anyhow!("cannot use the root {}: {error}", root.display()))
@@ -113,8 +114,8 @@ impl Hub {
         &self.home
     }
 
-    /// Returns the folders below which calls may name other repositories: those given at the start, and those of the
-    /// user's settings.
+    /// Returns the folders below which calls may name repositories: those of the command line and those of the user's
+    /// settings.
     pub(super) fn roots(&self) -> Vec<PathBuf> {
         let mut roots = self.roots.clone();
         if let Ok(home) = self.find(None) {
@@ -131,7 +132,7 @@ impl Hub {
         Ok(session)
     }
 
-    /// Drops indexes that exist only in memory until they fit into [`MAX_BYTES_IN_MEMORY`], least recently used first.
+    /// Removes in-memory indexes, least recently used first, until the others fit into [`MAX_BYTES_IN_MEMORY`].
     fn drop_excess_indexes(&self) {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let indexes = sessions.iter().flat_map(|held| {
@@ -157,7 +158,7 @@ impl Hub {
         self.open(&folder, &|| self.checked(&folder, named))
     }
 
-    /// Opens the repository that the server was started in.
+    /// Opens the repository in which the server was started.
     fn own(&self) -> Result<Workspace> {
         let opened = Workspace::open(&self.home, &Overrides::default());
         opened.map_err(|error| match error.downcast_ref() {
@@ -177,7 +178,7 @@ impl Hub {
         roots.join(", ")
     }
 
-    /// Returns the repositories with an open session, without the default one.
+    /// Returns the repositories that have an open session, without the default one.
     pub(super) fn held(&self) -> Vec<PathBuf> {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let is_home = |held: &Held| held.folders.iter().any(|folder| folder.path == self.home);
@@ -185,7 +186,7 @@ impl Hub {
         others.map(|held| held.place.clone()).collect()
     }
 
-    /// Returns the worktrees of the repository that the server was started in.
+    /// Returns the worktrees of the repository in which the server was started.
     pub(super) fn work_trees(&self) -> Vec<PathBuf> {
         let Ok(home) = Repository::discover(&self.home) else {
             return Vec::new();
@@ -229,7 +230,7 @@ impl Hub {
         below
     }
 
-    /// Interrupts every build and waits up to 400 ms for them to save what they have done.
+    /// Stops all builds, and waits up to 400 ms for them to save completed work.
     pub(super) fn stop(&self) {
         const MOMENT: Duration = Duration::from_millis(400);
         let end = Instant::now() + MOMENT;
@@ -248,8 +249,8 @@ impl Hub {
         if let Some(session) = self.held_session(folder) {
             return Ok(session);
         }
-        // Recorded before opening, so that a change during opening is noticed. The lock is not held: opening takes a
-        // moment and may need another session.
+        // The state is recorded before opening, so that a change during opening is noticed. The lock is not held,
+        // because opening takes time and may need another session.
         let known_by = Folder::of(folder);
         let session = Arc::new(make()?);
         let place = session.workspace.repository.place().to_owned();
@@ -259,7 +260,8 @@ impl Hub {
             .iter_mut()
             .find(|other| other.place == place && other.marks == marks)
         {
-            // Already open under another folder, or by a concurrent call. Two sessions would build the index twice.
+            // The repository is already open under another folder, or a concurrent call has opened it. Two sessions
+            // would build the same index twice.
             first.folders.retain(|known| known.path != folder);
             if first.folders.len() >= MAX_FOLDERS {
                 first.folders.remove(0);
@@ -293,8 +295,8 @@ impl Hub {
         Some(session)
     }
 
-    /// Resolves the `repo` argument, a path or a name below a root, to a folder. Links are followed before the folder
-    /// is compared with the roots.
+    /// Resolves the `repo` argument to a folder. The argument is a path, or a name below a root. Symbolic links are
+    /// resolved before the folder is compared with the roots.
     fn resolve(&self, named: &str) -> Result<PathBuf> {
         let refused = |why: &str| self.refused(named, why);
         if named.trim().is_empty() || named.len() > MAX_PATH_BYTES || named.chars().any(char::is_control) {
@@ -310,7 +312,7 @@ impl Hub {
             self.roots().iter().map(|root| root.join(path)).collect()
         };
         let found = candidates.iter().find_map(|candidate| fs::canonicalize(candidate).ok());
-        // Missing and forbidden folders give the same message, so that callers cannot probe for files.
+        // The message is the same for missing and forbidden folders, so that callers cannot find out which files exist.
         found
             .filter(|folder| folder == &self.home || self.is_allowed(folder) || self.is_relative(folder))
             .ok_or_else(|| refused("there is no allowed repository at this path"))
@@ -320,8 +322,8 @@ impl Hub {
         self.roots().iter().any(|root| folder.starts_with(root))
     }
 
-    /// Returns true if a folder belongs to the repository that the server was started in: to its worktree, its git
-    /// directory, or a linked worktree that git lists.
+    /// Returns true if a folder is inside the repository in which the server was started: in its worktree, its git
+    /// directory, or a linked worktree.
     fn is_relative(&self, folder: &Path) -> bool {
         let Ok(home) = Repository::discover(&self.home) else {
             return false;
@@ -336,9 +338,9 @@ impl Hub {
                 .any(|work_tree| folder.starts_with(work_tree))
     }
 
-    /// Opens a named repository. All parts of it must lie in allowed places, so that a `.git` file, a link or borrowed
-    /// objects cannot lead elsewhere. Errors of opening it are not passed on, because they may quote a file from
-    /// elsewhere.
+    /// Opens a repository that a call names. All parts of it must be in allowed folders, because a `.git` file, a link
+    /// or alternate objects could point outside. Errors from opening it are not returned to the caller, because they
+    /// may quote files outside.
     fn checked(&self, folder: &Path, named: &str) -> Result<Session> {
         let home = Repository::discover(&self.home).ok();
         let repository = match Repository::discover_foreign(folder) {
@@ -351,7 +353,7 @@ impl Hub {
                 true,
             ));
         }
-        // A clone below the worktree, a submodule, or a bare repository among its files is a different repository.
+        // A clone below the worktree, a submodule, or a bare repository among its files is a separate repository.
         if !self.is_allowed(folder) {
             return Err(self.refused(named, "it is not the repository that the server was started in"));
         }
@@ -377,8 +379,8 @@ impl Hub {
     }
 }
 
-/// Returns the number of leading entries to drop so that the rest is at most `max` in total. The last entry always
-/// stays, because the current call uses it.
+/// Returns the number of leading entries to remove so that the others have at most `max` bytes in total. The last entry
+/// is never removed, because the current call uses it.
 fn n_too_many(sizes: &[usize], max: usize) -> usize {
     let mut n_bytes: usize = sizes.iter().sum();
     let before_last = sizes.iter().take(sizes.len().saturating_sub(1));
@@ -390,8 +392,8 @@ fn n_too_many(sizes: &[usize], max: usize) -> usize {
     before_last.take_while(is_too_much).count()
 }
 
-/// Returns the state that must not change while a session is reused: the repository, its object directories and the
-/// settings files.
+/// Returns the state of everything that must be unchanged for a session to be reused: the repository, its object
+/// directories and the settings files.
 fn marks(workspace: &Workspace) -> Vec<Mark> {
     let repository = &workspace.repository;
     let mut paths = vec![

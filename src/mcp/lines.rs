@@ -13,10 +13,10 @@ use tokio::task::JoinHandle;
 
 use crate::model::unprintable::json as json_text;
 
-/// Maximum length of a message; longer ones are dropped. A string argument has at most 64 KiB, and a call may have
+/// Maximum length of a message. Longer messages are skipped. A string argument has at most 64 KiB, and a call may have
 /// several.
 const MAX_LINE_BYTES: usize = 8 << 20;
-/// Maximum length of a request id. Ids are kept until the response is written, and are part of it.
+/// Maximum length of a request id. An id is held in memory until the response is written, and is part of the response.
 const MAX_ID_BYTES: usize = 256;
 /// Some editors write a byte order mark before the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -24,21 +24,21 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// Reads messages from a client.
 pub(super) struct Lines<R> {
     input: BufReader<R>,
-    /// The part of the current line that was read.
+    /// The bytes of the current line that were read so far.
     line: Vec<u8>,
     is_too_long: bool,
     n_bytes: usize,
 }
 
-/// A line from a client: a message, or the reason that it is not one.
+/// A line from a client: a message, or the reason why it is not one.
 pub(super) type Received = Result<RxJsonRpcMessage<RoleServer>, Fault>;
 
-/// The reason that a line is not a message.
+/// The reason why a line is not a valid message.
 #[derive(Debug)]
 pub(super) struct Fault {
     code: ErrorCode,
     message: String,
-    /// The id of the request if it is known, else null.
+    /// The id of the request; null if it is unknown.
     id: Value,
 }
 
@@ -51,7 +51,7 @@ impl Fault {
         }
     }
 
-    /// Returns the error response. JSON-RPC requires a null id where the id is unknown; the SDK's types omit it.
+    /// Returns the error response. JSON-RPC requires the id null if the id is unknown, but the SDK's types omit it.
     pub(super) fn to_json(&self) -> Value {
         json!({"jsonrpc": "2.0", "id": self.id, "error": {"code": self.code.0, "message": self.message}})
     }
@@ -72,7 +72,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         self.n_bytes
     }
 
-    /// Returns the next message or fault; `None` at the end of the input. Dropping the future loses no input.
+    /// Returns the next message or fault; `None` at the end of the input. No input is lost if the future is dropped.
     pub(super) async fn next(&mut self) -> io::Result<Option<Received>> {
         while self.read_to_end_of_line().await? {
             let line = std::mem::take(&mut self.line);
@@ -92,14 +92,14 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Ok(None)
     }
 
-    /// Reads the rest of the line. Returns false if the input ends before the line does.
+    /// Reads to the end of the current line. Returns false if the input ends first.
     async fn read_to_end_of_line(&mut self) -> io::Result<bool> {
         loop {
             let available = self.input.fill_buf().await?;
             if available.is_empty() {
                 return Ok(false);
             }
-            // There is no await from here on, so that consumed bytes are not lost.
+            // There is no await after this point, so that consumed bytes are not lost.
             let end = available.iter().position(|byte| *byte == b'\n');
             let n_taken = end.map_or(available.len(), |end| end + 1);
             self.is_too_long |= self.line.len() + n_taken > MAX_LINE_BYTES;
@@ -116,7 +116,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
-/// Parses a line. Returns `None` for an empty line and for a notification that cannot be parsed, which gets no
+/// Parses a line. Returns `None` for an empty line, and for an invalid notification, because notifications get no
 /// response.
 fn message_of(line: &[u8]) -> Option<Received> {
     let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
@@ -172,7 +172,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
         Self(Arc::new(Mutex::new(output)))
     }
 
-    /// Writes a message as a line. The line is written completely even if the returned handle is dropped.
+    /// Writes a message as one line. The line is written completely even if the returned handle is dropped.
     pub(super) fn write(&self, message: &impl Serialize) -> JoinHandle<io::Result<()>> {
         let line = json_text(message);
         let output = Arc::clone(&self.0);
@@ -191,7 +191,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    /// Returns the error codes and ids for the lines of `input`; messages have the code 0.
+    /// Returns the error code and id for each line of `input`. Valid messages have the code 0.
     fn told(input: &[u8]) -> Vec<(i32, Value)> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {

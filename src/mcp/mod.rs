@@ -1,7 +1,7 @@
-//! The Model Context Protocol server: tools for agents, over standard input and output or over HTTP.
+//! The Model Context Protocol (MCP) server, which provides tools to agents over standard input and output or over HTTP.
 //!
-//! Messages are handled asynchronously. Each call is passed once to a blocking thread (`blocking.rs`), where the
-//! synchronous modules answer it. Tools are in `tools/`. Start reading at `server.rs`.
+//! Messages are handled asynchronously. Each call runs on a blocking thread (`blocking.rs`), where synchronous code
+//! answers it. The tools are in `tools/`. Start reading at `server.rs`.
 
 mod arguments;
 mod asked;
@@ -35,9 +35,9 @@ use self::hub::Hub;
 pub use self::options::{Bodies, HttpOptions, ServeOptions};
 use self::server::Server;
 
-/// Number of threads that handle messages; calls run on blocking threads.
+/// Number of threads that handle messages. Calls run on blocking threads.
 const MESSAGE_THREADS: usize = 2;
-/// Maximum number of blocking threads: one for each call in flight, running or waiting, and some for abandoned calls.
+/// Maximum number of blocking threads: one for each running or waiting call, and some for abandoned calls.
 const CALL_THREADS: usize = 640;
 
 /// Serves tools until the client disconnects or the process receives a termination signal.
@@ -52,13 +52,13 @@ pub fn serve(options: &ServeOptions) -> Result<()> {
             runtime.block_on(http::serve(server, http, access))
         }
     };
-    // Interrupts builds that no call waits for; whatever they have published stays.
+    // Stops builds that no call waits for. Data that they have published remains.
     hub.stop();
     runtime.shutdown_background();
     served
 }
 
-/// Serves another handler over the same HTTP front end, to run the protocol's conformance suite against that front end.
+/// Serves another handler through the same HTTP code. Used to run the protocol's conformance suite against that code.
 #[doc(hidden)]
 pub fn serve_handler<H: rmcp::ServerHandler + Clone>(handler: H, options: &HttpOptions) -> Result<()> {
     let access = token::choose(options, None)?;

@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use super::arguments::{Kind, Parameter};
 
-/// Maximum of a numeric parameter without a limit of its own.
+/// Maximum value of a numeric parameter that has no other limit.
 const MAX_NUMBER: u64 = 1_000_000;
 
-/// Returns the parameters of request type `R`. Their strings are leaked; there is one request type per tool.
+/// Returns the parameters that a request type `R` has. Their strings are leaked, which is acceptable because there is
+/// only one request type per tool.
 pub(super) fn of<R: JsonSchema>() -> Vec<Parameter> {
     let schema = SchemaSettings::draft2020_12()
         .into_generator()
@@ -48,7 +49,7 @@ fn kind(property: &Value, root: &Value) -> Kind {
     }
 }
 
-/// Returns the type of a property, ignoring null.
+/// Returns the type of a property that may also be null.
 fn type_of(property: &Value) -> &str {
     let types = property.get("type").into_iter().flat_map(|of| match of {
         Value::Array(all) => all.iter().collect(),
@@ -60,7 +61,7 @@ fn type_of(property: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// Returns the values of an enumeration, including those of variants with descriptions.
+/// Returns the values of an enumeration, including variants with descriptions.
 fn choices(property: &Value, root: &Value) -> Vec<String> {
     let reference = property.get("$ref").and_then(Value::as_str);
     if let Some(named) = reference.and_then(|name| root.pointer(name.trim_start_matches('#'))) {

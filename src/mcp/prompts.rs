@@ -1,4 +1,4 @@
-//! Prompts that users pick from a menu, and completion of their arguments.
+//! Prompts that users can select from a menu, and completion of their arguments.
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -24,7 +24,7 @@ struct Known {
     text: &'static str,
 }
 
-/// `{}` in a text is replaced by the argument.
+/// The prompts. `{}` in a text is replaced by the argument.
 const PROMPTS: &[Known] = &[
     Known {
         name: "onboard",
@@ -100,7 +100,7 @@ pub(super) fn get(name: &str, arguments: &JsonObject) -> Result<GetPromptResult,
     Ok(GetPromptResult::new(vec![message]).with_description(known.about))
 }
 
-/// Returns completions for the start of an argument: paths for a target, otherwise names of refs.
+/// Returns completions for the beginning of an argument: paths if the argument is a target, otherwise names of refs.
 pub(super) async fn complete(
     server: &Server,
     request: CompleteRequestParams,
@@ -123,7 +123,7 @@ pub(super) async fn complete(
             }
         })
         .await;
-    // Completion is optional, so an error gives no suggestions.
+    // If completion fails, the answer contains no suggestions.
     let mut values = match outcome {
         Outcome::Ended(Ok(values)) => values,
         _ => Vec::new(),
@@ -143,7 +143,7 @@ fn refs(hub: &Hub, begin: &str) -> anyhow::Result<Vec<String>> {
     Ok(names.filter(|name| name.starts_with(begin)).collect())
 }
 
-/// Shortens the name of a ref, as git prints it.
+/// Shortens the full name of a ref, like git.
 fn short(name: &str) -> &str {
     let prefixes = ["refs/heads/", "refs/tags/", "refs/remotes/"];
     prefixes

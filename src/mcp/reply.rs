@@ -1,7 +1,8 @@
-//! Builds the reply of a tool in its two forms, text and structured content, both within the requested size.
+//! Builds the reply of a tool in its two forms, text and structured content. Each form is limited to the requested
+//! size.
 //!
 //! Facts (locations, names, counts) are in both forms. Bodies (snippets, definitions, lines of files) are only in the
-//! form that the client shows to its model, so that they do not cost tokens twice.
+//! form that the client shows to its model, because they would otherwise cost tokens twice.
 
 use std::time::Instant;
 
@@ -14,11 +15,11 @@ use crate::mcp::Bodies;
 use crate::ops::ProvenanceOut;
 use crate::ops::{Page, PlainText, Recorded, Row};
 
-/// Characters reserved for the lines before the results.
+/// Number of characters reserved for the lines that precede the results.
 const HEAD_CHARACTERS: usize = 800;
-/// Marks a truncated body.
+/// The mark at the end of a truncated body.
 const CUT_MARK: &str = "    (truncated: use read to continue from this line, or a larger max_tokens)\n";
-/// Digits of an id in the text; the structured content has the full id.
+/// Number of digits of an id in the text. The structured content has the full id.
 const SHORT_ID: usize = 12;
 
 /// The reply of a tool.
@@ -26,7 +27,7 @@ const SHORT_ID: usize = 12;
 pub(super) struct Reply {
     /// Text for users and models.
     pub(super) text: String,
-    /// Structured content for programs, and for the models of clients that show nothing else.
+    /// Structured content for programs, and for models whose clients do not show them the text.
     pub(super) structured: Map<String, Value>,
 }
 
@@ -43,11 +44,11 @@ pub(super) struct ReplyBuilder {
 }
 
 impl ReplyBuilder {
-    /// Creates an empty reply of at most `characters`.
+    /// Creates an empty reply with at most `characters` characters.
     pub(super) fn new(call: &Call<'_>, characters: usize) -> Self {
         let room = characters.saturating_sub(HEAD_CHARACTERS).max(characters / 4);
-        // The form that the client does not show gets twice the size: it should not end the list, but must be bounded
-        // too.
+        // The form that the client does not show has twice the size limit, so that it usually does not end the list
+        // first.
         let beside = (2 * room).min(MAX_CHARACTERS - HEAD_CHARACTERS);
         let (text, structure) = match call.bodies {
             Bodies::Structured => (beside, room),
@@ -66,7 +67,7 @@ impl ReplyBuilder {
         }
     }
 
-    /// Adds a result if it fits: its facts as an object and as a line. Returns false if it was not added.
+    /// Adds a result, as an object and as a line of text, if it fits. Returns true if it was added.
     pub(super) fn push(&mut self, facts: &impl Serialize, line: &str) -> bool {
         if self.is_full {
             return false;
@@ -81,7 +82,7 @@ impl ReplyBuilder {
         self.left_in_text = self.left_in_text.saturating_sub(line.len() + 1);
     }
 
-    /// Adds a hint about the next step.
+    /// Adds a suggestion for what to do next.
     pub(super) fn hint(&mut self, hint: String) {
         self.note(&format!("hint: {hint}"));
         self.hint = Some(hint);
@@ -102,7 +103,7 @@ impl ReplyBuilder {
         self.results.len()
     }
 
-    /// Returns the start of `text` that fits together with `reserved` characters of facts, with a minimum of 200
+    /// Returns the longest start of `text` that fits together with `reserved` characters of facts, but at least 200
     /// characters.
     fn fitting<'t>(&self, text: &'t str, reserved: usize) -> &'t str {
         let room = self.room().saturating_sub(reserved).max(200);
@@ -112,7 +113,7 @@ impl ReplyBuilder {
         }
     }
 
-    /// Returns the characters left in the form that has the bodies.
+    /// Returns the number of characters left in the form that contains the bodies.
     fn room(&self) -> usize {
         match self.bodies {
             Bodies::Structured => self.left_in_structure,
@@ -121,7 +122,7 @@ impl ReplyBuilder {
         }
     }
 
-    /// Returns the reply: provenance, then the `own` fields of the tool, then the results.
+    /// Returns the reply. It consists of the provenance, the `own` fields of the tool, and the results.
     pub(super) fn finish<'p>(
         self,
         provenance: impl Into<Option<&'p ProvenanceOut>>,
@@ -143,20 +144,20 @@ impl ReplyBuilder {
     }
 }
 
-/// Characters reserved for the facts of a row.
+/// Number of characters reserved for the facts of a row.
 const FACTS_CHARACTERS: usize = 700;
-/// Characters reserved for the facts of a row that continues on the next page, which has few.
+/// Number of characters reserved for the facts of a row that continues on the next page.
 const FEW_FACTS_CHARACTERS: usize = 300;
 
-/// The part of a row that was added.
+/// The outcome of adding a row.
 enum Shown {
     All,
-    /// The text up to this byte; the next page continues there.
+    /// Only the text up to this byte was added. The next page continues there.
     UpTo(usize),
     Nothing,
 }
 
-/// Renders a page of rows as a reply of at most `characters`.
+/// Renders a page of rows as a reply with at most `characters` characters.
 pub(super) fn paged<R: Row>(call: &Call<'_>, characters: usize, page: Page<R>) -> Reply {
     let mut draft = ReplyBuilder::new(call, characters);
     page.notes.iter().for_each(|note| draft.note(note));
@@ -256,7 +257,7 @@ impl ReplyBuilder {
         serde_json::to_value(row).unwrap_or_default()
     }
 
-    /// Adds a result if it fits or is the first.
+    /// Adds a result if it fits or if it is the first one.
     fn add(&mut self, text: String, value: Value) -> bool {
         let n_characters = json_len(&value) + 1;
         if !self.results.is_empty() && (text.len() > self.left_in_text || n_characters > self.left_in_structure) {
@@ -271,7 +272,8 @@ impl ReplyBuilder {
     }
 }
 
-/// Returns a reply that is not a list: provenance, then the `own` fields of the tool; the text form ends with `text`.
+/// Returns a reply without results. It consists of the provenance and the `own` fields of the tool; the text form ends
+/// with `text`.
 pub(super) fn single<'p>(
     call: &Call<'_>,
     provenance: impl Into<Option<&'p ProvenanceOut>>,
@@ -305,7 +307,8 @@ fn took_ms(began: Instant) -> f64 {
     (began.elapsed().as_secs_f64() * 1e5).round() / 1e2
 }
 
-/// Returns one line with the provenance of the answer, one line per note and reason for incompleteness, and the cursor.
+/// Returns the lines above the results: one with the provenance, one for each note and each reason why the answer is
+/// incomplete, and one with the cursor.
 fn head_text(provenance: Option<&ProvenanceOut>, next_cursor: Option<&str>, began: Instant) -> String {
     let Some(provenance) = provenance else {
         return String::new();
@@ -354,7 +357,8 @@ fn json_len(value: &Value) -> usize {
     serde_json::to_string(value).map_or(0, |text| text.len())
 }
 
-/// Returns the start of `text` with at most `room` bytes, cut at the end of a line or else at a character boundary.
+/// Returns the longest start of `text` with at most `room` bytes that ends at a line break, or else at a character
+/// boundary.
 pub(super) fn cut(text: &str, room: usize) -> &str {
     if text.len() <= room {
         return text;
@@ -369,7 +373,7 @@ pub(super) fn cut(text: &str, room: usize) -> &str {
     }
 }
 
-/// Like [`cut`], but counts the bytes of the text as a JSON string.
+/// Like [`cut`], but `room` limits the length of the text as a JSON string.
 fn cut_json(text: &str, room: usize) -> &str {
     let mut shown = text;
     loop {

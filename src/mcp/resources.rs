@@ -1,5 +1,5 @@
-//! Resources that a client can show or attach without a tool: guides, a summary, and the contents of a commit. All of
-//! them are also available through tools.
+//! Resources that a client can show or attach without calling a tool: guides, a summary, and the contents of a commit.
+//! All of them are also available through tools.
 
 use rmcp::RoleServer;
 use rmcp::model::{CacheScope, ErrorData, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
@@ -13,10 +13,10 @@ use super::tools::TOOLS;
 use crate::session::{FrontEnd, OpError};
 
 const SCHEME: &str = "codescout://";
-/// Guides, and the contents of a fully indexed commit, change only with the program.
+/// Caching time for guides and for the contents of a fully indexed commit, which do not change while the program runs.
 const FIXED_TTL_MS: u64 = 86_400_000;
 
-/// Returns the resources with a fixed URI.
+/// Returns the resources that have a fixed URI.
 pub(super) fn all() -> Vec<Resource> {
     let guides = guides::topics().into_iter().map(|topic| {
         Resource::new(format!("{SCHEME}guide/{topic}"), format!("guide-{topic}"))
@@ -31,7 +31,7 @@ pub(super) fn all() -> Vec<Resource> {
     guides.chain([summary]).collect()
 }
 
-/// Returns the templates of resources whose URI has a parameter.
+/// Returns the resource templates, whose URIs have a parameter.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     vec![
         ResourceTemplate::new(format!("{SCHEME}snapshot/{{commit}}"), "snapshot")
@@ -85,13 +85,14 @@ pub(super) async fn read(
     }
 }
 
-/// Returns true for a full commit id. Branches, tags and abbreviated ids may change their meaning.
+/// Returns true for a full commit id. In contrast, branches, tags and abbreviated ids may resolve to different commits
+/// over time.
 fn is_whole_id(commit: &str) -> bool {
     matches!(commit.len(), 40 | 64) && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Decodes percent-encoding. Returns `None` if it is malformed or not UTF-8.
-/// Source: RFC 3986, section 2.1; RFC 6570 expands templates this way.
+/// Decodes percent-encoding. Returns `None` if it is malformed or not UTF-8. Source: RFC 3986, section 2.1; RFC 6570
+/// expands templates this way.
 fn decoded(text: &str) -> Option<String> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! The MCP request handlers: identity, capabilities, lists, and calls of tools.
+//! Handles MCP requests: server information, capabilities, lists, and calls of tools.
 #![expect(
     deprecated,
     reason = "older revisions have logging/setLevel, which their clients may call"
@@ -34,7 +34,7 @@ use crate::ingest::NoProgress;
 use crate::session::OpError;
 use crate::session::{Advance, Ctx, FrontEnd, Limits};
 
-/// The instructions that a client passes to its model. Some clients keep only the beginning, so the first sentence must
+/// The instructions that a client passes to its model. Some clients pass only the beginning, so the first sentence must
 /// suffice.
 pub(super) const INSTRUCTIONS: &str = "\
 codescout searches and reads this git repository at any revision: use it before grep or reading whole files.
@@ -50,12 +50,12 @@ comes with the reason. Pass next_cursor as cursor for more results. A failed cal
 call in try. No index is needed: the first query builds it, and if that takes longer than a few seconds, is answered
 from the most likely files. status op=guide has more help.";
 
-/// Time for which clients may cache lists, which change only with the program.
+/// Time for which clients may cache lists. Lists do not change while the program runs.
 const LIST_TTL_MS: u64 = 3_600_000;
-/// Maximum number of concurrent calls; others wait.
+/// Maximum number of concurrent calls. Further calls wait.
 const MAX_CONCURRENT_CALLS: usize = 8;
-/// Prefixes of the names of clients that show their model the structured content of a result instead of its text, if it
-/// has any. They get none: rows of JSON are up to four times as long.
+/// Name prefixes of clients that show the structured content of a result to their model instead of its text. Their
+/// results have no structured content, because rows as JSON are up to four times as long.
 const STRUCTURED_CLIENTS: &[&str] = &["claude-code", "codex"];
 /// Minimum time between progress notifications.
 const PROGRESS_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
@@ -73,11 +73,11 @@ const METHODS: &[&str] = &[
     "initialize",
     "server/discover",
 ];
-/// Methods of older protocol revisions that newer revisions do not have.
+/// Methods that newer protocol revisions no longer have.
 const REMOVED_METHODS: &[&str] = &["initialize", "logging/setLevel"];
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
-/// The server. One instance serves all connections; cloning it is cheap.
+/// The server. One instance serves all connections. Cloning is cheap.
 #[derive(Clone)]
 pub(super) struct Server {
     hub: Arc<Hub>,
@@ -141,7 +141,7 @@ impl Server {
         }
     }
 
-    /// Returns true if results have text only.
+    /// Returns true if results for this client have only text.
     fn omits_structure(&self, context: &RequestContext<RoleServer>) -> bool {
         let name = context.client_info().map(|info| info.name.to_lowercase());
         let is_known = |name: String| STRUCTURED_CLIENTS.iter().any(|known| name.starts_with(known));
@@ -165,7 +165,8 @@ async fn report(peer: Peer<RoleServer>, token: ProgressToken, mut told: watch::R
     while told.changed().await.is_ok() {
         let advance = *told.borrow_and_update();
         let Some(advance) = advance else { continue };
-        // Elapsed time counts as a fraction of a file, so that there is progress before the first file is done.
+        // The elapsed time is added as a fraction of a file, so that the value increases even before the first file is
+        // done.
         let progress = (advance.n_before + advance.n_done) as f64 + (advance.elapsed.as_secs_f64() / 1e4).min(0.9);
         if progress > last {
             last = progress;
@@ -187,7 +188,7 @@ fn identity() -> Implementation {
         .with_description(env!("CARGO_PKG_DESCRIPTION"))
 }
 
-/// Returns the description of a tool for clients: schema and annotations.
+/// Returns the description of a tool for clients, with its schema and annotations.
 pub(super) fn listed(tool: &Tool) -> rmcp::model::Tool {
     let annotations = ToolAnnotations::new().read_only(tool.is_read_only).open_world(false);
     let annotations = if tool.is_read_only {
@@ -198,8 +199,8 @@ pub(super) fn listed(tool: &Tool) -> rmcp::model::Tool {
     rmcp::model::Tool::new(tool.name, tool.description, schema(tool.parameters())).with_annotations(annotations)
 }
 
-/// Converts the outcome of a call. A failure becomes a result with `isError`, a bug in codescout a protocol
-/// error.
+/// Converts the outcome of a call to a result. A failed call becomes a result with `isError`; a bug in codescout
+/// becomes a protocol error.
 fn result(outcome: Outcome<Reply>, is_modern: bool) -> Result<CallToolResult, ErrorData> {
     let mut result = CallToolResult::default();
     match outcome {
@@ -243,7 +244,7 @@ fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.meta.protocol_version().is_some()
 }
 
-/// Rejects any cursor: lists are short and sent whole, so the server never issues one.
+/// Returns an error if the request has a cursor. Lists are sent whole, so the server never issues a cursor for them.
 fn no_cursor(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|request| request.cursor.as_ref()) {
         Some(_) => Err(ErrorData::invalid_params("unknown cursor", None)),
@@ -359,7 +360,8 @@ impl ServerHandler for Server {
         prompts::get(&request.name, &request.arguments.unwrap_or_default()).map(GetPromptResponse::from)
     }
 
-    /// Answers a request that the SDK did not recognize: an unknown method, or a known one with invalid parameters.
+    /// Responds to a request that the SDK did not recognize: an unknown method, or a known method with invalid
+    /// parameters.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -376,7 +378,7 @@ impl ServerHandler for Server {
         }
     }
 
-    /// Accepts the level without effect: the server sends no log messages to clients.
+    /// Accepts a log level, which has no effect: the server sends no log messages to clients.
     async fn set_level(
         &self,
         _request: SetLevelRequestParams,

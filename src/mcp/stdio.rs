@@ -1,4 +1,4 @@
-//! Serves one client over standard input and output. Nothing else may write to standard output.
+//! Serves one client over standard input and output. No other code may write to standard output.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,16 +15,17 @@ use tokio::sync::Notify;
 use super::lines::{Fault, Lines, Output};
 use super::server::Server;
 
-/// Maximum number of unanswered requests and invalid lines; no more input is read above it. Their answers stay in
+/// Maximum number of unanswered requests and invalid lines, above which no more input is read. The answers stay in
 /// memory until the client reads them.
 const MAX_UNANSWERED: usize = 512;
-/// Maximum total length of the lines of unanswered requests. They take up to 16 times as much memory.
+/// Maximum total length of the lines with unanswered requests. In memory they take up to 16 times as much.
 const MAX_UNANSWERED_BYTES: usize = 16 << 20;
-/// If a client reads no answer for this long while the limit is reached, its further requests are refused.
+/// Time for which a client may read no answer while the limit is reached. After that, its further requests are
+/// rejected.
 const STALLED_FOR: Duration = Duration::from_secs(2);
 
-/// Time that calls in flight have to end when the client closes its end. The client may still read, but clients kill a
-/// server that is still running after two seconds.
+/// Time for calls in flight to end after the client closes its end. The client may still read answers, but clients kill
+/// a server that is still running after two seconds.
 const SHUTDOWN_TIME: Duration = Duration::from_millis(1500);
 
 /// Serves until the client closes its end or the process receives a termination signal.
@@ -83,12 +84,12 @@ pub(super) async fn termination_signal() {
     }
 }
 
-/// A transport that bounds the memory of answers that the client does not read.
+/// A transport that limits the memory for answers that the client does not read.
 struct Bounded<R, W> {
     input: Lines<R>,
     output: Output<W>,
     waiting: Arc<Waiting>,
-    /// Notified at the end of the input, or when writing fails.
+    /// Notified when the input ends or writing fails.
     closed: Arc<Notify>,
 }
 
@@ -123,7 +124,7 @@ impl Waiting {
 }
 
 impl<R, W: AsyncWrite + Send + Unpin + 'static> Bounded<R, W> {
-    /// Answers an invalid line, unless the limit of unanswered requests is reached.
+    /// Sends the error response for an invalid line, unless the limit of unanswered requests is reached.
     fn refuse(&self, fault: &Fault) {
         if self.waiting.is_full() {
             return;
@@ -180,7 +181,7 @@ where
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             while self.waiting.is_full() {
-                // Restarted after each answer, so that only the time without one counts.
+                // The time starts again after each answer, so only time without answers counts.
                 let answered = tokio::time::timeout(STALLED_FOR, self.waiting.answered.notified()).await;
                 if answered.is_err() && self.waiting.n_sending.load(Ordering::Relaxed) > 0 {
                     break;
@@ -208,13 +209,13 @@ where
                         None,
                     );
                     let refusal = TxJsonRpcMessage::<RoleServer>::error(refused, Some(request.id.clone()));
-                    // The refusal is written even though the handle is dropped.
+                    // The response is written even though the handle is dropped.
                     drop(self.output.write(&refusal));
                     continue;
                 }
                 JsonRpcMessage::Request(request) => self.waiting.add(request.id.clone(), self.input.n_bytes()),
                 JsonRpcMessage::Notification(notification) => {
-                    // A cancelled request gets no answer.
+                    // A cancelled request gets no response.
                     if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                         && let Some(id) = &cancelled.params.request_id
                     {

@@ -9,8 +9,7 @@ use crate::git::RevisionError;
 use crate::query::{FilterError, ReadError, kind_by_name, kind_names, nearest};
 use crate::session::{FrontEnd, OpError};
 
-/// Converts an error to an operation error with a suggested call, where one is known. Interruptions are returned
-/// unchanged.
+/// Converts an error to an operation error, and adds a suggested call if one is known. Returns interruptions unchanged.
 pub(super) fn with_call(call: &Call<'_>, error: Error) -> Error {
     let mut failure = match error.downcast_ref::<OpError>() {
         Some(failure) => failure.clone(),

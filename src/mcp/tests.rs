@@ -1,5 +1,5 @@
-//! Tests of answers while the first index is being built. Another writer holds the sidecar's lock, so the build cannot
-//! finish.
+//! Tests the answers of tools while the first index is being built. Another writer holds the sidecar's lock, so the
+//! build cannot finish.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::cell::OnceCell;
@@ -21,7 +21,7 @@ use crate::session::OpError;
 use crate::session::{Advance, Ctx, FrontEnd, Limits};
 use crate::support::TestRepo;
 
-/// A server for one repository.
+/// A server that serves one repository.
 struct Served {
     hub: Arc<Hub>,
     runtime: tokio::runtime::Runtime,
@@ -37,7 +37,7 @@ impl Served {
         }
     }
 
-    /// Returns the answer to a call that started `ago`.
+    /// Returns the answer to a call that was started `ago` before now.
     fn call(&self, tool: &str, arguments: &Value, ago: Duration) -> Result<Reply, OpError> {
         let tool = TOOLS.iter().find(|known| known.name == tool).unwrap();
         let given = arguments.as_object().unwrap().clone();
@@ -81,7 +81,7 @@ impl Drop for Served {
     }
 }
 
-/// Holds the writer's lock, so that no build can finish.
+/// Acquires the writer's lock, so that no build can finish.
 fn held(repo: &TestRepo) -> File {
     std::fs::create_dir_all(repo.path(".codescout")).unwrap();
     let workspace = crate::session::Workspace::open(repo.root(), &Default::default()).unwrap();
@@ -98,7 +98,8 @@ fn held(repo: &TestRepo) -> File {
     lock
 }
 
-/// Creates a repository with the file that the queries are about and too many others to index for one answer.
+/// Creates a repository with the file that the queries are about, and with too many other files to index within one
+/// answer.
 fn project() -> TestRepo {
     let repo = TestRepo::new(
         "
@@ -156,7 +157,7 @@ fn a_search_that_cannot_wait_answers_from_the_likely_files() {
         nothing.text
     );
     assert_partial(&nothing);
-    // The query is recognized as a location, and the results do not include that location.
+    // The query is recognized as a location, and the results exclude that location.
     let similar = served.late("search", json!({"query": "src/part_7.rs:3", "mode": "similar"}));
     let found = paths(&similar);
     assert!(
@@ -262,7 +263,7 @@ fn a_call_waits_for_the_build_and_tells_how_far_it_is() {
     let lock = held(&repo);
     let served = Served::of(&repo);
     let told = Arc::clone(&served.told);
-    // The other writer releases the lock once the call has reported that it waits.
+    // The other writer releases the lock after the call has reported that it waits.
     let release = std::thread::spawn(move || {
         while told.lock().unwrap().is_empty() {
             std::thread::yield_now();

@@ -11,17 +11,17 @@ use super::hub::Hub;
 use crate::config::Environment;
 use crate::mcp::HttpOptions;
 
-/// Minimum length of a token; shorter ones are too easy to guess.
+/// Minimum length of a token. Shorter tokens are too easy to guess.
 const MIN_TOKEN_BYTES: usize = 16;
 const MAX_TOKEN_BYTES: usize = 1024;
 const RANDOM_BYTES: usize = 32;
 
-/// The required authorization.
+/// The authorization that requests need.
 #[derive(Clone)]
 pub(super) enum Access {
-    /// None: every client that can reach the address may call.
+    /// None. Every client that can reach the address may make calls.
     Open,
-    /// The token with this hash.
+    /// The token with this hash must be sent.
     Token(blake3::Hash),
 }
 
@@ -30,7 +30,7 @@ impl Access {
         Self::Token(blake3::hash(token.as_bytes()))
     }
 
-    /// Returns true if a request with this `Authorization` header may call. Hashes are compared in constant time.
+    /// Returns true if a request with this `Authorization` header is authorized. Compares hashes in constant time.
     pub(super) fn allows(&self, header: Option<&[u8]>) -> bool {
         let Self::Token(expected) = self else {
             return true;
@@ -43,8 +43,8 @@ impl Access {
     }
 }
 
-/// Chooses the token: the one in the environment, the one in the token file, or a new one, which is printed to standard
-/// error and written to a file.
+/// Chooses the token: from the environment variable, or else from the token file, or else a new token. A new token is
+/// written to a file and printed to standard error.
 pub(super) fn choose(options: &HttpOptions, default_file: Option<PathBuf>) -> Result<Access> {
     if options.no_token {
         return Ok(Access::Open);
@@ -55,7 +55,7 @@ pub(super) fn choose(options: &HttpOptions, default_file: Option<PathBuf>) -> Re
     match &options.token_file {
         Some(file) if file.exists() => read(file).map(|token| Access::of(&token)),
         Some(file) => generate(Some(file.clone())),
-        // Reuses a valid token of the last run, so that clients still work after a restart.
+        // Reuses a valid token of the last run, so that clients still work after a restart of the server.
         None => match default_file
             .as_deref()
             .filter(|file| file.exists())
@@ -71,7 +71,7 @@ pub(super) fn choose(options: &HttpOptions, default_file: Option<PathBuf>) -> Re
 }
 
 fn print_token_file(file: &Path) {
-    // A closed standard error is not a reason to stop: the file is in the sidecar.
+    // Continues if standard error is closed, because the token file is in the sidecar.
     let _ = writeln!(std::io::stderr(), "codescout: the token is in {}", file.display());
 }
 
@@ -111,7 +111,7 @@ fn generate(file: Option<PathBuf>) -> Result<Access> {
     let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     let mut told = format!("codescout: token {token}\n");
     if let Some(file) = file {
-        // Replaced rather than overwritten, so that the file never keeps wider permissions.
+        // The file is replaced, not overwritten, because an existing file may have wider permissions.
         let _ = fs::remove_file(&file);
         fs::OpenOptions::new()
             .write(true)
@@ -122,7 +122,7 @@ fn generate(file: Option<PathBuf>) -> Result<Access> {
             .with_context(|| format!("cannot write {}", file.display()))?;
         told.push_str(&format!("codescout: the token is in {}\n", file.display()));
     }
-    // A closed standard error is not a reason to stop: the token is in the file.
+    // Continues if standard error is closed, because the token is in the file.
     let _ = std::io::stderr().write_all(told.as_bytes());
     Ok(Access::of(&token))
 }

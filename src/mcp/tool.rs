@@ -1,4 +1,4 @@
-//! The description of a tool, and the call that its function receives.
+//! Defines a tool, and the call that its function receives.
 
 use std::cell::OnceCell;
 use std::sync::{Arc, LazyLock};
@@ -15,29 +15,29 @@ use crate::mcp::Bodies;
 use crate::ops::Ask;
 use crate::session::{Ctx, Session, Workspace};
 
-/// Time limit of a query. Clients time out after a minute or more; users wait less.
+/// Time limit of a query. Clients time out after a minute or more, but users do not want to wait that long.
 pub(super) const QUESTION_TIME: Duration = Duration::from_secs(10);
 
 /// A tool: its description and its function.
 #[derive(Clone, Copy)]
 pub(super) struct Tool {
     pub(super) name: &'static str,
-    /// When and how to use the tool, for models.
+    /// Explains to models when and how to use the tool.
     pub(super) description: &'static str,
-    /// The tool's own parameters.
+    /// Returns the parameters that only this tool has.
     pub(super) own: fn() -> Vec<Parameter>,
-    /// The shared parameters that the tool accepts.
+    /// The common parameters that the tool accepts.
     pub(super) common: &'static [Parameter],
     /// True if the tool changes nothing.
     pub(super) is_read_only: bool,
-    /// Time after which a call is interrupted.
+    /// Time limit of a call. After it, the call is interrupted.
     pub(super) time_limit: Duration,
-    /// Answers a call.
+    /// The function that answers a call.
     pub(super) run: fn(&Call<'_>) -> Result<Reply>,
 }
 
 impl Tool {
-    /// Creates a tool that answers with one operation and changes nothing.
+    /// Creates a read-only tool that runs one operation.
     pub(super) const fn of_op(
         name: &'static str,
         description: &'static str,
@@ -73,12 +73,12 @@ pub(super) struct Call<'a> {
     pub(super) tool: &'static str,
     /// The repositories of the server.
     pub(super) hub: &'a Hub,
-    /// The repository of the call, once it has been opened.
+    /// The repository of the call; set when it is first needed.
     pub(super) found: OnceCell<Arc<Session>>,
     pub(super) arguments: Arguments,
     /// Progress, interruption and time limits.
     pub(super) ctx: Ctx<'a>,
-    /// The part of the reply that contains the text of results.
+    /// Determines which part of the reply contains the text of results.
     pub(super) bodies: Bodies,
 }
 
@@ -94,7 +94,7 @@ impl Call<'_> {
         }
     }
 
-    /// Returns the context of an operation for this call.
+    /// Returns the parameters for running an operation in this call.
     pub(super) fn ask(&self) -> Result<Ask<'_>> {
         Ok(Ask {
             session: self.session()?,

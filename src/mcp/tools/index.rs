@@ -1,5 +1,5 @@
-//! `index`: updates and maintains the sidecar. Normally not needed: the first question about a revision builds its
-//! index, and hooks collect garbage.
+//! The tool `index`: updates and maintains the sidecar. It is rarely needed, because the first query of a revision
+//! builds its index, and hooks collect garbage.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::session::Keeping;
 use crate::session::{Advance, End, Job, Made, Task};
 use crate::session::{FrontEnd, OpError};
 
-/// Default time that a call waits for a build, in seconds. Clients time out not much later.
+/// Default time in seconds that a call waits for a build. Clients time out not much later.
 const DEFAULT_WAIT_SECONDS: u64 = 8;
 const MAX_WAIT_SECONDS: u64 = 100;
 
@@ -72,8 +72,8 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     }
 }
 
-/// Stops the builds of the named revisions, or else the builds that no call waits for, because several agents can share
-/// a server.
+/// Stops the builds of the named revisions. Without names, stops only builds that no call waits for, because several
+/// agents may share a server.
 fn stop(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let jobs = &call.session()?.jobs;
     let running = jobs.all().into_iter().filter(|job| job.is_running());
@@ -123,7 +123,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Returns true if a build is for this revision.
+    /// Returns true if `job` builds this revision.
     fn is_of(&self, job: &Job) -> bool {
         let is_target = |target: &Target| target.tree == job.target.tree;
         job.reference == self.reference
@@ -142,7 +142,7 @@ fn wanted(call: &Call<'_>) -> Result<Vec<Wanted>> {
     }
     let wanted = |reference: String| {
         session.checked(&reference)?;
-        // A repository without commits is not an error.
+        // A repository without commits is not an error, so `HEAD` is resolved like `WORKTREE`.
         let named = if reference == "HEAD" { "WORKTREE" } else { &reference };
         Ok(Wanted {
             target: session.workspace.target(named),
@@ -158,7 +158,7 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
     let wait = call.arguments.number("wait").map(|seconds| seconds as u64);
     let deadline = Instant::now() + Duration::from_secs(wait.unwrap_or(DEFAULT_WAIT_SECONDS));
     let wanted = wanted(call)?;
-    // Begin all builds before waiting for one.
+    // Starts all builds before waiting for the first one.
     let mut begun = Vec::new();
     for Wanted { reference, target } in &wanted {
         if let (Ok(Some(target)), false) = (target, is_dry_run) {
@@ -222,7 +222,7 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
     Ok(draft.finish(provenance.as_ref(), None, &own))
 }
 
-/// Waits for a build. Returns its facts, its line of text, and true if it is done.
+/// Waits for a build. Returns its JSON fields, its line of text, and true if it is complete.
 fn waited(
     call: &Call<'_>,
     (job, _): &(Arc<Job>, bool),
@@ -231,7 +231,7 @@ fn waited(
     n_before: &Cell<usize>,
 ) -> Result<(Value, String, bool)> {
     let patience = deadline.saturating_duration_since(Instant::now());
-    // Progress counts up over all builds of a call.
+    // Progress increases over all builds of a call.
     let told_of = |advance: Advance| {
         let Some(limits) = call.ctx.limits else { return };
         (limits.waiting)(Advance {

@@ -1,4 +1,4 @@
-//! The tools. A tool that runs one operation is an entry in the table; the others have a file each.
+//! The table of tools. A tool that runs one operation needs only an entry; other tools also have a file.
 
 mod index;
 mod op;

@@ -8,12 +8,12 @@ use super::super::reply::{Reply, paged};
 use super::super::tool::Call;
 use crate::ops::Op;
 
-/// Answers a call with an operation.
+/// Answers a call by running an operation.
 pub(super) fn run<O: Op + DeserializeOwned>(call: &Call<'_>) -> Result<Reply> {
     answer(call, &request::<O>(call)?)
 }
 
-/// Answers a call whose parameter `op` selects an operation.
+/// Answers a call by running the operation that its parameter `op` selects.
 pub(super) fn run_selected(call: &Call<'_>, name: &str, op: &impl Op) -> Result<Reply> {
     let mut reply = answer(call, op)?;
     reply.structured.insert("op".to_owned(), name.into());

@@ -1,4 +1,4 @@
-//! `status`: freshness and completeness of the index, running builds, and help.
+//! The tool `status`: reports whether the index is complete and up to date, lists running builds, and contains guides.
 
 use anyhow::Result;
 use serde_json::json;
@@ -219,7 +219,7 @@ fn guide(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     ))
 }
 
-/// Returns the provenance of an answer that is not about files.
+/// Returns the provenance of an answer that does not depend on files.
 pub(super) fn about(call: &Call<'_>) -> Option<ProvenanceOut> {
     beside(&call.ask().ok()?)
 }
