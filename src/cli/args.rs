@@ -1,4 +1,4 @@
-//! The command-line arguments: global options, the list of commands, and the options that commands share.
+//! Defines the command-line arguments: global options, commands, and options common to several commands.
 
 mod agents;
 mod eval;
@@ -35,7 +35,7 @@ pub(super) struct Args {
     pub(super) command: Command,
 }
 
-/// Help heading of the options that every command has, listed after its own.
+/// Heading in the help output of the options that every command has. They are listed last.
 const GLOBAL_HEADING: &str = "Options of every command";
 
 /// Options of every command.
@@ -68,7 +68,7 @@ pub(super) struct Global {
 }
 
 impl Global {
-    /// Returns the choice of colors.
+    /// Returns when to use colors.
     pub(super) fn color(&self) -> ColorChoice {
         match self.color {
             _ if self.no_color || self.json => ColorChoice::Never,

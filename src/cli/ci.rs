@@ -21,7 +21,7 @@ use crate::model::CommitId;
 use crate::session::Workspace;
 use crate::session::{ImportOptions, Known, Packing, open_plain, write_whole};
 
-/// Default location of the archive: a folder in the root of the worktree, and the file in it.
+/// Default location of the archive: a folder in the root of the worktree, and a file in it.
 const DEFAULT_FOLDER: &str = ".codescout-ci";
 const DEFAULT_NAME: &str = "index.bundle";
 
@@ -83,7 +83,7 @@ fn show_key(workspace: &Workspace, global: &Global, args: &KeyArgs, output: &mut
     Ok(Found::Something)
 }
 
-/// Converts the name of a branch to a part of a cache key; characters that caches do not accept become hyphens.
+/// Converts a branch name to a part of a cache key. Replaces characters that caches do not accept by hyphens.
 fn slug(branch: &str) -> String {
     let keep = |c: char| {
         if c.is_ascii_alphanumeric() || c == '.' || c == '_' {
@@ -104,7 +104,8 @@ fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, outpu
     };
     let opened = open_plain(&path);
     if args.file.is_none() && opened.is_ok() {
-        // A cache may restore only the archive, without the folder's `.gitignore`. Failing to write it is not an error.
+        // A cache may restore only the archive, without the `.gitignore` next to it. An error from writing that file is
+        // ignored.
         let _ = make_folder(&path, true);
     }
     let (taken, because) = match opened {
@@ -112,8 +113,8 @@ fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, outpu
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
         Ok(file) => match workspace.import(file, options, &CliProgress::new(global.quiet), &INTERRUPTED) {
             Ok(taken) => (Some(TakenOut::of(&taken)), None),
-            // An archive of another build or of another repository is not an error: the index is rebuilt. Everything
-            // else is.
+            // An archive of another build or another repository is skipped, and the index is rebuilt. All other errors
+            // are returned.
             Err(error) if is_unusable_archive(&error) => (None, Some(format!("{error:#}"))),
             Err(error) => return Err(error.context(format!("cannot restore {}", path.display()))),
         },
@@ -233,8 +234,8 @@ fn is_too_large(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(PackError::TooLarge { .. }))
 }
 
-/// Returns the commit history, or `None` with a note if this clone does not have all commits. The archive is saved
-/// without it then.
+/// Returns the commit history for the archive. If this clone does not have all commits, returns `None` with a note, and
+/// the archive is saved without history.
 fn commits_of(workspace: &Workspace, known: &Known, global: &Global) -> Result<Option<ExportedCommits>> {
     let progress = CliProgress::new(global.quiet);
     match workspace.given_commits(&known.commits, &progress, &INTERRUPTED) {
@@ -246,8 +247,8 @@ fn commits_of(workspace: &Workspace, known: &Known, global: &Global) -> Result<O
     }
 }
 
-/// Returns true if this build can import the archive at `path`, the archive has all trees and vectors, and the commits
-/// if they are wanted, and it is signed by `key` if one is given.
+/// Returns true if the archive at `path` need not be saved again: this build can import it, it has all trees and
+/// vectors, it has the commits if they are wanted, and it is signed by `key` if there is one.
 fn has_all(workspace: &Workspace, path: &Path, known: &Known, wants_commits: bool, key: Option<&SigningKey>) -> bool {
     let Ok(bundle) = open_plain(path).map_err(ReadError::Io).and_then(BundleFile::open) else {
         return false;
@@ -256,7 +257,7 @@ fn has_all(workspace: &Workspace, path: &Path, known: &Known, wants_commits: boo
     let has_tip = |tip: &CommitId| bundle.header.has_commit(*tip, workspace.record_recipe());
     let has_commits = !wants_commits || known.commits.iter().all(has_tip);
     let has_trees = known.trees.iter().all(|&tree| bundle.header.has_tree(tree));
-    // An archive that was saved before the model's vectors were complete is replaced.
+    // An archive is replaced if it was saved before all vectors were computed.
     let has_vectors = workspace.n_rows(known).into_iter().all(|(profile, n_rows)| {
         let mut added = bundle.header.added.iter();
         let added = added.find(|added| added.profile == profile.0);
@@ -265,8 +266,8 @@ fn has_all(workspace: &Workspace, path: &Path, known: &Known, wants_commits: boo
     is_signed && workspace.takes(&bundle) && has_trees && has_commits && has_vectors
 }
 
-/// Returns the path of the archive. A tracked file came with the code, not from a cache, and a link in the default
-/// location may lead anywhere: both are refused.
+/// Returns the path of the archive. Returns an error for a tracked file, which comes from the repository and not from a
+/// cache, and for a link in the default location, which may point anywhere.
 fn path_of(workspace: &Workspace, named: Option<&Path>) -> Result<PathBuf> {
     let repository = &workspace.repository;
     let Some(root) = repository.work_dir() else {
@@ -299,7 +300,8 @@ fn path_of(workspace: &Workspace, named: Option<&Path>) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Creates the archive's folder. If it is new, or the default folder, a `.gitignore` keeps the archive out of commits.
+/// Creates the archive's folder. If the folder is new or the default one, adds a `.gitignore`, so that the archive is
+/// not committed.
 fn make_folder(path: &Path, is_ours: bool) -> Result<()> {
     let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return Ok(());

@@ -56,7 +56,7 @@ pub(super) fn run(global: &Global, args: &ConfigArgs, output: &mut Output) -> Re
     }
 }
 
-/// Records the sidecar's configuration file as trusted, and shows its settings.
+/// Records the sidecar's settings file as trusted and shows its settings.
 fn approve(global: &Global, output: &mut Output) -> Result<Found> {
     let path = file(&Workspace::open_without_settings(&global.repo)?);
     trust(&path, &Environment::read())?;
@@ -119,7 +119,7 @@ fn change(global: &Global, key: &str, value: Option<&str>, is_users: bool, outpu
     if is_users {
         let no_home = || anyhow::anyhow!("neither HOME nor XDG_CONFIG_HOME is set");
         let path = Environment::read().user_file.with_context(no_home)?;
-        // Writes to the target of a symbolic link, so that the link stays.
+        // If the file is a symbolic link, its target is changed.
         let path = std::fs::canonicalize(&path).unwrap_or(path);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
@@ -135,14 +135,14 @@ fn change(global: &Global, key: &str, value: Option<&str>, is_users: bool, outpu
         };
         return change.told(is_changed, None, &path, output);
     }
-    // The current settings may prevent opening the repository, and this command must be able to correct them.
+    // Invalid settings may prevent opening the repository, and this command must be able to correct them.
     let workspace = Workspace::open_without_settings(&global.repo)?;
-    // Verifies that the sidecar is codescout's own before writing into it.
+    // Opening the sidecar checks that codescout created it, before a file in it is changed.
     let sidecar = workspace.storage.open_or_create(&INTERRUPTED)?;
-    // The lock prevents concurrent commands from losing each other's changes.
+    // Without the lock, concurrent commands could overwrite each other's changes.
     let lock = sidecar.lock_unless(PATIENCE, &INTERRUPTED)?;
     let (path, environment) = (file(&workspace), Environment::read());
-    // Changing one line must not make an untrusted file trusted.
+    // Changing one line must not turn an untrusted file into a trusted one.
     let was_trusted = matches!(untrusted_key(&path, &environment), Ok(None));
     let record = || {
         if was_trusted && (untrusted_key(&path, &environment)?.is_some() || workspace.repository.is_inside_another()) {
@@ -162,8 +162,8 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Writes the file, and restores it if the repository cannot be opened with the new settings. Returns whether the
-    /// file has changed, and the resulting settings.
+    /// Changes the file, and undoes the change if the repository cannot be opened with the new settings. Returns true
+    /// if the file has changed, and the resulting settings.
     fn apply(
         &self,
         path: &Path,
@@ -176,7 +176,7 @@ impl Change<'_> {
             Some(value) => set(path, self.key, value).map(|()| true)?,
             None => {
                 let is_changed = unset(path, self.key)?;
-                // Without a server, the name of its model would be read as the path of a local model.
+                // Without a server, the name of its model would be interpreted as the path of a local model.
                 if is_changed && self.key == "embedding.server" {
                     unset(path, "embedding.model")?;
                 }
@@ -185,11 +185,11 @@ impl Change<'_> {
         };
         match record().and_then(|()| opened()) {
             Ok(now) => Ok((is_changed, now)),
-            // The repository could not be opened before either, so this change is not the cause.
+            // The settings were invalid before, so this change did not cause the error.
             Err(error) if !was_usable => {
                 Err(error.context(format!("wrote {}, but the settings are still invalid", path.display())))
             }
-            // A value of the right type may still be unusable.
+            // A value of the right type may still be invalid.
             Err(error) => {
                 match before {
                     Some(bytes) => write_atomic(path, &bytes).map_err(Into::into).and_then(|()| record()),

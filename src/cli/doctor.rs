@@ -16,7 +16,7 @@ use crate::setup::doctor::{Finding, Report, Severity, examine};
 
 #[derive(Debug, Serialize)]
 struct DoctorOut {
-    /// True if there is no problem.
+    /// True if no problem was found.
     well: bool,
     findings: Vec<FindingOut>,
     settings: Vec<SettingOut>,
@@ -39,7 +39,7 @@ pub(super) fn run(global: &Global, args: &DoctorArgs, output: &mut Output) -> Re
         mended = mend(&report, global)?;
         report = examine(&global.repo, &INTERRUPTED);
     }
-    // After an interrupt the report lacks the servers that were not probed.
+    // After an interrupt, servers are missing from the report.
     if INTERRUPTED.load(Ordering::Relaxed) {
         bail!("interrupted");
     }

@@ -26,7 +26,7 @@ use crate::query::{ExactText, FileFilter, Hit, Request, Searcher, Sources, Tests
 use crate::session::{Ctx, Session, ViewRequest, Workspace};
 use crate::snapshot::View;
 
-/// Number of results per query; the measures use ten.
+/// Number of results per query. The metrics use ten.
 const N_RESULTS: usize = 10;
 
 #[derive(Debug, Serialize)]
@@ -39,7 +39,7 @@ struct EvalOut {
     differences: Vec<DifferenceOut>,
 }
 
-/// A judged repository that is not part of the measures.
+/// A judged repository that could not be evaluated.
 #[derive(Debug, Serialize)]
 struct NotEvaluatedOut {
     repository: String,
@@ -50,7 +50,7 @@ struct NotEvaluatedOut {
 struct SettingOut {
     setting: String,
     median_ms: f64,
-    /// Number of incomplete answers: a server did not respond, or chunks had no vector.
+    /// Number of incomplete answers, for which a server did not respond or chunks had no vector.
     incomplete: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     incomplete_because: Option<String>,
@@ -67,7 +67,7 @@ struct DifferenceOut {
     ndcg_lines: [f64; 3],
 }
 
-/// Means with their 95 % intervals: mean, low, high.
+/// Means of the metrics with 95 % intervals, each as mean, lower and upper bound.
 #[derive(Debug, Serialize)]
 struct MeasuresOut {
     queries: usize,
@@ -79,7 +79,7 @@ struct MeasuresOut {
     mrr_file: f64,
 }
 
-/// The measures of one query in every setting.
+/// The metrics of one query in each setting.
 struct Row {
     repository: String,
     language: String,
@@ -93,12 +93,12 @@ struct Row {
 #[derive(Clone, Copy)]
 struct Setting {
     mode: SearchMode,
-    /// Uses only the built-in model, without configured models, servers and reranker.
+    /// True to use only the built-in model, without configured models, servers and reranker.
     is_alone: bool,
 }
 
 impl Setting {
-    /// Returns all settings, in the order of evaluation. The last is compared with each of the others.
+    /// Returns all settings to evaluate, in order. The last is compared with each of the others.
     fn all(args: &EvalArgs) -> Vec<Self> {
         let of = |is_alone| args.settings.iter().map(move |&mode| Self { mode, is_alone });
         let alone = args.against_built_in.then(|| of(true)).into_iter().flatten();
@@ -217,7 +217,7 @@ fn history_rows(global: &Global, args: &EvalArgs, features: &mut Option<BufWrite
     Ok(rows)
 }
 
-/// Opens a view after computing the vectors of the configured models, which queries do not compute.
+/// Opens a view after computing the vectors of the configured models, because queries do not compute them.
 fn complete_view(workspace: &Arc<Workspace>, reference: &str, progress: &CliProgress) -> Result<View> {
     let view = || -> Result<View> {
         let session = Session::for_command(Arc::clone(workspace));
@@ -262,8 +262,8 @@ fn find_clone(args: &EvalArgs, judgements: &Judgements) -> Result<PathBuf> {
     bail!("no clone of {name} below {}", folder.display())
 }
 
-/// Returns the folder at `place` below `folder`. Hosting sites ignore the case of names, so a name with different case
-/// is used if there is no exact match.
+/// Returns the folder at `place` below `folder`. If there is none, ignores case, because hosting sites ignore the case
+/// of names.
 fn below(folder: &Path, place: &str) -> io::Result<Option<PathBuf>> {
     let mut found = folder.to_owned();
     for name in place.split('/') {
@@ -301,7 +301,7 @@ fn request(judged: &Judged, root: &str) -> Result<Request> {
     })
 }
 
-/// A judged repository with its searchers.
+/// A judged repository and its searchers.
 struct Corpus<'a> {
     name: &'a str,
     language: &'a str,
@@ -363,7 +363,7 @@ fn row(corpus: &mut Corpus<'_>, judged: &Judged, request: &Request, args: &EvalA
 
 fn ranked(view: &View, reader: &mut ObjectReader, hit: &Hit) -> Option<Ranked> {
     let place = hit.places.first()?;
-    // Only the lines of a focus depend on the text.
+    // The text is needed only to compute the lines of a focus.
     let bytes = match hit.focus.map(|_| view.read(place.file, reader, MAX_OBJECT_BYTES)) {
         Some(Ok(BlobContent::Content(bytes))) => bytes,
         _ => Vec::new(),
@@ -485,7 +485,7 @@ fn measures_out(rows: &[&Row], setting: usize) -> MeasuresOut {
     }
 }
 
-/// Groups a value of every row by repository.
+/// Groups a value of each row by repository.
 fn grouped(rows: &[&Row], value: impl Fn(&Row) -> f64) -> Vec<Vec<f64>> {
     let mut groups: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for row in rows {

@@ -97,7 +97,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
         size(packed.n_bytes)
     );
     match (is_stdout, output.json) {
-        // The bundle is on standard output.
+        // The bundle is written to standard output, so the message goes to standard error.
         (true, _) if !global.quiet => note(&said),
         (true, _) => {}
         (false, true) => output.json(&answer)?,

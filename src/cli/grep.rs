@@ -20,7 +20,7 @@ use crate::query::{
 use crate::session::{Ctx, Edits, Session, Workspace};
 use crate::snapshot::{FileId, View};
 
-/// Maximum number of unreadable files that are listed by name.
+/// Maximum number of unreadable files listed by name.
 const MAX_NAMED_UNREAD: usize = 5;
 
 #[derive(Debug, Serialize)]
@@ -49,7 +49,7 @@ struct FileOut {
 struct LineOut {
     line: u32,
     text: String,
-    /// Byte ranges within the line as it is in the file, before lossy conversion.
+    /// Byte ranges within the original line of the file, before lossy conversion to UTF-8.
     spans: Vec<(u32, u32)>,
     context: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -147,7 +147,7 @@ fn pattern(args: &GrepArgs) -> Result<Pattern> {
     Ok(Pattern::new(&text, options)?)
 }
 
-/// Returns the pattern; each line is an alternative.
+/// Returns the patterns as one text, with one alternative per line.
 fn pattern_text(args: &GrepArgs) -> String {
     match &args.pattern {
         Some(pattern) if args.regexp.is_empty() => pattern.clone(),
@@ -155,7 +155,7 @@ fn pattern_text(args: &GrepArgs) -> String {
     }
 }
 
-/// Returns the selected files: those of options and of positional arguments.
+/// Returns the file selection from options and positional arguments.
 fn selection(args: &GrepArgs) -> FileSelection {
     let first = args.pattern.iter().filter(|_| !args.regexp.is_empty());
     let paths = first.chain(&args.paths).cloned();
@@ -173,7 +173,7 @@ fn detail(args: &GrepArgs) -> GrepDetail {
     }
 }
 
-/// Returns the call; its cursors are bound to everything that changes the answer.
+/// Returns the parameters for running the query. Its cursors are valid only for the same query, options and files.
 fn ask<'a>(session: &'a Session, progress: &'a CliProgress, global: &Global, args: &GrepArgs) -> Ask<'a> {
     let flags = (args.ignore_case, args.smart_case, args.word_regexp, args.fixed_strings);
     let shown = (args.invert_match, detail(args));
@@ -257,7 +257,7 @@ fn show(
     Ok(())
 }
 
-/// Prints the matching parts of lines, each on a line of its own.
+/// Prints each matching part of a line on a separate line.
 fn show_parts(view: &View, matches: &FileMatches, here: &str, output: &mut Output) -> io::Result<()> {
     let path = output.name(PATH, &seen_from(here, &path_of(view, matches.file)));
     for line in matches.lines.iter().filter(|line| line.is_match) {

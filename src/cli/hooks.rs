@@ -27,7 +27,7 @@ struct PlanOut {
 #[derive(Debug, Serialize)]
 struct FolderOut {
     folder: String,
-    /// `git_dir`, `work_tree`, `outside`, `nowhere`
+    /// One of `git_dir`, `work_tree`, `outside` and `nowhere`.
     standing: &'static str,
 }
 
@@ -103,7 +103,7 @@ pub(super) fn run(global: &Global, args: &HooksArgs, output: &mut Output) -> Res
                 return Ok(Found::Something);
             }
             let at = (global.repo.as_os_str() != ".").then_some(global.repo.as_path());
-            // A failed request must not disturb git or its user, so it is only logged.
+            // An error from the request must not disturb git or its user, so it is only logged.
             if let Err(error) = hooks::request(event, arguments, at) {
                 tracing::debug!("{:#}", anyhow::Error::from(error));
             }

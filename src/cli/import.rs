@@ -86,7 +86,7 @@ impl BundleOut {
         }
     }
 
-    /// Returns the number of blobs, chunks, vectors and commits as text.
+    /// Describes the number of blobs, chunks, vectors and commits.
     pub(super) fn content(&self) -> String {
         let mut content = format!("{} blobs, {} chunks", self.blobs, self.chunks);
         for (n, what) in [(self.vectors, "vectors of other models"), (self.commits, "commits")] {
@@ -125,7 +125,7 @@ impl TakenOut {
         }
     }
 
-    /// Returns [`Found::Nothing`] if the bundle's commit history did not match the repository.
+    /// Returns [`Found::Nothing`] if the bundle's commit history does not match the repository.
     pub(super) fn found(&self) -> Found {
         if self.commits_untrue {
             Found::Nothing
@@ -134,7 +134,7 @@ impl TakenOut {
         }
     }
 
-    /// Returns the result as one line of text.
+    /// Describes the result in one line.
     pub(super) fn text(&self) -> String {
         let mut text = format!("{} new blobs, {} new chunks", self.new_blobs, self.new_chunks);
         for (n_blobs, what) in [
@@ -164,7 +164,7 @@ impl TakenOut {
     }
 }
 
-/// Describes the imported and skipped vectors of other models; empty if there are none.
+/// Describes the imported and skipped vectors of external models. Empty if there are none.
 pub(super) fn describe_vectors(n_new: usize, passed_over: Option<&str>) -> String {
     let new = match n_new {
         0 => String::new(),
@@ -238,7 +238,7 @@ fn inspect(args: &ImportArgs, output: &mut Output) -> Result<Found> {
     Ok(Found::Something)
 }
 
-/// Returns the required signature: none, or one by the key given as hexadecimal digits or as a file.
+/// Returns the signature requirement: none, or a signature by `key`, given as hexadecimal digits or as a file.
 pub(super) fn trust_of(key: Option<&str>) -> Result<Trust> {
     let Some(key) = key else {
         return Ok(Trust::Anybody);

@@ -19,7 +19,8 @@ use crate::remote::SettingsApplied;
 use crate::session::Workspace;
 use crate::sidecar::PastVersions;
 
-/// Time without ref changes after which `--watch` indexes. Refs move in bursts, as in a rebase or fetch.
+/// Time without ref changes after which `--watch` starts indexing. Refs change in bursts, for example in a rebase or
+/// fetch.
 const QUIET: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Serialize)]
@@ -37,7 +38,7 @@ struct IndexOut {
     shared_sparse: Option<SharedOut>,
 }
 
-/// The vectors of a configured model.
+/// The outcome of computing the vectors of a configured model.
 #[derive(Debug, Serialize)]
 struct VectorsOut {
     model: String,
@@ -53,7 +54,7 @@ struct VectorsOut {
     stopped_because: Option<String>,
 }
 
-/// The vectors uploaded to the shared store.
+/// The outcome of uploading vectors to the shared store.
 #[derive(Debug, Serialize)]
 struct SharedOut {
     server: String,
@@ -66,7 +67,7 @@ struct SharedOut {
     stopped_because: Option<String>,
 }
 
-/// The recorded commit history.
+/// The outcome of recording commits.
 #[derive(Debug, Serialize)]
 struct HistoryOut {
     new_commits: u32,
@@ -237,14 +238,14 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
         indexer.collect_if_due(output)?;
         return Ok(Found::Something);
     }
-    // Watched before the first update, so that no move of a ref is missed.
+    // The watch starts before the first update, so that no change of a ref is missed.
     let watch = workspace.repository.watch_refs()?;
     loop {
         let updated = revisions(workspace, global, args).and_then(|revisions| indexer.update(&revisions, output));
         match updated {
             Ok(answer) if output.json && !answer.revisions.is_empty() => output.json(&answer)?,
             Ok(_) => {}
-            // An error such as a deleted branch or a full disk may be resolved by the next move of a ref.
+            // A later change of a ref may resolve an error such as a deleted branch or a full disk.
             Err(error) if !INTERRUPTED.load(Ordering::Relaxed) => output.error(&error),
             Err(error) => return Err(error),
         }
@@ -254,7 +255,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
             anyhow::bail!("interrupted");
         }
         watch.wait(QUIET)?;
-        // The intermediate states of a rebase, merge or bisect are skipped; its end moves a ref too.
+        // Skips the intermediate states of a rebase, merge or bisect. Its end changes a ref too.
         while is_in_operation(workspace.repository.git_dir()) {
             watch.wait(QUIET)?;
         }
@@ -262,7 +263,8 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
     }
 }
 
-/// Returns the revisions to index: the given ones, every local branch with `--all-branches`, or else `--ref`.
+/// Returns the revisions to index: those given, or every local branch with `--all-branches`, or else the revision of
+/// `--ref`.
 fn revisions(workspace: &Workspace, global: &Global, args: &IndexArgs) -> Result<Vec<String>> {
     let mut revisions = args.revisions.clone();
     if args.all_branches {
@@ -279,11 +281,11 @@ fn revisions(workspace: &Workspace, global: &Global, args: &IndexArgs) -> Result
 struct Indexer<'w> {
     workspace: &'w Workspace,
     progress: CliProgress,
-    /// `Some` if history is requested, with the past versions of files to index.
+    /// `Some` if history is requested, with the selection of past versions of files to index.
     history: Option<Option<PastVersions>>,
-    /// True if no revision was given, so that the history of all local branches is recorded.
+    /// True if no revision was given. Then the history of all local branches is recorded.
     records_branches: bool,
-    /// The tree of each revision at its last update.
+    /// The tree of each revision when it was last indexed.
     done: HashMap<String, TreeId>,
 }
 
@@ -356,8 +358,8 @@ impl Indexer<'_> {
         Ok(answer)
     }
 
-    /// Computes the missing vectors of the configured models. An unavailable server is not an error. Returns the number
-    /// of vectors of each kind that were shared meanwhile.
+    /// Computes missing vectors of the configured models. An unavailable server is not an error. Returns the number of
+    /// vectors of each kind that were uploaded to the shared store.
     fn catch_up(&self, answer: &mut IndexOut, output: &mut Output) -> Result<HashMap<RowKind, usize>> {
         let mut n_uploaded = HashMap::new();
         let trees: Vec<TreeId> = self.done.values().copied().collect();
@@ -396,7 +398,7 @@ impl Indexer<'_> {
         Ok(())
     }
 
-    /// Records commits if history is requested now or was recorded before.
+    /// Records commits if history is requested now or if commits were recorded before.
     fn record(&self, mut tips: Vec<CommitId>, output: &mut Output) -> Result<Option<HistoryOut>> {
         let recorded = if self.history.is_some() {
             if self.records_branches {
@@ -464,11 +466,12 @@ impl Indexer<'_> {
         }))
     }
 
-    /// Collects garbage if it is due. Runs after the answer is printed, so that it does not delay the answer.
+    /// Collects garbage if a collection is due. Called after the answer is printed, so that the user does not wait for
+    /// it.
     fn collect_if_due(&self, output: &mut Output) -> Result<()> {
         output.flush()?;
         let indexed: Vec<TreeId> = self.done.values().copied().collect();
-        // A failure here does not affect the index that was built.
+        // An error here does not affect the index.
         match self.workspace.collect_if_due(&indexed, &self.progress, &INTERRUPTED) {
             Ok(Some(collected)) => tracing::info!(?collected.bytes, collected.rewrote, "collected garbage"),
             Ok(None) => {}

@@ -28,7 +28,7 @@ struct InitOut {
 
 const INSTALL_HOOKS: &str = "codescout hooks install";
 
-/// Commands to try next, each with its purpose.
+/// Commands to try next, each with a description.
 const NEXT: [(&str, &str); 5] = [
     (
         "codescout search \"where are errors shown\"",
@@ -77,7 +77,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &InitArgs, outpu
     Ok(Found::Something)
 }
 
-/// Returns whether to install the hooks, from the flags or else by asking on a terminal.
+/// Returns true if hooks should be installed, according to the flags or the user's answer on a terminal.
 fn is_hooks_wanted(args: &InitArgs, output: &mut Output) -> Result<bool> {
     if args.hooks || args.no_hooks || output.json || !stdin().is_terminal() || !output.is_terminal() {
         return Ok(args.hooks);
@@ -88,7 +88,7 @@ fn is_hooks_wanted(args: &InitArgs, output: &mut Output) -> Result<bool> {
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
-/// Installs the hooks. Returns instructions for the user where a hook manager requires manual steps.
+/// Installs the hooks. Returns instructions for the user if a hook manager requires manual steps.
 fn install_hooks(workspace: &Workspace) -> Result<Vec<String>> {
     let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let plan = hooks::install(&workspace.repository, &program, Wishes::default())?;

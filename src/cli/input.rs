@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use super::INTERRUPTED;
 
-/// Runs `read` on a thread of its own, so that an interrupt takes effect while it waits for input.
+/// Runs `read` on a separate thread, so that an interrupt takes effect while it waits for input.
 pub(super) fn read_input<T: Send + 'static>(read: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     const TICK: Duration = Duration::from_millis(50);
     let (send, received) = mpsc::channel();
     std::thread::Builder::new().name("input".to_owned()).spawn(move || {
-        // The receiver is gone after an interrupt.
+        // Sending fails after an interrupt, because the receiver no longer exists.
         let _ = send.send(read());
     })?;
     loop {

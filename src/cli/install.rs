@@ -15,7 +15,8 @@ use crate::setup::install::{
     is_installed,
 };
 
-/// Maximum length of a shown line. A configuration can be one long line that contains everything, tokens included.
+/// Maximum length of a shown line. A configuration may consist of one long line that contains everything, including
+/// tokens.
 const MAX_SHOWN_CHARACTERS: usize = 160;
 
 #[derive(Debug, Serialize)]
@@ -48,7 +49,7 @@ struct ListOut {
 struct ListedOut {
     client: &'static str,
     title: &'static str,
-    /// Evidence that the client is installed on this machine.
+    /// A program or folder that indicates that the client is installed.
     found: Option<String>,
     user_file: Option<String>,
     project_file: Option<String>,
@@ -99,7 +100,7 @@ fn request(common: &ClientArgs, name: &str, instructions: bool) -> Result<Reques
     })
 }
 
-/// Returns the folders of this user, and the worktree for project scope.
+/// Returns the folders of the user and, for project scope, the worktree.
 fn places(global: &Global, scope: Scope) -> Result<Places> {
     let project = match scope {
         Scope::User => None,
@@ -138,8 +139,8 @@ fn server(client: &Client, scope: Scope, args: &InstallArgs, places: &Places) ->
     Ok(client.stdio(scope, program, &roots))
 }
 
-/// Returns the folders below which calls may name repositories, as written to the configuration. A client that does not
-/// start the server in the open project needs at least one.
+/// Returns the folders below which calls may name repositories, as they are written to the configuration. A client that
+/// does not start the server in the open project needs at least one.
 fn roots(client: &Client, scope: Scope, given: &[PathBuf]) -> Result<Vec<String>> {
     if scope == Scope::Project && !given.is_empty() {
         let message = "--root cannot be used with --scope project: project files are committed".to_owned();
@@ -201,7 +202,7 @@ fn hinted(client: &Client, error: InstallError) -> anyhow::Error {
     OpError::new(message, hint).into()
 }
 
-/// The outcome of a plan.
+/// The outcome of applying a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Done {
     Yes,
@@ -336,7 +337,7 @@ impl From<&Change> for FileOut {
 }
 
 fn list(global: &Global, name: &str, output: &mut Output) -> Result<Found> {
-    // Outside a repository only user scope applies.
+    // Outside a repository only the user scope exists.
     let scope = match work_dir(&global.repo) {
         Ok(_) => Scope::Project,
         Err(_) => Scope::User,

@@ -1,4 +1,4 @@
-//! The types that the `--json` output of all commands shares, described in `docs/cli.md`.
+//! Types that occur in the `--json` output of every command. `docs/cli.md` describes that output.
 
 use serde::Serialize;
 

@@ -39,19 +39,19 @@ use crate::config::{Environment, Overrides};
 use crate::session::Workspace;
 use crate::sidecar::failpoint;
 
-/// Set by SIGINT, SIGTERM and SIGHUP. Long operations poll it and keep what they have done.
+/// Set by SIGINT, SIGTERM and SIGHUP. Long operations check it and stop, keeping completed work.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// Set while no operation is running; a signal then ends the process at once.
+/// Set while no operation is running. A signal then ends the process immediately.
 static IDLE: AtomicBool = AtomicBool::new(false);
 
-/// The result of a command, which sets the exit code.
+/// The outcome of a command, which determines the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     /// Exit code 0.
     Something,
     /// Exit code 1.
     Nothing,
-    /// Exit code 2; the command has printed what remains to be done.
+    /// Exit code 2. The command has printed what remains to be done.
     Unfinished,
 }
 
@@ -87,8 +87,8 @@ fn arm_fail_point() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the command and converts a panic into an error with exit code 2. gix panics on some malformed files. Panics of
-/// other threads are reported as usual.
+/// Runs the command. Converts a panic to an error with exit code 2, because gix panics on some malformed files. Panics
+/// of other threads are reported as usual.
 fn run_caught(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
     let caller = std::thread::current().id();
     let report = std::panic::take_hook();
@@ -194,7 +194,7 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
 }
 
 fn exit_after_clap_error(error: &clap::Error) -> ExitCode {
-    // clap prints help and version to standard output; everything else is an error.
+    // clap prints help and version to standard output; all other output is an error.
     let code = if error.use_stderr() { 2 } else { 0 };
     match error.print() {
         Ok(()) => ExitCode::from(code),
@@ -213,7 +213,7 @@ fn start_logging(global: &Global) {
         .log
         .unwrap_or_else(|| format!("codescout={default}"));
     let filter = tracing_subscriber::EnvFilter::new(wanted);
-    // Only tests call this twice in one process; the first subscriber stays.
+    // Fails only in tests, which call this several times in one process. The first subscriber remains.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -10,10 +10,10 @@ use super::{Found, INTERRUPTED};
 use crate::ops::{Ask, Common, Op, Page, ProvenanceOut, Row, Sink, Style, seen_from};
 use crate::session::{Ctx, Session, Workspace};
 
-/// Digits of a commit id.
+/// Number of digits of a commit id in the output.
 const ID_DIGITS: usize = 10;
 
-/// Runs `op` and prints its answer. `name` is the name of the command, to which cursors are bound.
+/// Runs `op` and prints its answer. `name` is the name of the command; cursors are valid only for the same command.
 pub(super) fn run<O: Op>(
     name: &str,
     op: &O,
@@ -86,7 +86,7 @@ fn print<R: Row>(page: Page<R>, here: &str, output: &mut Output) -> Result<()> {
             output.put("\n")?;
         }
         match row.raw() {
-            // Exact bytes unless standard output is a terminal, where control characters are escaped.
+            // Prints the exact bytes, unless standard output is a terminal, where control characters are escaped.
             Some(bytes) if !output.is_terminal() => output.bytes(bytes)?,
             Some(bytes) => output.put(&sanitize(&String::from_utf8_lossy(bytes)))?,
             None => row.render(&mut Terminal { here, output }),
@@ -115,7 +115,7 @@ fn print<R: Row>(page: Page<R>, here: &str, output: &mut Output) -> Result<()> {
 
 /// Writes to the terminal.
 struct Terminal<'a> {
-    /// The directory that paths are shown from.
+    /// The directory that displayed paths are relative to.
     here: &'a str,
     output: &'a mut Output,
 }

@@ -9,9 +9,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::render::note;
 use crate::ingest::{Progress, Stage};
 
-/// Time before progress is shown.
+/// Time before any progress is shown.
 const SILENT: Duration = Duration::from_millis(700);
-/// Time between plain lines.
+/// Interval between lines of progress.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Shows progress on standard error.

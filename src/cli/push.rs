@@ -18,9 +18,10 @@ use crate::session::Workspace;
 use crate::session::{Content, Purpose, PushPlan, Remote};
 use crate::session::{ImportOptions, ImportedBundle, Known};
 
-/// Maximum download of a push: the lists of parts, and everything on the remote if it cannot filter objects.
+/// Maximum download during a push. A push downloads the lists of parts, and if the remote cannot filter objects,
+/// everything on it.
 const MAX_BYTES: u64 = 2 << 30;
-/// Hint for a download above the limit.
+/// Hint for a download that exceeds the limit.
 const MORE: &str = "raise the limit with --max-size, such as 8G or 500M";
 
 #[derive(Debug, Default, Serialize)]
@@ -215,13 +216,13 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
     if goes {
         for (remote, plan) in &shelves {
             if remote.content != Content::Records {
-                // Vectors belong to indexed chunks, so the revision is indexed first.
+                // Vectors can only be imported for indexed chunks, so the revision is indexed first.
                 workspace.ingest_revision(&global.reference, &progress, &INTERRUPTED)?;
             }
             let taken = remote.pull(plan, workspace, options, &progress, &INTERRUPTED);
             taken.map_err(hinted)?.iter().for_each(|taken| answer.add(taken));
         }
-        // Indexes the files that the remote did not have, so that the next query is complete.
+        // Indexes files that the remote's index lacks, so that the next query is complete.
         workspace.ingest_revision(&global.reference, &progress, &INTERRUPTED)?;
     }
     answer.took_ms = started.elapsed().as_millis() as u64;
@@ -300,7 +301,7 @@ fn hinted(error: anyhow::Error) -> anyhow::Error {
     OpError::new(format!("{error:#}"), hint.to_owned()).into()
 }
 
-/// Returns whether the user confirms the action.
+/// Returns true if the user confirms the action.
 fn may(question: &str, yes: bool, output: &mut Output) -> Result<bool> {
     if yes {
         return Ok(true);

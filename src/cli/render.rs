@@ -1,4 +1,4 @@
-//! Writes to the terminal. No other module does. Control characters are escaped; colors are used only on a terminal.
+//! Writes to the terminal. No other module does. Escapes control characters, and uses colors only on a terminal.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -7,20 +7,20 @@ use anstyle::{AnsiColor, Effects, Style};
 use super::input::read_line;
 use crate::model::unprintable::{is_unprintable, json};
 
-/// Paths and names.
+/// Style of headings and names.
 pub(super) const STRONG: Style = Style::new().effects(Effects::BOLD);
-/// Positions and secondary facts.
+/// Style of line numbers and secondary information.
 pub(super) const FAINT: Style = Style::new().effects(Effects::DIMMED);
-/// Matches.
+/// Style of matches.
 pub(super) const MATCH: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
-/// Added lines.
+/// Style of added lines.
 pub(super) const ADDED: Style = AnsiColor::Green.on_default();
-/// Removed lines.
+/// Style of removed lines.
 pub(super) const REMOVED: Style = AnsiColor::Red.on_default();
-/// Paths.
+/// Style of paths.
 pub(super) const PATH: Style = AnsiColor::Magenta.on_default();
 
-/// Standard output and error of one command.
+/// Writes the standard output and error of one command.
 pub(super) struct Output {
     out: io::BufWriter<anstream::AutoStream<io::Stdout>>,
     has_color: bool,
@@ -52,7 +52,7 @@ impl Output {
         self.out.write_all(text.as_bytes()).map_err(on_stdout)
     }
 
-    /// Writes text; an error is reported by the next [`Self::flush`].
+    /// Writes text. An error is returned by the next [`Self::flush`].
     pub(super) fn put_deferred(&mut self, text: &str) {
         if let Err(error) = self.put(text) {
             self.failed.get_or_insert(error);
@@ -80,7 +80,7 @@ impl Output {
         self.styled(style, &one_line(text))
     }
 
-    /// Formats untrusted text on one line, with the given byte ranges in a style.
+    /// Formats untrusted text on one line, with a style for the given byte ranges.
     pub(super) fn marked(&self, style: Style, text: &[u8], spans: &[(u32, u32)]) -> String {
         let mut marked = String::new();
         let mut at = 0;
@@ -109,7 +109,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes a JSON value on a line of its own.
+    /// Writes a JSON value on one line.
     pub(super) fn json(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
         let mut line = json(value)?;
         line.push(b'\n');
@@ -118,13 +118,13 @@ impl Output {
 
     /// Writes bytes unchanged.
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
-        // Bypasses the stream for text, which removes terminal control sequences.
+        // Bypasses the text stream, which removes terminal control sequences.
         self.flush()?;
         let mut out = io::stdout().lock();
         out.write_all(bytes).and_then(|()| out.flush()).map_err(on_stdout)
     }
 
-    /// Returns standard output, for data that should not be held in memory.
+    /// Returns standard output, for data that is too large to hold in memory.
     pub(super) fn raw(&mut self) -> io::Result<io::StdoutLock<'static>> {
         self.flush()?;
         Ok(io::stdout().lock())
@@ -140,7 +140,7 @@ impl Output {
         io::stdout().is_terminal()
     }
 
-    /// Returns true if the user can be asked: standard input and standard error are terminals.
+    /// Returns true if standard input and standard error are terminals, so that the user can be asked.
     pub(super) fn can_ask(&self) -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
@@ -173,7 +173,7 @@ impl Output {
             let _ = self.json(&value).and_then(|()| self.flush());
         }
         let mut err = io::stderr().lock();
-        // If standard error is closed, there is no way to report the error.
+        // If standard error is closed too, the error cannot be reported.
         let _ = writeln!(err, "codescout: {message}");
         if let Some(hint) = hint {
             let _ = writeln!(err, "hint: {}", sanitize(&hint));
@@ -181,14 +181,15 @@ impl Output {
     }
 }
 
-/// Adds context to an error of standard output. The kind is kept, because a broken pipe is not reported as an error.
+/// Adds context to an error from standard output. Preserves the kind, because a broken pipe is not reported as an
+/// error.
 fn on_stdout(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot write standard output: {error}"))
 }
 
 /// Prints a warning or remark to standard error.
 pub(super) fn note(text: &str) {
-    // A closed standard error is ignored.
+    // Ignores an error if standard error is closed.
     let _ = writeln!(io::stderr().lock(), "codescout: {}", sanitize(text));
 }
 

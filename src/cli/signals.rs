@@ -1,5 +1,5 @@
 //! Handles SIGINT, SIGTERM and SIGHUP. The first signal sets a flag, and long operations stop at the next safe point.
-//! The second signal, or the first while no operation is running, ends the process.
+//! The second signal, or a first signal while no operation is running, ends the process immediately.
 
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -11,8 +11,8 @@ use super::{IDLE, INTERRUPTED, render};
 /// The exit code after a signal: 128 plus the number of the signal, as in a shell.
 static EXIT_CODE: AtomicU8 = AtomicU8::new(130);
 
-/// Starts the signal handlers, which run for the lifetime of the process. A failure is only logged: without handlers a
-/// signal ends the process at once, and published data is not lost.
+/// Starts the signal handlers, which run until the process ends. A failure is only logged: without handlers a signal
+/// ends the process immediately, and published data is not lost.
 pub(super) fn catch() {
     if let Err(error) = listen() {
         tracing::debug!(%error, "no handler for signals");
