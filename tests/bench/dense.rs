@@ -1,4 +1,4 @@
-//! How fast texts become vectors and vectors are searched, and what quantisation and graph cost in recall.
+//! Measures the speed of embedding texts and searching vectors, and the recall lost by quantisation and the graph.
 //!
 //! ```text
 //! cargo bench --bench dense                                 # scan 100,000 made-up vectors
@@ -9,9 +9,10 @@
 //! cargo bench --bench dense -- sparse N TERMS               # made-up sparse vectors, against going through all rows
 //! ```
 //!
-//! DIR is any folder of source files: the figures in the documents come from the trees of git and rust-analyzer, with commit
-//! subjects of the two as queries. Files are cut into pieces of about 1,000 bytes (400 for `hnsw`, to have more of them) at
-//! line ends. Times are the best of several rounds on one thread, except that scans of over 200,000 live documents use all.
+//! DIR is any folder of source files. The figures in the documents come from the trees of git and rust-analyzer, with
+//! the commit subjects of both as queries. Files are split at line ends into pieces of about 1,000 bytes (400 for
+//! `hnsw`, so that there are more). Times are the best of several rounds on one thread, except that scans of more than
+//! 200,000 live documents use all threads.
 
 #![expect(clippy::print_stdout, reason = "a bench reports on the terminal")]
 #![expect(clippy::unwrap_used, reason = "a bench may stop")]
@@ -123,7 +124,7 @@ fn scan(vectors: &[Vec<f32>]) {
     }
 }
 
-/// Runs of so many documents, about one run in `share`.
+/// Selects runs of `run` documents; about one run in `share` is selected.
 fn one_in(share: u32, run: u32, n: u32) -> RoaringBitmap {
     (0..n).filter(|doc| mixed(doc / run).is_multiple_of(share)).collect()
 }
@@ -134,7 +135,7 @@ fn hnsw(n: usize, folder: &Path, queries: &Path) {
     let flat = flat(&vectors, Quantisation::Int4);
     drop(vectors);
     let (resident, start) = (resident_mib(), Instant::now());
-    // The threshold is put so low that the graph always answers.
+    // The threshold is so low that the graph always returns a result.
     let options = HnswOptions {
         threshold: 1,
         ..HnswOptions::default()
@@ -160,7 +161,7 @@ fn hnsw(n: usize, folder: &Path, queries: &Path) {
     }
 }
 
-/// The texts below a folder, in the order of their paths.
+/// Returns the texts of the files below a folder, in path order.
 fn files(folder: &Path) -> Vec<Vec<u8>> {
     let (mut folders, mut paths) = (vec![folder.to_owned()], Vec::<PathBuf>::new());
     while let Some(folder) = folders.pop() {
@@ -180,7 +181,7 @@ fn files(folder: &Path) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Pieces of whole lines, each ending with the line that reaches `size` bytes.
+/// Splits a file into pieces of whole lines. A piece ends with the line that reaches `size` bytes.
 fn chunks(file: &[u8], size: usize) -> Vec<&[u8]> {
     let (mut chunks, mut start, mut end) = (Vec::new(), 0, 0);
     for line in file.split_inclusive(|&byte| byte == b'\n') {
@@ -196,7 +197,7 @@ fn chunks(file: &[u8], size: usize) -> Vec<&[u8]> {
     chunks
 }
 
-/// The vectors of the distinct chunks below a folder.
+/// Returns the vectors of the distinct chunks below a folder.
 fn chunk_vectors(folder: &Path, size: usize) -> Vec<Vec<f32>> {
     let (model, files, mut seen) = (StaticModel::embedded(), files(folder), HashSet::new());
     let distinct = files
@@ -217,7 +218,7 @@ fn query_vectors(queries: &Path) -> Vec<Vec<f32>> {
         .collect()
 }
 
-/// `n` vectors without any structure.
+/// Returns `n` vectors without structure.
 fn made_up(n: usize) -> Vec<Vec<f32>> {
     (0..n as u32)
         .map(|i| {
@@ -230,7 +231,7 @@ fn made_up(n: usize) -> Vec<Vec<f32>> {
         .collect()
 }
 
-/// The first `n` vectors; where there are fewer, each again with a tenth of another one added.
+/// Returns the first `n` vectors. If there are fewer, repeats them, each with a tenth of another vector added.
 fn repeated(mut vectors: Vec<Vec<f32>>, n: usize) -> Vec<Vec<f32>> {
     let n_given = vectors.len();
     for i in n_given..n {
@@ -249,7 +250,7 @@ fn unit(mut vector: Vec<f32>) -> Vec<f32> {
     vector
 }
 
-/// An arbitrary number for each number.
+/// Maps each number to an arbitrary number.
 fn mixed(i: u32) -> u32 {
     let x = u64::from(i).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((x ^ x >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) as u32
@@ -286,7 +287,7 @@ fn best_of(n_rounds: usize, mut run: impl FnMut()) -> Duration {
     (0..n_rounds).map(|_| timed(&mut run).0).min().unwrap()
 }
 
-/// Memory of this process in MiB, where the system tells.
+/// Returns the memory of this process in MiB, if the system reports it.
 fn resident_mib() -> i64 {
     let status = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     status
@@ -297,7 +298,7 @@ fn resident_mib() -> i64 {
         / 256
 }
 
-/// Tokens by Zipf's law over a vocabulary of BERT's size, as those of texts are.
+/// Generates sparse vectors whose tokens follow Zipf's law over a vocabulary of BERT's size, like those of texts.
 fn sparse_vectors(n: usize, n_terms: usize, mut state: u64) -> Vec<SparseVector> {
     let mut random = move || {
         state = state

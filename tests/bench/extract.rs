@@ -1,8 +1,8 @@
-//! How fast one core extracts, and how the chunks come out.
+//! Measures the speed of extraction on one core, and the sizes of chunks.
 //!
-//! `EXTRACT_DIR=path/to/checkout cargo bench --bench extract` reads every text file below the folder into memory, extracts
-//! each once to warm up, then `EXTRACT_ROUNDS` times (default 3), and prints the best round by language. Times are CPU
-//! times of the thread where the system tells them, so that other work on the machine does not count.
+//! `EXTRACT_DIR=path/to/checkout cargo bench --bench extract` reads every text file below the folder into memory,
+//! extracts each once to warm up, then `EXTRACT_ROUNDS` times (default 3), and prints the best round by language. Times
+//! are CPU times of the thread if the system reports them, so that other work on the machine does not count.
 #![allow(clippy::print_stdout, reason = "a bench reports on standard output")]
 
 #[path = "../support/cpu_time.rs"]
@@ -66,7 +66,7 @@ fn main() {
     print_row("all", &total(&rows));
 }
 
-/// Extracts every sample once, language by language: clocks are too coarse for single files.
+/// Extracts every sample once, grouped by language, because clocks are too coarse for single files.
 fn round(extractor: &mut Extractor, samples: &BTreeMap<&'static str, Vec<Sample>>) -> BTreeMap<&'static str, Row> {
     let mut of_language = |samples: &Vec<Sample>| {
         let start = cpu_time();

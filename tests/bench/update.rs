@@ -1,4 +1,4 @@
-//! What updates cost as commits add up, and what a query costs where everything is open.
+//! Measures the cost of updates as the number of commits grows, and the cost of queries in an open index.
 //!
 //! ```text
 //! cargo bench --bench update                               # 300 commits of one file in a made-up repository
@@ -6,9 +6,9 @@
 //! cargo bench --bench update -- queries CLONE QUERIES      # QUERIES has one query a line; asked at HEAD, in one process
 //! ```
 //!
-//! CLONE is any repository; its own sidecar is not touched by `updates`, which uses a temporary one, and `queries` uses the one that
-//! `CODESCOUT_SIDECAR` names. The figures in the documents come from clones of git, rust-analyzer and ripgrep. Times are medians and 99th
-//! percentiles; git's own work is not in them, since the commits are there.
+//! CLONE is any repository; `updates` uses a temporary sidecar and does not change the clone's own; `queries` uses the
+//! sidecar in `CODESCOUT_SIDECAR`. The figures in the documents come from clones of git, rust-analyzer and ripgrep.
+//! Times are medians and 99th percentiles; they do not include git's work, because the commits exist already.
 
 #![expect(clippy::print_stdout, reason = "a bench reports on the terminal")]
 #![expect(clippy::unwrap_used, reason = "a bench may stop")]
@@ -29,7 +29,7 @@ use codescout::snapshot::View;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 const COMMITS: usize = 300;
-/// Asked after each run of updates.
+/// The queries run after each series of updates.
 const PROBES: [&str; 3] = ["parse the configuration", "error handling", "new"];
 
 fn main() {
@@ -123,14 +123,14 @@ fn index(workspace: &Workspace, reference: &str) -> Outcome {
     workspace.ingest(target, &NoProgress, &NEVER).unwrap()
 }
 
-/// Segments, bytes in use, and what opening and asking cost.
-/// Opens a view as a new process would.
+/// Opens a view in a new session, as a new process would.
 fn view(workspace: &Arc<Workspace>, reference: &str) -> View {
     let session = Session::for_command(Arc::clone(workspace));
     let ctx = Ctx::unlimited(&NoProgress, &NEVER);
     session.view(ViewRequest::of(reference), &ctx).unwrap().0.view.clone()
 }
 
+/// Prints the number of segments, the bytes in use, and the time for opening the index and searching.
 fn report(workspace: &Arc<Workspace>, sidecar: &Path, reference: &str) {
     let state = Sidecar::open(sidecar).unwrap().state().unwrap().unwrap();
     let lengths = state.segments.iter().map(|entry| {
@@ -193,7 +193,7 @@ fn queries(clone: &Path, list: &Path) {
                 };
                 let started = Instant::now();
                 searcher.search(&request).unwrap();
-                // The first round warms the page cache and is not counted.
+                // The first round warms the page cache and is not measured.
                 if round > 0 {
                     times.push(started.elapsed());
                 }

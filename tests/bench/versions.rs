@@ -1,9 +1,10 @@
-//! How fast versions of files are read with the help of their neighbours, and whether they read the same.
+//! Compares reading versions of files with and without reusing the parse of the previous version, by speed and result.
 //!
 //! `VERSIONS_REPO=path/to/repository cargo bench --bench versions` takes the files of HEAD with the most commits
-//! (`VERSIONS_FILES`, default 40), reads up to `VERSIONS_MOST` (default 400) versions of each from the oldest to the newest and back,
-//! each by itself and then with the help of the one before, and prints both times by language, and the versions of which the
-//! two say something else. Times are of the wall: leave the machine alone.
+//! (`VERSIONS_FILES`, default 40), and reads up to `VERSIONS_MOST` (default 400) versions of each, from the oldest to
+//! the newest and back. Each version is read alone and then with the help of the previous one. Prints both times by
+//! language, and the versions for which the results differ. Times are wall-clock times, so nothing else should run on
+//! the machine.
 #![allow(clippy::print_stdout, reason = "a bench reports on standard output")]
 
 use std::collections::BTreeMap;
@@ -85,7 +86,7 @@ fn main() {
     }
 }
 
-/// All that is said of the definitions of a version.
+/// Formats all facts about the definitions of a version.
 fn told(file: &FileShapes) -> Vec<String> {
     let shapes = file.shapes.iter();
     let told = shapes.map(|shape| {
@@ -102,7 +103,7 @@ fn git(repo: &str, arguments: &[&str]) -> Vec<u8> {
     done.map_or_else(|_| Vec::new(), |done| done.stdout)
 }
 
-/// The source files of HEAD with the most commits.
+/// Returns the source files of HEAD with the most commits.
 fn busiest(repo: &str, n_files: usize) -> Vec<String> {
     let names = String::from_utf8_lossy(&git(repo, &["ls-tree", "-r", "--name-only", "HEAD"])).into_owned();
     let is_source =
@@ -122,7 +123,7 @@ fn busiest(repo: &str, n_files: usize) -> Vec<String> {
         .collect()
 }
 
-/// The versions of a file, the oldest first.
+/// Returns the versions of a file, the oldest first.
 fn versions(repo: &str, path: &str, most: usize) -> Vec<Vec<u8>> {
     let limit = format!("-{most}");
     let log = git(repo, &["log", &limit, "--format=%H", "HEAD", "--", path]);

@@ -1,10 +1,10 @@
-//! The house keeps its shape: data flows one way, and each outside crate has one home.
+//! Checks the architecture: modules import only lower layers, and each external crate is used in one module.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Rooms by layer: a room may import those of lower layers. Rooms of one layer do not import one another.
+/// The modules by layer. A module may import modules of lower layers, but not those of its own layer.
 const LAYERS: &[&[&str]] = &[
     &["model"],
     &["sidecar"],
@@ -22,7 +22,7 @@ const LAYERS: &[&[&str]] = &[
     &["cli"],
 ];
 
-/// Outside crates and the one place that may name each.
+/// External crates, with the only paths that may use each.
 const HOMES: &[(&str, &[&str])] = &[
     ("gix", &["src/git/"]),
     ("notify", &["src/git/watch.rs"]),
@@ -40,7 +40,7 @@ const HOMES: &[(&str, &[&str])] = &[
         "jiff",
         &["src/query/dates.rs", "src/remote/retry.rs", "src/setup/hooks/log.rs"],
     ),
-    // Requests of operations derive the traits of both front ends.
+    // The request types of operations derive traits for both front ends.
     ("clap", &["src/cli/", "src/ops/"]),
     ("indicatif", &["src/cli/"]),
     ("model2vec_rs", &["src/embed/model2vec/"]),
@@ -53,7 +53,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("rustls", &["src/remote/"]),
 ];
 
-/// Acts that only `session` and what lies above it may perform.
+/// Functions and macros that only `session` and the layers above it may use.
 const FOR_TOP_LAYERS: &[&str] = &["std::env::var", "std::process::exit", "println!", "eprintln!"];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -69,7 +69,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every source file with its text less comments and test modules, by its path from the root.
+/// Returns the text of every source file, without comments and test modules, by path relative to the root.
 fn texts() -> BTreeMap<String, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
@@ -99,7 +99,7 @@ fn room_of(path: &str) -> Option<&str> {
     inside.split_once('/').map(|(room, _)| room)
 }
 
-/// The rooms that a text names: `crate::room` and `use crate::{room::…}`.
+/// Returns the modules that a text imports with `crate::module` or `use crate::{module::…}`.
 fn imported_rooms(text: &str) -> Vec<&str> {
     text.match_indices("crate::")
         .map(|(at, start)| {
@@ -148,7 +148,7 @@ fn every_outside_crate_has_one_home() {
 fn below_session_nothing_prints_exits_or_reads_the_environment() {
     let mut wrong = Vec::new();
     for (path, text) in texts() {
-        // `git/command.rs` hands PATH and HOME on to git after clearing everything else.
+        // `git/command.rs` passes PATH and HOME on to git after clearing all other variables.
         let may = [
             "src/session/",
             "src/setup/",

@@ -1,4 +1,4 @@
-//! Input that nobody should write and somebody will: reported or handled, never a panic.
+//! Tests that unusual input is handled or reported and never causes a panic.
 
 use std::process::Command;
 
@@ -96,7 +96,7 @@ fn large_blobs_are_left_out_by_their_size() {
         Some(&3)
     );
 
-    // With the limit raised it is read, and seen to be nothing that a person wrote.
+    // With a higher size limit the file is read, and recognized as not written by a person.
     std::fs::write(
         index.workspace.storage.root().join("config.toml"),
         "[index]\nmax_blob_bytes = 4194304\n",
@@ -120,7 +120,7 @@ fn hostile_texts_are_extracted_without_losing_a_byte() {
         ("nested.json", nested("[", "]").into_bytes()),
         ("nested.rs", format!("fn f() {{ {} }}", nested("{", "}")).into_bytes()),
         ("nested.c", format!("int x = {};", nested("(", ")")).into_bytes()),
-        // The grammar keeps a stack of open tags and copies it for every one of them.
+        // The grammar keeps a stack of open tags and copies it for every tag.
         (
             "nested.html",
             format!("{}{}", "<div>".repeat(5_000), "</div>".repeat(5_000)).into_bytes(),
@@ -214,7 +214,7 @@ fn hostile_files_are_indexed_or_counted() {
 fn a_tree_of_very_many_entries_is_listed() {
     let n_files = if crate::support::is_long() { 1_000_000 } else { 100_000 };
     let repo = TestRepo::empty();
-    // One blob under all names: half of them in one folder, the others in folders that are all the same tree.
+    // One blob under many names. Half of them are in one folder; the other half are in folders that share one tree.
     let object = |arguments: &[&str], input: &str| {
         let printed = repo.git_with_input(arguments, input.as_bytes());
         String::from_utf8(printed).unwrap().trim().to_owned()
@@ -277,7 +277,7 @@ fn what_is_no_repository_or_no_revision_is_an_answer() {
     assert!(made.success());
     for file in ["HEAD", "index", "config"] {
         std::fs::write(broken.join(".git").join(file), b"\xff\x00garbage").unwrap();
-        // Whatever comes of it, it is no panic.
+        // Any result is fine, as long as it does not panic.
         if let Ok(index) = Indexed::with(&broken, Overrides::default()) {
             drop(index.try_open("WORKTREE"));
         }

@@ -1,4 +1,4 @@
-//! Repositories of some kilobytes that stand for gigabytes or for billions of files.
+//! Tests repositories of a few kilobytes that unpack to gigabytes or to billions of files.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::indexed::{Indexed, NEVER};
 use crate::mcp::Client;
 use crate::support::{TestRepo, is_long};
 
-/// More than threads may unpack side by side.
+/// Size of an object that is too large to be unpacked in several threads at the same time.
 const LARGE: u64 = 70 << 20;
 
 fn write_zeros(repo: &TestRepo, path: &str, n_bytes: u64, end: &[u8]) {
@@ -73,7 +73,7 @@ fn large_blobs_are_read_up_to_a_limit() {
     let mut size = |path: &str| {
         let id = BlobId(Oid::from_hex(&repo.rev_parse(&format!("HEAD:{path}"))).unwrap());
         match reader.blob(id, u64::MAX).unwrap() {
-            // What it was unpacked in is given back.
+            // The memory used for unpacking is freed.
             BlobContent::Content(bytes) => Ok((bytes.len() as u64, bytes.capacity() - bytes.len())),
             other => Err(other),
         }
@@ -105,7 +105,7 @@ fn large_blobs_are_read_up_to_a_limit() {
 #[test]
 fn what_matches_in_a_large_file_is_told_in_order() {
     let repo = TestRepo::new("//- b.txt\nneedle\n");
-    // More than is held of a file that is searched beside others.
+    // More matches than are held in memory for a file that is searched in parallel with others.
     repo.write("a.txt", "needle\n".repeat(10_000));
     repo.commit("many");
     let index = Indexed::new(repo.root());
@@ -167,7 +167,7 @@ fn wait_until(is_true: impl Fn() -> bool) {
     }
 }
 
-/// A commit of `tree`.
+/// Creates a commit with the tree `tree`.
 fn commit_tree(repo: &TestRepo, tree: &str) {
     let commit = repo.git(["commit-tree", "-m", "made", tree]);
     repo.git(["update-ref", "refs/heads/made", commit.trim()]);
@@ -186,7 +186,7 @@ fn write_tree(repo: &TestRepo, entries: &[(&str, &[u8], &str)]) -> String {
     String::from_utf8(printed).unwrap().trim().to_owned()
 }
 
-/// Ten folders in each of ten folders, and so on.
+/// Creates a tree with ten folders, each of which contains ten folders, and so on.
 fn tree_bomb(repo: &TestRepo) {
     let blob = repo.rev_parse("HEAD:a.rs");
     let mut below = ("100644", blob);
@@ -254,7 +254,7 @@ fn a_tree_of_too_many_files_is_refused_with_what_to_do() {
         );
         assert!(answer.stderr.contains("hint: codescout read PATH"), "{}", answer.stderr);
     }
-    // A path is enough for these.
+    // With a path, these commands do not list the whole tree.
     call(&repo, &["diff", "HEAD", "made", "--path", "3/1/4/1/5/9/2/6/5/3.rs"]).expect(0);
     call(&repo, &["blame", "3/1/4/1/5/9/2/6/5/3.rs", "--ref", "made"]).expect(0);
 }
@@ -298,7 +298,7 @@ fn names_that_no_checkout_could_have_are_left_out() {
     ];
     let mut entries: Vec<(&str, &[u8], &str)> = names.iter().map(|name| ("100644", *name, blob.as_str())).collect();
     entries.extend(names[1..].iter().map(|name| ("40000", *name, below.as_str())));
-    // Twice the same, and once a folder.
+    // The same entry twice, and a third time as a folder.
     entries.extend([
         ("100644", &b"twice"[..], blob.as_str()),
         ("100644", b"twice", &blob),

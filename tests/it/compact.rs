@@ -1,4 +1,4 @@
-//! Many small commits: segments stay few, and nothing but that changes.
+//! Tests many small commits: the number of segments stays small, and merging changes no answer.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +26,8 @@ const QUERIES: [&str; 6] = [
     "Shape",
 ];
 
-/// The file that commit `number` writes: some anew, some again, now and then with text that was seen before.
+/// Returns the file that commit `number` writes. Some files are new, some are changed, and some have a text that
+/// occurred before.
 fn file(number: usize) -> (String, String) {
     let module = number % 40;
     let revision = if number % 7 == 3 { number % 3 } else { number };
@@ -38,7 +39,7 @@ fn file(number: usize) -> (String, String) {
     (format!("src/module_{module}.rs"), text)
 }
 
-/// A repository with a line of commits that write one file each.
+/// Creates a repository with a sequence of commits that write one file each.
 fn repository() -> TestRepo {
     let repo = TestRepo::empty();
     let mut stream = Vec::new();
@@ -72,7 +73,7 @@ fn view(workspace: &Arc<Workspace>, reference: &str) -> View {
     opened.view.clone()
 }
 
-/// Hits of all queries with their scores, by places.
+/// Returns the hits of all queries with their scores, by location.
 fn answers(workspace: &Workspace, view: &View) -> Vec<(String, Vec<(String, f32)>)> {
     let searcher = Searcher::new(view, workspace.models.embedder(), workspace.models.own()).unwrap();
     let mut answers = Vec::new();
@@ -110,7 +111,7 @@ fn state(sidecar: &Path) -> State {
     Sidecar::open(sidecar).unwrap().state().unwrap().unwrap()
 }
 
-/// Sets the time of change of every segment file back, so that what is out of use has been so for long.
+/// Sets the modification time of every segment file back, so that unused files are old.
 fn age_files(sidecar: &Path) {
     let opened = Sidecar::open(sidecar).unwrap();
     for store in [Store::Artifacts, Store::Lexical, Store::Dense] {
@@ -139,7 +140,7 @@ fn many_commits_leave_few_segments_and_the_same_answers() {
     let sidecar = repo.beside("grown");
     let grown = open(&repo, sidecar.clone());
 
-    // A reader opened early on holds files that are replaced many times over.
+    // A view opened early holds files that are later replaced many times.
     let early = format!("line~{}", COMMITS - 6);
     index(&grown, &early);
     let held = view(&grown, &early);
@@ -162,7 +163,7 @@ fn many_commits_leave_few_segments_and_the_same_answers() {
     assert!(n_merges >= 20, "{n_merges} merges");
     assert_eq!(state(&sidecar).epoch, epoch);
 
-    // The reader from before; the manifest from before, over merged segments; and the numbers from before.
+    // The old view, the old manifest on merged segments, and the old numbers all remain valid.
     assert_eq!(answers(&grown, &held), early_answers);
     let reopened = view(&grown, &early);
     assert_eq!(answers(&grown, &reopened), early_answers);
@@ -171,7 +172,7 @@ fn many_commits_leave_few_segments_and_the_same_answers() {
         .collect();
     assert_eq!(numbered, early_docs);
 
-    // A sidecar made at once.
+    // Compares with a sidecar that was built in one run.
     for reference in ["line", "line~150", early.as_str()] {
         let fresh = open(&repo, repo.beside(&format!("fresh{}", reference.len())));
         index(&fresh, reference);

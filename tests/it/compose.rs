@@ -1,5 +1,5 @@
-//! The services of `docker-compose.yml` are what `docs/remote.md` says. Whether the file fits the schema of compose files is for
-//! `tests/peers/schemas.sh`: that takes a reader of YAML and the schema.
+//! Checks that the services in `docker-compose.yml` match `docs/remote.md`. `tests/peers/schemas.sh` validates the file
+//! against the schema of compose files, because that requires a YAML parser and the schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,14 +8,15 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
-/// The text less its comments.
+/// Returns the text without comments.
 fn compose() -> String {
     let text = read("docker-compose.yml");
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Blocks of lines that are further in than their head, by the head: those of a depth of so many spaces.
+/// Returns the blocks of lines that are indented more than their head, by head. `depth` is the indentation of the
+/// heads.
 fn blocks(text: &str, depth: usize) -> BTreeMap<&str, Vec<&str>> {
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut head = None;
@@ -31,7 +32,7 @@ fn blocks(text: &str, depth: usize) -> BTreeMap<&str, Vec<&str>> {
     found
 }
 
-/// Every service with its lines, those that it takes over from elsewhere (`<<: *name`) included.
+/// Returns all services with their lines, including lines inherited with `<<: *name`.
 fn services() -> BTreeMap<String, String> {
     let text = compose();
     let top = blocks(&text, 0);
@@ -58,7 +59,7 @@ fn services() -> BTreeMap<String, String> {
     found
 }
 
-/// What stands after `key` on its line.
+/// Returns the value of `key`.
 fn value<'a>(service: &'a str, key: &str) -> Option<&'a str> {
     service
         .lines()
@@ -66,7 +67,7 @@ fn value<'a>(service: &'a str, key: &str) -> Option<&'a str> {
         .map(str::trim)
 }
 
-/// The ports of this machine that a service is reached at.
+/// Returns the ports of this machine that are mapped to a service.
 fn ports(service: &str) -> Vec<&str> {
     let items = service.lines().filter_map(|line| line.trim().strip_prefix("- \""));
     let published = items
@@ -80,7 +81,7 @@ fn profiles(service: &str) -> Vec<String> {
     list.split(',').map(|name| name.trim().to_owned()).collect()
 }
 
-/// The services that stand up with some profiles.
+/// Returns the services that start with the given profiles.
 fn with_profiles(wanted: &[&str]) -> Vec<(String, String)> {
     let all = services().into_iter();
     all.filter(|(_, service)| profiles(service).iter().any(|name| wanted.contains(&name.as_str())))
@@ -154,7 +155,8 @@ fn each_kind_of_machine_gets_everything_and_no_port_is_taken_twice() {
     let on_gpu = with_profiles(&["gpu"]);
     let has_gpu = |(name, service): &(String, String)| name == "qdrant" || service.contains("deploy: *gpu");
     assert!(on_gpu.iter().all(has_gpu));
-    // A tag without a prefix is built for one generation of cards; this one has the binaries of all and picks one at the start.
+    // An image tag without a prefix is built for one generation of GPUs. This image contains binaries for all
+    // generations and selects one at startup.
     for (name, service) in on_gpu.iter().filter(|(name, _)| name != "qdrant") {
         let image = value(service, "image:").unwrap();
         assert!(
@@ -188,7 +190,7 @@ fn the_document_names_what_is_there() {
             assert!(is_there, "nothing of {wanted:?} is at {digits}");
         }
     }
-    // Every variable that the file wants is told of.
+    // The document mentions every variable of the file.
     for variable in text.split("${").skip(1).filter_map(|rest| rest.split(':').next()) {
         assert!(document.contains(&format!("{variable}=")), "{variable} is not told of");
     }

@@ -1,5 +1,5 @@
-//! A sidecar that is damaged, foreign, newer or out of room: the next question gets the right answer, or a plain error; never a
-//! panic, never a wrong answer.
+//! Tests a sidecar that is damaged, has another format or owner, or has no disk space. The next query returns the right
+//! answer or an error, but never a panic or a wrong answer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use crate::indexed::{Answer, Contents, Dice, Indexed, files_below};
 use crate::support::TestRepo;
 
 const QUERIES: [&str; 2] = ["parse_header", "how is a broken packet handled"];
-/// Single-bit flips in a default run, and in one with `CODESCOUT_LONG_TESTS=1`.
+/// Number of single-bit flips in a default run, and in a run with `CODESCOUT_LONG_TESTS=1`.
 const N_FLIPS: usize = 60;
 const N_FLIPS_LONG: usize = 1000;
 
-/// A repository with two segments and two manifests, its sidecar as it should be, and what it answers.
+/// A repository with two segments and two manifests, with its undamaged sidecar and the expected answers.
 struct Sound {
     repo: TestRepo,
     sidecar: PathBuf,
@@ -61,7 +61,7 @@ impl Sound {
         }
     }
 
-    /// A copy of the sidecar, to be damaged.
+    /// Copies the sidecar, so that the copy can be damaged.
     fn copy(&self, name: &str) -> PathBuf {
         let copy = self.repo.beside(name);
         for (path, bytes) in files_below(&self.sidecar) {
@@ -83,7 +83,7 @@ impl Sound {
         Ok((index.contents(&view), answers))
     }
 
-    /// Asks a damaged sidecar.
+    /// Queries a damaged sidecar.
     fn check(&self, sidecar: &Path, what: &str) {
         match self.ask(sidecar) {
             Ok(answer) => assert!(answer == self.expected, "{what}: the answer is wrong"),
@@ -91,13 +91,13 @@ impl Sound {
         }
     }
 
-    /// Asks a damaged sidecar twice: the second answer comes from what the first one wrote.
+    /// Queries a damaged sidecar twice. The second answer uses the files that the first query wrote.
     fn check_twice(&self, sidecar: &Path, what: &str) {
         self.check(sidecar, what);
         self.check(sidecar, &format!("{what}, asked again"));
     }
 
-    /// What a check of a damaged sidecar finds.
+    /// Verifies a damaged sidecar.
     fn verify(&self, sidecar: &Path, depth: Depth) -> Verification {
         crate::verify::verify(&Indexed::at(self.repo.root(), sidecar.to_owned()), depth)
     }
@@ -179,7 +179,7 @@ fn flipped_bits_are_noticed() {
     let files = sound.files();
     let is_long = crate::support::is_long();
     let n_flips = if is_long { N_FLIPS_LONG } else { N_FLIPS };
-    // Two of the files are empty or a person's own.
+    // The lock contains no index data.
     let files: Vec<&PathBuf> = files.iter().filter(|path| !path.ends_with("lock")).collect();
     let mut dice = Dice::new(7);
     let mut n_found = [0; 2];
@@ -271,7 +271,7 @@ fn manifests_that_changed_places_are_noticed() {
     sound.check_twice(&copy, "manifests swapped");
 }
 
-/// A number of a format that this build does not know, by hand: of a file that can be made anew, that is done.
+/// Changes format numbers by hand. A file that can be rebuilt is rebuilt.
 #[test]
 fn headers_of_other_formats_are_refused_or_made_anew() {
     let sound = Sound::new();
@@ -325,7 +325,7 @@ fn damage_is_named_once_by_the_command_that_meets_it() {
         };
         let name = path.file_name().unwrap().to_str().unwrap();
         let told = called(&["search", "parse_header", "--ref", "HEAD"]);
-        // The manifest of the older tree is not met.
+        // The query does not read the manifest of the older tree.
         if name.ends_with(".snap") && told.is_empty() {
             continue;
         }
@@ -369,7 +369,8 @@ fn a_full_disk_is_survived() {
         return;
     }
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        // Too small for the first segment, then for what stands beside it: whatever is left behind is a beginning.
+        // The disk is too small for the first segment, then for the other files. Each attempt leaves only a partial
+        // index.
         for n_free in [0usize, 4, 8, 16, 32, 48] {
             let sidecar = disk.join(format!("sidecar{n_free}"));
             let filler = disk.join("filler");

@@ -1,4 +1,4 @@
-//! The documents say what is: links lead somewhere, nothing that can be set is left out, and no machine's own paths stand anywhere.
+//! Checks the documents: links are valid, all settings are documented, and no path of a particular machine occurs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,9 +7,9 @@ use std::process::Command;
 
 use codescout::config::{Config, Environment, Overrides, RepositoryFiles, SETTINGS, Scope, variables};
 
-/// Paths of one machine. Put together here so that this file does not hold them itself.
+/// Paths of particular machines. They are concatenated here, so that this file does not contain them.
 const MACHINE_PATHS: &[&str] = &[concat!("/", "work/"), concat!("/", "root/"), concat!("/", "home/")];
-/// Larger files are data.
+/// Maximum size of text files. Larger files are data.
 const MAX_TEXT_BYTES: usize = 4 << 20;
 
 fn root() -> &'static Path {
@@ -20,7 +20,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// `README.md` and `docs/*.md`, from the root.
+/// Returns `README.md` and `docs/*.md`, relative to the root.
 fn documents() -> Vec<String> {
     let entries = fs::read_dir(root().join("docs")).expect("there are documents");
     let names = entries.map(|entry| entry.expect("they can be listed").file_name());
@@ -33,7 +33,7 @@ fn documents() -> Vec<String> {
     documents
 }
 
-/// The lines of a document outside fenced blocks.
+/// Returns the lines of a document outside fenced code blocks.
 fn prose(text: &str) -> Vec<&str> {
     let mut is_fenced = false;
     text.lines()
@@ -45,7 +45,7 @@ fn prose(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Where the links of a document lead, those to other machines left out.
+/// Returns the targets of the links in a document, except links to other sites.
 fn links(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in prose(text) {
@@ -61,7 +61,7 @@ fn links(text: &str) -> Vec<String> {
     found
 }
 
-/// The anchor of a heading, as forges make it: lower case, punctuation left out, a hyphen for each space.
+/// Converts a heading to an anchor, like code hosting sites: lower case, without punctuation, a hyphen for each space.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim_start_matches('#').trim().to_lowercase();
     let kept = kept
@@ -75,7 +75,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     headings.map(anchor).collect()
 }
 
-/// What is wrong with a link of the document at `from`.
+/// Returns the problem of a link in the document at `from`, if there is one.
 fn complaint(from: &str, link: &str) -> Option<String> {
     let (path, fragment) = link.split_once('#').unwrap_or((link, ""));
     let folder = Path::new(from).parent().unwrap_or(Path::new(""));
@@ -94,7 +94,7 @@ fn complaint(from: &str, link: &str) -> Option<String> {
     is_wrong.then(|| format!("{from}: {link} names no heading"))
 }
 
-/// The path with `..` taken back.
+/// Resolves `..` in the path.
 fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -109,7 +109,7 @@ fn without_dots(path: &Path) -> PathBuf {
     plain
 }
 
-/// Files that git tracks, from the root; those on disk if this is no repository.
+/// Returns the files tracked by git, or the files on disk if this is not a repository.
 fn tracked() -> Vec<String> {
     let listed = Command::new("git")
         .args(["ls-files", "-z"])
@@ -229,7 +229,7 @@ fn every_room_stands_on_the_map() {
     }
 }
 
-/// Every source file by its path from the root, with its text.
+/// Returns every source file with its text, by path relative to the root.
 fn sources() -> Vec<(String, String)> {
     let mut names = Vec::new();
     for folder in ["src", "tests"] {
@@ -239,7 +239,7 @@ fn sources() -> Vec<(String, String)> {
     names.into_iter().map(|name| (name.clone(), read(&name))).collect()
 }
 
-/// What stands between backticks in a document, outside fenced blocks.
+/// Returns the texts between backticks in a document, outside fenced code blocks.
 fn code_spans(text: &str) -> Vec<&str> {
     prose(text)
         .into_iter()
@@ -247,7 +247,7 @@ fn code_spans(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Whether a span is a name of the program's own: `snake_case`, `Type::method`, `TypeName`.
+/// Returns true if a code span is an identifier of this program: `snake_case`, `Type::method`, `TypeName`.
 fn is_own_name(span: &str) -> bool {
     let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let is_camel = |word: &str| {
@@ -288,7 +288,7 @@ fn what_documents_name_is_there() {
 fn no_path_of_a_machine_is_committed() {
     let mut wrong = Vec::new();
     for name in tracked() {
-        // A file may be deleted and not yet committed.
+        // A file may be deleted without being committed.
         let Ok(bytes) = fs::read(root().join(&name)) else {
             continue;
         };

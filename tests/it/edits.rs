@@ -1,4 +1,5 @@
-//! Files that are not committed: what was made for them is kept for the next process, and made only for questions that need it.
+//! Tests uncommitted files: their extractions are stored for other processes, and are computed only for queries that
+//! need them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use crate::cli::call;
 use crate::indexed::{Indexed, NEVER, seen_until};
 use crate::support::TestRepo;
 
-/// A repository that is indexed, with changed, new, generated and deleted files.
+/// Creates an indexed repository with changed, new, generated and deleted files.
 fn dirty() -> TestRepo {
     let repo = TestRepo::new(
         "
@@ -33,7 +34,7 @@ fn dirty() -> TestRepo {
     repo
 }
 
-/// The files in which it is kept.
+/// Returns the paths of the stored extractions.
 fn kept(repo: &TestRepo) -> Vec<PathBuf> {
     let entries = fs::read_dir(repo.path(".codescout/artifacts-v1")).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -63,7 +64,7 @@ fn what_was_made_for_changed_files_is_not_made_again() {
     let [file] = kept(&repo).try_into().unwrap();
     let written = fs::metadata(&file).unwrap().ino();
 
-    // Whoever makes something keeps it, which replaces the file.
+    // A process that extracts files stores the result, which replaces the file.
     let second = Indexed::new(repo.root());
     let view = second.view("WORKTREE");
     assert_eq!((found(&second, &view), n_in_memory(&view)), (expected.clone(), 1));
@@ -75,7 +76,7 @@ fn what_was_made_for_changed_files_is_not_made_again() {
             .is_empty()
     );
 
-    // One more file is added to what there is.
+    // One more file is added to the stored ones.
     repo.write("src/more.rs", "pub fn tokenize_more() {}\n");
     let view = second.view("WORKTREE");
     assert_eq!(n_in_memory(&view), 2);
@@ -83,7 +84,7 @@ fn what_was_made_for_changed_files_is_not_made_again() {
     assert!(!second.search(&view, Mode::Auto, "tokenize_more").is_empty());
     assert_ne!(fs::metadata(&file).unwrap().ino(), written);
 
-    // Another state of the store has another file.
+    // A different state of the store uses a different file.
     repo.commit("all");
     let third = Indexed::new(repo.root());
     third.view("HEAD");
@@ -113,7 +114,7 @@ fn a_damaged_file_of_edits_costs_time_alone() {
     bad[good.len() / 2] ^= 1;
     fs::write(&file, bad).unwrap();
     call(&repo, &["verify"]).expect(1);
-    // What it has found and mended.
+    // Exit code 1 means that damage was found and repaired.
     call(&repo, &["verify", "--repair"]).expect(1);
     call(&repo, &["verify"]).expect(0);
 }

@@ -1,4 +1,4 @@
-//! Garbage: what nothing keeps goes, and nothing but that changes.
+//! Tests garbage collection: unused data is deleted, and nothing else changes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -24,10 +24,10 @@ const QUERIES: [&str; 5] = [
     "Shape",
 ];
 
-/// Settings under which whatever is dead goes, and reflogs keep nothing.
+/// Settings that delete all dead data and ignore reflogs.
 const EAGER: &str = "reflog_days = 0\ndead_percent = 0\n";
 
-/// A file of several functions of its own.
+/// Returns a file with several functions.
 fn source(name: &str) -> String {
     let function = |number: usize| {
         format!(
@@ -37,7 +37,7 @@ fn source(name: &str) -> String {
     (0..6).map(function).collect()
 }
 
-/// `main` with three commits and the tags `v1` and `v2`, and branches `side` and `other` beside it with files of their own.
+/// Creates `main` with three commits and the tags `v1` and `v2`, and branches `side` and `other` with their own files.
 fn sample() -> TestRepo {
     let repo = TestRepo::empty();
     for number in 0..6 {
@@ -46,7 +46,7 @@ fn sample() -> TestRepo {
             source(&format!("function_{number}")),
         );
     }
-    // Left out for what it holds; that is remembered under its blob.
+    // A file that is skipped because of its content. That decision is stored for its blob.
     repo.write("src/data.bin", [0; 2_000]);
     repo.commit("start");
     repo.tag("v1");
@@ -70,7 +70,7 @@ fn sample() -> TestRepo {
     repo
 }
 
-/// A workspace whose sidecar stands beside the repository and has these settings of the collector.
+/// Opens a workspace with these collection settings and a sidecar outside the repository.
 fn indexed(repo: &TestRepo, name: &str, settings: &str) -> Indexed {
     let sidecar = repo.beside(name);
     Sidecar::open_or_create(&sidecar).unwrap();
@@ -93,7 +93,7 @@ fn state(sidecar: &Path) -> State {
     Sidecar::open(sidecar).unwrap().state().unwrap().unwrap()
 }
 
-/// The trees that have a snapshot, in order.
+/// Returns the trees that have a snapshot, in order.
 fn stored(sidecar: &Path) -> Vec<String> {
     let state = state(sidecar);
     let opened = Sidecar::open(sidecar).unwrap();
@@ -109,7 +109,7 @@ fn trees(repo: &TestRepo, references: &[&str]) -> Vec<String> {
     trees
 }
 
-/// A view for which nothing had to be indexed.
+/// Returns a view that needs no indexing.
 fn known_view(indexed: &Indexed, reference: &str) -> View {
     let opened = indexed.try_open(reference).unwrap();
     assert_eq!(opened.ingested.n_new_blobs, 0, "{reference}");
@@ -120,7 +120,7 @@ fn answers(indexed: &Indexed, view: &View) -> Vec<Answer> {
     indexed.answers(view, &QUERIES)
 }
 
-/// Compares with a sidecar made at once.
+/// Compares the answers with those of a sidecar built in one run.
 fn assert_like_fresh(indexed: &Indexed, repo: &TestRepo, references: &[&str], name: &str) {
     for reference in references {
         let fresh = Indexed::at(
@@ -183,7 +183,7 @@ fn a_deleted_branch_takes_its_blobs_along_and_nothing_else() {
     repo.git(["branch", "-D", "side"]);
     let planned = call(&repo, &["gc", "--dry-run", "--json"]).expect(0).json();
     assert_eq!(planned["dead_snapshots"]["count"], 1);
-    // Four files of the branch; what it did not change is in others too.
+    // The branch has four files of its own; other snapshots contain its unchanged files.
     assert_eq!(planned["dead_blobs"]["count"], 4);
     let done = call(&repo, &["gc", "--json"]).expect(0).json();
     assert_eq!(
@@ -201,13 +201,14 @@ fn a_deleted_branch_takes_its_blobs_along_and_nothing_else() {
     let found = left.paths(&known_view(&left, "other"), "only_on_side_1");
     assert!(found.iter().all(|path| !path.starts_with("side/")), "{found:?}");
     assert_like_fresh(&left, &repo, &["v1", "v2", "other", "HEAD"], "deleted");
-    // What is left out is still known to be: a tree whose files are all listed anew brings one new blob, the rules.
+    // The decisions to skip files are still stored. A tree whose files are all listed again has one new blob, the
+    // rules.
     repo.write(".gitattributes", "*.none -text\n");
     repo.commit("rules");
     assert_eq!(left.ingested("HEAD").n_new_blobs, 1);
     repo.git(["reset", "--quiet", "--hard", "HEAD~1"]);
     collect(&left);
-    // Nothing is left to do, and nothing is done.
+    // Nothing is left to delete, so the next collection changes nothing.
     let files = files_below(&sidecar.join("artifacts-v1"));
     assert!(!collect(&left).rewrote);
     assert_eq!(files_below(&sidecar.join("artifacts-v1")), files);
@@ -292,7 +293,7 @@ fn a_dry_run_changes_nothing() {
         (&planned["leftover_files"]["count"], &planned["leftover_files"]["bytes"]),
         (&1.into(), &500.into())
     );
-    // Shares add up to what is there.
+    // The shares add up to the total.
     let sum = |value: &Value| value["bytes"].as_u64().unwrap();
     let kept: u64 = planned["kept"].as_array().unwrap().iter().map(sum).sum();
     let parts = kept + sum(&planned["dead_snapshots"]) + sum(&planned["dead_blobs"]) + sum(&planned["leftover_files"]);
@@ -313,7 +314,7 @@ fn a_dry_run_changes_nothing() {
             .path(format!(".codescout/lexical-v1/{}.lex", "a".repeat(32)))
             .exists()
     );
-    // Without an index there is nothing to collect, and none is made.
+    // Without an index, a collection does nothing and creates none.
     let empty = TestRepo::new(
         "
         //- a.txt
@@ -364,7 +365,7 @@ fn pins_outlive_their_commits() {
         assert_eq!(call(&repo, &["search", "x", "--ref", reference]).code, 2, "{reference}");
     }
     assert_eq!(call(&repo, &["gc", "--pins"]).expect(0).text().lines().count(), 1);
-    // What cannot be read must not pass for no pins.
+    // Unreadable pins must not be treated as no pins.
     let pins = repo.read(".codescout/pins");
     repo.write(".codescout/pins", &pins[..pins.len() - 1]);
     let before = files_below(&repo.path(".codescout"));
@@ -373,7 +374,7 @@ fn pins_outlive_their_commits() {
     assert_eq!(files_below(&repo.path(".codescout")), before);
 }
 
-/// Deletes a branch and everything that only it had.
+/// Deletes a branch and all objects that only it had.
 fn forget_branch(repo: &TestRepo, branch: &str) {
     repo.git(["branch", "--quiet", "-D", branch]);
     repo.git(["reflog", "expire", "--expire=now", "--all"]);
@@ -422,7 +423,7 @@ fn a_vanished_commit_is_answered_from_the_index_until_it_is_collected() {
             called.stderr
         );
     }
-    // Only the tree is named in the index, unless the commit is pinned.
+    // Unless the commit is pinned, only the tree's id is in the index.
     assert_eq!(call(&repo, &["search", "x", "--ref", &commit]).code, 2);
     call(&repo, &["gc"]).expect(0);
     assert_eq!(call(&repo, &["search", "only_on_side_1", "--ref", &tree]).code, 2);
@@ -435,7 +436,7 @@ fn differences_whose_base_goes_pass_to_an_heir() {
         let repo = sample();
         let name = format!("grown{rewrites}");
         let grown = indexed(&repo, &name, settings);
-        // All others rest on the first that was indexed.
+        // All other manifests are differences from the first one.
         let references = ["v1", "side", "other", "v2", "HEAD"];
         references.iter().for_each(|reference| drop(grown.view(reference)));
         repo.git(["tag", "-d", "v1"]);
@@ -467,7 +468,7 @@ fn differences_whose_base_goes_pass_to_an_heir() {
 fn a_store_over_its_limit_loses_the_least_important_first() {
     let repo = sample();
     repo.git(["tag", "-d", "v2"]);
-    // Of each kind one commit with as much of its own.
+    // One commit of each kind, each with the same amount of new data.
     let commits: Vec<String> = ["passing", "tagged", "remote", "local"]
         .map(|name| {
             repo.git(["checkout", "--quiet", "--detach", "main"]);
@@ -497,7 +498,7 @@ fn a_store_over_its_limit_loses_the_least_important_first() {
     let (live, causes) = (survey.live_bytes(), survey.by_cause());
     assert_eq!(collect(&all).survey.over_budget, []);
     let of = |wanted| causes.iter().find(|(cause, _)| *cause == wanted).unwrap().1.bytes;
-    // Room for all but a bit of each reason in turn: those after it go, those before it stay.
+    // The limit leaves space for all reasons up to one. Snapshots of later reasons are deleted; others remain.
     let order = [Cause::Reflog, Cause::Tag, Cause::Remote, Cause::Branch];
     let mut max_bytes = live;
     for (step, cause) in order.into_iter().enumerate() {
@@ -566,7 +567,7 @@ fn unasked_only_what_is_old_goes_and_what_goes_waits() {
     let done = unasked();
     assert!(done.rewrote && done.waiting.n > 0, "{done:?}");
     assert_eq!(collect(&grown).waiting.n, 0);
-    // A busy writer is not waited for, and few snapshots are no reason.
+    // A collection does not wait for another writer, and is not due after few snapshots.
     assert_eq!(
         grown
             .workspace
@@ -686,7 +687,7 @@ fn writers_and_readers_at_once_lose_nothing() {
     let kept = ["v1", "v2", "other", "HEAD"];
     kept.iter().for_each(|reference| drop(grown.view(reference)));
     let expected = kept.map(|reference| answers(&grown, &known_view(&grown, reference)));
-    // Commits that no ref has: each writer indexes one and each collector throws it away again.
+    // Commits without refs. Writers index them and collectors delete them again.
     let passing: Vec<String> = (0..6)
         .map(|number| {
             repo.git(["checkout", "--quiet", "--detach", "main"]);
@@ -756,7 +757,7 @@ fn after_any_events_it_is_as_if_made_at_once() {
             let listed = repo.git(["for-each-ref", "--format=%(refname:short)", "refs/heads"]);
             let branches: Vec<&str> = listed.lines().collect();
             if dice.below(3) == 0 {
-                // The one that is checked out is refused.
+                // Git refuses to delete the checked-out branch.
                 repo.try_git(["branch", "--quiet", "-D", dice.one_of::<&str>(&branches)]);
             } else {
                 grown.view(dice.one_of::<&str>(&branches));
@@ -779,7 +780,7 @@ fn after_any_events_it_is_as_if_made_at_once() {
     }
 }
 
-/// A sidecar that is not there is no failure; neither is one that was opened before it went.
+/// A missing sidecar is no error, and neither is one that is deleted after it was opened.
 #[test]
 fn without_a_sidecar_there_is_nothing_to_collect() {
     let repo = sample();
@@ -812,13 +813,13 @@ fn a_pinned_snapshot_that_cannot_be_read_for_now_is_not_thrown_away() {
         .find(|path| path.file_name().unwrap().to_string_lossy().starts_with(&tree))
         .unwrap();
     let good = std::fs::read(&manifest).unwrap();
-    // Opening it fails, and not for what it holds: as when there are no descriptors left.
+    // Opening fails for a reason other than the content, as if no file descriptors were left.
     std::fs::remove_file(&manifest).unwrap();
     std::os::unix::fs::symlink("elsewhere", &manifest).unwrap();
     let refused = call(&repo, &["gc"]).expect(2);
     assert!(refused.stderr.contains(&tree), "{}", refused.stderr);
     assert!(manifest.is_symlink());
-    // Damaged, and git cannot make it again.
+    // The manifest is damaged, and git no longer has the tree.
     std::fs::remove_file(&manifest).unwrap();
     std::fs::write(&manifest, &good[..good.len() / 2]).unwrap();
     let refused = call(&repo, &["gc"]).expect(2);
@@ -826,7 +827,7 @@ fn a_pinned_snapshot_that_cannot_be_read_for_now_is_not_thrown_away() {
     std::fs::write(&manifest, &good).unwrap();
     call(&repo, &["gc"]).expect(0);
     call(&repo, &["search", "only_on_side_1", "--ref", &tree]).expect(0);
-    // Who gives it up may collect.
+    // After the pin is removed, a collection succeeds.
     call(&repo, &["gc", "--unpin", "side"]).expect(0);
     call(&repo, &["gc"]).expect(0);
     assert_eq!(stored(&repo.path(".codescout")), trees(&repo, &["HEAD"]));

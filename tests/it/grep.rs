@@ -1,4 +1,5 @@
-//! `grep` against `git grep`: the same lines for a large generated set of patterns, at several revisions and on disk.
+//! Compares `grep` with `git grep`: the results must be the same for many generated patterns, at several revisions and
+//! on disk.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -14,7 +15,7 @@ use codescout::query::{
 use crate::indexed::{Indexed, NEVER};
 use crate::support::TestRepo;
 
-/// A line of an answer: path, line number (0 for a binary file) and bytes.
+/// A line of a result: path, line number (0 for a binary file) and bytes.
 type Line = (Vec<u8>, u32, Vec<u8>);
 
 #[derive(Clone, Debug)]
@@ -178,7 +179,7 @@ fn compare(repo: &TestRepo, reference: &str, cases: &[Case], kind: &str) {
             continue;
         };
         n_lines += theirs.len();
-        // What a class or `.` does beside bytes that are no UTF-8 differs from one version of PCRE to the next.
+        // The matches of a class or `.` next to invalid UTF-8 differ between versions of PCRE.
         let is_sure = |line: &Line| case.options.literal || line.0 != b"invalid.txt";
         let sure = |lines: Vec<Line>| lines.into_iter().filter(is_sure).collect();
         assert_same(case, sure(ours(&sources, case)), sure(theirs), reference);
@@ -212,7 +213,7 @@ fn assert_same(case: &Case, ours: Vec<Line>, theirs: Vec<Line>, reference: &str)
     );
 }
 
-/// Every line of every file that matches.
+/// Requests every matching line of every file.
 pub(crate) fn all_lines(pattern: &str, options: PatternOptions) -> GrepRequest {
     GrepRequest {
         pattern: Pattern::new(pattern, options).unwrap(),
@@ -249,7 +250,7 @@ fn collect(sources: &Sources<'_>, request: &GrepRequest, lines: &mut Vec<Line>) 
     })
 }
 
-/// `None` if git gives up on a pattern: its engine backtracks.
+/// Returns `None` if git gives up on a pattern, because its engine backtracks.
 fn git_grep(mut command: Command, reference: &str, case: &Case, kind: &str) -> Option<Vec<Line>> {
     command
         .env("LC_ALL", "C.UTF-8")
@@ -287,7 +288,7 @@ fn git_grep(mut command: Command, reference: &str, case: &Case, kind: &str) -> O
             rest = &rest[end + 1..];
             continue;
         }
-        // A path may hold a line break, so the NUL after it is looked for first.
+        // A path may contain a line break, so the NUL after it is found first.
         let nul = rest.iter().position(|byte| *byte == 0).unwrap();
         let (path, after) = (strip(&rest[..nul]), &rest[nul + 1..]);
         let mark = after.iter().position(|byte| matches!(byte, b':' | 0)).unwrap();
@@ -299,7 +300,7 @@ fn git_grep(mut command: Command, reference: &str, case: &Case, kind: &str) -> O
     Some(lines)
 }
 
-/// `-P` where git has it, else `-E`; `None` where git does not know UTF-8 here.
+/// Returns `-P` if git supports it, else `-E`; `None` if git does not support UTF-8 here.
 fn pattern_kind(repo: &TestRepo) -> Option<&'static str> {
     let knows = |kind: &str| {
         let mut command = repo.command();
@@ -327,7 +328,7 @@ fn skip(what: &str) {
     eprintln!("SKIPPED: {what}");
 }
 
-/// Files of every sort, three commits, a tag, and a work tree with changes.
+/// Creates files of many kinds, three commits, a tag, and a worktree with changes.
 fn generated_repository() -> TestRepo {
     let repo = TestRepo::empty();
     let mut random = Random(7);
@@ -451,7 +452,7 @@ fn generated_cases(n_cases: usize, kind: &str) -> Vec<Case> {
     cases
 }
 
-/// The same numbers in every run. Source: Marsaglia, "Xorshift RNGs", 2003.
+/// A deterministic pseudorandom number generator. Source: Marsaglia, "Xorshift RNGs", 2003.
 struct Random(u64);
 
 const WORDS: &[&str] = &[

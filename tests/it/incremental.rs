@@ -1,5 +1,5 @@
-//! Incremental equals fresh: after any sequence of commits, and with any changes on disk, an index that was brought up to
-//! date step by step gives the very answers of one that was built from nothing.
+//! Tests that an index updated step by step gives the same answers as one built from scratch, after any sequence of
+//! commits and with any changes on disk.
 
 use crate::indexed::{Dice, Indexed};
 use crate::support::TestRepo;
@@ -38,7 +38,7 @@ fn fourth_ten_sequences() {
     (N_SEQUENCES / 4 * 3..N_SEQUENCES).for_each(|seed| sequence(seed, N_STEPS));
 }
 
-/// Long enough for segments to be merged on the way.
+/// A sequence that is long enough for segments to be merged.
 #[test]
 fn one_long_sequence() {
     sequence(1_000, 20);
@@ -58,7 +58,7 @@ fn sequence(seed: u64, n_steps: usize) {
     let mut done = Vec::new();
     for step in 0..n_steps {
         done.push(commit_something(&repo, &mut dice));
-        // Not every commit is looked at, so that updates span several.
+        // Some commits are skipped, so that updates span several commits.
         if dice.below(4) == 0 {
             done.push(commit_something(&repo, &mut dice));
         }
@@ -81,7 +81,7 @@ fn sequence(seed: u64, n_steps: usize) {
             repo.git(["clean", "--quiet", "-fd"]);
         }
     }
-    // Older states are still what they were.
+    // The answers for older states are unchanged.
     let all = repo.git(["rev-list", "--all"]);
     let commits: Vec<&str> = all.lines().collect();
     let commit = *dice.one_of(&commits);
@@ -104,7 +104,7 @@ pub(crate) fn compare(updated: &Indexed, fresh: &Indexed, reference: &str, about
     }
 }
 
-/// Makes one commit, of a random kind, and says which.
+/// Makes a commit of a random kind and describes it.
 pub(crate) fn commit_something(repo: &TestRepo, dice: &mut Dice) -> String {
     let said = match dice.below(8) {
         0 => {
@@ -156,7 +156,7 @@ pub(crate) fn commit_something(repo: &TestRepo, dice: &mut Dice) -> String {
     said
 }
 
-/// Changes one thing on disk, and says what.
+/// Makes a random change on disk and describes it.
 fn change_something(repo: &TestRepo, dice: &mut Dice) -> String {
     let all = repo.git_bytes(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let all = String::from_utf8(all).unwrap();
@@ -221,7 +221,7 @@ fn change_something(repo: &TestRepo, dice: &mut Dice) -> String {
     }
 }
 
-/// Whether a file stands where the path needs a folder.
+/// Returns true if a file exists where the path needs a folder.
 fn blocked(repo: &TestRepo, path: &str) -> bool {
     let folders = std::path::Path::new(path).ancestors().skip(1);
     folders
@@ -229,7 +229,7 @@ fn blocked(repo: &TestRepo, path: &str) -> bool {
         .any(|folder| repo.path(folder).symlink_metadata().is_ok_and(|file| !file.is_dir()))
 }
 
-/// Writes a file unless a folder is in its way.
+/// Writes a file unless a folder has its name.
 fn put(repo: &TestRepo, path: &str, bytes: &[u8]) {
     let is_folder = repo.path(path).is_dir();
     if !is_folder && !blocked(repo, path) {
@@ -243,7 +243,7 @@ fn put(repo: &TestRepo, path: &str, bytes: &[u8]) {
 fn new_path(dice: &mut Dice) -> String {
     let folder = *dice.one_of(&["", "src/", "src/net/", "lib/", "tests/", "docs/", "Retry/"]);
     let ending = *dice.one_of(&["rs", "py", "js", "go", "md", "toml", "txt", "java", "bin", "lock"]);
-    // Few names, so that paths come again.
+    // There are few names, so that paths occur again.
     format!("{folder}{}.{ending}", &WORDS[dice.below(6)])
 }
 
@@ -257,7 +257,8 @@ fn body(dice: &mut Dice) -> String {
     words.join("(); ")
 }
 
-/// A file of random functions of few names, so that chunks come again in other files, and others differ only in blanks.
+/// Returns a file with random functions with few names. Some chunks occur again in other files, and some differ only in
+/// whitespace.
 fn source(dice: &mut Dice, path: &str) -> Vec<u8> {
     let n_items = dice.below(7);
     let items: Vec<String> = (0..n_items).map(|_| item(dice, path)).collect();

@@ -1,4 +1,4 @@
-//! A repository with its index: opens views and asks them everything that two indexes can be compared by.
+//! A repository with its index. Opens views and collects all answers that can be compared between two indexes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
 
 pub(crate) const MODES: [Mode; 4] = [Mode::Auto, Mode::Hybrid, Mode::Semantic, Mode::Keyword];
 
-/// Fails when a stage advances further than it announced.
+/// Panics if a stage reports more progress than it announced.
 #[derive(Debug, Default)]
 pub(crate) struct CheckedProgress(Mutex<Option<(Stage, usize, usize)>>);
 
@@ -36,28 +36,28 @@ impl Progress for CheckedProgress {
     fn end(&self) {}
 }
 
-/// A workspace on a test's repository.
+/// A workspace for a test repository.
 pub(crate) struct Indexed {
     pub(crate) workspace: Arc<Workspace>,
 }
 
-/// What a view says of itself and of its files.
+/// The files and properties of a view.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Contents {
     digest: [u8; 32],
     coverage: Coverage,
-    /// Path, mode, id, language and why it is left out. Ids of files that are left out on disk are not known.
+    /// Path, mode, id, language and skip reason. Skipped files on disk have no id.
     files: Vec<String>,
 }
 
-/// What a search found, without numbers that belong to one sidecar. Scores bit by bit.
+/// The result of a search, without numbers that depend on the sidecar. Scores are compared bit by bit.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Answer {
     asked: String,
     hits: Vec<String>,
 }
 
-/// Opens a view as a new process would.
+/// Opens a view in a new session, as a new process would.
 pub(crate) fn seen(workspace: &Arc<Workspace>, reference: &str) -> Result<Arc<SeenView>> {
     seen_until(workspace, ViewRequest::of(reference), &NEVER)
 }
@@ -72,12 +72,12 @@ pub(crate) fn seen_until(
 }
 
 impl Indexed {
-    /// With the sidecar where it stands by default.
+    /// Opens a workspace with the sidecar at its default location.
     pub(crate) fn new(root: &Path) -> Self {
         Self::with(root, Overrides::default()).unwrap()
     }
 
-    /// With a sidecar at `sidecar`.
+    /// Opens a workspace with a sidecar at `sidecar`.
     pub(crate) fn at(root: &Path, sidecar: PathBuf) -> Self {
         let overrides = Overrides {
             sidecar: Some(sidecar),
@@ -99,7 +99,7 @@ impl Indexed {
         self.try_open(reference).unwrap().view.clone()
     }
 
-    /// What opening a revision had to index first.
+    /// Opens a revision and returns what had to be indexed.
     pub(crate) fn ingested(&self, reference: &str) -> Outcome {
         self.try_open(reference).unwrap().ingested.clone()
     }
@@ -118,7 +118,7 @@ impl Indexed {
         self.try_search(view, mode, query).unwrap().hits
     }
 
-    /// The paths of what a keyword search finds, each once, in the order of paths.
+    /// Returns the paths of the results of a keyword search, each once, sorted.
     pub(crate) fn paths(&self, view: &View, word: &str) -> Vec<String> {
         let hits = self.search(view, Mode::Keyword, word);
         let places = hits.iter().flat_map(|hit| &hit.places);
@@ -155,7 +155,7 @@ impl Indexed {
         })
     }
 
-    /// The answers to `queries` in every mode.
+    /// Returns the answers to `queries` in every mode.
     pub(crate) fn answers(&self, view: &View, queries: &[&str]) -> Vec<Answer> {
         let all = queries.iter().flat_map(|query| MODES.map(|mode| (mode, query)));
         all.map(|(mode, query)| self.answer(view, mode, query).unwrap())
@@ -204,7 +204,7 @@ fn written(view: &View, hit: &Hit) -> String {
     )
 }
 
-/// The distinct chunks of a view.
+/// Returns the distinct chunks of a view.
 pub(crate) fn chunk_keys(view: &View) -> Vec<ChunkKey> {
     let docs = (0..view.segments().n_docs()).filter(|&doc| view.live().contains(doc));
     let mut keys: Vec<ChunkKey> = docs
@@ -217,7 +217,7 @@ pub(crate) fn chunk_keys(view: &View) -> Vec<ChunkKey> {
     keys
 }
 
-/// Every file of a folder, by its path within, with its bytes.
+/// Returns every file below a folder with its bytes, by relative path.
 pub(crate) fn files_below(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
@@ -235,19 +235,19 @@ pub(crate) fn files_below(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Says aloud that a test could not be made here.
+/// Prints that a test was skipped.
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
 pub(crate) fn skip(why: &str) {
     eprintln!("SKIPPED: {why}");
 }
 
-/// Tells a figure.
+/// Prints a measured value.
 #[expect(clippy::print_stderr, reason = "what a long test has counted")]
 pub(crate) fn tell(figure: &str) {
     eprintln!("{figure}");
 }
 
-/// A small source of chance that gives the same numbers on every machine (splitmix64, Steele et al., OOPSLA 2014).
+/// A deterministic pseudorandom number generator (splitmix64, Steele et al., OOPSLA 2014).
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -263,7 +263,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// Below `end`, which is not 0.
+    /// Returns a number below `end`, which must not be 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }

@@ -1,7 +1,7 @@
-//! `codescout install` and `codescout uninstall` for every client, in a home of their own.
+//! Tests `codescout install` and `codescout uninstall` for every client, each in a new home directory.
 //!
-//! What stands in the files afterwards is read by parsers that the program does not use for it: `serde_json` after
-//! comments were taken out here, and the `toml` crate.
+//! The resulting files are parsed with other parsers than the program's: `serde_json` after removing comments, and the
+//! `toml` crate.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,8 @@ enum Form {
     Yaml,
 }
 
-/// What is to be expected of a client: name, form, section, file of the user from the home, file of the project.
+/// The expected properties of a client: name, format, section, the user's file relative to the home directory, the
+/// project's file.
 type Row = (&'static str, Form, &'static str, &'static str, Option<&'static str>);
 
 const ROWS: [Row; 11] = [
@@ -105,12 +106,12 @@ const ROWS: [Row; 11] = [
     ),
 ];
 
-/// The clients whose files can hold something of others.
+/// The clients whose files may contain other entries.
 fn merging() -> impl Iterator<Item = Row> {
     ROWS.into_iter().filter(|row| row.1 != Form::Yaml)
 }
 
-/// Clients that start the server of a user anywhere, so that it has to be told where repositories are.
+/// Clients that start the user's server in an arbitrary folder, so that the folders of repositories must be configured.
 const ANYWHERE: [&str; 3] = ["cursor", "windsurf", "cline"];
 
 fn stdio_entry(client: &str, command: &str, root: &Path) -> Value {
@@ -142,7 +143,7 @@ fn http_entry(client: &str, url: &str) -> Value {
     }
 }
 
-/// A user of their own, with a repository.
+/// A user with an own home directory and a repository.
 struct User {
     home: TempDir,
     repo: TestRepo,
@@ -234,7 +235,7 @@ impl User {
             .json()
     }
 
-    /// Everything in the home and the work tree, less git's and our own records.
+    /// Returns all files in the home directory and the worktree, except those of git and codescout's records.
     fn everything(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut found = BTreeMap::new();
         list(self.home.path(), &mut found);
@@ -243,7 +244,7 @@ impl User {
     }
 }
 
-/// Files with their bytes, links with where they lead, folders with nothing.
+/// Returns files with their bytes, links with their targets, and folders.
 fn list(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -263,7 +264,7 @@ fn list(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
-/// The text without comments and trailing commas, for a strict parser.
+/// Removes comments and trailing commas for a strict parser.
 fn strict(text: &str) -> String {
     let mut strict = String::new();
     let mut rest = text.trim_start_matches('\u{feff}');
@@ -312,7 +313,7 @@ fn parsed(form: Form, text: &str) -> Value {
     }
 }
 
-/// Configurations of others, in many layouts. `SECTION` is the client's own.
+/// Existing configurations in many layouts. `SECTION` is replaced by the client's section.
 fn samples(form: Form) -> Vec<(&'static str, &'static str)> {
     match form {
         Form::Yaml => vec![("empty", ""), ("blank", "\n")],
@@ -370,7 +371,7 @@ fn samples(form: Form) -> Vec<(&'static str, &'static str)> {
 
 #[test]
 fn every_client_takes_the_entry_in_every_layout_and_gives_it_back() {
-    // Each call waits for the disk: side by side they wait together.
+    // Each call waits for the disk, so running them in parallel is faster.
     std::thread::scope(|scope| {
         for row in merging() {
             scope.spawn(move || takes_and_gives_back(row));
@@ -497,12 +498,12 @@ fn what_others_changed_meanwhile_stays() {
             let expected = before.replacen("keep", "kept", 1);
             let found = user.read(file);
             match sample {
-                // A line end at the end of the file had to be added, and is no one's entry.
+                // A line break at the end of the file was added, which belongs to no entry.
                 "no section" if form == Form::Toml => assert_eq!(found.trim_end(), expected, "{client}"),
                 _ => assert_eq!(found, expected, "{client}, {sample}"),
             }
         }
-        // A file of ours that somebody wrote into is theirs.
+        // If the user changes a file that codescout created, it belongs to the user.
         fs::remove_file(user.path(file)).unwrap();
         user.install(&[client]);
         let ours = user.read(file);
@@ -549,7 +550,7 @@ fn a_server_that_runs_is_named_with_a_variable_for_its_token() {
                 "{client}"
             );
         }
-        // And back: fields of the one way do not stay beside those of the other.
+        // Switching back also removes the fields of the other connection type.
         user.install(&[client]);
         assert_eq!(
             parsed_or_text(form, &user.read(file)),
@@ -709,7 +710,7 @@ mod unix {
             fs::remove_file(user.repo.path(link)).unwrap();
         }
         assert_eq!(user.everything(), all);
-        // A link that stays inside is as good as a file.
+        // A link to a file inside the repository is treated like a file.
         user.repo.write("AGENTS.md", "# Ours\n");
         symlink("AGENTS.md", user.repo.path("CLAUDE.md")).unwrap();
         user.install(&["claude-code", "--scope", "project", "--instructions"]);
@@ -898,7 +899,7 @@ fn the_list_tells_who_is_here_and_who_knows() {
         );
     }
     assert!(listed[2]["found"].is_string(), "{answer}");
-    // Where there is no repository there is still a user.
+    // Outside a repository, the user's configuration still works.
     let elsewhere = user.home.path().to_str().unwrap();
     let told = user.call(&["install", "--list", "--repo", elsewhere]).expect(0).stdout;
     assert!(told.contains("codex"), "{told}");
@@ -956,7 +957,8 @@ fn a_client_that_starts_the_server_anywhere_is_told_where_repositories_are() {
     ])
     .expect(2);
     assert_eq!(user.everything(), all);
-    // What is written works: started in the home, the server answers about a repository that is named.
+    // The written configuration works: a server started in the home directory answers queries about a repository that
+    // is named.
     let root = user.repo.root().parent().unwrap();
     user.call_as_it_is(&["install", "windsurf", "--yes", "--root", root.to_str().unwrap()])
         .expect(0);

@@ -1,4 +1,4 @@
-//! The life of definitions in repositories whose every edit, rename and move is known.
+//! Tests the traced history of definitions in generated repositories, for which every edit, rename and move is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -15,7 +15,7 @@ use codescout::model::{CommitId, Oid, RepoPath};
 
 use crate::support::TestRepo;
 
-/// Numbers that look random and are the same each time (xorshift).
+/// A deterministic pseudorandom number generator (xorshift).
 struct Dice(u64);
 
 impl Dice {
@@ -29,7 +29,7 @@ impl Dice {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Function {
-    /// Which one it is, whatever it is called.
+    /// Identifies the function regardless of its name.
     identity: usize,
     name: String,
     parameters: Vec<String>,
@@ -92,7 +92,8 @@ impl Dialect {
     }
 }
 
-/// What happened to one function, the latest last: commit, where it was before if elsewhere, what.
+/// The events of each function, the latest last: the commit, the previous location if it changed, and the kinds of
+/// changes.
 type Truth = BTreeMap<usize, Vec<(String, Option<(String, String)>, BTreeSet<&'static str>)>>;
 
 struct Script {
@@ -103,7 +104,7 @@ struct Script {
     n_made: usize,
 }
 
-/// What one commit does to one function.
+/// The events of one function in one commit.
 type Done = (usize, Option<(String, String)>, BTreeSet<&'static str>);
 
 const WORDS: [&str; 12] = [
@@ -142,7 +143,7 @@ impl Script {
 
     fn function(&mut self) -> Function {
         self.n_made += 1;
-        // Some are so short that little tells them apart.
+        // Some functions are so short that they are hard to distinguish.
         let n_lines = if self.dice.roll(7) == 0 {
             1
         } else {
@@ -158,7 +159,7 @@ impl Script {
         }
     }
 
-    /// A function that this commit has not touched yet.
+    /// Returns a function that this commit has not changed yet.
     fn pick(&mut self, done: &[Done]) -> Option<(String, usize)> {
         for _ in 0..20 {
             let paths: Vec<String> = self.files.keys().cloned().collect();
@@ -283,7 +284,7 @@ impl Script {
         self.remember(&commit, done);
     }
 
-    /// Two branches, each with commits of its own, of which the other knows nothing; then a merge.
+    /// Creates two branches with independent commits, and merges them.
     fn fork(&mut self, repo: &TestRepo) {
         let start = repo.rev_parse("HEAD");
         let paths: Vec<String> = self.files.keys().cloned().collect();
@@ -292,7 +293,7 @@ impl Script {
             let line = script.line();
             let at = script.dice.roll(script.files[path].len());
             let function = &mut script.files.get_mut(path).unwrap()[at];
-            // A line that was there already would be no change.
+            // A line that already exists would be no change.
             function.body.push(line);
             vec![(function.identity, None, BTreeSet::from(["body"]))]
         };
@@ -316,7 +317,7 @@ impl Script {
 }
 
 impl Script {
-    /// Two branches, of which one moves a file and the other changes functions in it; then a merge of either into the other.
+    /// Creates two branches: one moves a file and the other changes functions in it. Merges one into the other.
     fn fork_moved(&mut self, repo: &TestRepo) {
         let start = repo.rev_parse("HEAD");
         let paths: Vec<String> = self.files.keys().cloned().collect();
@@ -381,7 +382,7 @@ impl Script {
     }
 }
 
-/// What came of comparing told lives with true ones.
+/// Counts the results of comparing traced histories with the true ones.
 #[derive(Debug, Default)]
 struct Score {
     n_right: usize,
@@ -407,7 +408,7 @@ fn recorded(repo: &TestRepo) -> (Repository, History, u32) {
     (repository, history, tip)
 }
 
-/// The same history traced in full, and its newer half alone.
+/// Returns the history traced completely, and traced for its newer half only.
 fn traced(repository: &Repository, history: &History) -> Vec<History> {
     let batch = &history.batches()[0];
     let recipe = symbol_recipe(1 << 20);
@@ -445,7 +446,7 @@ fn judge(repo: &TestRepo, script: &Script, score: &mut Score) {
                 nth: 1,
             };
             let life = whole_life(&repository, &history, tip, &reached, &key);
-            // What was kept beforehand and what is computed now are the same.
+            // Stored and newly computed records give the same result.
             for traced in &traced {
                 let again = whole_life(&repository, traced, tip, &reached, &key);
                 assert_eq!(life, again);
@@ -591,7 +592,7 @@ fn a_life_is_read_from_its_end_and_goes_on_where_it_stopped() {
     assert_eq!((whole.changes.len(), whole.n_unread), (12, 0));
     assert_eq!(part.changes, whole.changes[..5]);
     assert_eq!(whole, whole_life(&repository, &history, tip, &reached, &key));
-    // Nothing is left to read.
+    // All versions have been read.
     let again = read(no_time).unwrap();
     assert_eq!(again, whole);
 }
@@ -641,7 +642,7 @@ fn what_is_gone_is_followed_from_where_it_was_removed() {
     assert!(life_of(&repo, "a.py", "never").is_empty());
 }
 
-/// The subjects of the commits in the life of a definition, not traced and traced.
+/// Returns the subjects of the commits in the history of a definition, without and with tracing. They must be equal.
 fn subjects_of(repo: &TestRepo, path: &str, name: &str) -> BTreeSet<String> {
     let (repository, history, tip) = recorded(repo);
     let key = SymbolKey {
@@ -674,7 +675,7 @@ fn what_both_sides_of_a_merge_renamed_is_followed_on_both() {
         repo.write("a.py", text("old", 0));
         repo.commit("add");
         repo.branch("side");
-        // One side moves the file and changes the function, the other renames the function and changes it.
+        // One branch moves the file and changes the function; the other renames and changes the function.
         repo.rename("a.py", "src/a.py");
         repo.commit("move");
         repo.write("src/a.py", text("old", 1));

@@ -1,8 +1,8 @@
-//! The integration tests: one binary, a module for each room or surface.
+//! The integration tests, in one binary with a module for each module or interface of the program.
 //!
-//! A default run measures neither time nor memory. `cargo test -- --ignored` runs the tests that do, or that wait.
-//! `CODESCOUT_LONG_TESTS=1` makes other tests measure too and go through more cases: `CODESCOUT_LONG_TESTS=1 cargo test --
-//! --include-ignored` runs everything but what `faults` does with clones.
+//! A default run measures neither time nor memory. `cargo test -- --ignored` runs tests that measure or wait. With
+//! `CODESCOUT_LONG_TESTS=1` other tests also measure, and cover more cases. `CODESCOUT_LONG_TESTS=1 cargo test --
+//! --include-ignored` runs everything except the tests of `faults` with clones.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -1,5 +1,5 @@
-//! Where the sidecar stands, and what is refused in its place: nothing that came with a repository is believed, nothing is
-//! written through a link, and losing the sidecar costs only time.
+//! Tests the location of the sidecar and files in its place that are rejected: nothing that came with a repository is
+//! trusted, nothing is written through a link, and losing the sidecar costs only time.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -31,7 +31,7 @@ fn try_open(root: &Path) -> anyhow::Result<Indexed> {
     })
 }
 
-/// Every command is refused, says why and what to do, and leaves everything as it is.
+/// Checks that every command is refused with a reason and a hint, and changes nothing.
 #[track_caller]
 fn assert_refused(repo: &TestRepo, why: &str) {
     let before = files_below(repo.root());
@@ -87,7 +87,7 @@ fn what_the_repository_tracks_there_is_refused() {
     ]);
     assert_refused(&submodule, "tracked");
 
-    // In the index alone, or nowhere on disk.
+    // Only in the index, or not on disk at all.
     let absent = TestRepo::new(FIXTURE);
     absent.write(".codescout/memories/a.md", "do as I say");
     absent.commit("with notes");
@@ -119,7 +119,7 @@ fn the_index_is_read_in_every_form_that_git_writes() {
         &[&["update-index", "--index-version", "3"]],
         &[&["update-index", "--index-version", "4"]],
         &[&["update-index", "--split-index"]],
-        // A flag that only the third version can hold.
+        // A flag that requires index version 3.
         &[&["update-index", "--skip-worktree", ".codeclimate.yml"]],
         &[
             &["update-index", "--index-version", "4"],
@@ -154,7 +154,7 @@ fn the_index_is_read_in_every_form_that_git_writes() {
             repo.git(["add", "--force", ".codescout/deep/er"]);
             assert!(tracks(".codescout"), "{form:?}");
             repo.git(["rm", "--quiet", "--cached", "-r", ".codescout"]);
-            // Whichever shared index is left over may still have it.
+            // An old shared index file may still contain the entry.
             assert!(form[0].contains(&"--split-index") || !tracks(".codescout"), "{form:?}");
         }
     }
@@ -178,7 +178,7 @@ fn what_is_not_ours_is_refused() {
     let error = try_open(inside.root()).err().unwrap();
     assert!(format!("{error:#}").contains("symbolic link"), "{error:#}");
 
-    // Another program of the same name.
+    // Another program with the same folder name.
     let other = TestRepo::new(FIXTURE);
     other.write(".git/info/exclude", "/.codescout\n");
     for (name, content) in [
@@ -216,7 +216,8 @@ fn a_folder_of_another_user_is_refused_unless_the_repository_is_theirs() {
         Err(OpenError::OtherOwner { user: 12345, .. })
     ));
 
-    // As in a CI job: the checkout is somebody else's, and git was told to trust it. The sidecar may be theirs or ours.
+    // As in a CI job: another user owns the checkout, and git was configured to trust it. The sidecar may belong to
+    // either user.
     std::os::unix::fs::chown(repo.path(".git"), Some(12345), None).unwrap();
     std::os::unix::fs::chown(repo.root(), Some(12345), None).unwrap();
     let home = repo.beside("home");
@@ -233,7 +234,7 @@ fn a_folder_of_another_user_is_refused_unless_the_repository_is_theirs() {
         assert!(called.status.success(), "{}", String::from_utf8_lossy(&called.stderr));
     }
 
-    // A file of theirs in a folder of ours is no better than a damaged one.
+    // A file of another user in a sidecar of the current user is treated as damaged.
     for path in [repo.path(".git"), repo.root().to_owned()] {
         std::os::unix::fs::chown(path, Some(fs::metadata(&home).unwrap().uid()), None).unwrap();
     }
@@ -261,7 +262,7 @@ fn links_pipes_and_folders_in_place_of_files_do_no_harm() {
     fs::create_dir(&kept).unwrap();
     for store in ["artifacts-v1", "lexical-v1", "dense-v1", "snapshots-v1"] {
         for trick in ["link", "hard link", "pipe", "folder", "link to a device"] {
-            // A new one each time: what was mended has other names.
+            // The sidecar is created again each time, because repaired files have other names.
             fs::remove_dir_all(&sidecar).unwrap();
             Indexed::new(repo.root()).view("HEAD");
             let [path]: [PathBuf; 1] = fs::read_dir(sidecar.join(store))
@@ -281,7 +282,7 @@ fn links_pipes_and_folders_in_place_of_files_do_no_harm() {
                 _ => assert!(Command::new("mkfifo").arg(&path).status().unwrap().success()),
             }
             let found = call(&repo, &["verify", "--repair"]);
-            // A second name of the very same bytes is no damage; it is never written to either.
+            // A hard link to the same bytes is not damage, and index files are never written in place.
             assert_eq!(found.code, i32::from(trick != "hard link"), "{trick}: {}", found.text());
             let index = Indexed::new(repo.root());
             assert_eq!(
@@ -360,7 +361,7 @@ fn losing_or_moving_the_sidecar_costs_only_time() {
     ];
     for (what, lose) in losses {
         lose();
-        // Who holds a view goes on, and the same process makes the next one.
+        // An open view remains valid, and the same process can create the next one.
         assert_eq!(
             index.answers(&held, &["parse_header"]),
             expected,
@@ -393,7 +394,7 @@ fn the_exclude_file_keeps_its_mode_and_its_link() {
     call(&repo, &["index"]).expect(0);
     assert_eq!(fs::read_to_string(&exclude).unwrap(), "# mine\n/.codescout/\n");
     assert_eq!(mode_of(&exclude), 0o664);
-    // What is made anew is as open as what anybody makes.
+    // New files have the same permissions as other files that the user creates.
     fs::write(repo.beside("usual"), "").unwrap();
     for name in [".codescout/FORMAT", ".codescout/state", ".codescout/.gitignore"] {
         assert_eq!(mode_of(&repo.path(name)), mode_of(&repo.beside("usual")), "{name}");

@@ -1,4 +1,5 @@
-//! What the index promises: the same bytes from the same content, nothing computed twice, an answer that says what it is about.
+//! Tests the guarantees of the index: equal content gives equal bytes, nothing is computed twice, and answers name
+//! their revision.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -132,7 +133,7 @@ fn assert_nothing_new(outcome: Outcome, what: &str) {
     );
 }
 
-/// Counts what it is asked to embed.
+/// Counts the texts that it embeds.
 struct Counting<'a> {
     inner: &'a dyn Embedder,
     n_texts: AtomicUsize,
@@ -243,7 +244,7 @@ fn what_is_on_disk_is_seen_by_the_next_query() {
     assert_eq!(index.paths(&head, "marmalade"), Vec::<String>::new());
     assert_eq!(index.paths(&head, "somewhere"), ["docs/guide.md"]);
 
-    // Staged, then changed back on disk: only the index has it.
+    // Staged and then changed back on disk, so only the index has it.
     let committed = repo.read("config.toml");
     repo.write("config.toml", "[staged]\nquokka = 1\n");
     repo.git(["add", "config.toml"]);
@@ -384,7 +385,7 @@ fn what_a_partial_clone_lacks_is_counted_and_not_fetched() {
     assert_eq!(index.search(&view, Mode::Auto, "retry_upload").len(), 0);
     assert_eq!(objects(), before);
 
-    // What is fetched later is searched: by an index that has seen them missing too.
+    // Objects that are fetched later are searched, even by an index that was built without them.
     partial.git(["checkout", "--quiet", "main"]);
     let (later, fresh) = (
         Indexed::at(partial.root(), repo.beside("sidecar")),
@@ -557,7 +558,7 @@ fn assert_no_leftovers(sidecar: &Path) {
     );
 }
 
-/// Raises a flag after so many blobs.
+/// Sets a flag after a number of blobs.
 struct StopAfter<'a> {
     n_left: AtomicUsize,
     flag: &'a AtomicBool,

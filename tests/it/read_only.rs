@@ -1,5 +1,5 @@
-//! A repository, a sidecar and a home that cannot be written: every command that reads works, and says so where it had to do
-//! without; every command that writes fails with the cause.
+//! Tests a repository, a sidecar and a home directory that cannot be written. Commands that only read work, with a note
+//! about missing data. Commands that write fail and name the cause.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -10,7 +10,7 @@ use crate::cli::project;
 use crate::indexed::skip;
 use crate::support::TestRepo;
 
-/// A user without any rights: `nobody` on most systems, and it need not exist.
+/// A user without permissions: `nobody` on most systems. The user need not exist.
 const NOBODY: u32 = 65534;
 
 const READS: [&[&str]; 9] = [
@@ -26,7 +26,8 @@ const READS: [&[&str]; 9] = [
 ];
 const WRITES: [&[&str]; 2] = [&["index", "v1"], &["config", "set", "search.limit", "3"]];
 
-/// A repository with a home beside it, owned by a user to whom permissions apply, and how to call the program as that user.
+/// A repository with a home directory, owned by a user to whom permissions apply, and the command to run the program as
+/// that user.
 struct Closed {
     repo: TestRepo,
     home: PathBuf,
@@ -40,7 +41,7 @@ struct Said {
 }
 
 impl Closed {
-    /// `None` where no such user can be had.
+    /// Creates the repository. Returns `None` if no user without permissions is available.
     fn new() -> Option<Self> {
         let repo = project();
         repo.write("src/new.rs", "pub fn brand_new() {}\n");
@@ -51,7 +52,7 @@ impl Closed {
         fs::create_dir(&home).unwrap();
         let is_root = fs::metadata(&home).unwrap().uid() == 0;
         if is_root {
-            // The program's folder has to be open to everybody too.
+            // The user without permissions must be able to access the program's folder.
             let tried = as_nobody(env!("CARGO_BIN_EXE_codescout")).arg("--version").output();
             if !tried.is_ok_and(|output| output.status.success()) {
                 skip("the program cannot be called as another user here");
@@ -123,7 +124,7 @@ impl Closed {
 
 impl Drop for Closed {
     fn drop(&mut self) {
-        // So that the folder can be removed.
+        // Otherwise the folder could not be removed.
         self.open(&self.repo.beside("."));
     }
 }
@@ -140,7 +141,7 @@ fn chown_all(path: &Path) {
     chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
 }
 
-/// Calls `act` with `path` and everything below, what is inside first.
+/// Calls `act` with `path` and everything below it, the innermost paths first.
 fn every_path(path: &Path, act: &mut dyn FnMut(&Path)) {
     if path.is_symlink() {
         return;
@@ -159,7 +160,7 @@ fn set_writable(path: &Path, is_writable: bool) {
         let mode = if is_writable { mode | 0o200 } else { mode & !0o222 };
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
-    // A folder that is opened has to be writable before what is in it, one that is closed after.
+    // A folder must become writable before its content, and read-only after it.
     if is_writable {
         set(path);
     }
@@ -186,7 +187,7 @@ fn a_closed_sidecar_answers_and_takes_nothing() {
         said.stdout
     );
 
-    // Damage that cannot be mended is worked around.
+    // Damage that cannot be repaired does not prevent an answer.
     let dense = fs::read_dir(sidecar.join("dense-v1"))
         .unwrap()
         .next()

@@ -1,4 +1,5 @@
-//! How well searches answer judged queries about crates that `Cargo.lock` pins, against the figures of `tests/relevance`.
+//! Tests the quality of searches with judged queries about crates that `Cargo.lock` pins. Compares the metrics with
+//! those recorded in `tests/relevance`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,7 +26,7 @@ const MODES: [(Mode, &str); 3] = [
     (Mode::Semantic, "semantic"),
     (Mode::Auto, "auto"),
 ];
-/// Results asked for; measures look at ten.
+/// Number of results per query. The metrics use ten.
 const N_RESULTS: usize = 10;
 const HOW_TO_ACCEPT: &str = "to accept the new figures: CODESCOUT_ACCEPT=1 cargo test --test it relevance";
 
@@ -46,19 +47,19 @@ struct JudgedQuery {
     relevant: Vec<JudgedDefinition>,
 }
 
-/// A definition, whole, wherever its lines are in this version of the crate.
+/// A definition as a whole. Its lines are located in this version of the crate.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct JudgedDefinition {
     path: String,
-    /// A part of the line that its signature begins on; the first such definition is meant.
+    /// A part of the line at which its signature begins. The first matching definition is used.
     line: String,
-    /// The name of what encloses it, where that tells it from others.
+    /// The name of the enclosing definition, if needed to identify it.
     of: Option<String>,
     grade: u32,
 }
 
-/// A crate's mean measures, one for each of [`MODES`].
+/// The mean metrics of a crate, one for each of [`MODES`].
 struct Figures {
     name: String,
     version: String,
@@ -153,7 +154,7 @@ fn judged_crates() -> Vec<JudgedCrate> {
         .collect()
 }
 
-/// The figures of the crates that are on this machine.
+/// Returns the metrics of the crates that are on this machine.
 fn measured(judged: Vec<JudgedCrate>) -> Vec<Figures> {
     let versions = pinned_versions();
     let threads: Vec<_> = judged
@@ -181,13 +182,13 @@ fn measured(judged: Vec<JudgedCrate>) -> Vec<Figures> {
         .collect()
 }
 
-/// Says on the terminal that something was not tested, also where the output of tests that pass is kept back.
+/// Prints to the terminal that something was not tested, even if the output of passing tests is captured.
 fn skip(what: &str) {
     // A closed terminal is no reason to fail.
     let _ = writeln!(io::stderr(), "SKIPPED: {what}");
 }
 
-/// The versions of this package's own dependencies.
+/// Returns the versions of this package's direct dependencies.
 fn pinned_versions() -> BTreeMap<String, String> {
     #[derive(Deserialize)]
     struct Lock {
@@ -210,7 +211,7 @@ fn pinned_versions() -> BTreeMap<String, String> {
     own.dependencies
         .iter()
         .filter_map(|dependency| {
-            // The version is named where there is more than one.
+            // The version is included only if there are several.
             let mut words = dependency.split(' ');
             let name = words.next()?;
             let version = match words.next() {
@@ -227,7 +228,7 @@ fn pinned_versions() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Where cargo has unpacked a crate.
+/// Returns the folder where cargo has unpacked a crate.
 fn crate_source(name: &str, version: &str) -> Option<PathBuf> {
     let home = match std::env::var_os("CARGO_HOME") {
         Some(home) => PathBuf::from(home),
@@ -270,7 +271,7 @@ fn figures_of(judged: &JudgedCrate, version: String, source: &Path) -> Figures {
     }
 }
 
-/// Copies what people read of a crate; registries add files of their own.
+/// Copies the text files of a crate, without files that registries add.
 fn copy_texts(folder: &Path, root: &Path, repo: &TestRepo) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -304,7 +305,7 @@ fn answer(searcher: &Searcher<'_>, query: &str, mode: Mode) -> Vec<Ranked> {
         .collect()
 }
 
-/// The lines of a judged definition.
+/// Returns the lines of a judged definition.
 fn located(judged: &JudgedDefinition, view: &View, repo: &TestRepo, id: &str) -> Relevant {
     let text = repo.read(&judged.path);
     let file = view.find(judged.path.as_bytes()).unwrap();
@@ -350,7 +351,7 @@ fn means(measures: &[Measures]) -> Means {
     }
 }
 
-/// Means over the crates' means.
+/// Returns the means over the crates' means.
 fn overall(figures: &[Figures]) -> Vec<Means> {
     let n = figures.len().max(1) as f64;
     (0..MODES.len())
@@ -366,7 +367,7 @@ fn overall(figures: &[Figures]) -> Vec<Means> {
         .collect()
 }
 
-/// The figures as they are committed; the line over all crates only if all were there.
+/// Formats the metrics as they are recorded. Includes the line over all crates only if all are available.
 fn table(figures: &[Figures], is_whole: bool) -> String {
     let mut text = String::from("crate                          queries  mode      file   lines  mrr    recall@5\n");
     let mut rows = |name: &str, n_queries: usize, by_mode: &[Means]| {
@@ -394,7 +395,7 @@ fn table(figures: &[Figures], is_whole: bool) -> String {
     text
 }
 
-/// Fails with the lines that differ from the recorded ones. Without all crates only the lines of those that are here count.
+/// Fails with the lines that differ from the recorded ones. If crates are missing, compares only the available ones.
 fn compare(golden: &str, found: &str, figures: &[Figures], is_whole: bool) {
     let is_of_found = |line: &&str| is_whole || figures.iter().any(|of| is_about(line, &of.name));
     let recorded: Vec<&str> = golden.lines().skip(1).filter(is_of_found).collect();

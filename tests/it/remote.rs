@@ -1,4 +1,4 @@
-//! An embedder on another machine, played by a stub: what is asked, how often, and what answers are like while it fails.
+//! Tests remote embedders with a stub server: the requests and their number, and answers while the server fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
@@ -25,7 +25,7 @@ fn openai_stub() -> Stub {
     Stub::start(|seen| openai(seen, DIM))
 }
 
-/// Files with a function each.
+/// Creates files with one function each.
 pub(crate) fn project(n_files: usize) -> TestRepo {
     let repo = TestRepo::empty();
     for number in 0..n_files {
@@ -38,7 +38,7 @@ pub(crate) fn project(n_files: usize) -> TestRepo {
     repo
 }
 
-/// Sets up a server for a repository, by the file that is this machine's own.
+/// Configures a server for a repository in the sidecar's settings file.
 pub(crate) fn configure(repo: &TestRepo, settings: &str) {
     let sidecar = repo.path(".codescout");
     if !sidecar.exists() {
@@ -69,7 +69,7 @@ impl Indexed {
         self.workspace.target("HEAD").unwrap().unwrap().tree
     }
 
-    /// Indexes `HEAD` and makes the vectors of the server.
+    /// Indexes `HEAD` and computes the vectors of the server.
     pub(crate) fn caught_up(&self) -> CatchUpOutcome {
         self.view("HEAD");
         let mut done = self.workspace.catch_up(&[self.head()], &NoProgress, &NEVER).unwrap();
@@ -104,7 +104,7 @@ impl Indexed {
     }
 }
 
-/// How often each text was sent to be embedded, less the probes.
+/// Returns how often each text was sent, without probes.
 pub(crate) fn sent(stub: &Stub) -> BTreeMap<String, usize> {
     let mut sent = BTreeMap::new();
     for text in stub.requests().iter().flat_map(texts_of) {
@@ -146,7 +146,7 @@ fn a_server_is_added_beside_the_built_in_model_and_going_back_costs_nothing() {
             .any(|path| path.extension().is_some_and(|ending| ending == "part"))
     );
 
-    // Meaning is the server's: its words stand for themselves, and nothing is told that is missing.
+    // Similarity comes from the server's vectors, and no vector is reported as missing.
     let view = indexed.view("HEAD");
     let found = indexed
         .try_search(
@@ -172,8 +172,8 @@ fn a_server_is_added_beside_the_built_in_model_and_going_back_costs_nothing() {
     assert_eq!(back.state(), now);
 }
 
-/// Leads rows that a server has made through merging, collecting and another recipe; no text may go there twice. What is left in
-/// the end.
+/// Carries vectors of a server through merging, garbage collection and a change of the recipe. No text may be sent
+/// twice. Returns the remaining vectors.
 pub(crate) fn lead_through_everything(
     stub: &Stub,
     settings: &str,
@@ -183,7 +183,7 @@ pub(crate) fn lead_through_everything(
     configure(&repo, settings);
     let indexed = Indexed::new(repo.root());
     indexed.caught_up();
-    // Small segments are merged on the way, more than once.
+    // Small segments are merged more than once.
     for number in 0..20 {
         repo.write(
             format!("new_{number}.rs"),
@@ -199,7 +199,7 @@ pub(crate) fn lead_through_everything(
     repo.git(["reflog", "expire", "--expire=now", "--all"]);
     indexed.collect(Trigger::Aggressive, &[profile(&indexed)]);
     assert_eq!(indexed.caught_up().n_embedded, 0);
-    // Another recipe numbers everything anew.
+    // A different recipe renumbers everything.
     let epoch = indexed.state().epoch;
     configure(&repo, &format!("{settings}\n[index]\nmax_blob_bytes = 99999\n"));
     let other = Indexed::new(repo.root());
@@ -245,7 +245,7 @@ fn an_index_is_made_while_the_server_is_away_and_catches_up_later() {
 
     let indexed = with_server(&repo, &stub);
     assert_eq!(indexed.caught_up().n_embedded, 6);
-    // The server goes away again: questions are answered, soon, and say so.
+    // The server is stopped again: queries are answered quickly and have a note.
     let hasty = format!("{}query_timeout_ms = 3000\n", settings(&gone));
     configure(&repo, &hasty);
     let indexed = Indexed::new(repo.root());
@@ -278,7 +278,7 @@ fn what_is_like_a_piece_of_code_is_answered_without_the_server_too() {
     let silent = Stub::start(|seen| openai(seen, DIM).after(Duration::from_secs(60)));
     let notes = asks(&silent);
     assert!(notes[0].contains("built-in model"), "{notes:?}");
-    // The vector of the fixed text is as ever, that of the code is zeros.
+    // The vector of the probe text is unchanged, but that of the code is zeros.
     let at_a_loss = Stub::start(|seen| {
         let data = texts_of(seen).into_iter().enumerate().map(|(index, text)| {
             let is_code = text.contains("packet_9");
@@ -293,7 +293,7 @@ fn what_is_like_a_piece_of_code_is_answered_without_the_server_too() {
 
 #[test]
 fn who_does_not_want_an_answer_any_more_does_not_wait_for_the_server() {
-    // As many calls as are worked on at once, so that one more is answered only after one of them has ended.
+    // The number of calls that run concurrently. One more call is answered only after one of them has ended.
     const N_PLACES: usize = 8;
     let repo = project(3);
     with_server(&repo, &openai_stub()).caught_up();
@@ -341,7 +341,7 @@ fn an_answer_that_nobody_wants_any_more_is_not_ranked() {
 fn half_of_the_vectors_is_half_and_said() {
     let repo = project(8);
     let stub = openai_stub();
-    // The probe, four texts, then the end of it.
+    // The probe and four texts succeed; then the server fails.
     let n_asked = std::sync::atomic::AtomicUsize::new(0);
     let failing = Stub::start(
         move |seen| match n_asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
@@ -392,7 +392,7 @@ fn texts_of_which_nothing_is_made_cost_only_themselves_and_are_not_sent_again() 
     let view = indexed.view("HEAD");
     let found = indexed.try_search(&view, Mode::Semantic, "Handles packet").unwrap();
     assert_eq!((found.hits.len(), found.notes), (12, Vec::<String>::new()));
-    // The built-in model places them.
+    // The built-in model ranks documents without a vector.
     let first = indexed.try_search(&view, Mode::Semantic, "packet_3").unwrap().hits;
     let n_better = first.iter().position(|hit| {
         let path = crate::indexed::path_of(&view, hit.places[0].file);
@@ -431,7 +431,7 @@ fn as_many_texts_are_sent_together_as_the_server_says_that_it_takes() {
     assert_eq!(sizes.collect::<Vec<_>>(), [50, 10]);
 }
 
-/// The files of vectors that are in no segment.
+/// Returns the files of vectors that are in no segment.
 fn parts(repo: &TestRepo) -> Vec<Vec<u8>> {
     let files = files_below(&repo.path(".codescout"));
     let parts = files
@@ -477,13 +477,13 @@ fn vectors_of_chunks_that_are_gone_do_not_hold_the_others_back_and_can_be_cleare
     with_server(&repo, &stub).caught_up();
     repo.remove("src/packet_4.rs");
     repo.commit("less");
-    // Another recipe numbers everything anew, without the file that is gone.
+    // A different recipe renumbers everything, without the deleted file.
     let other_recipe = format!("{}\n[index]\nmax_blob_bytes = 99999\n", settings(&stub));
     configure(&repo, &other_recipe);
     let indexed = Indexed::new(repo.root());
     assert_eq!(indexed.caught_up().n_embedded, 0);
     let left = parts(&repo);
-    // 16 bytes, a key, the header of a vector file, one row.
+    // A header of 16 bytes, a key, the header of a vector file, and one row.
     assert_eq!(left.iter().map(Vec::len).collect::<Vec<_>>(), [16 + 16 + 128 + DIM + 4]);
     assert_eq!(indexed.caught_up().n_embedded, 0);
     assert_eq!(parts(&repo), left);
@@ -549,7 +549,7 @@ fn another_model_under_the_same_name_is_refused() {
             .unwrap()
             .contains("65 components")
     );
-    // Apart from one another they can both be there.
+    // With different revisions, both can be stored.
     configure(&repo, &format!("{}revision = '2'\n", settings(&other)));
     assert_eq!(Indexed::new(repo.root()).caught_up().n_embedded, 5);
 }
@@ -574,7 +574,7 @@ fn another_model_under_the_same_name_answers_no_question() {
         for _ in 0..2 {
             assert_eq!(indexed.notes(Mode::Semantic, "packet"), Vec::<String>::new());
         }
-        // The first question comes with the text that the model is known by.
+        // The first query includes the probe text.
         let asked: Vec<String> = stub.requests().iter().flat_map(texts_of).collect();
         assert_eq!((asked.len(), sent(&stub)["packet"]), (3, 2), "{asked:?}");
         configure(&repo, &settings(&other).replace("batch = 4", batch));
@@ -688,7 +688,7 @@ fn killed_in_the_middle_nothing_is_embedded_twice() {
     let n_asked = std::sync::atomic::AtomicUsize::new(0);
     let stub = Stub::start(move |seen| {
         let delay = match n_asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
-            // The sixth batch does not come to its end.
+            // The sixth batch never completes.
             6 => Duration::from_secs(600),
             _ => Duration::ZERO,
         };
@@ -707,7 +707,7 @@ fn killed_in_the_middle_nothing_is_embedded_twice() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    // One probe, five batches that were answered, one that was not.
+    // One probe, five batches with a response, and one without.
     let answered: BTreeSet<String> = stub.requests()[1..6].iter().flat_map(texts_of).collect();
     assert_eq!(answered.len(), 20);
     stub.forget();
@@ -860,7 +860,7 @@ fn a_setting_that_no_command_could_start_with_is_not_made() {
     }
     set("embedding.server", "http://127.0.0.1:7997", 0);
     set("embedding.api", "soap", 2);
-    // What was written by hand is mended by the same commands.
+    // Settings that were written by hand can be fixed with the same commands.
     configure(
         &repo,
         "[embedding]\nserver = 'localhost:7997'\napi = 'tei'\n[search]\nlimit = 7\n",
@@ -877,7 +877,7 @@ fn a_setting_that_no_command_could_start_with_is_not_made() {
             .text(),
         "tei\n"
     );
-    // With the server its model's name goes, which would be a folder's.
+    // Unsetting the server also unsets its model's name, which would be interpreted as a folder.
     configure(
         &repo,
         "[embedding]\nserver = 'http://127.0.0.1:7997'\nmodel = 'minilm'\n",
@@ -923,7 +923,7 @@ fn settings_that_are_wrong_are_refused_without_their_secrets() {
         "{}",
         called.stderr
     );
-    // A repository's own file may name no server at all.
+    // A repository's own settings file must not name a server.
     let stub = openai_stub();
     std::fs::remove_file(repo.path(".codescout/config.toml")).unwrap();
     repo.write(".codescout.toml", settings(&stub));
@@ -936,7 +936,7 @@ fn settings_that_are_wrong_are_refused_without_their_secrets() {
 #[test]
 fn a_slow_server_gets_small_requests_and_nothing_that_it_makes_is_lost() {
     let repo = project(90);
-    // One text after the other: 64 take longer than a request may.
+    // The server processes one text at a time, so 64 texts exceed the time limit of a request.
     let at_work = std::sync::Mutex::new(());
     let stub = Stub::start(move |seen| {
         let _only = at_work.lock().unwrap();

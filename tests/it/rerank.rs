@@ -1,4 +1,4 @@
-//! A reranker on another machine, played by a stub: whose order is whose, what is asked, and what answers are like while it fails.
+//! Tests remote rerankers with a stub server: the order of results, the requests, and answers while the server fails.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -14,9 +14,9 @@ use crate::remote::{configure, project};
 use crate::support::model::{Judge, asked_of, judged, number_in, openai};
 use crate::support::{Reply, Seen, Stub, TestRepo, assert_within};
 
-/// Prose, so that it is reranked.
+/// A query in prose, so that it is reranked.
 const QUESTION: &str = "where is the length of a packet counted";
-/// More than it takes on a busy machine; a second is enough on others.
+/// A limit for a busy machine. On others a second is enough.
 const SOON: Duration = Duration::from_secs(30);
 
 fn tei(seen: &Seen) -> Reply {
@@ -146,7 +146,7 @@ fn the_pages_of_an_answer_fit_together() {
         }
         assert_eq!(told, whole, "{size}");
     }
-    // A page behind the judged ones needs no judgement, and one of another order is none of this answer.
+    // A page after the reranked results needs no request. A cursor is not valid for a query with another order.
     stub.forget();
     let page = search(&repo, &[QUESTION, "-n", "7"]).expect(0).json();
     let cursor = page["next_cursor"].as_str().unwrap();
@@ -168,7 +168,7 @@ fn a_page_has_the_order_of_the_one_before_or_is_refused() {
     let first = page(&[]).expect(0).json();
     assert_eq!((paths(&first), &first["complete"]), (packets([8, 7, 6]), &json!(true)));
 
-    // What judged there is away: no page of another order.
+    // The reranker of the first page is unavailable, so there is no next page.
     stub.script([Reply::status(500)]);
     let refused = page(&["--cursor", &cursor_of(&first)]).expect(2);
     let said = format!("{}{}", refused.text(), refused.stderr);
@@ -178,11 +178,12 @@ fn a_page_has_the_order_of_the_one_before_or_is_refused() {
     );
     embedder.script([Reply::status(500)]);
     page(&["--cursor", &cursor_of(&first)]).expect(2);
-    // It is back.
+    // The reranker is available again.
     let second = page(&["--cursor", &cursor_of(&first)]).expect(0).json();
     assert_eq!(paths(&second), packets([5, 4, 3]));
 
-    // What was away there is not asked, and all pages together have everything.
+    // A reranker that was unavailable for the first page is not used for later pages, and the pages together contain
+    // all results.
     stub.script([Reply::status(500)]);
     let mut answer = page(&[]).expect(0).json();
     let mut all = paths(&answer);
@@ -355,7 +356,7 @@ fn whatever_the_server_does_the_answer_comes_soon_and_says_so() {
         );
         assert!(stub.requests().len() <= n_requests, "{what}: {}", stub.requests().len());
     }
-    // Nobody there at all.
+    // Nothing listens at the address.
     let answer = search(&repo, &[QUESTION]).expect(0).json();
     assert!(
         answer["incomplete_because"][0]
@@ -493,7 +494,7 @@ fn the_program_tells_where_results_are_judged() {
     stub.script([Reply::status(424).body(b"not a reranker")]);
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
     assert!(doctor.contains("a model of the right kind"), "{doctor}");
-    // The setting is named by its own name.
+    // The message names the setting.
     let slow = Stub::start(|seen| tei(seen).after(Duration::from_millis(500)));
     configure(&repo, &settings(&slow, "").replace("20000", "50"));
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
@@ -523,7 +524,7 @@ fn settings_that_are_wrong_are_refused_without_their_secrets() {
             called.stderr
         );
     }
-    // A repository's own file may name no server, and nothing else about one.
+    // A repository's own settings file must not name a server or any other setting of it.
     let stub = Stub::start(tei);
     std::fs::remove_file(repo.path(".codescout/config.toml")).unwrap();
     for text in [settings(&stub, ""), "[rerank]\ncandidates = 3\n".to_owned()] {

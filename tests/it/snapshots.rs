@@ -1,6 +1,6 @@
-//! What every operation prints: on the command line and over MCP, as text and as JSON, on one repository.
+//! Records the output of every operation on one repository: on the command line and over MCP, as text and as JSON.
 //!
-//! Review a changed snapshot before taking it: `INSTA_UPDATE=always cargo test snapshots`, then `git diff`.
+//! Review a changed snapshot before accepting it: `INSTA_UPDATE=always cargo test snapshots`, then `git diff`.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::cli::call_in;
 use crate::mcp::{Answer, Client};
 use crate::support::TestRepo;
 
-/// A question as each front end is asked it.
+/// A query in the form of each front end.
 struct Case {
     cli: &'static [&'static str],
     mcp: Value,
@@ -18,7 +18,7 @@ fn case(cli: &'static [&'static str], mcp: Value) -> Case {
     Case { cli, mcp }
 }
 
-/// A project with a renamed file, edited definitions, one that is gone, and an edit that is not committed.
+/// Creates a project with a renamed file, edited definitions, a deleted definition and an uncommitted edit.
 fn project() -> TestRepo {
     let repo = TestRepo::new(
         "
@@ -85,7 +85,7 @@ fn project() -> TestRepo {
     repo
 }
 
-/// Takes out what differs from run to run.
+/// Replaces values that differ between runs.
 fn settled(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -110,7 +110,7 @@ fn pretty(repo: &TestRepo, mut value: Value) -> String {
     plain(repo, &serde_json::to_string_pretty(&value).unwrap())
 }
 
-/// The same without the folder that the repository is in, and how long an answer took.
+/// Replaces the repository's folder and durations in a text.
 fn plain(repo: &TestRepo, text: &str) -> String {
     let text = text.replace(repo.root().to_str().unwrap(), "[REPO]");
     let timeless = |line: &str| match line.rsplit_once(" | ") {

@@ -1,5 +1,5 @@
-//! Sparse vectors from a server, played by a stub: a third leg of search that is there when it is set up, and missed by nobody
-//! when it is not.
+//! Tests sparse vectors from a stub server. They are a third source of candidates if configured, and answers work
+//! without them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ fn with_server(repo: &TestRepo, stub: &Stub) -> Indexed {
     Indexed::new(repo.root())
 }
 
-/// A project with one file whose words the question does not have: the model brings the one to the other.
+/// Creates a project with one file that shares no word with the query. Only the model relates them.
 fn with_a_hidden_one() -> TestRepo {
     let repo = project(12);
     repo.write(
@@ -39,7 +39,7 @@ fn with_a_hidden_one() -> TestRepo {
     repo
 }
 
-/// Where the hidden file stands in an answer, from 0.
+/// Returns the 0-based rank of the file `src/hidden.rs` in an answer.
 fn rank_of_hidden(indexed: &Indexed, mode: Mode, query: &str) -> Option<usize> {
     let view = indexed.view("WORKTREE");
     let hits = indexed.search(&view, mode, query);
@@ -48,7 +48,7 @@ fn rank_of_hidden(indexed: &Indexed, mode: Mode, query: &str) -> Option<usize> {
 }
 
 impl Indexed {
-    /// The entry of the first segment's sparse vectors.
+    /// Returns the names of the sparse vector files of all segments.
     fn sparse_files(&self) -> Vec<String> {
         let state = self.state();
         let files = state.segments.iter().flat_map(|entry| &entry.vectors);
@@ -86,13 +86,13 @@ fn what_shares_no_word_with_the_question_is_found() {
     let view = indexed.view("WORKTREE");
     let hit = &indexed.search(&view, Mode::Auto, "zorblax")[0];
     assert_eq!((hit.features.bm25, hit.features.sparse), (0.0, 1.0));
-    // Not asked for in the other modes.
+    // Other modes send no request.
     stub.forget();
     for mode in [Mode::Semantic, Mode::Keyword, Mode::Similar] {
         indexed.search(&view, mode, "zorblax");
     }
     assert!(stub.requests().is_empty());
-    // A weight of nothing changes nothing but what is a candidate.
+    // With weight 0, only the candidates may differ.
     configure(&repo, &format!("{}weight_percent = 0\n", settings(&stub)));
     let weightless = Indexed::new(repo.root());
     let hits = weightless.search(&view, Mode::Auto, "zorblax");
@@ -120,7 +120,7 @@ fn without_a_server_answers_are_the_same_to_the_bit() {
 fn only_what_is_new_is_sent_and_rows_are_carried_through_everything() {
     let stub = Stub::start(tei_sparse);
     let (_repo, other) = lead_through_everything(&stub, &settings(&stub), Indexed::sparse_profile);
-    // What was carried is what was made.
+    // Carried vectors equal the computed ones.
     let view = other.view("HEAD");
     for segment in view.segments().iter() {
         let sparse = segment.sparse.as_ref().unwrap();
@@ -164,7 +164,7 @@ fn vectors_and_sparse_vectors_stand_side_by_side() {
     let hits = indexed.search(&view, Mode::Auto, "zorblax");
     let hidden = hits.iter().find(|hit| hit.features.sparse == 1.0).unwrap();
     assert_eq!(path_of(&view, hidden.places[0].file), "src/hidden.rs");
-    // Collecting garbage without being told of profiles keeps those in use.
+    // A garbage collection keeps the vectors of the profiles in use.
     call_in(repo.root(), &["gc", "--aggressive"], b"").expect(0);
     assert_eq!(index(&repo).json()["sparse_vectors"]["new"], 0);
     call_in(repo.root(), &["verify"], b"").expect(0);
@@ -211,7 +211,7 @@ fn while_the_server_is_away_the_rest_answers_and_says_so() {
 #[test]
 fn both_servers_are_asked_at_once() {
     let repo = project(3);
-    // While questions are asked, each server answers only after both were asked.
+    // During queries, each server responds only after both have received a request.
     let meeting = Arc::new(Meeting::default());
     let (one, other) = (Arc::clone(&meeting), Arc::clone(&meeting));
     let dense = Stub::start(move |seen| {
@@ -239,7 +239,7 @@ fn both_servers_are_asked_at_once() {
     assert!(meeting.is_complete());
 }
 
-/// Holds the answers of two servers back until both were asked.
+/// Delays the responses of two servers until both have received a request.
 #[derive(Default)]
 struct Meeting {
     is_on: AtomicBool,
@@ -293,7 +293,7 @@ fn half_of_the_vectors_is_half_and_said() {
     );
     assert_eq!(indexed.search(&indexed.view("HEAD"), Mode::Auto, "packet").len(), 8);
     assert_eq!(indexed.caught_up().n_embedded, 4);
-    // What is not committed has none, and that is nothing to tell.
+    // Uncommitted chunks have no sparse vector, which is not reported.
     repo.write("src/fresh.rs", "pub fn fresh_packet() {}\n");
     stub.forget();
     assert_eq!(indexed.notes(Mode::Auto, "packet"), Vec::<String>::new());
@@ -356,7 +356,7 @@ fn as_many_requests_are_in_flight_as_are_wanted() {
     configure(&repo, &settings(&stub).replace("in_flight = 1", "in_flight = 5"));
     assert_eq!(Indexed::new(repo.root()).caught_up().n_embedded, 40);
     assert_eq!(stub.n_most_at_once(), 5);
-    // The probe, what the server takes, and ten batches.
+    // The probe, the request for the limits, and ten batches.
     assert_eq!(stub.requests().len(), 2 + 10);
 }
 
@@ -460,7 +460,7 @@ fn the_program_tells_what_leaves_and_what_answers() {
     let done = index(&repo).json();
     let why = done["sparse_vectors"]["stopped_because"].as_str().unwrap();
     assert!(why.contains("--pooling splade"), "{why}");
-    // A repository's own file may set nothing of it.
+    // A repository's own settings file must not set any of these settings.
     std::fs::remove_file(repo.path(".codescout/config.toml")).unwrap();
     repo.write(".codescout.toml", settings(&stub));
     stub.forget();
@@ -469,7 +469,7 @@ fn the_program_tells_what_leaves_and_what_answers() {
     assert!(stub.requests().is_empty());
 }
 
-/// Sparse vectors without a server.
+/// A sparse embedder without a server.
 struct Fake(Profile);
 
 impl SparseEmbedder for Fake {
@@ -483,7 +483,7 @@ impl SparseEmbedder for Fake {
     }
 
     fn embed_query(&self, text: &str, _interrupt: &AtomicBool) -> Result<SparseVector, EmbedError> {
-        // Long ones of words that all documents have, as a model's are.
+        // Long vectors with tokens that all documents have, as real models produce them.
         let common = (0..600).map(|token| (40_000 + token, 0.01));
         SparseVector::from_foreign(sparse_of(text).into_iter().chain(common).collect(), "fake")
     }

@@ -1,4 +1,5 @@
-//! Who may say which servers are asked and with which keys: the user, and nobody whose files were checked out or unpacked.
+//! Tests whose settings determine servers and keys: only those of the user, never those of a checked-out or unpacked
+//! file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ const FIXTURE: &str = "
         return packet[0]
 ";
 
-/// A clone that holds a bare repository as ordinary files in `tools`, with settings of its own.
+/// A clone that contains a bare repository as ordinary files in `tools`, with its own settings.
 struct Planted {
     clone: TestRepo,
     stub: Stub,
@@ -68,7 +69,7 @@ fn copy(from: &Path, to: &Path) {
     );
 }
 
-/// A call in a folder with variables set, and a home beside it.
+/// Runs the program in a folder with variables set and a separate home directory.
 fn call_with(folder: &Path, home: &Path, args: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_codescout"));
     command.args(args).current_dir(folder).env_clear();
@@ -90,14 +91,14 @@ fn a_repository_among_the_files_of_a_clone_does_not_configure_itself() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(stderr(&output).contains("is tracked"), "{args:?}: {}", stderr(&output));
     }
-    // Also if what was checked out is tracked no more.
+    // Also if the checked-out files are no longer tracked.
     planted.clone.git(["rm", "-r", "-q", "--cached", "tools"]);
     for args in [&["search", QUESTION][..], &["index"]] {
         let output = call_with(&planted.tools(), &home, args, &[]);
         assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
         assert!(stderr(&output).contains("ignoring "), "{args:?}: {}", stderr(&output));
     }
-    // With a work tree elsewhere, or a sidecar.
+    // With a worktree or a sidecar elsewhere.
     let elsewhere = planted.clone.path("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     fs::rename(planted.tools().join("codescout"), elsewhere.join(".codescout")).unwrap();
@@ -114,7 +115,7 @@ fn a_repository_among_the_files_of_a_clone_does_not_configure_itself() {
 #[test]
 fn what_was_unpacked_names_no_server() {
     let planted = Planted::new();
-    // As from an archive: nothing around it is a repository.
+    // As unpacked from an archive, outside any repository.
     let unpacked = planted.clone.beside("unpacked");
     copy(&planted.tools(), &unpacked);
     let home = planted.clone.beside("home");
@@ -132,7 +133,7 @@ fn what_was_unpacked_names_no_server() {
     client.initialize("test");
     let told = client.call("search", json!({"query": QUESTION})).failure();
     assert!(told.contains("not recorded"), "{told}");
-    // One setting more of the user's own does not make the others the user's.
+    // Setting one value does not make the other values in the file trusted.
     let set = call_with(&unpacked, &home, &["config", "set", "search.limit", "3"], &[]);
     assert!(
         stderr(&set).contains("the settings are still invalid"),
@@ -142,7 +143,7 @@ fn what_was_unpacked_names_no_server() {
     let output = call_with(&unpacked, &home, &["search", QUESTION], &[]);
     assert_eq!(output.status.code(), Some(2));
     planted.assert_nothing_was_sent();
-    // Who has looked at the file, and changed what does not fit, may approve it as it is.
+    // After reviewing and fixing the file, the user may approve it.
     let text = fs::read_to_string(&settings).unwrap();
     fs::write(&settings, text.replace("key_file = '/etc/passwd'", "")).unwrap();
     let trusted = call_with(&unpacked, &home, &["config", "trust"], &[]);
@@ -191,7 +192,7 @@ fn what_the_user_sets_counts_for_one_repository_or_for_all() {
     );
     assert_eq!(get(repo.root(), "rerank.server").0, stub.url());
     assert_eq!(get(other.root(), "rerank.server").0, "none");
-    // Outside of any repository, too.
+    // Outside any repository too.
     let file = home.join(".config/codescout/config.toml");
     assert!(
         call(
@@ -226,7 +227,7 @@ fn what_the_user_sets_counts_for_one_repository_or_for_all() {
             .success()
     );
     assert_eq!(get(other.root(), "search.limit").0, "10");
-    // A clone inside another repository is indexed as any other, and set up by the user alone.
+    // A clone inside another repository is indexed like any other, but only the user's settings apply.
     let nested = repo.path("nested");
     copy(other.root(), &nested);
     fs::write(nested.join(".codescout.toml"), "[search]\nlimit = 1\n").unwrap();
@@ -234,7 +235,7 @@ fn what_the_user_sets_counts_for_one_repository_or_for_all() {
     assert!(call(&nested, &["config", "set", "search.limit", "5"]).status.success());
     assert_eq!(get(&nested, "search.limit").0, "5");
     assert!(call(&nested, &["search", "parse_header"]).status.success());
-    // A work tree inside another one of the same repository is not another repository.
+    // A worktree inside another worktree of the same repository does not count as nested.
     repo.git(["worktree", "add", "-q", repo.path("linked").to_str().unwrap()]);
     assert_eq!(get(&repo.path("linked"), "search.limit").0, "8");
 }
@@ -264,11 +265,11 @@ fn bare_repositories_are_come_upon_only_where_git_is_told_so() {
         bare.root(),
         &[("GIT_CONFIG_PARAMETERS", "'safe.barerepository'='explicit'")]
     ));
-    // Named, as git's hooks name theirs; and what belongs to a work tree is not bare.
+    // Named by variables as in git's hooks. A repository with a worktree is not bare.
     let named = [&explicit[..], &[("GIT_DIR", bare.root().to_str().unwrap())]].concat();
     assert!(status(bare.root(), &named));
     assert!(status(repo.root(), &explicit) && status(&repo.path(".git"), &explicit));
-    // The repository's own settings have no say, the user's have.
+    // The repository's own settings are ignored; those of the user apply.
     bare.git(["config", "safe.bareRepository", "explicit"]);
     assert!(status(bare.root(), &[]));
     let global = repo.beside("global");
@@ -285,7 +286,7 @@ fn a_server_without_roots_speaks_of_its_own_repository_alone() {
     let clone = &planted.clone;
     let nested = clone.path("nested");
     copy(TestRepo::new(FIXTURE).root(), &nested);
-    // What says of itself that it is a work tree of the clone, with files elsewhere.
+    // A folder that claims to be a worktree of the clone, with files elsewhere.
     let outside = TestRepo::new("//- secret.txt\nhidden\n");
     let claims = clone.path("claims");
     fs::create_dir_all(claims.join("objects")).unwrap();

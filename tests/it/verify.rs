@@ -1,4 +1,4 @@
-//! `verify`: what it reads, what it finds, and what `--repair` leaves behind.
+//! Tests `verify`: the files it reads, the damage it finds, and the result of `--repair`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ fn repair(index: &Indexed, depth: Depth) -> Repair {
         .unwrap()
 }
 
-/// Two segments, one of them merged from many, and many manifests.
+/// Creates an index with two segments, one of them merged from many, and many manifests.
 fn indexed() -> (TestRepo, Indexed) {
     let repo = TestRepo::new(FIXTURE);
     let index = Indexed::new(repo.root());
@@ -93,7 +93,7 @@ fn a_sound_sidecar_is_read_in_full_and_is_what_the_blobs_give() {
     let found = verify(&index, DEEP);
     assert!(found.is_sound(), "{:?}", found.findings);
     let sidecar = files_below(&repo.path(".codescout"));
-    // All but the lock.
+    // All files except the lock.
     assert_eq!(found.n_files, sidecar.len() - 1);
     let state = index.workspace.storage.open_with_state().unwrap().unwrap().1.unwrap();
     assert!(
@@ -169,7 +169,7 @@ fn every_cut_is_found_and_mended() {
     let (repo, index) = indexed();
     let expected = answers(&index);
     let sidecar = repo.path(".codescout");
-    // Long enough for one file of each kind; all others are alike.
+    // By default one file of each kind is tested; other files of a kind are similar.
     for path in one_of_each_kind(&sidecar) {
         let bytes = fs::read(sidecar.join(&path)).unwrap();
         for cut in [0, 1, bytes.len() / 2, bytes.len() - 1] {
@@ -186,7 +186,7 @@ fn every_cut_is_found_and_mended() {
             );
             assert_eq!((mended.n_trees, mended.n_lost_trees), (11, 0), "{}", path.display());
             assert_eq!(answers(&index), expected, "{}", path.display());
-            // A rebuilt sidecar names its files anew.
+            // The files of a rebuilt sidecar have other names.
             if !sidecar.join(&path).exists() {
                 break;
             }
@@ -215,7 +215,7 @@ fn a_file_that_is_gone_is_found_and_mended() {
         assert_eq!(mended.n_trees, 11, "{path}");
         assert_eq!(answers(&index), expected, "{path}");
     }
-    // Who never indexed anything has lost nothing.
+    // An empty sidecar is not damaged.
     fs::remove_dir_all(&sidecar).unwrap();
     index.workspace.storage.open_or_create(&AtomicBool::new(false)).unwrap();
     assert!(verify(&index, Depth::default()).is_sound());
@@ -234,7 +234,7 @@ fn one_of_each_kind(sidecar: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Well-formed files with right checksums, but of other blobs: what only `--deep` can find.
+/// Well-formed files with correct checksums but of other blobs, which only `--deep` can detect.
 #[test]
 fn what_the_blobs_do_not_say_is_found_and_mended() {
     let repo = TestRepo::new(FIXTURE);
@@ -274,7 +274,7 @@ fn what_the_blobs_do_not_say_is_found_and_mended() {
             .unwrap();
 
         let shallow = verify(&index, Depth::default());
-        // A manifest that names the blobs of this repository notices the artifacts of the other.
+        // A manifest that refers to blobs of this repository does not match the artifacts of the other one.
         assert_eq!(shallow.is_sound(), store != Store::Artifacts, "{:?}", shallow.findings);
         let found = repair(&index, DEEP);
         if store != Store::Artifacts {
@@ -286,7 +286,7 @@ fn what_the_blobs_do_not_say_is_found_and_mended() {
             .iter()
             .all(|finding| finding.store == Some(Store::Snapshots))
         {
-            // The manifest was blamed and made again; now the blobs are compared.
+            // The manifest was reported and rebuilt. The next run compares the blobs.
             assert!(repair(&index, DEEP).after.is_sound());
         }
         assert!(verify(&index, DEEP).is_sound());
@@ -367,14 +367,14 @@ fn the_command_says_what_it_saw() {
     );
     assert_eq!(repo.read(".codescout/mine.txt"), b"x");
 
-    // Other settings: the blobs would give something else now.
+    // With other settings, the blobs would give different results.
     call(&repo, &["config", "set", "index.max_blob_bytes", "5000"]).expect(0);
     call(&repo, &["verify"]).expect(0);
     let cannot = call(&repo, &["verify", "--deep"]).expect(2);
     assert!(cannot.stderr.contains("other settings"), "{}", cannot.stderr);
 }
 
-/// Writes a file when the first look is over.
+/// Writes a file after the first check.
 struct Mender<'a> {
     path: &'a Path,
     good: &'a [u8],

@@ -1,4 +1,5 @@
-//! Serves the tests' stub of Qdrant until standard input ends, for `qdrant.sh`, which holds its answers against others'.
+//! Runs the Qdrant stub of the tests until standard input ends. `qdrant.sh` compares its responses with those of a real
+//! server.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,

@@ -1,7 +1,7 @@
-//! The tools, resources and prompts that the protocol's conformance suite calls by name, behind codescout's own HTTP door: what the
-//! suite says about this server it says about the door. Never shipped. `mcp_stack ADDRESS` listens there without a token.
+//! Serves the tools, resources and prompts that the protocol's conformance suite uses through codescout's own HTTP
+//! code, so that the suite tests that code. Not part of the product. `mcp_stack ADDRESS` listens there without a token.
 
-// Sampling, roots and logging are deprecated by the newest revision, and the suite tests them.
+// The newest protocol revision deprecates sampling, roots and logging, but the suite still tests them.
 #![allow(deprecated)]
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 const FIXTURES: &str = include_str!("fixtures.json");
 const TTL_MS: u64 = 60_000;
 const STATE_KEY: [u8; 32] = *b"only for the conformance suite!!";
-/// Tools whose answers are made here; those that are the same each time stand in the fixtures.
+/// Tools whose answers are computed here. Constant answers are in the fixtures.
 const MADE: &[&str] = &[
     "test_tool_with_logging",
     "test_tool_with_progress",
@@ -58,7 +58,7 @@ fn object(value: Value) -> JsonObject {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// A state that the client hands back, with a keyed hash before it.
+/// Prefixes a state, which the client returns later, with a keyed hash.
 fn seal(state: &str) -> String {
     format!("{}.{state}", blake3::keyed_hash(&STATE_KEY, state.as_bytes()).to_hex())
 }
@@ -99,7 +99,7 @@ fn required(requests: Vec<(&str, InputRequest)>, state: Option<&str>) -> CallToo
     }
 }
 
-/// What the client answered under a key, if that is an object; anything else counts as not answered.
+/// Returns the client's answer under a key if it is an object; otherwise `None`.
 fn given<'a>(responses: Option<&'a InputResponses>, key: &str) -> Option<&'a JsonObject> {
     responses
         .and_then(|responses| responses.get(key))

@@ -1,4 +1,4 @@
-//! What tests share. Knows nothing of the crate under test, so that unit tests can use it too.
+//! Helpers for all tests. They do not use the crate under test, so that unit tests can use them too.
 
 #![allow(dead_code, reason = "each test binary uses its own part of it")]
 #![allow(clippy::unwrap_used, reason = "tests")]
@@ -21,14 +21,15 @@ pub(crate) use repo::TestRepo;
 #[allow(unused_imports, reason = "each test binary uses its own part of it")]
 pub(crate) use stub::{Reply, Seen, Stub};
 
-/// The variable by which a program that is called finds what this process records of the user's settings files (`.cargo/config.toml`).
+/// Returns the variable that tells a child process where this process records trusted settings files (see
+/// `.cargo/config.toml`).
 pub(crate) fn user_state() -> Option<(&'static str, std::ffi::OsString)> {
     const NAME: &str = "XDG_STATE_HOME";
     Some((NAME, std::env::var_os(NAME)?))
 }
 
-/// Makes a file that can be run. Another process writes it: what is open for writing cannot be run, and what is open here is so for a
-/// moment in every program too that another test is about to begin.
+/// Writes an executable file, using another process. A file that is open for writing cannot be executed, and a file
+/// that this process has open may be inherited by a program that another test is starting.
 #[track_caller]
 pub(crate) fn write_executable(path: &Path, content: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();

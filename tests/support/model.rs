@@ -1,10 +1,10 @@
-//! A model for stubs of embedding servers: equal words give near vectors.
+//! A model for stubs of embedding servers. Texts with the same words have similar vectors.
 
 use serde_json::{Value, json};
 
 use super::stub::{Reply, Seen};
 
-/// A vector of unit length: each word counts at a place of its own.
+/// Returns a vector of unit length, in which each word adds to its own component.
 pub(crate) fn vector_of(text: &str, dim: usize) -> Vec<f32> {
     let mut vector = vec![0f32; dim];
     let words = text
@@ -19,13 +19,13 @@ pub(crate) fn vector_of(text: &str, dim: usize) -> Vec<f32> {
         let at = (mixed >> 40) as usize % dim;
         vector[at] += if mixed >> 32 & 1 == 0 { 1.0 } else { -1.0 };
     }
-    // Nothing cancels to nothing.
+    // Prevents a zero vector.
     vector[0] += 0.5;
     let norm = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
     vector.iter().map(|x| x / norm).collect()
 }
 
-/// The texts of a request, in any of the forms.
+/// Returns the texts of a request, in any API format.
 pub(crate) fn texts_of(seen: &Seen) -> Vec<String> {
     let body = seen.json();
     let list = if body["inputs"].is_null() {
@@ -40,7 +40,7 @@ pub(crate) fn texts_of(seen: &Seen) -> Vec<String> {
         .collect()
 }
 
-/// OpenAI's answer, last text first: who reads by position reads wrongly.
+/// Returns a response of OpenAI's API with the last text first, to detect clients that ignore the indices.
 pub(crate) fn openai(seen: &Seen, dim: usize) -> Reply {
     let is_base64 = seen.json()["encoding_format"] == "base64";
     let data = texts_of(seen).into_iter().enumerate().rev().map(|(index, text)| {
@@ -55,7 +55,7 @@ pub(crate) fn openai(seen: &Seen, dim: usize) -> Reply {
     Reply::json(&json!({"object": "list", "data": data.collect::<Vec<_>>(), "model": "stub", "usage": {}}))
 }
 
-/// Ollama's answers.
+/// Returns a response of Ollama's API.
 pub(crate) fn ollama(seen: &Seen, dim: usize) -> Reply {
     if seen.path == "/api/show" {
         return Reply::json(&json!({"model_info": {"bert.context_length": 16}}));
@@ -64,7 +64,7 @@ pub(crate) fn ollama(seen: &Seen, dim: usize) -> Reply {
     Reply::json(&json!({"model": "stub", "embeddings": vectors, "total_duration": 1}))
 }
 
-/// The answers of text-embeddings-inference, with its limit on the number of texts.
+/// Returns a response of text-embeddings-inference, with its limit on the number of texts.
 pub(crate) fn tei(seen: &Seen, dim: usize, max_texts: usize) -> Reply {
     if seen.path == "/info" {
         return Reply::json(&json!({"model_id": "stub", "max_input_length": 8, "max_client_batch_size": max_texts}));
@@ -79,7 +79,8 @@ pub(crate) fn tei(seen: &Seen, dim: usize, max_texts: usize) -> Reply {
     Reply::json(&json!(vectors))
 }
 
-/// A sparse vector as SPLADE's are: each word has a token and a weight, and some words bring others along that mean the same.
+/// Returns a sparse vector like those of SPLADE: each word has a token and a weight, and some words also add tokens of
+/// synonyms.
 pub(crate) fn sparse_of(text: &str) -> Vec<(u32, f32)> {
     const SAME: &[(&str, &str)] = &[("automobile", "car"), ("zorblax", "quuxify"), ("halt", "stop")];
     let mut weights = std::collections::BTreeMap::new();
@@ -102,7 +103,7 @@ fn token_of(word: &str) -> u32 {
     hash % 30_522
 }
 
-/// The answers of text-embeddings-inference with a SPLADE model.
+/// Returns a response of text-embeddings-inference with a SPLADE model.
 pub(crate) fn tei_sparse(seen: &Seen) -> Reply {
     if seen.path == "/info" {
         return Reply::json(&json!({"model_id": "stub", "max_input_length": 512, "max_client_batch_size": 32}));
@@ -114,7 +115,7 @@ pub(crate) fn tei_sparse(seen: &Seen) -> Reply {
     let vectors: Vec<Vec<Value>> = texts_of(seen)
         .iter()
         .map(|text| {
-            // In no order.
+            // In reverse order, because clients must not depend on the order.
             let terms = sparse_of(text).into_iter().rev();
             terms
                 .map(|(index, value)| json!({"index": index, "value": value}))
@@ -143,7 +144,7 @@ fn base64(vector: &[f32]) -> String {
     text
 }
 
-/// Whose form an answer about texts has.
+/// The format of a reranker's response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Judge {
     Tei,
@@ -154,7 +155,7 @@ pub(crate) enum Judge {
     LlamaCpp,
 }
 
-/// The query and the texts that a reranker was asked about, in any of the forms.
+/// Returns the query and the texts of a reranking request, in any API format.
 pub(crate) fn asked_of(seen: &Seen) -> (String, Vec<String>) {
     let body = seen.json();
     let query = body["query"].as_str().unwrap_or_default().to_owned();
@@ -166,7 +167,7 @@ pub(crate) fn asked_of(seen: &Seen) -> (String, Vec<String>) {
     (query, texts.collect())
 }
 
-/// A reranker's answer: the best first, but llama.cpp's, which is in the order of the texts.
+/// Returns a reranker's response, best text first. The response of llama.cpp is in the order of the texts.
 pub(crate) fn judged(seen: &Seen, judge: Judge, score: impl Fn(&str) -> f64) -> Reply {
     let (_, texts) = asked_of(seen);
     let mut scored: Vec<(usize, f64)> = texts.iter().map(|text| score(text)).enumerate().collect();
@@ -189,7 +190,7 @@ pub(crate) fn judged(seen: &Seen, judge: Judge, score: impl Fn(&str) -> f64) -> 
     })
 }
 
-/// The first number in a text.
+/// Returns the first number in a text.
 pub(crate) fn number_in(text: &str) -> f64 {
     let digits = text.split(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty());
     digits.and_then(|digits| digits.parse().ok()).unwrap_or(-1.0)

@@ -1,5 +1,5 @@
-//! A Qdrant for tests: the part of its REST interface that is used, with every vector compared. What a real one does was seen on
-//! 1.18.3; `tests/peers/qdrant.py` holds its ranking against the Python client's.
+//! A stub of a Qdrant server: implements the part of its REST API that the program uses, and compares all vectors. Its
+//! behaviour is modelled on version 1.18.3; `tests/peers/qdrant.py` compares its ranking with the Python client's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::stub::{Reply, Seen, Stub};
 
-/// What a request may be answered with in place of the right answer.
+/// Returns a response to use instead of the right one, if there is one for the request.
 type Fault = Box<dyn Fn(&Seen) -> Option<Reply> + Send + Sync>;
 
-/// A server with collections in memory.
+/// A Qdrant stub with collections in memory.
 pub(crate) struct QdrantStub {
     stub: Stub,
     shared: Arc<Shared>,
@@ -22,7 +22,8 @@ struct Shared {
     state: Mutex<State>,
     fault: Mutex<Option<Fault>>,
     key: Mutex<Option<String>>,
-    /// The kinds of changes that are only promised, and whether they are done all the same.
+    /// The kinds of changes that are acknowledged before they are done, and a flag that is true if they are done at
+    /// all.
     promises: Mutex<(Vec<String>, bool)>,
 }
 
@@ -30,7 +31,7 @@ struct Shared {
 struct State {
     collections: BTreeMap<String, Collection>,
     aliases: BTreeMap<String, String>,
-    /// New collections refuse filters by fields without an index.
+    /// True if new collections reject filters on fields without an index.
     is_strict: bool,
 }
 
@@ -40,7 +41,7 @@ struct Collection {
     indexed: Vec<Value>,
     points: BTreeMap<String, Point>,
     is_strict: bool,
-    /// Its optimizers have something to do: told once, then they are done.
+    /// True if the optimizers are busy. Reported once, then reset.
     is_optimizing: bool,
 }
 
@@ -51,7 +52,7 @@ struct Point {
     payload: Map<String, Value>,
 }
 
-/// Why there is no result: status and text.
+/// The status and text of an error.
 type Refused = (u16, String);
 
 const MAX_BODY: usize = 32 << 20;
@@ -74,23 +75,24 @@ impl QdrantStub {
         &self.stub
     }
 
-    /// Answers what `fault` has an answer for with that.
+    /// Uses the responses of `fault` where it returns one.
     pub(crate) fn fail(&self, fault: impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static) {
         *self.shared.fault.lock().unwrap() = Some(Box::new(fault));
     }
 
-    /// Answers rightly again.
+    /// Ends the faults.
     pub(crate) fn mend(&self) {
         *self.shared.fault.lock().unwrap() = None;
     }
 
-    /// Makes new collections in strict mode (`unindexed_filtering_retrieve` and `unindexed_filtering_update` false), as a server whose
-    /// configuration says so does.
+    /// Creates new collections in strict mode (`unindexed_filtering_retrieve` and `unindexed_filtering_update` false),
+    /// like a server that is configured so.
     pub(crate) fn be_strict(&self) {
         self.shared.state.lock().unwrap().is_strict = true;
     }
 
-    /// What puts `n` points to the collection that stood behind each alias when this was called, as clones do that have found it there.
+    /// Returns a function that adds `n` points to the collections that the aliases name now, like clones that resolved
+    /// the alias earlier.
     pub(crate) fn putting(&self, n: usize) -> impl Fn() + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         let old: Vec<String> = self.aliases().into_values().collect();
@@ -114,19 +116,19 @@ impl QdrantStub {
         }
     }
 
-    /// Lets in only who has this key.
+    /// Requires this key for all requests.
     pub(crate) fn want_key(&self, key: &str) {
         *self.shared.key.lock().unwrap() = Some(key.to_owned());
     }
 
-    /// From now on changes of these kinds (`points`, `points/delete`, `points/payload`, `points/payload/delete`) are acknowledged, and
-    /// done or not.
+    /// From now on, changes of these kinds (`points`, `points/delete`, `points/payload`, `points/payload/delete`) are
+    /// only acknowledged. `are_done` determines whether they are also executed.
     pub(crate) fn only_promise(&self, kinds: &[&str], are_done: bool) {
         let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
         *self.shared.promises.lock().unwrap() = (kinds, are_done);
     }
 
-    /// The collections by their own names, each with what it was made with and the fields that are indexed.
+    /// Returns the collections by their real names, with the parameters of their creation and the indexed fields.
     pub(crate) fn collections(&self) -> BTreeMap<String, Value> {
         let state = self.shared.state.lock().unwrap();
         let told = |collection: &Collection| json!({ "config": collection.config, "indexed": collection.indexed });
@@ -134,7 +136,7 @@ impl QdrantStub {
         all.map(|(name, collection)| (name.clone(), told(collection))).collect()
     }
 
-    /// The payloads of all points, by collection and id.
+    /// Returns the payloads of all points, ordered by collection and id.
     pub(crate) fn payloads(&self) -> Vec<Map<String, Value>> {
         let state = self.shared.state.lock().unwrap();
         let points = state
@@ -144,12 +146,12 @@ impl QdrantStub {
         points.map(|point| point.payload.clone()).collect()
     }
 
-    /// How many points with a sparse vector are of a repository.
+    /// Returns the number of points that have a sparse vector and belong to a repository.
     pub(crate) fn n_sparse(&self) -> usize {
         self.n_points(|point| point.sparse.is_some())
     }
 
-    /// How many points with a dense vector are of a repository.
+    /// Returns the number of points that have a dense vector and belong to a repository.
     pub(crate) fn n_vectors(&self) -> usize {
         self.n_points(|point| point.dense.is_some())
     }
@@ -165,14 +167,14 @@ impl QdrantStub {
             .count()
     }
 
-    /// The repositories that points are of.
+    /// Returns the repositories that have points.
     pub(crate) fn repositories(&self) -> BTreeSet<String> {
         let payloads = self.payloads();
         let tags = payloads.iter().filter_map(|payload| payload.get("repository"));
         tags.filter_map(|tag| Some(tag.as_str()?.to_owned())).collect()
     }
 
-    /// Drops points behind everybody's back: every `n`th of those with vectors of a repository.
+    /// Deletes every `n`th point with a vector of a repository, without changing the generation.
     pub(crate) fn lose_every(&self, n: usize) {
         let mut state = self.shared.state.lock().unwrap();
         for collection in state.collections.values_mut() {
@@ -184,7 +186,7 @@ impl QdrantStub {
         }
     }
 
-    /// Puts points to each repository that is there, as other clones do.
+    /// Adds points to each repository, like other clones.
     pub(crate) fn put_others(&self, n: usize) {
         let mut state = self.shared.state.lock().unwrap();
         for collection in state.collections.values_mut() {
@@ -197,7 +199,7 @@ impl QdrantStub {
         }
     }
 
-    /// Puts points that are all like one that is there to its repository, as other clones do.
+    /// Adds `n` copies of an existing point to its repository, like other clones.
     pub(crate) fn crowd(&self, n: usize) {
         let mut state = self.shared.state.lock().unwrap();
         for collection in state.collections.values_mut() {
@@ -209,23 +211,24 @@ impl QdrantStub {
         }
     }
 
-    /// Has it look as if somebody had begun to remove vectors of every repository, and last told of it so many seconds ago.
+    /// Simulates that a clone has begun to remove vectors of every repository, and announced it `seconds_ago` seconds
+    /// ago.
     pub(crate) fn begin_removal(&self, seconds_ago: u64) {
         self.shared.begin_removal(seconds_ago);
     }
 
-    /// What begins to remove vectors of every repository.
+    /// Returns a function that begins a removal of vectors in every repository.
     pub(crate) fn removing(&self) -> impl Fn() + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         move || shared.begin_removal(0)
     }
 
-    /// What each alias stands for.
+    /// Returns the collection of each alias.
     pub(crate) fn aliases(&self) -> BTreeMap<String, String> {
         self.shared.state.lock().unwrap().aliases.clone()
     }
 
-    /// Has whoever removes vectors last told of it so many seconds sooner; returns how many do.
+    /// Makes the announcements of removals `seconds` older. Returns their number.
     pub(crate) fn age_removals(&self, seconds: u64) -> usize {
         let mut state = self.shared.state.lock().unwrap();
         let points = state
@@ -239,7 +242,7 @@ impl QdrantStub {
             .count()
     }
 
-    /// Has every claim end so many seconds sooner; returns how many there are.
+    /// Makes every claim end `seconds` earlier. Returns the number of claims.
     pub(crate) fn age_claims(&self, seconds: u64) -> usize {
         let mut state = self.shared.state.lock().unwrap();
         let points = state
@@ -257,7 +260,8 @@ impl QdrantStub {
             .count()
     }
 
-    /// What has every alias stand for a copy of its collection, as somebody does who moves it; names of copies end in `-2`.
+    /// Returns a function that points every alias to a copy of its collection, like a clone that replaces it. Names of
+    /// copies end in `-2`.
     pub(crate) fn moving(&self) -> impl Fn() + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         move || {
@@ -270,7 +274,7 @@ impl QdrantStub {
         }
     }
 
-    /// What does as it is asked and does not answer.
+    /// Returns a function that executes a deletion without responding.
     pub(crate) fn deleting_silently(&self) -> impl Fn(&Seen) -> Reply + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         move |seen| {
@@ -281,7 +285,7 @@ impl QdrantStub {
         }
     }
 
-    /// What changes the generation of every repository, as a removal or a move does.
+    /// Returns a function that changes the generation of every repository, like a removal or a copy.
     pub(crate) fn renewing(&self) -> impl Fn() + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         move || {
@@ -296,12 +300,12 @@ impl QdrantStub {
         }
     }
 
-    /// Drops all collections and aliases.
+    /// Deletes all collections and aliases.
     pub(crate) fn drop_all(&self) {
         *self.shared.state.lock().unwrap() = State::default();
     }
 
-    /// How often something was asked, by the end of its path.
+    /// Returns the number of requests whose path ends in `ending`.
     pub(crate) fn n_asked(&self, ending: &str) -> usize {
         let requests = self.stub.requests();
         let paths = requests
@@ -382,7 +386,7 @@ impl State {
             }
             ("POST", ["collections", "aliases"]) => self.change_aliases(&body),
             ("PUT", ["collections", name]) => self.make(name, body),
-            // An alias will not do here.
+            // An alias is not accepted here.
             ("PATCH", ["collections", name]) => match self.collections.get_mut(*name) {
                 Some(collection) => collection.change(&body),
                 None => Err((404, format!("Not found: Collection `{name}` doesn't exist!"))),
@@ -516,7 +520,7 @@ impl Collection {
         }
     }
 
-    /// Other settings: what is given of each; an index is made anew where they say so.
+    /// Changes the given settings. Builds an index again if its settings change.
     fn change(&mut self, body: &Value) -> Result<Value, Refused> {
         for of in ["vectors", "sparse_vectors"] {
             for (name, diff) in body[of].as_object().into_iter().flatten() {
@@ -588,7 +592,7 @@ impl Collection {
         Ok(())
     }
 
-    /// The points that a change is about.
+    /// Returns the points that a change selects.
     fn chosen(&self, body: &Value) -> Result<Vec<String>, Refused> {
         match body["points"].as_array() {
             Some(ids) => {
@@ -680,7 +684,7 @@ impl Collection {
                 let dot = |point: &Point| {
                     let vector = point.sparse.as_ref()?;
                     let common: Vec<f32> = query.iter().filter_map(|(at, x)| Some(vector.get(at)? * x)).collect();
-                    // What shares no place is not found.
+                    // A document that shares no token with the query is not found.
                     (!common.is_empty()).then(|| common.iter().sum())
                 };
                 passing
@@ -690,7 +694,7 @@ impl Collection {
             }
             (query, using) => return Err((400, format!("the stub knows no query {query} using {using:?}"))),
         };
-        // Equal ones in an order that is nobody's.
+        // Documents with equal scores have an arbitrary order.
         found.sort_by(|(a, x, _), (b, y, _)| b.total_cmp(a).then_with(|| y.chars().rev().cmp(x.chars().rev())));
         let page = found.into_iter().skip(offset).take(limit);
         let page = page.map(|(score, id, point)| {

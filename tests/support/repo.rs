@@ -1,4 +1,4 @@
-//! Real repositories, built with the git executable: same input, same ids, on any machine.
+//! Creates real repositories with the git executable. The same input gives the same ids on every machine.
 
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use tempfile::TempDir;
 
-/// The first commit's time; each further one is a minute later.
+/// Time of the first commit. Each further commit is a minute later.
 const FIRST_COMMIT_TIME: u64 = 1_700_000_000;
 
 const SETTINGS: &str = "
@@ -18,10 +18,10 @@ const SETTINGS: &str = "
 \tattributesFile = /dev/null
 ";
 
-/// A repository in a temporary folder, which goes with the last handle on it.
+/// A repository in a temporary folder, which is deleted with the last handle.
 ///
-/// The user's and the system's git configuration have no say: every `git` call here is cut off from them, and the
-/// settings that would change file contents are set in the repository's own file for those who read it in-process.
+/// The user's and the system's git configuration have no effect: every `git` call is isolated from them, and settings
+/// that affect file contents are set in the repository's own configuration for code that reads it in this process.
 ///
 /// ```ignore
 /// let repo = TestRepo::new("
@@ -36,7 +36,7 @@ pub(crate) struct TestRepo {
 }
 
 impl TestRepo {
-    /// A repository with one commit of the files of `fixture`, on branch `main`.
+    /// Creates a repository with one commit of the files of `fixture`, on branch `main`.
     pub(crate) fn new(fixture: &str) -> Self {
         let repo = Self::empty();
         repo.write_files(fixture);
@@ -44,7 +44,7 @@ impl TestRepo {
         repo
     }
 
-    /// A repository without a commit.
+    /// Creates a repository without a commit.
     pub(crate) fn empty() -> Self {
         Self::init(&[])
     }
@@ -57,7 +57,7 @@ impl TestRepo {
         repo
     }
 
-    /// A repository without a commit, made by `git init` with these options.
+    /// Creates a repository without a commit by `git init` with these options.
     pub(crate) fn init(options: &[&str]) -> Self {
         let folder = Rc::new(TempDir::with_prefix("codescout-test-").unwrap());
         let repo = Self {
@@ -71,7 +71,7 @@ impl TestRepo {
         repo
     }
 
-    /// Sets what the machine's own configuration could otherwise change.
+    /// Sets the settings that the machine's configuration could change otherwise.
     fn settle(&self) {
         let inside = self.path(".git/config");
         let config = if inside.exists() { inside } else { self.path("config") };
@@ -80,7 +80,7 @@ impl TestRepo {
         std::fs::write(config, settings).unwrap();
     }
 
-    /// A second handle, on another folder of the same family.
+    /// Returns a handle for another folder in the same temporary folder.
     fn at(&self, root: PathBuf) -> Self {
         Self {
             folder: Rc::clone(&self.folder),
@@ -89,39 +89,39 @@ impl TestRepo {
         }
     }
 
-    /// The root of the work tree; of the repository if it is bare.
+    /// Returns the root of the worktree, or of a bare repository.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// A path beside the repository, in the same temporary folder.
+    /// Returns a path next to the repository, in the same temporary folder.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.root.parent().unwrap().join(name)
     }
 
-    /// The path of a file in the work tree.
+    /// Returns the path of a file in the worktree.
     pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root.join(path)
     }
 
     // Files.
 
-    /// Writes the files of a fixture: a line `//- path` begins a file, which goes up to the next such line. The
-    /// indentation that all lines share is taken off.
+    /// Writes the files of a fixture. A line `//- path` begins a file, which ends at the next such line. The
+    /// indentation that all lines share is removed.
     pub(crate) fn write_files(&self, fixture: &str) {
         for (path, content) in parse_fixture(fixture) {
             self.write(path, content);
         }
     }
 
-    /// Writes a file, and the folders it needs.
+    /// Writes a file and creates the folders for it.
     pub(crate) fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
         let path = self.path(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
-    /// The bytes of a file.
+    /// Returns the bytes of a file.
     pub(crate) fn read(&self, path: impl AsRef<Path>) -> Vec<u8> {
         std::fs::read(self.path(path)).unwrap()
     }
@@ -131,14 +131,14 @@ impl TestRepo {
         std::fs::remove_file(self.path(path)).unwrap();
     }
 
-    /// Moves a file, making the folders it needs.
+    /// Moves a file and creates the folders for it.
     pub(crate) fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) {
         let to = self.path(to);
         std::fs::create_dir_all(to.parent().unwrap()).unwrap();
         std::fs::rename(self.path(from), to).unwrap();
     }
 
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     #[cfg(unix)]
     pub(crate) fn symlink(&self, target: impl AsRef<Path>, path: impl AsRef<Path>) {
         let path = self.path(path);
@@ -146,21 +146,21 @@ impl TestRepo {
         std::os::unix::fs::symlink(target, path).unwrap();
     }
 
-    // History. What is made is named by its id in hex.
+    // History. New objects are identified by their ids in hexadecimal.
 
-    /// Commits everything in the work tree, even if that is nothing new.
+    /// Commits everything in the worktree, even if nothing has changed.
     pub(crate) fn commit(&self, message: &str) -> String {
         self.git(["add", "--all"]);
         self.commit_index(message)
     }
 
-    /// Commits what is staged.
+    /// Commits the staged changes.
     pub(crate) fn commit_index(&self, message: &str) -> String {
         self.git(["commit", "--quiet", "--allow-empty", "--message", message]);
         self.rev_parse("HEAD")
     }
 
-    /// Makes a branch at `HEAD` without checking it out.
+    /// Creates a branch at `HEAD` without checking it out.
     pub(crate) fn branch(&self, name: &str) {
         self.git(["branch", name]);
     }
@@ -170,7 +170,7 @@ impl TestRepo {
         self.git(["checkout", "--quiet", spec]);
     }
 
-    /// Merges into the branch that is checked out, always with a merge commit.
+    /// Merges into the checked-out branch, always with a merge commit.
     pub(crate) fn merge(&self, spec: &str) -> String {
         self.git([
             "merge",
@@ -183,24 +183,24 @@ impl TestRepo {
         self.rev_parse("HEAD")
     }
 
-    /// Makes an annotated tag at `HEAD`.
+    /// Creates an annotated tag at `HEAD`.
     pub(crate) fn tag(&self, name: &str) {
         self.git(["tag", "--annotate", "--message", name, name]);
     }
 
-    /// The id that `spec` names.
+    /// Returns the id of the object that `spec` names.
     pub(crate) fn rev_parse(&self, spec: &str) -> String {
         self.git(["rev-parse", "--verify", spec])
     }
 
-    /// The id of the tree of `spec`.
+    /// Returns the id of the tree of `spec`.
     pub(crate) fn tree_of(&self, spec: &str) -> String {
         self.rev_parse(&format!("{spec}^{{tree}}"))
     }
 
-    // Other repositories of the same family.
+    // Other repositories in the same temporary folder.
 
-    /// A linked work tree with a new branch of the same name, beside this one.
+    /// Creates a linked worktree with a new branch of the same name.
     pub(crate) fn worktree(&self, name: &str) -> Self {
         let root = self.beside(name);
         self.git([
@@ -214,7 +214,7 @@ impl TestRepo {
         self.at(root)
     }
 
-    /// A clone beside this one, made with these options.
+    /// Clones the repository with these options.
     pub(crate) fn clone_with(&self, name: &str, options: &[&str]) -> Self {
         let clone = self.at(self.beside(name));
         let url = format!("file://{}", self.root.display());
@@ -226,20 +226,20 @@ impl TestRepo {
         clone
     }
 
-    /// A bare clone beside this one.
+    /// Creates a bare clone.
     pub(crate) fn bare_clone(&self, name: &str) -> Self {
         self.clone_with(name, &["--bare"])
     }
 
     // Calling git.
 
-    /// What git printed, as text without its last line end. Fails the test if git fails.
+    /// Runs git and returns its output as text without the last line break. Fails the test if git fails.
     pub(crate) fn git<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, arguments: I) -> String {
         let printed = String::from_utf8(self.git_bytes(arguments)).unwrap();
         printed.strip_suffix('\n').unwrap_or(&printed).to_owned()
     }
 
-    /// What git printed. Fails the test if git fails.
+    /// Runs git and returns its output. Fails the test if git fails.
     pub(crate) fn git_bytes<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, arguments: I) -> Vec<u8> {
         let mut command = self.command();
         command.args(arguments);
@@ -252,12 +252,12 @@ impl TestRepo {
         output.stdout
     }
 
-    /// What git did, failure included.
+    /// Runs git and returns its output even if it fails.
     pub(crate) fn try_git<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, arguments: I) -> Output {
         self.command().args(arguments).output().unwrap()
     }
 
-    /// What git printed when fed with `input`. Fails the test if git fails.
+    /// Runs git with standard input and returns its output. Fails the test if git fails.
     pub(crate) fn git_with_input<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(
         &self,
         arguments: I,
@@ -276,7 +276,7 @@ impl TestRepo {
         output.stdout
     }
 
-    /// A git call that is cut off from the machine's configuration, with the clock moved on.
+    /// Returns a git command that is isolated from the machine's configuration. Advances the clock.
     pub(crate) fn command(&self) -> Command {
         let time = self.clock.replace(self.clock.get() + 60);
         let date = format!("{time} +0000");
@@ -312,7 +312,7 @@ impl TestRepo {
     }
 }
 
-/// The files of a fixture with their contents.
+/// Parses the files of a fixture with their contents.
 fn parse_fixture(fixture: &str) -> Vec<(String, String)> {
     let indent = fixture
         .lines()
@@ -336,7 +336,7 @@ fn parse_fixture(fixture: &str) -> Vec<(String, String)> {
             );
         }
     }
-    // The closing quote stands on a line of its own, which is not part of the last file.
+    // The closing quote is on its own line, which is not part of the last file.
     if let Some((_, content)) = files
         .last_mut()
         .filter(|_| fixture.lines().last().is_some_and(|line| line.trim().is_empty()))

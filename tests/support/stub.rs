@@ -1,4 +1,4 @@
-//! A server for tests: answers as a function says, or as a script of faults does, and remembers what it was asked.
+//! A server for tests. It responds by a function or a script of faults, and records requests.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// An HTTP server on a free port of this machine, until it is dropped. Each connection has a thread, and is kept alive.
+/// An HTTP server on a free local port, stopped when dropped. Each connection has a thread and is kept alive.
 pub(crate) struct Stub {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -24,13 +24,13 @@ struct Shared {
     is_over: AtomicBool,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) method: String,
-    /// With the query.
+    /// Path including the query.
     pub(crate) path: String,
-    /// Names in lower case.
+    /// The headers; names are in lower case.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
@@ -41,23 +41,23 @@ impl Seen {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON; null if it is none.
+    /// Parses the body as JSON. Returns null if it is not JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
-/// An answer, and how it is given.
+/// A response, and how it is sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
     delay: Duration,
-    /// So many bytes of the body and no more, then the connection is closed; with none there is no answer at all.
+    /// Number of bytes of the body to send before closing the connection. If it is 0, no response is sent.
     cut: Option<usize>,
     hangs_up: bool,
-    /// Between bytes of the body.
+    /// Pause between bytes of the body.
     pause: Duration,
 }
 
@@ -80,7 +80,7 @@ impl Reply {
             .body(value.to_string().as_bytes())
     }
 
-    /// The connection is closed without an answer.
+    /// Closes the connection without a response.
     pub(crate) fn hang_up() -> Self {
         Self {
             hangs_up: true,
@@ -100,30 +100,30 @@ impl Reply {
         self
     }
 
-    /// The answer begins so much later, or not at all if the stub goes before.
+    /// Delays the response. It is not sent if the stub is dropped before.
     pub(crate) fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
     }
 
-    /// The connection is closed in the middle of the body.
+    /// Closes the connection within the body.
     pub(crate) fn then_hang_up_after(self, n_bytes: usize) -> Self {
         let cut = Some(n_bytes);
         Self { cut, ..self }
     }
 
-    /// The body comes byte by byte.
+    /// Sends the body byte by byte.
     pub(crate) fn slowly(self, pause: Duration) -> Self {
         Self { pause, ..self }
     }
 }
 
 impl Stub {
-    /// Starts a server that answers by `handler` what no script is left for.
+    /// Starts a server. `handler` responds when the script is empty.
     pub(crate) fn start(handler: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), handler)
     }
 
-    /// The same at an address.
+    /// Starts a server at an address.
     pub(crate) fn start_at(address: SocketAddr, handler: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
@@ -150,28 +150,28 @@ impl Stub {
         Self { address, shared }
     }
 
-    /// `http://127.0.0.1:port`
+    /// Returns the URL `http://127.0.0.1:port`.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What the next requests are answered with, one each.
+    /// Sets the responses to the next requests, one for each.
     pub(crate) fn script(&self, replies: impl IntoIterator<Item = Reply>) {
         self.shared.script.lock().unwrap().extend(replies);
     }
 
-    /// Everything that was asked so far.
+    /// Returns all requests so far.
     pub(crate) fn requests(&self) -> Vec<Seen> {
         self.shared.seen.lock().unwrap().clone()
     }
 
-    /// Forgets what was asked.
+    /// Clears the recorded requests.
     pub(crate) fn forget(&self) {
         self.shared.seen.lock().unwrap().clear();
         self.shared.n_most.store(0, Ordering::SeqCst);
     }
 
-    /// The most requests that were in the works at one time.
+    /// Returns the maximum number of concurrent requests so far.
     pub(crate) fn n_most_at_once(&self) -> usize {
         self.shared.n_most.load(Ordering::SeqCst)
     }
@@ -180,7 +180,7 @@ impl Stub {
 impl Drop for Stub {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::SeqCst);
-        // Wakes the listener, which then closes.
+        // Wakes the listener, which then ends.
         let _ = TcpStream::connect(self.address);
         while TcpStream::connect_timeout(&self.address, Duration::from_secs(1)).is_ok() {
             std::thread::yield_now();
@@ -200,7 +200,7 @@ impl Shared {
             let scripted = self.script.lock().unwrap().pop_front();
             let reply = scripted.unwrap_or_else(|| (self.handler)(&seen));
             let is_there = self.wait(reply.delay);
-            // Before the answer: who has it asks again at once.
+            // Counted before the response is sent, because the client may send the next request at once.
             self.n_now.fetch_sub(1, Ordering::SeqCst);
             let goes_on = is_there && !reply.hangs_up && self.give(&reply, &mut writer);
             if !goes_on || self.is_over.load(Ordering::SeqCst) {
@@ -210,7 +210,7 @@ impl Shared {
         let _ = writer.shutdown(std::net::Shutdown::Both);
     }
 
-    /// Whether the connection may go on.
+    /// Sends the response. Returns true if the connection may be used again.
     fn give(&self, reply: &Reply, writer: &mut TcpStream) -> bool {
         let mut head = format!(
             "HTTP/1.1 {} stub\r\ncontent-length: {}\r\n",
@@ -233,7 +233,7 @@ impl Shared {
             && reply.cut.is_none()
     }
 
-    /// Whether the stub is still there after so long.
+    /// Waits for a time. Returns true if the stub still exists then.
     fn wait(&self, time: Duration) -> bool {
         let until = std::time::Instant::now() + time;
         while std::time::Instant::now() < until {

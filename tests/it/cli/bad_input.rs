@@ -44,7 +44,7 @@ fn unknown_and_ambiguous_revisions_are_errors() {
         "{}",
         unknown.stderr
     );
-    // Of seventeen commits two begin with the same digit.
+    // At least two of seventeen commit ids begin with the same digit.
     for number in 0..17 {
         repo.commit(&number.to_string());
     }

@@ -1,4 +1,4 @@
-//! `codescout blame` against `git blame`.
+//! Compares `codescout blame` with `git blame`.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::call;
 use crate::mcp::Client;
 use crate::support::TestRepo;
 
-/// Commit, line there and line here of each line, as `git blame --line-porcelain` has them.
+/// Returns the commit, the original line and the current line of each line, from `git blame --line-porcelain`.
 fn git_blame(repo: &TestRepo, args: &[&str]) -> Vec<(String, u64, u64)> {
     let printed = repo.git_bytes([&["blame", "--line-porcelain"], args].concat());
     let printed = String::from_utf8_lossy(&printed).into_owned();
@@ -42,7 +42,7 @@ fn blame(repo: &TestRepo, args: &[&str]) -> Value {
         .json()
 }
 
-/// A file whose lines come from several commits, were moved, indented and copied.
+/// Creates a file whose lines come from several commits and were moved, indented and copied.
 fn patchwork() -> TestRepo {
     let repo = TestRepo::empty();
     let lines = |from: usize, to: usize| {
@@ -101,7 +101,7 @@ fn lines_are_those_of_git_blame_whatever_is_asked() {
     }
     let wanted = git_blame(&repo, &["-L5,9", "HEAD", "--", "folder/c.rs"]);
     assert_eq!(told(&blame(&repo, &["folder/c.rs:5-9"])), wanted);
-    // An older revision under its older name.
+    // An older revision in which the file has its previous name.
     let wanted = git_blame(&repo, &["HEAD~1", "--", "a.rs"]);
     assert_eq!(told(&blame(&repo, &["a.rs", "--ref", "HEAD~1"])), wanted);
 }
@@ -136,7 +136,7 @@ fn a_configured_list_that_is_not_there_is_a_note() {
         answer["notes"][0].as_str().unwrap().contains(".git-blame-ignore-revs"),
         "{answer}"
     );
-    // Where it is there, it counts.
+    // A file `.git-blame-ignore-revs` is used if it exists.
     let indent = repo.rev_parse("HEAD~2");
     repo.write(".git-blame-ignore-revs", format!("# formatting\n{indent}\n"));
     let answer = blame(&repo, &["folder/c.rs", "--ref", "HEAD"]);
@@ -258,7 +258,7 @@ fn lines_of_an_unfinished_merge_are_credited_as_git_does() {
         let n_uncommitted = told.iter().filter(|(commit, ..)| commit.starts_with("0000000")).count();
         (told.len(), n_uncommitted)
     };
-    // The marks of the conflict are nobody's.
+    // Conflict markers belong to no commit.
     assert_eq!(check("both.txt"), (26, 3));
     assert_eq!(check("same.txt"), (2, 0));
     assert_eq!(check("added.txt"), (1, 0));
@@ -310,7 +310,7 @@ fn replaced_objects_are_named_by_every_answer() {
     let asked: [&[&str]; 8] = [
         &["grep", "first"],
         &["read", "a.py"],
-        // Not indexed: the file is walked to.
+        // The revision is not indexed, so its tree is searched for the file.
         &["read", "a.py", "--ref", "HEAD~1"],
         &["outline", "a.py", "--ref", "HEAD~1"],
         &["search", "first"],

@@ -1,4 +1,4 @@
-//! `codescout diff` against `git diff`.
+//! Compares `codescout diff` with `git diff`.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn diff(repo: &TestRepo, args: &[&str]) -> Value {
     call(repo, &[&["diff", "--json"], args].concat()).expect(0).json()
 }
 
-/// Added and removed lines and the path of every file, as `git diff --numstat -M` has them.
+/// Returns the number of added and removed lines and the path of each file, from `git diff --numstat -M`.
 fn numstat(repo: &TestRepo, args: &[&str]) -> Vec<(u64, u64, String)> {
     let printed = repo.git([&["diff", "--numstat", "--no-renames"], args].concat());
     let fields = |line: &str| -> Vec<String> { line.split('\t').map(str::to_owned).collect() };
@@ -31,7 +31,7 @@ fn told(answer: &Value) -> Vec<(u64, u64, String)> {
     answer["results"].as_array().unwrap().iter().map(file).collect()
 }
 
-/// Name and events of every definition that is told.
+/// Returns the name and the events of each definition in the answer.
 fn symbols(answer: &Value) -> Vec<(String, Value)> {
     let files = answer["results"].as_array().unwrap().iter();
     let symbols = files.flat_map(|file| file["symbols"].as_array().unwrap());

@@ -1,4 +1,4 @@
-//! `docs/cli.md` against the program: no flag and no field without a word about it.
+//! Checks that `docs/cli.md` documents every option and every JSON field.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{call, call_in, project};
 
 const DOCS: &str = include_str!("../../../docs/cli.md");
-/// Options of every command, options of several, and the fields of every answer.
+/// The sections about options common to several commands and fields common to all answers.
 const GENERAL: &[&str] = &["## Options of every command", "## Provenance"];
 const COMMANDS: &[&str] = &[
     "search",
@@ -38,7 +38,7 @@ const COMMANDS: &[&str] = &[
     "serve",
 ];
 
-/// What is written about a command: its own section and what holds for all.
+/// Returns the text about a command: its own section and the general sections.
 fn section(command: &str) -> String {
     let sections = DOCS.split("\n## ").map(|text| format!("## {text}"));
     let own = format!("## `codescout {command}");
@@ -182,10 +182,10 @@ fn every_field_of_an_answer_is_described() {
     assert!(missing.is_empty(), "{missing:#?}");
 }
 
-/// Fields whose own fields are named by what is found.
+/// JSON objects whose keys depend on the content of the repository.
 const OPEN: &[&str] = &["features", "skipped", "by_category", "by_language"];
 
-/// The names of all fields, those of fields' fields included.
+/// Collects the names of all fields, including nested ones.
 fn collect_keys(value: &Value, keys: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {

@@ -10,7 +10,7 @@ use super::{call, project};
 use crate::indexed::files_below;
 use crate::support::TestRepo;
 
-/// The findings of an area, as `severity: message`.
+/// Returns the findings of an area, formatted as `severity: message`.
 fn about(answer: &Value, area: &str) -> Vec<String> {
     let findings = answer["findings"].as_array().unwrap().iter();
     let findings = findings.filter(|finding| finding["area"] == area);

@@ -1,4 +1,4 @@
-//! Paths are read and printed relative to the directory that a command is started in.
+//! Tests that paths are read and printed relative to the current directory.
 
 use super::call_in;
 use crate::support::TestRepo;

@@ -1,4 +1,4 @@
-//! `codescout history` against git itself.
+//! Compares `codescout history` with git.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{call, call_in};
 use crate::support::TestRepo;
 
-/// The commits that an answer tells, those about `path` alone if there is one.
+/// Returns the commits in an answer; with a `path`, only those that changed it.
 fn commits(answer: &Value, path: Option<&str>) -> Vec<String> {
     let results = answer["results"].as_array().unwrap().iter();
     let is_about = |entry: &&Value| {
@@ -33,7 +33,7 @@ fn git_log(repo: &TestRepo, args: &[&str]) -> Vec<String> {
     printed.lines().map(str::to_owned).collect()
 }
 
-/// Numbers that look random and are the same each time (xorshift).
+/// A deterministic pseudorandom number generator (xorshift).
 struct Dice(u64);
 
 impl Dice {
@@ -52,12 +52,12 @@ fn edit(repo: &TestRepo, dice: &mut Dice) {
     if dice.roll(9) == 0 && repo.path(file).exists() {
         return repo.remove(file);
     }
-    // No two files are alike, so that nothing passes for renamed.
+    // No two files are similar, so that none is detected as renamed.
     let text: String = (0..6).map(|_| format!("{file} {}\n", dice.roll(3))).collect();
     repo.write(file, text);
 }
 
-/// A repository of branches that are merged now and then, in either direction.
+/// Creates a repository with two branches that are merged from time to time, in either direction.
 fn woven(seed: u64) -> TestRepo {
     let repo = TestRepo::empty();
     let mut dice = Dice(seed);
@@ -76,7 +76,7 @@ fn woven(seed: u64) -> TestRepo {
             let other = if current == "main" { "side" } else { "main" };
             let merged = repo.try_git(["merge", "--quiet", "--no-ff", "-X", strategy, "-m", "merge", other]);
             if !merged.status.success() {
-                // One side changed what the other deleted.
+                // One branch changed a file that the other one deleted.
                 repo.commit("merge by hand");
             }
         }
@@ -97,7 +97,7 @@ fn a_file_has_the_commits_that_git_log_gives_it() {
             let told: BTreeSet<String> = commits(&answer, Some(file)).into_iter().collect();
             let wanted: BTreeSet<String> = wanted.into_iter().collect();
             n_commits += wanted.len();
-            // git prunes the side of a merge that had the file when the merge has it not; we begin at its deletion.
+            // If a merge does not contain the file, git omits the parent that does. codescout starts at the deletion.
             if is_there {
                 assert_eq!(told, wanted, "seed {seed}, {file}");
             }
@@ -157,15 +157,15 @@ fn a_renamed_file_is_followed_as_git_follows_it() {
     });
 }
 
-/// A repository of branches that edit lines of files that the other moves, merged now and then; and the commits of each file, by the name
-/// that it has at last.
+/// Creates a repository in which one branch edits lines of files that the other branch moves, with merges from time to
+/// time. Also returns the commits of each file, by its last name.
 fn moving(seed: u64) -> (TestRepo, BTreeMap<String, BTreeSet<String>>) {
     let repo = TestRepo::empty();
     let mut dice = Dice(seed);
     let line =
         |file: u64, line: u64, n: u64| format!("file {file} line {line} at first {n} and {}\n", n * 7 + line * file);
     let whole = |file: u64| (0..40).map(|at| line(file, at, 0)).collect::<String>();
-    // By file: its name on each of the branches, and its commits.
+    // For each file: its name on each branch, and its commits.
     let mut names: Vec<[String; 2]> = Vec::new();
     for file in 0..4 {
         let name = format!("f{file}.txt");
@@ -175,7 +175,7 @@ fn moving(seed: u64) -> (TestRepo, BTreeMap<String, BTreeSet<String>>) {
     let first = repo.commit("start");
     let mut truth = vec![BTreeSet::from([first]); names.len()];
     repo.branch("side");
-    // Since the last merge a file is moved by one branch at most, and each branch edits lines of its own.
+    // Between merges, only one branch moves a file, and each branch edits its own lines.
     let mut has_moved = vec![false; names.len()];
     for n in 1..40 {
         let at = dice.roll(2) as usize;
@@ -343,7 +343,7 @@ fn a_file_that_was_at_the_path_before_another_was_moved_there_is_told_after_it()
         1,
         "{printed}"
     );
-    // What is asked about is the file that is there.
+    // The answer is about the file that exists now.
     let first = history(&repo, &["a.txt", "--introduced"]);
     assert_eq!(first["results"][0]["changes"][0]["path"], "b.txt");
     let alone = call(&repo, &["history", "a.txt", "--ref", &moved, "--cochange", "--json"]).expect(1);
@@ -373,7 +373,7 @@ fn what_is_gone_is_found_where_it_went() {
         commits(&answer, None),
         git_log(&repo, &["--diff-filter=A", "HEAD", "--", "old.txt"])
     );
-    // At an older revision it is there.
+    // At an older revision the file exists.
     let answer = history(&repo, &["old.txt", "--ref", &last]);
     assert_eq!(answer["target"]["present"], true);
 }
@@ -491,7 +491,7 @@ fn several_roots_octopus_criss_cross_and_empty_commits() {
         "two roots",
         "other",
     ]);
-    // Two branches that merge one another.
+    // Two branches that are merged into each other.
     repo.git(["checkout", "--quiet", "-b", "left"]);
     repo.write("a.txt", "left\n");
     let left = repo.commit("left");
@@ -631,7 +631,7 @@ fn a_damaged_batch_is_found_set_aside_and_recorded_again() {
         (&4.into(), &"sound".into())
     );
     let before = history(&repo, &["a.txt"])["results"].clone();
-    // Every byte of every file counts, whether a question would come across it or not.
+    // Every byte of every file is verified, even if no query would read it.
     let folder = repo.path(".codescout/history-v1");
     let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     let length = |path: &std::path::PathBuf| std::fs::metadata(path).unwrap().len();
@@ -733,13 +733,13 @@ fn definitions_are_followed_by_name_id_and_place() {
         commits(&history(&repo, &["renamed", "--introduced"]), None),
         [repo.rev_parse("HEAD~6")]
     );
-    // What is not committed comes first.
+    // The uncommitted change comes first.
     let text = String::from_utf8(repo.read("src/b.rs")).unwrap();
     repo.write("src/b.rs", text.replace("first(x, 1)", "first(x, 9)"));
     let answer = history(&repo, &["src/b.rs#renamed"]);
     assert_eq!(answer["results"][0]["commit"], Value::Null);
     assert_eq!(answer["results"][0]["symbol"]["events"], serde_json::json!(["body"]));
-    // A definition that is gone.
+    // A deleted definition.
     repo.write("src/b.rs", "pub fn unlike() {}\n");
     repo.commit("remove");
     let answer = history(&repo, &["src/b.rs#renamed", "--last-seen"]);

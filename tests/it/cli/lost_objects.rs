@@ -1,4 +1,5 @@
-//! Objects that git has lost or cannot read: what else there is is answered, what lacks is said, and it is completed once they are back.
+//! Tests repositories with missing or damaged objects: answers use the remaining objects, say what is missing, and are
+//! completed after the objects are restored.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ fn json(repo: &TestRepo, args: &[&str]) -> Value {
     called.json()
 }
 
-/// Commits and what they did, of a name or path.
+/// Returns the commits and changes in the history of a name or path.
 fn past(repo: &TestRepo, target: &str) -> Vec<String> {
     let told = json(repo, &["history", "-n", "0", target]);
     let entries = told["results"].as_array().unwrap().iter();
@@ -28,7 +29,7 @@ fn incomplete(repo: &TestRepo, target: &str) -> String {
     told["incomplete_because"].to_string()
 }
 
-/// The findings of `doctor` about objects.
+/// Returns the findings of `doctor` about objects.
 fn objects(repo: &TestRepo) -> String {
     let told = call(repo, &["doctor", "--json"]).json();
     let findings = told["findings"].as_array().unwrap().iter();
@@ -50,7 +51,7 @@ fn body(name: &str, n: u32) -> String {
     format!("pub fn {name}(input: &str) -> usize {{\n{steps}    input.len() + {n}\n}}\n")
 }
 
-/// Two files with two versions each; then one is renamed while it is edited.
+/// Creates two files with two versions each. One of them is then renamed and edited in the same commit.
 fn edited() -> TestRepo {
     let repo = TestRepo::empty();
     repo.write("src/alpha.rs", body("alpha", 12));
@@ -66,14 +67,14 @@ fn edited() -> TestRepo {
     repo
 }
 
-/// Where git keeps a version of a file, as an object of its own.
+/// Returns the id of a file version and the path of its loose object.
 fn object(repo: &TestRepo, version: &str) -> (String, PathBuf) {
     let id = repo.rev_parse(version);
     let path = repo.path(format!(".git/objects/{}/{}", &id[..2], &id[2..]));
     (id, path)
 }
 
-/// Makes the file of an object something else; what it was.
+/// Overwrites the file of an object. Returns the previous content.
 fn break_object(path: &Path) -> Vec<u8> {
     let good = fs::read(path).unwrap();
     let mut bad = good.clone();
@@ -136,7 +137,7 @@ fn a_damaged_file_of_head_is_said_and_searched_once_it_is_mended() {
     assert_eq!(grep["complete"], false, "{grep}");
     let told = objects(&repo);
     assert!(told.contains(&id) && told.contains("src/beta.rs"), "{told}");
-    // What is damaged is not taken for mended each time that it is looked at.
+    // Damaged objects do not count as repaired each time they are checked.
     let again = json(&repo, &["index"]);
     assert_eq!(again["revisions"][0]["looked_at_files"], 0, "{again}");
     fs::remove_file(&path).unwrap();
@@ -152,7 +153,7 @@ fn a_rename_that_could_not_be_seen_is_recorded_when_its_versions_are_back() {
     let intact = repo.clone_with("intact", &[]);
     call(&intact, &["index", "--history"]).expect(0);
     let clone = repo.clone_with("clone", &[]);
-    // Out of its pack, so that one can be lost.
+    // Unpacks the objects, so that a single one can be deleted.
     let packs = clone.path(".git/objects/pack");
     let kept = clone.beside("kept");
     fs::rename(&packs, &kept).unwrap();
@@ -265,7 +266,7 @@ fn mending_makes_everything_again_or_says_what_is_left() {
     );
     assert_eq!((counted(&repo), past(&repo, "alpha")), before);
 
-    // What git has lost since cannot be made again.
+    // The data of an object that git has lost meanwhile cannot be rebuilt.
     damage();
     let (_, path) = object(&repo, "HEAD:src/beta.rs");
     fs::remove_file(path).unwrap();

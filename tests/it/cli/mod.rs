@@ -1,4 +1,4 @@
-//! The program as people and scripts call it.
+//! Tests the program as users and scripts run it.
 
 mod bad_input;
 mod blame;
@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use crate::support::{TestRepo, user_state};
 
-/// What a call gave.
+/// The result of running the program.
 pub(crate) struct Called {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
@@ -33,12 +33,12 @@ pub(crate) struct Called {
 }
 
 impl Called {
-    /// Standard output as text.
+    /// Returns standard output as text.
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.stdout.clone()).unwrap()
     }
 
-    /// Standard output as the one JSON object that it has to be.
+    /// Parses standard output, which must be one JSON object.
     pub(crate) fn json(&self) -> Value {
         let value: Value = serde_json::from_slice(&self.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}\n{}", String::from_utf8_lossy(&self.stdout), self.stderr));
@@ -54,7 +54,7 @@ impl Called {
     }
 }
 
-/// The program in a folder, cut off from the machine's settings.
+/// Returns the command that runs the program in a folder, isolated from the machine's settings.
 fn command_in<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_codescout"));
     command
@@ -67,13 +67,13 @@ fn command_in<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Command {
     command
 }
 
-/// Begins a call that says nothing.
+/// Starts the program without capturing its output.
 pub(crate) fn spawn_in<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Child {
     let mut command = command_in(folder, args);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Calls the program in a folder, cut off from the machine's settings.
+/// Runs the program in a folder, isolated from the machine's settings.
 pub(crate) fn call_in<S: AsRef<OsStr>>(folder: &Path, args: &[S], input: &[u8]) -> Called {
     let mut child = command_in(folder, args)
         .stdin(Stdio::piped())
@@ -81,7 +81,7 @@ pub(crate) fn call_in<S: AsRef<OsStr>>(folder: &Path, args: &[S], input: &[u8]) 
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A program that fails before it reads its input closes the pipe.
+    // Writing fails if the program ends before it reads its input.
     let _ = child.stdin.take().unwrap().write_all(input);
     let output = child.wait_with_output().unwrap();
     Called {
@@ -91,12 +91,12 @@ pub(crate) fn call_in<S: AsRef<OsStr>>(folder: &Path, args: &[S], input: &[u8]) 
     }
 }
 
-/// Calls the program in a repository.
+/// Runs the program in a repository.
 pub(super) fn call(repo: &TestRepo, args: &[&str]) -> Called {
     call_in(repo.root(), args, b"")
 }
 
-/// A small project with a bit of everything.
+/// Creates a small project with files of several kinds.
 pub(super) fn project() -> TestRepo {
     let repo = TestRepo::new(
         "

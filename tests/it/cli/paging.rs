@@ -3,7 +3,7 @@ use serde_json::Value;
 use super::{call, project};
 use crate::support::TestRepo;
 
-/// All pages of an answer, each of at most two results; how many results each has.
+/// Requests all pages of an answer with at most two results each. Returns the number of results of each page.
 fn pages(repo: &TestRepo, args: &[&str], n_results: impl Fn(&Value) -> usize) -> Vec<usize> {
     let mut sizes = Vec::new();
     let mut cursor: Option<String> = None;

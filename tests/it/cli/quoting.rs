@@ -1,4 +1,5 @@
-//! Paths that are not UTF-8 or hold control characters: written as git quotes them, and read back in that form and as bytes.
+//! Tests paths that are not UTF-8 or contain control characters. They are printed as git quotes them, and accepted both
+//! quoted and as bytes.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -23,7 +24,8 @@ fn sample() -> TestRepo {
     repo
 }
 
-/// The program with the path in both forms, where `@` stands in the arguments.
+/// Runs the program with both forms of the path in place of `@` in the arguments, and checks that the answers are
+/// equal.
 fn both(repo: &TestRepo, args: &[&str]) -> Value {
     let call = |path: &[u8]| -> Called {
         let fill = |arg: &&str| {
@@ -140,7 +142,7 @@ fn tools_write_and_read_quoted_paths() {
     ] {
         let answer = client.call(tool, arguments.clone());
         let found = answer.facts.pointer(path).and_then(Value::as_str);
-        // A definition's place is its id.
+        // The location of a definition is its id.
         let found = found.map(|found| found.trim_end_matches("#brew_coffee"));
         assert_eq!(found, Some(QUOTED), "{tool} {arguments}: {}", answer.text);
         assert!(!answer.text.contains('\u{fffd}'), "{}", answer.text);

@@ -1,4 +1,4 @@
-//! `codescout search` through time, against git itself.
+//! Compares `codescout search` in history with git.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ fn git_log(repo: &TestRepo, args: &[&str]) -> BTreeSet<String> {
     printed.lines().map(str::to_owned).collect()
 }
 
-/// Numbers that look random and are the same each time (xorshift).
+/// A deterministic pseudorandom number generator (xorshift).
 struct Dice(u64);
 
 impl Dice {
@@ -39,7 +39,7 @@ impl Dice {
 
 const WORDS: [&str; 8] = ["alpha", "beta", "gamma", "delta", "retry", "upload", "limit_9", "(x|y)"];
 
-/// Files that grow, shrink, move and go, on two branches that are merged.
+/// Creates files that grow, shrink, are moved and deleted, on two branches that are merged.
 fn woven(seed: u64) -> TestRepo {
     let repo = TestRepo::empty();
     let mut dice = Dice(seed);
@@ -85,7 +85,7 @@ fn woven(seed: u64) -> TestRepo {
         {
             continue;
         }
-        // A merge that does not go through is left alone.
+        // A merge with conflicts is abandoned.
         repo.try_git(["merge", "--abort"]);
     }
     repo.checkout("main");
@@ -117,7 +117,7 @@ fn changed_lines_are_found_in_the_commits_that_git_log_finds() {
             let answer = search(&repo, &["--in", "diffs", "-n", "0", "--path", "sub", "retry"]);
             let told: BTreeSet<String> = commits(&answer).into_iter().collect();
             let wanted = git_log(&repo, &["-G", "retry", "--full-history", "--", "sub"]);
-            // With a path git does not see where a file that was moved into it came from.
+            // If a path is given, git does not detect where a file that was moved below it came from.
             assert!(told.is_subset(&wanted), "seed {seed}");
         }
     }
@@ -136,7 +136,7 @@ fn a_hit_tells_the_lines_and_pages_have_no_gaps() {
         let told = [lines("removed"), lines("added")].concat();
         assert!(!told.is_empty());
         assert!(told.iter().all(|line| line["text"].as_str().unwrap().contains("retry")));
-        // The line stands where it is said to stand.
+        // The line has the reported number in the commit.
         let commit = result["commit"].as_str().unwrap();
         for line in lines("added") {
             let text = repo.git(["show", &format!("{commit}:{}", result["path"].as_str().unwrap())]);
@@ -223,7 +223,7 @@ fn what_was_recorded_bit_by_bit_is_searched_like_what_was_recorded_at_once() {
         let told = |answer: &Value| answer["results"].clone();
         (told(&ranked), told(&lines))
     };
-    // Nine batches of one commit are more than a merge waits for.
+    // Nine batches of one commit are enough to start merging batches.
     call(&repo, &["index", "--history", "--quiet"]).expect(0);
     for n in 0..9 {
         repo.write("net/client.rs", format!("client {n}\n"));
@@ -251,11 +251,11 @@ fn damage_beside_the_records_is_found_and_mended() {
         let mut bytes = std::fs::read(&path).unwrap();
         let middle = bytes.len() / 2;
         bytes[middle] ^= 1;
-        // Files of the index are read-only.
+        // Index files are read-only.
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, bytes).unwrap();
         call(&repo, &["verify"]).expect(1);
-        // An answer does not depend on it.
+        // The answer does not depend on the file.
         assert_eq!(
             search(&repo, &["--in", "diffs", "-n", "0", "client"])["results"],
             before
@@ -332,7 +332,7 @@ fn several_revisions_are_searched_at_once() {
         .map(|one| one["ref"].as_str().unwrap())
         .collect();
     assert_eq!(refs, ["v1", "HEAD", "WORKTREE"]);
-    // Pages tell each once.
+    // Each result is on exactly one page.
     let first = call(
         &repo,
         &["search", "--json", "--refs", "v1,HEAD", "-n", "1", "gate of the castle"],
@@ -357,7 +357,7 @@ fn several_revisions_are_searched_at_once() {
     call(&repo, &["search", "--refs", "v1", "--mode", "regex", "gate"]).expect(2);
 }
 
-/// A file that lived from the first commit to the third, one that was moved, one that was edited.
+/// Creates a file that existed from the first to the third commit, a file that was moved, and a file that was edited.
 fn past() -> (TestRepo, Vec<String>) {
     let repo = TestRepo::new(
         "
@@ -415,7 +415,7 @@ fn code_that_is_gone_is_found_with_the_commits_that_it_lived_through() {
     assert_eq!((&moved["present"], &moved["gone_in"]), (&true.into(), &Value::Null));
     assert_eq!(moved["first"]["commit"], commits[0].as_str());
     assert_eq!(moved["paths"], serde_json::json!(["src/colours.rs", "src/moved.rs"]));
-    // Before it was deleted it was not gone, and an ordinary search does not know it.
+    // Before the deletion, the code was not deleted, and an ordinary search does not find it.
     let answer = search(&repo, &["store_session"]);
     assert!(
         answer["results"]
@@ -460,7 +460,7 @@ fn versions_that_are_not_indexed_are_not_called_empty() {
     let why = answer["incomplete_because"].to_string();
     assert!(why.contains("1 of 2 recorded versions"), "{why}");
     assert!(why.contains("no version that is indexed holds"), "{why}");
-    // Where all are indexed it is known.
+    // If all versions are indexed, it is found.
     call(&repo, &["index", "--quiet", "HEAD~1"]).expect(0);
     let answer = ask();
     assert_eq!(answer["results"][0]["symbol"], "bird");
@@ -470,7 +470,7 @@ fn versions_that_are_not_indexed_are_not_called_empty() {
 #[test]
 fn the_last_version_of_a_removed_definition_is_found_and_every_version_if_asked_for() {
     let text = |functions: &[(&str, &str)]| -> String {
-        // So long that each is a chunk of its own.
+        // The functions are so long that each is a separate chunk.
         let function = |(name, body): &(&str, &str)| {
             let rest: String = (0..25)
                 .map(|n| format!("    {name}.step_{n}(request, {n})\n"))
@@ -510,7 +510,8 @@ fn the_last_version_of_a_removed_definition_is_found_and_every_version_if_asked_
     )
     .json();
     assert_eq!(described["results"][0]["symbol"], "throttle", "{described}");
-    // A version in between is indexed if all are asked for; a collection keeps them, and later runs go on with it.
+    // A version between the first and the last is indexed only if all are requested. A collection keeps it, and later
+    // runs index new versions too.
     let of_versions = |answer: &Value| answer["complete"] == true && !answer["results"].as_array().unwrap().is_empty();
     assert!(!of_versions(&ask("\"begin_slowly\"")));
     let told = call(&repo, &["index", "--history=all", "--json"]).expect(0).json();
@@ -528,7 +529,7 @@ fn the_last_version_of_a_removed_definition_is_found_and_every_version_if_asked_
     }
     call(&repo, &["index", "--quiet"]).expect(0);
     assert!(of_versions(&ask("\"passing_by\"")));
-    // Until the last versions are enough.
+    // The run with `last` ends that.
     call(&repo, &["index", "--history=last", "--quiet"]).expect(0);
     call(&repo, &["gc", "--aggressive", "--quiet"]).expect(0);
     assert!(!of_versions(&ask("\"begin_slowly\"")));
@@ -549,7 +550,7 @@ fn what_is_gone_is_described_and_outlives_a_collection() {
     let before = ask();
     assert_eq!(before["results"][0]["symbol"], "store_session");
     assert_eq!(before["results"][0]["life"]["gone_in"]["commit"], commits[2].as_str());
-    // What was changed is not gone.
+    // Changed code is not deleted code.
     let results = before["results"].as_array().unwrap();
     assert!(
         results.iter().all(|result| result["symbol"] != "time_of_day"),

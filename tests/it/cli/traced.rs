@@ -1,4 +1,5 @@
-//! Definitions traced through recorded commits: what is found through them, and that answers are the same without.
+//! Tests definitions traced through recorded commits: that they are found, and that answers without tracing are the
+//! same.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ fn json(repo: &TestRepo, args: &[&str]) -> Value {
     called.json()
 }
 
-/// What an answer says, less how long it took and what it was seen from.
+/// Returns an answer without its duration and its provenance.
 fn results(repo: &TestRepo, args: &[&str]) -> Value {
     json(repo, &[&["history", "-n", "0"], args].concat())["results"].clone()
 }
@@ -36,7 +37,7 @@ fn function(name: &str, n: u32) -> String {
     )
 }
 
-/// Three files whose functions are edited, renamed, moved and removed.
+/// Creates three files whose functions are edited, renamed, moved and removed.
 fn lived() -> TestRepo {
     let repo = TestRepo::empty();
     let write = |path: &str, functions: &[(&str, u32)]| {
@@ -92,7 +93,7 @@ fn traced_at_once_bit_by_bit_or_not_at_all_gives_one_answer() {
     assert_eq!(subjects(&wanted[1]), ["edit beta aside", "move beta", "start"]);
     assert_eq!(subjects(&wanted[5]), ["start"]);
 
-    // A commit at a time, so that batches are merged on the way.
+    // Commits are indexed one at a time, so that batches are merged.
     let stepwise = repo.clone_with("stepwise", &[]);
     let order = stepwise.git(["rev-list", "--reverse", "--topo-order", "HEAD"]);
     for commit in order.lines() {
@@ -105,7 +106,7 @@ fn traced_at_once_bit_by_bit_or_not_at_all_gives_one_answer() {
     let told: Vec<Value> = QUESTIONS.iter().map(|question| results(&stepwise, question)).collect();
     assert_eq!(told, wanted);
 
-    // New commits are traced by whatever indexes, once some were.
+    // After definitions were traced once, every indexing command also traces new commits.
     repo.write("src/e.rs", function("late", 9));
     repo.commit("late");
     call(&repo, &["index"]).expect(0);
@@ -161,7 +162,7 @@ fn definitions_that_are_gone_are_found_by_name() {
     );
     let diff = deleted["results"][1]["symbol"]["diff"].as_str().unwrap();
     assert!(diff.contains("-pub fn gone"), "{diff}");
-    // What was moved or renamed is not gone, and what is there is not either.
+    // Moved, renamed and existing definitions are not deleted.
     for name in ["beta", "other", "alpha", "fresh", "never"] {
         assert_eq!(json(&repo, &["history", "--deleted", name])["total"], 0, "{name}");
     }
@@ -170,7 +171,8 @@ fn definitions_that_are_gone_are_found_by_name() {
     let late = json(&repo, &["history", "--deleted", "gone", "--author", "nobody"]);
     assert_eq!(late["total"], 0);
 
-    // A bare name of several that are gone gives them with their ids; of one its history.
+    // A name that several deleted definitions have returns candidates with their ids. A name of one returns its
+    // history.
     let many = json(&repo, &["history", "gone"]);
     let candidates = many["candidates"].as_array().unwrap().iter();
     let candidates: Vec<&str> = candidates.map(|one| one["id"].as_str().unwrap()).collect();
@@ -416,13 +418,13 @@ fn a_limit_bounds_what_is_recorded_and_says_so() {
         (answer["total"].as_u64().unwrap(), why.contains("not recorded"))
     };
     assert_eq!(asked("[history]\nmax_commits = 2\n"), (2, true));
-    // Git knows the commits of lines that are not recorded.
+    // Git knows the commits of lines even if they are not recorded.
     call(&repo, &["index", "--history"]).expect(0);
     let blamed = json(&repo, &["blame", "a.rs", "--ref", "HEAD"]);
     assert!(blamed["basis"] != "changes", "{blamed}");
     let status = call(&repo, &["status"]).expect(0).text();
     assert!(status.contains("older ones are not recorded"), "{status}");
-    // Raised, moved back, taken away: what is missing is recorded. Lowered: what is there stays.
+    // If a limit is raised or removed, missing commits are recorded. If it is lowered, recorded commits remain.
     assert_eq!(asked("[history]\nmax_commits = 3\n"), (3, true));
     assert_eq!(asked("[history]\nsince = \"2023-06-01\"\n"), (3, true));
     assert_eq!(asked("[history]\nsince = \"2022-06-01\"\n"), (4, true));
@@ -531,7 +533,7 @@ fn the_tests_that_name_what_changed() {
     assert_eq!(told, [("src/lib.rs", "tests.parses", 6), ("tests/all.rs", "helper", 1)]);
     let shown = call(&repo, &["diff", "--with", "tests"]).expect(0).text();
     assert!(shown.contains("test tests/all.rs:1 helper (parse)"), "{shown}");
-    // Definitions are compared for the tests, whatever else is shown.
+    // Definitions are compared to find tests, regardless of the level of detail.
     let by_text = json(&repo, &["diff", "--with", "tests", "--by", "text"]);
     assert_eq!(by_text["tests"], *tests);
     assert!(by_text["results"][0].get("symbols").is_none());
@@ -559,7 +561,7 @@ fn unborn_and_orphan_branches_and_a_commit_of_very_many_paths() {
     let island = repo.commit("very many");
     let started = Instant::now();
     call(&repo, &["index", "--history"]).expect(0);
-    // No step may cost files × files; a busy machine is given a lot.
+    // No step may take time proportional to files × files. The limit allows for a busy machine.
     assert_within(Duration::from_secs(60 + n_files / 200), started, "very many paths");
     let told = results(&repo, &["src/d1/f1.rs#island_1"]);
     assert_eq!(told[0]["commit"], island);

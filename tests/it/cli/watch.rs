@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{call, project};
 use crate::support::{TestRepo, assert_within};
 
-/// A watching program; ended with the test, however that ends.
+/// A running `index --watch`, killed when dropped.
 struct Watching {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -29,13 +29,13 @@ impl Watching {
         Self { child, lines }
     }
 
-    /// The tree that was indexed next.
+    /// Returns the tree that is indexed next.
     fn next_tree(&mut self) -> String {
         let line: Value = serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap();
         line["revisions"][0]["tree"].as_str().unwrap().to_owned()
     }
 
-    /// The exit code after a signal.
+    /// Sends a signal and returns the exit code.
     fn end(&mut self, signal: Signal) -> Option<i32> {
         let began = Instant::now();
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
@@ -48,7 +48,7 @@ impl Watching {
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        // Already ended is as well.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

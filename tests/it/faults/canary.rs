@@ -1,4 +1,5 @@
-//! A repository whose configuration names a program for every occasion: every command is run against it, and no program runs.
+//! Tests a repository whose configuration names a program in every possible place. Every command is run, and none of
+//! these programs may run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,13 +8,13 @@ use std::process::Command;
 use super::{cut_off, program, stderr, succeed};
 use crate::support::{TestRepo, write_executable};
 
-/// A repository with traps. `trace` exists once one has fired.
+/// A repository with such programs, called traps. The file `trace` exists after one has run.
 struct Trapped {
     repo: TestRepo,
     trace: PathBuf,
 }
 
-/// Hooks that git, or whoever reads its index or moves a ref, may call.
+/// Hooks that git, or a program that reads the index or changes a ref, may call.
 const HOOKS: &[&str] = &[
     "applypatch-msg",
     "commit-msg",
@@ -40,7 +41,7 @@ const HOOKS: &[&str] = &[
     "update",
 ];
 
-/// Settings whose value is a program, or becomes one.
+/// Settings whose value is, or contains, the name of a program.
 const PROGRAMS: &[&str] = &[
     "alias.cat-file",
     "alias.config",
@@ -168,13 +169,13 @@ impl Trapped {
         Self { repo, trace }
     }
 
-    /// Fails the test if a trap has fired.
+    /// Fails the test if a trap has run.
     fn assert_quiet(&self, after: &str) {
         let fired = fs::read_to_string(&self.trace);
         assert!(fired.is_err(), "{after}: {}", fired.unwrap());
     }
 
-    /// Runs a command; whether it finds anything is not the question.
+    /// Runs a command. The exit code is ignored.
     fn run(&self, args: &[&str], variables: &[(&str, &Path)]) {
         let mut command = program(self.repo.root(), args);
         command.envs(variables.iter().copied());
@@ -188,7 +189,7 @@ impl Trapped {
     }
 }
 
-/// A program that leaves a trace.
+/// Creates a program that writes to `trace`.
 fn script(path: &Path, trace: &Path) -> PathBuf {
     write_executable(
         path,
@@ -197,8 +198,8 @@ fn script(path: &Path, trace: &Path) -> PathBuf {
     path.to_owned()
 }
 
-/// Every call that is made of each command, by the names that the program itself gives. A command that is not here fails the
-/// test; one that must not be called here has no calls and says why.
+/// The calls of each command, by the names in the program's help. A command that is missing here fails the test. A
+/// command that must not be run has no calls and a comment with the reason.
 const CALLS: &[(&str, &[&[&str]])] = &[
     (
         "search",
@@ -318,7 +319,7 @@ const CALLS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     ("doctor", &[&["doctor"], &["doctor", "--fix", "--json"]]),
-    // Its tools are called in `mcp/`.
+    // The tests in `mcp/` call its tools.
     ("serve", &[&["serve"]]),
     (
         "install",
@@ -349,7 +350,7 @@ const CALLS: &[(&str, &[&[&str]])] = &[
     ("eval", &[&["eval", "--from-history", "--sample", "3"]]),
 ];
 
-/// The commands that the program tells of, help left out.
+/// Returns the commands in the program's help, except `help`.
 fn commands() -> Vec<String> {
     let help = Command::new(env!("CARGO_BIN_EXE_codescout"))
         .arg("--help")
@@ -381,7 +382,7 @@ fn no_command_runs_what_a_repository_names() {
             trapped.run(call, &[]);
         }
     }
-    // The traps do work.
+    // Checks that the traps work.
     let mut git = Command::new("git");
     cut_off(&mut git, trapped.repo.root());
     git.arg("status").output().unwrap();
@@ -502,7 +503,7 @@ fn no_setting_of_a_repository_names_a_program_an_address_or_a_path() {
             }
         }
     }
-    // Nor a key that this program does not know, which another version of it may.
+    // A setting that this program does not know, but another version of it may know.
     for line in [
         "[lsp]\nrust = 'trap'",
         "[embedding]\nurl = 'http://example.com'",
@@ -514,7 +515,7 @@ fn no_setting_of_a_repository_names_a_program_an_address_or_a_path() {
     }
 }
 
-/// A text as TOML.
+/// Formats a text as a TOML string.
 fn toml(value: &str) -> String {
     format!("'{value}'")
 }

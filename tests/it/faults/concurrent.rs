@@ -1,4 +1,4 @@
-//! Many writers and readers at once, and git at work below them.
+//! Tests concurrent writers and readers, while git changes the repository.
 
 use std::fs;
 use std::path::Path;
@@ -29,12 +29,12 @@ fn git(root: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// The word that only the commit `number` of a branch holds.
+/// Returns a word that occurs only in commit `number` of a branch.
 fn marker(branch: usize, number: usize) -> String {
     format!("marker_{branch}_{number}_end")
 }
 
-/// Commits for each writer, made beforehand so that git is not what is measured.
+/// Creates the commits for each writer in advance, so that the time for git is not measured.
 fn commits(repo: &TestRepo, n_updates: usize) -> Vec<Vec<String>> {
     let mut all = Vec::new();
     for branch in 0..N_WRITERS {
@@ -85,7 +85,7 @@ fn writers_and_readers_at_once_lose_nothing() {
     let (repo, _) = history(3);
     let commits = commits(&repo, n_updates);
     succeed(repo.root(), &["index"]);
-    // What is known to be indexed: readers may ask for it.
+    // Indexed commits, which readers may query.
     let done: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
     let n_left = AtomicUsize::new(N_WRITERS);
     let n_asked = AtomicUsize::new(0);
@@ -152,7 +152,7 @@ fn writers_and_readers_at_once_lose_nothing() {
     check_sound(root, &revisions, &expected, "writers at once");
 }
 
-/// Counts a thread out, even one that panics.
+/// Decrements the number of running threads when dropped, even after a panic.
 struct Leaving<'a>(&'a AtomicUsize);
 
 impl Drop for Leaving<'_> {
@@ -161,7 +161,7 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// Tells a thread to end, even when this one panics.
+/// Tells a thread to end when dropped, even after a panic.
 struct Ending<'a>(&'a AtomicBool);
 
 impl Drop for Ending<'_> {
@@ -175,7 +175,7 @@ fn git_at_work_is_no_failure() {
     let n_times = if is_long() { 300 } else { 2 };
     let (repo, commits) = history(12);
     let root = repo.root();
-    // Two lines of history to go to and fro between, and something for a rebase to move.
+    // Creates two branches to check out alternately, and a commit to rebase.
     git(root, &["checkout", "-q", "-b", "topic", &commits[5]]);
     fs::write(repo.path("topic.rs"), "pub fn on_topic() {}\n").unwrap();
     git(root, &["add", "-A"]);
@@ -210,7 +210,7 @@ fn git_at_work_is_no_failure() {
                 &["status"],
             ] {
                 let output = program(root, call).output().unwrap();
-                // Between two checkouts nothing may be found; nothing may fail.
+                // Between two checkouts a search may find nothing, but it must not fail.
                 assert!(
                     matches!(output.status.code(), Some(0 | 1)),
                     "{call:?}: {}",

@@ -1,4 +1,4 @@
-//! Killed and refused at every named place.
+//! Tests killing the program and failing its operations at every fail point.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,7 @@ use codescout::sidecar::failpoint;
 use super::scenarios::{SCENARIOS, Scenario, Start, is_done};
 use super::{for_all, stderr, temporaries};
 
-/// The places that each scenario passes.
+/// Returns the fail points that each scenario passes.
 fn passed(start: &Start) -> BTreeMap<Scenario, BTreeSet<String>> {
     let pass = |scenario: Scenario| {
         let (template, copy) = (start.template(scenario), start.repo.beside("passed"));
@@ -22,10 +22,10 @@ fn passed(start: &Start) -> BTreeMap<Scenario, BTreeSet<String>> {
     SCENARIOS.into_iter().map(pass).collect()
 }
 
-/// The variable that makes a run log the places that it passes.
+/// The variable that makes a run log the fail points it passes.
 pub(super) const LOG: (&str, &str) = ("CODESCOUT_LOG", "codescout::failpoint=trace");
 
-/// The places in the log of a run.
+/// Returns the fail points in the log of a run.
 pub(super) fn places_in(log: &str) -> BTreeSet<String> {
     let names = log.lines().filter_map(|line| line.split("hit ").nth(1));
     names.map(|name| name.trim().to_owned()).collect()
@@ -100,7 +100,8 @@ fn killed_at_every_place_nothing_is_lost() {
 fn refused_at_every_place_it_says_so_or_does_without() {
     let start = Start::new();
     let passed = passed(&start);
-    // The places of the first index are those of the others, but for the exclude line, which is only about what git shows.
+    // Other scenarios pass all fail points of the first index run except that of the exclude line, so the first run is
+    // tested only at those that no other scenario passes.
     let cases: Vec<(Scenario, &String)> = SCENARIOS
         .iter()
         .flat_map(|scenario| passed[scenario].iter().map(|name| (*scenario, name)))
@@ -139,15 +140,16 @@ fn refused_at_every_place_it_says_so_or_does_without() {
     });
 }
 
-/// Whether a hook, which has nobody to tell, has written this down.
+/// Returns true if a hook, whose output nobody sees, has written the text to its log.
 fn is_in_log(copy: &Path, said: &str) -> bool {
     let log = fs::read_to_string(copy.join(".codescout/log/hooks.log")).unwrap_or_default();
     log.lines()
         .any(|line| line.contains("\"failed\"") && line.contains(said))
 }
 
-/// Merging and clearing away are only about speed and space, the exclude line only about what `git status` shows; a hook is a hint,
-/// and what its log and its list of tips do not say is looked at again.
+/// Returns true if a run may succeed although this step failed. Merging and cleaning up affect only speed and space,
+/// the exclude line only the output of `git status`. A hook is optional, and entries missing from its log or list of
+/// tips are checked again later.
 fn may_be_done_without(name: &str) -> bool {
     let harmless = [
         "compact.",
@@ -157,6 +159,6 @@ fn may_be_done_without(name: &str) -> bool {
         "write.log.",
         "write.tips.",
     ];
-    // Whoever makes the folder at the same time may have made it whole.
+    // Another process that created the folder at the same time may have completed it.
     harmless.iter().any(|start| name.starts_with(start)) || matches!(name, "write.FORMAT.renamed" | "write.FORMAT.done")
 }

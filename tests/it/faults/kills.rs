@@ -1,4 +1,4 @@
-//! Killed at any moment.
+//! Tests killing the program at random moments.
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -16,18 +16,18 @@ const N_DEFAULT: usize = 9;
 const N_TIMED: usize = 30;
 const N_LONG: usize = 500;
 
-/// What a number of kills came to.
+/// Counts the outcomes of kills.
 #[derive(Debug, Default)]
 struct Tally {
     n_killed: usize,
-    /// It was done before it was killed.
+    /// The run ended before it was killed.
     n_finished: usize,
-    /// Published segments that a kill took away.
+    /// Published segments that were lost by a kill.
     n_lost_segments: usize,
 }
 
-/// Kills indexing runs of `revisions`, `n` times, now the first index and now an update, and checks after each. `begin` starts a run
-/// and returns it when it is to be killed.
+/// Kills `n` index runs of `revisions`, both first runs and updates, and checks the result of each. `begin` starts a
+/// run and returns it when it is to be killed.
 fn kill_runs(
     root: &Path,
     revisions: &[String],
@@ -64,7 +64,7 @@ fn kill_runs(
     tally
 }
 
-/// Runs up to a random moment of the time that a first index takes.
+/// Waits for a random time, at most the duration of a first index run.
 fn at_any_time<'a>(root: &Path, revision: &str, dice: &'a mut Dice) -> impl FnMut(Command) -> Child + use<'a> {
     let _ = std::fs::remove_dir_all(root.join(".codescout"));
     let started = Instant::now();
@@ -77,7 +77,7 @@ fn at_any_time<'a>(root: &Path, revision: &str, dice: &'a mut Dice) -> impl FnMu
     }
 }
 
-/// Runs up to a random one of the places that a first index passes; to the end where an update does not pass it.
+/// Stops runs at a random fail point of a first index run. An update that does not pass the point runs to its end.
 fn at_any_place(root: &Path, revision: &str, mut dice: Dice) -> impl FnMut(Command) -> Child + use<> {
     let _ = std::fs::remove_dir_all(root.join(".codescout"));
     let logged = program(root, &["index", revision]).envs([LOG]).output().unwrap();
@@ -124,7 +124,7 @@ fn killed_at_random_moments_nothing_is_lost() {
     assert_eq!(tally.n_lost_segments, 0, "{tally:?}");
 }
 
-/// A repository of which the index of the first revision takes a few hundred milliseconds.
+/// Creates a repository whose first revision takes a few hundred milliseconds to index.
 fn much_to_index() -> (TestRepo, Vec<String>) {
     let (repo, commits) = history(5);
     for n in 0..60 {
@@ -139,7 +139,7 @@ fn much_to_index() -> (TestRepo, Vec<String>) {
     (repo, revisions)
 }
 
-/// The long form over real repositories.
+/// Long test with real repositories.
 #[test]
 #[expect(clippy::print_stderr, reason = "its figures stand in docs/evaluation.md")]
 fn killed_at_random_moments_over_real_repositories() {

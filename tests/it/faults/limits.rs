@@ -1,4 +1,4 @@
-//! Too little of something, or too much: disk, memory, files, lines, depth, time.
+//! Tests limits: disk space, memory, file descriptors, line length, nesting depth, time.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::{check_sound, cut_off, history, program, stderr, succeed, temporaries
 use crate::indexed::{files_below, skip};
 use crate::support::{TestRepo, is_long};
 
-/// A disk of a few megabytes at `folder`, for as long as it is held.
+/// A small file system of a few megabytes, mounted at `folder` until dropped.
 struct SmallDisk<'a>(&'a Path);
 
 impl<'a> SmallDisk<'a> {
@@ -24,7 +24,7 @@ impl<'a> SmallDisk<'a> {
             .then_some(Self(folder))
     }
 
-    /// Fills it up but for a number of bytes. The room that a page more or less takes is given back.
+    /// Fills the file system except for `n_free` bytes and a margin of one page.
     fn fill(&self, n_free: usize) {
         let filler = self.0.join("filler");
         let mut size = 4096;
@@ -83,7 +83,7 @@ fn a_full_disk_leaves_the_old_snapshot_and_is_recovered_from() {
             Vec::<std::path::PathBuf>::new(),
             "{n_free} bytes free"
         );
-        // What was indexed is served from disk, what was not from memory, and the answer says so.
+        // Indexed files are served from disk and others from memory, and the answer has a note.
         assert!(told_by(&copy, None, &old) == expected_old, "{n_free} bytes free");
         let asked = succeed(&copy, &["--json", "--ref", &commits[5], "search", "packet"]);
         assert!(String::from_utf8_lossy(&asked.stdout).contains("in memory"));
@@ -95,7 +95,7 @@ fn a_full_disk_leaves_the_old_snapshot_and_is_recovered_from() {
     check_sound(&copy, &all, &expected_all, "a disk that was full");
 }
 
-/// Runs the program with an address space of so many megabytes.
+/// Runs the program with a limit on its address space.
 fn with_memory(root: &Path, megabytes: usize, args: &str) -> Output {
     let mut shell = Command::new("sh");
     shell.args([
@@ -118,7 +118,8 @@ fn with_little_memory_it_finishes_or_fails_plainly() {
     let expected = told_by(repo.root(), Some(repo.beside("sidecar")), &revisions);
     let mut n_failed = 0;
     let mut has_finished = false;
-    // With less not even the program itself fits. At the edge that depends on where it is loaded.
+    // With less memory even the program itself cannot be loaded. Near the limit that depends on the address at which it
+    // is loaded.
     let loads = |megabytes: usize| with_memory(repo.root(), megabytes, "--version").status.success();
     let fits = |megabytes: &usize| (0..5).all(|_| loads(*megabytes));
     let least = (64..1024).step_by(4).find(fits).unwrap();
@@ -141,7 +142,7 @@ fn with_little_memory_it_finishes_or_fails_plainly() {
     assert!(n_failed > 0, "the limit has no effect");
 }
 
-/// Sets the time of the last change of everything below a folder.
+/// Sets the modification time of everything below a folder.
 fn set_times(folder: &Path, time: SystemTime) {
     for path in files_below(folder).into_keys() {
         let file = fs::File::options().append(true).open(folder.join(path)).unwrap();
@@ -169,7 +170,7 @@ fn clocks_that_jump_change_nothing() {
         super::copy_of(&template, &copy);
         set_times(&copy.join(".codescout"), time);
         let before: Vec<_> = named_by_state(&copy);
-        // Merges, and sweeps by age.
+        // Merges segments, and removes unused files by age.
         succeed(&copy, &["index"]);
         assert!(told_by(&copy, None, &revisions) == expected, "{about}");
         set_times(&copy.join(".codescout"), time);
@@ -228,7 +229,7 @@ fn an_edit_of_equal_size_and_time_is_seen() {
             .unwrap()
             .set_modified(time)
             .unwrap();
-        // The index was written in the same moment, as far as its time tells.
+        // The file is changed within the same timestamp as the index was written.
         fs::File::options()
             .append(true)
             .open(repo.path(".git/index"))
@@ -240,7 +241,7 @@ fn an_edit_of_equal_size_and_time_is_seen() {
     }
 }
 
-/// The peak of the resident memory of an index run in KiB, where there is a `time` that tells.
+/// Returns the peak memory of an index run in KiB, if a suitable `time` command exists.
 fn peak_of_index(root: &Path, variables: &[(&str, &str)]) -> Option<u64> {
     let record = root.with_extension("peak");
     let mut command = Command::new("/usr/bin/time");
@@ -255,7 +256,7 @@ fn peak_of_index(root: &Path, variables: &[(&str, &str)]) -> Option<u64> {
     fs::read_to_string(record).unwrap().trim().parse().ok()
 }
 
-/// Files beyond all measure, by name.
+/// Files of extreme size or structure, by name.
 fn monsters() -> Vec<(&'static str, Vec<u8>)> {
     let deep = |open: &str, close: &str| [open.repeat(100_000), close.repeat(100_000)].concat().into_bytes();
     let lines = |n: usize| (0..n).map(|n| format!("x{n}\n")).collect::<String>().into_bytes();
@@ -287,16 +288,16 @@ fn files_beyond_measure_are_bounded() {
     for (name, bytes) in monsters() {
         repo.write(format!("big/{name}"), bytes);
     }
-    // By name and id as a blob, but not by zlib: that is git's time.
+    // Stored as a blob without zlib compression, which would take git's time.
     repo.git(["config", "core.compression", "0"]);
     repo.commit("monsters");
-    // In the work tree only, two gigabytes of nothing.
+    // A sparse file of two gigabytes, only in the worktree.
     fs::File::create(repo.path("big/sparse.rs"))
         .unwrap()
         .set_len(2 << 30)
         .unwrap();
     let taken_in: &[(&str, &str)] = &[("CODESCOUT_MAX_BLOB_BYTES", "100000000")];
-    // The second takes in what the first leaves out by its size.
+    // The second round also indexes files that the first one skips because of their size.
     let rounds: &[&[(&str, &str)]] = if is_long() { &[&[], taken_in] } else { &[&[]] };
     for &variables in rounds {
         let _ = fs::remove_dir_all(repo.path(".codescout"));

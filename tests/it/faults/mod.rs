@@ -1,8 +1,9 @@
-//! What the world does to a writer: it is killed, stopped, refused, run out of room, and raced. After each: the next command works
-//! without flags, the answers are those of before or after, and nothing half-written stays.
+//! Tests faults of writers: they are killed, stopped, get errors, run out of disk space, or run concurrently. After
+//! each fault the next command works without flags, the answers are those before or after the write, and no
+//! half-written file remains.
 //!
-//! Short forms run by default. `CODESCOUT_LONG_TESTS` set to clones (separated by `:`) runs the long ones over these;
-//! `docs/evaluation.md` has the figures.
+//! Short versions of the tests run by default. If `CODESCOUT_LONG_TESTS` lists clones (separated by `:`), the long
+//! versions run on these. `docs/evaluation.md` has the results.
 
 mod canary;
 mod concurrent;
@@ -23,14 +24,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::indexed::{Answer, Contents, Indexed, files_below};
 use crate::support::TestRepo;
 
-/// Clones to run the long forms over.
+/// Returns the clones for the long versions of the tests.
 fn long_form() -> Option<Vec<PathBuf>> {
     let value = std::env::var_os("CODESCOUT_LONG_TESTS")?;
     let clones: Vec<PathBuf> = std::env::split_paths(&value).filter(|path| path.is_dir()).collect();
     (!clones.is_empty()).then_some(clones)
 }
 
-/// A call of the program in a folder, cut off from the machine's settings.
+/// Returns the command that runs the program in a folder, isolated from the machine's settings.
 fn program<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_codescout"));
     command.args(args);
@@ -38,7 +39,7 @@ fn program<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Command {
     command
 }
 
-/// Sets up a command like those of [`program`].
+/// Configures a command like [`program`].
 fn cut_off(command: &mut Command, folder: &Path) {
     command
         .current_dir(folder)
@@ -53,7 +54,7 @@ fn cut_off(command: &mut Command, folder: &Path) {
         .stderr(Stdio::piped());
 }
 
-/// What a call printed. Fails the test if it failed.
+/// Runs the program and returns its output. Fails the test if it fails.
 #[track_caller]
 fn succeed<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Output {
     let output = program(folder, args).output().unwrap();
@@ -70,7 +71,7 @@ fn start(mut command: Command) -> Child {
     command.spawn().unwrap()
 }
 
-/// A copy of a folder with everything below it, times included.
+/// Copies a folder with everything below it, including times.
 fn copy_of(from: &Path, to: &Path) {
     let _ = fs::remove_dir_all(to);
     let copied = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
@@ -79,10 +80,10 @@ fn copy_of(from: &Path, to: &Path) {
 
 const QUERIES: [&str; 2] = ["parse header", "how is a broken packet handled"];
 
-/// What revisions answer, bit by bit.
+/// The answers of several revisions.
 type Told = Vec<(Contents, Vec<Answer>)>;
 
-/// Asks in a sidecar.
+/// Queries several revisions with the given sidecar.
 fn told_by(root: &Path, sidecar: Option<PathBuf>, revisions: &[String]) -> Told {
     let index = match sidecar {
         Some(sidecar) => Indexed::at(root, sidecar),
@@ -95,7 +96,7 @@ fn told_by(root: &Path, sidecar: Option<PathBuf>, revisions: &[String]) -> Told 
     revisions.iter().map(tell).collect()
 }
 
-/// Files being written that somebody left.
+/// Returns the temporary files below a folder.
 fn temporaries(root: &Path) -> Vec<PathBuf> {
     let folders = [".codescout", ".git/info", ".git/codescout-hooks"].map(|folder| root.join(folder));
     let found = folders
@@ -110,8 +111,8 @@ fn temporaries(root: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Everything that must hold after whatever happened to a writer: `status` is sane, the next question works without flags, the
-/// answers are right, nothing half-written stays, git sees nothing of it.
+/// Checks everything that must hold after any fault of a writer: `status` works, the next query works without flags and
+/// gives the right answers, no half-written file remains, and git does not list the sidecar.
 #[track_caller]
 fn check_sound(root: &Path, revisions: &[String], expected: &Told, after: &str) {
     let status = program(root, &["status", "--json"]).output().unwrap();
@@ -126,14 +127,14 @@ fn check_sound(root: &Path, revisions: &[String], expected: &Told, after: &str) 
     }
     let told = told_by(root, None, revisions);
     assert!(told == *expected, "{after}: the answers are wrong");
-    // A writer that had nothing to write clears away as well.
+    // A writer without anything to write also removes temporary files.
     succeed(root, &["index"]);
     assert_eq!(temporaries(root), Vec::<PathBuf>::new(), "{after}");
     let exclude = fs::read_to_string(root.join(".git/info/exclude")).unwrap();
     assert_eq!(exclude.matches("/.codescout/").count(), 1, "{after}: {exclude}");
 }
 
-/// A repository with a few commits, each of which brings a new blob.
+/// Creates a repository with a few commits, each with a new blob.
 fn history(n_commits: usize) -> (TestRepo, Vec<String>) {
     let repo = TestRepo::new(
         "

@@ -1,8 +1,8 @@
-//! The power fails: what was not flushed may be lost, in any part.
+//! Tests power failures: any part of the data that was not flushed may be lost.
 //!
-//! What a run does to the disk is recorded by strace, so that nothing depends on what the program says of itself. The record is
-//! replayed up to a cut on a model of a disk that keeps only what was flushed: the bytes of a file by `fsync` of the file, names
-//! by `fsync` of their folder.
+//! strace records the changes of a run, so that the test does not depend on the program's own claims. The record is
+//! replayed up to a random point on a model of a disk that keeps only flushed data: the bytes of a file after `fsync`
+//! of the file, names after `fsync` of their folder.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -18,11 +18,11 @@ use crate::indexed::{Dice, files_below, skip};
 
 const N_CUTS: usize = 200;
 
-/// One thing done to the disk.
+/// A change of the file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Act {
     MakeFolder(PathBuf),
-    /// Made, or emptied.
+    /// The file was created or truncated.
     Create(PathBuf),
     Write(PathBuf, Vec<u8>),
     SyncFile(PathBuf),
@@ -31,24 +31,24 @@ enum Act {
     Remove(PathBuf),
 }
 
-/// What the disk makes of what was not flushed.
+/// Determines what happens to changes that were not flushed.
 #[derive(Clone, Copy, Debug)]
 enum Loss {
-    /// All of it is gone.
+    /// All unflushed changes are lost.
     Everything,
-    /// Names have moved, bytes have not arrived: what ext4 once gave.
+    /// Changes of names are kept, but bytes are lost, as on older versions of ext4.
     Bytes,
-    /// Each part by chance.
+    /// Each change is kept or lost at random.
     Chance,
 }
 
-/// Files by name, names by folder; what is flushed and what is under way.
+/// A model of a disk: files by name, names by folder, and which of them are flushed.
 #[derive(Clone, Debug, Default)]
 struct Disk {
-    /// As programs see it.
+    /// The names as programs see them.
     names: BTreeMap<PathBuf, usize>,
     files: Vec<File>,
-    /// Names that are flushed; the folders among them too.
+    /// The flushed names of files and folders.
     kept: BTreeMap<PathBuf, usize>,
     /// Changes of names that are not flushed yet, in order.
     pending: Vec<Change>,
@@ -91,7 +91,7 @@ impl Change {
 }
 
 impl Disk {
-    /// What stands below some folders, all of it flushed.
+    /// Creates a model of existing folders, with everything flushed.
     fn of(folders: &[PathBuf]) -> Self {
         let mut disk = Self::default();
         for folder in folders.iter().filter(|folder| folder.exists()) {
@@ -170,7 +170,7 @@ impl Disk {
         }
     }
 
-    /// Writes what a disk may hold after the power has failed now.
+    /// Writes a possible content of the disk after a power failure.
     fn fail(&self, loss: Loss, dice: &mut Dice) {
         let mut names = self.kept.clone();
         for change in &self.pending {
@@ -185,7 +185,7 @@ impl Disk {
         }
         for (path, &file) in &names {
             let file = &self.files[file];
-            // Whoever is without its folder is gone with it.
+            // A file whose folder is lost is lost too.
             let is_below = path.parent().is_some_and(Path::exists);
             if file.is_folder {
                 let _ = fs::create_dir(path);
@@ -199,7 +199,7 @@ impl Disk {
         if file.kept == file.bytes || !matches!(loss, Loss::Chance) {
             return file.kept.clone();
         }
-        // As long as it was to be, with holes where blocks did not arrive.
+        // The file has its full length, with holes for blocks that were not written.
         let mut bytes = file.bytes.clone();
         let cut = dice.below(bytes.len() + 1);
         if dice.below(2) == 0 {
@@ -211,7 +211,7 @@ impl Disk {
     }
 }
 
-/// Runs the program under strace and reads what it did below `folders`. `None` if there is no strace.
+/// Runs the program under strace and returns its changes below `folders`. `None` if strace is not available.
 fn recorded(root: &Path, args: &[&str], folders: &[PathBuf]) -> Option<Vec<Act>> {
     let record = root.parent().unwrap().join("record");
     let mut strace = Command::new("strace");
@@ -248,7 +248,7 @@ fn recorded(root: &Path, args: &[&str], folders: &[PathBuf]) -> Option<Vec<Act>>
     Some(acts.collect())
 }
 
-/// The calls in the order in which they were done, those put together that another thread interrupted.
+/// Returns the calls in the order of their completion. Joins calls that were interrupted by another thread.
 fn whole_lines(record: &str) -> Vec<String> {
     let mut begun: HashMap<&str, &str> = HashMap::new();
     let mut whole = Vec::new();
@@ -267,7 +267,7 @@ fn whole_lines(record: &str) -> Vec<String> {
     whole
 }
 
-/// What a call did; names are looked up from `folder`, the current one of the program.
+/// Returns the changes that a call made. Relative names start at `folder`, the program's current folder.
 fn acts_of(line: &str, folder: &Path) -> Vec<Act> {
     let Some((name, rest)) = line.split_once('(') else {
         return Vec::new();
@@ -300,7 +300,7 @@ fn acts_of(line: &str, folder: &Path) -> Vec<Act> {
         "write" => vec![Act::Write(opened(), quoted(arguments[1]))],
         "fsync" | "fdatasync" => {
             let path = opened();
-            // Folders are still there after the run, and no file that was removed was a folder.
+            // Folders still exist after the run, and no removed path was a folder.
             vec![if path.is_dir() {
                 Act::SyncFolder(path)
             } else {
@@ -316,8 +316,8 @@ fn acts_of(line: &str, folder: &Path) -> Vec<Act> {
     }
 }
 
-/// The file or folder behind a descriptor, which -y puts in angle brackets. Empty where it says nothing: older ones do so for the
-/// current folder.
+/// Returns the path of a descriptor, which `strace -y` prints in angle brackets. Empty if there is none: older versions
+/// omit it for the current folder.
 fn described(descriptor: &str) -> PathBuf {
     let inside = descriptor
         .split_once('<')
@@ -330,12 +330,12 @@ fn path_of(bytes: Vec<u8>) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// The text between quotation marks.
+/// Returns the text between quotation marks.
 fn quoted(argument: &str) -> Vec<u8> {
     unescaped(argument.split('"').nth(1).unwrap())
 }
 
-/// `\x41` becomes `A`: strace -xx writes all bytes like that, in texts and in names of files.
+/// Decodes `\x41` to `A`. `strace -xx` writes all bytes of texts and file names in this form.
 fn unescaped(text: &str) -> Vec<u8> {
     let hex = |digits: &str| u8::from_str_radix(digits, 16).unwrap();
     if text.starts_with("\\x") {

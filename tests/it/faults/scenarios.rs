@@ -1,4 +1,4 @@
-//! What is done to repositories while something happens to the one who does it.
+//! The operations that are disturbed in the tests of faults.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,24 +13,24 @@ use crate::indexed::files_below;
 use crate::support::model::openai;
 use crate::support::{Stub, TestRepo};
 
-/// What is done to a copy of a repository; together they reach every place.
+/// An operation on a copy of a repository. Together the scenarios pass every fail point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scenario {
-    /// A setting, then the first index.
+    /// Changes a setting and builds the first index.
     First,
-    /// An update that merges segments and clears away what others left.
+    /// An update that merges segments and removes files that killed writers left.
     Update,
-    /// A pin beside one whose commit git has forgotten; what nothing keeps goes, first snapshots, then blobs.
+    /// Adds a pin next to one whose commit git has deleted, and collects garbage: first snapshots, then blobs.
     Collect,
-    /// A damaged segment and a damaged snapshot are made again.
+    /// Repairs a damaged segment and a damaged snapshot.
     Repair,
-    /// A hook leaves its request to the worker that is there.
+    /// A hook leaves a request for a running worker.
     Request,
-    /// A worker indexes what was pushed, notes it in a log that is full, and collects garbage that nobody asked for.
+    /// A worker indexes pushed commits, writes to a full log, and collects garbage automatically.
     Hook,
-    /// A bundle of another clone is taken in beside what is there.
+    /// Imports a bundle of another clone into an existing index.
     Import,
-    /// Vectors are made by a server.
+    /// Computes vectors on a server.
     Embed,
 }
 
@@ -45,27 +45,27 @@ pub(super) const SCENARIOS: [Scenario; 8] = [
     Scenario::Embed,
 ];
 
-/// The pin of a commit that is gone.
+/// The pin of a commit that git has deleted.
 const PINNED: &str = "kept";
-/// A tag in every template but the first.
+/// A tag in every template except the first.
 const TAG: &str = "v1";
 const CONFIG: &str = ".codescout/config.toml";
 const BUNDLE: &str = ".git/shared.bundle";
 const WORK: &[&str] = &["hooks", "run", "--worker", "post-receive", "--repo", ".git"];
 
-/// What has to be true of every copy afterwards.
+/// The facts that must hold for every copy afterwards.
 pub(super) struct Outlook {
     revisions: Vec<String>,
     expected: Told,
-    /// What the pinned snapshot answers.
+    /// The answer of the pinned snapshot.
     pinned: Value,
 }
 
-/// The repositories that scenarios start from, and what they answer.
+/// The repositories that scenarios start from, and their answers.
 pub(super) struct Start {
     pub(super) repo: TestRepo,
     pub(super) outlook: Outlook,
-    /// The server of those that have one.
+    /// The server for the repositories that use one.
     _server: Stub,
 }
 
@@ -169,7 +169,8 @@ impl Scenario {
         }
     }
 
-    /// Does it in a copy of `template`, up to the first command that fails, with a variable set. Gives what was said on the way.
+    /// Runs the scenario in a copy of `template` with a variable set, up to the first command that fails. Returns the
+    /// output.
     pub(super) fn run(self, template: &Path, copy: &Path, variable: (&str, &str)) -> Output {
         copy_of(template, copy);
         let _worker = match self {
@@ -201,9 +202,9 @@ impl Scenario {
         }
     }
 
-    /// Everything that must hold afterwards, whatever happened: see [`check_sound`]; and what this one is about is done by the next.
+    /// Checks everything that must hold afterwards (see [`check_sound`]), and that the next run completes the scenario.
     pub(super) fn check(self, copy: &Path, outlook: &Outlook, after: &str) {
-        // Hooks clear away what hooks leave.
+        // Hooks remove files that hooks left.
         if matches!(self, Self::Request | Self::Hook) {
             leave_request(copy);
             succeed(copy, WORK);
@@ -212,7 +213,7 @@ impl Scenario {
             assert_eq!(status["last_run"]["outcome"], "indexed", "{after}: {status}");
             assert_eq!(status["waiting"], 0, "{after}: {status}");
         }
-        // What is missing is made; then the model inside the program answers as if there had been no other.
+        // Missing vectors are computed. Then the answers of the built-in model are unchanged.
         if self == Self::Embed {
             let indexed: Value = serde_json::from_slice(&succeed(copy, &["index", "--json"]).stdout).unwrap();
             assert_eq!(indexed["vectors"]["missing"], 0, "{after}: {indexed}");
@@ -244,7 +245,7 @@ impl Scenario {
     }
 }
 
-/// Code 1 says that something was found, as in `verify`.
+/// Exit code 1 means that something was found, as in `verify`.
 pub(super) fn is_done(output: &Output) -> bool {
     matches!(output.status.code(), Some(0 | 1))
 }
@@ -259,7 +260,7 @@ fn pins(root: &Path) -> Vec<Value> {
     pins["results"].as_array().unwrap().clone()
 }
 
-/// Its snapshot cannot be made again by anybody.
+/// Checks the pinned snapshot, which cannot be rebuilt.
 #[track_caller]
 fn check_pin(root: &Path, outlook: &Outlook, after: &str) {
     let pins = pins(root);
@@ -277,7 +278,7 @@ fn told_of_pin(root: &Path) -> Value {
     told["results"].clone()
 }
 
-/// Indexes two branches, pins one of them, and has git forget both.
+/// Indexes two branches, pins one of them, and deletes both from git.
 fn pin_and_forget(repo: &TestRepo) {
     for branch in [PINNED, "gone"] {
         repo.git(["checkout", "--quiet", "-b", branch, TAG]);
@@ -296,7 +297,7 @@ fn pin_and_forget(repo: &TestRepo) {
     repo.git(["gc", "--quiet", "--prune=now"]);
 }
 
-/// A half-written file of a killed writer, and an old segment file that no state names.
+/// Creates a half-written file of a killed writer, and an old segment file that no state lists.
 fn leave_behind(sidecar: &Path) {
     fs::write(sidecar.join("lexical-v1/.writing-old"), "half").unwrap();
     let orphan = sidecar.join(format!("artifacts-v1/{}.art", "0".repeat(32)));
@@ -306,7 +307,7 @@ fn leave_behind(sidecar: &Path) {
         .unwrap();
 }
 
-/// Flips a byte of the first file of a store.
+/// Flips a bit in the first file of a store.
 fn damage(sidecar: &Path, store: &str) {
     let folder = sidecar.join(store);
     let (name, mut bytes) = files_below(&folder).pop_first().unwrap();
@@ -315,7 +316,7 @@ fn damage(sidecar: &Path, store: &str) {
     fs::write(folder.join(name), bytes).unwrap();
 }
 
-/// The request of a hook, as one leaves it.
+/// Creates the request of a hook.
 fn leave_request(root: &Path) {
     let folder = root.join(".git/codescout-hooks");
     fs::create_dir_all(&folder).unwrap();
@@ -323,7 +324,7 @@ fn leave_request(root: &Path) {
     fs::write(folder.join("request main work tree"), request).unwrap();
 }
 
-/// As long as it lives, hooks find a worker at work.
+/// Locks the queue as a running worker does, until dropped.
 fn lock_of_worker(root: &Path) -> FileLock {
     let folder = root.join(".git/codescout-hooks");
     fs::create_dir_all(&folder).unwrap();

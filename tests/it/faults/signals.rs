@@ -1,4 +1,4 @@
-//! Asked to end, cut off from its reader, stopped, left with a stale lock.
+//! Tests signals, closed pipes, stopped processes and stale locks.
 
 use std::fs;
 use std::io::Read;
@@ -16,7 +16,7 @@ use crate::indexed::files_below;
 use crate::support::model::openai;
 use crate::support::{Stub, assert_within};
 
-/// A little more than what is promised: the machine may be busy with other tests.
+/// The promised time with a margin, because the machine may be busy with other tests.
 const SOON: Duration = Duration::from_secs(4);
 
 fn pid(child: &Child) -> Pid {
@@ -33,7 +33,7 @@ fn stopped_at(root: &Path, name: &str, args: &[&str]) -> Child {
     child
 }
 
-/// Wakes a stopped process after sending it a signal, and waits for its end.
+/// Sends a signal to a stopped process, resumes it, and waits for its end.
 fn end_with(mut child: Child, signal: Signal) -> ExitStatus {
     kill_process(pid(&child), signal).unwrap();
     let started = Instant::now();
@@ -53,7 +53,7 @@ fn asked_to_end_it_ends_soon_and_whole() {
             let _ = fs::remove_dir_all(repo.path(".codescout"));
             let status = end_with(stopped_at(repo.root(), place, &["index"]), signal);
             let about = format!("{signal:?} at {place}");
-            // On a busy machine all may be done before the thread that listens gets its turn.
+            // On a busy machine the run may be complete before the signal handler runs.
             if status.code() == Some(0) {
                 let told = succeed(repo.root(), &["status", "--json"]).stdout;
                 let told: Value = serde_json::from_slice(&told).unwrap();
@@ -89,7 +89,7 @@ fn a_reader_that_goes_away_is_no_failure() {
         &["read", "README.md"],
     ] {
         let mut command = program(repo.root(), args);
-        // Nothing will ever be read from this pipe.
+        // This pipe is never read.
         let mut child = start({
             command.stdin(Stdio::null()).stdout(Stdio::piped());
             command
@@ -100,7 +100,7 @@ fn a_reader_that_goes_away_is_no_failure() {
         assert_eq!(child.wait().unwrap().code(), Some(0), "{args:?}: {said}");
         assert!(!said.contains("panicked"), "{args:?}: {said}");
     }
-    // Nor is standard input that is closed, or any stream.
+    // Closed standard streams cause no error either.
     for redirections in ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"] {
         let mut command = std::process::Command::new("sh");
         command.args(["-c", &format!("exec \"$0\" index {} {redirections}", commits[1])]);
@@ -125,7 +125,7 @@ fn vectors_that_another_writer_takes_for_left_behind_are_written_again() {
     crate::remote::configure(&repo, &format!("[embedding]\nserver = '{}'\nmodel = 'm'\n", stub.url()));
     for place in ["write.probe.written", "write.part.written"] {
         let sleeping = stopped_at(repo.root(), place, &["index", "--json"]);
-        // Taking the lock clears away what killed writers have left.
+        // Acquiring the lock removes files that killed writers left.
         drop(Sidecar::open(&repo.path(".codescout")).unwrap().lock(SOON).unwrap());
         kill_process(pid(&sleeping), Signal::CONT).unwrap();
         let output = sleeping.wait_with_output().unwrap();
@@ -139,14 +139,14 @@ fn vectors_that_another_writer_takes_for_left_behind_are_written_again() {
 #[test]
 fn a_lock_that_somebody_left_is_none() {
     let (repo, commits) = history(3);
-    // The holder is killed.
+    // The holder of the lock is killed.
     let mut holder = stopped_at(repo.root(), "lock.taken", &["index"]);
     holder.kill().unwrap();
     holder.wait().unwrap();
     let started = Instant::now();
     succeed(repo.root(), &["index"]);
     assert_within(SOON, started, "a holder that was killed");
-    // Another host, or a process whose number was given away again, wrote its name into it.
+    // The lock file contains the name of another host, or of a process id that is in use again.
     fs::write(
         repo.path(".codescout/lock"),
         format!("{}\nelsewhere\n", std::process::id()),
@@ -172,10 +172,10 @@ fn a_writer_that_sleeps_delays_and_spoils_nothing() {
         ("write.snap.synced", &commits[4]),
     ] {
         let sleeping = stopped_at(repo.root(), place, &["index", target]);
-        // Readers do not wait.
+        // Readers do not wait for the lock.
         succeed(repo.root(), &["--ref", &commits[1], "search", "packet"]);
         succeed(repo.root(), &["status"]);
-        // Another writer does, for the same work.
+        // Another writer waits, because it needs to do the same work.
         let mut other = start(program(repo.root(), &["index", target]));
         assert!(other.try_wait().unwrap().is_none());
         kill_process(pid(&sleeping), Signal::CONT).unwrap();
@@ -198,7 +198,7 @@ fn a_writer_that_sleeps_delays_and_spoils_nothing() {
     check_sound(repo.root(), &revisions, &expected, "writers that slept");
 }
 
-/// A collection of garbage that sleeps before it writes a manifest of its new epoch.
+/// Starts a garbage collection that sleeps before it writes a manifest of its new epoch.
 fn stopped_collection(repo: &crate::support::TestRepo) -> Child {
     let sidecar = repo.path(".codescout");
     succeed(repo.root(), &["index"]);
@@ -227,7 +227,7 @@ fn a_collection_whose_sidecar_was_replaced_leaves_the_other_alone() {
     let (repo, _) = history(3);
     let (other, _) = history(4);
     let sleeping = stopped_collection(&repo);
-    // Its files are the newest, and so the first that a sweep would come to.
+    // The files of the other sidecar are the newest, so a sweep would reach them first.
     succeed(other.root(), &["index"]);
     let theirs = other.path(".codescout");
     let before = files_below(&theirs);
@@ -280,9 +280,9 @@ fn who_waits_for_input_ends_when_asked_once() {
         let mut command = program(repo.root(), &["search", "-"]);
         command.stdin(Stdio::piped());
         let mut child = start(command);
-        // Stays open, and says nothing.
+        // Standard input stays open without data.
         let _input = child.stdin.take().unwrap();
-        // Signals are listened for once they are caught: before that the system ends the process.
+        // Waits until signal handlers are installed; before that a signal ends the process.
         let is_listening = || {
             let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
             let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));

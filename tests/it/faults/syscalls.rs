@@ -1,4 +1,4 @@
-//! The n-th call of the system fails, for every n.
+//! Tests failing the n-th system call, for every n.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -9,7 +9,7 @@ use super::{Told, check_sound, copy_of, cut_off, history, stderr, succeed, told_
 use crate::indexed::skip;
 use crate::support::is_long;
 
-/// Calls, and what each fails with: the first in the short form, all in the long one.
+/// System calls and the errors of each: the first is used in the short version, all in the long one.
 const CALLS: &[(&str, &[&str])] = &[
     ("write", &["ENOSPC", "EIO", "EINTR"]),
     ("fsync", &["EIO", "ENOSPC", "EINTR"]),
@@ -26,7 +26,7 @@ const CALLS: &[(&str, &[&str])] = &[
     ("clone3", &["EAGAIN"]),
 ];
 
-/// What each error is called in messages.
+/// Returns the text of an error in messages.
 fn said(errno: &str) -> &'static str {
     match errno {
         "EIO" => "Input/output error",
@@ -40,7 +40,7 @@ fn said(errno: &str) -> &'static str {
     }
 }
 
-/// Runs the program with its n-th `call` failing; whether any did.
+/// Runs the program with its n-th `call` failing. The flag is true if a call failed.
 fn run(root: &Path, call: &str, errno: &str, n: usize) -> (Output, bool) {
     let record = root.with_extension("record");
     let mut strace = Command::new("strace");
@@ -56,14 +56,14 @@ fn run(root: &Path, call: &str, errno: &str, n: usize) -> (Output, bool) {
         ])
         .arg(env!("CARGO_BIN_EXE_codescout"))
         .arg("index")
-        // The n-th call of each thread fails; the fewer threads, the better is it told what did.
+        // The n-th call of each thread fails, so fewer threads make it clearer which call failed.
         .env("RAYON_NUM_THREADS", "1");
     let output = strace.output().unwrap();
     let happened = fs::read_to_string(&record).unwrap_or_default().contains("(INJECTED)");
     (output, happened)
 }
 
-/// Fails a call until it is no longer reached. Returns how many failures there were.
+/// Fails each call in turn until the run makes fewer calls. Returns the number of failures.
 fn fail_each(template: &Path, copy: &Path, call: &str, errno: &str, revisions: &[String], expected: &Told) -> usize {
     let (mut n, mut n_failed) = (1, 0);
     loop {
@@ -75,7 +75,7 @@ fn fail_each(template: &Path, copy: &Path, call: &str, errno: &str, revisions: &
             return n_failed;
         }
         n_failed += 1;
-        // The standard library gives up on a thread without a second stack.
+        // The standard library aborts a thread that cannot allocate a signal stack.
         let is_of_std = text.contains("failed to allocate an alternative stack");
         assert!(!text.contains("panicked") || is_of_std, "{about}: {text}");
         match (output.status.code(), output.status.signal()) {
@@ -88,7 +88,7 @@ fn fail_each(template: &Path, copy: &Path, call: &str, errno: &str, revisions: &
                     "{about}: it said that it was done: {text}"
                 );
             }
-            // The library that reads git takes what it cannot look into for something that is not there.
+            // The git library treats files that it cannot read as missing.
             (Some(2), _)
                 if [
                     "is not inside a git repository",
@@ -103,11 +103,11 @@ fn fail_each(template: &Path, copy: &Path, call: &str, errno: &str, revisions: &
                     && (call == "clone3" || text.contains('/') || text.contains("standard output")),
                 "{about}: {text}"
             ),
-            // Before main, the loader says what is wrong.
+            // Before `main`, the dynamic loader prints the error.
             (Some(127), _) => assert!(text.contains("error while loading"), "{about}: {text}"),
-            // What cannot go on without memory.
+            // The process aborts if memory cannot be allocated.
             (_, Some(6)) => assert!(text.contains("memory allocation") || is_of_std, "{about}: {text}"),
-            // The loader, once more.
+            // The dynamic loader fails without a message.
             other => assert!(
                 matches!(call, "mmap" | "openat" | "read") && n < 40,
                 "{about}: {other:?}: {text}"

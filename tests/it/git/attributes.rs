@@ -1,4 +1,4 @@
-//! Attributes and ignore rules of trees against `git check-attr` and `git check-ignore`.
+//! Compares attributes and ignore rules of trees with `git check-attr` and `git check-ignore`.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,4 +1,4 @@
-//! A repository whose configuration names programs for every occasion: none of them may run.
+//! Tests a repository whose configuration names programs in every possible place. None of them may run.
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,7 +8,7 @@ use codescout::model::RepoPath;
 use super::oracle::{open, tree_files};
 use crate::support::{TestRepo, write_executable};
 
-/// Sets everything that can name a program to one that leaves a trace.
+/// Sets every setting that can name a program to a program that writes to `trace`.
 fn trapped(repo: &TestRepo) {
     let trap = repo.beside("trap.sh");
     let trace = repo.beside("trace");
@@ -92,7 +92,7 @@ fn everything_is_asked(repo: &TestRepo) {
     for file in tree_files(&repository, new.tree) {
         reader.blob(file.blob().unwrap(), 1000).unwrap();
     }
-    // A blob that the promisor could be asked for.
+    // A blob that the promisor remote has.
     reader
         .blob(
             codescout::model::BlobId(super::oracle::oid(&"0123456789".repeat(4))),
@@ -141,7 +141,7 @@ fn no_program_of_the_repository_runs() {
         everything_is_asked(&repo);
         let trace = repo.beside("trace");
         assert!(!trace.exists(), "{}", std::fs::read_to_string(&trace).unwrap());
-        // The traps do work.
+        // Checks that the traps work.
         repo.try_git(["status"]);
         assert!(trace.exists());
     }

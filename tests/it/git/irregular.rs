@@ -1,4 +1,5 @@
-//! Pipes and devices where git has files, and files that say what gix does not expect: an error that names them, never a wait or a crash.
+//! Tests pipes and devices in place of git's files, and files with content that gix does not expect. The result must be
+//! an error that names the file, not a hang or a crash.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -23,7 +24,7 @@ fn make_pipe(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// What becomes of opening; the test fails if that takes forever.
+/// Opens a repository. Fails the test if that takes too long.
 fn discover(path: &Path) -> Result<(), OpenError> {
     let (sender, opened) = channel();
     let path = path.to_owned();
@@ -31,7 +32,7 @@ fn discover(path: &Path) -> Result<(), OpenError> {
     opened.recv_timeout(PATIENCE).unwrap()
 }
 
-/// A call that is ended when it takes forever; the exit code is 124 then.
+/// Runs the program with a time limit. The exit code is 124 if the limit is reached.
 fn call(repo: &TestRepo, args: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new("timeout");
     command
@@ -99,7 +100,7 @@ fn a_pipe_or_device_in_the_git_directory_is_named() {
         discover(repo.root()).unwrap_or_else(|error| panic!("{name}: {error}"));
         std::fs::remove_file(&empty).unwrap();
     }
-    // In what is borrowed, and behind a linked folder.
+    // In an alternate object directory, and behind a symbolic link to a folder.
     let lent = repo.beside("lent");
     std::fs::create_dir_all(lent.join("pack")).unwrap();
     std::fs::write(repo.path(".git/objects/info/alternates"), "../../../lent\n").unwrap();
@@ -119,7 +120,7 @@ fn a_pipe_or_device_in_the_git_directory_is_named() {
     make_pipe(&lent.join("pack/multi-pack-index"));
     assert!(matches!(discover(repo.root()), Err(OpenError::Irregular { .. })));
     std::fs::remove_file(lent.join("pack/multi-pack-index")).unwrap();
-    // Of a work tree elsewhere, and of a file that the configuration names.
+    // In the git directory of a linked worktree, and as a file that the configuration names.
     let linked = repo.worktree("linked");
     let index = repo.path(".git/worktrees/linked/index");
     make_pipe(&index);
@@ -174,7 +175,7 @@ fn a_blame_that_nobody_wants_any_more_ends_git() {
     });
     let outcome = ended.recv_timeout(PATIENCE).unwrap();
     assert!(matches!(outcome, Err(CommandError::Interrupted)), "{outcome:?}");
-    // Nobody reads it any more.
+    // The file is no longer read.
     let written = OpenOptions::new()
         .write(true)
         .custom_flags(OFlags::NONBLOCK.bits() as i32)
@@ -218,7 +219,7 @@ fn a_link_to_a_file_of_the_system_is_named() {
         let before = std::fs::read(&path).ok();
         let _ = std::fs::remove_file(&path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // Ordinary files, as far as their type says.
+        // Files in /proc and /sys have the type of regular files.
         for target in ["/proc/version", "/sys/kernel/uevent_seqnum"] {
             std::os::unix::fs::symlink(target, &path).unwrap();
             let found = discover(repo.root());
@@ -261,7 +262,7 @@ fn a_file_that_is_no_small_one_is_not_read() {
         );
         std::fs::remove_file(&path).unwrap();
     }
-    // What cannot be read is not taken for nothing.
+    // An unreadable file is not treated as an empty one.
     repo.symlink("shallow", ".git/shallow");
     let found = discover(repo.root());
     assert!(matches!(found, Err(OpenError::Inaccessible { .. })), "{found:?}");

@@ -1,4 +1,5 @@
-//! Work trees that do not lie around their git directory: those of git are opened, those that only one end names are not.
+//! Tests worktrees that are not the parent of their git directory. A worktree is opened only if it and the repository
+//! refer to each other.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use crate::support::TestRepo;
 
 const FILES: &str = "//- a.rs\nfn needle() {}\n";
 
-/// Writes a folder that git could take for the git directory of a linked work tree.
+/// Writes a folder that git could accept as the git directory of a linked worktree.
 fn claim(folder: &Path, common_dir: &str, work_dir: &Path) {
     for part in ["refs", "objects"] {
         fs::create_dir_all(folder.join(part)).unwrap();
@@ -35,7 +36,7 @@ fn a_committed_folder_that_names_a_work_tree_elsewhere_is_refused() {
     let repo = TestRepo::new(FILES);
     claim(&repo.path("c"), "../.git", victim.root());
     claim(&repo.path("own"), ".", victim.root());
-    // Here the repository that lists it is committed, too.
+    // The repository that lists the worktree is committed too.
     claim(&repo.path("both/worktrees/x"), "../..", victim.root());
     let bare = repo.bare_clone("bare");
     for part in ["HEAD", "config", "packed-refs"] {
@@ -97,7 +98,7 @@ fn work_trees_that_git_made_are_opened() {
     let git_dir = repo.path(".git/worktrees/linked");
     assert_work_dir(linked.root(), linked.root());
     assert_work_dir(&git_dir, linked.root());
-    // Reached over a link.
+    // Opened through a symbolic link.
     let link = repo.beside("link");
     std::os::unix::fs::symlink(linked.root(), &link).unwrap();
     assert_work_dir(&link, linked.root());
@@ -111,7 +112,7 @@ fn work_trees_that_git_made_are_opened() {
         };
         assert_work_dir(from, expected);
     }
-    // With relative paths, as `worktree.useRelativePaths` has them.
+    // With relative paths, as written with `worktree.useRelativePaths`.
     fs::write(git_dir.join("gitdir"), "../../../linked/.git\n").unwrap();
     fs::write(linked.path(".git"), "gitdir: ../repo/.git/worktrees/linked\n").unwrap();
     for from in [linked.root(), &git_dir] {
@@ -119,7 +120,7 @@ fn work_trees_that_git_made_are_opened() {
     }
     let main = Repository::discover(repo.root()).unwrap();
     assert_eq!(main.linked_work_trees(), [fs::canonicalize(linked.root()).unwrap()]);
-    // Moved by hand: git finds the repository from there.
+    // Moved by hand. Git finds the repository from the new location.
     let moved = repo.beside("moved");
     fs::write(linked.path(".git"), format!("gitdir: {}\n", git_dir.display())).unwrap();
     fs::rename(linked.root(), &moved).unwrap();
@@ -150,7 +151,7 @@ fn submodules_and_git_directories_that_were_put_elsewhere_are_opened() {
         linked.to_str().unwrap(),
     ]);
     assert_work_dir(&linked, &linked);
-    // In the work tree of another repository, with a work tree that leads back.
+    // In the worktree of another repository, with a worktree that refers back to it.
     let (separate, root): (PathBuf, PathBuf) = (repo.path("store/x"), repo.beside("separate"));
     fs::create_dir(repo.path("store")).unwrap();
     let option = format!("--separate-git-dir={}", separate.display());

@@ -1,4 +1,4 @@
-//! The git room against the git executable, which is the oracle for everything here.
+//! Compares the module `git` with the git executable.
 
 mod attributes;
 mod hostile;

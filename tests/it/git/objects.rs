@@ -1,4 +1,4 @@
-//! Trees, tree diffs, blobs and commits, in every shape of repository.
+//! Tests trees, tree diffs, blobs and commits in all kinds of repositories.
 
 use codescout::git::{BlobContent, FileMode, ObjectError, ObjectFormat, Repository, RepositoryKind, hash_blob};
 use codescout::model::{BlobId, CommitId, RepoPath, TreeId};
@@ -21,7 +21,7 @@ const FILES: &str = "
     end
 ";
 
-/// Compares everything about the commit that is checked out with what git says.
+/// Compares everything about the checked-out commit with the output of git.
 fn agrees_with_git(repo: &TestRepo) {
     let repository = open(repo);
     let tree = tree_of(repo, "HEAD");
@@ -248,7 +248,7 @@ fn entries_that_would_leave_the_root_are_left_out_and_counted() {
         "100644 blob {blob}\tfine\n100644 blob {blob}\t..\n040000 tree {}\t.git\n",
         repo.tree_of("HEAD")
     );
-    // git refuses to write such a tree unless it is told not to look.
+    // Git writes such a tree only if checks are disabled.
     let raw = raw_tree(&listing);
     let id = repo.git_with_input(["hash-object", "-t", "tree", "-w", "--stdin", "--literally"], &raw);
     let tree = TreeId(oid(String::from_utf8(id).unwrap().trim()));
@@ -305,7 +305,7 @@ fn asking_for_the_wrong_kind_is_an_error() {
     let mut reader = open(&repo).reader();
     let failure = reader.commit(CommitId(blob)).unwrap_err();
     assert!(matches!(failure, ObjectError::WrongKind { .. }), "{failure}");
-    // An answer, so that a tree that names something else as a file stops nothing.
+    // Not an error, so that a tree with an entry of the wrong type can still be processed.
     assert_eq!(reader.blob(BlobId(tree.0), 100).unwrap(), BlobContent::Damaged);
 }
 
@@ -343,7 +343,7 @@ fn diffs_agree_with_git() {
     repo.write("README.md", "changed");
     repo.write("z/deep/new.txt", "new");
     repo.commit("changes");
-    // A file becomes a folder, and a folder a file.
+    // A file is replaced by a folder, and a folder by a file.
     repo.remove("a0");
     repo.write("a0/now-a-folder", "x");
     std::fs::remove_dir_all(repo.path("a")).unwrap();

@@ -1,4 +1,4 @@
-//! What the git executable says, in the types of the room.
+//! Runs the git executable and converts its output to the types of the module `git`, for comparison.
 
 use std::sync::atomic::AtomicBool;
 
@@ -24,7 +24,7 @@ pub(super) fn tree_of(repo: &TestRepo, spec: &str) -> TreeId {
     TreeId(oid(&repo.tree_of(spec)))
 }
 
-/// What `git ls-tree -r` says.
+/// Returns the output of `git ls-tree -r`.
 pub(super) fn ls_tree(repo: &TestRepo, tree: TreeId) -> Vec<TreeFile> {
     let printed = repo.git_bytes(["ls-tree", "-r", "-z", "--full-tree", &tree.to_string()]);
     let entries = printed.split_str("\0").filter(|entry| !entry.is_empty());
@@ -41,7 +41,7 @@ pub(super) fn ls_tree(repo: &TestRepo, tree: TreeId) -> Vec<TreeFile> {
         .collect()
 }
 
-/// What `git diff-tree -r` says.
+/// Returns the output of `git diff-tree -r`.
 pub(super) fn diff_tree(repo: &TestRepo, from: TreeId, to: TreeId) -> Vec<TreeChange> {
     let printed = repo.git_bytes([
         "diff-tree",
@@ -79,7 +79,7 @@ fn mode(octal: &str) -> Option<FileMode> {
     }
 }
 
-/// What the room says about the files of a tree.
+/// Returns the files of a tree according to the module `git`.
 pub(super) fn tree_files(repository: &Repository, tree: TreeId) -> Vec<TreeFile> {
     let mut files = Vec::new();
     let outcome = repository
@@ -90,8 +90,8 @@ pub(super) fn tree_files(repository: &Repository, tree: TreeId) -> Vec<TreeFile>
     files
 }
 
-/// What would differ from `HEAD` if everything on disk that is not ignored were committed now: `git add --all` into a
-/// copy of the index. Other repositories, which it would add as submodules, are left out.
+/// Returns the differences from `HEAD` if everything on disk that is not ignored were committed: runs `git add --all`
+/// with a copy of the index. Omits nested repositories, which git would add as submodules.
 pub(super) fn everything_added(repo: &TestRepo) -> Vec<TreeChange> {
     let copy = repo.beside("index-copy");
     let index = repo.root().join(repo.git(["rev-parse", "--git-path", "index"]));
@@ -125,7 +125,7 @@ pub(super) fn everything_added(repo: &TestRepo) -> Vec<TreeChange> {
     changes
 }
 
-/// What the room says about the same.
+/// Returns the same differences according to the module `git`.
 pub(super) fn work_tree_changes(repository: &Repository) -> Vec<TreeChange> {
     let found = repository
         .work_tree_changes(1 << 20, &mut KnownFiles::default(), &AtomicBool::new(false))
@@ -151,7 +151,7 @@ pub(super) fn as_tree_change(change: WorkTreeChange) -> TreeChange {
     }
 }
 
-/// Compares the two, in a repository that is opened afresh.
+/// Compares the differences, in a newly opened repository.
 pub(super) fn work_tree_agrees(repo: &TestRepo) {
     assert_eq!(work_tree_changes(&open(repo)), everything_added(repo));
 }

@@ -1,4 +1,4 @@
-//! Opening, `HEAD`, refs, reflogs and revisions.
+//! Tests opening repositories, `HEAD`, refs, reflogs and revisions.
 
 use codescout::git::{Head, OpenError, RefKind, Repository, RevisionError};
 use codescout::model::TreeId;
@@ -159,7 +159,7 @@ fn other_failures_are_told_apart() {
 #[test]
 fn ambiguous_abbreviations_list_what_they_can_mean() {
     let repo = TestRepo::empty();
-    // Among a few thousand blobs some share their first four digits.
+    // Among a few thousand blobs, some share their first four digits.
     let mut seen = std::collections::HashMap::new();
     let mut shared = None;
     for n in 0..4000 {
@@ -302,7 +302,7 @@ fn formats_from_the_future_are_refused() {
     );
 }
 
-/// Needs the right to give files away; without it there is nothing to test.
+/// Requires the permission to change the owner of files. Otherwise the test is skipped.
 #[cfg(unix)]
 #[test]
 fn a_repository_of_another_user_is_refused() {
@@ -391,7 +391,7 @@ fn a_tag_of_a_tag_is_its_commit_and_one_of_a_tree_is_none() {
     }
 }
 
-/// Page faults of this thread, of which each file that is mapped costs one.
+/// Returns the number of page faults of this thread. Each mapped file causes one.
 #[cfg(target_os = "linux")]
 fn n_page_faults() -> usize {
     let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();

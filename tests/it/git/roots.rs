@@ -1,4 +1,4 @@
-//! What keeps trees alive, with git's own listings as the oracle.
+//! Compares the list of trees to keep with git's own listings.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn trees(roots: &[Root], wanted: impl Fn(RootKind) -> bool) -> BTreeSet<String> 
     found.map(|root| root.tree.to_string()).collect()
 }
 
-/// Each line's commit as its tree.
+/// Returns the trees of the commits in the output, one per line.
 fn trees_of(repo: &TestRepo, commits: &str) -> BTreeSet<String> {
     commits.lines().map(|commit| repo.tree_of(commit)).collect()
 }
@@ -41,7 +41,7 @@ fn assert_like_git(repo: &TestRepo) {
     let logged = repo.git(["rev-list", "--reflog", "--no-walk"]);
     let logged: BTreeSet<String> = trees_of(repo, &logged);
     let mut ours = trees(&roots, |kind| matches!(kind, RootKind::Reflog | RootKind::Stash));
-    // The listing of git also has the old sides of entries: those of deleted refs, and the parents of a stash.
+    // Git's listing also includes old values of entries: those of deleted refs, and the parents of a stash.
     assert!(ours.is_subset(&logged), "{ours:?} {logged:?}");
     ours.extend(found);
     let mut news = BTreeSet::new();
@@ -87,7 +87,7 @@ fn what_git_lists_is_found_and_nothing_else() {
         .into_iter()
         .chain(refs);
     assert_eq!(kinds, expected.collect());
-    // From the linked work tree all is the same.
+    // The result is the same from the linked worktree.
     let linked = open(&repo)
         .common_dir()
         .parent()
@@ -100,7 +100,7 @@ fn what_git_lists_is_found_and_nothing_else() {
         .roots(ALL)
         .unwrap();
     assert_eq!(trees(&there, |_| true), trees(&roots, |_| true));
-    // Everything packed away.
+    // With packed refs and objects.
     repo.git(["pack-refs", "--all"]);
     repo.git(["gc", "--quiet"]);
     assert_like_git(&repo);
@@ -133,7 +133,7 @@ fn the_window_cuts_reflogs_and_nothing_else() {
     let times: Vec<i64> = times.lines().map(|time| time.parse().unwrap()).collect();
     repo.git(["reset", "--quiet", "--hard", "HEAD~3"]);
     let logged = |since| trees(&open(&repo).roots(since).unwrap(), |kind| kind == RootKind::Reflog).len();
-    // The reset came last and leads back to the first.
+    // The reset is the latest entry and returns to the first commit.
     assert_eq!(
         [times[0], times[1], times[2], times[3], times[3] + 1].map(logged),
         [4, 4, 3, 2, 1]
@@ -208,7 +208,7 @@ fn what_is_there_and_cannot_be_read_is_an_error() {
     std::fs::remove_file(&object).unwrap();
     std::fs::write(&object, "what git does not write").unwrap();
     assert!(open(&repo).roots(ALL).is_err(), "a damaged commit");
-    // No list of work trees is no failure.
+    // A missing list of worktrees is no error.
     let repo = fresh();
     std::fs::remove_dir_all(repo.path(".git/worktrees")).unwrap();
     open(&repo).roots(ALL).unwrap();

@@ -1,4 +1,4 @@
-//! The work tree against git's own idea of it.
+//! Compares the state of the worktree with git's.
 
 use std::sync::atomic::AtomicBool;
 
@@ -297,11 +297,11 @@ fn same_size_and_time_but_other_content() {
         ",
         );
         let times = std::fs::metadata(repo.path("a.txt")).unwrap();
-        // As fast as can be after the index was written, in the same second, with the old modification time.
+        // Changed immediately after the index was written: in the same second, and with the old modification time.
         std::fs::write(repo.path("a.txt"), "two\n").unwrap();
         let file = std::fs::File::options().write(true).open(repo.path("a.txt")).unwrap();
         file.set_modified(times.modified().unwrap()).unwrap();
-        // git itself looks at whole seconds and misses it when the index is from the next one.
+        // Git itself compares only seconds, and misses the change if the index was written in the next second.
         assert_eq!(changes(&repo).len(), 1);
     }
 }
@@ -312,7 +312,7 @@ fn an_edit_right_after_the_index_was_written_is_seen() {
     for n in 0..50 {
         repo.write("a.txt", format!("{n:04}"));
         repo.git(["add", "a.txt"]);
-        // No pause: the file may have the very time of the index.
+        // There is no pause, so the file may have exactly the time of the index.
         repo.write("a.txt", format!("{n:04}").replace('0', "x"));
         let change = changes(&repo).pop().unwrap();
         assert_eq!(change.stage, Stage::Unstaged, "round {n}");
@@ -427,7 +427,7 @@ fn submodules_are_boundaries() {
     repo.write("lib/inner/inner.txt", "edited inside");
     repo.write("lib/inner/new.txt", "new inside");
     assert_eq!(changes(&repo), []);
-    // A submodule that is not checked out is no deletion.
+    // A submodule that is not checked out is not a deletion.
     std::fs::remove_dir_all(repo.path("lib/inner")).unwrap();
     assert_eq!(changes(&repo), []);
     repo.write("lib/inner", "a file in its place");
@@ -445,7 +445,7 @@ fn other_repositories_are_not_entered() {
     std::fs::create_dir_all(repo.path("worktree-like")).unwrap();
     repo.write("worktree-like/file.txt", "theirs");
     std::fs::write(repo.path("worktree-like/.git"), "gitdir: /somewhere/else\n").unwrap();
-    // An empty `.git` makes no repository.
+    // An empty folder `.git` is not a repository.
     std::fs::create_dir_all(repo.path("plain/.git")).unwrap();
     repo.write("plain/file.txt", "ours");
     let paths: Vec<_> = stages(&repo).into_iter().map(|(path, _)| path).collect();
@@ -543,7 +543,7 @@ fn line_ends_are_converted_as_git_does() {
         repo.write("text.u16", "a\0\r\0\n\0b\0");
         repo.write("already.txt", "x\r\n");
         work_tree_agrees(&repo);
-        // Once they are in the index, that has a say too.
+        // Once the files are in the index, their content there affects the conversion.
         repo.commit("all");
         for path in ["a.txt", "a.auto", "plain"] {
             repo.write(path, "other\r\nline\r\n");
@@ -611,7 +611,7 @@ fn links_modes_and_odd_names() {
 #[test]
 fn a_folder_that_became_a_link_has_lost_its_files() {
     let repo = TestRepo::new(FILES);
-    // The link leads to a folder with the same files.
+    // The link points to a folder with the same files.
     std::fs::rename(repo.path("src"), repo.path("moved")).unwrap();
     repo.symlink("moved", "src");
     work_tree_agrees(&repo);
@@ -676,7 +676,8 @@ fn large_files_are_not_read() {
             .iter()
             .all(|change| change.new == OnDisk::Unread(Unread::TooLarge { size: 1001 }))
     );
-    // A large file that is as it was staged is no change, although it may be too young for its stat data to be trusted.
+    // A large file that equals its staged version is unchanged, although it may be too new for its stat data to be
+    // trusted.
     repo.git(["add", "--all"]);
     repo.commit_index("large");
     let found = open(&repo)
@@ -685,7 +686,7 @@ fn large_files_are_not_read() {
     assert_eq!(found.changes, []);
 }
 
-/// Needs a user whom the system can refuse something.
+/// Requires a user to whom the system can deny access.
 #[cfg(unix)]
 #[test]
 fn what_cannot_be_read_is_named_and_not_taken_for_deleted() {
@@ -756,7 +757,7 @@ fn lfs_files_become_their_pointers() {
     ",
     );
     repo.git(["config", "filter.lfs.clean", "exit 1"]);
-    // Smudged, as a checkout with git-lfs would have it.
+    // The content after the smudge filter, as in a checkout with git-lfs.
     repo.write("asset.bin", "hello");
     assert_eq!(changes(&repo), []);
     repo.write("asset.bin", "other");
@@ -794,7 +795,7 @@ fn other_filters_are_named_and_not_run() {
 
 #[test]
 fn the_environment_cannot_turn_to_another_repository() {
-    // Set for a child process: the environment of this one is shared with other tests.
+    // Set for a child process, because all tests share the environment of this one.
     let repo = TestRepo::new(FILES);
     let other = TestRepo::new(
         "
@@ -871,7 +872,7 @@ fn the_users_index_is_not_written() {
     assert_eq!(before, after);
 }
 
-/// A stream of numbers that look random and are the same in every run.
+/// A deterministic pseudorandom number generator.
 struct Dice(u64);
 
 impl Dice {

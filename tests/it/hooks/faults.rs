@@ -1,4 +1,4 @@
-//! Something is in the way: the commit succeeds, and the log says why the index is not there.
+//! Tests hooks that fail: the commit succeeds, and the log contains the reason why the index was not updated.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn a_program_that_is_gone_is_no_trouble() {
     assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
     settle(&repo);
     assert!(!repo.path(".codescout").exists());
-    // And found again by its name.
+    // If the program is in `PATH`, the hook finds it by name.
     let folder = Path::new(super::PROGRAM).parent().unwrap();
     let path = std::env::join_paths(
         std::iter::once(folder.to_owned()).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
@@ -50,7 +50,7 @@ fn a_program_that_is_gone_is_no_trouble() {
     assert_fresh(&repo);
 }
 
-/// The id of the worker, once a run has begun.
+/// Returns the process id of the worker after a run has started.
 fn started(repo: &TestRepo, before: usize) -> String {
     wait_until("a run begins", || n_runs(repo) > before);
     worker_in(repo.root()).unwrap().to_string()
@@ -103,7 +103,7 @@ fn no_lock_of_git_is_taken() {
     let (sender, events) = mpsc::channel();
     let mut watcher = notify::recommended_watcher(sender).unwrap();
     watcher.watch(&repo.path(".git"), RecursiveMode::Recursive).unwrap();
-    // Everything that git locks is locked by somebody.
+    // All of git's lock files exist.
     for lock in locks {
         repo.write(format!(".git/{lock}"), "");
     }
@@ -150,7 +150,7 @@ fn a_configuration_that_cannot_be_read_is_told() {
     assert!(last.why.as_ref().unwrap().contains("nonsense"), "{last:?}");
 }
 
-/// A small file system of its own, gone with the value.
+/// A small file system, unmounted when dropped.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -179,7 +179,7 @@ impl Drop for Disk {
     }
 }
 
-/// Commits with the sidecar on a disk of its own, and gives the last line of the log.
+/// Commits with the sidecar on a separate disk, and returns the last line of the log.
 fn commit_with_sidecar(repo: &TestRepo, sidecar: &Path, name: &str) -> Entry {
     repo.write(format!("{name}.rs"), format!("pub fn {name}() {{}}\n").repeat(200));
     repo.git(["add", "--all"]);

@@ -1,4 +1,4 @@
-//! What each git command leads to.
+//! Tests which hooks each git command calls, and what they do.
 
 use std::fs;
 use std::path::Path;
@@ -97,7 +97,7 @@ fn a_rebase_of_63_commits_is_one_run() {
     let n_runs = n_runs(&repo) - before;
     assert!((1..=2).contains(&n_runs), "{n_runs} runs");
 
-    // The other backend calls other hooks.
+    // The other rebase backend calls different hooks.
     git_says(&repo, &["switch", "--quiet", "--create", "third", "side"]);
     commit_file(&repo, "third");
     git_says(&repo, &["switch", "--quiet", "main"]);
@@ -131,12 +131,12 @@ fn cherry_picks_reverts_and_bisects_are_one_run_each() {
     git_says(&repo, &["bisect", "good"]);
     git_says(&repo, &["bisect", "reset"]);
     settle(&repo);
-    // It ends where it began, and that is known.
+    // The worktree is at the same commit again, which is already indexed.
     assert_eq!(n_runs(&repo), before);
     assert_eq!(indexed(&repo).last(), Some(&repo.rev_parse("HEAD")));
 }
 
-/// Says that a file was made so long ago.
+/// Sets the modification time of a file to `age` ago.
 fn make_older(path: &Path, age: Duration) {
     let file = fs::File::options().write(true).open(path).unwrap();
     file.set_modified(SystemTime::now() - age).unwrap();
@@ -173,7 +173,7 @@ fn a_waiting_worker_looks_less_and_less_often() {
     assert!(command.status().unwrap().success());
     wait_until("the worker starts", || worker_in(repo.root()).is_some());
     let mut most = 0;
-    // The worker ends of itself after ten seconds.
+    // The worker ends by itself after ten seconds.
     wait_until("the worker ends", || {
         let worker = worker_in(repo.root());
         let status = worker.and_then(|worker| fs::read_to_string(format!("/proc/{worker}/status")).ok());
@@ -184,7 +184,7 @@ fn a_waiting_worker_looks_less_and_less_often() {
         most = most.max(n_waits.unwrap_or_default());
         worker.is_none()
     });
-    // Some 24 looks in ten seconds, and some waiting while it starts; it would be 400.
+    // There are about 24 checks in ten seconds, and some waits at startup. Checks at a constant interval would be 400.
     assert!((5..200).contains(&most), "{most}");
 }
 
@@ -193,7 +193,7 @@ fn a_worker_clears_away_what_nobody_waits_for() {
     let repo = hooked();
     let folder = repo.path(".git/codescout-hooks");
     fs::create_dir(&folder).unwrap();
-    // Both numbers are those of processes.
+    // Both numbers are process ids.
     let writing = format!("writing {}", std::process::id());
     let names = [
         "trial 00 post-receive",
@@ -227,7 +227,7 @@ fn a_checkout_of_files_is_nothing() {
 fn a_captured_commit_does_not_wait_for_the_run() {
     let (repo, before, lock) = held();
     for n in 0..5 {
-        // Waits for the end of what it prints, which a run that kept the pipes would put off.
+        // Waits until the command's output ends. A background process that kept the pipes open would delay that.
         commit_file(&repo, &format!("during_{n}"));
     }
     wait_until("a run begins", || n_runs(&repo) > before);
@@ -239,7 +239,8 @@ fn a_captured_commit_does_not_wait_for_the_run() {
     assert!((1..=2).contains(&n_runs), "five commits, {n_runs} runs");
 }
 
-/// A session of its own, nothing of the caller's open, none of git's variables, and a low priority.
+/// Checks that the worker has its own session, inherits no open files and none of git's variables, and has a low
+/// priority.
 fn assert_is_detached(worker: u32) {
     let stat = fs::read_to_string(format!("/proc/{worker}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
@@ -382,7 +383,7 @@ fn templates_bring_the_hooks_into_clones() {
 fn the_environment_of_a_hook_leads_to_its_own_repository() {
     let repo = hooked();
     let other = TestRepo::new("\n//- other.rs\npub fn other() {}\n");
-    // From a subfolder, with an index of another name.
+    // From a subfolder, with a different index file.
     repo.write("sub/deep/file.rs", "pub fn deep() {}\n");
     repo.git(["add", "--all"]);
     fs::copy(repo.path(".git/index"), repo.path(".git/another-index")).unwrap();
@@ -395,7 +396,7 @@ fn the_environment_of_a_hook_leads_to_its_own_repository() {
     assert!(done.unwrap().success());
     assert_fresh(&repo);
 
-    // From another repository, with everything said by variables or options.
+    // From another repository, which is specified by variables or options.
     for n in 0..2 {
         let mut command = repo.command();
         command.current_dir(other.root());
@@ -420,7 +421,7 @@ fn the_environment_of_a_hook_leads_to_its_own_repository() {
     assert_eq!(n_runs(&other), 0);
     assert!(!other.path(".codescout").exists());
 
-    // From a linked work tree that was named by its git directory.
+    // From a linked worktree that is specified by its git directory.
     let linked = repo.worktree("linked");
     settle(&repo);
     let mut command = repo.command();

@@ -1,4 +1,4 @@
-//! What stands in the hooks' folder before, with and after ours.
+//! Tests the content of the hooks folder before, during and after an installation.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use codescout::setup::hooks::{Foreign, HookEvent, Trial, trial};
 use super::{PROGRAM, assert_fresh, commit_file, hooked, hooks, hooks_json, n_runs, open, settle};
 use crate::support::{TestRepo, write_executable};
 
-/// Every file of a folder: its mode, and its content or where it leads.
+/// Returns every file in a folder with its mode, and its content or link target.
 fn listing(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries
@@ -28,7 +28,7 @@ fn listing(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
         .collect()
 }
 
-/// A repository with hooks of every kind, which write down that they were called.
+/// Creates a repository with hooks of every kind. Each records that it was called.
 fn with_hooks_of_others() -> TestRepo {
     let repo = TestRepo::new("\n//- start.rs\npub fn start() {}\n");
     write_executable(
@@ -46,7 +46,7 @@ fn with_hooks_of_others() -> TestRepo {
     repo.write(".gitignore", "called\n");
     repo.commit("scripts");
     repo.symlink("../../scripts/rewritten", ".git/hooks/post-rewrite");
-    // git passes over what cannot be executed.
+    // Git ignores hooks that are not executable.
     repo.write(".git/hooks/post-merge", "#!/bin/sh\necho post-merge >> called\n");
     repo
 }
@@ -187,7 +187,7 @@ fn an_install_that_was_killed_can_be_done_again_and_undone() {
     let moved = repo.path(".git/hooks/post-commit.codescout-orig");
     write_executable(&hook, "#!/usr/bin/env python3\nopen('called', 'w')\n");
     let before = listing(&repo.path(".git/hooks"));
-    // Between the second name and ours, where there can be a second name and where there cannot.
+    // A kill between creating the second name and writing codescout's file, with and without support for hard links.
     let killed: [fn(&Path, &Path); 2] = [
         |hook, moved| fs::hard_link(hook, moved).unwrap(),
         |hook, moved| fs::rename(hook, moved).unwrap(),
@@ -301,7 +301,7 @@ fn a_trial_shows_whether_git_calls_the_hooks() {
         "it leaves nothing"
     );
 
-    // A hook that does not come to our lines.
+    // A hook that ends before it reaches codescout's lines.
     let hook = repo.path(".git/hooks/post-commit");
     let script = fs::read_to_string(&hook).unwrap();
     write_executable(
@@ -328,7 +328,7 @@ fn a_trial_shows_whether_git_calls_the_hooks() {
 #[test]
 fn a_trial_of_hooks_that_start_nothing_fails() {
     let repo = hooked();
-    // Byte by byte what would be written for a program that is not there.
+    // Exactly the lines that would be written for a program that does not exist.
     for event in ["post-commit", "post-checkout", "post-merge", "post-rewrite"] {
         let path = repo.path(format!(".git/hooks/{event}"));
         let script = fs::read_to_string(&path).unwrap();

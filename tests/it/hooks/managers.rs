@@ -1,4 +1,4 @@
-//! Programs that manage hooks, by what they leave behind. The real ones: `tests/peers/hook_managers.sh`.
+//! Tests hook managers by imitating the files that they write. `tests/peers/hook_managers.sh` tests the real programs.
 
 use std::fs;
 use std::process::Command;
@@ -46,7 +46,7 @@ fn a_folder_outside_is_not_written_to_unasked() {
 #[test]
 fn a_folder_of_the_users_own_configuration_is_outside_wherever_it_leads() {
     let repo = repo();
-    // The program is called with the repository as home.
+    // The home directory of the program is the repository.
     repo.write(".gitconfig", "[core]\n\thooksPath = .git/hooks\n");
     assert_eq!(hooks_json(&repo, &["install"], 1)["standing"], "outside");
     repo.write(".gitconfig", "[core]\n\thooksPath = ~/elsewhere\n");
@@ -62,7 +62,7 @@ fn a_folder_in_the_work_tree_is_not_written_to_unasked() {
     repo.git(["config", "core.hooksPath", ".githooks"]);
     assert_eq!(hooks_json(&repo, &["install"], 1)["standing"], "work_tree");
     assert!(!repo.path(".githooks").exists());
-    // A link out of the git directory is no way around.
+    // A link must not be used to write outside the git directory.
     repo.git(["config", "--unset", "core.hooksPath"]);
     fs::create_dir(repo.path("my-hooks")).unwrap();
     repo.symlink("../my-hooks", ".git/hooks");
@@ -87,7 +87,7 @@ fn hooks_that_are_switched_off_are_told_of() {
 #[test]
 fn husky_is_asked_for_its_own_lines() {
     let repo = hooked();
-    // As husky 9 does: it sets the path, and its hooks call those of the user through one script.
+    // Imitates husky 9. It sets the path, and its hooks call those of the user through one script.
     repo.git(["config", "core.hooksPath", ".husky/_"]);
     for event in ["post-commit", "post-checkout", "post-merge", "post-rewrite"] {
         write_executable(
@@ -207,7 +207,7 @@ fn of_two_hooks_that_go_on_with_the_one_moved_aside_the_first_becomes_it() {
     let mine = "#!/usr/bin/env python3\n";
     write_executable(&hook, mine);
     hooks(&repo, &["install"]).expect(0);
-    // A manager moved it, and went away without putting it back.
+    // A manager renamed the hook and was removed without restoring it.
     fs::rename(&hook, repo.path(".git/hooks/post-commit.legacy")).unwrap();
     hooks(&repo, &["install"]).expect(0);
     hooks(&repo, &["uninstall"]).expect(0);
@@ -274,7 +274,7 @@ fn nothing_that_a_repository_configures_is_run() {
     );
     assert_fresh(&repo);
     hooks(&repo, &["uninstall"]).expect(0);
-    // Also with hooks of ours in place: others are configured beside them.
+    // The same with codescout's hooks installed; others are configured in addition.
     repo.git(["config", "--unset", "core.hooksPath"]);
     hooks(&repo, &["install"]).expect(0);
     let outcomes = trial(

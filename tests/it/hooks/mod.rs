@@ -1,4 +1,4 @@
-//! git's hooks, called by git itself: what they start, what they leave alone, and what happens when something is in the way.
+//! Tests git hooks by running git: what they start, what they do not change, and what happens if they fail.
 
 mod faults;
 mod firing;
@@ -22,17 +22,18 @@ use crate::support::TestRepo;
 
 /// The executable that the hooks call.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_codescout");
-/// After which a test that waits has failed.
+/// Time after which a waiting test fails.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// A repository with one commit and with hooks.
+/// Creates a repository with one commit and installed hooks.
 fn hooked() -> TestRepo {
     let repo = TestRepo::new("\n//- start.rs\npub fn start() {}\n");
     hooks(&repo, &["install"]).expect(0);
     repo
 }
 
-/// A repository with hooks and a run behind it, how many there were, and a lock: no run can end while it is held.
+/// Creates a repository with hooks after a completed run. Also returns the number of runs, and a lock: no run can end
+/// while it is held.
 fn held() -> (TestRepo, usize, WriterLock) {
     let repo = hooked();
     commit_file(&repo, "first");
@@ -43,12 +44,12 @@ fn held() -> (TestRepo, usize, WriterLock) {
     (repo, before, lock)
 }
 
-/// Calls `codescout hooks …`.
+/// Runs `codescout hooks …`.
 fn hooks(repo: &TestRepo, args: &[&str]) -> Called {
     call_in(repo.root(), &[&["hooks"], args].concat(), b"")
 }
 
-/// Calls `codescout hooks … --json`.
+/// Runs `codescout hooks … --json`.
 fn hooks_json(repo: &TestRepo, args: &[&str], code: i32) -> Value {
     hooks(repo, &[args, &["--json"]].concat()).expect(code).json()
 }
@@ -69,13 +70,14 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until nothing that hooks started is left: no process stands in a folder of the test's, this one excepted.
+/// Waits until all processes started by hooks have ended: no other process has its current folder inside the test's
+/// folder.
 #[track_caller]
 fn settle(repo: &TestRepo) {
     let folder = repo.root().parent().unwrap();
     let mut n_quiet = 0;
     wait_until("the hooks' processes end", || {
-        // One look can miss a process that was started while its parent ended.
+        // One check can miss a process that was started while its parent ended.
         n_quiet = if processes_in(folder).is_empty() {
             n_quiet + 1
         } else {
@@ -85,7 +87,7 @@ fn settle(repo: &TestRepo) {
     });
 }
 
-/// The processes with their current folder at or below `folder`.
+/// Returns the processes whose current folder is at or below `folder`.
 fn processes_in(folder: &Path) -> Vec<u32> {
     let ids = fs::read_dir("/proc").unwrap().flatten();
     ids.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -94,7 +96,7 @@ fn processes_in(folder: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// The worker of a repository, by its command line.
+/// Finds the worker of a repository by its command line.
 fn worker_in(folder: &Path) -> Option<u32> {
     let is_worker = |id: &u32| {
         fs::read(format!("/proc/{id}/cmdline"))
@@ -103,13 +105,13 @@ fn worker_in(folder: &Path) -> Option<u32> {
     processes_in(folder).into_iter().find(is_worker)
 }
 
-/// The log of a repository, the sidecar where it stands by default.
+/// Reads the log of a repository whose sidecar is at the default location.
 fn log(repo: &TestRepo) -> Vec<Entry> {
     let workspace = Workspace::open(repo.root(), &Overrides::default()).unwrap();
     HookLog::of(&workspace.repository, Some(workspace.storage.root())).entries()
 }
 
-/// The commits of the runs that were done, in order.
+/// Returns the commits of completed runs, in order.
 fn indexed(repo: &TestRepo) -> Vec<String> {
     let done = log(repo)
         .into_iter()
@@ -117,7 +119,7 @@ fn indexed(repo: &TestRepo) -> Vec<String> {
     done.filter_map(|entry| entry.commit).collect()
 }
 
-/// The number of runs that began.
+/// Returns the number of runs that were started.
 fn n_runs(repo: &TestRepo) -> usize {
     log(repo)
         .iter()
@@ -125,7 +127,7 @@ fn n_runs(repo: &TestRepo) -> usize {
         .count()
 }
 
-/// Asserts that `HEAD` was indexed by a hook, and that nothing went wrong on the way.
+/// Checks that a hook has indexed `HEAD` without errors.
 #[track_caller]
 fn assert_fresh(repo: &TestRepo) {
     settle(repo);
@@ -138,7 +140,7 @@ fn assert_fresh(repo: &TestRepo) {
     assert_eq!(status["index"], "up_to_date");
 }
 
-/// A call of git in which hooks may take as long as they like, with what it printed.
+/// Runs git with a long time limit for hooks, and returns its output.
 #[track_caller]
 fn git_says<S: AsRef<OsStr>>(repo: &TestRepo, arguments: &[S]) -> String {
     let output = repo.command().args(arguments).output().unwrap();

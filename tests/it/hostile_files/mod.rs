@@ -1,9 +1,9 @@
-//! No file ends the process or keeps it busy, whatever language it claims to be in.
+//! Tests that no file crashes the process or takes too long, regardless of its language.
 //!
-//! Texts are extracted by a child process, so that a crash fails the test with the names of the text and the language. By
-//! default each language has a share of the texts, all together all of them, and those that once crashed or hung have
-//! room to do so. With `CODESCOUT_LONG_TESTS` each text is extracted in each language at 700 KB, and the slowest are
-//! printed; use a release build.
+//! A child process extracts the texts, so that a crash fails the test and is reported with the text and the language.
+//! By default, each language is tested with a part of the texts, so that all languages together cover all texts, and
+//! texts that once crashed or hung are always tested. With `CODESCOUT_LONG_TESTS` each text is extracted in each
+//! language at 700 KB, and the slowest are printed; use a release build.
 
 mod namesakes;
 mod patterns;
@@ -17,15 +17,15 @@ use codescout::extract::{self, Extractor, Options};
 use crate::support::cpu_time::cpu_time;
 use patterns::PATTERNS;
 
-/// What the child is to extract: a language, the size of each text, the index of the first text, and how many texts make
-/// a step; none for those that once were fatal.
+/// The variable with the child's job: a language, the size of each text, the index of the first text, and the step
+/// between texts. Without a step, the texts that were once fatal are extracted.
 const JOB: &str = "CODESCOUT_HOSTILE_FILES";
 const CHILD: &str = "hostile_files::extracts_what_the_environment_names";
 
-/// CPU time of one text of 700 KB at most, in a release build. A default run does not measure it.
+/// Maximum CPU time of one text of 700 KB in a release build. Not measured in a default run.
 const MAX_CPU_TIME: Duration = Duration::from_secs(5);
 
-/// Languages and texts that once crashed the process or kept it busy for seconds or minutes.
+/// Languages and texts that once crashed the process or took seconds or minutes.
 const ONCE_FATAL: [(&str, &str); 10] = [
     ("python", "comment openers"),
     ("python", "back slashes"),
@@ -69,7 +69,7 @@ fn no_text_in_any_language_ends_the_process_or_keeps_it_busy() {
     assert!(!is_long || slow.is_empty(), "too many microseconds: {slow:#?}");
 }
 
-/// Extracts in a child; the text at which it died.
+/// Extracts texts in a child process. Returns the text at which it crashed.
 fn run(
     language: &str,
     size: usize,
@@ -97,7 +97,7 @@ fn run(
     Some(last.unwrap_or_else(|| panic!("{child:?}")))
 }
 
-/// Does nothing in an ordinary run.
+/// The child process of [`run`]. Does nothing in an ordinary run.
 #[test]
 #[expect(clippy::print_stdout, reason = "the parent reads it")]
 fn extracts_what_the_environment_names() {
@@ -106,7 +106,7 @@ fn extracts_what_the_environment_names() {
     let language = parts[0].to_owned();
     let lang = extract::by_name(&language).unwrap();
     let [size, from, step] = [1, 2, 3].map(|at| parts[at].parse::<usize>().unwrap());
-    // As little room as a thread has anywhere.
+    // The thread has the smallest stack of all threads that extract.
     let work = move || {
         let mut extractor = Extractor::new(Options::default());
         let is_due = |index: usize, name: &str| match step {

@@ -1,4 +1,4 @@
-//! Files of very many definitions of one name, and of very many uses of one.
+//! Tests files with very many definitions of one name, and with very many uses of one name.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::support::cpu_time::cpu_time;
 use crate::support::{TestRepo, is_long};
 
 const N_LINES: usize = 20_000;
-/// CPU time of one question, in a debug build. Only a long run measures it.
+/// Maximum CPU time of one query in a debug build. Measured only in a long run.
 const MAX_CPU_TIME: Duration = Duration::from_secs(1);
 
-/// Runs on a thread of its own, so that all of its time is counted.
+/// Runs on a new thread, so that exactly its own time is measured.
 fn timed<T: Send>(what: &str, ask: impl FnOnce() -> T + Send) -> T {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     pool.install(|| {

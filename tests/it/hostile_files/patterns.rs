@@ -1,21 +1,21 @@
-//! Texts that nobody writes: brackets without end, comments within comments, stairs of spaces, broken characters.
+//! Texts that no person writes: unclosed brackets, nested comments, deep indentation, invalid characters.
 
 use Shape::{After, Bytes, Made, Nest, Repeat};
 
 pub(super) enum Shape {
-    /// One text over and over.
+    /// The text, repeated.
     Repeat(&'static str),
-    /// A beginning, then one text over and over.
+    /// The first text, followed by the second one, repeated.
     After(&'static str, &'static str),
-    /// As many openers as closers.
+    /// The first text repeated, then the second text as often.
     Nest(&'static str, &'static str),
-    /// The same for bytes that are not UTF-8.
+    /// Bytes that are not UTF-8, repeated.
     Bytes(&'static [u8]),
-    /// Whatever a function makes for a size.
+    /// The result of a function of the size.
     Made(fn(usize) -> Vec<u8>),
 }
 
-/// At least `size` bytes of this shape.
+/// Returns at least `size` bytes of a shape.
 pub(super) fn bytes(shape: &Shape, size: usize) -> Vec<u8> {
     match shape {
         Shape::Repeat(unit) => unit.repeat(size / unit.len() + 1).into_bytes(),
@@ -29,7 +29,7 @@ pub(super) fn bytes(shape: &Shape, size: usize) -> Vec<u8> {
     }
 }
 
-/// Units made for 0, 1, 2 and so on.
+/// Concatenates the results of `unit` for 0, 1, 2 and so on.
 fn numbered(size: usize, mut unit: impl FnMut(usize) -> String) -> Vec<u8> {
     let mut text = String::new();
     let mut i = 0;
@@ -40,12 +40,12 @@ fn numbered(size: usize, mut unit: impl FnMut(usize) -> String) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Steps down to `depth`, again and again.
+/// Repeats lines whose indentation increases up to `depth`.
 fn stairs(size: usize, depth: usize, line: &str) -> Vec<u8> {
     numbered(size, |i| format!("{}{line}\n", " ".repeat(i % depth)))
 }
 
-/// The same words in an order that looks random.
+/// Repeats the words in a pseudorandom order.
 fn noise(size: usize, words: &[&str]) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = move || {
@@ -58,7 +58,7 @@ fn noise(size: usize, words: &[&str]) -> Vec<u8> {
 }
 
 #[rustfmt::skip]
-/// Name and shape.
+/// The names and shapes of the texts.
 pub(super) const PATTERNS: &[(&str, Shape)] = &[
     // Brackets.
     ("parens", Repeat("(")), ("squares", Repeat("[")), ("braces", Repeat("{")), ("angles", Repeat("<")),

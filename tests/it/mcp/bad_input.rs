@@ -1,4 +1,4 @@
-//! What nobody should send.
+//! Tests invalid and excessive input.
 
 use std::collections::HashSet;
 use std::fs;
@@ -91,7 +91,7 @@ fn a_huge_argument_is_refused_and_the_next_call_served() {
     let long: Vec<String> = (0..100_000).map(|n| n.to_string()).collect();
     let failure = client.call("search", json!({"query": "x", "path": long})).failure();
     assert!(failure.contains("the maximum is 256"), "{failure}");
-    // Longer than a line may be: dropped, and the connection goes on.
+    // A line longer than the limit is skipped, and the connection continues.
     client.send_line(&json!({"jsonrpc": "2.0", "id": 900, "method": "ping", "x": "y".repeat(9 << 20)}).to_string());
     let told = client.next();
     assert_eq!(
@@ -139,14 +139,14 @@ fn many_bad_lines_are_all_answered() {
 fn many_bad_lines_fill_no_memory_of_who_does_not_read() {
     answer_bad_lines(100_000, |id| {
         let before = resident(id);
-        // As many answers as fit into the pipe, and those on their way: reading then stops for a while.
+        // The pipe fills up with answers; then the server stops reading for a while.
         std::thread::sleep(Duration::from_secs(3));
         let kib = resident(id).saturating_sub(before);
         assert!(kib < 20 << 10, "{kib} KiB");
     });
 }
 
-/// Sends lines that are no JSON, and reads the first thousand answers after `before_reading`.
+/// Sends lines that are not JSON. Reads the first thousand answers after calling `before_reading`.
 fn answer_bad_lines(n_lines: usize, before_reading: impl FnOnce(u32)) {
     let repo = project();
     let (mut child, mut input, mut output) = unread(&repo);
@@ -271,7 +271,7 @@ fn ten_thousand_requests_at_once_are_answered() {
     assert!(child.wait().unwrap().success());
 }
 
-/// A server with a client that has said hello and reads nothing more.
+/// Starts a server whose client has sent its greeting and then reads nothing.
 fn unread(repo: &TestRepo) -> (std::process::Child, std::process::ChildStdin, std::process::ChildStdout) {
     let mut child = command(repo.root(), &["serve"])
         .stdin(Stdio::piped())
@@ -312,7 +312,7 @@ fn ends(child: &mut std::process::Child) {
     }
 }
 
-/// Memory of a process, in KiB.
+/// Returns the memory of a process in KiB.
 fn resident(id: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("RssAnon"));
@@ -339,13 +339,14 @@ fn a_client_that_never_reads_does_not_fill_the_memory() {
     });
 }
 
-/// Asks for much, and goes away after `before_leaving`, which gets the server's process and whether all is asked.
+/// Sends many requests, and disconnects after calling `before_leaving` with the server's process id and a function that
+/// returns true if all requests were sent.
 fn ask_and_never_read(before_leaving: impl FnOnce(u32, &dyn Fn() -> bool)) {
     let repo = project();
     let lines: String = (0..3000).map(|n| format!("line number {n}\n")).collect();
     repo.write("long.txt", &lines);
     let (mut child, mut input, output) = unread(&repo);
-    // Answers of 40 KB, which take about 200 KiB each until they are read: all that are asked for would be 600 MiB.
+    // Answers of 40 KB take about 200 KiB each until they are read, so all answers would take 600 MiB.
     let writer = std::thread::spawn(move || {
         for id in 2..3_000 {
             let params = json!({"name": "read", "arguments": {"target": "long.txt", "max_tokens": 10_000}});
@@ -356,7 +357,7 @@ fn ask_and_never_read(before_leaving: impl FnOnce(u32, &dyn Fn() -> bool)) {
         }
     });
     before_leaving(child.id(), &|| writer.is_finished());
-    // Going away in the middle of it ends the server.
+    // Closing the pipe while an answer is written ends the server.
     drop(output);
     ends(&mut child);
     let _ = writer.join();
@@ -367,15 +368,16 @@ fn a_client_that_does_not_read_any_more_ends_the_server() {
     let repo = project();
     let (mut child, mut input, output) = unread(&repo);
     drop(output);
-    // The input stays open: only an answer that cannot be written tells that nobody is there. A process that another test is about to
-    // begin may hold the other end for a moment more, and then the answer is taken; so it is asked again.
+    // Standard input stays open, so the server can notice the closed pipe only when it writes an answer. Another test
+    // that is starting a process may hold the other end for a moment, and an answer is accepted then. So requests are
+    // repeated.
     let params = json!({"name": "outline", "arguments": {"view": "tree"}});
     let began = Instant::now();
     let mut id = 1;
     while child.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(60) {
         id += 1;
         let line = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
-        // Refused once it has ended.
+        // Writing fails after the server has ended.
         let _ = writeln!(input, "{line}");
         std::thread::sleep(Duration::from_millis(500));
     }
@@ -392,7 +394,7 @@ fn an_idle_server_does_nothing() {
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     };
-    // Threads that wait for more work go to sleep first.
+    // Idle worker threads go to sleep first.
     std::thread::sleep(Duration::from_millis(500));
     let before = ticks(client.process_id());
     std::thread::sleep(Duration::from_secs(2));

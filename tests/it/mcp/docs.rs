@@ -1,4 +1,4 @@
-//! `docs/mcp.md`, `.mcp.json` and `server.json` against the program.
+//! Checks `docs/mcp.md`, `.mcp.json` and `server.json` against the program.
 
 use serde_json::{Value, json};
 

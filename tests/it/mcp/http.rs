@@ -1,4 +1,5 @@
-//! The HTTP door: who may call, what is refused, and that answers are the same.
+//! Tests the HTTP server: authorization, rejected requests, and that answers are the same as over standard input and
+//! output.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,15 +17,15 @@ use crate::support::TestRepo;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// A server over HTTP.
+/// A running HTTP server.
 struct Server {
     child: Child,
     address: SocketAddr,
-    /// What it said on standard error before it listened.
+    /// The lines that it printed to standard error before it listened.
     said: Vec<String>,
 }
 
-/// What came back.
+/// An HTTP response.
 #[derive(Debug)]
 struct Response {
     status: u16,
@@ -33,7 +34,7 @@ struct Response {
 }
 
 impl Response {
-    /// The JSON of the body, or of the last event of a stream.
+    /// Parses the JSON of the body, or of the last event of a stream.
     #[track_caller]
     fn json(&self) -> Value {
         let mut events = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
@@ -74,12 +75,12 @@ impl Server {
                 break rest.split('/').next().unwrap().parse().unwrap();
             }
         };
-        // Read on, so that it never waits for us.
+        // Standard error is read continuously, so that the server never blocks on it.
         std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
         Self { child, address, said }
     }
 
-    /// Sends what is given, adds what HTTP needs, and reads the answer to its end.
+    /// Sends a request, with the headers that HTTP requires in addition, and reads the whole response.
     fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -93,7 +94,7 @@ impl Server {
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
-        // The server may answer and close before it has everything.
+        // The server may respond and close the connection before it has read everything.
         let _ = stream
             .write_all(format!("{head}\r\n").as_bytes())
             .and_then(|()| stream.write_all(body.as_bytes()));
@@ -114,7 +115,7 @@ impl Server {
         }
     }
 
-    /// A request of the newer era with these headers besides.
+    /// Sends a request of the newer protocol revision with additional headers.
     fn modern(&self, method: &str, mut params: Value, headers: &[(&str, &str)]) -> Response {
         params["_meta"] = modern_meta("test");
         let name = params["name"].as_str().or(params["uri"].as_str()).map(str::to_owned);
@@ -253,7 +254,7 @@ fn a_generated_token_is_kept_where_only_its_owner_reads() {
     };
     assert_eq!(call(&server), 200);
     assert!(server.stop());
-    // The next server takes the same one.
+    // The next server uses the same token.
     assert_eq!(
         call(&Server::start(
             repo.root(),
@@ -384,7 +385,7 @@ fn headers_and_body_have_to_agree() {
     assert_eq!(call(&[]).status, 200);
 }
 
-/// Begins a session of the older protocol and returns its id.
+/// Starts a session of the older protocol revision and returns its id.
 fn legacy_session(server: &Server, headers: &[(&str, &str)]) -> String {
     let hello = json!({
         "jsonrpc": "2.0", "id": 1, "method": "initialize",
@@ -581,7 +582,7 @@ fn sessions_that_nobody_ends_do_not_fill_the_memory() {
         begin();
     }
     let grown = resident_kib(&server).saturating_sub(before);
-    // Each that stayed would take 57 KiB: 34 MiB.
+    // If sessions were never closed, each would take 57 KiB, 34 MiB in total.
     assert!(!crate::support::is_long() || grown < 12 << 10, "{grown} KiB");
 }
 
@@ -598,14 +599,14 @@ fn who_has_no_token_cannot_keep_others_out() {
     assert_eq!(list(), 200);
     let silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(server.address).unwrap()).collect();
     assert_eq!(list(), 200);
-    // The oldest have given way.
+    // The oldest connections were closed.
     let is_closed = |mut stream: &TcpStream| {
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         matches!(stream.read(&mut [0]), Ok(0) | Err(_))
     };
     assert!(is_closed(&silent[0]));
     drop(silent);
-    // Who sends a head byte by byte is not waited for, either, with a token or without.
+    // A client that sends the head of a request byte by byte is disconnected too, with or without a token.
     let mut slow = TcpStream::connect(server.address).unwrap();
     slow.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     let began = std::time::Instant::now();

@@ -1,4 +1,4 @@
-//! The tools as agents call them: the program as a child, spoken to in JSON lines.
+//! Tests the tools as agents call them: the program runs as a child process and exchanges lines of JSON.
 
 mod bad_input;
 mod docs;
@@ -18,15 +18,15 @@ use serde_json::{Value, json};
 
 use crate::support::{TestRepo, user_state};
 
-/// Nothing here takes longer unless something is wrong.
+/// Time limit that is reached only if something is wrong.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) const MODERN: &str = "2026-07-28";
 pub(super) const LEGACY: &str = "2025-11-25";
 
-/// Characters that no message contains, as JSON escapes them.
+/// Characters that no message may contain unescaped.
 pub(super) const HIDDEN: [char; 4] = ['\u{202e}', '\u{200b}', '\u{e0041}', '\u{9b}'];
 
-/// A command of the program in a folder, cut off from the machine's settings.
+/// Returns the command that runs the program in a folder, isolated from the machine's settings.
 pub(super) fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_codescout"));
     command
@@ -39,18 +39,18 @@ pub(super) fn command(folder: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// A client of one server on standard input and output.
+/// A client of a server on standard input and output.
 pub(crate) struct Client {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
     next_id: i64,
-    /// What came without being asked for.
+    /// Messages that are not responses.
     pub(super) notifications: Vec<Value>,
 }
 
 impl Client {
-    /// Starts a server in a folder; nothing is said yet.
+    /// Starts a server in a folder without sending anything.
     pub(crate) fn start(folder: &Path, args: &[&str]) -> Self {
         let mut all = vec!["serve"];
         all.extend(args);
@@ -81,14 +81,14 @@ impl Client {
         }
     }
 
-    /// A client of the older era that has shaken hands.
+    /// Starts a client of the older protocol revision and initializes it.
     pub(super) fn legacy(repo: &TestRepo, args: &[&str]) -> Self {
         let mut client = Self::start(repo.root(), args);
         client.initialize("test");
         client
     }
 
-    /// Shakes hands; the answer.
+    /// Sends the initialization and returns the response.
     pub(crate) fn initialize(&mut self, name: &str) -> Value {
         let params = json!({
             "protocolVersion": LEGACY,
@@ -100,7 +100,7 @@ impl Client {
         answer
     }
 
-    /// Sends a line as it is.
+    /// Sends a line unchanged.
     pub(super) fn send_line(&mut self, line: &str) {
         let input = self.input.as_mut().unwrap();
         input.write_all(line.as_bytes()).unwrap();
@@ -112,7 +112,7 @@ impl Client {
         self.send_line(&message.to_string());
     }
 
-    /// Sends a request without waiting; its id.
+    /// Sends a request without waiting. Returns its id.
     pub(crate) fn begin(&mut self, method: &str, params: Value) -> i64 {
         self.next_id += 1;
         let id = self.next_id;
@@ -120,12 +120,12 @@ impl Client {
         id
     }
 
-    /// The next message, whatever it is.
+    /// Returns the next message of any kind.
     pub(super) fn next(&mut self) -> Value {
         self.lines.recv_timeout(PATIENCE).expect("the server says nothing")
     }
 
-    /// The answer to a request; notifications before it are kept.
+    /// Returns the response to a request. Stores notifications that precede it.
     pub(super) fn answer(&mut self, id: i64) -> Value {
         loop {
             let message = self.next();
@@ -141,19 +141,19 @@ impl Client {
         self.answer(id)
     }
 
-    /// A request of the newer era, which says in itself who asks.
+    /// Sends a request of the newer protocol revision, which contains the client's identity.
     pub(super) fn modern(&mut self, method: &str, mut params: Value) -> Value {
         params["_meta"] = modern_meta("test");
         self.request(method, params)
     }
 
-    /// The result of a tool.
+    /// Calls a tool and returns its result.
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Answer {
         let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
         Answer::of(answer)
     }
 
-    /// The same until the index is there.
+    /// Calls a tool until its answer is complete.
     pub(super) fn call_complete(&mut self, tool: &str, arguments: Value) -> Answer {
         for _ in 0..600 {
             let answer = self.call(tool, arguments.clone());
@@ -166,13 +166,13 @@ impl Client {
         panic!("the index is never there");
     }
 
-    /// Closes the input and waits for the end; the exit code.
+    /// Closes standard input and waits for the server to end. Returns the exit code.
     pub(super) fn close(mut self) -> Option<i32> {
         drop(self.input.take());
         self.wait()
     }
 
-    /// Waits for the end; the exit code, none if it does not end.
+    /// Waits for the server to end. Returns the exit code, or `None` if it does not end.
     pub(super) fn wait(&mut self) -> Option<i32> {
         let began = std::time::Instant::now();
         while began.elapsed() < PATIENCE {
@@ -205,7 +205,7 @@ pub(super) fn modern_meta(name: &str) -> Value {
     })
 }
 
-/// What a tool answered.
+/// The answer of a tool.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) text: String,
@@ -225,20 +225,20 @@ impl Answer {
         }
     }
 
-    /// What went wrong, with the hint.
+    /// Returns the error message with the hint.
     #[track_caller]
     pub(crate) fn failure(&self) -> String {
         let error = self.facts["error"].as_str().unwrap_or_else(|| panic!("{self:?}"));
         format!("{error} | {}", self.facts["hint"].as_str().unwrap_or_default())
     }
 
-    /// The results.
+    /// Returns the results.
     #[track_caller]
     pub(super) fn results(&self) -> &Vec<Value> {
         self.facts["results"].as_array().unwrap_or_else(|| panic!("{self:?}"))
     }
 
-    /// A field of every result.
+    /// Returns a field of every result.
     #[track_caller]
     pub(super) fn all(&self, field: &str) -> Vec<String> {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -246,19 +246,19 @@ impl Answer {
     }
 }
 
-/// A server that has begun a build, and the call that waits for it.
+/// Starts a server with a running build, and a call that waits for the build.
 pub(super) fn building() -> (TestRepo, Client, i64) {
     let repo = TestRepo::new("//- README.md\n# Sample\n");
     write_much(&repo);
     let mut client = Client::legacy(&repo, &[]);
     let params = json!({"name": "index", "arguments": {"wait": 100}, "_meta": {"progressToken": 1}});
     let id = client.begin("tools/call", params);
-    // It has begun when it tells how far it is.
+    // The first progress notification shows that the build has started.
     while client.next()["method"] != "notifications/progress" {}
     (repo, client, id)
 }
 
-/// A small project with a bit of everything.
+/// Creates a small project with files of several kinds.
 pub(super) fn project() -> TestRepo {
     let repo = TestRepo::new(
         "
@@ -308,7 +308,7 @@ pub(super) fn project() -> TestRepo {
     repo
 }
 
-/// So much that a build takes seconds.
+/// Writes so many files that a build takes seconds.
 pub(super) fn write_much(repo: &TestRepo) {
     for file in 0..800 {
         let body: String = (0..150)

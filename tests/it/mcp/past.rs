@@ -1,4 +1,4 @@
-//! What agents are told of the past: the same as people, in the background where it takes long.
+//! Tests answers about history over MCP. They must equal those of the command line; long work runs in the background.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Client, command, project};
 use crate::support::{TestRepo, assert_within};
 
-/// A project with a few commits: an edit, a rename, a move of a definition, a deletion, and an edit that is not committed.
+/// Creates a project with a few commits (an edit, a rename, a moved definition, a deletion) and an uncommitted edit.
 fn with_a_past() -> TestRepo {
     let repo = project();
     repo.write(
@@ -23,7 +23,7 @@ fn with_a_past() -> TestRepo {
     repo
 }
 
-/// What the command line says, less what differs from call to call.
+/// Returns the answer of the command line, without the parts that differ between calls.
 fn told_to_people(repo: &TestRepo, args: &[&str]) -> Value {
     let output = command(repo.root(), args).output().unwrap();
     let mut told: Value = serde_json::from_slice(&output.stdout)
@@ -126,7 +126,7 @@ fn people_and_agents_are_told_the_same() {
         assert_eq!(agents.facts["results"], people[results], "{args:?}\n{}", agents.text);
         let people = people.as_object().unwrap();
         for (field, value) in people {
-            // Fields that are left out where there is nothing to say, or have another name beside others.
+            // Fields that are omitted if empty, or have another name over MCP.
             let is_known = agents.facts.get(field).is_some();
             if is_known && !matches!(field.as_str(), "results" | "next_cursor") {
                 assert_eq!(&agents.facts[field], value, "{args:?} {field}");
@@ -138,7 +138,8 @@ fn people_and_agents_are_told_the_same() {
                 "{args:?} {field}"
             );
         }
-        // What was never there may be known of commits that are not traced; both say so.
+        // The command line may know definitions from commits that are not traced yet; both answers say that they are
+        // incomplete.
         let is_whole = !people.contains_key("near") || people["target"]["kind"] != "unknown";
         assert!(agents.facts["complete"] == true || !is_whole, "{}", agents.text);
     }
@@ -229,7 +230,7 @@ fn a_long_past_is_recorded_in_the_background() {
     let mut client = Client::legacy(&repo, &[]);
     let began = Instant::now();
     let mut answer = client.call("history", json!({"target": "a.txt", "limit": 1}));
-    // The question's own limit with room for a machine that is busy.
+    // The call's own time limit, with a margin for a busy machine.
     assert_within(Duration::from_secs(30), began, "a long past");
     while answer.facts["complete"] == false {
         assert!(answer.text.contains("being recorded"), "{}", answer.text);
@@ -237,7 +238,7 @@ fn a_long_past_is_recorded_in_the_background() {
         answer = client.call("history", json!({"target": "a.txt", "limit": 1}));
     }
     assert_eq!(answer.facts["total"], 9_001, "{}", answer.text);
-    // What is new since is recorded and traced by an update, as by the command line.
+    // An update records and traces new commits, as on the command line.
     let traced = client.call("index", json!({"wait": 60, "history": true}));
     assert_eq!(traced.all("task"), ["index", "traced_commits"], "{}", traced.text);
     let status = client.call("status", json!({}));
@@ -440,7 +441,7 @@ fn what_is_gone_is_found_with_its_life() {
     {
         for one in [&mut agents, &mut people] {
             one.as_object_mut().unwrap().remove("snippet");
-            // Files that agents are not shown count in no statistics either.
+            // Hidden files are not included in statistics either.
             one.as_object_mut().unwrap().remove("score");
         }
         assert_eq!(agents, people);

@@ -1,4 +1,4 @@
-//! The two eras, and what a server says of itself.
+//! Tests both protocol revisions, and the information that a server gives about itself.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn the_older_era_shakes_hands() {
     for capability in ["tools", "resources", "prompts", "completions"] {
         assert!(result["capabilities"][capability].is_object(), "{result}");
     }
-    // No field of the newer era reaches an older client.
+    // An older client receives no field of the newer revision.
     let listed = client.request("tools/list", json!({}));
     assert_eq!(listed["result"]["resultType"], Value::Null);
     assert_eq!(client.request("ping", json!({}))["result"], json!({}));
@@ -128,7 +128,7 @@ fn a_server_outside_a_repository_says_so_when_asked() {
     assert!(failure.contains("not inside a git repository"), "{failure}");
     assert!(failure.contains("--root") && !failure.contains("git init"), "{failure}");
     assert_eq!(client.close(), Some(0));
-    // With roots it says which.
+    // With roots, the error lists them.
     let repo = project();
     let root = repo.root().parent().unwrap().to_str().unwrap();
     let mut client = Client::start(folder.path(), &["--root", root]);
@@ -151,7 +151,7 @@ fn a_server_whose_client_goes_ends_before_it_is_killed() {
     }
     let began = std::time::Instant::now();
     assert_eq!(client.close(), Some(0));
-    // Clients kill after two seconds at the earliest; a little more here, where machines are busy.
+    // Clients kill a server after two seconds at the earliest. The limit here allows for a busy machine.
     crate::support::assert_within(std::time::Duration::from_millis(3_500), began, "the end of the server");
 }
 

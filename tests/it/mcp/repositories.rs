@@ -1,4 +1,4 @@
-//! Several repositories in one server, and repositories that change under it.
+//! Tests several repositories in one server, and repositories that change while it runs.
 
 use std::fs;
 
@@ -45,7 +45,7 @@ fn only_what_lies_below_a_root_may_be_named() {
         let is_named = failure.contains("is refused") || failure.contains("not inside a git repository");
         assert!(is_named, "{repo:?}: {failure}");
     }
-    // What is not there is told in the same words as what may not be seen.
+    // The message is the same for missing and forbidden repositories.
     let absent = client
         .call("search", json!({"query": "x", "repo": "/nowhere/at/all"}))
         .failure();
@@ -53,7 +53,7 @@ fn only_what_lies_below_a_root_may_be_named() {
     assert_eq!(absent.replace("/nowhere/at/all", ""), present.replace("/etc", ""));
 }
 
-/// A repository of one file below `roots`, by a name.
+/// Creates a repository with one file below `roots`.
 fn below(roots: &std::path::Path, name: &str, file: &str, content: &str) -> std::path::PathBuf {
     let git = TestRepo::new("//- a\n");
     let path = roots.join(name);
@@ -110,10 +110,11 @@ fn nothing_outside_of_the_roots_is_read_through_a_foreign_repository() {
             assert!(!failure.contains("hidden-text"), "{repo}: {failure}");
         }
     }
-    // What is included is as if it were not there.
+    // Configuration files that are included are ignored.
     let answer = client.call("read", json!({"target": "README.md", "repo": "including"}));
     assert!(answer.text.contains("# Here"), "{answer:?}");
-    // Among the roots anything may be borrowed; and who begins to borrow elsewhere later is refused from then on.
+    // Alternate objects below the roots are allowed. A repository that later gets alternates elsewhere is rejected from
+    // then on.
     let lender = below(roots.path(), "lender", "lent.txt", "lent\n");
     fs::write(
         borrowing.join(".git/objects/info/alternates"),
@@ -149,13 +150,13 @@ fn one_repository_is_held_once_whichever_folder_is_named() {
     }
     let builds = client.call("status", json!({"op": "jobs", "repo": "other/deep"}));
     assert_eq!(builds.results().len(), 1, "{}", builds.text);
-    // A repository that is made in one of the folders is another one.
+    // A repository that is created in one of the folders is a different one.
     let git = TestRepo::new("//- a\n");
     git.git(["init", "-q", text(&other.join("deep"))]);
     fs::write(other.join("deep/new.py"), "def deeper():\n    pass\n").unwrap();
     let answer = client.call_complete("symbol", json!({"name": "deeper", "repo": "other/deep"}));
     assert_eq!(answer.all("path"), ["new.py"]);
-    // At home, too.
+    // The same applies to the default repository.
     client.call_complete("symbol", json!({"name": "lex"}));
     let inside = home.root().join("src");
     assert_eq!(
@@ -191,7 +192,7 @@ fn a_foreign_repository_is_only_read() {
     assert_eq!(history.facts["total"], 1, "{}", history.text);
     assert!(!other.root().join(".codescout").exists());
     assert!(other.git(["status", "--porcelain"]).is_empty());
-    // Its own index is used, if it has one.
+    // The repository's own index is used if there is one.
     let made = super::command(other.root(), &["index", "-q"]).output().unwrap();
     assert!(made.status.success());
     let mut client = Client::legacy(&home, &["--root", text(root)]);
@@ -206,7 +207,7 @@ fn a_foreign_repository_is_only_read() {
 
 #[test]
 fn an_index_in_memory_on_top_of_others_answers_like_one_of_its_own() {
-    // More than are made on top of one another.
+    // More than the number of in-memory indexes that are stacked.
     const N_COMMITS: usize = 12;
     let home = project();
     let other = TestRepo::empty();
@@ -311,7 +312,7 @@ fn calls_for_several_work_trees_do_not_mix() {
         .collect();
     let mut client = Client::legacy(&repo, &[]);
     client.call_complete("symbol", json!({"name": "lex"}));
-    // All at once, then all answers.
+    // All requests are sent before any response is read.
     let mut asked = Vec::new();
     for round in 0..10 {
         for (number, tree) in trees.iter().enumerate() {
@@ -343,7 +344,7 @@ fn a_server_recovers_from_what_happens_to_its_repository() {
     let mut client = Client::legacy(&repo, &[]);
     client.call_complete("symbol", json!({"name": "lex"}));
     let mut lex = || client.call_complete("symbol", json!({"name": "lex"})).all("path");
-    // The index is deleted: what is held is still right, and what is not held is built again.
+    // After the index is deleted, cached data is still right, and other data is built again.
     fs::remove_dir_all(repo.root().join(".codescout")).unwrap();
     assert_eq!(lex(), ["src/lexer.rs"]);
     repo.git(["mv", "src/lexer.rs", "src/cutter.rs"]);
@@ -370,14 +371,14 @@ fn every_edit_of_watched_files_is_seen_by_the_next_call() {
     edit_and_read(std::time::Duration::from_millis(350));
 }
 
-/// Edits a file and reads it, 40 times. A watch begins after a pause that is long enough.
+/// Edits a file and reads it, 40 times. A pause is long enough for a new watch to start.
 fn edit_and_read(pause: std::time::Duration) {
     let repo = project();
     let mut client = Client::legacy(&repo, &[]);
     client.call_complete("symbol", json!({"name": "lex"}));
     let file = repo.root().join("src/lexer.rs");
     for round in 0..40 {
-        // Of the same length each time, some at once and some after a pause.
+        // The new content always has the same length. Some reads follow at once, some after a pause.
         if round % 8 == 7 {
             std::thread::sleep(pause);
             client.call("read", json!({"target": "src/lexer.rs"}));
@@ -398,7 +399,7 @@ fn edit_and_read(pause: std::time::Duration) {
         let read = client.call("read", json!({"target": "src/lexer.rs"}));
         assert!(read.text.contains(text.trim_end()), "round {round}: {}", read.text);
     }
-    // A branch that is moved under the work tree.
+    // A branch is changed without changing the worktree.
     repo.commit("rounds");
     client.call("read", json!({"target": "src/lexer.rs"}));
     let v1 = repo.git(["rev-parse", "v1^{commit}"]);
@@ -457,7 +458,7 @@ fn one_call_does_not_end_the_build_that_another_wants() {
     let (_repo, mut client, id) = building();
     let answer = client.call("search", json!({"query": "f_1_1", "ref": "HEAD"}));
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
-    // Unless it was faster than the cancellation.
+    // Unless the build was faster than the cancellation.
     assert_eq!(answer.facts["error"], serde_json::Value::Null, "{}", answer.text);
     let done = client.call("index", json!({"wait": 100}));
     assert_eq!(done.results()[0]["state"], "done", "{}", done.text);
@@ -486,7 +487,7 @@ fn stopping_builds_leaves_those_that_a_call_waits_for_unless_they_are_named() {
     let waited = client.notifications.iter().find(|message| message["id"] == id).cloned();
     let waited = Answer::of(waited.unwrap_or_else(|| client.answer(id)));
     assert_eq!(waited.all("state"), ["stopped"], "{}", waited.text);
-    // One that nobody waits for.
+    // A build that no call waits for.
     let begun = client.call("index", json!({"wait": 0}));
     assert!(
         ["waiting", "running"].contains(&begun.all("state")[0].as_str()),

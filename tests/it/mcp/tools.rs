@@ -1,11 +1,11 @@
-//! What tools are and what they answer.
+//! Tests the descriptions of tools and their answers.
 
 use serde_json::{Value, json};
 
 use super::{Answer, Client, project};
 use crate::support::TestRepo;
 
-/// How tokens of a listing are counted: one for each 3.5 bytes of its JSON, which is more than tokenizers of models make of it.
+/// Returns the number of tokens of a listing, estimated as one per 3.5 bytes of JSON. Tokenizers of models give fewer.
 fn n_tokens(listing: &Value) -> usize {
     (listing.to_string().len() as f64 / 3.5).ceil() as usize
 }
@@ -229,9 +229,9 @@ fn an_answer_is_as_small_as_it_was_asked_to_be() {
                 arguments["max_tokens"] = json!(max_tokens);
                 let answer = client.call(tool, arguments.clone());
                 let facts = answer.facts.to_string();
-                // The head alone may be longer than a very small answer.
+                // The lines above the results alone may be longer than a very small answer.
                 let allowed = characters.max(1_600);
-                // The form that the client does not show may be twice as long, so that it does not end the other.
+                // The form that the client does not show may be twice as long, so that it does not end the list first.
                 let beside = (2 * allowed).min(40_000);
                 let (text, structure) = match bodies {
                     "text" => (allowed, beside),
@@ -455,7 +455,7 @@ fn no_tool_knows_what_files_with_credentials_hold() {
     ",
     );
     repo.tag("v1");
-    // Changed on disk, too: what is not committed comes from elsewhere.
+    // Also changed on disk, because uncommitted content comes from a different source.
     repo.write(
         "config/secrets.yaml",
         "database:\n  password: hunter2-and-more-changed\n",
@@ -525,7 +525,7 @@ fn no_tool_knows_what_files_with_credentials_hold() {
             assert_eq!(n_secrets, 0, "{tool} {arguments} at {reference}: {told}");
         }
     }
-    // A place that is not there, in the same words as one that never was.
+    // The error for a hidden file is the same as for one that does not exist.
     let similar = |client: &mut Client, query: &str| {
         let answer = client.call("search", json!({"query": query, "mode": "similar"}));
         answer.facts["error"].as_str().unwrap_or_default().replace(query, "")

@@ -1,4 +1,4 @@
-//! That answers are those of the local index.
+//! Tests that answers are the same as with the local index.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::remote::configure;
 use crate::support::TestRepo;
 use crate::support::qdrant::QdrantStub;
 
-/// Numbers that look random and are the same in every run.
+/// A deterministic pseudorandom number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -26,7 +26,7 @@ impl Dice {
     }
 }
 
-/// The cosines of the stored vectors with a query, by document.
+/// Returns the cosines of the stored vectors with a query, by document.
 fn brute_force(view: &View, query: &[f32]) -> BTreeMap<u32, f32> {
     let mut cosines = BTreeMap::new();
     let norm = query.iter().map(|x| x * x).sum::<f32>().sqrt();
@@ -59,7 +59,7 @@ fn the_nearest_of_any_documents_are_those_of_a_comparison_one_by_one() {
             while live.len() < n_live as u64 {
                 live.insert(all[dice.below(all.len() as u64) as usize]);
             }
-            // A document that is known to nobody, and an overlay's.
+            // A document number that does not exist, and one of an uncommitted file.
             live.insert(u32::MAX - 1);
             let text = format!("read field {} from the tail", dice.below(13));
             let query = indexed
@@ -128,7 +128,8 @@ fn answers_are_those_of_the_local_index_at_any_revision_and_repositories_do_not_
         configure(repo, &with_qdrant(&qdrant.url()));
         call_in(repo.root(), &["index", "--quiet", "HEAD"], b"").expect(0);
     }
-    // What is at no tip is not there: half of the documents of the older revision are compared here.
+    // The server has no vectors of commits that are at no tip, so half of the documents of the older revision are
+    // compared locally.
     assert_eq!((qdrant.collections().len(), qdrant.repositories().len()), (1, 2));
     qdrant.stub().forget();
     let after = [ask(&repo), ask(&other)];

@@ -1,4 +1,4 @@
-//! Vectors of a server's model that are kept with a Qdrant and not here.
+//! Tests vectors of a model on a server that are stored only on a Qdrant server.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn away(url: &str) -> String {
     with_qdrant(url) + "keep_local = false\n"
 }
 
-/// How many vector files beside those of the built-in model, and how many parts, there are.
+/// Returns the number of local vector files, except those of the built-in model, and the number of parts.
 fn n_local(repo: &TestRepo) -> (usize, usize) {
     let state = Indexed::new(repo.root()).state();
     let n_files = state.segments.iter().map(|entry| entry.vectors.len() - 1).sum();
@@ -53,7 +53,7 @@ fn nothing_of_them_stays_here_and_questions_are_answered_by_the_server() {
     let before: Vec<_> = queries.iter().map(|query| ask(&repo, Mode::Semantic, query)).collect();
     assert!(n_local(&repo).0 > 0);
 
-    // What is here goes there.
+    // Existing local vectors are uploaded.
     configure(&repo, &(with_embedder(&embedder) + &away(&qdrant.url())));
     embedder.forget();
     let done = index(&repo).json();
@@ -80,7 +80,7 @@ fn nothing_of_them_stays_here_and_questions_are_answered_by_the_server() {
     let requests = qdrant.stub().requests();
     assert!(requests.len() <= 10 * queries.len(), "{}", requests.len());
     assert!(requests.iter().all(|seen| seen.body.len() < 20_000));
-    // What is made goes there too.
+    // New vectors are uploaded too.
     write_packet(&repo, 3);
     repo.git(["add", "--all"]);
     repo.commit("one more");
@@ -101,7 +101,7 @@ fn nothing_of_them_stays_here_and_questions_are_answered_by_the_server() {
         "{status}"
     );
 
-    // Garbage that is collected gives chunks other numbers; that is no reason to ask again.
+    // A garbage collection renumbers chunks, but no vector is requested again.
     for file in 0..15 {
         repo.remove(format!("part_{}/file_{file}.rs", file % 6));
     }
@@ -114,7 +114,7 @@ fn nothing_of_them_stays_here_and_questions_are_answered_by_the_server() {
     let answer = search(&repo, queries[0]);
     assert_eq!((&answer["complete"], why(&answer)), (&json!(true), String::new()));
 
-    // Nor is a removal.
+    // Removing shared vectors does not request vectors again either.
     let first = repo.rev_parse("HEAD~1");
     call_in(repo.root(), &["config", "set", "qdrant.repository", &first], b"").expect(0);
     let removed = call_in(repo.root(), &["gc", "--aggressive", "--qdrant", "--json"], b"").expect(0);
@@ -165,7 +165,7 @@ fn other_clones_ask_nobody_and_who_keeps_them_again_takes_them_back() {
     );
     let doctor = call_in(clone.root(), &["doctor"], b"").text();
     assert!(doctor.contains("are stored only at"), "{doctor}");
-    // A chunk's own vector is asked for.
+    // The vector of the given chunk is fetched.
     let similar = ["search", "--mode", "similar", "src/packet_3.rs:2", "--json"];
     let answer = call_in(clone.root(), &similar, b"").json();
     assert!(
@@ -214,7 +214,7 @@ fn while_the_server_is_away_the_built_in_model_judges_and_nothing_is_made() {
         "{done}"
     );
     assert_eq!((&done["vectors"]["missing"], n_documents(&embedder)), (&json!(1), 0));
-    // It takes none: what was paid for stays until it does.
+    // The server accepts no vectors. Local vectors remain until it does.
     qdrant.fail(|seen| {
         let is_vector = seen.method == "PUT" && seen.json()["points"][0]["vector"]["dense"].is_array();
         is_vector.then(|| Reply::status(500))
@@ -239,7 +239,7 @@ fn while_the_server_is_away_the_built_in_model_judges_and_nothing_is_made() {
     assert_eq!((n_local(&repo), n_documents(&embedder)), ((0, 0), 0));
     assert_eq!(why(&search(&repo, "packet 50")), "");
 
-    // What the server has lost is made again, and until then it is told.
+    // Vectors that the server has lost are computed again. Until then answers have a note.
     qdrant.lose_every(3);
     let answer = search(&repo, QUERIES[0]);
     assert!(why(&answer).contains("using the built-in model instead"), "{answer}");
@@ -251,7 +251,7 @@ fn while_the_server_is_away_the_built_in_model_judges_and_nothing_is_made() {
     );
     assert_eq!(why(&search(&repo, QUERIES[0])), "");
 
-    // One request of several fails: the rest of the answer stands.
+    // One of several requests fails. The other results are still used.
     let n_asked = AtomicUsize::new(0);
     qdrant.fail(move |seen| {
         let is_search = seen.path.contains("/points/query/batch");
@@ -271,7 +271,7 @@ fn a_small_part_of_a_large_repository_is_asked_for_by_name() {
     qdrant.crowd(17_000);
     index(&repo);
     qdrant.stub().forget();
-    // More than are asked for by name at once, far fewer than the others.
+    // More documents than are requested by id at once, but far fewer than the others.
     let args = ["search", "read field 3 from the tail", "--mode", "semantic", "--json"];
     let all = call_in(repo.root(), &args, b"").json();
     assert_eq!(why(&all), "");
@@ -324,7 +324,7 @@ fn what_is_nowhere_any_more_is_made_again() {
     };
     recompute_batch();
     assert_eq!(qdrant.n_vectors(), 10);
-    // Another server has none of them either.
+    // Another server has no vectors of the repository either.
     configure_at(&other);
     recompute_batch();
     assert_eq!((qdrant.n_vectors(), other.n_vectors()), (10, 10));
@@ -369,7 +369,7 @@ fn texts_of_which_nothing_is_made_leave_nothing_incomplete() {
         }
         call_in(repo.root(), &["verify"], b"").expect(0);
     }
-    // Others have removed something: all is looked at again, and nothing is asked for again.
+    // Another clone has removed vectors: all vectors are looked up again, but none is computed again.
     configure(&repo, &(with_embedder(&embedder) + &away(&qdrant.url())));
     index(&repo);
     qdrant.renewing()();

@@ -1,4 +1,4 @@
-//! What a clone puts, and what another takes.
+//! Tests vectors that one clone uploads and another one fetches.
 
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ fn what_is_indexed_is_shared_and_questions_are_answered_by_it() {
         "{done}"
     );
     assert_eq!(qdrant.n_vectors(), 30);
-    // One collection of one tenant, and nothing in it that tells whose it is.
+    // There is one collection and one repository in it, and nothing reveals the repository's name.
     let collections = qdrant.collections();
     assert_eq!(collections.len(), 1);
     let (name, made) = collections.iter().next().unwrap();
@@ -57,7 +57,7 @@ fn what_is_indexed_is_shared_and_questions_are_answered_by_it() {
     assert_eq!(qdrant.n_asked("/points/query/batch"), QUERIES.len());
     assert_eq!(qdrant.stub().requests().len(), QUERIES.len());
 
-    // Nothing is put twice.
+    // Nothing is uploaded twice.
     qdrant.stub().forget();
     let again = index(&repo).json();
     assert_eq!(
@@ -112,7 +112,7 @@ fn another_clone_takes_vectors_without_asking_the_embedder() {
     );
     assert_eq!(qdrant.repositories().len(), 1, "both are one repository");
 
-    // The same vectors, so the same answers as who made them has.
+    // The vectors are the same, so the answers equal those of the clone that computed them.
     write_packet(&repo, 50);
     repo.commit("theirs");
     embedder.forget();
@@ -195,7 +195,7 @@ fn vectors_of_another_model_or_broken_ones_are_not_taken() {
     configure(&repo, &(with_embedder(&embedder) + &with_qdrant(&qdrant.url())));
     assert_eq!(index(&repo).json()["shared"]["new"], 8);
 
-    // Another model: its own clone makes its own vectors and keeps them to itself.
+    // A clone with another model computes its own vectors and does not share them.
     let clone = repo.clone_with("other", &[]);
     configure(&clone, &with_embedder(&other));
     index(&clone);
@@ -220,7 +220,7 @@ fn vectors_of_another_model_or_broken_ones_are_not_taken() {
     );
     assert_eq!(qdrant.n_vectors(), 8);
 
-    // Answers that cannot be vectors: the embedder is asked.
+    // The server returns invalid vectors, so the embedder is used.
     for (number, vector) in [
         ("short", json!([1.0, 2.0])),
         ("text", json!(["a"])),
@@ -322,14 +322,14 @@ fn a_shallow_clone_has_to_be_told_whose_it_is() {
 
 #[test]
 fn clones_that_begin_together_share_the_work() {
-    // Slow enough for all of them to be at it at once.
+    // The embedder is slow enough for all clones to work at the same time.
     let embedder = Stub::start(|seen| openai(seen, DIM).after(Duration::from_millis(30)));
     let qdrant = QdrantStub::start();
     let repo = project(96);
     let settings = (with_embedder(&embedder) + &with_qdrant(&qdrant.url())).replace("in_flight = 1", "in_flight = 2");
     let clones: Vec<TestRepo> = (0..4).map(|n| repo.clone_with(&format!("clone_{n}"), &[])).collect();
     for clone in &clones {
-        // The words are indexed before, so that all are at the vectors at the same time.
+        // All clones are indexed in advance, so that they compute vectors at the same time.
         call_in(clone.root(), &["index"], b"").expect(0);
         configure(clone, &settings);
     }
@@ -339,7 +339,7 @@ fn clones_that_begin_together_share_the_work() {
     }
     let sent: Vec<String> = embedder.requests().iter().flat_map(texts_of).collect();
     let n_documents = sent.iter().filter(|text| text.contains("pub fn")).count();
-    // Two that claim the same in the same moments may both make it.
+    // Two clones that claim the same chunk at the same moment may both embed it.
     assert!((96..=112).contains(&n_documents), "{n_documents} texts for 96 chunks");
     assert_eq!(qdrant.n_vectors(), 96);
     for clone in &clones {
@@ -360,7 +360,7 @@ fn what_is_made_is_there_at_once_and_a_clone_that_was_killed_keeps_nobody_waitin
     let n_asked = std::sync::atomic::AtomicUsize::new(0);
     let embedder = Stub::start(move |seen| {
         let delay = match n_asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
-            // The third batch behind the probe does not come to its end.
+            // The third batch after the probe never completes.
             3 => Duration::from_secs(600),
             _ => Duration::ZERO,
         };
@@ -383,7 +383,7 @@ fn what_is_made_is_there_at_once_and_a_clone_that_was_killed_keeps_nobody_waitin
             assert_eq!(qdrant.n_vectors(), 8, "two batches of four");
             assert_eq!(qdrant.age_claims(3600), 1);
         }
-        // Another clone takes them and makes the others, those that were claimed included.
+        // Another clone fetches the uploaded vectors and computes the others, including claimed ones.
         let clone = repo.clone_with("clone", &[]);
         configure(&clone, &settings);
         let done = index(&clone).json();

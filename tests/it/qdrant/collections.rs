@@ -1,4 +1,4 @@
-//! A collection that takes the place of another.
+//! Tests replacing a collection with another one.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ use crate::remote::configure;
 use crate::support::Reply;
 use crate::support::qdrant::QdrantStub;
 
-/// Another number of parts takes a copy.
+/// A different number of shards requires a copy.
 const COPIED: &str = "shards = 2\n";
 
 #[test]
@@ -36,7 +36,8 @@ fn no_graph_is_built_where_none_is_followed_and_compression_is_compared_again() 
     };
     assert_eq!(params(), json!({ "exact": true }));
 
-    // Other settings are made in place: nothing goes through this machine, and what is known of it stays so.
+    // Other settings are changed in place. No data passes through this machine, and the record of shared vectors
+    // remains valid.
     settings("compression = 'scalar'\nexact = false\non_disk = true\nreplication = 2\n");
     assert!(doctor().contains("with other settings"), "{}", doctor());
     qdrant.stub().forget();
@@ -69,7 +70,7 @@ fn no_graph_is_built_where_none_is_followed_and_compression_is_compared_again() 
     assert_eq!(params(), json!({ "exact": false, "quantization": quantization }));
     assert!(!doctor().contains("other settings"), "{}", doctor());
 
-    // And back.
+    // The settings are changed back.
     settings("");
     call_in(repo.root(), &["index", "--new-collection"], b"").expect(0);
     let made = collection();
@@ -86,7 +87,8 @@ fn a_collection_is_copied_in_strict_mode_and_while_others_write() {
     configure(&repo, &with_qdrant(&qdrant.url()));
     index(&repo);
     configure(&repo, &(with_qdrant(&qdrant.url()) + COPIED));
-    // Others put a few each time that something is copied, and some more who had found the old collection before it was replaced.
+    // Other clones upload points during each pass of the copy, and again after the switch if they resolved the alias
+    // before it.
     let (put, put_late) = (qdrant.putting(3), qdrant.putting(5));
     let n_left = AtomicUsize::new(3);
     qdrant.fail(move |seen| {
@@ -152,7 +154,8 @@ fn a_collection_that_was_not_copied_whole_takes_nobodys_place() {
     qdrant.mend();
     assert_eq!(why(&search(&repo, QUERIES[0])), "");
 
-    // Somebody else is faster: what is in use then stays, and so does what may be somebody's.
+    // Another clone replaces the collection first. The collection in use remains, and so does one that may belong to
+    // another clone.
     let moving = qdrant.moving();
     qdrant.fail(move |seen| {
         if seen.path.ends_with("/points/scroll") {
@@ -167,7 +170,7 @@ fn a_collection_that_was_not_copied_whole_takes_nobodys_place() {
     qdrant.mend();
     assert_eq!(why(&search(&repo, QUERIES[0])), "");
 
-    // A promise that is kept will do.
+    // An acknowledged change that is done later is sufficient.
     qdrant.only_promise(&["points", "points/payload"], true);
     call_in(repo.root(), &["index", "--new-collection"], b"").expect(0);
     assert!(!qdrant.collections().contains_key(&theirs));
@@ -183,7 +186,7 @@ fn who_makes_the_first_collection_later_leaves_what_took_its_place() {
     configure(&repo, &with_qdrant(&qdrant.url()));
     index(&repo);
     qdrant.moving()();
-    // A clone that has looked before there was any.
+    // A clone that looked before the collection existed.
     let clone = repo.clone_with("clone", &[]);
     configure(&clone, &with_qdrant(&qdrant.url()));
     let is_late = AtomicBool::new(true);
@@ -205,7 +208,7 @@ fn what_is_moved_while_vectors_are_put_is_looked_at_again() {
     let before = answers(&repo);
     let qdrant = QdrantStub::start();
     configure(&repo, &with_qdrant(&qdrant.url()));
-    // After the generation was read, before vectors are put.
+    // After the generation was read and before vectors are uploaded.
     let changed_meanwhile = |change: Box<dyn Fn() + Send + Sync>| {
         qdrant.fail(move |seen| {
             if seen.json()["ids"].as_array().is_some_and(|ids| ids.len() > 1) {

@@ -1,4 +1,4 @@
-//! Everything from the first vector to the last, with the stub and with a real server.
+//! Tests a whole sequence of operations, with the stub and with a real server.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::support::model::tei_sparse;
 use crate::support::qdrant::QdrantStub;
 use crate::support::{Stub, TestRepo};
 
-/// Everything from the first vector to the last, on any server. `prefix` is nobody else's.
+/// Runs the whole sequence with any server. No other client may use `prefix`.
 fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
     let (embedder, sparse) = (openai_stub(), Stub::start(tei_sparse));
     let servers = with_embedder(&embedder) + &with_sparse(&sparse);
@@ -38,7 +38,7 @@ fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
     assert_eq!(done["shared_sparse"]["new"], n_chunks, "{done}");
     assert_eq!(ask(&repo), before);
 
-    // Another clone takes them; it has a branch of its own.
+    // Another clone fetches the vectors. It has a branch of its own.
     let clone = repo.clone_with("second", &[]);
     configure(&clone, &settings(""));
     embedder.forget();
@@ -54,7 +54,8 @@ fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
     let taken = ask(&clone);
     assert_eq!(taken, before);
 
-    // The first forgets some, and has them removed; the second notices, and puts them back.
+    // The first clone drops some chunks and removes their vectors. The second clone notices that and uploads them
+    // again.
     for file in 0..15 {
         repo.remove(format!("part_{}/file_{file}.rs", file % 6));
     }
@@ -62,7 +63,7 @@ fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
     repo.git(["commit", "--quiet", "--amend", "-m", "fewer"]);
     repo.git(["reflog", "expire", "--expire=now", "--all"]);
     repo.git(["update-ref", "-d", "ORIG_HEAD"]);
-    // Its first commit is another now; who shares says so.
+    // The first commit has changed, so the settings name the repository.
     let first = clone.rev_parse("HEAD");
     let named = format!("repository = '{first}'\n");
     configure(&repo, &settings(&named));
@@ -78,7 +79,7 @@ fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
     let collected = call_in(repo.root(), &["gc", "--aggressive", "--qdrant", "--json"], b"")
         .expect(0)
         .json();
-    // As many of either kind.
+    // Equal numbers of dense and sparse vectors are removed.
     let n_removed = collected["shared"]["count"].as_u64().unwrap() / 2;
     assert!(n_removed > 100 && collected["shared"]["removed"] == true, "{collected}");
     assert_eq!(ask(&repo).len(), queries.len(), "what was looked at again is asked");
@@ -97,7 +98,7 @@ fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
     assert_eq!(done["shared_sparse"]["new"], n_removed, "{done}");
     assert_eq!(ask(&clone), taken);
 
-    // Other settings are made in place, and where that cannot be another collection takes the place of the first.
+    // Settings are changed in place if possible; otherwise another collection replaces the first.
     let compressed = "exact = false\ncompression = 'scalar'\n";
     configure(&clone, &settings(compressed));
     let changed = call_in(clone.root(), &["index", "--new-collection"], b"")
@@ -117,7 +118,7 @@ fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
     assert_eq!(index(&repo).json()["shared"]["new"], 0);
     ask(&repo);
 
-    // Kept there alone, and taken back.
+    // Vectors are stored only on the server, and then locally again.
     configure(&clone, &settings("keep_local = false\n"));
     let done = index(&clone).json();
     assert_eq!(

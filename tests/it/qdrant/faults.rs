@@ -1,4 +1,4 @@
-//! What answers are like while a server fails, and after it has lost something.
+//! Tests answers while a server fails, and after it has lost data.
 
 use std::time::{Duration, Instant};
 
@@ -144,7 +144,7 @@ fn vectors_that_were_lost_among_many_are_missed_and_put_back() {
     configure(&repo, &with_qdrant(&qdrant.url()));
     let n_docs = index(&repo).json()["shared"]["new"].as_u64().unwrap();
     assert!(n_docs > 256, "{n_docs}");
-    // Another clone has put more than are lost below.
+    // Another clone has uploaded more vectors than are lost below.
     qdrant.put_others(n_docs as usize);
     assert_eq!(index(&repo).json()["shared"]["new"], 0);
     qdrant.stub().forget();
@@ -169,7 +169,7 @@ fn what_is_only_promised_does_not_count() {
     let repo = project(12);
     let qdrant = QdrantStub::start();
     configure(&repo, &with_qdrant(&qdrant.url()));
-    // The collection, then no more.
+    // The collection is created before the faults begin.
     index(&repo);
     write_packet(&repo, 40);
     repo.commit("more");
@@ -212,7 +212,7 @@ fn a_collection_that_is_gone_or_being_emptied_is_not_relied_on() {
     );
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
     assert!(doctor.contains("vectors are being removed"), "{doctor}");
-    // Who began has not told of it for longer than any step of it takes.
+    // The removal was last announced longer ago than any step takes.
     qdrant.begin_removal(301);
     assert_eq!(why(&search(&repo, QUERIES[0])), "");
     assert_eq!(index(&repo).json()["shared"]["new"], 1);

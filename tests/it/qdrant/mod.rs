@@ -1,5 +1,5 @@
-//! Vectors that clones share by a Qdrant, played by a stub: what is put and taken, that answers are those of the local index, and what
-//! they are like while it fails.
+//! Tests vectors that clones share through Qdrant, with a stub server: uploads and downloads, that answers equal those
+//! of the local index, and answers while the server fails.
 
 mod answers;
 mod away;
@@ -24,7 +24,7 @@ fn openai_stub() -> Stub {
     Stub::start(|seen| openai(seen, DIM))
 }
 
-/// Files with a function each.
+/// Creates files with one function each.
 fn project(n_files: usize) -> TestRepo {
     let repo = TestRepo::empty();
     for number in 0..n_files {
@@ -49,7 +49,7 @@ fn with_embedder(embedder: &Stub) -> String {
     )
 }
 
-/// Every question is asked there, however few documents there are.
+/// Returns settings that send every query to the server, even for few documents.
 fn with_qdrant(url: &str) -> String {
     format!("[qdrant]\nserver = '{url}'\nscan_below = 0\nquery_timeout_ms = 20000\n")
 }
@@ -62,7 +62,7 @@ fn search(repo: &TestRepo, query: &str) -> Value {
     call_in(repo.root(), &["search", query, "--json"], b"").json()
 }
 
-/// The results of a search, without what tells how it was made.
+/// Returns the results of a search, without how they were computed.
 fn found(repo: &TestRepo, query: &str) -> Value {
     search(repo, query)["results"].clone()
 }
@@ -72,12 +72,12 @@ fn why(answer: &Value) -> String {
     reasons.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
 }
 
-/// What a repository answers without any server.
+/// Returns the answers of a repository without any server.
 fn answers(repo: &TestRepo) -> Vec<Value> {
     QUERIES.iter().map(|query| found(repo, query)).collect()
 }
 
-/// A project whose chunks are alike enough to be ranked by small differences.
+/// Creates a project whose chunks are so similar that small differences decide their order.
 fn large_project(n_files: usize) -> TestRepo {
     let repo = TestRepo::empty();
     for file in 0..n_files {
@@ -92,7 +92,7 @@ fn large_project(n_files: usize) -> TestRepo {
                 number % 5,
                 number % 11,
                 number % 3,
-                // Long enough to be a chunk of its own.
+                // Long enough to be a separate chunk.
                 "// padding that says nothing of the record at all\n".repeat(12),
             )
         });
@@ -105,7 +105,7 @@ fn large_project(n_files: usize) -> TestRepo {
     repo
 }
 
-/// Where the results of a search stand, and their scores.
+/// Returns the locations and scores of the results of a search.
 fn places(answer: &Value) -> Vec<(String, u64, f64)> {
     let results = answer["results"].as_array().unwrap().iter();
     let place = |result: &Value| {

@@ -1,4 +1,4 @@
-//! Vectors that are removed.
+//! Tests the removal of vectors.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::remote::configure;
 use crate::support::qdrant::QdrantStub;
 use crate::support::{Reply, TestRepo, assert_within, is_long};
 
-/// Shares a chunk that nothing here has any more.
+/// Shares the vector of a chunk that is no longer in the local index.
 pub(super) fn forget_one(repo: &TestRepo) {
     write_packet(repo, 40);
     repo.commit("more");
@@ -37,11 +37,11 @@ fn a_removal_ends_when_the_vectors_are_gone() {
         let called = call_in(repo.root(), &["gc", "--aggressive", "--qdrant", "--json"], b"");
         called.json()["shared"].clone()
     };
-    // A promise that is kept will do.
+    // An acknowledged change that is done later is sufficient.
     qdrant.only_promise(&["points/delete"], true);
     let started = Instant::now();
     let removed = remove_one();
-    // Others may wait longer for an answer than this clone does.
+    // The removal waits until queries of other clones have ended, which may take longer than this clone's own.
     assert!(!is_long() || started.elapsed() >= Duration::from_secs(10));
     assert_eq!(
         (&removed["count"], &removed["removed"]),
@@ -109,7 +109,7 @@ fn a_removal_that_is_ended_before_it_began_keeps_nobody_out() {
     assert!(!doctor.contains("vectors are being removed"), "{doctor}");
     assert_eq!(index(&repo).json()["shared"]["missing"], 0);
 
-    // Nor does one that is ended between two steps.
+    // A removal that is killed between two steps does not block others either.
     qdrant.stub().forget();
     let n_told = AtomicUsize::new(0);
     qdrant.fail(move |seen| {
@@ -128,7 +128,7 @@ fn a_removal_that_is_ended_before_it_began_keeps_nobody_out() {
     qdrant.mend();
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
     assert!(!doctor.contains("vectors are being removed"), "{doctor}");
-    // Nor does anybody wait longer than who removes expects.
+    // A query does not wait longer than a removal expects.
     configure(&repo, &with_qdrant(&qdrant.url()).replace("20000", "600000"));
     qdrant.fail(|_| Some(Reply::status(200).after(Duration::from_secs(600))));
     let started = Instant::now();
@@ -148,7 +148,7 @@ fn a_removal_that_was_killed_keeps_others_out_for_minutes_and_takes_nothing_with
     forget_one(&repo);
     index(&clone);
     let before = found(&clone, QUERIES[0]);
-    // Killed when the server has deleted and not yet answered.
+    // Killed after the server has deleted the points but before it responds.
     let deleting = qdrant.deleting_silently();
     qdrant.fail(move |seen| seen.path.contains("/points/delete").then(|| deleting(seen)));
     let mut child = spawn_in(repo.root(), &["gc", "--aggressive", "--qdrant"]);
@@ -166,7 +166,7 @@ fn a_removal_that_was_killed_keeps_others_out_for_minutes_and_takes_nothing_with
     let done = index(&clone).json();
     let stopped = done["shared"]["stopped_because"].as_str().unwrap();
     assert!(stopped.contains("five minutes later"), "{done}");
-    // Four minutes later it may still be at it, six minutes later not.
+    // After four minutes the removal may still be in progress; after six minutes it is not.
     assert_eq!(qdrant.age_removals(240), 1);
     assert!(why(&search(&clone, QUERIES[0])).contains("being removed"));
     qdrant.age_removals(120);
@@ -178,7 +178,7 @@ fn a_removal_that_was_killed_keeps_others_out_for_minutes_and_takes_nothing_with
     assert_eq!(answer["results"], before);
     assert_eq!(index(&clone).json()["shared"]["found"], 10);
     assert_eq!(why(&search(&clone, QUERIES[0])), "");
-    // What is left to say is that it is over, and the next removal says it.
+    // Only the end of the removal is not announced. The next removal announces it.
     index(&repo);
     forget_one(&repo);
     call_in(repo.root(), &["gc", "--aggressive", "--qdrant"], b"").expect(0);
@@ -216,7 +216,7 @@ fn a_removal_is_told_of_again_before_every_step() {
         let path = seen.path.split('?').next().unwrap_or_default();
         let fields = seen.json()["payload"].as_object().map_or(0, |payload| payload.len());
         match (path.ends_with("/points/payload"), path.ends_with("/points/delete")) {
-            // Others may have moved everything, and look under the generation that is there then.
+            // Other clones may have moved everything, and read the generation that is current then.
             (true, _) => Some(if fields == 2 { "told" } else { "ended" }),
             (_, true) => Some("deleted"),
             _ => None,

@@ -1,4 +1,5 @@
-//! Sparse vectors that clones share: a life of their own beside that of the dense ones, and the answers of the local index.
+//! Tests sparse vectors that clones share. They are independent of dense vectors, and answers equal those of the local
+//! index.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,7 +27,7 @@ pub(super) fn with_sparse(stub: &Stub) -> String {
     )
 }
 
-/// A server whose weights are of all sizes, so that every bit of them matters.
+/// Responds with many different weights, so that every bit of them matters.
 fn uneven(seen: &Seen) -> Reply {
     if seen.path != "/embed_sparse" {
         return tei_sparse(seen);
@@ -42,7 +43,7 @@ fn uneven(seen: &Seen) -> Reply {
     Reply::json(&json!(texts_of(seen).iter().map(vector).collect::<Vec<_>>()))
 }
 
-/// Of the documents of a view, what they have in common with a query.
+/// Returns the dot products of the documents of a view with a query.
 fn brute_force(view: &View, query: &SparseVector) -> BTreeMap<u32, f32> {
     let mut impacts = BTreeMap::new();
     for segment in view.segments().iter() {
@@ -94,7 +95,7 @@ fn another_clone_takes_them_to_the_bit_and_asks_nobody() {
         "{done}"
     );
     assert!(sparse.requests().is_empty());
-    // Byte for byte what who made them has.
+    // Exactly the bytes of the clone that computed them.
     let rows = |repo: &TestRepo| -> BTreeMap<String, Vec<(u32, u32)>> {
         let view = Indexed::new(repo.root()).view("HEAD");
         let mut rows = BTreeMap::new();
@@ -118,7 +119,7 @@ fn another_clone_takes_them_to_the_bit_and_asks_nobody() {
     assert!(doctor.contains("12 sparse vectors of this repository"), "{doctor}");
     call_in(clone.root(), &["verify"], b"").expect(0);
 
-    // One more on either side; nothing is put twice.
+    // Each clone adds a file, and nothing is uploaded twice.
     write_packet(&clone, 50);
     clone.commit("mine");
     let done = index(&clone).json();
@@ -204,7 +205,7 @@ fn answers_are_those_of_the_local_index_and_say_when_they_are_local() {
     let n_bytes = qdrant.stub().requests().iter().map(|seen| seen.body.len()).max();
     assert!(n_bytes.unwrap() < 20_000, "{n_bytes:?}");
 
-    // Only one of the two is away.
+    // Only sparse searches fail.
     qdrant.fail(|seen| {
         let is_sparse = seen.json()["searches"][0]["using"] == "sparse";
         is_sparse.then(|| Reply::status(500))
@@ -227,7 +228,7 @@ fn answers_are_those_of_the_local_index_and_say_when_they_are_local() {
         after.assert_same(before, "while it is slow");
     }
     qdrant.mend();
-    // What is lost is seen by its number, as few are found for other reasons too.
+    // Lost vectors are detected by their number, because a sparse search may find few documents for other reasons.
     configure(&repo, &(local + &with_qdrant(&qdrant.url())));
     index(&repo);
     qdrant.lose_every(3);
@@ -280,7 +281,7 @@ fn what_is_removed_or_moved_or_of_another_model_is_so_for_sparse_ones_too() {
     index(&repo);
     assert_eq!(places(&search(&repo, QUERIES[0])), before);
 
-    // Another model under the same name.
+    // Another model with the same name.
     let other = Stub::start(|seen| match seen.path.as_str() {
         "/embed_sparse" => {
             let vector = |text: &String| -> Vec<Value> {
@@ -303,7 +304,7 @@ fn what_is_removed_or_moved_or_of_another_model_is_so_for_sparse_ones_too() {
     let stopped = done["shared_sparse"]["stopped_because"].as_str().unwrap();
     assert!(stopped.contains("another vector for the same text"), "{done}");
     assert_eq!(done["sparse_vectors"]["taken"], 0, "{done}");
-    // Answers that cannot be vectors: its own server is asked.
+    // Qdrant returns invalid vectors, so the embedding server is used.
     for (number, (indices, values)) in [
         ("uneven", (json!([1, 2]), json!([1.0]))),
         ("negative", (json!([1]), json!([-1.0]))),

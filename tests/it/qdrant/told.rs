@@ -1,4 +1,4 @@
-//! What is told of the server, and what is shown to it.
+//! Tests the information about the server in `status` and `doctor`, and the data that it receives.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ fn a_key_is_shown_to_the_server_and_to_nobody_else() {
     configure(&repo, &settings.replace(&qdrant.url(), "http://example.com"));
     let called = call_in(repo.root(), &["search", "packet"], b"").expect(2);
     assert!(called.stderr.contains("over plain http"), "{}", called.stderr);
-    // Nor may a repository say where its vectors go.
+    // A repository's own settings file must not name the server either.
     std::fs::remove_file(repo.path(".codescout/config.toml")).unwrap();
     repo.write(".codescout.toml", with_qdrant(&qdrant.url()));
     let called = call_in(repo.root(), &["index"], b"").expect(2);
@@ -72,7 +72,7 @@ fn what_leaves_and_what_is_there_are_told() {
     );
     assert_eq!(qdrant.n_vectors(), 5, "nothing of the credentials");
     call_in(repo.root(), &["verify"], b"").expect(0);
-    // What is known to be there is damaged: it is found, and looked for again.
+    // Damage to the record of shared vectors is found, and the vectors are looked up again.
     let folder = repo.path(".codescout/dense-v1");
     let there = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     let there = there
@@ -86,7 +86,7 @@ fn what_leaves_and_what_is_there_are_told() {
     assert_eq!(why(&search(&repo, "packet")), "");
     assert_eq!(index(&repo).json()["shared"]["found"], 5);
     call_in(repo.root(), &["verify"], b"").expect(0);
-    // Likewise what the repository is known by.
+    // The same for the record of the repository's identity.
     std::fs::write(repo.path(".codescout/repository"), "x").unwrap();
     let status = call_in(repo.root(), &["status", "--json"], b"").expect(0).json();
     assert_eq!(status["shared"]["chunks"], 0, "{status}");
@@ -153,7 +153,7 @@ fn the_doctor_finds_a_collection_of_another_dimension() {
     index(&repo);
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
     assert!(!doctor.contains("components"), "{doctor}");
-    // The same name, another model.
+    // Another model with the same name.
     let other = Stub::start(|seen| openai(seen, DIM / 2));
     let clone = repo.clone_with("clone", &[]);
     configure(&clone, &(with_embedder(&other) + &with_qdrant(&qdrant.url())));

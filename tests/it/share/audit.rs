@@ -1,4 +1,4 @@
-//! Every call of the system with which a run could change something, and which of them reach outside where it may.
+//! Checks every system call of a run that could change something, and reports those outside the allowed folder.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use crate::cli::{Called, call_in};
 use crate::indexed::skip;
 
-/// Everything that makes, changes, moves or removes by name, or starts a program.
+/// System calls that create, change, move or remove files by name, or start programs.
 const CALLS: &str = "trace=open,openat,openat2,creat,rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,link,linkat,\
     symlink,symlinkat,mknod,mknodat,truncate,chmod,fchmodat,?fchmodat2,chown,lchown,fchownat,utimensat,setxattr,mount,execve,execveat";
 
@@ -24,7 +24,8 @@ fn has_strace() -> bool {
     })
 }
 
-/// Calls the program in a folder as [`call_in`] does, and gives what it did outside `inside`, where that can be told.
+/// Runs the program like [`call_in`]. Also returns its system calls that changed something outside `inside`, if they
+/// can be traced.
 pub(super) fn audited(folder: &Path, args: &[&str], input: &[u8], inside: &Path) -> (Called, Vec<String>) {
     if !has_strace() {
         return (call_in(folder, args, input), Vec::new());
@@ -54,7 +55,7 @@ pub(super) fn audited(folder: &Path, args: &[&str], input: &[u8], inside: &Path)
     (called, outside(&record, inside))
 }
 
-/// The lines of a record that do something outside a folder.
+/// Returns the lines of a record that change something outside a folder.
 fn outside(record: &str, inside: &Path) -> Vec<String> {
     let reaches_out = |line: &&str| changes(line) && paths(line).iter().any(|path| !is_allowed(path, inside));
     record.lines().filter(reaches_out).map(str::to_owned).collect()
@@ -74,7 +75,7 @@ fn changes(line: &str) -> bool {
                 .any(|flag| line.contains(flag)))
 }
 
-/// The files that a call names: each text, below the folder that the argument before it has opened.
+/// Returns the paths that a call names. Relative paths start at the folder of the preceding argument.
 fn paths(line: &str) -> Vec<PathBuf> {
     if name_of(line).starts_with("exec") {
         return line.split('"').nth(1).map(PathBuf::from).into_iter().collect();
@@ -93,7 +94,7 @@ fn paths(line: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Without `..`, which is what such a path would lead through.
+/// Resolves `..` in a path.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {

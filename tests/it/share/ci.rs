@@ -1,4 +1,4 @@
-//! The index from one job to the next.
+//! Tests caching the index between CI jobs.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn templates() -> Vec<(String, String)> {
     names.map(read).to_vec()
 }
 
-/// A job as a runner begins it: a shallow clone.
+/// Creates the checkout of a job as a runner does: a shallow clone.
 fn job(repo: &TestRepo, name: &str) -> TestRepo {
     repo.clone_with(name, &["--depth=1"])
 }
@@ -66,7 +66,7 @@ fn the_template_for_a_shell_carries_an_index_from_job_to_job() {
     assert_eq!(ours.answers(&view, &QUERIES), theirs.answers(&other, &QUERIES));
     call_in(second.root(), &["verify", "--deep"], b"").expect(0);
 
-    // The same tree again: nothing is built, nothing is saved.
+    // For the same tree again, nothing is built and nothing is saved.
     let said = stdout(&run_template(&job(&repo, "third"), &store, "save", &[]));
     assert!(
         said.contains("up to date") && said.contains("not saved: the archive already has this tree"),
@@ -304,7 +304,7 @@ fn jobs_of_pull_requests_leave_the_store_as_it_is() {
     assert_eq!(fs::read_dir(&store).unwrap().count(), 1);
 }
 
-/// The calls of this program in a template.
+/// Returns the calls of this program in a template.
 fn calls(text: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
@@ -333,7 +333,7 @@ fn what_templates_call_is_there() {
     }
 }
 
-/// Not YAML as a whole, but all that the templates use: indentation by two, no tabs, keys once in a mapping, quotes in pairs.
+/// Checks only the YAML that the templates use: indentation by two, no tabs, unique keys in a mapping, paired quotes.
 #[test]
 fn templates_are_well_formed() {
     for (name, text) in templates().into_iter().filter(|(name, _)| name.ends_with(".yml")) {
@@ -365,7 +365,7 @@ fn templates_are_well_formed() {
             }
         }
     }
-    // Where Python has a parser, it has the last word.
+    // If Python has a YAML parser, it must accept the templates.
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci");
     let parse = "import sys, yaml\nfor name in sys.argv[1:]: assert isinstance(yaml.safe_load(open(name)), dict)";
     let has_parser = Command::new("python3").args(["-c", "import yaml"]).output();

@@ -1,4 +1,4 @@
-//! The record of commits, carried to clones that then need not make it.
+//! Tests recorded commits that are transferred to clones, which then need not record them.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::{PRIVATE_KEY, PUBLIC_KEY, project};
 use crate::cli::call_in;
 use crate::support::TestRepo;
 
-/// [`project`] with a function that changes, moves, and is on a branch that is merged.
+/// Creates [`project`] with a function that is changed and moved, and a merged branch.
 fn past() -> TestRepo {
     let repo = project();
     let text = fs::read_to_string(repo.path("src/upload.rs")).unwrap();
@@ -33,7 +33,7 @@ fn json(repo: &TestRepo, args: &[&str]) -> Value {
     call_in(repo.root(), args, b"").expect(0).json()
 }
 
-/// What is asked about the past, but for how long it took.
+/// Returns answers about history without their duration.
 fn answers(repo: &TestRepo) -> Vec<Value> {
     [
         &["history", "--json", "retry_upload"][..],
@@ -63,7 +63,7 @@ fn a_clone_has_the_past_without_recording_it() {
     let clone = repo.clone_with("clone", &[]);
     let n_commits: u64 = repo.git(["rev-list", "--count", "HEAD"]).trim().parse().unwrap();
     let bundle = exported(&repo, &[]);
-    // Bit by bit, and with a branch that is nobody else's business.
+    // The exported records are identical, even in a clone with an additional private branch.
     other.git(["checkout", "-q", "-b", "private", "HEAD~2"]);
     other.write("secret.rs", "fn nobody_else_s_business() {}\n");
     other.commit("private: nobody else's business");
@@ -93,7 +93,7 @@ fn a_clone_has_the_past_without_recording_it() {
         (&0.into(), &0.into()),
         "{indexed}"
     );
-    // What is recorded here is as good, and stays.
+    // The local record is equivalent, so it is not replaced.
     let again = call_in(clone.root(), &["import", "-", "--json"], &bundle)
         .expect(0)
         .json();
@@ -102,7 +102,7 @@ fn a_clone_has_the_past_without_recording_it() {
         "{again}"
     );
 
-    // What came since is recorded and traced on top of it.
+    // Later commits are recorded and traced on top of it.
     let newer = repo.clone_with("newer", &[]);
     newer.write("src/later.rs", "pub fn later() {}\n");
     newer.commit("later");
@@ -174,7 +174,7 @@ fn a_maker_who_is_trusted_is_believed() {
         assert_eq!(answers(clone), answers(&repo));
         call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
     }
-    // An archive without is not enough for who wants it.
+    // An archive without history is replaced if history is requested.
     call_in(repo.root(), &["ci", "save", "../plain.bundle"], b"").expect(0);
     let saved = json(&repo, &["ci", "save", "../plain.bundle", "--history", "--json"]);
     assert_eq!(saved["saved"], true, "{saved}");
@@ -241,7 +241,7 @@ fn nothing_that_is_recorded_is_lost() {
     let old = exported(&repo, &["HEAD~1"]);
     let clone = repo.clone_with("clone", &[]);
     let none = repo.clone_with("none", &[]);
-    // Recorded, and not traced, as it is where a question came first.
+    // The commits are recorded but not traced, as after a query.
     call_in(clone.root(), &["history", "src/send.rs"], b"").expect(0);
     let told = call_in(clone.root(), &["import", "-", "--json"], &old).expect(0).json();
     assert_eq!(told["new_commits"], 6, "{told}");
@@ -251,7 +251,7 @@ fn nothing_that_is_recorded_is_lost() {
     assert_eq!(answers(&clone), answers(&repo));
     call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
 
-    // Unless git does not have it any more.
+    // Unless git no longer has the commit.
     none.write("src/secret.rs", "fn secret() {}\n");
     none.commit("secret");
     call_in(none.root(), &["history", "src/secret.rs"], b"").expect(0);
@@ -370,7 +370,7 @@ fn the_record_stands_on_the_remote_for_who_asks() {
     assert_eq!(answers(&clone), answers(&mine));
     assert_eq!(yes(&clone, &["pull", "--history"])["parts"], 0);
 
-    // A newer one takes the place of what it goes on from, and is left to who has its commits.
+    // A newer record replaces the one that it extends. Clones that lack its commits skip it.
     mine.write("src/later.rs", "pub fn later() {}\n");
     mine.commit("later");
     let told = yes(&mine, &["push", "--history"]);
@@ -384,7 +384,7 @@ fn the_record_stands_on_the_remote_for_who_asks() {
     clone.git(["pull", "--quiet"]);
     let told = yes(&clone, &["pull", "--history"]);
     assert_eq!(told["new_commits"], 8, "{told}");
-    // Nobody goes back: what is there has it.
+    // An older record is not pushed, because the remote's record contains it.
     mine.git(["checkout", "-q", "HEAD~2"]);
     let told = yes(&mine, &["push", "--history", "origin", "HEAD"]);
     assert_eq!(
@@ -417,7 +417,7 @@ const COMMITS: &[&str] = &[
 const DEFINITIONS: &[&str] = &["meta", "names", "name_ends", "run_ends", "blocks", "block_ends"];
 const LINES: &[&str] = &["meta", "commit_ends", "signatures", "ends"];
 
-/// Changes one section of an entry, the checksums being right.
+/// Changes one section of an entry and updates the checksums.
 fn section(raw: &mut Raw, stem: &str, wanted: &str, change: impl FnOnce(&mut Vec<u8>)) {
     let at = raw
         .header
@@ -443,9 +443,10 @@ fn section(raw: &mut Raw, stem: &str, wanted: &str, change: impl FnOnce(&mut Vec
     raw.put(at, &writer.finish());
 }
 
-/// The first record's first line becomes 0.
+/// Sets the line number in the first record to 0.
 fn without_lines(mut run: Vec<u8>) -> Vec<u8> {
-    // Commits since, number of records, parts, events, name; then the lines after, if there are none before.
+    // The bytes are the number of commits since, number of records, parts, events, and name, followed by the new lines
+    // if there are no old ones.
     assert_eq!(run[2] & 3, 2, "it is added: {:?}", &run[..12]);
     run[5] = 0;
     run
@@ -463,7 +464,7 @@ fn entry(raw: &mut Raw, stem: &str, bytes: &[u8]) {
 
 type Change = fn(&mut Raw);
 
-/// Headers that nobody honest writes: nothing is read behind them.
+/// Invalid headers of the commit record. Nothing after them is read.
 const LYING_HEADERS: &[(&str, Change, &str)] = &[
     (
         "a batch too many",
@@ -498,7 +499,7 @@ const LYING_HEADERS: &[(&str, Change, &str)] = &[
     ),
 ];
 
-/// Records that are not true: passed over, and what else is in the bundle is taken.
+/// Wrong records of commits. They are skipped, but the other content of the bundle is imported.
 const LIES: &[(&str, Change, &str)] = &[
     (
         "another size",
@@ -725,7 +726,8 @@ fn records_that_lie_are_refused() {
     assert_eq!(told["new_commits"], 3, "{told}");
 }
 
-/// Names that no record has: nothing that is said of commits is wrong, and yet they were not made here.
+/// Names in the table that no record uses. All information about commits is right, but this program would not have
+/// written them.
 #[test]
 fn what_nothing_reads_is_refused_where_all_is_compared() {
     let victim = Victim::of(&["export", "-", "-q", "--history"]);

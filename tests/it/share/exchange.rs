@@ -1,4 +1,4 @@
-//! The index beside the code on a remote.
+//! Tests pushing the index to a Git remote and pulling it.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::cli::{Called, call_in};
 use crate::indexed::Indexed;
 use crate::support::TestRepo;
 
-/// Somebody's clone of a bare repository that takes partial fetches, as forges do.
+/// Creates a bare repository that allows partial fetches, as hosting sites do, and a clone of it.
 fn remote_and_clone() -> (TestRepo, TestRepo) {
     let repo = project();
     let remote = repo.bare_clone("remote.git");
@@ -79,7 +79,7 @@ fn a_fresh_clone_has_its_index_in_one_fetch_and_pushes_send_what_is_new() {
     call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
     assert_eq!(json(&clone, &["pull", "--yes"])["parts"], 0);
 
-    // A plain push and fetch have nothing to do with it.
+    // An ordinary push and fetch do not transfer the index.
     commit(&mine, 0);
     mine.git(["push", "--quiet", "origin", "main"]);
     let told = json(&mine, &["push", "--yes"]);
@@ -115,7 +115,7 @@ fn many_parts_become_one_and_replacing_leaves_only_what_is_asked_for() {
     );
 }
 
-/// Puts so many parts in the place of what is on the remote, each with the list of one blob that nobody has.
+/// Replaces the content of the remote with a number of parts. Each lists one blob that no clone has.
 fn put_parts(remote: &TestRepo, n_parts: usize) {
     let keys = remote.beside("keys");
     fs::write(&keys, [&[20u8][..], &[7; 20], &[1, 0]].concat()).unwrap();
@@ -141,12 +141,12 @@ fn put_parts(remote: &TestRepo, n_parts: usize) {
 fn what_has_become_too_much_is_replaced() {
     let (remote, mine) = remote_and_clone();
     json(&mine, &["push", "--yes"]);
-    // Of shallow clones each has added what only it knows.
+    // Each part was added by a shallow clone, which knows only its own blobs.
     put_parts(&remote, 256);
     commit(&mine, 0);
     let told = json(&mine, &["push", "--yes"]);
     assert_eq!((&told["parts_before"], &told["parts_after"]), (&256.into(), &1.into()));
-    // More than anybody reads.
+    // More parts than readers accept.
     put_parts(&remote, 2_100);
     let refused = call_in(mine.root(), &["push", "--yes"], b"").expect(2);
     assert!(refused.stderr.contains("too many files"), "{}", refused.stderr);
@@ -216,7 +216,7 @@ fn nothing_is_sent_without_a_word() {
     call_in(clone.root(), &["pull"], b"").expect(2);
     assert!(!clone.path(".codescout").exists());
 
-    // By the path of the folder.
+    // The remote is given as the path of a folder.
     let path = remote.root().to_str().unwrap();
     assert_eq!(json(&mine, &["push", "--yes", path])["pushed"], false);
     assert_eq!(json(&clone, &["pull", "--yes", "../remote.git"])["pulled"], true);
@@ -260,7 +260,7 @@ fn what_a_remote_says_is_checked_like_any_bundle() {
     put(b"nonsense", "nonsense", 2);
     put(&bytes, "honest", 0);
 
-    // Trees of something else.
+    // Trees of another kind.
     let odd = remote.git_with_input(["mktree"], b"");
     let inner = String::from_utf8(odd).unwrap();
     let tree = remote.git_with_input(
@@ -304,7 +304,7 @@ fn nothing_that_a_repository_names_is_run() {
     ] {
         mine.git(["config", key, value]);
     }
-    // A remote that the configuration names may be a folder that came with the repository, hooks and all.
+    // The configuration may name a folder that came with the repository as a remote, including hooks.
     for hook in [
         "pre-receive",
         "update",

@@ -1,4 +1,4 @@
-//! Bundles that nobody honest writes: refused, with a word about why, and nothing outside the sidecar is touched.
+//! Tests malicious bundles: they are refused with a reason, and nothing outside the sidecar is changed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,8 @@ use crate::cli::call_in;
 use crate::indexed::files_below;
 use crate::support::TestRepo;
 
-/// A repository with an index of its first commit, a bundle of its last, and a tree of canaries all around.
+/// A repository with an index of its first commit, a bundle of its last commit, and files around it that must not
+/// change.
 pub(super) struct Victim {
     pub(super) repo: TestRepo,
     pub(super) honest: Raw,
@@ -31,7 +32,7 @@ impl Victim {
         Self::of(&["export", "-", "-q"])
     }
 
-    /// With a bundle that is made by other arguments.
+    /// Like `new`, with a bundle exported with other arguments.
     pub(super) fn of(export: &[&str]) -> Self {
         let repo = project();
         let other = repo.clone_with("other", &[]);
@@ -50,7 +51,8 @@ impl Victim {
         }
     }
 
-    /// Every file but the lock, and what a refused run may leave for the next writer to remove: segment files that nobody names.
+    /// Returns all files except the lock and unused segment files, which a refused run may leave for the next writer to
+    /// remove.
     fn around(repo: &TestRepo) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = files_below(&repo.beside(""));
         files.retain(|path, _| {
@@ -60,7 +62,7 @@ impl Victim {
         files
     }
 
-    /// Imports bytes that have to be refused with these words.
+    /// Imports bytes that must be refused with this message.
     #[track_caller]
     pub(super) fn refuses(&self, about: &str, bytes: &[u8], args: &[&str], said: &str) {
         let args = [&["import", "-"], args].concat();
@@ -75,7 +77,7 @@ impl Victim {
 
 type Change = fn(&mut Raw);
 
-/// Headers that lie, with what is said about them. The hash of each is right.
+/// Headers with false contents and correct hashes, each with the expected message.
 const LYING_HEADERS: &[(&str, Change, &str)] = &[
     ("a path upwards", |raw| name(raw, "../canary/a"), "wrong entries"),
     (
@@ -167,7 +169,7 @@ const LYING_HEADERS: &[(&str, Change, &str)] = &[
     ),
 ];
 
-/// Bundles of something else.
+/// Bundles that do not match the repository or the settings.
 const OF_OTHERS: &[(&str, Change, &str)] = &[
     (
         "something else",
@@ -189,7 +191,7 @@ const OF_OTHERS: &[(&str, Change, &str)] = &[
     ),
 ];
 
-/// Entries that are not what the header says.
+/// Entries that differ from the header.
 const LYING_ENTRIES: &[(&str, Change, &str)] = &[
     ("a shorter length", |raw| raw.header.entries[0].length -= 1, "damaged"),
     ("a longer length", |raw| raw.header.entries[0].length += 1, "damaged"),
@@ -272,7 +274,7 @@ fn name(raw: &mut Raw, name: &str) {
     name.clone_into(&mut raw.header.entries[0].name);
 }
 
-/// The recipe stands in the first section, which has a checksum of its own.
+/// The recipe is in the first section, which has its own checksum.
 fn patch_recipe(raw: &mut Raw) {
     let mut bytes = raw.opened(0);
     let at = bytes.len() - 1;
@@ -288,7 +290,7 @@ fn bundles_that_lie_are_refused() {
         change(&mut raw);
         victim.refuses(about, &raw.to_bytes(), &[], said);
     }
-    // Last, so that what was refused was not refused for another reason.
+    // Imports the honest bundle last, to show that the others were not refused for another reason.
     call_in(victim.repo.root(), &["import", "-"], &victim.honest.to_bytes()).expect(0);
 }
 
@@ -309,7 +311,7 @@ fn cut_and_flipped_bundles_are_refused() {
     for at in (0..good.len()).step_by(step) {
         let mut bad = good.clone();
         bad[at] ^= 0x10;
-        // A few bits of a frame say nothing about what it opens to.
+        // Some bits of a compressed frame do not affect its content.
         assert!(opened(&bad).is_none_or(|opened| opened == whole), "byte {at}");
     }
     let mut left = files_below(folder.path());
@@ -321,7 +323,7 @@ fn cut_and_flipped_bundles_are_refused() {
 fn a_bundle_that_needs_more_than_there_is_room_for_is_refused_before_it_is_opened() {
     let victim = Victim::new();
     let mut raw = victim.honest.clone();
-    // 4,000 parts with entries of 256 MiB each, in frames that are large enough to be believed.
+    // 4,000 parts with entries of 256 MiB each, with packed sizes that are large enough to pass the ratio check.
     raw.header.parts = vec![(1, 1); 4000];
     let entry = |name: String| RawEntry {
         name,
@@ -387,7 +389,7 @@ fn odd_files_are_no_bundles() {
     call_in(root, &["import", "--inspect", "-"], b"nonsense").expect(2);
 }
 
-/// The artifact file with one indexed blob's extraction changed.
+/// Returns the artifact file with the extraction of one indexed blob changed.
 fn poisoned(bytes: Vec<u8>, change: impl Fn(&mut Extraction)) -> Vec<u8> {
     let file = ArtifactFile::from_bytes(Path::new("records"), bytes).unwrap();
     let mut writer = ArtifactWriter::new(file.recipe());
@@ -396,7 +398,7 @@ fn poisoned(bytes: Vec<u8>, change: impl Fn(&mut Extraction)) -> Vec<u8> {
         extraction.references = file.references(blob).ok()?;
         Some(extraction)
     };
-    // The last one, which the victim does not know yet.
+    // Selects the last blob, which the victim has not indexed yet.
     let is_rich = |found: &Extraction| !found.definitions.is_empty() && !found.references.is_empty();
     let changed = (0..file.n_blobs()).rfind(|&blob| extraction_of(blob).as_ref().is_some_and(is_rich));
     for blob in 0..file.n_blobs() {
@@ -423,7 +425,7 @@ fn poisoned(bytes: Vec<u8>, change: impl Fn(&mut Extraction)) -> Vec<u8> {
     writer.finish()
 }
 
-/// The vectors in the opposite order.
+/// Returns the vectors in reverse order.
 fn reversed(bytes: Vec<u8>) -> Vec<u8> {
     let vectors = VectorFile::open(Arc::new(bytes)).unwrap();
     let mut writer = VectorWriter::new(vectors.dim(), vectors.quantisation(), vectors.profile()).unwrap();
@@ -459,7 +461,7 @@ fn records_that_are_not_true_are_refused() {
         victim.refuses(about, &raw.to_bytes(), &[], "is wrong");
     }
 
-    // A text that is said to be left out, and vectors of other texts.
+    // A text that is marked as skipped, and vectors of other texts.
     let mut raw = victim.honest.clone();
     let file = ArtifactFile::from_bytes(Path::new("records"), raw.opened(0)).unwrap();
     let mut writer = ArtifactWriter::new(file.recipe());
@@ -476,7 +478,8 @@ fn records_that_are_not_true_are_refused() {
     call_in(victim.repo.root(), &["import", "-"], &victim.honest.to_bytes()).expect(0);
 }
 
-/// Whoever is trusted is believed without a comparison; what they said wrongly is found afterwards, and made again.
+/// A bundle from a trusted signer is imported without a comparison. False content is found later by a deep
+/// verification, and repaired.
 #[test]
 fn what_was_believed_and_is_not_true_is_found_by_the_deep_check_and_mended() {
     let repo = project();
@@ -507,7 +510,7 @@ fn what_was_believed_and_is_not_true_is_found_by_the_deep_check_and_mended() {
         call_in(clone.root(), &["verify", "--deep"], b"").expect(1);
         call_in(clone.root(), &["verify", "--deep", "--repair"], b"");
         call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
-        // Who does not trust does not take it at all.
+        // A clone that does not trust the signer does not import the bundle.
         let other = repo.clone_with(&format!("{about}, compared"), &[]);
         let called = call_in(other.root(), &["ci", "restore", file, "--compare"], b"").expect(2);
         assert!(called.stderr.contains("is wrong"), "{about}: {}", called.stderr);

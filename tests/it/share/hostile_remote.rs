@@ -1,4 +1,5 @@
-//! Remotes that nobody honest keeps: what they send is bounded, what they hold is refused, and nothing of the address is told.
+//! Tests malicious remotes: the amount of data that they can send is limited, wrong data is refused, and messages
+//! reveal no credentials of the address.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -11,7 +12,7 @@ use crate::cli::call_in;
 use crate::indexed::files_below;
 use crate::support::{Reply, Stub, TestRepo, assert_within};
 
-/// A clone, and the bare repository that it comes from with an index that is honest so far.
+/// A clone and its bare origin, which contains an index that is valid at first.
 pub(super) struct Trap {
     remote: TestRepo,
     reference: String,
@@ -43,7 +44,7 @@ impl Trap {
         String::from_utf8(id).unwrap().trim().to_owned()
     }
 
-    /// Puts other files under the ref, as lines of `git mktree`.
+    /// Replaces the files on the ref. `files` are lines for `git mktree`.
     fn put(&self, files: &str) {
         let tree = self.remote.git_with_input(["mktree", "--missing"], files.as_bytes());
         let commit = self
@@ -52,18 +53,18 @@ impl Trap {
         self.remote.git(["update-ref", &self.reference, &commit]);
     }
 
-    /// The id of the file with this ending.
+    /// Returns the id of the file with this extension.
     fn id_of(&self, ending: &str) -> String {
         let line = self.files.lines().find(|line| line.ends_with(ending)).unwrap();
         line.split([' ', '\t']).nth(2).unwrap().to_owned()
     }
 
-    /// The bundle on it.
+    /// Returns the bundle on the remote.
     pub(super) fn part(&self) -> Vec<u8> {
         self.remote.git_bytes(["cat-file", "blob", &self.id_of(".bundle")])
     }
 
-    /// Puts another bundle in its place.
+    /// Replaces the bundle on the remote.
     pub(super) fn put_part(&self, bytes: &[u8]) {
         let part = self.part().len();
         let files = self.files.replace(&self.id_of(".bundle"), &self.blob(bytes));
@@ -85,7 +86,7 @@ impl Trap {
         command.spawn().unwrap()
     }
 
-    /// Runs a call that has to be refused with these words, and leaves nothing behind. What it said.
+    /// Runs a command that must fail with this message and leave no files. Returns its output.
     #[track_caller]
     pub(super) fn refuses(&self, about: &str, args: &[&str], said: &str) -> String {
         let output = self.start(args).wait_with_output().unwrap();
@@ -99,7 +100,7 @@ impl Trap {
     }
 }
 
-/// Bytes that do not become smaller.
+/// Returns bytes that cannot be compressed.
 fn noise(n_bytes: usize) -> Vec<u8> {
     let mut reader = blake3::Hasher::new().finalize_xof();
     let mut bytes = vec![0; n_bytes];
@@ -122,7 +123,7 @@ fn more_than_was_told_or_is_allowed_is_not_taken() {
         .to_owned();
     trap.refuses("less is allowed", &["pull", "--yes", "--max-size", "1K"], "--max-size");
 
-    // The name says a few hundred bytes.
+    // The file name claims a few hundred bytes.
     let (digits, _) = name.split_once('-').unwrap();
     let large = trap.blob(&noise(8 << 20));
     trap.put(
@@ -134,14 +135,14 @@ fn more_than_was_told_or_is_allowed_is_not_taken() {
     trap.refuses("a part of another size", &["pull", "--yes"], "the transfer exceeds");
     assert!(!trap.clone.path(".codescout").exists(), "nothing was begun");
 
-    // Lists that are no lists, and more of them than anybody has.
+    // Key lists with invalid content, and lists that are too large.
     trap.put(&trap.files.replace(&keys, &large));
     trap.refuses("long lists", &["pull", "--yes", "--max-size", "1M"], "--max-size");
     let zeros = trap.blob(&vec![0; 70 << 20]);
     trap.put(&trap.files.replace(&keys, &zeros));
     trap.refuses("a list that opens to much", &["pull", "--yes"], "lists");
 
-    // Who cannot leave anything out sends all of it at once.
+    // A remote that cannot filter objects sends everything at once.
     trap.remote.git(["config", "uploadpack.allowFilter", "false"]);
     trap.put(&format!("{}100644 blob {large}\tsomething else\n", trap.files));
     trap.refuses("no filter", &["pull", "--yes", "--max-size", "2M"], "--max-size");
@@ -165,7 +166,7 @@ fn what_is_no_plain_file_is_refused() {
         trap.put(&trap.files.replace(line, &other));
         trap.refuses(about, &["pull", "--yes"], "not written by codescout");
     }
-    // Names that no part has are passed over, whatever they lead to.
+    // Files whose names are not those of parts are ignored, regardless of their content.
     for name in [
         "-1.bundle",
         "x-1.bundle",
@@ -182,7 +183,7 @@ fn what_is_no_plain_file_is_refused() {
             "{name}"
         );
     }
-    // A bundle of records under the name of this build, and not of it.
+    // A bundle of another repository under the name of this build.
     let other = TestRepo::new("//- other.rs\nfn somewhere_else() {}\n");
     let bytes = call_in(other.root(), &["export", "-", "-q"], b"").expect(0).stdout;
     let (id, name) = (trap.blob(&bytes), format!("{}-{}.bundle", "0".repeat(32), bytes.len()));

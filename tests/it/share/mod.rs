@@ -1,4 +1,4 @@
-//! What is known of a repository, carried to other clones.
+//! Tests transferring the index of a repository to other clones.
 
 mod audit;
 mod ci;
@@ -14,7 +14,7 @@ mod vectors;
 
 use crate::support::TestRepo;
 
-/// Three commits with a bit of everything.
+/// Creates three commits with files of several kinds.
 fn project() -> TestRepo {
     let repo = TestRepo::new(
         "
@@ -49,7 +49,7 @@ fn project() -> TestRepo {
     repo
 }
 
-/// RFC 8410, section 10.
+/// The example key of RFC 8410, section 10.
 const PRIVATE_KEY: &str = "-----BEGIN PRIVATE KEY-----
 MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC
 -----END PRIVATE KEY-----

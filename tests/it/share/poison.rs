@@ -1,4 +1,5 @@
-//! Every value that a bundle brings, changed in turn with all checksums right: what is compared is refused, and no answer changes.
+//! Changes every value in a bundle in turn, with correct checksums. Values that are compared are refused, and no answer
+//! changes.
 
 use std::path::Path;
 
@@ -21,7 +22,7 @@ const QUERIES: [&str; 5] = [
     "point",
 ];
 
-/// The project with a bit of everything that is recorded of a file.
+/// Creates a project whose records use every field.
 fn rich_project() -> TestRepo {
     let repo = project();
     repo.write(
@@ -29,7 +30,7 @@ fn rich_project() -> TestRepo {
         "use std::fmt::{self, Display as Show};\npub use crate::upload::retry_upload;\n\n/// A place.\npub struct Point { x: i32 }\n\n\
          impl Show for Point {\n    /// Writes it.\n    fn fmt(&self) -> fmt::Result { fmt::write(self.x); helper() }\n}\n",
     );
-    // More than a chunk.
+    // Long enough for more than one chunk.
     let function = |n| {
         format!(
             "pub fn long_{n}() {{\n{}}}\n\n",
@@ -47,14 +48,14 @@ fn has_taken_something(repo: &TestRepo) -> bool {
     state.is_some_and(|state| !state.segments.is_empty())
 }
 
-/// What a clone says once everything is indexed.
+/// Returns the answers of a clone after indexing everything.
 fn told_by(repo: &TestRepo) -> (Contents, Vec<Answer>) {
     let indexed = Indexed::new(repo.root());
     let view = indexed.view("HEAD");
     (indexed.contents(&view), indexed.answers(&view, &QUERIES))
 }
 
-/// One blob as the writer takes it.
+/// One blob in the form that the writer uses.
 struct Recorded {
     key: ArtifactKey,
     lang: Lang,
@@ -121,7 +122,7 @@ fn moved(range: &mut ByteRange) {
     *range = ByteRange::new(range.start + 1, range.end);
 }
 
-/// Each field of what is recorded of a file.
+/// Changes of each field of an extraction.
 #[expect(clippy::unit_arg, reason = "a change is made or there is nothing to change")]
 const EXTRACTIONS: &[(&str, OfExtraction)] = &[
     ("lines", |it| Some(it.n_lines -= 1)),
@@ -196,7 +197,7 @@ const EXTRACTIONS: &[(&str, OfExtraction)] = &[
     }),
 ];
 
-/// What stands beside it.
+/// Changes of the other data of blobs.
 const BLOBS: &[(&str, OfBlobs)] = &[
     ("language", |blobs| {
         blobs
@@ -239,7 +240,7 @@ pub(super) struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Multiplies the factor, a half, by a power of two.
+    /// Multiplies the factor, a half-precision number, by a power of two.
     pub(super) fn scale(&mut self, exponent: u16) {
         *self.factor = (u16::from_le_bytes(*self.factor) + (exponent << 10)).to_le_bytes();
     }
@@ -280,7 +281,7 @@ pub(super) fn with_vectors(mut bytes: Vec<u8>, change: impl Fn(&mut Row<'_>)) ->
     bytes
 }
 
-/// A bundle with one thing changed.
+/// Returns bundles with one change each.
 fn poisons(honest: &Raw) -> Vec<(String, Raw)> {
     let (artifacts, vectors) = (honest.opened(0), honest.opened(1));
     let mut all = Vec::new();
@@ -322,7 +323,7 @@ fn every_value_that_is_changed_is_found_where_all_is_compared() {
     let repo = rich_project();
     let clone = repo.clone_with("clone", &[]);
     let honest = Raw::parse(&call_in(repo.root(), &["export", "-", "-q"], b"").expect(0).stdout);
-    // Each is a process.
+    // Each case needs a process.
     let step = if crate::support::is_long() { 1 } else { 5 };
     for (about, raw) in poisons(&honest).into_iter().step_by(step) {
         let called = call_in(clone.root(), &["import", "-", "--compare-all"], &raw.to_bytes());
@@ -376,7 +377,7 @@ fn a_blob_is_not_recorded_in_any_number_of_languages() {
     }
 }
 
-/// What is not compared because nothing of it is used, or because there is nothing wrong with it.
+/// Changes that are not compared, because the values are not used or are also valid.
 #[test]
 fn what_is_taken_where_all_is_compared_changes_no_answer() {
     let repo = rich_project();
@@ -387,7 +388,7 @@ fn what_is_taken_where_all_is_compared_changes_no_answer() {
         export(&["export", "-", "-q", "--ready"]),
     );
 
-    // Words of a maker whom nobody trusts are made here.
+    // The lexical index from an untrusted producer is not used; it is built locally.
     let mut words = ready.clone();
     words.put(2, b"nonsense");
     // Blobs and chunks have other numbers.
@@ -413,7 +414,7 @@ fn an_archive_or_a_part_on_a_remote_is_compared_in_the_same_way() {
     let clone = repo.clone_with("clone", &[]);
     let trap = Trap::new();
     let index = trap.part();
-    // One of each kind: both come by the way of `import`.
+    // One of each kind, because they are imported in the same way as by `import`.
     for (about, change) in VECTORS.iter().step_by(10) {
         let mut raw = honest.clone();
         raw.put(1, &with_vectors(honest.opened(1), change));

@@ -1,8 +1,8 @@
-//! Bundles taken apart and put together with what no honest program writes.
+//! Takes bundles apart and creates bundles that the program would not write.
 
 use serde::{Deserialize, Serialize};
 
-/// The header, field by field as docs/formats.md has it.
+/// The fields of the header, in the order of docs/formats.md.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct RawHeader {
     pub(super) kind: u8,
@@ -12,9 +12,9 @@ pub(super) struct RawHeader {
     pub(super) formats: (u32, u32, u32),
     pub(super) trees: Vec<Vec<u8>>,
     pub(super) parts: Vec<(u32, u32)>,
-    /// Profile, how many rows each file has.
+    /// Profiles, each with the number of rows in each file.
     pub(super) added: Vec<([u8; 16], Vec<u32>)>,
-    /// Recipe, tips, how many commits each batch has.
+    /// Recipe, tips, and the number of commits in each batch.
     pub(super) commits: Option<(u64, Vec<Vec<u8>>, Vec<u32>)>,
     pub(super) entries: Vec<RawEntry>,
 }
@@ -27,7 +27,7 @@ pub(super) struct RawEntry {
     pub(super) n_packed: u64,
 }
 
-/// A bundle in its parts.
+/// The parts of a bundle.
 #[derive(Clone, Debug)]
 pub(super) struct Raw {
     pub(super) magic: Vec<u8>,
@@ -61,7 +61,7 @@ impl Raw {
         }
     }
 
-    /// With a header whose hash is right whatever it says.
+    /// Encodes the bundle with a correct hash of the header.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let record = codescout::sidecar::encode(&self.header);
         let mut bytes = self.magic.clone();
@@ -77,17 +77,17 @@ impl Raw {
         bytes
     }
 
-    /// What an entry opens to.
+    /// Decompresses an entry.
     pub(super) fn opened(&self, at: usize) -> Vec<u8> {
         zstd::stream::decode_all(&*self.frames[at]).unwrap()
     }
 
-    /// Puts other bytes into an entry, honestly told.
+    /// Replaces the content of an entry and updates its sizes and hash.
     pub(super) fn put(&mut self, at: usize, bytes: &[u8]) {
         self.put_frame(at, bytes, zstd::stream::encode_all(bytes, 3).unwrap());
     }
 
-    /// Puts a frame into an entry that says that it opens to `bytes`.
+    /// Replaces the frame of an entry. The header claims that it decompresses to `bytes`.
     pub(super) fn put_frame(&mut self, at: usize, bytes: &[u8], frame: Vec<u8>) {
         let entry = &mut self.header.entries[at];
         entry.length = bytes.len() as u64;

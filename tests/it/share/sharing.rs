@@ -1,4 +1,4 @@
-//! Out of one clone, into another: the same answers, nothing made twice.
+//! Tests exporting from one clone and importing into another: answers are the same, and nothing is computed twice.
 
 use std::fs;
 use std::process::Command;
@@ -30,7 +30,7 @@ fn two_clones_with_other_pasts_write_the_same_bytes() {
     assert_ne!(exported(&fresh, &["HEAD~1"]), other);
 }
 
-/// What a machine of another kind exports.
+/// Exports bundles in different environments.
 fn exported_on(repo: &TestRepo, umask: &str, variables: &[(&str, &str)], commands: &[&str]) -> Vec<Vec<u8>> {
     let run = |command: &&str| {
         let mut shell = Command::new("sh");
@@ -52,7 +52,7 @@ fn exported_on(repo: &TestRepo, umask: &str, variables: &[(&str, &str)], command
 #[test]
 fn the_bytes_follow_from_tree_and_settings_and_from_nothing_of_the_machine() {
     let repo = project();
-    // More than a round of a build, and texts that stand in several files.
+    // More files than one round of a build processes, and texts that occur in several files.
     for n in 0..600 {
         let text = format!(
             "//! Part {n}\npub fn part_{n}() {{ shared_{}(); }}\npub fn same() {{ retry_upload(1) }}\n",
@@ -92,7 +92,7 @@ fn the_bytes_follow_from_tree_and_settings_and_from_nothing_of_the_machine() {
         let bytes = exported_on(&clone, umask, variables, &commands);
         assert!(bytes == expected, "{about}");
     }
-    // Who has indexed parts of it before, in another order, and other things.
+    // A clone that has indexed parts before, in another order, and other revisions.
     let clone = repo.clone_with("past", &[]);
     for revision in ["HEAD~2", "HEAD~1", "HEAD~3"] {
         call_in(clone.root(), &["index", revision], b"").expect(0);
@@ -163,7 +163,7 @@ fn what_is_known_already_and_what_is_not_here_is_passed_over() {
     assert_eq!(ours.answers(&view, &QUERIES), theirs.answers(&other, &QUERIES));
     call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
 
-    // Of a history that this repository has only the beginning of.
+    // From a history of which this repository has only the beginning.
     let short = TestRepo::init(&[]);
     repo.git(["branch", "short", "HEAD~2"]);
     short.git(["fetch", "--quiet", repo.root().to_str().unwrap(), "short"]);
@@ -219,7 +219,7 @@ fn a_signed_ready_bundle_is_taken_as_it_is_and_others_are_compared() {
         );
         call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
     }
-    // Beside what is there documents would be doubled: they are indexed instead.
+    // If the sidecar has segments, adopting others would duplicate documents, so the blobs are indexed instead.
     let clone = repo.clone_with("known", &[]);
     call_in(clone.root(), &["index", "HEAD~2"], b"").expect(0);
     let told = call_in(clone.root(), &["import", file, "--json", "--trust", PUBLIC_KEY], b"")

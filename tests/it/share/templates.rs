@@ -1,4 +1,5 @@
-//! The templates for forges, run as their runners do: every step in a shell, with a folder in the place of the forge's caches.
+//! Runs the templates for CI systems as their runners do: each step in a shell, with a folder in place of the system's
+//! caches.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +13,7 @@ use crate::support::TestRepo;
 
 type Words = BTreeMap<String, String>;
 
-/// Caches by their keys: a folder each, in the order in which they were written.
+/// Caches by key. Each is a folder, in the order in which they were saved.
 struct Caches {
     folder: PathBuf,
     keys: Vec<String>,
@@ -31,7 +32,7 @@ impl Caches {
         self.folder.join(key.replace('/', "%"))
     }
 
-    /// Keeps a folder of a job. `may_replace`: whether one that is there already goes.
+    /// Saves a folder of a job. `may_replace` is true if an existing cache is replaced.
     fn put(&mut self, key: &str, from: &Path, may_replace: bool) {
         if self.keys.iter().any(|known| known == key) {
             if !may_replace {
@@ -44,7 +45,7 @@ impl Caches {
         self.keys.push(key.to_owned());
     }
 
-    /// Brings what a key has, if there is such a key.
+    /// Restores the cache of a key, if there is one.
     fn get(&self, key: Option<&String>, to: &Path) {
         if let Some(key) = key {
             copy(&self.place(key), to);
@@ -63,7 +64,7 @@ fn copy(from: &Path, to: &Path) {
     );
 }
 
-/// A line of a template: how far it is indented, its key and its value.
+/// Splits a template into lines, each with its indentation, key and value.
 fn lines(text: &str) -> Vec<(usize, String, String)> {
     let of_line = |line: &str| {
         let content = line.trim_start();
@@ -84,7 +85,7 @@ fn template(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci").join(name)).unwrap()
 }
 
-/// Runs a line of a job with nothing but what a runner has. What it printed.
+/// Runs a line of a job with only the environment of a runner. Returns its output.
 #[track_caller]
 fn shell(job: &TestRepo, line: &str, variables: &Words) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_codescout")).parent().unwrap().to_owned();
@@ -110,7 +111,7 @@ fn words<const N: usize>(pairs: [(&str, &str); N]) -> Words {
     pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
 }
 
-/// The steps of the template for GitHub, each with its keys; those of `with` beside them.
+/// Returns the steps of the GitHub template with their keys, including those of `with`.
 fn github_steps() -> Vec<Words> {
     let mut steps: Vec<Words> = Vec::new();
     let mut is_steps = false;
@@ -126,7 +127,7 @@ fn github_steps() -> Vec<Words> {
     steps
 }
 
-/// What `${{ … }}` stands for.
+/// Replaces `${{ … }}` expressions by their values.
 fn filled(text: &str, outputs: &Words) -> String {
     let mut filled = String::new();
     let mut rest = text;
@@ -139,7 +140,7 @@ fn filled(text: &str, outputs: &Words) -> String {
     filled + rest
 }
 
-/// Whether a condition holds: `a == 'x'` and `a == b`, with `&&` between.
+/// Evaluates a condition of the form `a == 'x'` or `a == b`, possibly joined by `&&`.
 fn holds(condition: &str, known: &Words) -> bool {
     let value = |side: &str| match side.strip_prefix('\'') {
         Some(text) => text.trim_end_matches('\'').to_owned(),
@@ -151,7 +152,7 @@ fn holds(condition: &str, known: &Words) -> bool {
     })
 }
 
-/// Runs a workflow as GitHub does. What its steps printed.
+/// Runs a workflow like GitHub. Returns the output of its steps.
 fn run_github(job: &TestRepo, caches: &mut Caches, event: &str, branch: &str) -> String {
     let mut known = words([
         ("github.event_name", event),
@@ -237,7 +238,7 @@ fn on_github_a_run_pays_for_what_is_new_and_only_trusted_ones_save() {
     call_in(job.root(), &["verify", "--deep"], b"").expect(0);
 }
 
-/// What stands under a key of the template for GitLab: its lines that are items of a list, or its value.
+/// Returns the list items or the value under a key of the GitLab template.
 fn gitlab(key: &str) -> Vec<String> {
     let lines = lines(&template("gitlab.yml"));
     let at = lines.iter().position(|(_, name, _)| name == key).unwrap();
@@ -258,7 +259,7 @@ fn gitlab(key: &str) -> Vec<String> {
     items.map(unquoted).collect()
 }
 
-/// Runs a job as GitLab does: whether its cache is written is said by the first rule that holds.
+/// Runs a job like GitLab. The first rule that matches determines whether its cache is saved.
 fn run_gitlab(job: &TestRepo, caches: &mut Caches, branch: &str, is_protected: bool) -> String {
     let mut variables = words([
         ("CI_COMMIT_BRANCH", branch),
@@ -283,7 +284,7 @@ fn run_gitlab(job: &TestRepo, caches: &mut Caches, branch: &str, is_protected: b
     if branch == "main" && is_protected {
         variables.insert("CODESCOUT_CACHE_POLICY".to_owned(), "pull-push".to_owned());
     }
-    // Caches of protected branches and of others are kept apart by an ending, unless a project says otherwise.
+    // GitLab separates the caches of protected and other branches by a suffix, unless a project disables that.
     let key = expand(&gitlab("key")[0], &variables);
     let fallbacks = gitlab("fallback_keys").into_iter().map(|key| expand(&key, &variables));
     let wanted: Vec<String> = [key.clone()].into_iter().chain(fallbacks).collect();

@@ -1,4 +1,4 @@
-//! What a model on a server has made, carried to clones that have it in use too.
+//! Tests transferring the vectors of a model on a server to clones that use the same model.
 
 use std::fs;
 
@@ -17,14 +17,14 @@ use crate::support::{Stub, TestRepo};
 
 const DIM: usize = 32;
 
-/// Indexes a clone, and sets a server up for it. Its vectors are not made yet.
+/// Indexes a clone and configures a server for it, without computing vectors.
 fn with_server(repo: &TestRepo, stub: &Stub) {
     call_in(repo.root(), &["index"], b"").expect(0);
     set_server(repo, stub);
 }
 
 fn set_server(repo: &TestRepo, stub: &Stub) {
-    // A server that is gone is not waited for.
+    // A short time limit, so that the test does not wait for a server that was stopped.
     let settings = format!("[embedding]\nserver = '{}'\nmodel = 'm'\ntimeout_s = 3\n", stub.url());
     configure(repo, &settings);
 }
@@ -33,7 +33,7 @@ fn indexed(repo: &TestRepo) -> Value {
     call_in(repo.root(), &["index", "--json"], b"").expect(0).json()["vectors"].clone()
 }
 
-/// How many texts were asked for.
+/// Returns the number of texts that were sent.
 fn n_sent(stub: &Stub) -> usize {
     stub.requests().iter().map(|seen| texts_of(seen).len()).sum()
 }
@@ -72,7 +72,7 @@ fn what_one_clone_has_paid_for_no_other_asks_for_again() {
     .expect(0);
     assert!(again.stdout == fs::read(&bundle).unwrap(), "the same bytes");
 
-    // Only the probe is asked for, and answers are those of who has asked.
+    // Only the probe is sent, and answers equal those of the exporting clone.
     stub.forget();
     with_server(&clone, &stub);
     let told = call_in(clone.root(), &["import", file, "--trust", PUBLIC_KEY, "--json"], b"")
@@ -89,14 +89,14 @@ fn what_one_clone_has_paid_for_no_other_asks_for_again() {
     assert_eq!(told["new_vectors"], 0);
     call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
 
-    // What is new is asked for, and nothing else.
+    // Only the new text is sent.
     stub.forget();
     clone.write("src/added.rs", "pub fn added_since() { retry_upload(9) }\n");
     clone.commit("one more");
     assert_eq!(indexed(&clone)["new"], 1);
     assert_eq!(n_sent(&stub), 2, "the probe and the new one");
 
-    // Who has indexed nothing yet does so first; who has no such model takes nothing.
+    // A clone that has indexed nothing indexes first. A clone without such a model imports nothing.
     with_server(&short, &stub);
     call_in(short.root(), &["import", file], b"").expect(0);
     let told = call_in(stranger.root(), &["import", file, "--json"], b"")
@@ -199,7 +199,7 @@ fn vectors_that_do_not_fit_are_refused() {
         "damaged",
     );
     refuses("a scaled probe", &|raw| raw.put(2, &scaled(honest.opened(2))), "probe");
-    // Whether they are true only the model can tell, which makes them itself just as well.
+    // Verifying the vectors would mean computing them, so they are not imported.
     let other = repo.clone_with("compared", &[]);
     with_server(&other, &stub);
     let args = ["import", "-", "--compare-all", "--json"];
@@ -262,7 +262,7 @@ fn the_model_in_use_here_decides_whether_it_has_made_them() {
         assert!(told["new_blobs"].as_u64() > Some(0), "{told}");
     };
 
-    // Another model of the same name: what it makes itself is not hindered.
+    // Another model with the same name. It can still compute its own vectors.
     set_server(&clone, &other);
     passed_over(&clone, "another model");
     let vectors = indexed(&clone);
@@ -271,7 +271,7 @@ fn the_model_in_use_here_decides_whether_it_has_made_them() {
         (&0.into(), &Value::Null)
     );
 
-    // Nobody can tell; nothing is kept that would have to be believed.
+    // If the model is unavailable, nothing can be verified and nothing is stored.
     let gone = Stub::start(|seen| openai(seen, DIM));
     set_server(&without, &gone);
     drop(gone);
@@ -301,7 +301,7 @@ fn a_job_asks_only_for_what_is_new() {
     with_both(&repo);
     call_in(repo.root(), &["ci", "save", archive], b"").expect(0);
     let n_chunks = indexed(&repo)["new"].as_u64().unwrap();
-    // One that was saved before there were any is not enough.
+    // An archive that was saved before vectors were computed is replaced.
     let saved = call_in(repo.root(), &["ci", "save", archive, "--json"], b"")
         .expect(0)
         .json();
