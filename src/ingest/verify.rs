@@ -516,7 +516,7 @@ impl Ingest<'_> {
             });
         } else {
             match self.sidecar.map(store, &file.name) {
-                // The manifest was removed after it was listed.
+                // The file was removed after it was listed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return,
                 Err(error) => found.blame(Some(store), &file.name, error.to_string()),
                 Ok(bytes) => {
