@@ -348,7 +348,7 @@ impl VectorsOut {
         counts
     }
 
-    /// Describes the recorded commits in one line.
+    /// Describes the vectors in one line.
     fn to_text(&self) -> String {
         let by = match &self.server {
             Some(host) => format!("{} at {host}", self.model),
