@@ -9,7 +9,7 @@ use crate::index::{
     MergeError, NumberSet, Ranks, RecordsError, Segment, Segments, Survivors, gather_records, rewrite_segments,
 };
 use crate::ingest::{ExportedCommits, gather_rows, probe_of};
-use crate::model::TreeId;
+use crate::model::{ErrorKind, Explain, Explanation, TreeId};
 use crate::sidecar::{SegmentEntry, Sidecar, Staging, State, Store, compress_into};
 
 use super::format::{
@@ -81,6 +81,16 @@ pub enum PackError {
         /// Its size in bytes.
         length: u64,
     },
+}
+
+impl Explain for PackError {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::Commits(error) => error.explain(),
+            Self::TooLarge { .. } => Explanation::of_kind(ErrorKind::TooLarge),
+            _ => Explanation::default(),
+        }
+    }
 }
 
 impl Contents<'_> {

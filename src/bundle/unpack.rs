@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 
 use crate::embed::ProfileId;
 use crate::ingest::{ReceivedCommits, ReceivedRows};
-use crate::model::{CommitId, TreeId};
+use crate::model::{CommitId, ErrorKind, Explain, Explanation, TreeId};
 use crate::sidecar::{Bytes, CompressError, Sidecar, decompress_from, volume};
 
 use super::format::{Entry, FORMAT, Formats, Header, HeaderError, Kind, PREFIX_BYTES};
@@ -95,6 +95,17 @@ pub enum ReadError {
         /// Describes the mismatch.
         what: String,
     },
+}
+
+impl Explain for ReadError {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::Other { .. } | Self::Header(HeaderError::OtherFormat { .. }) => {
+                Explanation::of_kind(ErrorKind::OtherOrigin)
+            }
+            _ => Explanation::default(),
+        }
+    }
 }
 
 impl<R: Read> BundleFile<R> {

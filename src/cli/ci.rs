@@ -5,7 +5,6 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
 use super::args::{CiArgs, CiCommand, Global, KeyArgs, RestoreArgs, SaveArgs};
@@ -14,12 +13,11 @@ use super::import::{BundleOut, TakenOut, size, trust_of};
 use super::progress::CliProgress;
 use super::render::{Output, note, one_line};
 use super::{Found, INTERRUPTED};
-use crate::bundle::{BundleFile, Kind, PackError, ReadError, SigningKey};
+use crate::bundle::{BundleFile, Kind, ReadError, SigningKey};
 use crate::config::Environment;
-use crate::ingest::{Audit, ExportedCommits, ImportError, RecordError};
-use crate::model::CommitId;
-use crate::session::Workspace;
-use crate::session::{ImportOptions, Known, Packing, open_plain, write_whole};
+use crate::ingest::{Audit, ExportedCommits};
+use crate::model::{CommitId, ErrorKind};
+use crate::session::{Context as _, ImportOptions, Known, Packing, Result, Workspace, ensure, open_plain, write_whole};
 
 /// Default location of the archive: a folder in the root of the worktree, and a file in it.
 const DEFAULT_FOLDER: &str = ".codescout-ci";
@@ -115,7 +113,7 @@ fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, outpu
             Ok(taken) => (Some(TakenOut::of(&taken)), None),
             // An archive of another build or another repository is skipped, and the index is rebuilt. All other errors
             // are returned.
-            Err(error) if is_unusable_archive(&error) => (None, Some(format!("{error:#}"))),
+            Err(error) if error.kind == ErrorKind::OtherOrigin => (None, Some(format!("{error:#}"))),
             Err(error) => return Err(error.context(format!("cannot restore {}", path.display()))),
         },
     };
@@ -134,15 +132,6 @@ fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, outpu
         })?;
     }
     Ok(answer.taken.as_ref().map_or(Found::Something, TakenOut::found))
-}
-
-fn is_unusable_archive(error: &anyhow::Error) -> bool {
-    use crate::bundle::HeaderError::OtherFormat;
-    let is_of_other_build = matches!(
-        error.downcast_ref(),
-        Some(ReadError::Other { .. } | ReadError::Header(OtherFormat { .. }))
-    );
-    is_of_other_build || matches!(error.downcast_ref(), Some(ImportError::OtherRepository { .. }))
 }
 
 fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mut Output) -> Result<Found> {
@@ -189,7 +178,7 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
         };
         let pack = |packing| write_whole(&path, |file: &mut File| workspace.pack(&known, packing, file));
         let packed = match pack(packing) {
-            Err(error) if packing.commits.is_some() && is_too_large(&error) => {
+            Err(error) if packing.commits.is_some() && error.kind == ErrorKind::TooLarge => {
                 note(&format!("commit history is not included: {error:#}"));
                 pack(Packing {
                     commits: None,
@@ -230,16 +219,12 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
     Ok(Found::Something)
 }
 
-fn is_too_large(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(PackError::TooLarge { .. }))
-}
-
 /// Returns the commit history for the archive. If this clone does not have all commits, returns `None` with a note, and
 /// the archive is saved without history.
 fn commits_of(workspace: &Workspace, known: &Known, global: &Global) -> Result<Option<ExportedCommits>> {
     let progress = CliProgress::new(global.quiet);
     match workspace.given_commits(&known.commits, &progress, &INTERRUPTED) {
-        Err(error) if matches!(error.downcast_ref(), Some(RecordError::Incomplete { .. })) => {
+        Err(error) if error.kind == ErrorKind::Incomplete => {
             note(&format!("commit history is not included: {error:#}"));
             Ok(None)
         }

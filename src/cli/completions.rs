@@ -1,11 +1,11 @@
 //! `codescout completions`
 
-use anyhow::Result;
 use clap::CommandFactory;
 
 use super::Found;
 use super::args::{Args, CompletionsArgs};
 use super::render::Output;
+use crate::session::Result;
 
 pub(super) fn run(args: &CompletionsArgs, output: &mut Output) -> Result<Found> {
     let mut script = Vec::new();

@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use super::args::{ConfigArgs, ConfigCommand, Global};
-use super::json::OpError;
 use super::render::{FAINT, Output, STRONG, note, one_line};
 use super::{Found, INTERRUPTED};
 use crate::config::{
@@ -15,7 +13,7 @@ use crate::config::{
 };
 use crate::git::Repository;
 use crate::query::nearest;
-use crate::session::{PATIENCE, Workspace};
+use crate::session::{Context as _, OpError, PATIENCE, Result, Workspace};
 use crate::sidecar::write_atomic;
 
 #[derive(Debug, Serialize)]
@@ -75,7 +73,7 @@ fn show(global: &Global, key: Option<&str>, output: &mut Output) -> Result<Found
         .map(SettingOut::from)
         .collect();
     if let (Some(key), true) = (key, results.is_empty()) {
-        return Err(unknown_key(key).into());
+        return Err(unknown_key(key));
     }
     match key {
         Some(_) if !output.json => {
@@ -117,8 +115,9 @@ fn change(global: &Global, key: &str, value: Option<&str>, is_users: bool, outpu
     };
     let opened = || Ok(Workspace::open(&global.repo, &Overrides::default())?.config.entries());
     if is_users {
-        let no_home = || anyhow::anyhow!("neither HOME nor XDG_CONFIG_HOME is set");
-        let path = Environment::read().user_file.with_context(no_home)?;
+        let path = Environment::read()
+            .user_file
+            .context("neither HOME nor XDG_CONFIG_HOME is set")?;
         // If the file is a symbolic link, its target is changed.
         let path = std::fs::canonicalize(&path).unwrap_or(path);
         if let Some(folder) = path.parent() {

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::args::{DoctorArgs, Global};
@@ -11,7 +10,7 @@ use super::progress::CliProgress;
 use super::render::{FAINT, MATCH, Output, STRONG, one_line};
 use super::{Found, INTERRUPTED};
 use crate::config::{Origin, Overrides};
-use crate::session::Workspace;
+use crate::session::{OpError, Result, Workspace};
 use crate::setup::doctor::{Finding, Report, Severity, examine};
 
 #[derive(Debug, Serialize)]
@@ -41,7 +40,7 @@ pub(super) fn run(global: &Global, args: &DoctorArgs, output: &mut Output) -> Re
     }
     // After an interrupt, servers are missing from the report.
     if INTERRUPTED.load(Ordering::Relaxed) {
-        bail!("interrupted");
+        return Err(OpError::interrupted());
     }
     if args.what_leaves {
         report.findings.retain(|finding| finding.area == "privacy");

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use super::args::{EvalArgs, Global, IdsArg};
@@ -23,7 +22,7 @@ use crate::evaluate::{
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
 use crate::ops::SearchMode;
 use crate::query::{ExactText, FileFilter, Hit, Request, Searcher, Sources, Tests};
-use crate::session::{Ctx, Session, ViewRequest, Workspace};
+use crate::session::{Context as _, Ctx, Result, Session, ViewRequest, Workspace, bail};
 use crate::snapshot::View;
 
 /// Number of results per query. The metrics use ten.

@@ -5,19 +5,16 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use super::args::{ExportArgs, Global};
 use super::import::{BundleOut, size};
-use super::json::OpError;
 use super::progress::CliProgress;
 use super::render::{Output, note, one_line};
 use super::{Found, INTERRUPTED};
 use crate::bundle::{Kind, SigningKey};
 use crate::index::RowKind;
-use crate::session::Workspace;
-use crate::session::{Packing, write_whole};
+use crate::session::{Context as _, OpError, Packing, Result, Workspace, ensure, write_whole};
 
 #[derive(Debug, Serialize)]
 struct ExportOut {
@@ -36,7 +33,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
     };
     let kind = if args.ready { Kind::Ready } else { Kind::Records };
     let is_stdout = args.file == Path::new("-");
-    anyhow::ensure!(
+    ensure!(
         !is_stdout || !output.is_terminal(),
         "refusing to write a bundle to a terminal; name a file"
     );
@@ -59,16 +56,15 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
             return Err(OpError::new(
                 kept,
                 "run codescout config set qdrant.keep_local true, then codescout index to fetch them",
-            )
-            .into());
+            ));
         }
         output.remark(&format!("{kept} and not included in the bundle"));
     }
-    anyhow::ensure!(
+    ensure!(
         !args.vectors || !added.is_empty(),
         "only the built-in model is configured; to use another one: codescout config set embedding.server ADDRESS"
     );
-    anyhow::ensure!(
+    ensure!(
         !args.vectors || workspace.n_rows(&known).iter().any(|(_, n_rows)| *n_rows > 0),
         "there are no vectors of the configured models yet; run codescout index"
     );

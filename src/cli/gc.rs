@@ -1,12 +1,10 @@
 //! `codescout gc`
 
-use anyhow::Result;
-
 use super::args::{GcArgs, Global, PageArgs};
 use super::render::Output;
 use super::{Found, op};
 use crate::ops::Pins;
-use crate::session::Workspace;
+use crate::session::{Result, Workspace};
 
 pub(super) fn run(workspace: Workspace, global: &Global, args: &GcArgs, output: &mut Output) -> Result<Found> {
     let page = PageArgs::default();

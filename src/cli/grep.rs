@@ -3,21 +3,19 @@
 use std::io;
 use std::ops::ControlFlow;
 
-use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::args::{Global, GrepArgs};
-use super::json::ProvenanceOut;
 use super::progress::CliProgress;
 use super::render::{FAINT, MATCH, Output, PATH};
 use super::{Found, INTERRUPTED};
 use crate::extract;
 use crate::model::quoted;
-use crate::ops::{About, Ask, Common, FileSelection, Question, seen_from};
+use crate::ops::{About, Ask, Common, FileSelection, ProvenanceOut, Question, seen_from};
 use crate::query::{
     FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, Pattern, PatternOptions, grep,
 };
-use crate::session::{Ctx, Edits, Session, Workspace};
+use crate::session::{Ctx, Edits, OpError, Result, Session, Workspace};
 use crate::snapshot::{FileId, View};
 
 /// Maximum number of unreadable files listed by name.
@@ -106,7 +104,7 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &GrepArgs, output
     });
     failed?;
     if outcome.interrupted {
-        bail!("interrupted");
+        return Err(OpError::interrupted());
     }
     let mut provenance = question.provenance();
     add_unread(view, &outcome, &mut provenance);

@@ -1,6 +1,5 @@
 //! `codescout hooks`
 
-use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::args::{Global, HooksArgs, HooksCommand};
@@ -8,7 +7,7 @@ use super::render::{Output, STRONG, one_line};
 use super::{Found, INTERRUPTED};
 use crate::config::Environment;
 use crate::git::Repository;
-use crate::session::sidecar_root_of;
+use crate::session::{Context as _, OpError, Result, sidecar_root_of};
 use crate::setup::hooks::{
     self, Action, Entry, HookEvent, HookState, HookStatus, HooksFolder, Plan, Seen, Standing, Status, Wishes,
 };
@@ -105,7 +104,7 @@ pub(super) fn run(global: &Global, args: &HooksArgs, output: &mut Output) -> Res
             let at = (global.repo.as_os_str() != ".").then_some(global.repo.as_path());
             // An error from the request must not disturb git or its user, so it is only logged.
             if let Err(error) = hooks::request(event, arguments, at) {
-                tracing::debug!("{:#}", anyhow::Error::from(error));
+                tracing::debug!("{:#}", OpError::from(error));
             }
             Ok(Found::Something)
         }

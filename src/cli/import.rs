@@ -4,7 +4,6 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
 use super::args::{Global, ImportArgs};
@@ -15,8 +14,9 @@ use crate::bundle::{BundleFile, CommitsPart, Header, Kind, PublicKey, Trust};
 use crate::config::Overrides;
 use crate::embed::ProfileId;
 use crate::ingest::{Audit, ImportRefusal};
-use crate::session::Workspace;
-use crate::session::{ImportOptions, ImportedBundle, TakenCommits, open_plain};
+use crate::session::{
+    Context as _, ImportOptions, ImportedBundle, Result, TakenCommits, Workspace, ensure, open_plain,
+};
 
 #[derive(Debug, Serialize)]
 struct ImportOut {

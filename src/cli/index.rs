@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::Result;
 use serde::Serialize;
 
 use super::args::{Global, HistoryVersions, IndexArgs};
@@ -16,7 +15,7 @@ use crate::index::RowKind;
 use crate::ingest::{CatchUpOutcome, EmbeddingSource, Outcome, Shared, TraceOutcome};
 use crate::model::{CommitId, TreeId};
 use crate::remote::SettingsApplied;
-use crate::session::Workspace;
+use crate::session::{OpError, Result, Workspace};
 use crate::sidecar::PastVersions;
 
 /// Time without ref changes after which `--watch` starts indexing. Refs change in bursts, for example in a rebase or
@@ -198,7 +197,9 @@ fn report_shared(
             output.json(&told)?;
         }
         output.flush()?;
-        anyhow::bail!("interrupted; the next codescout index goes on with sharing vectors");
+        return Err(OpError::interrupted_with(
+            "the next codescout index goes on with sharing vectors",
+        ));
     }
     match kind {
         RowKind::Dense => answer.shared = Some(told),
@@ -252,7 +253,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
         indexer.collect_if_due(output)?;
         IDLE.store(true, Ordering::SeqCst);
         if INTERRUPTED.load(Ordering::SeqCst) {
-            anyhow::bail!("interrupted");
+            return Err(OpError::interrupted());
         }
         watch.wait(QUIET)?;
         // Skips the intermediate states of a rebase, merge or bisect. Its end changes a ref too.
@@ -347,7 +348,7 @@ impl Indexer<'_> {
                     output.json(&answer)?;
                 }
                 output.flush()?;
-                anyhow::bail!("interrupted; what was indexed so far is kept");
+                return Err(OpError::interrupted_with("what was indexed so far is kept"));
             }
             self.done.insert(reference.clone(), target.tree);
             tips.extend(target.commit);
@@ -374,7 +375,7 @@ impl Indexer<'_> {
                     output.json(&vectors)?;
                 }
                 output.flush()?;
-                anyhow::bail!("interrupted; the vectors that were made are kept");
+                return Err(OpError::interrupted_with("the vectors that were made are kept"));
             }
             match maker {
                 EmbeddingSource::Dense(_) => answer.vectors = Some(vectors),

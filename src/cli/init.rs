@@ -2,7 +2,6 @@
 
 use std::io::{IsTerminal, stdin};
 
-use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::args::{Global, InitArgs};
@@ -10,7 +9,7 @@ use super::input::read_line;
 use super::progress::CliProgress;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
-use crate::session::Workspace;
+use crate::session::{Context as _, OpError, Result, Workspace};
 use crate::setup::hooks::{self, Wishes};
 
 #[derive(Debug, Serialize)]
@@ -58,7 +57,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &InitArgs, outpu
     if let Some(target) = workspace.target(&global.reference)? {
         let outcome = workspace.ingest(target, &CliProgress::new(global.quiet), &INTERRUPTED)?;
         if outcome.interrupted {
-            anyhow::bail!("interrupted; the files indexed so far are kept");
+            return Err(OpError::interrupted_with("the files indexed so far are kept"));
         }
         answer.tree = Some(target.tree.to_string());
         answer.new_blobs = outcome.n_new_blobs;

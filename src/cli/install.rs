@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::Found;
 use super::args::{ClientArgs, Global, InstallArgs, UninstallArgs};
-use super::json::OpError;
 use super::render::{ADDED, FAINT, MATCH, Output, STRONG, one_line};
 use crate::git::Repository;
+use crate::session::{Context as _, OpError, Result};
 use crate::setup::install::{
     Act, Change, Client, InstallError, Part, Places, Plan, Request, Scope, Server, TOKEN_VARIABLE, clients,
     is_installed,
@@ -90,8 +89,7 @@ fn request(common: &ClientArgs, name: &str, instructions: bool) -> Result<Reques
         return Err(OpError::new(
             format!("invalid server name {name:?}"),
             "use 1 to 32 letters, digits, - and _",
-        )
-        .into());
+        ));
     }
     Ok(Request {
         scope: common.scope.into(),
@@ -109,7 +107,7 @@ fn places(global: &Global, scope: Scope) -> Result<Places> {
     Places::read(project).ok_or_else(|| {
         let hint = "set HOME (on Windows USERPROFILE)".to_owned();
         let message = "cannot determine the home directory".to_owned();
-        OpError::new(message, hint).into()
+        OpError::new(message, hint)
     })
 }
 
@@ -145,7 +143,7 @@ fn roots(client: &Client, scope: Scope, given: &[PathBuf]) -> Result<Vec<String>
     if scope == Scope::Project && !given.is_empty() {
         let message = "--root cannot be used with --scope project: project files are committed".to_owned();
         let hint = "use --scope user".to_owned();
-        return Err(OpError::new(message, hint).into());
+        return Err(OpError::new(message, hint));
     }
     if scope == Scope::User && client.starts_anywhere && given.is_empty() {
         return Err(OpError::new(
@@ -154,8 +152,7 @@ fn roots(client: &Client, scope: Scope, given: &[PathBuf]) -> Result<Vec<String>
                 client.title
             ),
             "add --root DIR; agents then pass a repository below it as repo",
-        )
-        .into());
+        ));
     }
     let written = |root: &PathBuf| {
         let real = std::fs::canonicalize(root).with_context(|| format!("cannot use the root {}", root.display()))?;
@@ -179,11 +176,10 @@ fn checked(url: &str) -> Result<String> {
     Err(OpError::new(
         wrong.to_owned(),
         format!("use a URL such as http://127.0.0.1:8000/mcp; the token comes from the variable {TOKEN_VARIABLE}"),
-    )
-    .into())
+    ))
 }
 
-fn hinted(client: &Client, error: InstallError) -> anyhow::Error {
+fn hinted(client: &Client, error: InstallError) -> OpError {
     let other = |scope: Scope| match scope {
         Scope::User => "--scope project",
         Scope::Project => "--scope user",
@@ -198,8 +194,7 @@ fn hinted(client: &Client, error: InstallError) -> anyhow::Error {
         InstallError::Raced { .. } => "run the command again".to_owned(),
         InstallError::File(_) => return error.into(),
     };
-    let message = format!("{:#}", anyhow::Error::from(error));
-    OpError::new(message, hint).into()
+    OpError::from(error).with_hint(hint)
 }
 
 /// The outcome of applying a plan.
@@ -223,8 +218,7 @@ fn settle(plan: &Plan, args: &ClientArgs, output: &mut Output) -> Result<Done> {
             return Err(OpError::new(
                 "not a terminal: nothing was changed",
                 "use --yes to change the files, or --dry-run to show the changes",
-            )
-            .into());
+            ));
         }
         if !output.ask("Apply these changes?")? {
             return Ok(Done::Declined);

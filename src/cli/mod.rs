@@ -15,7 +15,6 @@ mod index;
 mod init;
 mod input;
 mod install;
-mod json;
 mod op;
 mod progress;
 mod push;
@@ -33,10 +32,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Parser;
 
 use self::args::{Args, Command, Global, PageArgs, Paged};
-use self::json::OpError;
 use self::render::Output;
 use crate::config::{Environment, Overrides};
-use crate::session::Workspace;
+use crate::model::ErrorKind;
+use crate::session::{OpError, Result, Workspace};
 use crate::sidecar::failpoint;
 
 /// Set by SIGINT, SIGTERM and SIGHUP. Long operations check it and stop, keeping completed work.
@@ -80,7 +79,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn arm_fail_point() -> anyhow::Result<()> {
+fn arm_fail_point() -> Result<()> {
     if let Some(wanted) = Environment::read().fail_at {
         failpoint::arm(&wanted)?;
     }
@@ -89,7 +88,7 @@ fn arm_fail_point() -> anyhow::Result<()> {
 
 /// Runs the command. Converts a panic to an error with exit code 2, because gix panics on some malformed files. Panics
 /// of other threads are reported as usual.
-fn run_caught(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
+fn run_caught(args: &Args, output: &mut Output) -> Result<Found> {
     let caller = std::thread::current().id();
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -106,16 +105,15 @@ fn run_caught(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Err(OpError::new(
             format!("internal error: {}", text.unwrap_or_else(|| "no message".to_owned())),
             "git fsck checks the repository for damage; -vv prints where the error occurred",
-        )
-        .into())
+        ))
     })
 }
 
-fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
+fn run(args: &Args, output: &mut Output) -> Result<Found> {
     let open = |overrides: &Overrides| {
         let mut workspace = Workspace::open(&args.global.repo, overrides)?;
         workspace.start_in(&args.global.repo);
-        anyhow::Ok(workspace)
+        Ok::<_, OpError>(workspace)
     };
     match &args.command {
         Command::Index(index) => index::run(&open(&Overrides::default())?, &args.global, index, output),
@@ -226,10 +224,6 @@ fn start_logging(global: &Global) {
         .try_init();
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-    })
+fn is_broken_pipe(error: &OpError) -> bool {
+    error.kind == ErrorKind::System(std::io::ErrorKind::BrokenPipe)
 }

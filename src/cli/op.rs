@@ -1,6 +1,5 @@
 //! Runs an operation as a command.
 
-use anyhow::{Result, bail};
 use serde_json::{Map, Value};
 
 use super::args::{Global, PageArgs};
@@ -8,7 +7,7 @@ use super::progress::CliProgress;
 use super::render::{ADDED, FAINT, Output, PATH, REMOVED, STRONG, one_line, sanitize};
 use super::{Found, INTERRUPTED};
 use crate::ops::{Ask, Common, Op, Page, ProvenanceOut, Row, Sink, Style, seen_from};
-use crate::session::{Ctx, Session, Workspace};
+use crate::session::{Ctx, OpError, Result, Session, Workspace};
 
 /// Number of digits of a commit id in the output.
 const ID_DIGITS: usize = 10;
@@ -37,7 +36,7 @@ pub(super) fn run<O: Op>(
     };
     let answer = op.run(&ask)?;
     if ask.ctx.is_interrupted() {
-        bail!("interrupted");
+        return Err(OpError::interrupted());
     }
     let found = match (answer.is_unfinished, answer.is_empty) {
         (true, _) => Found::Unfinished,

@@ -2,21 +2,19 @@
 
 use std::time::Instant;
 
-use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::args::{Global, PullArgs, PushArgs};
 use super::export::read_key;
 use super::import::{describe_vectors, size, trust_of};
-use super::json::OpError;
 use super::progress::CliProgress;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
-use crate::git::{BoundError, Bounds, ExchangeError};
+use crate::git::Bounds;
 use crate::ingest::{Audit, ExportedCommits, ImportRefusal};
-use crate::session::Workspace;
-use crate::session::{Content, Purpose, PushPlan, Remote};
-use crate::session::{ImportOptions, ImportedBundle, Known};
+use crate::session::{
+    Content, ImportOptions, ImportedBundle, Known, OpError, Purpose, PushPlan, Remote, Result, Workspace, bail,
+};
 
 /// Maximum download during a push. A push downloads the lists of parts, and if the remote cannot filter objects,
 /// everything on it.
@@ -73,7 +71,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
     let purpose = if args.replace { Purpose::Replace } else { Purpose::Add };
     let mut shelves = Vec::new();
     for content in Content::all(workspace, args.history) {
-        let remote = Remote::open(workspace, &args.remote, content, purpose, bounds(MAX_BYTES)).map_err(hinted)?;
+        let remote = Remote::open(workspace, &args.remote, content, purpose, bounds(MAX_BYTES))?;
         let plan = remote.plan_push(workspace, &known, key.as_ref())?;
         shelves.push((remote, plan));
     }
@@ -165,8 +163,7 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
     };
     let mut shelves = Vec::new();
     for content in Content::all(workspace, args.history) {
-        let remote =
-            Remote::open(workspace, &args.remote, content, Purpose::Pull, bounds(args.max_size)).map_err(hinted)?;
+        let remote = Remote::open(workspace, &args.remote, content, Purpose::Pull, bounds(args.max_size))?;
         let plan = remote.plan_pull(workspace, options.trust)?;
         shelves.push((remote, plan));
     }
@@ -178,7 +175,7 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
             "{address} has {parts} parts with {bytes} bytes; the limit is {}",
             args.max_size
         );
-        return Err(OpError::new(message, MORE.to_owned()).into());
+        return Err(OpError::new(message, MORE.to_owned()));
     }
     let what = format!(
         "{parts} part{} with {} from {address}",
@@ -220,7 +217,7 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
                 workspace.ingest_revision(&global.reference, &progress, &INTERRUPTED)?;
             }
             let taken = remote.pull(plan, workspace, options, &progress, &INTERRUPTED);
-            taken.map_err(hinted)?.iter().for_each(|taken| answer.add(taken));
+            taken?.iter().for_each(|taken| answer.add(taken));
         }
         // Indexes files that the remote's index lacks, so that the next query is complete.
         workspace.ingest_revision(&global.reference, &progress, &INTERRUPTED)?;
@@ -286,19 +283,6 @@ fn bounds(max_bytes: u64) -> Bounds<'static> {
         max_bytes,
         interrupt: &INTERRUPTED,
     }
-}
-
-fn hinted(error: anyhow::Error) -> anyhow::Error {
-    let hint = match error.downcast_ref() {
-        Some(ExchangeError::Bound {
-            source: BoundError::TooMuch { .. },
-            ..
-        }) => MORE,
-        Some(ExchangeError::Foreign { .. }) => "codescout push --replace replaces it with an index",
-        Some(ExchangeError::NoRemote { .. }) => "the first argument is the name or URL of a remote; revisions follow",
-        _ => return error,
-    };
-    OpError::new(format!("{error:#}"), hint.to_owned()).into()
 }
 
 /// Returns true if the user confirms the action.

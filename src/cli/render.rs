@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Effects, Style};
 
 use super::input::read_line;
 use crate::model::unprintable::{is_unprintable, json};
+use crate::session::{ErrorOut, OpError};
 
 /// Style of headings and names.
 pub(super) const STRONG: Style = Style::new().effects(Effects::BOLD);
@@ -161,21 +162,21 @@ impl Output {
     }
 
     /// Prints an error with its causes and hint to standard error, and with `--json` also as JSON to standard output.
-    pub(super) fn error(&mut self, error: &anyhow::Error) {
-        let message = sanitize(&format!("{error:#}"));
-        let hint = super::json::hint(error);
+    pub(super) fn error(&mut self, error: &OpError) {
+        let ErrorOut { error, hint, retry } = error.for_shell();
+        let told = ErrorOut {
+            error: sanitize(&error),
+            hint,
+            retry,
+        };
         if self.json {
-            let value = super::json::ErrorOut {
-                error: message.clone(),
-                hint: hint.clone(),
-            };
             // If standard output is closed, the exit code still reports the error.
-            let _ = self.json(&value).and_then(|()| self.flush());
+            let _ = self.json(&told).and_then(|()| self.flush());
         }
         let mut err = io::stderr().lock();
         // If standard error is closed too, the error cannot be reported.
-        let _ = writeln!(err, "codescout: {message}");
-        if let Some(hint) = hint {
+        let _ = writeln!(err, "codescout: {}", told.error);
+        if let Some(hint) = told.hint {
             let _ = writeln!(err, "hint: {}", sanitize(&hint));
         }
     }

@@ -2,14 +2,12 @@
 
 use std::io::Read;
 
-use anyhow::Result;
-
 use super::args::{Global, Paged};
 use super::input::read_input;
 use super::render::Output;
 use super::{Found, op};
 use crate::ops::{MAX_QUERY_BYTES, Search};
-use crate::session::Workspace;
+use crate::session::{Result, Workspace};
 
 pub(super) fn run(workspace: Workspace, global: &Global, args: &Paged<Search>, output: &mut Output) -> Result<Found> {
     let typed = args.op.reads_input().then(typed_query).transpose()?;

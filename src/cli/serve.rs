@@ -1,10 +1,9 @@
 //! `codescout serve`
 
-use anyhow::Result;
-
 use super::Found;
 use super::args::{BodiesArg, Global, ServeArgs};
 use crate::mcp::{self, Bodies, HttpOptions, ServeOptions};
+use crate::session::Result;
 
 pub(super) fn run(global: &Global, args: &ServeArgs) -> Result<Found> {
     mcp::serve(&ServeOptions {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::model::{Explain, Explanation};
 use crate::remote::EndpointError;
 
 use super::env::Environment;
@@ -117,6 +118,31 @@ pub enum ConfigError {
         #[source]
         source: std::io::Error,
     },
+}
+
+impl Explain for ConfigError {
+    fn explain(&self) -> Explanation {
+        Explanation::hinting(match self {
+            Self::Server {
+                key,
+                origin: Origin::File(_),
+                ..
+            } => format!("codescout config set {key} VALUE, or: codescout config unset {key}"),
+            Self::NotTrusted { path, .. } => format!(
+                "if you wrote it: codescout config trust; else delete {}, it may have come with the repository",
+                path.display()
+            ),
+            Self::NotForRepositories { .. } => {
+                "take it out of the file; for yourself: codescout config set KEY VALUE, or with --user for all your \
+                 repositories"
+                    .to_owned()
+            }
+            Self::NotRecorded { .. } => {
+                "set it for all your repositories: codescout config set --user KEY VALUE".to_owned()
+            }
+            _ => return Explanation::default(),
+        })
+    }
 }
 
 impl Config {

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::profile::Profile;
+use crate::model::explain_by;
 
 /// Converts texts to vectors according to one [`Profile`].
 ///
@@ -166,6 +167,8 @@ pub enum EmbedError {
         wanted: usize,
     },
 }
+
+explain_by!(EmbedError; Interrupted);
 
 #[cfg(test)]
 mod tests {

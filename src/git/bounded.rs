@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use crate::model::{ErrorKind, Explain, Explanation};
 use crate::sidecar::volume;
 
 /// git is stopped if less disk space than this is free.
@@ -67,6 +68,16 @@ pub enum BoundError {
     /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl Explain for BoundError {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::TooMuch { .. } => Explanation::hinting("raise the limit with --max-size, such as 8G or 500M"),
+            Self::Interrupted => Explanation::of_kind(ErrorKind::Interrupted),
+            _ => Explanation::default(),
+        }
+    }
 }
 
 enum Said {

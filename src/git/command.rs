@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::AtomicBool;
 
 use super::bounded::{BoundError, output_until};
+use crate::model::explain_by;
 
 /// Settings that prevent git from running other programs.
 ///
@@ -75,6 +76,8 @@ pub enum CommandError {
     #[error("interrupted")]
     Interrupted,
 }
+
+explain_by!(CommandError; Interrupted);
 
 /// Runs `git <arguments>` in the repository at `git_dir` and returns the output.
 ///

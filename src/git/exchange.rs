@@ -14,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 use super::bounded::{BoundError, Bounds};
 use super::command::{CommandError, networked};
 use super::open::{ObjectFormat, Repository};
+use crate::model::{ErrorKind, Explain, Explanation};
 
 /// The allowed transports. Others, such as `ext`, can run a program that the address names.
 const TRANSPORTS: [&str; 4] = ["file", "https", "http", "ssh"];
@@ -128,6 +129,21 @@ pub enum ExchangeError {
         #[source]
         source: io::Error,
     },
+}
+
+impl Explain for ExchangeError {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::NoRemote { .. } => {
+                Explanation::hinting("the first argument is the name or URL of a remote; revisions follow")
+            }
+            Self::Git(error) => error.explain(),
+            Self::Bound { source, .. } => source.explain(),
+            Self::Moved { .. } => Explanation::of_kind(ErrorKind::Raced),
+            Self::Foreign { .. } => Explanation::hinting("codescout push --replace replaces it with an index"),
+            _ => Explanation::default(),
+        }
+    }
 }
 
 impl<'a> Exchange<'a> {

@@ -12,6 +12,7 @@ use super::linked::check_mutual_links;
 use super::reader::{LargeObjects, ObjectReader};
 use super::small_file::read_small_file;
 use super::surroundings::check_bare;
+use crate::model::{ErrorKind, Explain, Explanation};
 
 /// An open repository. Cheap to clone; can be shared between threads.
 ///
@@ -173,27 +174,32 @@ pub enum OpenError {
     },
 }
 
-impl OpenError {
-    /// Returns a hint for the user, or `None` if there is nothing to suggest.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Untrusted { path } => Some(format!(
+impl Explain for OpenError {
+    fn explain(&self) -> Explanation {
+        Explanation::hinting(match self {
+            Self::NotARepository { .. } => {
+                let hint = "run in a git repository, or create one with `git init`";
+                return Explanation {
+                    kind: ErrorKind::NotFound,
+                    ..Explanation::hinting(hint)
+                };
+            }
+            Self::Untrusted { path } => format!(
                 "if you trust it: git config --global --add safe.directory {}",
                 shell_quoted(&path.to_string_lossy())
-            )),
-            Self::Bare { path } => Some(format!(
+            ),
+            Self::Bare { path } => format!(
                 "if you trust it: GIT_DIR={} codescout …",
                 shell_quoted(&path.to_string_lossy())
-            )),
-            Self::Irregular { path } => Some(format!("remove {}", path.display())),
-            Self::Shallow { path } => Some(format!(
+            ),
+            Self::Irregular { path } => format!("remove {}", path.display()),
+            Self::Shallow { path } => format!(
                 "remove {}, and then: git fetch --unshallow, or git fetch --depth=1",
                 path.display()
-            )),
-            Self::NotItsWorkTree { .. } => Some("if the worktree moved, run `git worktree repair` in it".to_owned()),
-            Self::NotARepository { .. } => Some("run in a git repository, or create one with `git init`".to_owned()),
-            _ => None,
-        }
+            ),
+            Self::NotItsWorkTree { .. } => "if the worktree moved, run `git worktree repair` in it".to_owned(),
+            _ => return Explanation::default(),
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use super::Cause;
 use super::object_id::{from_gix, to_gix};
 use super::open::Places;
 use super::tree::MAX_ENTRIES;
-use crate::model::Oid;
+use crate::model::{ErrorKind, Explain, Explanation, Hint, Oid};
 
 /// Size limit of the cache of delta bases.
 const MAX_BASES_BYTES: usize = 32 << 20;
@@ -70,6 +70,19 @@ pub enum ObjectError {
         /// The limit.
         limit: usize,
     },
+}
+
+impl Explain for ObjectError {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::Missing { .. } => Explanation::of_kind(ErrorKind::ObjectMissing),
+            Self::BeyondLimit { .. } => Explanation::hinting(Hint::each(
+                "codescout read PATH --ref REVISION reads one file without listing the tree; so do outline, blame and diff",
+                "read with a path and a ref reads one file without listing the tree; so do blame and diff",
+            )),
+            _ => Explanation::default(),
+        }
+    }
 }
 
 impl ObjectReader {

@@ -10,7 +10,7 @@ use super::Cause;
 use super::command::{CommandError, git};
 use super::object_id::from_gix;
 use super::open::{RefStorage, Repository};
-use crate::model::{CommitId, Oid};
+use crate::model::{CommitId, Oid, explain_by};
 
 /// The target of `HEAD`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +102,8 @@ pub enum RefError {
     #[error("cannot read the reftable refs of this repository")]
     Command(#[from] CommandError),
 }
+
+explain_by!(RefError: Command);
 
 impl From<gix::Error> for RefError {
     fn from(source: gix::Error) -> Self {

@@ -10,7 +10,7 @@ use super::object_id::{from_gix, to_gix};
 use super::open::{RefStorage, Repository};
 use super::reader::ObjectError;
 use super::refs::{Head, RefError, printed_oid};
-use crate::model::{CommitId, Oid, TreeId};
+use crate::model::{CommitId, ErrorKind, Explain, Explanation, NameKind, Oid, TreeId};
 
 /// Maximum number of suggestions for an unknown name.
 const MAX_SUGGESTIONS: usize = 3;
@@ -103,21 +103,30 @@ pub enum RevisionError {
     },
 }
 
-impl RevisionError {
-    /// Returns a hint for the user, or `None` if there is nothing to suggest.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for RevisionError {
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Unknown { near, .. } if !near.is_empty() => Some(format!("did you mean {}?", near.join(" or "))),
-            Self::Unknown { is_shallow: true, .. } => {
-                Some("this clone is shallow: run `git fetch --unshallow` to get the rest of the history".to_owned())
+            Self::Unknown { spec, near, is_shallow } => {
+                let explanation = Explanation::misspelt(NameKind::Revision, spec, near);
+                let hint = if near.is_empty() && *is_shallow {
+                    "this clone is shallow: run `git fetch --unshallow` to get the rest of the history".into()
+                } else {
+                    explanation.hint
+                };
+                Explanation {
+                    kind: ErrorKind::NotFound,
+                    hint: hint.or_for_tools("status op=refs lists branches and tags"),
+                    ..explanation
+                }
             }
             Self::Ambiguous { candidates, .. } => {
                 let meanings = candidates
                     .iter()
                     .map(|one| format!("{} ({})", one.abbreviation, one.description));
-                Some(format!("candidates: {}", meanings.collect::<Vec<_>>().join(", ")))
+                Explanation::hinting(format!("it could be {}", meanings.collect::<Vec<_>>().join(", ")))
             }
-            _ => None,
+            Self::Object { source, .. } => source.explain(),
+            _ => Explanation::default(),
         }
     }
 }

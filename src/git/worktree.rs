@@ -17,7 +17,7 @@ use super::refs::RefError;
 use super::scan::{self, DiskRules};
 use super::tree::FileMode;
 use super::untracked::{self, is_sidecar};
-use crate::model::{BlobId, CommitId, RepoPath, TreeId};
+use crate::model::{BlobId, CommitId, RepoPath, TreeId, explain_by};
 use gix::index::entry::Stat;
 
 /// The differences between the checked-out commit and the files on disk.
@@ -120,6 +120,8 @@ pub enum WorkTreeError {
     #[error("interrupted")]
     Interrupted,
 }
+
+explain_by!(WorkTreeError: Head, Object; Interrupted);
 
 impl WorkTreeError {
     pub(super) fn rules(source: gix::Error) -> Self {

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::git::{ObjectError, ObjectReader, Repository, TreeChange};
-use crate::model::{CommitId, RepoPath, TreeId};
+use crate::model::{CommitId, RepoPath, TreeId, explain_by};
 
 use super::record::{Boundary, Change, CommitData};
 use super::renames::find_renames;
@@ -28,6 +28,8 @@ pub enum CollectError {
     #[error("interrupted")]
     Interrupted,
 }
+
+explain_by!(CollectError: Object; Interrupted);
 
 /// Reads `commits` in the given order, each with its changes from its first parent. Calls `advance` after each commit.
 pub fn collect(

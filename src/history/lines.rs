@@ -24,7 +24,7 @@ use rayon::prelude::*;
 
 use crate::git::{BlobContent, FileMode, LineHunk, ObjectError, ObjectReader, Repository, diff_lines};
 use crate::index::lexical::{Signature, TrigramQuery};
-use crate::model::{BlobId, Oid, RepoPath};
+use crate::model::{BlobId, Oid, RepoPath, explain_by};
 use crate::sidecar::{Bytes, SectionError, SectionFile, SectionWriter, Sidecar, Store};
 
 use super::batch::{Batch, BatchError, PathRun};
@@ -195,6 +195,8 @@ pub enum LinesError {
     #[error("interrupted")]
     Interrupted,
 }
+
+explain_by!(LinesError: Object; Interrupted);
 
 impl LineChanges {
     /// Opens the signature file `name` of the sidecar.

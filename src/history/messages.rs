@@ -18,7 +18,7 @@ use crate::embed::{EmbedError, Embedder, ProfileId};
 use crate::extract::ChunkKind;
 use crate::index::dense::{Quantisation, VectorFile, VectorFileError, VectorWriter, WriteError};
 use crate::index::lexical::{DocMeta, LexicalDoc, LexicalError, LexicalSegment, LexicalWriter};
-use crate::model::{ChunkKey, Lang};
+use crate::model::{ChunkKey, Lang, explain_by};
 use crate::sidecar::{Bytes, SectionError, SectionFile, SectionWriter, Sidecar, Store};
 
 use super::batch::{Batch, BatchError};
@@ -63,6 +63,8 @@ pub enum MessagesError {
     #[error(transparent)]
     Batch(#[from] BatchError),
 }
+
+explain_by!(MessagesError: Embed);
 
 impl Messages {
     /// Opens the message index `name` of the sidecar.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use crate::git::ObjectError;
-use crate::model::{CommitId, RepoPath};
+use crate::model::{CommitId, RepoPath, explain_by};
 use crate::sidecar::{HistoryEntry, Sidecar};
 
 use super::batch::{Batch, BatchError};
@@ -59,6 +59,8 @@ pub enum HistoryError {
     #[error("interrupted")]
     Interrupted,
 }
+
+explain_by!(HistoryError: Object; Interrupted);
 
 /// A set of commits, for example those that are reachable from a commit.
 #[derive(Clone, Debug)]

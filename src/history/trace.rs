@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::prelude::*;
 
 use crate::git::{FileMode, ObjectError, ObjectReader, Repository};
-use crate::model::{Oid, RepoPath};
+use crate::model::{Oid, RepoPath, explain_by};
 
 use super::batch::{Batch, BatchError};
 use super::lineage::{FileRecords, MAX_SEARCHED_FILES, file_records, settle};
@@ -32,6 +32,8 @@ pub enum TraceError {
     #[error("interrupted")]
     Interrupted,
 }
+
+explain_by!(TraceError: Object; Interrupted);
 
 /// Returns the changes of definitions in the commits `locals` of a batch. Calls `advance` after each changed path.
 pub fn trace(

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use crate::artifact::{ArtifactKey, ArtifactWriter, SkipReason};
 use crate::embed::{EmbedError, Embedder};
 use crate::extract::Extractor;
-use crate::model::{BlobId, ChunkKey};
+use crate::model::{BlobId, ChunkKey, explain_by};
 
 use super::dense::{Quantisation, VectorFile, VectorWriter, WriteError};
 use super::lexical::{LexicalDoc, LexicalError, LexicalWriter};
@@ -109,6 +109,8 @@ pub enum BuildError {
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
 }
+
+explain_by!(BuildError: Embed);
 
 /// Number of blobs that are extracted together. Small rounds limit the memory and let numbering and indexing start
 /// early.

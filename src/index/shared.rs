@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::rows::Row;
-use crate::model::ChunkKey;
+use crate::model::{ChunkKey, explain_by};
 
 pub use there::{THERE_ENDING, There};
 
@@ -155,3 +155,5 @@ pub enum SharedError {
         detail: String,
     },
 }
+
+explain_by!(SharedError; Interrupted);

@@ -24,7 +24,7 @@ use crate::index::{
     BuildOptions, NumberSet, PROBE_TEXT, Row, RowFile, RowWriter, Segment, SegmentError, Segments, check_probe,
     document_texts, probe_file,
 };
-use crate::model::{ChunkKey, TreeId, chain};
+use crate::model::{ChunkKey, TreeId, chain, explain_by};
 use crate::sidecar::{LockError, Sidecar, StateError, Store, StoredFile, VectorEntry};
 use crate::snapshot::{Blobs, ManifestError};
 
@@ -130,6 +130,8 @@ pub enum CatchUpError {
         source: io::Error,
     },
 }
+
+explain_by!(CatchUpError: Lock, State);
 
 impl CatchUpError {
     /// Creates an I/O error for the sidecar's folder.

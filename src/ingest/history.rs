@@ -8,7 +8,7 @@ use crate::history::{
     BATCH_COMMITS, Batch, BatchError, BatchWriter, Boundary, CollectError, History, HistoryError, HistoryLimit,
     LinesError, MessagesError, SymbolBatch, TraceError, collect, mergeable, merged, merged_symbols, plan,
 };
-use crate::model::CommitId;
+use crate::model::{CommitId, ErrorKind, Explain, Explanation};
 use crate::sidecar::{HistoryEntry, LockError, Sidecar, State, StateError, Store};
 
 use super::progress::{Progress, Stage};
@@ -102,6 +102,22 @@ pub enum RecordError {
     /// The caller asked to stop. Batches recorded so far are kept.
     #[error("interrupted; what was recorded so far is kept")]
     Interrupted,
+}
+
+impl Explain for RecordError {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::Lock(error) => error.explain(),
+            Self::State(error) => error.explain(),
+            Self::Object(error) => error.explain(),
+            Self::History(error) => error.explain(),
+            Self::Messages(error) => error.explain(),
+            Self::Lines(error) => error.explain(),
+            Self::Incomplete { .. } => Explanation::of_kind(ErrorKind::Incomplete),
+            Self::Interrupted => Explanation::of_kind(ErrorKind::Interrupted),
+            _ => Explanation::default(),
+        }
+    }
 }
 
 impl From<CollectError> for RecordError {

@@ -10,7 +10,7 @@ use crate::extract::is_lang_of_path;
 use crate::index::{
     Build, BuildError, BuildOptions, Recall, Records, RecordsError, Segment, SegmentData, SegmentError, Segments,
 };
-use crate::model::{BlobId, TreeId};
+use crate::model::{BlobId, ErrorKind, Explain, Explanation, TreeId};
 use crate::sidecar::{Bytes, LockError, SegmentEntry, State, Store, StoredFile, VectorEntry};
 use crate::snapshot::{Blobs, missing_artifacts};
 
@@ -106,6 +106,17 @@ pub enum ImportError {
         /// Number of blobs looked up.
         n_blobs: usize,
     },
+}
+
+impl Explain for ImportError {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::Ingest(error) => error.explain(),
+            Self::Build(error) => error.explain(),
+            Self::OtherRepository { .. } => Explanation::of_kind(ErrorKind::OtherOrigin),
+            _ => Explanation::default(),
+        }
+    }
 }
 
 impl From<PublishError> for ImportError {

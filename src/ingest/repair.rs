@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 
+use crate::model::explain_by;
 use crate::sidecar::{LockError, SegmentEntry, State, Store, StoredFile, WriterLock, failpoint};
 use crate::snapshot::ManifestError;
 
@@ -50,6 +51,8 @@ pub enum RepairError {
     #[error(transparent)]
     Ingest(#[from] IngestError),
 }
+
+explain_by!(RepairError: Verify, Lock, Ingest);
 
 impl Ingest<'_> {
     /// Verifies the sidecar, sets damaged files aside and rebuilds them. Writes nothing if there is no damage.

@@ -9,7 +9,7 @@ use crate::extract;
 use crate::git::{Attributes, ObjectError, ObjectReader, Repository, TreeChange, TreeFile, is_rules_file};
 use crate::history::PastFile;
 use crate::index::{Build, BuildError, BuildOptions, SegmentError, Segments};
-use crate::model::{CommitId, TreeId, chain};
+use crate::model::{CommitId, TreeId, chain, explain_by};
 use crate::sidecar::{HistoryEntry, LockError, PastVersions, Sidecar, State, StateError, WriterLock};
 use crate::snapshot::{
     Blobs, Difference, ListedFile, Manifest, ManifestError, SnapshotStore, attributes_of, can_be_completed,
@@ -97,6 +97,8 @@ pub enum IngestError {
     #[error("cannot get random bytes")]
     Random(#[source] std::io::Error),
 }
+
+explain_by!(IngestError: Lock, State, Object, Build);
 
 impl Ingest<'_> {
     /// Builds the manifest of `target` and indexes everything that it refers to. If the manifest exists already, this

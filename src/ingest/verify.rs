@@ -16,7 +16,7 @@ use crate::git::ObjectError;
 use crate::history::{Batch, KNOWN_ENDING, LineChanges, Messages, SymbolBatch, SymbolChangeCache};
 use crate::index::shared::{THERE_ENDING, There};
 use crate::index::{BuildError, RowFile, Segment, SegmentError, Segments};
-use crate::model::TreeId;
+use crate::model::{TreeId, explain_by};
 use crate::sidecar::{
     Bytes, Entry, EntryKind, HistoryEntry, RecordError, SectionError, SegmentEntry, Sidecar, State, StateError, Store,
     StoredFile,
@@ -158,6 +158,8 @@ pub enum VerifyError {
     #[error("interrupted")]
     Interrupted,
 }
+
+explain_by!(VerifyError: State, Build, Object; Interrupted);
 
 impl Verification {
     /// Returns whether no damage was found.

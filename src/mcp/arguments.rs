@@ -140,11 +140,10 @@ impl Arguments {
             return Ok(Self { values });
         }
         let names: Vec<&str> = parameters.iter().map(|parameter| parameter.name).collect();
-        Err(OpError {
-            message: wrong.join("; "),
-            hint: Some(format!("the parameters are {}", names.join(", "))),
-            retry: None,
-        })
+        Err(OpError::new(
+            wrong.join("; "),
+            format!("the parameters are {}", names.join(", ")),
+        ))
     }
 
     /// Returns all arguments.
@@ -347,7 +346,7 @@ mod tests {
         ] {
             assert!(failure.message.contains(part), "{part}: {}", failure.message);
         }
-        assert!(failure.hint.unwrap().contains("query, limit"));
+        assert!(failure.for_tools().hint.unwrap().contains("query, limit"));
         for bad in [
             json!({"query": "a\u{0}b"}),
             json!({"query": "x".repeat(MAX_TEXT_BYTES + 1)}),

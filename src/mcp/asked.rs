@@ -1,10 +1,9 @@
 //! Reads the parameters that are common to several tools.
 
-use anyhow::Result;
-
 use super::arguments::{Kind, Parameter};
 use super::tool::Call;
 use crate::ops::{CHARACTERS_PER_TOKEN, Common, Detail, Stale};
+use crate::session::Result;
 
 /// Maximum number of results of one answer.
 const MAX_LIMIT: u64 = 1_000;

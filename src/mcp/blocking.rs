@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::Result;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::session::Result;
 
 /// The outcome of a call.
 #[derive(Debug)]
@@ -108,8 +109,7 @@ impl Blocking {
             () = gone => Outcome::Cancelled,
             () = time_over => Outcome::TooLong,
             ended = &mut running => match ended {
-                // Here only the time limit sets the flag, so it caused the error.
-                Ok(Ok(Err(_))) if interrupt.load(Ordering::Relaxed) => Outcome::TooLong,
+                Ok(Ok(Err(error))) if error.is_interrupted() => Outcome::TooLong,
                 Ok(Ok(result)) => Outcome::Ended(result),
                 Ok(Err(panic)) => Outcome::Panicked(message(panic.as_ref())),
                 Err(error) => Outcome::Panicked(error.to_string()),
@@ -130,6 +130,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::session::OpError;
 
     const LONG: Duration = Duration::from_secs(3600);
 
@@ -190,15 +191,21 @@ mod tests {
     }
 
     #[test]
-    fn failure_after_time_limit_is_too_long() {
-        let work = |interrupt: &AtomicBool, _: &Permit| -> Result<()> {
-            while !interrupt.load(Ordering::Relaxed) {
-                std::thread::yield_now();
-            }
-            anyhow::bail!("whatever")
+    fn only_interrupted_work_was_too_long() {
+        let end_with = |error: OpError| {
+            let work = move |interrupt: &AtomicBool, _: &Permit| -> Result<()> {
+                while !interrupt.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+                Err(error)
+            };
+            runtime().block_on(Blocking::new(1).run(std::future::pending(), Duration::from_millis(1), work))
         };
-        let outcome = runtime().block_on(Blocking::new(1).run(std::future::pending(), Duration::from_millis(1), work));
-        assert!(matches!(outcome, Outcome::TooLong));
+        assert!(matches!(end_with(OpError::interrupted()), Outcome::TooLong));
+        assert!(matches!(
+            end_with(OpError::failed("no such file")),
+            Outcome::Ended(Err(_))
+        ));
     }
 
     #[test]

@@ -9,7 +9,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
@@ -29,6 +28,7 @@ use super::stdio::termination_signal;
 use super::token::Access;
 use crate::mcp::HttpOptions;
 use crate::model::unprintable;
+use crate::session::{Context as _, Result, bail};
 
 /// URL path of the endpoint.
 const PATH: &str = "/mcp";

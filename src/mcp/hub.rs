@@ -10,12 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::Result;
-
 use crate::config::{Environment, Overrides};
 use crate::git::{OpenError, Repository};
-use crate::session::OpError;
-use crate::session::{Session, Workspace};
+use crate::model::ErrorKind;
+use crate::session::{Context as _, OpError, Result, Session, Workspace};
 
 /// Maximum number of open repository sessions.
 const MAX_SESSIONS: usize = 8;
@@ -99,9 +97,9 @@ impl Hub {
     /// Creates a hub. Calls use the repository that contains `home`, unless they name a repository below one of
     /// `roots`.
     pub(super) fn new(home: &Path, roots: &[PathBuf]) -> Result<Self> {
-        let roots = roots.iter().map(|root| {
-            fs::canonicalize(root).map_err(|error| anyhow::anyhow!("cannot use the root {}: {error}", root.display()))
-        });
+        let roots = roots
+            .iter()
+            .map(|root| fs::canonicalize(root).with_context(|| format!("cannot use the root {}", root.display())));
         Ok(Self {
             home: fs::canonicalize(home).unwrap_or_else(|_| home.to_owned()),
             roots: roots.collect::<Result<_>>()?,
@@ -161,13 +159,13 @@ impl Hub {
     /// Opens the repository in which the server was started.
     fn own(&self) -> Result<Workspace> {
         let opened = Workspace::open(&self.home, &Overrides::default());
-        opened.map_err(|error| match error.downcast_ref() {
-            Some(OpenError::NotARepository { .. }) => {
+        opened.map_err(|error| match error.kind {
+            ErrorKind::NotFound => {
                 let hint = match self.given_roots().as_str() {
                     "" => "start the server with --root DIR and pass a repository below it as repo".to_owned(),
                     roots => format!("pass a repository as repo: its path below {roots}"),
                 };
-                OpError::new(format!("{error}, where the server was started"), hint).into()
+                OpError::new(format!("{error}, where the server was started"), hint)
             }
             _ => error,
         })
@@ -366,7 +364,7 @@ impl Hub {
         }
     }
 
-    fn refused(&self, named: &str, why: &str) -> anyhow::Error {
+    fn refused(&self, named: &str, why: &str) -> OpError {
         let short: String = named.chars().take(80).collect();
         let roots: Vec<String> = self.roots().iter().map(|root| root.display().to_string()).collect();
         let hint = match (roots.is_empty(), Repository::discover(&self.home).is_ok()) {
@@ -375,7 +373,7 @@ impl Hub {
             (false, true) => format!("omit repo, or name a repository below {}", roots.join(", ")),
             (false, false) => format!("name a repository below {}", roots.join(", ")),
         };
-        OpError::new(format!("repo {short:?} is refused: {why}"), hint).into()
+        OpError::new(format!("repo {short:?} is refused: {why}"), hint)
     }
 }
 

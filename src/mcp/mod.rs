@@ -29,11 +29,10 @@ mod tests;
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
-
 use self::hub::Hub;
 pub use self::options::{Bodies, HttpOptions, ServeOptions};
 use self::server::Server;
+use crate::session::{Context as _, Result};
 
 /// Number of threads that handle messages. Calls run on blocking threads.
 const MESSAGE_THREADS: usize = 2;

@@ -12,7 +12,7 @@ use super::blocking::Outcome;
 use super::hub::Hub;
 use super::server::Server;
 use crate::ingest::NoProgress;
-use crate::session::{Build, Ctx, ViewRequest};
+use crate::session::{Build, Ctx, Result, ViewRequest};
 
 /// A prompt with at most one argument.
 struct Known {
@@ -136,7 +136,7 @@ pub(super) async fn complete(
         .map_err(|error| ErrorData::internal_error(error, None))
 }
 
-fn refs(hub: &Hub, begin: &str) -> anyhow::Result<Vec<String>> {
+fn refs(hub: &Hub, begin: &str) -> Result<Vec<String>> {
     let session = hub.session(None)?;
     let refs = session.workspace.repository.refs()?.into_iter();
     let names = refs.map(|found| short(&found.name.to_string()).to_owned());
@@ -152,7 +152,7 @@ fn short(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-fn paths(hub: &Hub, begin: &str, interrupt: &std::sync::atomic::AtomicBool) -> anyhow::Result<Vec<String>> {
+fn paths(hub: &Hub, begin: &str, interrupt: &std::sync::atomic::AtomicBool) -> Result<Vec<String>> {
     let request = ViewRequest {
         build: Build::Never,
         takes_last: true,

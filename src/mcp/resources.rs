@@ -10,7 +10,6 @@ use super::blocking::Outcome;
 use super::guides;
 use super::server::Server;
 use super::tools::TOOLS;
-use crate::session::{FrontEnd, OpError};
 
 const SCHEME: &str = "codescout://";
 /// Caching time for guides and for the contents of a fully indexed commit, which do not change while the program runs.
@@ -73,13 +72,10 @@ pub(super) async fn read(
             let ttl_ms = if is_complete { ttl_ms } else { 0 };
             Ok(contents(uri, &reply.text, "text/plain", ttl_ms, CacheScope::Private))
         }
-        Outcome::Ended(Err(error)) => {
-            let failure = OpError::of(&error, FrontEnd::Tools);
-            Err(ErrorData::resource_not_found(
-                failure.to_text(),
-                Some(json!({"uri": uri})),
-            ))
-        }
+        Outcome::Ended(Err(error)) => Err(ErrorData::resource_not_found(
+            error.for_tools().to_text(),
+            Some(json!({"uri": uri})),
+        )),
         Outcome::Cancelled | Outcome::TooLong => Err(ErrorData::internal_error("the call was stopped", None)),
         Outcome::Panicked(message) => Err(ErrorData::internal_error(message, None)),
     }

@@ -8,7 +8,6 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::Result;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
     ContentBlock, CustomRequest, CustomResult, DiscoverResult, ErrorCode, ErrorData, GetPromptRequestParams,
@@ -31,8 +30,7 @@ use super::tool::{Call, Tool};
 use super::tools::TOOLS;
 use super::{prompts, resources, suggest};
 use crate::ingest::NoProgress;
-use crate::session::OpError;
-use crate::session::{Advance, Ctx, FrontEnd, Limits};
+use crate::session::{Advance, Ctx, Limits, OpError, Result};
 
 /// The instructions that a client passes to its model. Some clients pass only the beginning, so the first sentence must
 /// suffice.
@@ -201,15 +199,15 @@ pub(super) fn listed(tool: &Tool) -> rmcp::model::Tool {
 
 /// Converts the outcome of a call to a result. A failed call becomes a result with `isError`; a bug in codescout
 /// becomes a protocol error.
-fn result(outcome: Outcome<Reply>, is_modern: bool) -> Result<CallToolResult, ErrorData> {
+pub(super) fn result(tool: &Tool, outcome: Outcome<Reply>, is_modern: bool) -> Result<CallToolResult, ErrorData> {
     let mut result = CallToolResult::default();
     match outcome {
         Outcome::Ended(Ok(reply)) => {
             result.content.push(ContentBlock::text(reply.text));
             result.structured_content = Some(Value::Object(reply.structured));
         }
-        Outcome::Ended(Err(error)) => fail(&mut result, &OpError::of(&error, FrontEnd::Tools)),
-        Outcome::TooLong => fail(&mut result, &out_of_time()),
+        Outcome::Ended(Err(error)) => fail(&mut result, &error),
+        Outcome::TooLong => fail(&mut result, &OpError::new("the call timed out", tool.when_too_slow)),
         Outcome::Cancelled => return Err(ErrorData::invalid_request("the call was cancelled", None)),
         Outcome::Panicked(message) => {
             tracing::error!(%message, "a tool panicked");
@@ -231,13 +229,10 @@ fn result(outcome: Outcome<Reply>, is_modern: bool) -> Result<CallToolResult, Er
 }
 
 fn fail(result: &mut CallToolResult, error: &OpError) {
+    let error = error.for_tools();
     result.content.push(ContentBlock::text(error.to_text()));
     result.structured_content = serde_json::to_value(error).ok();
     result.is_error = Some(true);
-}
-
-fn out_of_time() -> OpError {
-    OpError::new("the call timed out", "narrow it down with path, lang or limit")
 }
 
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
@@ -302,7 +297,7 @@ impl ServerHandler for Server {
             ));
         };
         let outcome = self.answer(tool, request.arguments.unwrap_or_default(), &context).await;
-        let mut result = result(outcome, is_modern(&context))?;
+        let mut result = result(tool, outcome, is_modern(&context))?;
         if self.omits_structure(&context) {
             result.structured_content = None;
         }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
 use rmcp::model::{ClientNotification, ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -14,6 +13,8 @@ use tokio::sync::Notify;
 
 use super::lines::{Fault, Lines, Output};
 use super::server::Server;
+use crate::model::Explain;
+use crate::session::{Context as _, Result};
 
 /// Maximum number of unanswered requests and invalid lines, above which no more input is read. The answers stay in
 /// memory until the client reads them.
@@ -65,6 +66,9 @@ where
         Err(error) => Err(error).context("cannot start the session"),
     }
 }
+
+impl Explain for ServerInitializeError {}
+impl Explain for tokio::task::JoinError {}
 
 fn is_gone(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     error

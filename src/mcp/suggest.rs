@@ -1,77 +1,108 @@
 //! Suggests a working call after a failed one.
 
-use anyhow::Error;
 use serde_json::{Map, Value, json};
 
 use super::tool::Call;
-use crate::extract;
-use crate::git::RevisionError;
-use crate::query::{FilterError, ReadError, kind_by_name, kind_names, nearest};
-use crate::session::{FrontEnd, OpError};
+use crate::model::{Misspelt, NameKind};
+use crate::session::OpError;
 
-/// Converts an error to an operation error, and adds a suggested call if one is known. Returns interruptions unchanged.
-pub(super) fn with_call(call: &Call<'_>, error: Error) -> Error {
-    let mut failure = match error.downcast_ref::<OpError>() {
-        Some(failure) => failure.clone(),
-        None if error.root_cause().to_string() == "interrupted" => return error,
-        None => OpError::of(&error, FrontEnd::Tools),
+/// Adds the call that the caller may have meant, if a name is misspelt.
+pub(super) fn with_call(call: &Call<'_>, error: OpError) -> OpError {
+    let misspelt = error.misspelt.as_deref().filter(|_| error.retry.is_none());
+    match misspelt.and_then(|misspelt| retry(call, misspelt)) {
+        Some(retry) => error.with_retry(retry),
+        None => error,
+    }
+}
+
+fn retry(call: &Call<'_>, misspelt: &Misspelt) -> Option<Value> {
+    if misspelt.what == NameKind::Revision && misspelt.near.is_empty() {
+        return Some(json!({"tool": "status", "arguments": {"op": "refs"}}));
+    }
+    let names: &[&str] = match misspelt.what {
+        NameKind::Revision => &["ref", "refs", "from", "to", "ignore_revs"],
+        NameKind::Path => &["target", "at"],
+        NameKind::Language => &["lang"],
+        NameKind::DefinitionKind => &["kind"],
     };
-    if failure.retry.is_none() {
-        failure.retry = retry(call, &error, &mut failure.hint);
+    let given = call.arguments.given();
+    let (name, value) = names
+        .iter()
+        .find_map(|name| Some((name, corrected(given.get(*name)?, misspelt)?)))?;
+    told(call, name, value)
+}
+
+/// Returns an argument with the first of the near names in place of the misspelt one, or without it if there are none;
+/// `None` if the argument does not contain it.
+fn corrected(argument: &Value, misspelt: &Misspelt) -> Option<Value> {
+    match argument {
+        Value::String(text) => replaced(text, &misspelt.given, misspelt.near.first()?).map(Value::from),
+        Value::Array(items) => {
+            let at = items.iter().position(|item| item == &misspelt.given)?;
+            let near = misspelt.near.first().map(|near| Value::from(near.as_str()));
+            let mut items = items.clone();
+            items.splice(at..=at, near);
+            Some(items.into())
+        }
+        _ => None,
     }
-    failure.into()
 }
 
-fn retry(call: &Call<'_>, error: &Error, hint: &mut Option<String>) -> Option<Value> {
-    for cause in error.chain() {
-        if let Some(RevisionError::Unknown { near, .. }) = cause.downcast_ref() {
-            let Some(near) = near.first() else {
-                hint.get_or_insert("status op=refs lists branches and tags".to_owned());
-                return Some(json!({"tool": "status", "arguments": {"op": "refs"}}));
-            };
-            return again(call, "ref", near);
-        }
-        if let Some(FilterError::Lang { name }) = cause.downcast_ref() {
-            let known = nearest(name, extract::languages().map(|language| language.name));
-            let Some(near) = known.first() else {
-                hint.get_or_insert("status lists the known languages; without lang all are searched".to_owned());
-                return without(call, "lang");
-            };
-            hint.get_or_insert(format!("did you mean {}?", known.join(" or ")));
-            return again(call, "lang", near);
-        }
-        if let Some(ReadError::UnknownPath { near, .. }) = cause.downcast_ref() {
-            let near = near.first()?;
-            let named = ["target", "at"]
-                .into_iter()
-                .find(|name| call.arguments.text(name).is_some())?;
-            return again(call, named, near);
-        }
-    }
-    let unknown_kind = |kind: &&String| kind_by_name(kind).is_none();
-    let kinds = call.arguments.texts("kind");
-    let near = nearest(kinds.iter().find(unknown_kind)?, kind_names());
-    again(call, "kind", near.first()?)
+/// Replaces a name in `a..b`, `path:line` and the like.
+fn replaced(text: &str, name: &str, by: &str) -> Option<String> {
+    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    let mut splits = text
+        .match_indices(name)
+        .map(|(at, _)| (&text[..at], &text[at + name.len()..]));
+    let (before, after) =
+        splits.find(|(before, after)| !before.ends_with(is_of_name) && !after.starts_with(is_of_name))?;
+    Some(format!("{before}{by}{after}"))
 }
 
-/// Returns the same call with one argument replaced.
-fn again(call: &Call<'_>, name: &str, value: &str) -> Option<Value> {
-    let mut arguments = call.arguments.given().clone();
-    let is_list = arguments.get(name).is_some_and(Value::is_array);
-    let value = if is_list { json!([value]) } else { value.into() };
-    arguments.insert(name.to_owned(), value);
-    told(call, arguments)
-}
-
-fn without(call: &Call<'_>, name: &str) -> Option<Value> {
-    let mut arguments = call.arguments.given().clone();
-    arguments.remove(name);
-    told(call, arguments)
-}
-
-/// Returns the call as JSON, or `None` if it is too long to repeat.
-fn told(call: &Call<'_>, arguments: Map<String, Value>) -> Option<Value> {
+/// Returns the call with an argument replaced, or `None` if it is too long to repeat. An empty list is left out.
+fn told(call: &Call<'_>, name: &str, value: Value) -> Option<Value> {
     const MAX_BYTES: usize = 1_000;
+    let mut arguments: Map<String, Value> = call.arguments.given().clone();
+    match value {
+        Value::Array(items) if items.is_empty() => arguments.remove(name),
+        value => arguments.insert(name.to_owned(), value),
+    };
     let call = json!({"tool": call.tool, "arguments": arguments});
     (call.to_string().len() <= MAX_BYTES).then_some(call)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn corrected_to(argument: Value, given: &str, near: &[&str]) -> Option<Value> {
+        let misspelt = Misspelt {
+            what: NameKind::Revision,
+            given: given.to_owned(),
+            near: near.iter().map(|&name| name.to_owned()).collect(),
+        };
+        corrected(&argument, &misspelt)
+    }
+
+    #[test]
+    fn only_the_misspelt_name_is_replaced() {
+        for (argument, given, right) in [
+            (json!("mian"), "mian", json!("main")),
+            (json!("an..HEAD~2"), "an", json!("main..HEAD~2")),
+            (json!("man..an"), "an", json!("man..main")),
+            (json!("./lexr.rs:3-5"), "lexr.rs", json!("./main:3-5")),
+            (json!(["dev", "mian", "v1"]), "mian", json!(["dev", "main", "v1"])),
+        ] {
+            assert_eq!(
+                corrected_to(argument.clone(), given, &["main", "other"]),
+                Some(right),
+                "{argument}"
+            );
+        }
+        assert_eq!(corrected_to(json!("dev"), "mian", &["main"]), None);
+        assert_eq!(
+            corrected_to(json!(["rust", "klingon"]), "klingon", &[]),
+            Some(json!(["rust"]))
+        );
+    }
 }

@@ -17,8 +17,7 @@ use super::tool::Call;
 use super::tools::TOOLS;
 use crate::ingest::NoProgress;
 use crate::mcp::Bodies;
-use crate::session::OpError;
-use crate::session::{Advance, Ctx, FrontEnd, Limits};
+use crate::session::{Advance, Ctx, Limits, OpError};
 use crate::support::TestRepo;
 
 /// A server that serves one repository.
@@ -64,7 +63,7 @@ impl Served {
         let blocking = Blocking::new(1);
         let running = blocking.run(std::future::pending(), Duration::from_secs(60), work);
         match self.runtime.block_on(running) {
-            Outcome::Ended(ended) => ended.map_err(|error| OpError::of(&error, FrontEnd::Tools)),
+            Outcome::Ended(ended) => ended,
             other => panic!("{other:?}"),
         }
     }
@@ -284,4 +283,19 @@ fn a_call_waits_for_the_build_and_tells_how_far_it_is() {
         "{}",
         reply.text
     );
+}
+
+#[test]
+fn a_tool_that_is_too_slow_says_what_to_do() {
+    for (tool, hint) in [
+        ("search", "path, lang or limit"),
+        ("history", "index history=true"),
+        ("index", "status op=jobs"),
+    ] {
+        let tool = TOOLS.iter().find(|known| known.name == tool).unwrap();
+        let result = super::server::result(tool, Outcome::TooLong, false).unwrap();
+        let told = result.structured_content.unwrap();
+        assert_eq!(told["error"], "the call timed out");
+        assert!(told["hint"].as_str().unwrap().contains(hint), "{told}");
+    }
 }

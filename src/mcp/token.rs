@@ -5,11 +5,10 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-
 use super::hub::Hub;
 use crate::config::Environment;
 use crate::mcp::HttpOptions;
+use crate::session::{Context as _, Result, bail};
 
 /// Minimum length of a token. Shorter tokens are too easy to guess.
 const MIN_TOKEN_BYTES: usize = 16;

@@ -4,16 +4,18 @@ use std::cell::OnceCell;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use anyhow::Result;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 
 use super::arguments::{Arguments, Parameter};
 use super::asked;
 use super::hub::Hub;
+use super::parameters;
 use super::reply::Reply;
-use super::tools::TOOLS;
+use super::tools::{TOOLS, op};
 use crate::mcp::Bodies;
-use crate::ops::Ask;
-use crate::session::{Ctx, Session, Workspace};
+use crate::ops::{Ask, Op};
+use crate::session::{Ctx, Result, Session, Workspace};
 
 /// Time limit of a query. Clients time out after a minute or more, but users do not want to wait that long.
 pub(super) const QUESTION_TIME: Duration = Duration::from_secs(10);
@@ -32,27 +34,28 @@ pub(super) struct Tool {
     pub(super) is_read_only: bool,
     /// Time limit of a call. After it, the call is interrupted.
     pub(super) time_limit: Duration,
+    /// The next step after a call that was interrupted.
+    pub(super) when_too_slow: &'static str,
     /// The function that answers a call.
     pub(super) run: fn(&Call<'_>) -> Result<Reply>,
 }
 
 impl Tool {
     /// Creates a read-only tool that runs one operation.
-    pub(super) const fn of_op(
+    pub(super) const fn of_op<O: Op + DeserializeOwned + JsonSchema>(
         name: &'static str,
         description: &'static str,
-        own: fn() -> Vec<Parameter>,
         common: &'static [Parameter],
-        run: fn(&Call<'_>) -> Result<Reply>,
     ) -> Self {
         Self {
             name,
             description,
-            own,
+            own: parameters::of::<O>,
             common,
             is_read_only: true,
             time_limit: QUESTION_TIME,
-            run,
+            when_too_slow: O::WHEN_TOO_SLOW,
+            run: op::run::<O>,
         }
     }
 

@@ -1,9 +1,10 @@
-//! Shared types: ids, paths, spans, languages. No I/O.
+//! Shared types: ids, paths, spans, languages, explanations of errors. No I/O.
 //!
 //! A type belongs here only if at least three modules use it, or two modules that may not import one another. A type
 //! that one module produces belongs to that module.
 
 mod chain;
+mod explain;
 mod id;
 mod lang;
 mod path;
@@ -11,6 +12,8 @@ mod span;
 pub(crate) mod unprintable;
 
 pub use chain::chain;
+pub(crate) use explain::explain_by;
+pub use explain::{ErrorKind, Explain, Explanation, Hint, Misspelt, NameKind};
 pub use id::{BlobId, ChunkKey, CommitId, Oid, OidError, TreeId};
 pub use lang::Lang;
 pub use path::{RepoPath, quoted, typed, with_placeholders, without_placeholders};

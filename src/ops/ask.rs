@@ -2,12 +2,11 @@
 
 use std::fmt::Debug;
 
-use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::extract::DefinitionKind;
 use crate::query::{CursorKey, FileFilter, FilterError, Tests};
-use crate::session::{Ctx, Session, Visibility, Workspace};
+use crate::session::{Ctx, Result, Session, Visibility, Workspace};
 
 use super::definition_kinds;
 use super::paths::pattern;
@@ -135,7 +134,7 @@ pub(crate) struct KindSelection {
 impl KindSelection {
     /// Returns the kinds.
     pub(crate) fn kinds(&self) -> Result<Vec<DefinitionKind>> {
-        Ok(definition_kinds(&self.kind)?)
+        definition_kinds(&self.kind)
     }
 }
 

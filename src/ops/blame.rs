@@ -5,10 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::OpError;
 use super::ask::{Ask, path_text};
 use super::history::{CandidateOut, PersonOut, candidates_out, person_out, unread_changes};
 use super::op::{Op, Page, Paging, Row};
@@ -22,6 +20,7 @@ use crate::query::{
     BlamedLine, Gaps, Owner, SymbolBlame, blame_by_symbol, blame_over_changes, change_owners, folder_owners, kind_name,
     line_owners, timestamp,
 };
+use crate::session::{Context as _, OpError, Result};
 
 /// Time that a call waits for commits to be recorded if it needs them.
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -123,6 +122,7 @@ struct Answer {
 
 impl Op for Blame {
     type Row = BlameRow;
+    const WHEN_TOO_SLOW: &'static str = "ask about a file, a definition or lines instead of a directory";
 
     fn run(&self, ask: &Ask<'_>) -> Result<Page<BlameRow>> {
         // Git itself blames files. Only directories and deleted files need recorded commits.
@@ -134,7 +134,10 @@ impl Op for Blame {
         }
         let Some(answer) = answered else {
             let gap = past.gap()?.unwrap_or_default();
-            return Err(OpError::new(gap, "ask again in a while; a file can be asked about meanwhile").into());
+            return Err(OpError::new(
+                gap,
+                "ask again in a while; a file can be asked about meanwhile",
+            ));
         };
         let mut provenance = past.provenance([past.opened.notes.clone(), answer.incomplete.clone()].concat());
         answer.notes.iter().for_each(|note| provenance.also_note(note.clone()));
@@ -374,8 +377,7 @@ impl Question<'_> {
                     } else {
                         format!("did you mean {near}?")
                     },
-                )
-                .into());
+                ));
             }
             Target::Many(candidates) => {
                 answer.target.kind = "many";
@@ -454,7 +456,7 @@ impl Question<'_> {
         let is_meant = |shape: &&Shape| symbol.is_none_or(|key| shape.qualified == key.name && shape.nth == key.nth);
         let shapes: Vec<&Shape> = file.shapes.iter().filter(is_meant).collect();
         if let Some(key) = symbol.filter(|_| shapes.is_empty()) {
-            return Err(no_definition(path, key).into());
+            return Err(no_definition(path, key));
         }
         let keys: Vec<SymbolKey> = shapes.iter().map(|shape| shape.key(path)).collect();
         let mut reader = self.targets.workspace.repository.reader();
@@ -591,10 +593,10 @@ impl Question<'_> {
         let file = match (targets.shapes(path)?, changed) {
             (Some(file), _) => file,
             (None, None) => match targets.committed_entry(path)? {
-                Some(entry) => return Err(targets.too_large(path, entry)?.unwrap_or_else(not_here).into()),
-                None => return Err(not_there().into()),
+                Some(entry) => return Err(targets.too_large(path, entry)?.unwrap_or_else(not_here)),
+                None => return Err(not_there()),
             },
-            _ => return Err(not_there().into()),
+            _ => return Err(not_there()),
         };
         let n_lines = file.bytes.split_inclusive(|byte| *byte == b'\n').count() as u32;
         let wanted = match symbol {
@@ -608,8 +610,7 @@ impl Question<'_> {
             return Err(OpError::new(
                 format!("line {first} is past the end of {:?} ({n_lines} lines)", path.to_text()),
                 "lines are counted from 1",
-            )
-            .into());
+            ));
         }
         let committed_path = changed
             .and_then(|change| change.origin.clone())

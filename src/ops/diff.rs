@@ -2,22 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use super::ProvenanceOut;
 use super::ask::{Ask, path_text};
 use super::blame::count;
 use super::op::{Op, Page, Paging, Row};
 use super::paths::typed_path;
 use super::sink::{Sink, Style};
 use super::touching::{TestOut, TestsOut, touching};
-use super::{OpError, ProvenanceOut};
 use crate::extract::{Extractor, Options};
 use crate::git::{FileMode, ObjectError, ObjectReader, WorkTreeReader, diff_lines, unified_diff};
 use crate::history::{Change, Entry, FilePair, FileShapes, SymbolDelta, SymbolKey, symbol_deltas, with_renames};
 use crate::ingest::Target;
 use crate::model::{RepoPath, TreeId};
 use crate::query::{FileChangeKind, kind_name};
+use crate::session::{Context as _, OpError, Result};
 
 /// Maximum number of files whose contents are compared. If more differ, files are only listed.
 const MAX_READ_FILES: usize = 2_000;
@@ -140,6 +140,7 @@ pub(crate) struct SymbolOut {
 
 impl Op for Diff {
     type Row = DiffRow;
+    const WHEN_TOO_SLOW: &'static str = "narrow it down with path, or compare with by=file";
 
     fn run(&self, ask: &Ask<'_>) -> Result<Page<DiffRow>> {
         let (from, to) = self.sides(ask)?;
@@ -474,7 +475,7 @@ impl<'a> Comparison<'a> {
         let (mut files, mut pairs) = (Vec::with_capacity(changes.len()), Vec::new());
         for change in changes {
             if self.ask.ctx.is_interrupted() {
-                anyhow::bail!("interrupted");
+                return Err(OpError::interrupted());
             }
             let mut file = file_out(change);
             if is_read {

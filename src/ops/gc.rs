@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::ask::Ask;
@@ -10,7 +9,7 @@ use super::op::{NoRows, Op, Page};
 use super::question::beside;
 use super::sink::{Recorded, Sink};
 use crate::ingest::{CollectOutcome, KeptSnapshot, Share, Survey, Trigger};
-use crate::session::Workspace;
+use crate::session::{Context as _, OpError, Result, Workspace, bail};
 
 /// Number of digits of an id in text output.
 const ID_DIGITS: usize = 12;
@@ -76,7 +75,7 @@ impl Op for Gc {
         };
         let collected = collected.unwrap_or_default();
         if collected.interrupted {
-            bail!("interrupted; what is kept is whole");
+            return Err(OpError::interrupted_with("what is kept is whole"));
         }
         let mut facts = self.facts(workspace, &collected);
         if self.qdrant {

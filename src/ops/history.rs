@@ -5,13 +5,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, FromArgMatches};
 use regex::RegexBuilder;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::OpError;
 use super::ask::{Ask, Common, Detail, path_text};
 use super::blame::{count, day, render_candidates};
 use super::op::{Op, Page, Paging, Row};
@@ -27,7 +25,7 @@ use crate::query::{
     Cochange, DeletedSymbol, FileChangeKind, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log,
     folder_log, parse_moment, patch_of, timestamp,
 };
-use crate::session::{OpenedHistory, Uncommitted, Visibility, Workspace};
+use crate::session::{Context as _, OpError, OpenedHistory, Result, Uncommitted, Visibility, Workspace};
 
 /// Time that a call waits for commits to be recorded.
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -281,6 +279,8 @@ struct Part {
 
 impl Op for History {
     type Row = HistoryRow;
+    const WHEN_TOO_SLOW: &'static str =
+        "index history=true records commits and traces definitions once; or narrow it down with since";
 
     fn run(&self, ask: &Ask<'_>) -> Result<Page<HistoryRow>> {
         if self.op != HistoryOp::Deleted && self.target.as_deref().is_none_or(str::is_empty) {
@@ -288,8 +288,7 @@ impl Op for History {
                 "the target is missing",
                 "give a path, path:lines, path#name or the name of a definition; . is the whole repository",
             )
-            .with_retry(json!({"tool": "history", "arguments": {"target": "."}}))
-            .into());
+            .with_retry(json!({"tool": "history", "arguments": {"target": "."}})));
         }
         let past = Past::of(ask, PATIENCE)?;
         if let Some(description) = self.description(&past) {
@@ -338,8 +337,7 @@ impl History {
             return Err(OpError::new(
                 "since, until and author mean nothing for a description of deleted code",
                 "leave them out, or name a directory",
-            )
-            .into());
+            ));
         }
         let ask = Ask {
             session: ask.session,
@@ -766,8 +764,7 @@ impl Question<'_> {
             return Err(OpError::new(
                 format!("line {first} is past the end of {:?} ({n_lines} lines)", path.to_text()),
                 "lines are counted from 1",
-            )
-            .into());
+            ));
         }
         let last = last.min(n_lines);
         if let Some(shape) = file.as_ref().and_then(|file| file.around(first, last)) {

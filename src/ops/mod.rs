@@ -22,7 +22,6 @@ mod target;
 mod touching;
 mod verify;
 
-pub(crate) use crate::session::OpError;
 pub(crate) use ask::{Ask, CHARACTERS_PER_TOKEN, Common, Detail, FileSelection, Stale, path_text};
 pub(crate) use blame::Blame;
 pub(crate) use diff::Diff;

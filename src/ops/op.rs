@@ -1,6 +1,5 @@
 //! The interface of operations: a request runs against a session and returns a page of rows.
 
-use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -8,11 +7,14 @@ use super::ProvenanceOut;
 use super::ask::Ask;
 use super::sink::{Recorded, Sink};
 use crate::query::CursorKey;
+use crate::session::Result;
 
 /// An operation. The implementing type is its request.
 pub(crate) trait Op: Serialize {
     /// The type of a result.
     type Row: Row;
+    /// The next step if a tool with this operation exceeds its time limit.
+    const WHEN_TOO_SLOW: &'static str = "narrow it down with path, lang or limit";
 
     /// Answers the request.
     fn run(&self, ask: &Ask<'_>) -> Result<Page<Self::Row>>;

@@ -1,6 +1,5 @@
 //! `outline`: what is in the repository, a directory or a file.
 
-use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -9,14 +8,14 @@ use super::blame::count;
 use super::op::{Op, Page, Paging, Row};
 use super::question::{About, Question};
 use super::sink::{Recorded, Sink, Style};
-use super::{OpError, ProvenanceOut, inside};
+use super::{ProvenanceOut, inside};
 use crate::extract::{self, DefinitionKind, ImportedName};
 use crate::model::{RepoPath, quoted, without_placeholders};
 use crate::query::{
     FileFilter, FileHeadings, FileImports, FileSymbols, FoundDefinition, LikelyQuery, Share, Summary, TreeNode,
     files_below, headings_of, imports_of, kind_name, map, summary, symbols_of, tree, unknown_path,
 };
-use crate::session::Build;
+use crate::session::{Build, OpError, Result};
 use crate::snapshot::{FileId, View};
 
 /// Default depth of a tree.
@@ -234,8 +233,7 @@ impl Outline {
             Some(view) => Err(OpError::new(
                 format!("kind means nothing with view {}", view.name()),
                 "leave one of them out, or use view symbols or map",
-            )
-            .into()),
+            )),
         }
     }
 

@@ -1,14 +1,12 @@
 //! `gc --pin`, `--unpin` and `--pins`: manages revisions whose snapshots are kept even if git deletes their commits.
 
-use anyhow::{Context as _, Result};
 use serde::Serialize;
 
-use super::OpError;
 use super::ask::Ask;
 use super::op::{Op, Page, Paging, Row};
 use super::question::beside;
 use super::sink::Sink;
-use crate::session::Workspace;
+use crate::session::{Context as _, OpError, Result, Workspace};
 use crate::sidecar::Pin;
 
 /// Number of digits of an id in text output.
@@ -92,7 +90,7 @@ impl Pins {
             0 => "nothing is pinned".to_owned(),
             _ => format!("pinned: {}", names.join(", ")),
         };
-        Err(OpError::new(format!("{reference:?} is not pinned"), hint).into())
+        Err(OpError::new(format!("{reference:?} is not pinned"), hint))
     }
 }
 

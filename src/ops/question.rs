@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
 use serde_json::Value;
 
 use super::ProvenanceOut;
@@ -11,7 +10,7 @@ use super::ask::{Ask, FileSelection, Stale};
 use super::paths::pattern;
 use crate::model::{RepoPath, typed};
 use crate::query::{CursorKey, FileFilter, LikelyQuery, Source, Sources, Tests, likely, n_not_indexed};
-use crate::session::{Build, Edits, Hold, OpError, SeenView, ViewRequest};
+use crate::session::{Build, Edits, Hold, OpError, Result, SeenView, ViewRequest};
 use crate::snapshot::{FileId, View};
 
 pub(crate) struct Question<'a> {
@@ -81,8 +80,7 @@ impl<'a> Question<'a> {
             return Err(OpError::new(
                 format!("this revision is still being indexed: {}", job.to_text()),
                 "ask again later, or with stale=warn for what can be told now",
-            )
-            .into());
+            ));
         }
         let FileSelection { path, lang, tests } = about.selection;
         let filter = FileFilter::new(&globs(ask, &seen, path), lang, tests.to_query())?;
@@ -179,7 +177,10 @@ impl<'a> Question<'a> {
             return Ok(());
         };
         let error = OpError::new(format!("{what}, the index is being built: {}", job.to_text()), hint);
-        Err(OpError { retry, ..error }.into())
+        Err(match retry {
+            Some(retry) => error.with_retry(retry),
+            None => error,
+        })
     }
 
     /// Returns the provenance of an answer that depends on the index.

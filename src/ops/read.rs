@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::ask::{Ask, Detail, FileSelection, path_text};
@@ -13,7 +12,7 @@ use super::sink::Sink;
 use crate::extract;
 use crate::model::quoted;
 use crate::query::{PartQuery, ReadOutcome, ReadTarget, parse_lines, paths_in_target, read, read_target};
-use crate::session::{Build, OpError};
+use crate::session::{Build, OpError, Result};
 
 /// The only language whose headings are extracted.
 const WITH_HEADINGS: &str = "markdown";
@@ -81,6 +80,7 @@ pub(crate) struct Part {
 
 impl Op for Read {
     type Row = Part;
+    const WHEN_TOO_SLOW: &'static str = "read fewer lines, as target=path:10-60";
 
     fn run(&self, ask: &Ask<'_>) -> Result<Page<Part>> {
         let workspace = &ask.session.workspace;
@@ -112,8 +112,7 @@ impl Op for Read {
                     "search mode=regex path={} finds the title, read with lines the section",
                     self.target
                 ),
-            )
-            .into());
+            ));
         }
         let outcome = read(&question.sources(), target.file, &queries)?;
         let file = question.view().file(outcome.file);
@@ -133,8 +132,7 @@ impl Op for Read {
                     facts.path, facts.bytes, facts.blob
                 ),
                 "git show or another program can open it",
-            )
-            .into());
+            ));
         }
         let (rows, paging) = page(&outcome, &question, ask);
         let mut page = Page::new(question.provenance_of_files(), rows, paging).with_facts(&facts)?;
@@ -165,10 +163,10 @@ impl Read {
         read_target(view, place).map_err(|error| match place.rsplit_once(':') {
             // The path exists, so the error is in the lines.
             Some((path, lines)) if view.find_text(path).is_some() => match lines_query(lines) {
-                Err(wrong) => wrong.into(),
-                Ok(_) => anyhow::Error::from(error),
+                Err(wrong) => wrong,
+                Ok(_) => OpError::from(error),
             },
-            _ if ask.visibility().hides_target(place) => OpError::hidden(&self.target).into(),
+            _ if ask.visibility().hides_target(place) => OpError::hidden(&self.target),
             _ => error.into(),
         })
     }

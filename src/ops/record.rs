@@ -3,15 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
-
 use super::ask::{Ask, FileSelection};
 use super::question::{About, Question};
 use super::{Named, ProvenanceOut, Targets, named};
 use crate::history::Reading;
 use crate::ingest::Stage;
 use crate::query::LikelyQuery;
-use crate::session::{Job, OpenedHistory, Uncommitted};
+use crate::session::{Job, OpenedHistory, Result, Uncommitted};
 
 /// The recorded history of a revision.
 pub(crate) struct Past<'a> {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::ProvenanceOut;
@@ -17,7 +16,7 @@ use crate::index::RowKind;
 use crate::ingest::Target;
 use crate::query::withheld;
 use crate::remote::Endpoint;
-use crate::session::{Build, Edits, Freshness, Session, SizesOut, Workspace, sizes};
+use crate::session::{Build, Edits, Freshness, Result, Session, SizesOut, Workspace, sizes};
 use crate::sidecar::{HistoryEntry, Sidecar, State};
 use crate::snapshot::{SnapshotStore, View};
 

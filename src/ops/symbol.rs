@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use anyhow::Result;
 use clap::{ArgMatches, Args, FromArgMatches};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::ProvenanceOut;
 use super::ask::{Ask, Detail, FileSelection, KindSelection, path_text};
 use super::blame::count;
 use super::history::{EntryOut, latest_changes};
@@ -17,15 +17,14 @@ use super::paths::inside;
 use super::question::{About, Question};
 use super::record::Past;
 use super::sink::{Recorded, Sink, Style};
-use super::{OpError, ProvenanceOut};
 use crate::extract::{self, DefinitionKind};
-use crate::model::quoted;
+use crate::model::{Hint, NameKind, quoted};
 use crate::query::{
     FileFilter, FoundBy, FoundDefinition, GrepDetail, GrepRequest, LikelyQuery, Pattern, PatternOptions, Source,
     Sources, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, grep, kind_by_name, kind_name, kind_names,
     nearest, split_position, symbols, unknown_path, usages,
 };
-use crate::session::Workspace;
+use crate::session::{OpError, Result, Workspace};
 use crate::snapshot::{FileId, View};
 
 /// Default maximum number of results for a prefix of a name.
@@ -457,8 +456,7 @@ impl Symbol {
             "one of name, at and id is needed, and only one",
             "name is the usual one",
         )
-        .with_retry(json!({"tool": "symbol", "arguments": {"name": "main"}}))
-        .into())
+        .with_retry(json!({"tool": "symbol", "arguments": {"name": "main"}})))
     }
 
     /// Returns the name or id as given.
@@ -522,7 +520,7 @@ impl Symbol {
         let workspace = &ask.session.workspace;
         if let Some(place) = &self.at {
             return match place_query(workspace, question.view(), place) {
-                Err(_) if ask.visibility().hides_target(place) => Err(OpError::hidden(place).into()),
+                Err(_) if ask.visibility().hides_target(place) => Err(OpError::hidden(place)),
                 found => found,
             };
         }
@@ -632,14 +630,11 @@ pub(crate) fn definition_kinds(names: &[String]) -> Result<Vec<DefinitionKind>, 
     let known = |name: &String| {
         kind_by_name(name).ok_or_else(|| {
             let near = nearest(name, kind_names());
-            OpError::new(
-                format!("unknown kind {name}"),
-                if near.is_empty() {
-                    format!("kinds are {}", kind_names().collect::<Vec<_>>().join(", "))
-                } else {
-                    format!("did you mean {}?", near.join(" or "))
-                },
-            )
+            let hint = match near.as_slice() {
+                [] => format!("kinds are {}", kind_names().collect::<Vec<_>>().join(", ")).into(),
+                near => Hint::did_you_mean(near),
+            };
+            OpError::new(format!("unknown kind {name}"), hint).for_misspelt(NameKind::DefinitionKind, name, near)
         })
     };
     names.iter().map(known).collect()

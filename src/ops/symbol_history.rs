@@ -1,6 +1,5 @@
 //! The history of one definition.
 
-use anyhow::Result;
 use serde::Serialize;
 
 use super::sink::{Sink, Style};
@@ -12,8 +11,7 @@ use crate::history::{
     symbol_deltas,
 };
 use crate::model::{BlobId, RepoPath};
-use crate::session::OpenedHistory;
-use crate::session::Workspace;
+use crate::session::{OpenedHistory, Result, Workspace};
 
 /// Maximum number of changed files in which the origin of a moved definition is searched. The same limit applies to
 /// commits.

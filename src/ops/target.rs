@@ -4,10 +4,8 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use anyhow::Result;
 use bstr::ByteSlice;
 
-use super::OpError;
 use super::paths::{inside_here, typed_path};
 use crate::extract::{DefinitionKind, Extractor, Options};
 use crate::git::ObjectReader;
@@ -17,9 +15,7 @@ use crate::query::{
     DeletedSymbol, FileFilter, PartQuery, Sources, SymbolQuery, SymbolRequest, deleted_symbols, is_called, kind_name,
     parse_lines, renamed_symbols, symbols,
 };
-use crate::session::Visibility;
-use crate::session::Workspace;
-use crate::session::{OpenedHistory, Uncommitted};
+use crate::session::{OpError, OpenedHistory, Result, Uncommitted, Visibility, Workspace};
 use crate::snapshot::View;
 
 /// The target of an operation.
@@ -99,7 +95,7 @@ impl Targets<'_> {
 
     fn visible(&self, found: Target, typed: &OsStr) -> Result<Target> {
         if found.path().is_some_and(|path| self.visibility.hides(path.as_bytes())) {
-            return Err(OpError::hidden(&typed.to_string_lossy()).into());
+            return Err(OpError::hidden(&typed.to_string_lossy()));
         }
         Ok(match found {
             Target::Many(mut candidates) => {
@@ -450,8 +446,7 @@ fn lines_of_file(file: RepoPath, lines: &str) -> Result<Target> {
         _ => Err(OpError::new(
             format!("{lines:?} is not a range of lines of {:?}", file.to_text()),
             "write 5, 5-9 or 5-; lines are counted from 1, the first before the last",
-        )
-        .into()),
+        )),
     }
 }
 

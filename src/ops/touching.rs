@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::Result;
 use serde::Serialize;
 
 use super::ProvenanceOut;
@@ -12,6 +11,7 @@ use super::question::{About, Question};
 use super::sink::{Sink, Style};
 use crate::model::quoted;
 use crate::query::{LineStarts, Source, TouchingTest, tests_touching};
+use crate::session::Result;
 
 /// The tests in an answer.
 #[derive(Debug, Default, Serialize)]

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::ask::Ask;
@@ -11,7 +10,7 @@ use super::op::{Op, Page, Paging, Row};
 use super::question::beside;
 use super::sink::{Recorded, Sink};
 use crate::ingest::{Depth, Derived, Finding, Limits, Loose, Repair, Verification};
-use crate::session::Workspace;
+use crate::session::{Result, Workspace};
 use crate::sidecar::Sidecar;
 use crate::snapshot::missing_blobs;
 

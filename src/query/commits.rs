@@ -11,6 +11,7 @@ use crate::history::{BatchError, CommitHead, History, HistoryError, Mailmap, Mes
 use crate::index::dense::{DenseError, DenseIndex, FlatIndex};
 use crate::index::lexical::bm25::{Params, idf};
 use crate::index::lexical::{LexicalError, for_each_term, for_each_word, is_stop_word, words};
+use crate::model::explain_by;
 
 use super::pattern::Pattern;
 
@@ -114,6 +115,8 @@ pub enum CommitSearchError {
     #[error("interrupted")]
     Interrupted,
 }
+
+explain_by!(CommitSearchError: History, Embed; Interrupted);
 
 impl From<EmbedError> for CommitSearchError {
     fn from(error: EmbedError) -> Self {

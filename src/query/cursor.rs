@@ -4,7 +4,7 @@
 //! version (1) | snapshot (8) | query (8) | position (two u32, little endian) | check (4); printed as hexadecimal
 //! digits.
 
-use crate::model::CommitId;
+use crate::model::{CommitId, Explain, Explanation, Hint};
 use crate::snapshot::View;
 
 const VERSION: u8 = 1;
@@ -60,6 +60,19 @@ pub enum CursorError {
     /// The cursor belongs to another query.
     #[error("the cursor belongs to another query")]
     OtherQuestion,
+}
+
+impl Explain for CursorError {
+    fn explain(&self) -> Explanation {
+        Explanation::hinting(match self {
+            Self::Malformed => "take it from next_cursor of the answer before".into(),
+            Self::OtherSnapshot => Hint::each(
+                "the files have changed since; ask again without --cursor",
+                "the files have changed since; ask again without cursor",
+            ),
+            Self::OtherQuestion => "repeat the call that gave it, with the same words and filters".into(),
+        })
+    }
 }
 
 impl CursorKey {

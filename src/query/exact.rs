@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use crate::artifact::ReadError;
+use crate::model::explain_by;
 use crate::snapshot::{FileId, View};
 
 use super::filter::FileFilter;
@@ -43,6 +44,8 @@ pub enum ExactError {
     #[error(transparent)]
     Artifact(#[from] ReadError),
 }
+
+explain_by!(ExactError: Pattern);
 
 impl ExactText {
     /// Finds the literal texts of `query`. The search is case-sensitive unless a text is not found that way.

@@ -5,8 +5,10 @@ use std::borrow::Cow;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::extract;
-use crate::model::{Lang, RepoPath, typed, with_placeholders};
+use crate::model::{Explain, Explanation, Lang, NameKind, RepoPath, typed, with_placeholders};
 use crate::snapshot::{FileId, View};
+
+use super::near::nearest;
 
 /// Determines how test code is treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,7 +60,25 @@ pub enum FilterError {
     Lang {
         /// The name as given.
         name: String,
+        /// Known languages with similar names, best first.
+        near: Vec<String>,
     },
+}
+
+impl Explain for FilterError {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::Lang { name, near } => {
+                let explanation = Explanation::misspelt(NameKind::Language, name, near);
+                let otherwise = "status lists the known languages; without lang all are searched";
+                Explanation {
+                    hint: explanation.hint.or_for_tools(otherwise),
+                    ..explanation
+                }
+            }
+            _ => Explanation::default(),
+        }
+    }
 }
 
 impl FileFilter {
@@ -76,7 +96,7 @@ impl FileFilter {
         let include = include.into_iter().map(|path| typed(path));
         let langs = langs
             .iter()
-            .map(|name| extract::by_name(name).ok_or_else(|| FilterError::Lang { name: name.clone() }))
+            .map(|name| extract::by_name(name).ok_or_else(|| unknown_lang(name)))
             .collect::<Result<_, _>>()?;
         Ok(Self {
             include: globs(include)?,
@@ -111,6 +131,13 @@ impl FileFilter {
                 Tests::No => !is_test_path(path),
                 Tests::Only => is_test_path(path),
             }
+    }
+}
+
+fn unknown_lang(name: &str) -> FilterError {
+    FilterError::Lang {
+        name: name.to_owned(),
+        near: nearest(name, extract::languages().map(|language| language.name)),
     }
 }
 

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::artifact::ReadError as ArtifactError;
 use crate::extract::{self, DefinitionKind, Heading, Import};
-use crate::model::{Lang, quoted, with_placeholders, without_placeholders};
+use crate::model::{Lang, explain_by, quoted, with_placeholders, without_placeholders};
 use crate::snapshot::{FileId, View};
 
 use super::definition::{FileDefinitions, FoundDefinition, Numbers};
@@ -101,6 +101,8 @@ pub enum OutlineError {
     #[error(transparent)]
     Source(#[from] SourceError),
 }
+
+explain_by!(OutlineError: Source);
 
 /// Number of files and lines of a language or folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

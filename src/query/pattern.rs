@@ -8,6 +8,7 @@ use regex_syntax::hir::{
 };
 
 use crate::index::lexical::TrigramQuery;
+use crate::model::{Explain, Explanation, Hint};
 
 /// Maximum length of a pattern, in bytes. A longer one is probably a file passed by mistake.
 const MAX_PATTERN_BYTES: usize = 64 << 10;
@@ -67,6 +68,18 @@ pub enum PatternError {
     /// The pattern is empty.
     #[error("empty pattern")]
     Empty,
+}
+
+impl Explain for PatternError {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::Syntax { .. } => Explanation::hinting(Hint::each(
+                "to find the text as it stands, add -F (codescout grep)",
+                "put a backslash before each of the characters . + * ? ( ) [ ] { } ^ $ | that stand for themselves",
+            )),
+            _ => Explanation::default(),
+        }
+    }
 }
 
 /// A matching line.

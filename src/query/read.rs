@@ -6,7 +6,7 @@ use crate::artifact::ReadError as ArtifactError;
 use crate::extract::{self, DefinitionKind, Extraction};
 use crate::git::FileMode;
 use crate::index::lexical::normal_name;
-use crate::model::{RepoPath, quoted, with_placeholders, without_placeholders};
+use crate::model::{Explain, Explanation, Hint, NameKind, RepoPath, quoted, with_placeholders, without_placeholders};
 use crate::snapshot::{FileId, View};
 
 use super::definition::{FileDefinitions, FoundDefinition, Numbers, qualified_name};
@@ -133,6 +133,21 @@ pub enum ReadError {
     /// An artifact cannot be read.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
+}
+
+impl Explain for ReadError {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::UnknownPath { path, near, .. } => Explanation::misspelt(NameKind::Path, path, near),
+            Self::NoPart { near, .. } => Explanation::hinting(Hint::did_you_mean(near)),
+            Self::Folder { path } => Explanation::hinting(Hint::each(
+                format!("codescout outline {path}"),
+                format!("outline with path {path:?} shows what is in it"),
+            )),
+            Self::Source(error) => error.explain(),
+            _ => Explanation::default(),
+        }
+    }
 }
 
 /// Parses a target: `path`, `path:LINE`, `path:START-END`, or the id of a definition, `path#Parser.parse`.

@@ -11,7 +11,7 @@ use crate::extract::is_credential;
 use crate::index::dense::{Cosine, DenseError};
 use crate::index::lexical::LexicalError;
 use crate::index::lexical::bm25::Params;
-use crate::model::{chain, typed};
+use crate::model::{ErrorKind, Explain, Explanation, Hint, chain, typed};
 use crate::snapshot::{FileId, Place, View};
 
 use super::analyze::{Analysis, analyze};
@@ -124,6 +124,20 @@ pub enum SearchError {
     /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl Explain for SearchError {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::Embed(error) => error.explain(),
+            Self::OtherOrder { .. } => Explanation::hinting(Hint::each(
+                "ask again later, or from the beginning, without --cursor",
+                "ask again later, or from the beginning, without cursor",
+            )),
+            Self::Interrupted => Explanation::of_kind(ErrorKind::Interrupted),
+            _ => Explanation::default(),
+        }
+    }
 }
 
 impl From<EmbedError> for SearchError {

@@ -6,7 +6,7 @@ use crate::git::{
     Attributes, BlobContent, FileMode, MAX_OBJECT_BYTES, MAX_RULES_BYTES, ObjectError, ObjectReader, Repository,
     Unread, WorkTreeError, WorkTreeReader,
 };
-use crate::model::{Oid, RepoPath};
+use crate::model::{Oid, RepoPath, explain_by};
 use crate::snapshot::{FileId, View, is_rules_path};
 
 /// The sources of a view's files. Cheap to create. Each thread uses its own [`SourceReader`].
@@ -66,6 +66,8 @@ pub enum SourceError {
     #[error("interrupted")]
     Interrupted,
 }
+
+explain_by!(SourceError: Object, WorkTree; Interrupted);
 
 impl<'a> Sources<'a> {
     /// Creates the sources for `view`, a view of `repository`.

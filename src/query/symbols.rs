@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use crate::artifact::ReadError as ArtifactError;
 use crate::extract::{DefinitionKind, Extraction, Reference, ReferenceKind};
 use crate::index::lexical::{LexicalError, normal_name};
-use crate::model::quoted;
+use crate::model::{explain_by, quoted};
 use crate::snapshot::{FileId, View};
 
 use super::definition::{FileDefinitions, FoundDefinition, Numbers};
@@ -111,6 +111,8 @@ pub enum SymbolError {
         line: u32,
     },
 }
+
+explain_by!(SymbolError: Source);
 
 /// Finds definitions. Returns all of them if several match.
 pub fn symbols(sources: &Sources<'_>, request: &SymbolRequest) -> Result<SymbolOutcome, SymbolError> {

@@ -3,8 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
-
+use super::error::{Context as _, OpError, Result, bail};
 use super::{PATIENCE, Workspace};
 use crate::ingest::{CollectError, CollectOptions, CollectOutcome, Collector, Progress, Survey, Target, Trigger};
 use crate::model::{Oid, TreeId};
@@ -69,13 +68,13 @@ impl Workspace {
     /// deletes the commit.
     pub fn pin(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Pin> {
         if matches!(reference, "WORKTREE" | "INDEX") {
-            anyhow::bail!("{reference} is another tree tomorrow: pin a commit, branch or tag");
+            bail!("{reference} is another tree tomorrow: pin a commit, branch or tag");
         }
         let target = self.target(reference)?.context("there is no commit yet to pin")?;
         if self.stored_tree(target.tree).is_none() {
             let outcome = self.ingest(target, progress, interrupt)?;
             if outcome.interrupted {
-                anyhow::bail!("interrupted; what was indexed so far is kept");
+                return Err(OpError::interrupted_with("what was indexed so far is kept"));
             }
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -88,7 +87,7 @@ impl Workspace {
         self.change_pins(interrupt, |pins| {
             // Another process may have deleted the snapshot before this one acquired the lock.
             if self.stored_tree(target.tree).is_none() {
-                anyhow::bail!("the snapshot of {reference:?} was thrown away before it was pinned; try again");
+                bail!("the snapshot of {reference:?} was thrown away before it was pinned; try again");
             }
             pins.retain(|other| other.name != pin.name);
             pins.push(pin.clone());

@@ -6,17 +6,16 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context as _, Result, ensure};
-
 use super::Workspace;
+use super::error::{Context as _, Result, ensure};
 use super::share::{ImportOptions, ImportedBundle, Known, Packing};
 use crate::artifact::ArtifactKey;
 use crate::bundle::{Kind, SigningKey, Trust, decode_keys, encode_keys};
 use crate::embed::ProfileId;
-use crate::git::{Bounds, Direction, Exchange, ExchangeError, RemoteFiles};
+use crate::git::{Bounds, Direction, Exchange, RemoteFiles};
 use crate::index::Segments;
 use crate::ingest::{ImportRefusal, Progress, has_rows};
-use crate::model::{BlobId, CommitId, Lang};
+use crate::model::{BlobId, CommitId, ErrorKind, Lang};
 
 /// Prefix of the refs that contain indexes on a remote. Each combination of build and settings has its own ref.
 const NAMESPACE: &str = "refs/codescout";
@@ -437,7 +436,7 @@ impl<'a> Remote<'a> {
     ) -> Result<()> {
         for attempt in 1.. {
             match self.push(plan) {
-                Err(error) if has_moved(&error) && attempt < MAX_ATTEMPTS => {
+                Err(error) if error.kind == ErrorKind::Raced && attempt < MAX_ATTEMPTS => {
                     tracing::info!("somebody else was faster: looking again");
                     self.look()?;
                     *plan = self.plan_push(workspace, known, sign)?;
@@ -567,10 +566,6 @@ impl<'a> Remote<'a> {
     pub(crate) fn n_parts(&self) -> usize {
         self.parts.len()
     }
-}
-
-fn has_moved(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(ExchangeError::Moved { .. }))
 }
 
 /// Returns the size in the file name of a part. `None` for other file names.

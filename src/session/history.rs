@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, ensure};
-
+use super::error::{Context as _, OpError, Result, ensure};
 use crate::git::{BlobContent, KnownFiles, OnDisk, WorkTreeChanges, WorkTreeReader};
 use crate::history::{
     Batch, Entry, History, LineChanges, Mailmap, Messages, Reachable, SymbolChangeCache, past_files, record_recipe,
@@ -17,9 +16,9 @@ use crate::ingest::{
     Audit, ExportedCommits, ImportRefusal, Outcome, Progress, ReceivedCommits, RecordError, RecordOutcome, Recorder,
     Target, TraceOutcome, VerifiedCommits,
 };
-use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
+use crate::model::{BlobId, CommitId, ErrorKind, Oid, RepoPath, TreeId};
 use crate::session::{Keeping, PATIENCE, Workspace, is_read_only};
-use crate::sidecar::{HistoryEntry, PastVersions, Sidecar, State, StateError, Store};
+use crate::sidecar::{HistoryEntry, PastVersions, Sidecar, State, Store};
 use crate::snapshot::missing_blobs;
 
 /// Note for an answer whose commits could not be stored.
@@ -472,7 +471,7 @@ impl Workspace {
                 self.stored_history()?
                     .context("the records were written and are gone again")
             }
-            Err(error) if is_read_only(&error) || is_damaged(&error) => {
+            Err(error) if is_read_only(&error) || error.kind == ErrorKind::Damaged => {
                 tracing::warn!("{error:#}");
                 notes.push(IN_MEMORY_NOTE.to_owned());
                 let (known, entries) = stored.unwrap_or_default();
@@ -490,7 +489,7 @@ impl Workspace {
                 Ok(history.map(|history| (history, state.history)))
             }
             Ok(_) => Ok(None),
-            Err(error) if is_damaged(&error) => Ok(None),
+            Err(error) if error.kind == ErrorKind::Damaged => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -512,14 +511,14 @@ impl Workspace {
             Some(sidecar) => self
                 .recorder()
                 .index_messages(&sidecar, self.models.own_embedder(), progress, interrupt)
-                .map_err(anyhow::Error::from),
+                .map_err(OpError::from),
             None => Ok(0),
         };
         let mut opened = opened;
         match made {
             Ok(0) => {}
             Ok(_) => opened = self.history(reference, progress, interrupt)?,
-            Err(error) if is_read_only(&error) || is_damaged(&error) => tracing::warn!("{error:#}"),
+            Err(error) if is_read_only(&error) || error.kind == ErrorKind::Damaged => tracing::warn!("{error:#}"),
             Err(error) => return Err(error),
         }
         let stored = self.stored_messages(&opened)?;
@@ -693,12 +692,4 @@ fn read_file(path: &Path) -> Option<Vec<u8>> {
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs() as i64)
-}
-
-fn is_damaged(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        let is_state = |error: &StateError| matches!(error, StateError::Damaged { .. });
-        cause.downcast_ref::<StateError>().is_some_and(is_state)
-            || matches!(cause.downcast_ref::<RecordError>(), Some(RecordError::State(error)) if is_state(error))
-    })
 }

@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
-
 use super::ctx::Ctx;
+use super::error::Result;
 use crate::ingest::{Outcome, Progress, RecordOutcome, Stage, Target, TraceOutcome};
 
 /// Maximum number of concurrent builds of one repository. More would wait for one another, because a writer needs the
@@ -495,7 +494,7 @@ mod tests {
         let (begin, has_begun) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
         let first = jobs.ensure(Task::Index, "first", target(1), move |_| {
-            released.recv_timeout(LONG)?;
+            released.recv_timeout(LONG).unwrap();
             Ok(Made::Index(Outcome::default()))
         });
         while !first.0.advance().has_begun {
@@ -504,7 +503,7 @@ mod tests {
         let ask = |number: u8| {
             let begin = begin.clone();
             let run = move |_: &Job| {
-                begin.send(number)?;
+                begin.send(number).unwrap();
                 Ok(Made::Index(Outcome::default()))
             };
             jobs.ensure(Task::Index, "other", target(number), run)
@@ -530,7 +529,7 @@ mod tests {
             ];
             for step in steps {
                 step();
-                tell.send(job.advance())?;
+                tell.send(job.advance()).unwrap();
             }
             Ok(Made::Index(Outcome::default()))
         };
@@ -555,9 +554,9 @@ mod tests {
         let (begin, begun) = mpsc::channel();
         let (tell, told) = mpsc::channel();
         let run = move |job: &Job| {
-            begun.recv_timeout(LONG)?;
+            begun.recv_timeout(LONG).unwrap();
             Progress::advance(job, 0);
-            tell.send(())?;
+            tell.send(()).unwrap();
             Ok(Made::Index(Outcome::default()))
         };
         let (job, _) = jobs.ensure(Task::Index, "one", target(1), run);

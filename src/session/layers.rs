@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Result, bail};
-
+use super::error::{OpError, Result};
 use super::views::{Base, Edits};
 use super::{Keeping, Workspace};
 use crate::artifact::SkipReason;
@@ -208,7 +207,7 @@ impl Workspace {
         )?;
         // Returning here would report files as missing that were not read.
         if interrupt.load(Ordering::Relaxed) {
-            bail!("interrupted");
+            return Err(OpError::interrupted());
         }
         Ok(laid)
     }

@@ -5,8 +5,6 @@ mod collect;
 mod ctx;
 mod error;
 mod exchange;
-
-mod hint;
 mod history;
 mod jobs;
 mod layers;
@@ -26,9 +24,9 @@ mod writing;
 
 pub use ctx::Ctx;
 pub(crate) use ctx::Limits;
-pub(crate) use error::OpError;
+pub(crate) use error::{Context, ErrorOut, bail, ensure};
+pub use error::{OpError, Result};
 pub(crate) use exchange::{Content, Purpose, PushPlan, Remote};
-pub(crate) use hint::{FrontEnd, hint};
 pub use history::{OpenedHistory, Uncommitted};
 pub(crate) use jobs::{Advance, End, Hold, Job, Made, Task};
 pub use models::Models;

@@ -2,8 +2,7 @@
 
 use std::sync::LazyLock;
 
-use anyhow::{Context as _, Result};
-
+use super::error::{Context as _, Result};
 use crate::config::Config;
 use crate::embed::{Embedder, StaticModel, open_model2vec};
 use crate::index::Segments;

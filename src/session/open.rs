@@ -7,10 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
-
 use super::ctx::Ctx;
-use super::error::OpError;
+use super::error::{OpError, Result};
 use super::jobs::{End, Job, Jobs, Made, Task};
 use super::revision::while_objects_vanish;
 use super::storage::Keeping;
@@ -255,8 +253,7 @@ impl Session {
             return Err(OpError::new(
                 format!("{reference:?} is not a ref"),
                 "give a branch, a tag, a commit, INDEX or WORKTREE",
-            )
-            .into());
+            ));
         }
         match (reference, self.workspace.repository.work_dir()) {
             ("WORKTREE", None) => Ok("HEAD"),
@@ -504,10 +501,13 @@ impl Session {
             Build::Begin | Build::Never => Duration::ZERO,
         };
         match job.wait_as(patience, ctx) {
-            Some(End::Failed(error)) => Err(OpError::new(error, "call status with op=health for details").into()),
+            Some(End::Failed(error)) => Err(OpError::new(error, "call status with op=health for details")),
             Some(End::Done(_)) => match self.after_build(target.tree)? {
                 Some(based) => Ok((based, Known::All)),
-                None => Err(OpError::new("the index of this tree was written and is gone again", "ask again").into()),
+                None => Err(OpError::new(
+                    "the index of this tree was written and is gone again",
+                    "ask again",
+                )),
             },
             Some(End::Stopped) | None => {
                 let base = self.listed(target)?;

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
-
+use super::error::Result;
 use crate::config::Environment;
 use crate::git::Repository;
 use crate::sidecar::{Location, OpenError};

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, ensure};
-
 use super::Workspace;
+use super::error::{Context as _, Result, ensure};
 use crate::embed::{Embedder, SparseEmbedder};
 use crate::index::dense::DenseIndex;
 use crate::index::shared::{RepositoryTag, SharedVectors, There};

@@ -3,10 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::Result;
-
 use super::ctx::Ctx;
-use super::error::OpError;
+use super::error::{OpError, Result};
 use super::history::{OpenedHistory, Uncommitted};
 use super::jobs::{End, Job, Made, Task};
 use super::open::Session;
@@ -40,7 +38,7 @@ impl Session {
         let (job, _) = self.record(Task::Record, reference, target);
         let recording = match job.wait_as(patience, ctx) {
             Some(End::Failed(error)) => {
-                return Err(OpError::new(error, "call status with op=health for details").into());
+                return Err(OpError::new(error, "call status with op=health for details"));
             }
             Some(End::Done(_)) => None,
             Some(End::Stopped) | None => Some(job),
@@ -61,8 +59,7 @@ impl Session {
             return Err(OpError::new(
                 "this repository is only read: its commits are not indexed",
                 "history target=PATH tells the past of a file",
-            )
-            .into());
+            ));
         }
         let reference = self.checked(reference)?;
         let Some(target) = self.workspace.target(reference)? else {
@@ -75,14 +72,13 @@ impl Session {
         match job.wait_as(PATIENCE, ctx) {
             Some(End::Done(_)) => self.now_searchable(target.commit),
             Some(End::Failed(error)) => {
-                return Err(OpError::new(error, "call status with op=health for details").into());
+                return Err(OpError::new(error, "call status with op=health for details"));
             }
             Some(End::Stopped) | None => {
                 return Err(OpError::new(
                     format!("commits are being made searchable: {}", job.advance().to_text()),
                     "ask again in a while; index history=true waits for it; history target=PATH answers meanwhile",
-                )
-                .into());
+                ));
             }
         }
         Ok(())

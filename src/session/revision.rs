@@ -1,10 +1,10 @@
 //! Resolves revisions to commits and trees.
 
-use anyhow::Result;
-
 use super::Workspace;
-use crate::git::{Head, ObjectError, RevisionError};
-use crate::ingest::{IngestError, Target};
+use super::error::Result;
+use crate::git::Head;
+use crate::ingest::Target;
+use crate::model::ErrorKind;
 use crate::snapshot::Provenance;
 
 /// Note for a revision that exists only in the sidecar. A snapshot remains after git deletes the commit until garbage
@@ -27,12 +27,10 @@ impl Workspace {
     /// Resolves a revision. The flag is true if the revision exists only in the sidecar.
     fn find(&self, reference: &str) -> Result<(Option<Target>, bool)> {
         match self.target_of_git(reference) {
-            Err(error) if matches!(error.downcast_ref(), Some(RevisionError::Unknown { .. })) => {
-                match self.vanished(reference) {
-                    Some(target) => Ok((Some(target), true)),
-                    None => Err(error),
-                }
-            }
+            Err(error) if error.kind == ErrorKind::NotFound => match self.vanished(reference) {
+                Some(target) => Ok((Some(target), true)),
+                None => Err(error),
+            },
             found => Ok((found?, false)),
         }
     }
@@ -95,20 +93,9 @@ impl Workspace {
 pub(super) fn while_objects_vanish<T>(attempt: impl Fn() -> Result<T>) -> Result<T> {
     for _ in 0..2 {
         match attempt() {
-            Err(error) if has_vanished(&error) => tracing::debug!("{error:#}: once more"),
+            Err(error) if error.kind == ErrorKind::ObjectMissing => tracing::debug!("{error:#}: once more"),
             done => return done,
         }
     }
     attempt()
-}
-
-fn has_vanished(error: &anyhow::Error) -> bool {
-    let is_missing = |cause: &(dyn std::error::Error + 'static)| {
-        matches!(cause.downcast_ref(), Some(ObjectError::Missing { .. }))
-            || matches!(
-                cause.downcast_ref(),
-                Some(IngestError::Object(ObjectError::Missing { .. }))
-            )
-    };
-    error.chain().any(is_missing)
 }

@@ -6,9 +6,8 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context as _, Result, bail, ensure};
-
 use super::Workspace;
+use super::error::{Context as _, OpError, Result, ensure};
 use crate::artifact::ArtifactKey;
 use crate::bundle::{
     BundleFile, Contents, Header, HeaderError, Kind, Packed, PublicKey, ReadError, SigningKey, Trust, pipeline,
@@ -138,7 +137,7 @@ impl Workspace {
             let ingested = self.ingest_revision(reference, progress, interrupt)?;
             let (target, outcome) = ingested.context("no commits yet: there is nothing to share")?;
             if outcome.interrupted {
-                bail!("interrupted; what was indexed so far is kept");
+                return Err(OpError::interrupted_with("what was indexed so far is kept"));
             }
             if !trees.contains(&target.tree) {
                 trees.push(target.tree);
@@ -274,7 +273,7 @@ impl Workspace {
             interrupt,
         )?;
         if imported.interrupted {
-            bail!("interrupted; nothing was taken over");
+            return Err(OpError::interrupted_with("nothing was taken over"));
         }
         let mut trees = Vec::new();
         let known = self.known_segments(None)?;

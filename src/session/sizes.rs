@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use anyhow::Result;
 use serde::Serialize;
 
+use super::error::Result;
 use crate::sidecar::{Sidecar, State, Store};
 use crate::snapshot::SnapshotStore;
 

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use anyhow::Result;
-
 use super::PATIENCE;
+use super::error::{OpError, Result};
 use super::place::{check_place, owner_of, refuse_tracked, sidecar_root_of};
 use crate::config::{Environment, Overrides};
 use crate::git::Repository;
@@ -100,7 +99,7 @@ impl Storage {
     pub fn open_or_create(&self, interrupt: &AtomicBool) -> Result<Sidecar> {
         refuse_tracked(&self.repository, &self.location.root)?;
         // If the repository cannot be written, the sidecar is not inside it either, so this failure is not an error.
-        let tell = |error: anyhow::Error| tracing::debug!("info/exclude was not written: {error:#}");
+        let tell = |error: OpError| tracing::debug!("info/exclude was not written: {error:#}");
         if matches!(self.location.open(), Err(OpenError::Missing { .. })) {
             // Written before the folder is created, so that a concurrent `git add --all` does not add the folder.
             self.write_exclude_line().map_err(Into::into).unwrap_or_else(tell);

@@ -1,8 +1,7 @@
 //! Opens the stored snapshots of trees and determines their state.
 
-use anyhow::Result;
-
 use super::Workspace;
+use super::error::{OpError, Result};
 use super::views::Base;
 use crate::index::Segments;
 use crate::model::TreeId;
@@ -36,7 +35,7 @@ pub(super) enum Stored {
     /// The index was made with other settings or another model, so the tree has to be indexed again.
     OtherSettings,
     /// The index is unreadable, so the tree has to be indexed again.
-    Damaged(anyhow::Error),
+    Damaged(OpError),
 }
 
 impl Workspace {

@@ -3,9 +3,8 @@
 
 use std::collections::HashMap;
 
-use anyhow::{Result, bail};
-
 use super::ctx::Ctx;
+use super::error::{OpError, Result, bail};
 use super::stored::{MAX_ATTEMPTS, Stored};
 use super::writing::is_read_only;
 use super::{Keeping, Workspace};
@@ -64,7 +63,7 @@ impl Workspace {
         for _ in 0..MAX_ATTEMPTS {
             let outcome = self.ingest(target, ctx.progress, ctx.interrupt)?;
             if outcome.interrupted {
-                bail!("interrupted; what was indexed so far is kept");
+                return Err(OpError::interrupted_with("what was indexed so far is kept"));
             }
             match self.stored(target.tree)? {
                 Stored::Whole(base) => {

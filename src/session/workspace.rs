@@ -5,8 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use anyhow::{Context as _, Result};
-
+use super::error::{Context as _, Result};
 use super::models::Models;
 use super::place::default_sidecar_root;
 use super::storage::Storage;

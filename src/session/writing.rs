@@ -3,12 +3,11 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use anyhow::Result;
-
 use super::Workspace;
+use super::error::{OpError, Result};
 use super::revision::while_objects_vanish;
 use crate::ingest::{CatchUp, CatchUpOutcome, EmbeddingSource, Ingest, Outcome, Progress, Target};
-use crate::model::TreeId;
+use crate::model::{ErrorKind, TreeId};
 use crate::sidecar::Sidecar;
 
 /// Maximum time that a command waits for another writer before it reports an error.
@@ -104,14 +103,10 @@ impl Workspace {
 }
 
 /// Returns true if the error means that the sidecar's location is not writable.
-pub(crate) fn is_read_only(error: &anyhow::Error) -> bool {
+pub(crate) fn is_read_only(error: &OpError) -> bool {
     use std::io::ErrorKind::{NotADirectory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-    error.chain().any(|cause| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|error| {
-            matches!(
-                error.kind(),
-                NotADirectory | PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull
-            )
-        })
-    })
+    matches!(
+        error.kind,
+        ErrorKind::System(NotADirectory | PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull)
+    )
 }

@@ -11,6 +11,7 @@ use super::beneath::{Entry, EntryKind, Folder, Owners};
 use super::failpoint;
 use super::format::{self, Format};
 use super::layout::{FORMAT_NAME, FORMAT_VERSION, MAX_TEXT_BYTES, OWN_FILES, OWN_FOLDERS, Sidecar, Store};
+use crate::model::{Explain, Explanation};
 
 /// The path of a sidecar, which may not exist yet, and its possible owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,27 +82,25 @@ pub enum OpenError {
     },
 }
 
-impl OpenError {
-    /// Returns a hint for the user, or `None` if there is nothing to suggest.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for OpenError {
+    fn explain(&self) -> Explanation {
         let elsewhere = "or keep the index elsewhere: set CODESCOUT_SIDECAR to another folder";
-        match self {
-            Self::Missing { .. } | Self::Io { .. } => None,
-            Self::Foreign { root } => Some(format!("move {} away, {elsewhere}", root.display())),
-            Self::Tracked { root } => Some(format!(
+        Explanation::hinting(match self {
+            Self::Missing { .. } | Self::Io { .. } => return Explanation::default(),
+            Self::Foreign { root } => format!("move {} away, {elsewhere}", root.display()),
+            Self::Tracked { root } => format!(
                 "remove it from the repository (git rm -r --cached {0}) and delete it, {elsewhere}",
                 root.file_name().unwrap_or_default().display()
-            )),
-            Self::Link { path } | Self::Odd { path } => Some(format!("remove {}, {elsewhere}", path.display())),
-            Self::OtherOwner { root, .. } => Some(format!(
-                "delete {} or change its owner with chown, {elsewhere}",
-                root.display()
-            )),
-            Self::OtherLayout { root, .. } => Some(format!(
+            ),
+            Self::Link { path } | Self::Odd { path } => format!("remove {}, {elsewhere}", path.display()),
+            Self::OtherOwner { root, .. } => {
+                format!("delete {} or change its owner with chown, {elsewhere}", root.display())
+            }
+            Self::OtherLayout { root, .. } => format!(
                 "use the build that created it, delete {} (it can be rebuilt), {elsewhere}",
                 root.display()
-            )),
-        }
+            ),
+        })
     }
 }
 

@@ -11,6 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::failpoint;
+use crate::model::{ErrorKind, Explain, Explanation};
 
 /// An exclusive lock on a file, released on drop. The kernel also releases it when the process ends, for whatever
 /// reason.
@@ -69,6 +70,15 @@ pub enum LockError {
         #[source]
         source: io::Error,
     },
+}
+
+impl Explain for LockError {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::Interrupted { .. } => Explanation::of_kind(ErrorKind::Interrupted),
+            _ => Explanation::default(),
+        }
+    }
 }
 
 /// Polling interval while another process holds the lock. `flock` has no timeout.

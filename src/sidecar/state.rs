@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::codec::{CodecError, decode, encode};
 use super::layout::Store;
+use crate::model::{ErrorKind, Explain, Explanation};
 
 const MAGIC: &[u8; 4] = b"CSST";
 /// 1: without history; still readable. 2: with history; still readable. 4: with searchable history. 3 is skipped
@@ -240,6 +241,21 @@ pub enum StateError {
         /// The format in the file.
         found: u32,
     },
+}
+
+impl Explain for StateError {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::Io { .. } => Explanation::default(),
+            Self::Damaged { .. } => Explanation {
+                kind: ErrorKind::Damaged,
+                ..Explanation::hinting("the next search rebuilds the index, or: codescout verify --repair")
+            },
+            Self::Format { .. } => {
+                Explanation::hinting("use the build that wrote it, or delete the folder: nothing but time is lost")
+            }
+        }
+    }
 }
 
 impl State {

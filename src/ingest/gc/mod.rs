@@ -32,7 +32,7 @@ use crate::index::dense::WriteError;
 use crate::index::{
     MergeError, Ranks, Segment, SegmentError, Segments, Survivors, rewrite_artifacts, rewrite_segments,
 };
-use crate::model::{TreeId, chain};
+use crate::model::{TreeId, chain, explain_by};
 use crate::sidecar::{
     HistoryEntry, LastCollection, LockError, PastVersions, RecordError, SegmentEntry, Sidecar, State, StateError,
     Store, WriterLock, failpoint,
@@ -186,6 +186,8 @@ pub enum CollectError {
         source: io::Error,
     },
 }
+
+explain_by!(CollectError: Lock, State, Refs);
 
 impl Collector<'_> {
     /// Lists the content of the sidecar, grouped by the reason to keep it. Writes nothing and takes no lock.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
 use super::super::arguments::{Kind, Parameter};
@@ -18,9 +17,7 @@ use super::op::{request, run_selected};
 use super::status::about;
 use crate::ingest::Target;
 use crate::ops::{Gc, Pins, ProvenanceOut, Verify};
-use crate::session::Keeping;
-use crate::session::{Advance, End, Job, Made, Task};
-use crate::session::{FrontEnd, OpError};
+use crate::session::{Advance, End, Job, Keeping, Made, OpError, Result, Task};
 
 /// Default time in seconds that a call waits for a build. Clients time out not much later.
 const DEFAULT_WAIT_SECONDS: u64 = 8;
@@ -46,6 +43,7 @@ pub(super) const TOOL: Tool = Tool {
     common: &[REPO, MAX_TOKENS],
     is_read_only: false,
     time_limit: Duration::from_secs(MAX_WAIT_SECONDS + 10),
+    when_too_slow: "builds go on; status op=jobs tells how far they are",
     run,
 };
 
@@ -61,8 +59,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         return Err(OpError::new(
             "this repository is only read: nothing is changed there",
             "questions about it work all the same; codescout index, run in it, makes an index",
-        )
-        .into());
+        ));
     }
     match op {
         "gc" => run_selected(call, op, &request::<Gc>(call)?),
@@ -172,9 +169,8 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
     for Wanted { reference, target } in &wanted {
         let (facts, line) = match target {
             Err(error) => {
-                let failure = OpError::of(error, FrontEnd::Tools);
-                let facts =
-                    json!({"ref": reference, "state": "failed", "error": failure.message, "hint": failure.hint});
+                let failure = error.for_tools();
+                let facts = json!({"ref": reference, "state": "failed", "error": failure.error, "hint": failure.hint});
                 (facts, format!("{reference}: {}", failure.to_text()))
             }
             Ok(None) => {
@@ -245,7 +241,7 @@ fn waited(
     if call.ctx.interrupt.load(Ordering::Relaxed) {
         // The build continues if other calls wait for it.
         job.give_up();
-        bail!("interrupted");
+        return Err(OpError::interrupted());
     }
     let is_done = matches!(end, Some(End::Done(_)));
     let (facts, line) = told(reference, job, end);
@@ -314,8 +310,7 @@ fn pins(call: &Call<'_>, op: &str) -> Result<Reply> {
             format!("refs is missing: what to {op}"),
             "give branches, tags or commits",
         )
-        .with_retry(json!({"tool": "status", "arguments": {"op": "refs"}}))
-        .into());
+        .with_retry(json!({"tool": "status", "arguments": {"op": "refs"}})));
     }
     let (pin, unpin) = match op {
         "pin" => (refs, Vec::new()),

@@ -1,11 +1,10 @@
 //! The table of tools. A tool that runs one operation needs only an entry; other tools also have a file.
 
 mod index;
-mod op;
+pub(super) mod op;
 mod status;
 
 use super::asked::{CURSOR, DETAIL, LIMIT, MAX_TOKENS, REF, REPO, STALE};
-use super::parameters;
 use super::tool::Tool;
 use crate::ops::{Blame, Diff, History, Outline, Read, Search, Symbol};
 
@@ -22,64 +21,50 @@ pub(super) const TOOLS: &[Tool] = &[
     index::TOOL,
 ];
 
-const SEARCH: Tool = Tool::of_op(
+const SEARCH: Tool = Tool::of_op::<Search>(
     "search",
     "Find code in any revision by a question, words, a name or a regex: use it when you do not know where something is. \
      One call does what many greps do. mode=regex is a complete grep; mode=similar takes code or path:line.",
-    parameters::of::<Search>,
     &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL, STALE],
-    op::run::<Search>,
 );
 
-const OUTLINE: Tool = Tool::of_op(
+const OUTLINE: Tool = Tool::of_op::<Outline>(
     "outline",
     "See what a repository, directory or file contains: summary, tree, definitions, a ranked map, headings, imports. Start \
      here in a repository you do not know.",
-    parameters::of::<Outline>,
     &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL, STALE],
-    op::run::<Outline>,
 );
 
-const READ: Tool = Tool::of_op(
+const READ: Tool = Tool::of_op::<Read>(
     "read",
     "Read the exact text of a file at any revision, or only some lines, headings, keys (JSON, TOML, YAML) or definitions. \
      Long text comes in pages.",
-    parameters::of::<Read>,
     &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL, STALE],
-    op::run::<Read>,
 );
-const SYMBOL: Tool = Tool::of_op(
+const SYMBOL: Tool = Tool::of_op::<Symbol>(
     "symbol",
     "Find every definition of a name (Parser.parse, parse), at a place, or by id, with signature and docs. \
      include=[\"body\", \"refs\", \"history\"] adds its text, the lines that mention it, its last changes.",
-    parameters::of::<Symbol>,
     &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL, STALE],
-    op::run::<Symbol>,
 );
 
-const HISTORY: Tool = Tool::of_op(
+const HISTORY: Tool = Tool::of_op::<History>(
     "history",
     "See how a definition, file, directory or lines changed across edits, renames and moves: when introduced, last seen \
      or deleted, and what changes together with it. detail=full adds diffs.",
-    parameters::of::<History>,
     &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL],
-    op::run::<History>,
 );
 
-const BLAME: Tool = Tool::of_op(
+const BLAME: Tool = Tool::of_op::<Blame>(
     "blame",
     "See who last changed each definition, line or owner's share of a file, lines, a definition or a directory, and in \
      which commit.",
-    parameters::of::<Blame>,
     &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR],
-    op::run::<Blame>,
 );
 
-const DIFF: Tool = Tool::of_op(
+const DIFF: Tool = Tool::of_op::<Diff>(
     "diff",
     "Compare two revisions, the index or the worktree (default: uncommitted changes) by definition, file or line. \
      with=tests adds tests that use what changed.",
-    parameters::of::<Diff>,
     &[REPO, LIMIT, MAX_TOKENS, CURSOR],
-    op::run::<Diff>,
 );

@@ -1,15 +1,15 @@
 //! Runs an operation as a tool.
 
-use anyhow::Result;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::super::reply::{Reply, paged};
 use super::super::tool::Call;
 use crate::ops::Op;
+use crate::session::Result;
 
 /// Answers a call by running an operation.
-pub(super) fn run<O: Op + DeserializeOwned>(call: &Call<'_>) -> Result<Reply> {
+pub(in crate::mcp) fn run<O: Op + DeserializeOwned>(call: &Call<'_>) -> Result<Reply> {
     answer(call, &request::<O>(call)?)
 }
 

@@ -1,6 +1,5 @@
 //! The tool `status`: reports whether the index is complete and up to date, lists running builds, and contains guides.
 
-use anyhow::Result;
 use serde_json::json;
 
 use super::super::arguments::{Kind, Parameter};
@@ -13,7 +12,7 @@ use super::op::{request, run_selected};
 use crate::config::Entry;
 use crate::mcp::Bodies;
 use crate::ops::{ProvenanceOut, Status, beside};
-use crate::session::{End, OpError};
+use crate::session::{End, OpError, Result};
 use crate::setup::doctor::examine;
 
 pub(super) const TOOL: Tool = Tool {
@@ -37,6 +36,7 @@ pub(super) const TOOL: Tool = Tool {
     common: &[REF, REPO, MAX_TOKENS],
     is_read_only: true,
     time_limit: QUESTION_TIME,
+    when_too_slow: "ask again; if it stays slow, codescout doctor finds problems",
     run,
 };
 

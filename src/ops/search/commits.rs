@@ -2,13 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
 use serde::Serialize;
 
+use super::super::ProvenanceOut;
 use super::super::history::{PersonOut, log_filter, person_out};
 use super::super::op::{Page, Paging};
 use super::super::sink::{Sink, Style};
-use super::super::{OpError, ProvenanceOut};
 use super::{Asked, Inside, Search, SearchMode, SearchRow};
 use crate::history::{CommitHead, Who};
 use crate::model::RepoPath;
@@ -16,7 +15,7 @@ use crate::query::{
     CommitFilter, CommitHit, CommitMode, CommitSearcher, CursorKey, DiffHit, DiffSearch, DiffsOutcome, Gaps, Pattern,
     PatternOptions, timestamp,
 };
-use crate::session::OpenedHistory;
+use crate::session::{OpError, OpenedHistory, Result};
 
 /// Time limit of a search in changed lines. After it, the answer includes a cursor to continue.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -257,7 +256,7 @@ pub(super) fn diffs(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
     };
     let mut outcome = search.run(ask.ctx.interrupt)?;
     if outcome.is_interrupted {
-        bail!("interrupted");
+        return Err(OpError::interrupted());
     }
     let incomplete = gaps(&outcome, scope.len());
     let hides = |path: &RepoPath| ask.visibility().hides(path.as_bytes());

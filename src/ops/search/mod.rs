@@ -8,7 +8,6 @@ mod commits;
 mod past;
 mod ranked;
 
-use anyhow::{Result, bail};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
@@ -16,16 +15,16 @@ use self::commits::{DiffOut, MessageOut};
 use self::ranked::{
     RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_in_past, ranked_over_refs,
 };
+use super::ProvenanceOut;
 use super::ask::{Ask, Detail, FileSelection, KindSelection, path_text};
 use super::op::{Op, Page, Paging, Row};
 use super::paths::inside;
 use super::question::{About, Question};
 use super::sink::{Sink, Style};
-use super::{OpError, ProvenanceOut};
 use crate::query::{
     CursorKey, LikelyQuery, Mode, Pattern, PatternOptions, Request, Rerank, ScorersUsed, split_position,
 };
-use crate::session::Build;
+use crate::session::{Build, OpError, Result, bail};
 use crate::snapshot::Documents;
 
 /// Maximum length of a query in bytes. A longer one is probably a file passed by mistake.
@@ -220,8 +219,7 @@ impl Op for Search {
                 "the query is empty",
                 "say what to look for; outline shows what is there",
             )
-            .with_retry(json!({"tool": "outline", "arguments": {}}))
-            .into());
+            .with_retry(json!({"tool": "outline", "arguments": {}})));
         }
         self.check()?;
         let asked = Asked {
@@ -433,7 +431,7 @@ impl Asked<'_> {
             questions.push(question);
         }
         let Some(first) = questions.first() else {
-            return Err(OpError::new("refs is empty", "give branches, tags or commits").into());
+            return Err(OpError::new("refs is empty", "give branches, tags or commits"));
         };
         let key = CursorKey::over(questions.iter().map(Question::view), &self.ask.common.question);
         let after = self.after(&key)?;

@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::super::ask::Ask;
@@ -15,7 +14,7 @@ use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
 use crate::history::{Reading, SymbolChangeCache, SymbolKey, SymbolTracer, text_lifetime, versions};
 use crate::model::{BlobId, Oid, RepoPath};
 use crate::query::{Gaps, Hit, timestamp};
-use crate::session::{Ctx, OpenedHistory, Session, ViewRequest};
+use crate::session::{Ctx, OpenedHistory, Result, Session, ViewRequest, bail};
 use crate::snapshot::{Documents, FileEntry, FileId, FileStatus, View};
 
 /// Maximum size in bytes of a file version in which a text is searched.

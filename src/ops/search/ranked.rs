@@ -4,10 +4,8 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Result, bail};
 use serde::Serialize;
 
-use super::super::OpError;
 use super::super::ask::Ask;
 use super::past::{LifeOut, Past};
 use crate::extract::{self, DefinitionKind};
@@ -17,7 +15,7 @@ use crate::query::{
     ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Mode, Pattern,
     Request, Rerank, ScorersUsed, SearchOutcome, Sources, grep,
 };
-use crate::session::Workspace;
+use crate::session::{OpError, Result, Workspace, bail};
 use crate::snapshot::{FileId, View};
 
 /// Maximum size of the text of one result, in bytes.
@@ -157,7 +155,7 @@ fn best_hits(
 /// Returns an error if the call was interrupted.
 fn go_on(interrupt: &AtomicBool) -> Result<()> {
     if interrupt.load(Ordering::Relaxed) {
-        bail!("interrupted")
+        Err(OpError::interrupted())
     } else {
         Ok(())
     }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{EmbedderOptions, EmbeddingApi, Encoding, RemoteEmbedder};
 use crate::embed::{EmbedError, Embedder};
+use crate::model::chain;
 use crate::remote::Endpoint;
 use crate::support::model::{ollama, openai, tei, texts_of, vector_of};
 use crate::support::{Reply, Seen, Stub, assert_within};
@@ -187,7 +188,7 @@ fn answers_that_cannot_be_used_are_named_and_not_asked_for_again() {
     for (what, answer) in answers {
         let stub = Stub::start(answer);
         let error = embed(&embedder(&stub, EmbeddingApi::Tei), &numbers(2)).unwrap_err();
-        let told = format!("{:#}", anyhow::Error::new(error));
+        let told = chain(&error);
         assert!(told.contains(what), "{what}: {told}");
         assert_eq!(stub.requests().len(), 1, "{what}");
     }

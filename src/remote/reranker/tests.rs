@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::{MAX_REQUESTS, RemoteReranker, RerankApi, RerankerOptions};
+use crate::model::chain;
 use crate::query::{RerankError, Reranker};
 use crate::remote::{Endpoint, KeyHeader, Secret};
 use crate::support::model::{Judge, asked_of, judged, number_in};
@@ -49,7 +50,7 @@ fn rerank(reranker: &RemoteReranker, texts: &[String]) -> Result<Vec<Option<f32>
 }
 
 fn told(error: RerankError) -> String {
-    format!("{:#}", anyhow::Error::new(error))
+    chain(&error)
 }
 
 /// Returns the number of texts in each request.

@@ -1,20 +1,20 @@
 //! The checks of `doctor`.
 
+use std::error::Error;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::{Finding, Remedy, Severity};
-use crate::config::{ConfigError, unknown_variables};
+use crate::config::unknown_variables;
 use crate::embed::EmbedError;
 use crate::git::{BlobContent, GitVersion, Repository, RepositoryKind, git_version};
 use crate::index::Segments;
-use crate::model::BlobId;
+use crate::model::{BlobId, chain};
 use crate::remote::{EmbeddingApi, Endpoint, ServerProbe, is_about_key};
-use crate::session::{Freshness, Workspace};
-use crate::session::{FrontEnd, hint, sizes};
+use crate::session::{Freshness, OpError, Workspace, sizes};
 use crate::setup::hooks::{self, Foreign, HookState, HookStatus, RunOutcome, Trial};
-use crate::sidecar::{OpenError, Sidecar, State, volume};
+use crate::sidecar::{Sidecar, State, volume};
 
 /// The oldest git version that supports all functions, because it introduced `git hook run`. (Only git 2.45 and later
 /// use reftable.)
@@ -37,16 +37,16 @@ pub(super) fn git_executable(path: &Path) -> Finding {
 }
 
 /// Creates the finding for a repository, configuration or sidecar that cannot be opened.
-pub(super) fn not_opened(error: &anyhow::Error) -> Finding {
-    let area = if error.is::<OpenError>() {
-        "sidecar"
-    } else if error.is::<ConfigError>() {
-        "configuration"
-    } else {
+pub(super) fn not_opened(path: &Path, error: &OpError) -> Finding {
+    let area = if Repository::discover(path).is_err() {
         "repository"
+    } else if Workspace::open_without_settings(path).is_err() {
+        "sidecar"
+    } else {
+        "configuration"
     };
     let finding = Finding::new(area, Severity::Problem, format!("{error:#}"));
-    match hint(error, FrontEnd::Shell) {
+    match &error.hint.shell {
         Some(hint) => finding.mended_by(hint),
         None => finding,
     }
@@ -117,7 +117,7 @@ pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
         ),
         Err(error) => {
             let finding = finding(Severity::Problem, format!("{error:#}"));
-            findings.push(match hint(&error, FrontEnd::Shell) {
+            findings.push(match error.hint.shell {
                 Some(hint) => finding.mended_by(hint),
                 None => finding.with(Remedy::Repair),
             });
@@ -172,10 +172,9 @@ fn stored(workspace: &Workspace, sidecar: &Sidecar, state: &State) -> Vec<Findin
     };
     let profile = workspace.models.own_profile();
     let opened = Segments::open_newest(sidecar, state, &profile);
-    let damage = opened.err().map(|error| {
-        let error = anyhow::Error::new(error);
-        finding(Severity::Problem, format!("damaged: {error:#}")).with(Remedy::Repair)
-    });
+    let damage = opened
+        .err()
+        .map(|error| finding(Severity::Problem, format!("damaged: {}", chain(&error))).with(Remedy::Repair));
     std::iter::once(size).chain(damage).collect()
 }
 
@@ -392,6 +391,7 @@ pub(super) fn embedder(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
         without: "the built-in model is used",
     };
     let found = model.examine(EXAMINE_WITHIN, interrupt);
+    let found = found.map_err(|error| server.unusable(&error));
     let mut findings = server.told(found.map(|found| Answered::of(&found, "dimensions", options.query_timeout)));
     if options.model.is_empty() && options.api != EmbeddingApi::Tei {
         let unnamed = Finding::new(server.area, Severity::Warning, "no model is named");
@@ -415,6 +415,7 @@ pub(super) fn sparse(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Findi
         without: "sparse vectors are not used",
     };
     let found = model.examine(EXAMINE_WITHIN, interrupt);
+    let found = found.map_err(|error| server.unusable(&error));
     server.told(found.map(|found| Answered::of(&found, "tokens for a word", options.query_timeout)))
 }
 
@@ -439,7 +440,7 @@ pub(super) fn reranker(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
     });
     // The check uses the time limit of queries.
     let is_too_slow = found.is_err() && began.elapsed() >= patience;
-    let mut findings = server.told(found);
+    let mut findings = server.told(found.map_err(|error| server.failed(&error)));
     if is_too_slow {
         let longer = server.longer(2 * patience);
         findings[0].mend = Some(format!("{longer}, or: codescout config set rerank.server ADDRESS"));
@@ -487,7 +488,7 @@ struct Examinee<'a> {
 }
 
 impl Examinee<'_> {
-    fn told<E: std::error::Error + Send + Sync + 'static>(&self, found: Result<Answered, E>) -> Vec<Finding> {
+    fn told(&self, found: Result<Answered, Finding>) -> Vec<Finding> {
         let finding = |severity, message: String| Finding::new(self.area, severity, message);
         let host = self.endpoint.host();
         let mut findings = vec![match found {
@@ -503,7 +504,7 @@ impl Examinee<'_> {
             )
             .mended_by(self.longer(2 * found.elapsed)),
             Ok(found) => finding(Severity::Fine, format!("{} at {host} {}", self.name, found.told)),
-            Err(error) => self.failed(&error.into()),
+            Err(failed) => failed,
         }];
         if self.endpoint.is_in_clear() {
             findings.push(finding(
@@ -520,31 +521,40 @@ impl Examinee<'_> {
         format!("codescout config set {} {in_ms}", self.patience)
     }
 
-    fn failed(&self, error: &anyhow::Error) -> Finding {
-        let finding = |until: &str| {
-            let message = format!("{error:#}; until {until} {}", self.without);
-            Finding::new(self.area, Severity::Warning, message)
-        };
+    /// The server does not answer.
+    fn failed(&self, error: &(dyn Error + 'static)) -> Finding {
+        self.finding(error, "it answers")
+            .mended_by(reached(self.section, error))
+    }
+
+    /// The server does not make vectors that can be used.
+    fn unusable(&self, error: &EmbedError) -> Finding {
         let section = self.section;
-        match error.downcast_ref() {
-            Some(EmbedError::OtherModel { .. }) => finding("that is fixed").mended_by(format!(
+        let mend = match error {
+            EmbedError::OtherModel { .. } => format!(
                 "restore the previous model; to use the new one, run codescout config set {section}.revision NAME, \
                  then codescout index"
-            )),
-            Some(EmbedError::OtherDimensions { wanted, .. }) => finding("that is fixed").mended_by(format!(
-                "run codescout config unset {section}.dimensions (now {wanted})"
-            )),
-            Some(EmbedError::Unusable { .. }) => finding("that is fixed").mended_by(format!(
-                "check the model and the log of the server, or: codescout config unset {section}.server"
-            )),
-            _ => finding("it answers").mended_by(reached(section, error)),
-        }
+            ),
+            EmbedError::OtherDimensions { wanted, .. } => {
+                format!("run codescout config unset {section}.dimensions (now {wanted})")
+            }
+            EmbedError::Unusable { .. } => {
+                format!("check the model and the log of the server, or: codescout config unset {section}.server")
+            }
+            _ => return self.failed(error),
+        };
+        self.finding(error, "that is fixed").mended_by(mend)
+    }
+
+    fn finding(&self, error: &dyn Error, until: &str) -> Finding {
+        let message = format!("{}; until {until} {}", chain(error), self.without);
+        Finding::new(self.area, Severity::Warning, message)
     }
 }
 
 /// Returns the fix for a server that does not respond. `section` contains its settings.
-pub(super) fn reached(section: &str, error: &anyhow::Error) -> String {
-    if is_about_key(error.as_ref()) {
+pub(super) fn reached(section: &str, error: &(dyn Error + 'static)) -> String {
+    if is_about_key(error) {
         format!(
             "run codescout config set {section}.key_file PATH with a file that contains the right key, or set the \
              environment variable named by {section}.key_variable"

@@ -110,7 +110,7 @@ pub(crate) fn examine(path: &Path, interrupt: &AtomicBool) -> Report {
     let workspace = match Workspace::open(path, &Overrides::default()) {
         Ok(workspace) => workspace,
         Err(error) => {
-            findings.push(checks::not_opened(&error));
+            findings.push(checks::not_opened(path, &error));
             findings.push(checks::what_leaves_unknown());
             return Report {
                 findings,

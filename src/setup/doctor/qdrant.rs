@@ -7,6 +7,7 @@ use super::checks::{destination, reached};
 use super::{Finding, Severity};
 use crate::index::RowKind;
 use crate::index::shared::{SharedError, Standing};
+use crate::model::chain;
 use crate::remote::{Compression, Qdrant, QdrantProbe};
 use crate::session::Workspace;
 
@@ -51,14 +52,16 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
                 findings.extend(other_dimension(workspace, qdrant, &found, interrupt));
             }
             Err(error) => {
-                let error = anyhow::Error::new(error);
                 let until = if is_remote_only {
                     "the built-in model is used"
                 } else {
                     "vectors are compared on this machine"
                 };
-                let told = finding(Severity::Warning, format!("{error:#}; until it answers {until}"));
-                let is_unusable = matches!(error.downcast_ref(), Some(SharedError::Unusable { .. }));
+                let told = finding(
+                    Severity::Warning,
+                    format!("{}; until it answers {until}", chain(&error)),
+                );
+                let is_unusable = matches!(error, SharedError::Unusable { .. });
                 findings.push(told.mended_by(if is_unusable {
                     "codescout config set qdrant.prefix NAME, with a name that is not in use".to_owned()
                 } else {

@@ -2,10 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use anyhow::Result;
-
 use crate::ingest::{Depth, Limits, Progress};
-use crate::session::Workspace;
+use crate::session::{Result, Workspace};
 
 /// A fix that `--fix` applies. The variants are in the order in which fixes must be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

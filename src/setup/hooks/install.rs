@@ -11,6 +11,7 @@ use super::managers::{Manager, Seen, husky_folder, lefthook_snippet, lefthook_st
 use super::queue::Queue;
 use super::script::{Held, MOVED, Program, Shape, added, lines, own_file};
 use crate::git::Repository;
+use crate::model::Explain;
 
 /// File mode of a new hook.
 const EXECUTABLE: u32 = 0o755;
@@ -98,6 +99,8 @@ pub struct InstallError {
     #[source]
     source: io::Error,
 }
+
+impl Explain for InstallError {}
 
 /// Plans an installation. `program` is the executable that the hooks will call.
 pub fn install(repository: &Repository, program: &Path, wishes: Wishes) -> Result<Plan, InstallError> {

@@ -10,6 +10,7 @@ use super::queue::Queue;
 use super::trial::answer_trial;
 use crate::config::Environment;
 use crate::git::{OpenError, Repository};
+use crate::model::explain_by;
 
 /// Priority (nice value) of the worker, below the user's own programs.
 const NICENESS: i32 = 10;
@@ -30,6 +31,8 @@ pub enum RequestError {
         source: io::Error,
     },
 }
+
+explain_by!(RequestError: Open);
 
 /// Writes a request for a hook that git called with `arguments`, and starts a worker unless one is running. `at` is a
 /// folder in the repository. If it is `None`, the repository is the one named by git's environment variables, or else

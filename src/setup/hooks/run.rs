@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::Context;
-
 use super::event::HookEvent;
 use super::log::{Entry, HookLog, RunOutcome, timestamp};
 use super::queue::{Queue, Request};
@@ -16,7 +14,7 @@ use crate::config::Overrides;
 use crate::git::{RefKind, Repository, is_in_operation};
 use crate::ingest::{NoProgress, Outcome, Target};
 use crate::model::TreeId;
-use crate::session::{Freshness, Workspace};
+use crate::session::{Context as _, Freshness, Result, Workspace};
 use crate::sidecar::write_atomic;
 
 /// Time that a worker waits for a git operation to end, counted from the last request. A longer operation calls another
@@ -251,7 +249,7 @@ impl<'a> Run<'a> {
     }
 
     /// Updates the index. Records commits too if some are already recorded.
-    fn ingest(&self, target: Target, interrupt: &AtomicBool) -> anyhow::Result<Outcome> {
+    fn ingest(&self, target: Target, interrupt: &AtomicBool) -> Result<Outcome> {
         let outcome = self.workspace.ingest(target, &NoProgress, interrupt)?;
         if !outcome.interrupted {
             let recorded = self

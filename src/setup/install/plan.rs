@@ -11,6 +11,7 @@ use super::file::{self, FileError, Found};
 use super::places::{Places, Scope};
 use super::record::{Kept, Record, Records, hash};
 use super::{Edited, TextError, block, diff, json_text, toml_text, yaml_text};
+use crate::model::Explain;
 
 /// An error after which all files are unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +45,8 @@ pub(crate) enum InstallError {
         path: PathBuf,
     },
 }
+
+impl Explain for InstallError {}
 
 /// A request to install or uninstall.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Tests opening repositories, `HEAD`, refs, reflogs and revisions.
 
 use codescout::git::{Head, OpenError, RefKind, Repository, RevisionError};
-use codescout::model::TreeId;
+use codescout::model::{Explain, TreeId};
 
 use super::oracle::{commit_id, oid, open, tree_of};
 use crate::support::TestRepo;
@@ -321,7 +321,7 @@ fn a_repository_of_another_user_is_refused() {
             matches!(&failure, OpenError::Untrusted { path } if path == repo.root()),
             "{failure:?}"
         );
-        assert!(failure.hint().unwrap().contains("safe.directory"));
+        assert!(failure.explain().hint.shell.unwrap().contains("safe.directory"));
     }
 }
 
@@ -335,7 +335,7 @@ fn beyond_a_shallow_boundary_the_reason_is_given() {
         matches!(unknown, RevisionError::Unknown { is_shallow: true, .. }),
         "{unknown}"
     );
-    assert!(unknown.hint().unwrap().contains("--unshallow"));
+    assert!(unknown.explain().hint.shell.unwrap().contains("--unshallow"));
 }
 
 #[test]

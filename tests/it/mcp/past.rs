@@ -349,6 +349,17 @@ fn a_failed_call_says_what_would_work() {
             json!({"query": "x", "ref": "mian"}),
             json!({"query": "x", "ref": "main"}),
         ),
+        (
+            "search",
+            json!({"query": "x", "kind": ["function", "klass"]}),
+            json!({"query": "x", "kind": ["function", "class"]}),
+        ),
+        (
+            "search",
+            json!({"query": "x", "lang": ["rust", "klingon"]}),
+            json!({"query": "x", "lang": ["rust"]}),
+        ),
+        ("diff", json!({"from": "mian..HEAD"}), json!({"from": "main..HEAD"})),
         ("read", json!({"target": "lexr.rs"}), json!({"target": "src/lexer.rs"})),
     ] {
         let answer = client.call(tool, arguments.clone());
