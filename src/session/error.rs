@@ -74,7 +74,7 @@ impl OpError {
         }
     }
 
-    /// Creates the error for a path that is hidden because its name says that it holds credentials.
+    /// Creates the error for a path that is hidden because its name suggests credentials.
     pub(crate) fn hidden(path: &str) -> Self {
         Self::new(
             format!("{path:?} is not shown: by its name it holds credentials"),
@@ -99,7 +99,7 @@ impl OpError {
         }
     }
 
-    /// Adds a call that would work.
+    /// Adds an MCP call that would work.
     pub(crate) fn with_retry(self, retry: Value) -> Self {
         Self {
             retry: Some(Box::new(retry)),
@@ -107,7 +107,7 @@ impl OpError {
         }
     }
 
-    /// Puts the failed action before the message.
+    /// Puts what failed before the message.
     pub(crate) fn context(self, action: impl Display) -> Self {
         Self {
             message: format!("{action}: {self}"),
@@ -163,7 +163,7 @@ fn system_error(error: &(dyn std::error::Error + 'static)) -> Option<io::ErrorKi
 }
 
 impl ErrorOut {
-    /// Returns the error as text for a model.
+    /// Formats the error for a language model.
     pub(crate) fn to_text(&self) -> String {
         let mut text = format!("error: {}", self.error);
         if let Some(hint) = &self.hint {
@@ -176,7 +176,7 @@ impl ErrorOut {
     }
 }
 
-/// Adds the failed action to an error, or creates an error if a value is missing.
+/// Adds what failed to an error, or creates an error for a missing value.
 pub(crate) trait Context<T> {
     fn context(self, action: impl Display) -> Result<T>;
 
