@@ -193,14 +193,14 @@ fn cursors_of_others_are_refused() {
     ] {
         let failure = with("parse", forged).failure();
         assert!(
-            failure.contains("invalid cursor") || failure.contains("another state"),
+            failure.contains("invalid cursor") || failure.contains("state of the files"),
             "{forged}: {failure}"
         );
     }
     repo.write("src/lexer.rs", "// parse\n");
     let failure = with("parse", &cursor).failure();
     assert!(
-        failure.contains("another state") && failure.contains("without cursor"),
+        failure.contains("state of the files") && failure.contains("without cursor"),
         "{failure}"
     );
 }

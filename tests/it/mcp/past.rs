@@ -205,7 +205,7 @@ fn pages_of_a_history_are_the_whole() {
     let failure = client
         .call("history", json!({"target": ".", "limit": 1, "cursor": cursor}))
         .failure();
-    assert!(failure.contains("another state"), "{failure}");
+    assert!(failure.contains("state of the files"), "{failure}");
 }
 
 #[test]
