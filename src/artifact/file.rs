@@ -20,7 +20,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::extract::{Extraction, Reference};
 use crate::model::{BlobId, Lang, Oid};
 use crate::sidecar::{
-    Bytes, CompressError, SectionError, SectionFile, SectionWriter, Sidecar, Store, compress, decompress,
+    Bytes, CompressError, FileError, SectionFile, SectionWriter, Sidecar, Store, compress, decompress,
 };
 
 use super::codec::{RecordError, decode_core, decode_references, encode_core, encode_references};
@@ -41,14 +41,6 @@ const CORE_BLOCK_BYTES: usize = 32 << 10;
 const REFERENCES_BLOCK_BYTES: usize = 128 << 10;
 /// Limit on the decompressed size of a block. The extraction of the largest indexed file is smaller.
 const MAX_BLOCK_BYTES: usize = 256 << 20;
-
-/// An error from reading an artifact file.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    /// The file is damaged or has another format.
-    #[error(transparent)]
-    File(#[from] SectionError),
-}
 
 /// Builds an artifact file in memory.
 #[derive(Debug)]
@@ -95,7 +87,7 @@ impl ArtifactWriter {
     }
 
     /// Appends all blobs of another file, in order. Copies the records and document numbers unchanged.
-    pub fn append(&mut self, other: &ArtifactFile) -> Result<(), ReadError> {
+    pub fn append(&mut self, other: &ArtifactFile) -> Result<(), FileError> {
         self.append_some(other, |_| true, Some)
     }
 
@@ -106,7 +98,7 @@ impl ArtifactWriter {
         other: &ArtifactFile,
         stays: impl Fn(u32) -> bool,
         doc_number: impl Fn(u32) -> Option<u32>,
-    ) -> Result<(), ReadError> {
+    ) -> Result<(), FileError> {
         let mut opened = OpenedBlocks::default();
         let mut staying = (0..other.n_blobs()).filter(|&index| stays(index));
         staying.try_for_each(|index| self.copy(other, index, &doc_number, &mut opened))
@@ -120,8 +112,8 @@ impl ArtifactWriter {
         index: u32,
         doc_number: impl FnMut(u32) -> Option<u32>,
         opened: &mut OpenedBlocks,
-    ) -> Result<(), ReadError> {
-        let damaged = || ReadError::File(other.file.damaged(format!("entry of blob {index}")));
+    ) -> Result<(), FileError> {
+        let damaged = || other.file.damaged(format!("entry of blob {index}"));
         let key = other.key(index).ok_or_else(damaged)?;
         match other.status(index).ok_or_else(damaged)? {
             Status::Skipped(reason) => self.push_skipped(key, reason),
@@ -242,29 +234,29 @@ pub struct ArtifactFile {
 
 impl ArtifactFile {
     /// Opens the file `name` of the sidecar.
-    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, ReadError> {
+    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, FileError> {
         Self::from_sections(SectionFile::open(sidecar, Store::Artifacts, name, FORMAT)?)
     }
 
     /// Opens an artifact file in memory. `name` is used in error messages.
-    pub fn from_bytes(name: &Path, bytes: impl Into<Bytes>) -> Result<Self, ReadError> {
+    pub fn from_bytes(name: &Path, bytes: impl Into<Bytes>) -> Result<Self, FileError> {
         Self::from_sections(SectionFile::from_bytes(name, bytes.into(), FORMAT)?)
     }
 
-    fn from_sections(file: SectionFile) -> Result<Self, ReadError> {
+    fn from_sections(file: SectionFile) -> Result<Self, FileError> {
         let meta = file.section("meta")?;
         let blobs = file.section("blobs")?;
         let by_key = file.section("by_key")?;
         let docs = file.section("docs")?;
         if meta.len() != 16 {
-            return Err(file.damaged("meta").into());
+            return Err(file.damaged("meta"));
         }
         let (n_blobs, id_bytes) = (u32_at(&meta, 8) as usize, u32_at(&meta, 12) as usize);
         if !matches!(id_bytes, MIN_ID_BYTES | 32) || Some(blobs.len()) != n_blobs.checked_mul(id_bytes + FACTS_BYTES) {
-            return Err(file.damaged("number of blobs").into());
+            return Err(file.damaged("number of blobs"));
         }
         if by_key.len() != n_blobs * 4 {
-            return Err(file.damaged("order of blobs").into());
+            return Err(file.damaged("order of blobs"));
         }
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Ok(Self {
@@ -351,12 +343,12 @@ impl ArtifactFile {
     }
 
     /// Returns the extraction of a blob, without its references.
-    pub fn extraction(&self, index: u32) -> Result<Extraction, ReadError> {
+    pub fn extraction(&self, index: u32) -> Result<Extraction, FileError> {
         self.record(index, &self.core, CORE_AT, |opened| &mut opened.core, decode_core)
     }
 
     /// Returns the references of a blob.
-    pub fn references(&self, index: u32) -> Result<Vec<Reference>, ReadError> {
+    pub fn references(&self, index: u32) -> Result<Vec<Reference>, FileError> {
         self.record(
             index,
             &self.references,
@@ -386,9 +378,9 @@ impl ArtifactFile {
     }
 
     /// Verifies the checksum of every section, decodes every record and checks that all parts are consistent.
-    pub fn verify(&self) -> Result<(), ReadError> {
+    pub fn verify(&self) -> Result<(), FileError> {
         self.file.verify()?;
-        let damaged = |what: String| ReadError::File(self.file.damaged(what));
+        let damaged = |what: String| self.file.damaged(what);
         let by_rank = |rank: u32| self.key(u32_at(&self.by_key, rank as usize * 4));
         let is_ordered = |rank: u32| by_rank(rank).is_some() && (rank == 0 || by_rank(rank - 1) < by_rank(rank));
         if let Some(rank) = (0..self.n_blobs()).find(|&rank| !is_ordered(rank)) {
@@ -428,15 +420,14 @@ impl ArtifactFile {
         at: usize,
         kept: impl Fn(&mut OpenedBlocks) -> &mut Option<(u32, Vec<u8>)>,
         decode: impl Fn(&[u8]) -> Result<T, RecordError>,
-    ) -> Result<T, ReadError> {
+    ) -> Result<T, FileError> {
         LAST_OPENED.with_borrow_mut(|(number, opened)| {
             if *number != self.number {
                 (*number, *opened) = (self.number, OpenedBlocks::default());
             }
             let opened = kept(opened);
             let bytes = self.record_bytes(index, blocks, at, opened)?;
-            let record = decode(bytes)
-                .map_err(|error| ReadError::File(self.file.damaged(format!("record of blob {index}: {error}"))));
+            let record = decode(bytes).map_err(|error| self.file.damaged(format!("record of blob {index}: {error}")));
             opened.take_if(|(_, block)| block.len() > MAX_KEPT_BYTES);
             record
         })
@@ -450,8 +441,8 @@ impl ArtifactFile {
         blocks: &Blocks,
         at: usize,
         opened: &'a mut Option<(u32, Vec<u8>)>,
-    ) -> Result<&'a [u8], ReadError> {
-        let damaged = |what: String| ReadError::File(self.file.damaged(what));
+    ) -> Result<&'a [u8], FileError> {
+        let damaged = |what: String| self.file.damaged(what);
         let (_, facts) = self.entry(index).ok_or_else(|| damaged(format!("no blob {index}")))?;
         let place = RecordAt {
             block: u32_at(facts, at),
@@ -541,7 +532,7 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn open(file: &SectionFile, table: &str, frames: &str) -> Result<Self, SectionError> {
+    fn open(file: &SectionFile, table: &str, frames: &str) -> Result<Self, FileError> {
         Ok(Self {
             frames: file.section(frames)?,
             table: file.section(table)?,

@@ -9,5 +9,5 @@ mod codec;
 mod file;
 mod key;
 
-pub use file::{ArtifactFile, ArtifactWriter, FORMAT, OpenedBlocks, ReadError};
+pub use file::{ArtifactFile, ArtifactWriter, FORMAT, OpenedBlocks};
 pub use key::{ArtifactKey, SkipReason, Status};

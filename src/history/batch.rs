@@ -27,10 +27,11 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use bstr::BString;
+use serde::de::DeserializeOwned;
 
 use crate::git::Person;
 use crate::model::{CommitId, Oid, RepoPath};
-use crate::sidecar::{Bytes, CodecError, CompressError, SectionError, SectionFile, Sidecar, Store, decode, decompress};
+use crate::sidecar::{Bytes, FileError, SectionFile, Sidecar, Store, decode, decompress};
 
 use super::record::{Boundary, Change, CommitData, CommitHead, Entry, Origin, PathChange, Who, message_text};
 use super::wire::{Scan, SortedTexts, i64_at, part, u32_at};
@@ -75,20 +76,6 @@ pub struct Batch {
     people: OnceLock<Vec<Who>>,
 }
 
-/// An error from reading a batch.
-#[derive(Debug, thiserror::Error)]
-pub enum BatchError {
-    /// The file is missing or damaged or has another format.
-    #[error(transparent)]
-    Section(#[from] SectionError),
-    /// A record cannot be decoded.
-    #[error("damaged commit record")]
-    Codec(#[from] CodecError),
-    /// A block cannot be decompressed.
-    #[error("damaged block of commit records")]
-    Compress(#[from] CompressError),
-}
-
 /// A section of the file that is read and verified on first use.
 #[derive(Debug)]
 struct Lazy {
@@ -104,7 +91,7 @@ impl Lazy {
         }
     }
 
-    fn get(&self, file: &SectionFile) -> Result<&Bytes, SectionError> {
+    fn get(&self, file: &SectionFile) -> Result<&Bytes, FileError> {
         match self.bytes.get() {
             Some(bytes) => Ok(bytes),
             None => {
@@ -117,17 +104,17 @@ impl Lazy {
 
 impl Batch {
     /// Opens the batch file `name` of the sidecar.
-    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, BatchError> {
+    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, FileError> {
         Self::of(SectionFile::open(sidecar, Store::History, name, FORMAT)?)
     }
 
     /// Opens a batch in memory.
-    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, BatchError> {
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, FileError> {
         let file = SectionFile::from_bytes(Path::new("records of commits"), bytes.into(), FORMAT)?;
         Self::of(file)
     }
 
-    fn of(file: SectionFile) -> Result<Self, BatchError> {
+    fn of(file: SectionFile) -> Result<Self, FileError> {
         let meta = file.section("meta")?;
         let number = |index| u32_at(&meta, index).ok_or_else(|| file.damaged("meta"));
         let n_commits = number(1)?;
@@ -168,21 +155,21 @@ impl Batch {
         if is_whole {
             Ok(batch)
         } else {
-            Err(batch.damaged("lengths of sections").into())
+            Err(batch.damaged("lengths of sections"))
         }
     }
 
     /// Verifies every section and every record of the file.
-    pub fn verify(&self) -> Result<(), BatchError> {
+    pub fn verify(&self) -> Result<(), FileError> {
         self.file.verify()?;
         let commits = self.commits()?;
         for (local, (data, _)) in (0..).zip(&commits) {
             self.boundary(local)?;
             if self.number(data.id) != Some(self.base + local) {
-                return Err(self.damaged("by_id").into());
+                return Err(self.damaged("by_id"));
             }
             if self.touched(local)?.len() != data.changes.len() {
-                return Err(self.damaged("touched").into());
+                return Err(self.damaged("touched"));
             }
         }
         Ok(())
@@ -217,16 +204,16 @@ impl Batch {
     }
 
     /// Returns the number of paths that a commit changed.
-    pub(super) fn n_touched(&self, local: u32) -> Result<usize, BatchError> {
+    pub(super) fn n_touched(&self, local: u32) -> Result<usize, FileError> {
         Ok(self.touched_numbers(local)?.len())
     }
 
-    pub(super) fn damaged(&self, what: &str) -> SectionError {
+    pub(super) fn damaged(&self, what: &str) -> FileError {
         self.file.damaged(what)
     }
 
     /// Returns the id of a commit.
-    pub fn id(&self, local: u32) -> Result<CommitId, BatchError> {
+    pub fn id(&self, local: u32) -> Result<CommitId, FileError> {
         let start = local as usize * self.id_bytes;
         let raw = self.ids.get(start..start + self.id_bytes);
         let oid = raw.and_then(|raw| Oid::from_bytes(raw).ok());
@@ -250,7 +237,7 @@ impl Batch {
     }
 
     /// Appends the numbers of a commit's parents to `into`. A parent is `None` if it is not recorded.
-    pub fn parents_of(&self, local: u32, into: &mut Vec<Option<u32>>) -> Result<(), BatchError> {
+    pub fn parents_of(&self, local: u32, into: &mut Vec<Option<u32>>) -> Result<(), FileError> {
         let bounds = || {
             let start = match local {
                 0 => 0,
@@ -261,7 +248,7 @@ impl Batch {
         for index in bounds().ok_or_else(|| self.damaged("parent_ends"))? {
             let parent = u32_at(&self.parents, index as usize).ok_or_else(|| self.damaged("parents"))?;
             if parent != NO_COMMIT && parent >= self.base + local {
-                return Err(self.damaged("a parent is not below its child").into());
+                return Err(self.damaged("a parent is not below its child"));
             }
             into.push((parent != NO_COMMIT).then_some(parent));
         }
@@ -269,15 +256,15 @@ impl Batch {
     }
 
     /// Returns the committer's time, in seconds since 1970.
-    pub fn time(&self, local: u32) -> Result<i64, BatchError> {
-        Ok(i64_at(&self.times, local as usize).ok_or_else(|| self.damaged("times"))?)
+    pub fn time(&self, local: u32) -> Result<i64, FileError> {
+        i64_at(&self.times, local as usize).ok_or_else(|| self.damaged("times"))
     }
 
     /// Returns the reason why parents of the commit are not recorded, or [`Boundary::None`] if all are.
-    pub fn boundary(&self, local: u32) -> Result<Boundary, BatchError> {
+    pub fn boundary(&self, local: u32) -> Result<Boundary, FileError> {
         let flags = self.flags.get(local as usize).copied();
         let boundary = flags.and_then(|flags| Boundary::from_number(flags & 15));
-        Ok(boundary.ok_or_else(|| self.damaged("flags"))?)
+        boundary.ok_or_else(|| self.damaged("flags"))
     }
 
     /// Returns true if the recorded changes of a commit may be incomplete.
@@ -285,7 +272,7 @@ impl Batch {
         self.flags.get(local as usize).is_some_and(|flags| flags & 16 != 0)
     }
 
-    fn block(&self, bytes: &Lazy, table: &Lazy, index: usize) -> Result<Vec<u8>, BatchError> {
+    fn block(&self, bytes: &Lazy, table: &Lazy, index: usize) -> Result<Vec<u8>, FileError> {
         let (bytes, table) = (bytes.get(&self.file)?, table.get(&self.file)?);
         let frame = || {
             let start = match index {
@@ -296,14 +283,18 @@ impl Batch {
             Some((frame, u32_at(table, 2 * index + 1)? as usize))
         };
         let (frame, length) = frame().ok_or_else(|| self.damaged("table of blocks"))?;
-        Ok(decompress(frame, length, MAX_BLOCK_BYTES)?)
+        decompress(frame, length, MAX_BLOCK_BYTES).map_err(|error| self.damaged(&format!("block: {error}")))
     }
 
-    fn people(&self) -> Result<&[Who], BatchError> {
+    fn decode<T: DeserializeOwned>(&self, record: &[u8]) -> Result<T, FileError> {
+        decode(record).map_err(|error| self.damaged(&error.to_string()))
+    }
+
+    fn people(&self) -> Result<&[Who], FileError> {
         if let Some(people) = self.people.get() {
             return Ok(people);
         }
-        let list: Vec<(Vec<u8>, Vec<u8>)> = decode(&self.file.section("people")?)?;
+        let list: Vec<(Vec<u8>, Vec<u8>)> = self.decode(&self.file.section("people")?)?;
         let people = list.into_iter().map(|(name, email)| Who {
             name: BString::from(name),
             email: BString::from(email),
@@ -313,9 +304,9 @@ impl Batch {
 
     /// Decodes the block that contains the head of a commit. Also returns the number of the block's first commit in the
     /// batch.
-    pub(super) fn heads_of_block(&self, local: u32) -> Result<(u32, Vec<CommitHead>), BatchError> {
+    pub(super) fn heads_of_block(&self, local: u32) -> Result<(u32, Vec<CommitHead>), FileError> {
         let index = local as usize / HEADS_PER_BLOCK;
-        let stored: Vec<StoredHead> = decode(&self.block(&self.heads, &self.head_blocks, index)?)?;
+        let stored: Vec<StoredHead> = self.decode(&self.block(&self.heads, &self.head_blocks, index)?)?;
         let first = (index * HEADS_PER_BLOCK) as u32;
         let heads = stored
             .into_iter()
@@ -324,7 +315,7 @@ impl Batch {
         Ok((first, heads.collect::<Result<_, _>>()?))
     }
 
-    fn head_of(&self, local: u32, stored: StoredHead) -> Result<CommitHead, BatchError> {
+    fn head_of(&self, local: u32, stored: StoredHead) -> Result<CommitHead, FileError> {
         let people = self.people()?;
         let who = |index: u32| {
             people
@@ -353,11 +344,11 @@ impl Batch {
     }
 
     /// Returns the message of a commit.
-    pub fn message(&self, local: u32) -> Result<String, BatchError> {
+    pub fn message(&self, local: u32) -> Result<String, FileError> {
         let stored: Vec<StoredHead> =
-            decode(&self.block(&self.heads, &self.head_blocks, local as usize / HEADS_PER_BLOCK)?)?;
+            self.decode(&self.block(&self.heads, &self.head_blocks, local as usize / HEADS_PER_BLOCK)?)?;
         let bodies: Vec<Vec<u8>> =
-            decode(&self.block(&self.bodies, &self.body_blocks, local as usize / BODIES_PER_BLOCK)?)?;
+            self.decode(&self.block(&self.bodies, &self.body_blocks, local as usize / BODIES_PER_BLOCK)?)?;
         let head = stored
             .get(local as usize % HEADS_PER_BLOCK)
             .ok_or_else(|| self.damaged("heads"))?;
@@ -369,7 +360,7 @@ impl Batch {
     }
 
     /// Returns the messages of all commits, in commit order.
-    pub fn messages(&self) -> Result<Vec<String>, BatchError> {
+    pub fn messages(&self) -> Result<Vec<String>, FileError> {
         let mut messages = Vec::with_capacity(self.n_commits as usize);
         for first in (0..self.n_commits as usize).step_by(BODIES_PER_BLOCK) {
             messages.extend(self.messages_of_block(first as u32)?.1);
@@ -379,14 +370,14 @@ impl Batch {
 
     /// Decodes the messages of the block that contains a commit. Also returns the number of the block's first commit in
     /// the batch.
-    pub fn messages_of_block(&self, local: u32) -> Result<(u32, Vec<String>), BatchError> {
+    pub fn messages_of_block(&self, local: u32) -> Result<(u32, Vec<String>), FileError> {
         let index = local as usize / BODIES_PER_BLOCK;
-        let bodies: Vec<Vec<u8>> = decode(&self.block(&self.bodies, &self.body_blocks, index)?)?;
+        let bodies: Vec<Vec<u8>> = self.decode(&self.block(&self.bodies, &self.body_blocks, index)?)?;
         let first = index * BODIES_PER_BLOCK;
         let mut stored: Vec<StoredHead> = Vec::with_capacity(bodies.len());
         for at in (first..first + bodies.len()).step_by(HEADS_PER_BLOCK) {
             let block = self.block(&self.heads, &self.head_blocks, at / HEADS_PER_BLOCK)?;
-            stored.extend(decode::<Vec<StoredHead>>(&block)?);
+            stored.extend(self.decode::<Vec<StoredHead>>(&block)?);
         }
         let text = |(head, body): (StoredHead, Vec<u8>)| {
             message_text(&[head.subject, body].concat(), head.encoding.as_deref())
@@ -395,14 +386,14 @@ impl Batch {
     }
 
     /// Returns the changes of a path, ascending by commit number.
-    pub fn changes_of(&self, path: &[u8]) -> Result<Vec<PathChange>, BatchError> {
+    pub fn changes_of(&self, path: &[u8]) -> Result<Vec<PathChange>, FileError> {
         match self.paths.find(path) {
             Some(number) => self.run(number),
             None => Ok(Vec::new()),
         }
     }
 
-    pub(super) fn run(&self, number: usize) -> Result<Vec<PathChange>, BatchError> {
+    pub(super) fn run(&self, number: usize) -> Result<Vec<PathChange>, FileError> {
         let run = part(self.runs.get(&self.file)?, &self.run_ends, number).ok_or_else(|| self.damaged("run_ends"))?;
         let mut reader = RunReader {
             batch: self,
@@ -419,15 +410,15 @@ impl Batch {
     }
 
     /// Returns the paths that a commit changed, in ascending order.
-    pub fn touched(&self, local: u32) -> Result<Vec<RepoPath>, BatchError> {
+    pub fn touched(&self, local: u32) -> Result<Vec<RepoPath>, FileError> {
         let numbers = self.touched_numbers(local)?;
         let path = |number: usize| self.paths.get(number).map(RepoPath::new);
         let paths: Option<Vec<RepoPath>> = numbers.into_iter().map(path).collect();
-        Ok(paths.ok_or_else(|| self.damaged("touched"))?)
+        paths.ok_or_else(|| self.damaged("touched"))
     }
 
     /// Returns the changes of a commit, ascending by path.
-    pub fn changes_at(&self, local: u32) -> Result<Vec<Change>, BatchError> {
+    pub fn changes_at(&self, local: u32) -> Result<Vec<Change>, FileError> {
         let numbers = self.touched_numbers(local)?.into_iter();
         let change = |number: usize| {
             let path = self.paths.get(number).ok_or_else(|| self.damaged("touched"))?;
@@ -447,7 +438,7 @@ impl Batch {
 
     /// Returns all paths with their changes, ascending by path. Paths that are only the origin of a rename have no
     /// changes.
-    pub fn runs(&self) -> Result<Vec<PathRun<'_>>, BatchError> {
+    pub fn runs(&self) -> Result<Vec<PathRun<'_>>, FileError> {
         let run = |number| {
             let path = self.paths.get(number).ok_or_else(|| self.damaged("paths"))?;
             Ok((path, self.run(number)?))
@@ -455,7 +446,7 @@ impl Batch {
         (0..self.paths.len()).map(run).collect()
     }
 
-    fn touched_numbers(&self, local: u32) -> Result<Vec<usize>, BatchError> {
+    fn touched_numbers(&self, local: u32) -> Result<Vec<usize>, FileError> {
         let ends = self.touched_ends.get(&self.file)?;
         let bytes = part(self.touched.get(&self.file)?, ends, local as usize);
         let mut scan = Scan::new(bytes.ok_or_else(|| self.damaged("touched_ends"))?);
@@ -477,7 +468,7 @@ impl Batch {
     }
 
     /// Decodes all commits, for writing them to a new batch.
-    pub(super) fn commits(&self) -> Result<Vec<NumberedCommit>, BatchError> {
+    pub(super) fn commits(&self) -> Result<Vec<NumberedCommit>, FileError> {
         let mut changes: Vec<Vec<Change>> = vec![Vec::new(); self.n_commits as usize];
         for number in 0..self.paths.len() {
             let path = RepoPath::new(self.paths.get(number).ok_or_else(|| self.damaged("paths"))?);
@@ -494,15 +485,11 @@ impl Batch {
         }
         let mut commits = Vec::with_capacity(changes.len());
         for (index, block) in changes.chunks(BODIES_PER_BLOCK).enumerate() {
-            let bodies: Vec<Vec<u8>> = decode(&self.block(&self.bodies, &self.body_blocks, index)?)?;
+            let bodies: Vec<Vec<u8>> = self.decode(&self.block(&self.bodies, &self.body_blocks, index)?)?;
             let mut stored: Vec<StoredHead> = Vec::new();
             let heads_first = index * BODIES_PER_BLOCK / HEADS_PER_BLOCK;
             for at in heads_first..heads_first + block.len().div_ceil(HEADS_PER_BLOCK) {
-                stored.extend(decode::<Vec<StoredHead>>(&self.block(
-                    &self.heads,
-                    &self.head_blocks,
-                    at,
-                )?)?);
+                stored.extend(self.decode::<Vec<StoredHead>>(&self.block(&self.heads, &self.head_blocks, at)?)?);
             }
             for ((head, body), changes) in stored.into_iter().zip(bodies).zip(block) {
                 let local = commits.len() as u32;
@@ -512,7 +499,7 @@ impl Batch {
         if commits.len() == self.n_commits as usize {
             Ok(commits)
         } else {
-            Err(self.damaged("blocks").into())
+            Err(self.damaged("blocks"))
         }
     }
 
@@ -522,7 +509,7 @@ impl Batch {
         head: StoredHead,
         body: Vec<u8>,
         changes: Vec<Change>,
-    ) -> Result<NumberedCommit, BatchError> {
+    ) -> Result<NumberedCommit, FileError> {
         let mut parents = Vec::new();
         self.parents_of(local, &mut parents)?;
         let people = self.people()?;
@@ -531,7 +518,7 @@ impl Batch {
                 .get(index as usize)
                 .cloned()
                 .ok_or_else(|| self.damaged("people"))?;
-            Ok::<Person, SectionError>(Person {
+            Ok(Person {
                 name: who.name,
                 email: who.email,
                 time,

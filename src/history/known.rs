@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::extract::DefinitionKind;
 use crate::model::RepoPath;
 use crate::sidecar::{
-    SectionError, SectionFile, SectionWriter, Sidecar, Store, StoredFile, compress, decode, decompress, encode,
+    FileError, SectionFile, SectionWriter, Sidecar, Store, StoredFile, compress, decode, decompress, encode,
 };
 
 use super::lineage::SymbolRecord;
@@ -138,7 +138,7 @@ impl SymbolChangeCache {
         self.paths.entry(path.clone()).or_default()
     }
 
-    fn read(&self, path: &RepoPath) -> Result<Option<CachedPath>, SectionError> {
+    fn read(&self, path: &RepoPath) -> Result<Option<CachedPath>, FileError> {
         let Some(sidecar) = &self.sidecar else { return Ok(None) };
         let file = match SectionFile::open(sidecar, Store::History, &self.name(path), FORMAT) {
             Err(error) if error.is_gone() => return Ok(None),
@@ -199,7 +199,7 @@ impl SymbolChangeCache {
     }
 
     /// Verifies every byte of the cache file `name`.
-    pub fn check(sidecar: &Sidecar, name: &str) -> Result<(), SectionError> {
+    pub fn check(sidecar: &Sidecar, name: &str) -> Result<(), FileError> {
         SectionFile::open(sidecar, Store::History, name, FORMAT)?.verify()
     }
 }

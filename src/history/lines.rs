@@ -25,9 +25,9 @@ use rayon::prelude::*;
 use crate::git::{BlobContent, FileMode, LineHunk, ObjectError, ObjectReader, Repository, diff_lines};
 use crate::index::lexical::{Signature, TrigramQuery};
 use crate::model::{BlobId, Oid, RepoPath, explain_by};
-use crate::sidecar::{Bytes, SectionError, SectionFile, SectionWriter, Sidecar, Store};
+use crate::sidecar::{Bytes, FileError, SectionFile, SectionWriter, Sidecar, Store};
 
-use super::batch::{Batch, BatchError, PathRun};
+use super::batch::{Batch, PathRun};
 use super::record::{Change, Entry, PathChange};
 use super::wire::{part, put_u32, u32_at};
 
@@ -184,10 +184,7 @@ pub struct LineChanges {
 pub enum LinesError {
     /// The file of signatures cannot be read.
     #[error(transparent)]
-    Section(#[from] SectionError),
-    /// The records of the batch cannot be read.
-    #[error(transparent)]
-    Batch(#[from] BatchError),
+    File(#[from] FileError),
     /// The repository cannot be read.
     #[error(transparent)]
     Object(#[from] ObjectError),
@@ -282,10 +279,7 @@ impl LineChanges {
 
     /// Checks that the file has the correct structure for `batch`.
     pub fn verify(&self, batch: &Batch) -> Result<(), LinesError> {
-        let damaged = |what: &str| SectionError::Damaged {
-            path: "signatures of changes".into(),
-            what: what.to_owned(),
-        };
+        let damaged = |what: &str| FileError::damaged("signatures of changes", what);
         let (mut end, mut byte_end) = (0, 0);
         for local in 0..batch.n_commits() {
             let own = self.of_commit(local);
@@ -362,7 +356,7 @@ impl LineChanges {
     }
 }
 
-fn is_merge(batch: &Batch, local: u32) -> Result<bool, BatchError> {
+fn is_merge(batch: &Batch, local: u32) -> Result<bool, FileError> {
     let mut parents = Vec::new();
     batch.parents_of(local, &mut parents)?;
     Ok(parents.len() > 1)
@@ -378,7 +372,7 @@ struct RenameHalves<'r> {
 }
 
 impl<'r> RenameHalves<'r> {
-    fn of(batch: &Batch, runs: &'r [PathRun<'_>]) -> Result<Self, BatchError> {
+    fn of(batch: &Batch, runs: &'r [PathRun<'_>]) -> Result<Self, FileError> {
         let changes = || {
             runs.iter()
                 .flat_map(|(path, run)| run.iter().map(move |change| (*path, change)))

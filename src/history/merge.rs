@@ -1,6 +1,8 @@
 //! Merges small batches, so that the number of batches is limited.
 
-use super::batch::{Batch, BatchError};
+use crate::sidecar::FileError;
+
+use super::batch::Batch;
 use super::symbol_batch::{SymbolBatch, TracedPaths, symbol_batch_bytes};
 use super::writer::BatchWriter;
 
@@ -24,7 +26,7 @@ pub fn mergeable(sizes: &[u32]) -> Option<usize> {
 }
 
 /// Merges `batches`, which must have consecutive commit numbers. Returns the content of the merged batch file.
-pub fn merged(batches: &[&Batch]) -> Result<Vec<u8>, BatchError> {
+pub fn merged(batches: &[&Batch]) -> Result<Vec<u8>, FileError> {
     let mut writer = BatchWriter::new(batches.first().map_or(0, |first| first.base()));
     for batch in batches {
         for (data, parents) in batch.commits()? {
@@ -36,7 +38,7 @@ pub fn merged(batches: &[&Batch]) -> Result<Vec<u8>, BatchError> {
 
 /// Merges the symbol records of batches that were merged to `whole`. The result contains the newest commits up to the
 /// first gap. Returns `None` if it would contain no commits.
-pub fn merged_symbols(parts: &[(&Batch, Option<&SymbolBatch>)], whole: &Batch) -> Result<Option<Vec<u8>>, BatchError> {
+pub fn merged_symbols(parts: &[(&Batch, Option<&SymbolBatch>)], whole: &Batch) -> Result<Option<Vec<u8>>, FileError> {
     let Some(recipe) = parts.last().and_then(|(_, symbols)| Some(symbols.as_ref()?.recipe())) else {
         return Ok(None);
     };

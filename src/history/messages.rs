@@ -19,9 +19,9 @@ use crate::extract::ChunkKind;
 use crate::index::dense::{Quantisation, VectorFile, VectorFileError, VectorWriter, WriteError};
 use crate::index::lexical::{DocMeta, LexicalDoc, LexicalError, LexicalSegment, LexicalWriter};
 use crate::model::{ChunkKey, Lang, explain_by};
-use crate::sidecar::{Bytes, SectionError, SectionFile, SectionWriter, Sidecar, Store};
+use crate::sidecar::{Bytes, FileError, SectionFile, SectionWriter, Sidecar, Store};
 
-use super::batch::{Batch, BatchError};
+use super::batch::Batch;
 use super::wire::{put_u32, u32_at};
 
 /// Format version. 1: initial.
@@ -46,7 +46,7 @@ pub struct Messages {
 pub enum MessagesError {
     /// The file cannot be read.
     #[error(transparent)]
-    Section(#[from] SectionError),
+    File(#[from] FileError),
     /// The lexical index cannot be written or read.
     #[error(transparent)]
     Words(#[from] LexicalError),
@@ -59,9 +59,6 @@ pub enum MessagesError {
     /// The embedder failed.
     #[error(transparent)]
     Embed(#[from] EmbedError),
-    /// The messages cannot be read.
-    #[error(transparent)]
-    Batch(#[from] BatchError),
 }
 
 explain_by!(MessagesError: Embed);
@@ -115,11 +112,7 @@ impl Messages {
         self.vectors.verify()?;
         for local in 0..self.n_commits() {
             if self.words.key(local) != key_of(batch, local)? {
-                return Err(SectionError::Damaged {
-                    path: "index of messages".into(),
-                    what: "commit ids".to_owned(),
-                }
-                .into());
+                return Err(FileError::damaged("index of messages", "commit ids").into());
             }
         }
         Ok(())
@@ -164,7 +157,7 @@ fn file_of(batch: &Batch, words: Vec<u8>, vectors: Vec<u8>) -> Vec<u8> {
     file.finish()
 }
 
-fn key_of(batch: &Batch, local: u32) -> Result<ChunkKey, BatchError> {
+fn key_of(batch: &Batch, local: u32) -> Result<ChunkKey, FileError> {
     let id = batch.id(local)?;
     let first = id.0.as_bytes().first_chunk().expect("an id has at least 20 bytes");
     Ok(ChunkKey(*first))

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::batch::{Batch, BatchError, NumberedCommit};
+use super::batch::{Batch, NumberedCommit};
 use super::lines::{LineChanges, LinesWriter};
 use super::plan::{Node, parents_first};
 use super::record::CommitData;
@@ -159,7 +159,7 @@ impl Selection<'_> {
         if loaded.n_left > 0 {
             self.loaded.insert(at, loaded);
         }
-        Ok(found.ok_or_else(|| BatchError::from(batch.damaged("ids")))?)
+        Ok(found.ok_or_else(|| batch.damaged("ids"))?)
     }
 
     fn load(&self, batch: &Batch) -> Result<Loaded, HistoryError> {

@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::git::ObjectError;
 use crate::model::{CommitId, RepoPath, explain_by};
-use crate::sidecar::{HistoryEntry, Sidecar};
+use crate::sidecar::{FileError, HistoryEntry, Sidecar};
 
-use super::batch::{Batch, BatchError};
+use super::batch::Batch;
 use super::lineage::SymbolRecord;
 use super::record::{Boundary, Change, CommitHead, PathChange};
 use super::symbol_batch::{SymbolBatch, TracedChange};
@@ -43,7 +43,7 @@ struct FirstLine {
 pub enum HistoryError {
     /// A batch cannot be read.
     #[error(transparent)]
-    Batch(#[from] BatchError),
+    File(#[from] FileError),
     /// The commit numbers of a batch do not follow those of the previous batch.
     #[error("gap in the commit records: expected number {expected}, found {found}")]
     Gap {

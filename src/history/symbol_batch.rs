@@ -26,9 +26,9 @@ use std::path::Path;
 
 use crate::extract::DefinitionKind;
 use crate::model::RepoPath;
-use crate::sidecar::{Bytes, SectionFile, SectionWriter, Sidecar, Store, compress, decompress};
+use crate::sidecar::{Bytes, FileError, SectionFile, SectionWriter, Sidecar, Store, compress, decompress};
 
-use super::batch::{Batch, BatchError};
+use super::batch::Batch;
 use super::lineage::SymbolRecord;
 use super::symbols::{SymbolEvents, SymbolKey};
 use super::wire::{Scan, SortedTexts, part, put_u32, put_varint, u32_at};
@@ -83,17 +83,17 @@ pub struct SymbolBatch {
 
 impl SymbolBatch {
     /// Opens the symbol batch file `name` of the sidecar.
-    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, BatchError> {
+    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, FileError> {
         Self::of(SectionFile::open(sidecar, Store::History, name, FORMAT)?)
     }
 
     /// Opens a symbol batch in memory.
-    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, BatchError> {
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, FileError> {
         let path = Path::new("records of definitions");
         Self::of(SectionFile::from_bytes(path, bytes.into(), FORMAT)?)
     }
 
-    fn of(file: SectionFile) -> Result<Self, BatchError> {
+    fn of(file: SectionFile) -> Result<Self, FileError> {
         let meta = file.section("meta")?;
         let number = |index| u32_at(&meta, index).ok_or_else(|| file.damaged("meta"));
         let batch = Self {
@@ -146,12 +146,12 @@ impl SymbolBatch {
         self.n_records
     }
 
-    fn damaged(&self, what: &str) -> BatchError {
-        self.file.damaged(what).into()
+    fn damaged(&self, what: &str) -> FileError {
+        self.file.damaged(what)
     }
 
     /// Verifies every section and every record of the file.
-    pub fn verify(&self, batch: &Batch) -> Result<(), BatchError> {
+    pub fn verify(&self, batch: &Batch) -> Result<(), FileError> {
         self.file.verify()?;
         if !self.belongs_to(batch) {
             return Err(self.damaged("other commits than its batch"));
@@ -170,7 +170,7 @@ impl SymbolBatch {
 
     /// Validates an untrusted file. Checks that the batch contains every change, that all numbers refer to existing
     /// data, and that the decompressed size is within its limits.
-    pub fn check(&self, batch: &Batch) -> Result<(), BatchError> {
+    pub fn check(&self, batch: &Batch) -> Result<(), FileError> {
         self.file.verify()?;
         let is_name = |at| self.name(at).is_some();
         let n_names = self.names.len() as u64;
@@ -203,7 +203,7 @@ impl SymbolBatch {
     }
 
     /// Returns the changes in the given commits, by path.
-    pub fn of_commits(&self, batch: &Batch, locals: &BTreeSet<u32>) -> Result<TracedPaths, BatchError> {
+    pub fn of_commits(&self, batch: &Batch, locals: &BTreeSet<u32>) -> Result<TracedPaths, FileError> {
         let mut blocks = Blocks::of(self);
         let mut found = TracedPaths::new();
         for path in 0..batch.n_paths() {
@@ -218,12 +218,12 @@ impl SymbolBatch {
     }
 
     /// Returns all changes, by path.
-    pub fn all(&self, batch: &Batch) -> Result<TracedPaths, BatchError> {
+    pub fn all(&self, batch: &Batch) -> Result<TracedPaths, FileError> {
         self.select(batch, &|_| true)
     }
 
     /// Returns the changes of definitions whose qualified name satisfies `is_wanted`, by path.
-    pub fn named(&self, batch: &Batch, is_wanted: &dyn Fn(&[u8]) -> bool) -> Result<TracedPaths, BatchError> {
+    pub fn named(&self, batch: &Batch, is_wanted: &dyn Fn(&[u8]) -> bool) -> Result<TracedPaths, FileError> {
         let is_it = |at: &usize| {
             let name = self
                 .names
@@ -241,7 +241,7 @@ impl SymbolBatch {
 
     /// Returns the commits that removed a definition without moving or renaming it, in ascending order. Each is a pair
     /// of the path's number and the commit's number in the batch.
-    pub fn removals(&self, batch: &Batch) -> Result<Vec<(u32, u32)>, BatchError> {
+    pub fn removals(&self, batch: &Batch) -> Result<Vec<(u32, u32)>, FileError> {
         let mut blocks = Blocks::of(self);
         let mut found = Vec::new();
         for path in 0..batch.n_paths() {
@@ -256,7 +256,7 @@ impl SymbolBatch {
         Ok(found)
     }
 
-    fn select(&self, batch: &Batch, is_wanted: &dyn Fn(u64) -> bool) -> Result<TracedPaths, BatchError> {
+    fn select(&self, batch: &Batch, is_wanted: &dyn Fn(u64) -> bool) -> Result<TracedPaths, FileError> {
         let mut blocks = Blocks::of(self);
         let mut all = TracedPaths::new();
         for path in 0..batch.n_paths() {
@@ -271,7 +271,7 @@ impl SymbolBatch {
 
     /// Returns the changes of the definitions of a path, ascending by commit. If `name` is given, returns only the
     /// definitions with this name.
-    pub fn changes_of(&self, batch: &Batch, path: u32, name: Option<&str>) -> Result<Vec<TracedChange>, BatchError> {
+    pub fn changes_of(&self, batch: &Batch, path: u32, name: Option<&str>) -> Result<Vec<TracedChange>, FileError> {
         let numbers = match name {
             Some(name) => self.numbers_of(name),
             None => 0..self.names.len() as u64,
@@ -293,7 +293,7 @@ impl SymbolBatch {
         path: u32,
         run: &[u8],
         is_wanted: &dyn Fn(u64) -> bool,
-    ) -> Result<Vec<TracedChange>, BatchError> {
+    ) -> Result<Vec<TracedChange>, FileError> {
         let mut reader = self.reader(batch, path, run);
         let mut changes = Vec::new();
         while !reader.scan.is_over() {
@@ -341,7 +341,7 @@ impl<'b> Blocks<'b> {
         }
     }
 
-    fn run(&mut self, path: u32) -> Result<Vec<u8>, BatchError> {
+    fn run(&mut self, path: u32) -> Result<Vec<u8>, FileError> {
         let end_of = |at: u32| u32_at(&self.symbols.run_ends, at as usize).map(|end| end as usize);
         let start = if path == 0 { Some(0) } else { end_of(path - 1) };
         let bounds = start.zip(end_of(path));
@@ -364,14 +364,16 @@ impl<'b> Blocks<'b> {
         Ok(run)
     }
 
-    fn block(&mut self, number: usize) -> Result<&[u8], BatchError> {
+    fn block(&mut self, number: usize) -> Result<&[u8], FileError> {
         let symbols = self.symbols;
         let is_last = self.last.as_ref().is_some_and(|(known, _)| *known == number);
         if !is_last {
             let frame = part(&symbols.blocks, &symbols.block_ends, number);
             let frame = frame.ok_or_else(|| symbols.damaged("block_ends"))?;
             let length = BLOCK_BYTES.min(self.n_bytes - number * BLOCK_BYTES);
-            self.last = Some((number, decompress(frame, length, BLOCK_BYTES)?));
+            let bytes = decompress(frame, length, BLOCK_BYTES);
+            let bytes = bytes.map_err(|error| symbols.damaged(&format!("block: {error}")))?;
+            self.last = Some((number, bytes));
         }
         Ok(self.last.as_ref().map_or(&[], |(_, bytes)| bytes.as_slice()))
     }

@@ -2,6 +2,7 @@
 
 use crate::git::{FileMode, Person};
 use crate::model::{CommitId, Oid, RepoPath};
+use crate::sidecar::FileError;
 
 use super::*;
 
@@ -133,11 +134,11 @@ fn equal_input_gives_equal_bytes() {
 #[test]
 fn a_flipped_bit_is_noticed_or_changes_nothing() {
     let good = sample(0).finish();
-    let everything = |bytes: Vec<u8>| -> Result<String, BatchError> {
+    let everything = |bytes: Vec<u8>| -> Result<String, FileError> {
         let batch = Batch::from_bytes(bytes)?;
         let mut history = History::default();
         history.push(batch).map_err(|error| match error {
-            HistoryError::Batch(error) => error,
+            HistoryError::File(error) => error,
             other => panic!("{other}"),
         })?;
         let batch = &history.batches()[0];

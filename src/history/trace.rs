@@ -8,8 +8,9 @@ use rayon::prelude::*;
 
 use crate::git::{FileMode, ObjectError, ObjectReader, Repository};
 use crate::model::{Oid, RepoPath, explain_by};
+use crate::sidecar::FileError;
 
-use super::batch::{Batch, BatchError};
+use super::batch::Batch;
 use super::lineage::{FileRecords, MAX_SEARCHED_FILES, file_records, settle};
 use super::record::{Entry, PathChange};
 use super::symbol_batch::{SymbolBatch, TracedChange, TracedPaths};
@@ -27,7 +28,7 @@ pub enum TraceError {
     Object(#[from] ObjectError),
     /// The records of the batch cannot be read.
     #[error(transparent)]
-    Batch(#[from] BatchError),
+    File(#[from] FileError),
     /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
@@ -49,7 +50,7 @@ pub fn trace(
         n_touched: locals
             .iter()
             .map(|&local| Ok((local, batch.n_touched(local)?)))
-            .collect::<Result<_, BatchError>>()?,
+            .collect::<Result<_, FileError>>()?,
         advance,
         interrupt,
     };
@@ -68,14 +69,14 @@ pub fn trace(
 }
 
 /// Returns the number of changed paths that [`trace`] would process.
-pub fn n_traced(batch: &Batch, is_wanted: &dyn Fn(u32) -> bool) -> Result<usize, BatchError> {
+pub fn n_traced(batch: &Batch, is_wanted: &dyn Fn(u32) -> bool) -> Result<usize, FileError> {
     let paths = paths_of(batch, is_wanted)?;
     Ok(paths.iter().map(|(.., changes)| changes.len()).sum())
 }
 
 type ChangesOfPath = (u32, RepoPath, Vec<PathChange>);
 
-fn paths_of(batch: &Batch, is_wanted: &dyn Fn(u32) -> bool) -> Result<Vec<ChangesOfPath>, BatchError> {
+fn paths_of(batch: &Batch, is_wanted: &dyn Fn(u32) -> bool) -> Result<Vec<ChangesOfPath>, FileError> {
     let mut paths = Vec::new();
     for number in 0..batch.n_paths() {
         let path = RepoPath::new(batch.path(number).unwrap_or_default());
@@ -93,7 +94,7 @@ fn paths_of(batch: &Batch, is_wanted: &dyn Fn(u32) -> bool) -> Result<Vec<Change
 
 /// Returns the file versions of each change whose definitions are unknown, with the number of the commit in the batch.
 /// At least one of these versions was missing or damaged.
-pub fn unread(batch: &Batch, symbols: &SymbolBatch) -> Result<Vec<(u32, Vec<Oid>)>, BatchError> {
+pub fn unread(batch: &Batch, symbols: &SymbolBatch) -> Result<Vec<(u32, Vec<Oid>)>, FileError> {
     let mut found = Vec::new();
     for (path, traced) in symbols.all(batch)? {
         let changes = batch.changes_of(batch.path(path).unwrap_or_default())?;
@@ -184,7 +185,7 @@ impl Tracer<'_> {
 
     /// Returns the path and the entry of the file before a change. They differ from the new ones if the file was
     /// renamed.
-    fn before(&self, path: &RepoPath, change: &PathChange) -> Result<Option<(RepoPath, Entry)>, BatchError> {
+    fn before(&self, path: &RepoPath, change: &PathChange) -> Result<Option<(RepoPath, Entry)>, FileError> {
         let Some(origin) = &change.origin else {
             return Ok(change.old.map(|entry| (path.clone(), entry)));
         };

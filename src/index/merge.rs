@@ -1,6 +1,7 @@
 //! Merges adjacent segments into one segment with the same blob and document numbers.
 
-use crate::artifact::{ArtifactWriter, ReadError};
+use crate::artifact::ArtifactWriter;
+use crate::sidecar::FileError;
 
 use super::build::SegmentData;
 use super::dense::{VectorFile, VectorWriter, WriteError};
@@ -12,7 +13,7 @@ use super::segments::Segment;
 pub enum MergeError {
     /// The artifacts cannot be read.
     #[error(transparent)]
-    Artifacts(#[from] ReadError),
+    File(#[from] FileError),
     /// The lexical indexes cannot be read or written.
     #[error(transparent)]
     Lexical(#[from] LexicalError),

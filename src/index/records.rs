@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::artifact::{ArtifactFile, ArtifactKey, ArtifactWriter, OpenedBlocks, ReadError, SkipReason, Status};
+use crate::artifact::{ArtifactFile, ArtifactKey, ArtifactWriter, OpenedBlocks, SkipReason, Status};
 use crate::embed::ProfileId;
 use crate::extract::Extraction;
 use crate::model::Lang;
-use crate::sidecar::Bytes;
+use crate::sidecar::{Bytes, FileError};
 
 use super::dense::{Quantisation, VectorFile, VectorFileError, VectorWriter, WriteError};
 use super::segments::Segments;
@@ -54,7 +54,7 @@ pub struct RecordsData {
 pub enum RecordsError {
     /// An artifact file is unreadable.
     #[error(transparent)]
-    Artifacts(#[from] ReadError),
+    File(#[from] FileError),
     /// A vector file is unreadable.
     #[error(transparent)]
     Vectors(#[from] VectorFileError),
@@ -151,7 +151,7 @@ impl Records {
     }
 
     /// Reads the record of a blob. Returns `None` if the blob has no record.
-    pub(super) fn recall(&self, key: ArtifactKey) -> Option<Result<RecordedBlob, ReadError>> {
+    pub(super) fn recall(&self, key: ArtifactKey) -> Option<Result<RecordedBlob, FileError>> {
         let mut parts = self.parts.iter();
         let (part, blob) = parts.find_map(|part| Some((part, part.artifacts.find(key)?)))?;
         Some(recalled(&part.artifacts, blob, key))
@@ -166,7 +166,7 @@ impl Records {
     }
 }
 
-fn recalled(artifacts: &ArtifactFile, blob: u32, key: ArtifactKey) -> Result<RecordedBlob, ReadError> {
+fn recalled(artifacts: &ArtifactFile, blob: u32, key: ArtifactKey) -> Result<RecordedBlob, FileError> {
     let outcome = match artifacts.status(blob) {
         Some(Status::Skipped(reason)) => Err(reason),
         _ => Ok(Extraction {

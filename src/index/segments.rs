@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::artifact::{ArtifactFile, ArtifactKey, ReadError};
+use crate::artifact::{ArtifactFile, ArtifactKey};
 use crate::embed::ProfileId;
 use crate::extract::Extraction;
 use crate::model::ChunkKey;
-use crate::sidecar::{Bytes, SegmentEntry, Sidecar, State, Store};
+use crate::sidecar::{Bytes, FileError, SegmentEntry, Sidecar, State, Store};
 
 use super::build::SegmentData;
 use super::dense::VectorFile;
@@ -47,9 +47,9 @@ pub struct Segments {
 /// An error from opening a segment.
 #[derive(Debug, thiserror::Error)]
 pub enum SegmentError {
-    /// The artifacts are unreadable.
+    /// A file is unreadable.
     #[error(transparent)]
-    Artifacts(#[from] ReadError),
+    File(#[from] FileError),
     /// The lexical index is unreadable.
     #[error(transparent)]
     Lexical(#[from] LexicalError),
@@ -425,7 +425,7 @@ impl Segments {
     }
 
     /// Reads the extraction of a blob, without the references. Returns `None` if the number is not assigned.
-    pub fn extraction(&self, blob: u32) -> Option<Result<Extraction, ReadError>> {
+    pub fn extraction(&self, blob: u32) -> Option<Result<Extraction, FileError>> {
         let (segment, local) = self.of_blob(blob)?;
         Some(segment.artifacts.extraction(local))
     }

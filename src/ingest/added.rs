@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use crate::index::dense::WriteError;
 use crate::index::lexical::LexicalSegment;
 use crate::index::{RowFile, open_rows};
-use crate::sidecar::{SegmentEntry, Sidecar, State, VectorEntry};
+use crate::sidecar::{FileError, SegmentEntry, Sidecar, State, VectorEntry};
 
 use super::parts::Part;
-use super::publish::{PublishError, store_rows};
+use super::publish::store_rows;
 
 /// An error from preserving vectors.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +16,7 @@ pub(super) enum CarryError {
     #[error(transparent)]
     Rows(#[from] WriteError),
     #[error(transparent)]
-    Publish(#[from] PublishError),
+    File(#[from] FileError),
 }
 
 /// For each profile other than `own` that has vectors in any of the adjacent `entries`, writes one file for the merged

@@ -25,13 +25,13 @@ use crate::index::{
     document_texts, probe_file,
 };
 use crate::model::{ChunkKey, TreeId, chain, explain_by};
-use crate::sidecar::{LockError, Sidecar, StateError, Store, StoredFile, VectorEntry};
-use crate::snapshot::{Blobs, ManifestError};
+use crate::sidecar::{FileError, LockError, Sidecar, Store, StoredFile, VectorEntry};
+use crate::snapshot::Blobs;
 
 use super::maker::EmbeddingSource;
 use super::parts::{Part, Parts, probe_name, write_unlocked};
 use super::progress::{NoProgress, Progress, Stage};
-use super::publish::{PublishError, publish_state, store_rows};
+use super::publish::{publish_state, store_rows};
 use super::share::{Looks, Shared};
 use super::sweep::retire_files;
 use super::take::{Take, file_of, keyed_docs};
@@ -99,18 +99,12 @@ pub enum CatchUpError {
     /// The lock cannot be acquired.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The state cannot be read.
+    /// A file cannot be read or written.
     #[error(transparent)]
-    State(#[from] StateError),
+    File(#[from] FileError),
     /// A stored segment cannot be read.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// A stored manifest cannot be read.
-    #[error(transparent)]
-    Manifest(#[from] ManifestError),
-    /// Writing failed.
-    #[error(transparent)]
-    Publish(#[from] PublishError),
     /// The vectors differ in kind or dimension.
     #[error(transparent)]
     Rows(#[from] WriteError),
@@ -131,7 +125,7 @@ pub enum CatchUpError {
     },
 }
 
-explain_by!(CatchUpError: Lock, State);
+explain_by!(CatchUpError: Lock, File);
 
 impl CatchUpError {
     /// Creates an I/O error for the sidecar's folder.

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::git::ObjectError;
 use crate::history::{
-    BATCH_COMMITS, Batch, BatchError, Boundary, History, HistoryError, LineChanges, LinesError, Reachable, Selected,
-    SymbolBatch, TracedPaths, n_traced, record_recipe, select, symbol_batch_bytes, symbol_recipe, trace,
+    BATCH_COMMITS, Batch, Boundary, History, HistoryError, LineChanges, LinesError, Reachable, Selected, SymbolBatch,
+    TracedPaths, n_traced, record_recipe, select, symbol_batch_bytes, symbol_recipe, trace,
 };
 use crate::model::{CommitId, chain};
-use crate::sidecar::{Bytes, HistoryEntry, LockError, Sidecar, Store};
+use crate::sidecar::{Bytes, FileError, HistoryEntry, LockError, Sidecar, Store};
 
 use super::history::{HISTORY_ENDING, RecordError, Recorder, current_state};
 use super::import::{Audit, chosen};
@@ -391,7 +391,7 @@ impl Recorder<'_> {
         interrupt: &AtomicBool,
     ) -> Result<Batch, RecordError> {
         let commit = |local| Ok((theirs.id(local)?, theirs.boundary(local)?));
-        let commits: Vec<_> = (0..theirs.n_commits()).map(commit).collect::<Result<_, BatchError>>()?;
+        let commits: Vec<_> = (0..theirs.n_commits()).map(commit).collect::<Result<_, FileError>>()?;
         let is_ours = |(_, boundary): &(CommitId, Boundary)| matches!(boundary, Boundary::None | Boundary::Limit);
         if !commits.iter().all(is_ours) {
             return Err(wrong_record("unexpected end of history"));
@@ -522,7 +522,7 @@ impl ExportedCommits {
 }
 
 /// Writes traced paths to a file in memory and reads them back.
-fn as_stored(batch: &Batch, recipe: u64, traced: &TracedPaths) -> Result<TracedPaths, BatchError> {
+fn as_stored(batch: &Batch, recipe: u64, traced: &TracedPaths) -> Result<TracedPaths, FileError> {
     let bytes = symbol_batch_bytes(batch, 0, recipe, traced);
     SymbolBatch::from_bytes(bytes)?.all(batch)
 }
@@ -530,9 +530,9 @@ fn as_stored(batch: &Batch, recipe: u64, traced: &TracedPaths) -> Result<TracedP
 /// Returns true if the error is caused by the imported records, and not by the repository, the disk or an interruption.
 fn is_record_fault(error: &RecordError) -> bool {
     match error {
-        RecordError::Batch(_) => true,
+        RecordError::File(error) => error.is_invalid(),
         RecordError::History(error) => !matches!(error, HistoryError::Object(_)),
-        RecordError::Lines(error) => matches!(**error, LinesError::Section(_) | LinesError::Batch(_)),
+        RecordError::Lines(error) => matches!(**error, LinesError::File(_)),
         _ => false,
     }
 }

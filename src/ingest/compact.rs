@@ -14,10 +14,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 use crate::index::{MergeError, Segment, Segments, merge_segments};
-use crate::sidecar::{SegmentEntry, Sidecar, State, WriterLock};
+use crate::sidecar::{FileError, SegmentEntry, Sidecar, State, WriterLock};
 
 use super::added::{CarryError, carry_added};
-use super::publish::{PublishError, pass, publish_state, store_segment};
+use super::publish::{pass, publish_state, store_segment};
 use super::sweep::{Grace, retire, sweep};
 
 /// The minimum number of segments worth merging.
@@ -37,7 +37,7 @@ pub(super) enum CompactError {
     #[error(transparent)]
     Merge(#[from] MergeError),
     #[error(transparent)]
-    Publish(#[from] PublishError),
+    File(#[from] FileError),
     #[error(transparent)]
     Carry(#[from] CarryError),
 }

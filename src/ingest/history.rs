@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use crate::git::{ObjectError, Repository};
 use crate::history::{
-    BATCH_COMMITS, Batch, BatchError, BatchWriter, Boundary, CollectError, History, HistoryError, HistoryLimit,
-    LinesError, MessagesError, SymbolBatch, TraceError, collect, mergeable, merged, merged_symbols, plan,
+    BATCH_COMMITS, Batch, BatchWriter, Boundary, CollectError, History, HistoryError, HistoryLimit, LinesError,
+    MessagesError, SymbolBatch, TraceError, collect, mergeable, merged, merged_symbols, plan,
 };
 use crate::model::{CommitId, ErrorKind, Explain, Explanation};
-use crate::sidecar::{HistoryEntry, LockError, Sidecar, State, StateError, Store};
+use crate::sidecar::{FileError, HistoryEntry, LockError, Sidecar, State, Store};
 
 use super::progress::{Progress, Stage};
-use super::publish::{PublishError, publish_state, store};
+use super::publish::{publish_state, store};
 use super::run::new_epoch;
 use super::sides::merge_sides;
 use super::sweep::retire_history;
@@ -60,21 +60,15 @@ pub enum RecordError {
     /// Another writer did not finish in time, or the lock cannot be acquired.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The state cannot be read.
-    #[error(transparent)]
-    State(#[from] StateError),
     /// The repository cannot be read.
     #[error(transparent)]
     Object(#[from] ObjectError),
     /// Stored records cannot be read.
     #[error(transparent)]
     History(#[from] HistoryError),
-    /// New records are invalid.
+    /// A file cannot be read or written, or a record is invalid.
     #[error(transparent)]
-    Batch(#[from] BatchError),
-    /// Writing failed.
-    #[error(transparent)]
-    Publish(#[from] PublishError),
+    File(#[from] FileError),
     /// Indexing messages failed.
     #[error("cannot index commit messages")]
     Messages(#[source] Box<MessagesError>),
@@ -108,7 +102,7 @@ impl Explain for RecordError {
     fn explain(&self) -> Explanation {
         match self {
             Self::Lock(error) => error.explain(),
-            Self::State(error) => error.explain(),
+            Self::File(error) => error.explain(),
             Self::Object(error) => error.explain(),
             Self::History(error) => error.explain(),
             Self::Messages(error) => error.explain(),
@@ -133,7 +127,7 @@ impl From<TraceError> for RecordError {
     fn from(error: TraceError) -> Self {
         match error {
             TraceError::Object(error) => error.into(),
-            TraceError::Batch(error) => error.into(),
+            TraceError::File(error) => error.into(),
             TraceError::Interrupted => Self::Interrupted,
         }
     }
@@ -234,7 +228,7 @@ impl Recorder<'_> {
             if self.can_be_repaired(batch, interrupt)? {
                 let commit = |local| Ok((batch.id(local)?, batch.boundary(local)?));
                 let commits = (0..batch.n_commits()).map(commit);
-                let commits: Vec<_> = commits.collect::<Result<_, BatchError>>()?;
+                let commits: Vec<_> = commits.collect::<Result<_, FileError>>()?;
                 match self.batch(&before, &commits, &|| {}, interrupt) {
                     Ok(writer) => self.publish_repaired(sidecar, entry, &writer.finish(), interrupt)?,
                     // git has removed a commit meanwhile. The stored record is more complete than a new one would be.

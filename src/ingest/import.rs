@@ -11,13 +11,11 @@ use crate::index::{
     Build, BuildError, BuildOptions, Recall, Records, RecordsError, Segment, SegmentData, SegmentError, Segments,
 };
 use crate::model::{BlobId, ErrorKind, Explain, Explanation, TreeId};
-use crate::sidecar::{Bytes, LockError, SegmentEntry, State, Store, StoredFile, VectorEntry};
+use crate::sidecar::{Bytes, FileError, LockError, SegmentEntry, State, Store, StoredFile, VectorEntry};
 use crate::snapshot::{Blobs, missing_artifacts};
 
 use super::progress::{Progress, Stage};
-use super::publish::{
-    ARTIFACTS_ENDING, LEXICAL_ENDING, PublishError, VECTORS_ENDING, pass, publish_state, store, store_segment,
-};
+use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, VECTORS_ENDING, pass, publish_state, store, store_segment};
 use super::run::{Ingest, IngestError, new_epoch};
 
 /// Maximum number of blobs of an import in which all blobs are audited.
@@ -119,8 +117,8 @@ impl Explain for ImportError {
     }
 }
 
-impl From<PublishError> for ImportError {
-    fn from(error: PublishError) -> Self {
+impl From<FileError> for ImportError {
+    fn from(error: FileError) -> Self {
         Self::Ingest(error.into())
     }
 }
@@ -292,9 +290,9 @@ impl Ingest<'_> {
         &self,
         segment: &Segment,
         [artifacts, lexical, vectors]: &[Bytes; 3],
-    ) -> Result<SegmentEntry, PublishError> {
+    ) -> Result<SegmentEntry, FileError> {
         let put =
-            |to, ending, bytes: &Bytes| -> Result<StoredFile, PublishError> { store(self.sidecar, to, ending, bytes) };
+            |to, ending, bytes: &Bytes| -> Result<StoredFile, FileError> { store(self.sidecar, to, ending, bytes) };
         let (artifacts, (lexical, vectors)) = rayon::join(
             || put(Store::Artifacts, ARTIFACTS_ENDING, artifacts),
             || {

@@ -1,11 +1,8 @@
 //! Writes segments to files and publishes the state.
 
-use std::io;
-use std::path::PathBuf;
-
 use crate::index::{RowWriter, SegmentData};
 use crate::sidecar::{
-    PastVersions, SegmentEntry, Sidecar, State, Store, StoredFile, VectorEntry, WriterLock, failpoint,
+    FileError, PastVersions, SegmentEntry, Sidecar, State, Store, StoredFile, VectorEntry, WriterLock, failpoint,
 };
 
 /// File extensions of the files of a segment.
@@ -16,15 +13,6 @@ pub(super) const SPARSE_ENDING: &str = "sparse";
 /// Hexadecimal digits of the content's hash at the start of file names.
 pub(super) const NAME_DIGITS: usize = StoredFile::NAME_DIGITS;
 
-/// An error from writing a file or the state.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write {}", .path.display())]
-pub struct PublishError {
-    path: PathBuf,
-    #[source]
-    source: io::Error,
-}
-
 /// Stores a segment's files and publishes the state that lists them.
 pub(super) fn publish_segment(
     sidecar: &Sidecar,
@@ -32,7 +20,7 @@ pub(super) fn publish_segment(
     state: &mut State,
     data: &SegmentData,
     profile: &str,
-) -> Result<(), PublishError> {
+) -> Result<(), FileError> {
     let stored = store_segment(sidecar, data, profile)?;
     pass("segment.stored", sidecar)?;
     state.segments.push(stored);
@@ -40,11 +28,7 @@ pub(super) fn publish_segment(
 }
 
 /// Stores a segment's files. They are unused until a state lists them.
-pub(super) fn store_segment(
-    sidecar: &Sidecar,
-    data: &SegmentData,
-    profile: &str,
-) -> Result<SegmentEntry, PublishError> {
+pub(super) fn store_segment(sidecar: &Sidecar, data: &SegmentData, profile: &str) -> Result<SegmentEntry, FileError> {
     // Written in parallel, because writing a small file mostly waits for the disk.
     let (artifacts, (lexical, vectors)) = rayon::join(
         || store(sidecar, Store::Artifacts, ARTIFACTS_ENDING, &data.artifacts),
@@ -70,12 +54,11 @@ pub(super) fn store_segment(
 }
 
 /// Publishes the next generation of the state.
-pub(super) fn publish_state(sidecar: &Sidecar, lock: &WriterLock, state: &mut State) -> Result<(), PublishError> {
+pub(super) fn publish_state(sidecar: &Sidecar, lock: &WriterLock, state: &mut State) -> Result<(), FileError> {
     state.generation += 1;
-    sidecar.publish(state, lock).map_err(|source| PublishError {
-        path: sidecar.root().to_owned(),
-        source,
-    })
+    sidecar
+        .publish(state, lock)
+        .map_err(|source| FileError::write(sidecar.root(), source))
 }
 
 /// Records which past versions of files are indexed.
@@ -83,25 +66,19 @@ pub(super) fn note_past_versions(
     sidecar: &Sidecar,
     lock: &WriterLock,
     versions: PastVersions,
-) -> Result<(), PublishError> {
+) -> Result<(), FileError> {
     sidecar
         .set_past_versions(versions, lock)
-        .map_err(|source| PublishError {
-            path: sidecar.root().to_owned(),
-            source,
-        })
+        .map_err(|source| FileError::write(sidecar.root(), source))
 }
 
 /// Passes a fail point of the writer.
-pub(super) fn pass(name: &str, sidecar: &Sidecar) -> Result<(), PublishError> {
-    failpoint::hit(name).map_err(|source| PublishError {
-        path: sidecar.root().to_owned(),
-        source,
-    })
+pub(super) fn pass(name: &str, sidecar: &Sidecar) -> Result<(), FileError> {
+    failpoint::hit(name).map_err(|source| FileError::write(sidecar.root(), source))
 }
 
 /// Writes the rows of a segment.
-pub(super) fn store_rows(sidecar: &Sidecar, rows: RowWriter) -> Result<StoredFile, PublishError> {
+pub(super) fn store_rows(sidecar: &Sidecar, rows: RowWriter) -> Result<StoredFile, FileError> {
     let ending = match rows {
         RowWriter::Dense(_) => VECTORS_ENDING,
         RowWriter::Sparse(_) => SPARSE_ENDING,
@@ -110,11 +87,10 @@ pub(super) fn store_rows(sidecar: &Sidecar, rows: RowWriter) -> Result<StoredFil
 }
 
 /// Stores a file under a name derived from its content. An existing file with that name has the same content.
-pub(super) fn store(sidecar: &Sidecar, store: Store, ending: &str, bytes: &[u8]) -> Result<StoredFile, PublishError> {
+pub(super) fn store(sidecar: &Sidecar, store: Store, ending: &str, bytes: &[u8]) -> Result<StoredFile, FileError> {
     let file = StoredFile::of(bytes, ending);
-    sidecar.write(store, &file.name, bytes).map_err(|source| PublishError {
-        path: sidecar.path(store, &file.name),
-        source,
-    })?;
+    sidecar
+        .write(store, &file.name, bytes)
+        .map_err(|source| FileError::write(sidecar.path(store, &file.name), source))?;
     Ok(file)
 }

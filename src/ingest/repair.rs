@@ -5,8 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::model::explain_by;
-use crate::sidecar::{LockError, SegmentEntry, State, Store, StoredFile, WriterLock, failpoint};
-use crate::snapshot::ManifestError;
+use crate::sidecar::{FileError, LockError, SegmentEntry, State, Store, StoredFile, WriterLock, failpoint};
 
 use super::progress::Progress;
 use super::publish::publish_state;
@@ -106,9 +105,8 @@ impl Ingest<'_> {
     }
 
     /// Sets aside the manifest that `error` is about, which may be the base of the requested one.
-    pub(super) fn set_manifest_aside(&self, error: &ManifestError, lock: &WriterLock) {
-        let ManifestError::File(error) = error else { return };
-        if let Some(name) = error.path().file_name()
+    pub(super) fn set_manifest_aside(&self, error: &FileError, lock: &WriterLock) {
+        if let Some(name) = error.path.file_name()
             && let Err(error) = self.sidecar.set_aside(Some(Store::Snapshots), name, lock)
         {
             tracing::debug!(name = %name.display(), %error, "cannot set file aside");

@@ -10,16 +10,15 @@ use crate::git::{Attributes, ObjectError, ObjectReader, Repository, TreeChange, 
 use crate::history::PastFile;
 use crate::index::{Build, BuildError, BuildOptions, SegmentError, Segments};
 use crate::model::{CommitId, TreeId, chain, explain_by};
-use crate::sidecar::{HistoryEntry, LockError, PastVersions, Sidecar, State, StateError, WriterLock};
+use crate::sidecar::{FileError, FileErrorKind, HistoryEntry, LockError, PastVersions, Sidecar, State, WriterLock};
 use crate::snapshot::{
-    Blobs, Difference, ListedFile, Manifest, ManifestError, SnapshotStore, attributes_of, can_be_completed,
-    missing_artifacts,
+    Blobs, Difference, ListedFile, Manifest, SnapshotStore, attributes_of, can_be_completed, missing_artifacts,
 };
 
 use super::added::save_vectors;
 use super::compact::tidy;
 use super::progress::{Progress, Stage};
-use super::publish::{PublishError, note_past_versions, pass, publish_segment, publish_state};
+use super::publish::{note_past_versions, pass, publish_segment, publish_state};
 
 /// A manifest is stored as a difference from its base if the difference lists at most this many paths, or at most an
 /// eighth of the base's paths.
@@ -75,30 +74,24 @@ pub enum IngestError {
     /// Another writer did not finish in time, or the lock cannot be acquired.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The state cannot be read.
+    /// A file cannot be read or written.
     #[error(transparent)]
-    State(#[from] StateError),
+    File(#[from] FileError),
     /// A stored segment cannot be read.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// A stored manifest cannot be read or written.
-    #[error(transparent)]
-    Manifest(#[from] ManifestError),
     /// The repository cannot be read.
     #[error(transparent)]
     Object(#[from] ObjectError),
     /// Building a segment failed.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// Writing failed.
-    #[error(transparent)]
-    Publish(#[from] PublishError),
     /// The system provides no random bytes for the id of a new epoch.
     #[error("cannot get random bytes")]
     Random(#[source] std::io::Error),
 }
 
-explain_by!(IngestError: Lock, State, Object, Build);
+explain_by!(IngestError: Lock, File, Object, Build);
 
 impl Ingest<'_> {
     /// Builds the manifest of `target` and indexes everything that it refers to. If the manifest exists already, this
@@ -197,8 +190,10 @@ impl Ingest<'_> {
                 tracing::info!("another extraction recipe: indexing again");
             }
             Ok(None) => {}
-            Err(error @ (StateError::Io { .. } | StateError::Format { .. })) => return Err(error.into()),
-            Err(error) => tracing::warn!("{}: indexing again", chain(&error)),
+            Err(error) if matches!(error.kind, FileErrorKind::Damaged(_)) => {
+                tracing::warn!("{}: indexing again", chain(&error));
+            }
+            Err(error) => return Err(error.into()),
         }
         Ok((self.begin_epoch(lock, history)?, Segments::default()))
     }

@@ -18,8 +18,7 @@ use crate::index::shared::{THERE_ENDING, There};
 use crate::index::{BuildError, RowFile, Segment, SegmentError, Segments};
 use crate::model::{TreeId, explain_by};
 use crate::sidecar::{
-    Bytes, Entry, EntryKind, HistoryEntry, RecordError, SectionError, SegmentEntry, Sidecar, State, StateError, Store,
-    StoredFile,
+    Bytes, Entry, EntryKind, FileError, FileErrorKind, HistoryEntry, SegmentEntry, Sidecar, State, Store, StoredFile,
 };
 use crate::snapshot::{EDITS_ENDING, KeptEdits, Manifest, tree_of_file};
 
@@ -129,16 +128,7 @@ pub struct Derived {
 pub enum VerifyError {
     /// The state cannot be read, or another build wrote it.
     #[error(transparent)]
-    State(#[from] StateError),
-    /// A folder cannot be listed.
-    #[error("cannot read {}", .path.display())]
-    Io {
-        /// The folder.
-        path: std::path::PathBuf,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
+    File(#[from] FileError),
     /// The index was built with other settings, so the same blobs would give different results now.
     #[error("the index was built with other settings or another model, so it cannot be compared with the files")]
     OtherSettings,
@@ -159,7 +149,7 @@ pub enum VerifyError {
     Interrupted,
 }
 
-explain_by!(VerifyError: State, Build, Object; Interrupted);
+explain_by!(VerifyError: File, Build, Object; Interrupted);
 
 impl Verification {
     /// Returns whether no damage was found.
@@ -240,7 +230,10 @@ impl Ingest<'_> {
         self.check_texts(&mut found)?;
         let mut numbering = Numbering::Known;
         let state = match self.sidecar.state() {
-            Err(StateError::Damaged { what, .. }) => {
+            Err(FileError {
+                kind: FileErrorKind::Damaged(what),
+                ..
+            }) => {
                 found.blame(None, "state", what);
                 numbering = Numbering::Lost;
                 None
@@ -302,7 +295,7 @@ impl Ingest<'_> {
         Ok(())
     }
 
-    fn check_record<T>(&self, name: &str, record: Result<T, RecordError>, found: &mut Verification) {
+    fn check_record<T>(&self, name: &str, record: Result<T, FileError>, found: &mut Verification) {
         match record {
             Err(error) => found.blame(None, name, error.to_string()),
             Ok(_) => found.n_files += usize::from(self.sidecar.root().join(name).exists()),
@@ -533,7 +526,7 @@ impl Ingest<'_> {
     }
 
     /// Checks a cached file. Its name identifies its subject, not its content.
-    fn check_kept(&self, store: Store, entry: &Entry, checked: Result<(), SectionError>, found: &mut Verification) {
+    fn check_kept(&self, store: Store, entry: &Entry, checked: Result<(), FileError>, found: &mut Verification) {
         found.count(entry.length as usize);
         match checked {
             Err(error) if !error.is_gone() => {
@@ -595,7 +588,7 @@ impl Ingest<'_> {
             Some(store) => self.sidecar.folder(store),
             None => self.sidecar.root().to_owned(),
         };
-        VerifyError::Io { path, source }
+        FileError::read(path, source).into()
     }
 }
 

@@ -6,8 +6,8 @@ use crate::embed::ProfileId;
 use crate::extract::is_credential;
 use crate::index::{NumberSet, Segments};
 use crate::model::TreeId;
-use crate::sidecar::{Sidecar, State};
-use crate::snapshot::{ManifestError, Provenance, SnapshotStore, View};
+use crate::sidecar::{FileError, Sidecar, State};
+use crate::snapshot::{Provenance, SnapshotStore, View};
 
 use super::parts::Parts;
 
@@ -28,7 +28,7 @@ impl Wanted {
         sidecar: &Sidecar,
         state: &State,
         segments: &Segments,
-    ) -> Result<Self, ManifestError> {
+    ) -> Result<Self, FileError> {
         let snapshots = SnapshotStore::new(sidecar, state.epoch, state.recipe);
         let mut docs = NumberSet::below(segments.n_docs());
         let (mut blobs, mut withheld) = (Vec::new(), HashSet::new());

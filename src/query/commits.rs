@@ -7,11 +7,12 @@ use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
 use crate::embed::{EmbedError, Embedder};
-use crate::history::{BatchError, CommitHead, History, HistoryError, Mailmap, Messages, Who, is_trailer};
+use crate::history::{CommitHead, History, HistoryError, Mailmap, Messages, Who, is_trailer};
 use crate::index::dense::{DenseError, DenseIndex, FlatIndex};
 use crate::index::lexical::bm25::{Params, idf};
 use crate::index::lexical::{LexicalError, for_each_term, for_each_word, is_stop_word, words};
 use crate::model::explain_by;
+use crate::sidecar::FileError;
 
 use super::pattern::Pattern;
 
@@ -101,7 +102,7 @@ pub enum CommitSearchError {
     History(#[from] HistoryError),
     /// A batch of commit records cannot be read.
     #[error(transparent)]
-    Batch(#[from] BatchError),
+    File(#[from] FileError),
     /// The words of the messages cannot be read.
     #[error(transparent)]
     Words(#[from] LexicalError),

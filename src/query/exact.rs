@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
-use crate::artifact::ReadError;
 use crate::model::explain_by;
+use crate::sidecar::FileError;
 use crate::snapshot::{FileId, View};
 
 use super::filter::FileFilter;
@@ -42,7 +42,7 @@ pub enum ExactError {
     Pattern(#[from] PatternError),
     /// An artifact cannot be read.
     #[error(transparent)]
-    Artifact(#[from] ReadError),
+    File(#[from] FileError),
 }
 
 explain_by!(ExactError: Pattern);
@@ -116,7 +116,7 @@ impl ExactText {
         Ok(outcome.n_files > 0)
     }
 
-    fn note(&mut self, view: &View, matches: &FileMatches, docs: &mut HashSet<u32>) -> Result<(), ReadError> {
+    fn note(&mut self, view: &View, matches: &FileMatches, docs: &mut HashSet<u32>) -> Result<(), FileError> {
         let Some(extraction) = view.extraction(matches.file) else {
             self.n_unindexed += 1;
             return Ok(());

@@ -3,9 +3,9 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use crate::artifact::ReadError;
 use crate::extract::{Chunk, ChunkKind, Definition, DefinitionKind, Extraction};
 use crate::model::{ByteRange, Lang};
+use crate::sidecar::FileError;
 use crate::snapshot::{FileId, Place, View};
 
 use super::analyze::NameQuery;
@@ -188,7 +188,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    pub(super) fn extraction(&mut self, view: &View, blob: u32) -> Result<&Extraction, ReadError> {
+    pub(super) fn extraction(&mut self, view: &View, blob: u32) -> Result<&Extraction, FileError> {
         match self.by_blob.entry(blob) {
             Entry::Occupied(known) => Ok(known.into_mut()),
             Entry::Vacant(entry) => {

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rayon::prelude::*;
 
-use crate::artifact::ReadError as ArtifactError;
 use crate::extract::{self, DefinitionKind, Heading, Import};
 use crate::model::{Lang, explain_by, quoted, with_placeholders, without_placeholders};
+use crate::sidecar::FileError;
 use crate::snapshot::{FileId, View};
 
 use super::definition::{FileDefinitions, FoundDefinition, Numbers};
@@ -96,7 +96,7 @@ const BUILD_ENDINGS: &[&str] = &[
 pub enum OutlineError {
     /// An artifact cannot be read.
     #[error(transparent)]
-    Artifact(#[from] ArtifactError),
+    File(#[from] FileError),
     /// A file cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),

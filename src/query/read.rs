@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use crate::artifact::ReadError as ArtifactError;
 use crate::extract::{self, DefinitionKind, Extraction};
 use crate::git::FileMode;
 use crate::index::lexical::normal_name;
 use crate::model::{Explain, Explanation, Hint, NameKind, RepoPath, quoted, with_placeholders, without_placeholders};
+use crate::sidecar::FileError;
 use crate::snapshot::{FileId, View};
 
 use super::definition::{FileDefinitions, FoundDefinition, Numbers, qualified_name};
@@ -132,7 +132,7 @@ pub enum ReadError {
     Source(#[from] SourceError),
     /// An artifact cannot be read.
     #[error(transparent)]
-    Artifact(#[from] ArtifactError),
+    File(#[from] FileError),
 }
 
 impl Explain for ReadError {
@@ -314,7 +314,7 @@ pub fn read(sources: &Sources<'_>, file: FileId, queries: &[PartQuery]) -> Resul
 }
 
 /// Returns the extraction of a file. Extracts the file now if it is not indexed.
-fn facts(view: &View, file: FileId, bytes: &[u8], queries: &[PartQuery]) -> Result<Extraction, ArtifactError> {
+fn facts(view: &View, file: FileId, bytes: &[u8], queries: &[PartQuery]) -> Result<Extraction, FileError> {
     if queries.iter().all(|query| matches!(query, PartQuery::Lines(..))) {
         return Ok(Extraction::default());
     }

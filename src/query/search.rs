@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use roaring::RoaringBitmap;
 
-use crate::artifact::ReadError;
 use crate::embed::{EmbedError, Embedder, Embedding, SparseEmbedder, StaticModel};
 use crate::extract::is_credential;
 use crate::index::dense::{Cosine, DenseError};
 use crate::index::lexical::LexicalError;
 use crate::index::lexical::bm25::Params;
 use crate::model::{ErrorKind, Explain, Explanation, Hint, chain, typed};
+use crate::sidecar::FileError;
 use crate::snapshot::{FileId, Place, View};
 
 use super::analyze::{Analysis, analyze};
@@ -108,7 +108,7 @@ pub enum SearchError {
     Embed(EmbedError),
     /// An artifact cannot be read.
     #[error(transparent)]
-    Artifact(#[from] ReadError),
+    File(#[from] FileError),
     /// A search for similar code names a location without indexed code.
     #[error("no indexed code at {place}")]
     NoSuchPlace {

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::artifact::ReadError as ArtifactError;
 use crate::extract::{DefinitionKind, Extraction, Reference, ReferenceKind};
 use crate::index::lexical::{LexicalError, normal_name};
 use crate::model::{explain_by, quoted};
+use crate::sidecar::FileError;
 use crate::snapshot::{FileId, View};
 
 use super::definition::{FileDefinitions, FoundDefinition, Numbers};
@@ -84,7 +84,7 @@ pub enum SymbolError {
     Lexical(#[from] LexicalError),
     /// An artifact cannot be read.
     #[error(transparent)]
-    Artifact(#[from] ArtifactError),
+    File(#[from] FileError),
     /// A file cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),

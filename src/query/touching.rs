@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
-use crate::artifact::ReadError;
 use crate::extract::{Definition, DefinitionKind, Extraction};
 use crate::model::ByteRange;
+use crate::sidecar::FileError;
 use crate::snapshot::{FileId, View};
 
 use super::definition::qualified_name;
@@ -40,7 +40,7 @@ pub struct TouchingTests {
 
 /// Returns the tests of a view that use one of `names` in code. Considers test definitions, and everything in test
 /// files.
-pub fn tests_touching(view: &View, names: &BTreeSet<String>) -> Result<TouchingTests, ReadError> {
+pub fn tests_touching(view: &View, names: &BTreeSet<String>) -> Result<TouchingTests, FileError> {
     let files: Vec<FileId> = view
         .files()
         .filter(|(_, file)| file.blob.is_some())
@@ -79,7 +79,7 @@ struct OfFile {
     defined: Vec<String>,
 }
 
-fn of_file(view: &View, file: FileId, names: &BTreeSet<String>) -> Result<OfFile, ReadError> {
+fn of_file(view: &View, file: FileId, names: &BTreeSet<String>) -> Result<OfFile, FileError> {
     let mut found = OfFile::default();
     let blob = view.file(file).blob;
     let Some((segment, local)) = blob.and_then(|blob| view.segments().of_blob(blob)) else {

@@ -232,22 +232,17 @@ unexplained!(
     rayon::ThreadPoolBuildError,
     regex::Error,
     serde_json::Error,
-    crate::artifact::ReadError,
     crate::bundle::HeaderError,
     crate::bundle::KeyError,
     crate::config::EditError,
     crate::embed::OpenError,
     crate::evaluate::JudgementError,
     crate::git::WatchError,
-    crate::history::BatchError,
     crate::index::RecordsError,
     crate::index::SegmentError,
     crate::model::OidError,
     crate::remote::EndpointError,
-    crate::sidecar::RecordError,
-    crate::sidecar::SectionError,
     crate::sidecar::failpoint::NotAFailPoint,
-    crate::snapshot::ManifestError,
     crate::snapshot::OverlayError,
 );
 
@@ -259,15 +254,12 @@ mod tests {
     use crate::history::LinesError;
     use crate::ingest::{IngestError, RecordError};
     use crate::model::Oid;
-    use crate::sidecar::StateError;
+    use crate::sidecar::FileError;
 
     #[test]
     fn kinds_and_hints_of_causes_are_kept() {
-        let state = StateError::Damaged {
-            path: "state".into(),
-            what: "checksum".to_owned(),
-        };
-        let damaged = OpError::from(RecordError::State(state)).context("cannot index");
+        let state = FileError::damaged("state", "checksum");
+        let damaged = OpError::from(RecordError::File(state)).context("cannot index");
         assert_eq!(damaged.kind, ErrorKind::Damaged);
         assert_eq!(damaged.message, "cannot index: state is damaged: checksum");
         assert!(
@@ -289,8 +281,7 @@ mod tests {
         assert_ne!(too_large.for_shell().hint, too_large.for_tools().hint);
 
         let refused = io::Error::from(io::ErrorKind::PermissionDenied);
-        let path = "index".into();
-        let refused = OpError::from(StateError::Io { path, source: refused });
+        let refused = OpError::from(FileError::read("index", refused));
         assert_eq!(refused.kind, ErrorKind::System(io::ErrorKind::PermissionDenied));
     }
 

@@ -16,7 +16,7 @@ use crate::query::{
     Away, DenseRemoteIndex, Elsewhere, LEG_CANDIDATES, Reranking, Searcher, Sources, SparseRemoteIndex,
 };
 use crate::remote::{Endpoint, Qdrant, QdrantIndex, SettingsApplied};
-use crate::sidecar::{RecordError, Sidecar};
+use crate::sidecar::Sidecar;
 use crate::snapshot::View;
 
 /// Error for a shallow clone, which cannot compute the repository's identity.
@@ -327,7 +327,7 @@ impl Workspace {
         let sidecar = self.storage.open()?;
         // A damaged record is rewritten.
         let noted = |sidecar: &Sidecar| match sidecar.repository_identity() {
-            Err(RecordError::Damaged { .. } | RecordError::Format { .. }) => Ok(None),
+            Err(error) if error.is_invalid() => Ok(None),
             noted => noted,
         };
         if let Some(noted) = sidecar.as_ref().map(noted).transpose()?.flatten() {

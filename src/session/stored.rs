@@ -5,7 +5,7 @@ use super::error::{OpError, Result};
 use super::views::Base;
 use crate::index::Segments;
 use crate::model::TreeId;
-use crate::sidecar::{Sidecar, State, StateError};
+use crate::sidecar::{FileError, FileErrorKind, Sidecar, State};
 use crate::snapshot::{Manifest, SnapshotStore, can_be_completed};
 
 /// Maximum number of attempts to open a snapshot while writers replace it.
@@ -76,7 +76,9 @@ impl Workspace {
                 Ok(Some(state)) if state.recipe != self.options.recipe => return Ok(Stored::OtherSettings),
                 Ok(Some(state)) => state,
                 Ok(None) => return Ok(Stored::Partial),
-                Err(error @ StateError::Damaged { .. }) => return Ok(Stored::Damaged(error.into())),
+                Err(error) if matches!(error.kind, FileErrorKind::Damaged(_)) => {
+                    return Ok(Stored::Damaged(error.into()));
+                }
                 Err(error) => return Err(error.into()),
             };
             let found = self.stored_in(&sidecar, &state, tree);
@@ -124,7 +126,7 @@ impl Workspace {
     }
 
     /// Returns the state if this build can use it.
-    fn usable_state(&self, sidecar: &Sidecar) -> Result<Option<State>, StateError> {
+    fn usable_state(&self, sidecar: &Sidecar) -> Result<Option<State>, FileError> {
         Ok(sidecar.state()?.filter(|state| state.recipe == self.options.recipe))
     }
 

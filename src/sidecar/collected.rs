@@ -4,9 +4,10 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use super::file_error::FileError;
 use super::layout::Sidecar;
 use super::lock::WriterLock;
-use super::record::{RecordError, RecordKind, read_record, write_record};
+use super::record::{RecordKind, read_record, write_record};
 
 const NAME: &str = "gc";
 /// The current format. No earlier format exists.
@@ -26,7 +27,7 @@ pub struct LastCollection {
 
 impl Sidecar {
     /// Returns the record of the last collection, or `None` if none has run yet.
-    pub fn last_collection(&self) -> Result<Option<LastCollection>, RecordError> {
+    pub fn last_collection(&self) -> Result<Option<LastCollection>, FileError> {
         read_record(self, NAME, KIND)
     }
 

@@ -2,8 +2,9 @@
 
 use std::io;
 
+use super::file_error::FileError;
 use super::layout::Sidecar;
-use super::record::{RecordError, RecordKind, read_record, write_record};
+use super::record::{RecordKind, read_record, write_record};
 
 const NAME: &str = "repository";
 /// The current format. No earlier format exists.
@@ -14,7 +15,7 @@ const KIND: RecordKind = RecordKind {
 
 impl Sidecar {
     /// Returns the stored identity. It is stored because computing it requires reading many commits.
-    pub fn repository_identity(&self) -> Result<Option<String>, RecordError> {
+    pub fn repository_identity(&self) -> Result<Option<String>, FileError> {
         read_record(self, NAME, KIND)
     }
 

@@ -11,17 +11,19 @@ use std::time::{Duration, SystemTime};
 use super::atomic::{remove_stale_in, unlinked_file_in, write_in};
 use super::beneath::{Entry, EntryKind, Folder, Owners};
 use super::failpoint;
+use super::file_error::FileError;
 use super::format;
 use super::location::{Location, OpenError, is_own};
 use super::lock::{LockError, WriterLock};
+use super::record::{read_record, write_record};
 use super::sections::Bytes;
 use super::staging::Staging;
-use super::state::{State, StateError};
+use super::state::{self, State};
 
 /// Version of the directory layout. No other version exists.
 pub const FORMAT_VERSION: u32 = 1;
 pub(super) const FORMAT_NAME: &str = "FORMAT";
-const STATE_NAME: &str = "state";
+pub(super) const STATE_NAME: &str = "state";
 /// The directory that damaged files are moved to.
 const DAMAGED_NAME: &str = "damaged";
 /// Names of files that codescout or its user creates directly in the directory, except `FORMAT`.
@@ -201,24 +203,17 @@ impl Sidecar {
     }
 
     /// Returns the last published state, or `None` if none has been published.
-    pub fn state(&self) -> Result<Option<State>, StateError> {
-        let path = self.root.join(STATE_NAME);
-        match self.read(STATE_NAME, u64::MAX) {
-            Ok(bytes) => {
-                let state = State::from_bytes(&path, &bytes)?;
-                match state.check() {
-                    Ok(()) => Ok(Some(state)),
-                    Err(what) => Err(StateError::Damaged { path, what }),
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(StateError::Io { path, source }),
+    pub fn state(&self) -> Result<Option<State>, FileError> {
+        let state: Option<State> = read_record(self, STATE_NAME, state::KIND)?;
+        match state.as_ref().map_or(Ok(()), State::check) {
+            Ok(()) => Ok(state),
+            Err(what) => Err(FileError::damaged(self.root.join(STATE_NAME), what)),
         }
     }
 
     /// Publishes a state atomically.
     pub fn publish(&self, state: &State, _lock: &WriterLock) -> io::Result<()> {
-        write_in(self.folder.as_fd(), OsStr::new(STATE_NAME), &state.to_bytes())
+        write_record(self, STATE_NAME, state::KIND, state)
     }
 
     /// Acquires the writer lock, waiting up to `patience`, and removes the temporary files of killed writers.

@@ -4,9 +4,10 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use super::file_error::FileError;
 use super::layout::Sidecar;
 use super::lock::WriterLock;
-use super::record::{RecordError, RecordKind, read_record, write_record};
+use super::record::{RecordKind, read_record, write_record};
 
 const NAME: &str = "versions";
 /// The current format. No earlier format exists.
@@ -27,7 +28,7 @@ pub enum PastVersions {
 
 impl Sidecar {
     /// Returns the stored selection, or the default if none is stored.
-    pub fn past_versions(&self) -> Result<PastVersions, RecordError> {
+    pub fn past_versions(&self) -> Result<PastVersions, FileError> {
         Ok(read_record(self, NAME, KIND)?.unwrap_or_default())
     }
 

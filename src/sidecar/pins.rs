@@ -4,9 +4,10 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use super::file_error::FileError;
 use super::layout::Sidecar;
 use super::lock::WriterLock;
-use super::record::{RecordError, RecordKind, read_record, write_record};
+use super::record::{RecordKind, read_record, write_record};
 use crate::model::{CommitId, Oid, TreeId};
 
 const NAME: &str = "pins";
@@ -40,13 +41,9 @@ struct StoredPin {
 
 impl Sidecar {
     /// Returns the pins in order of creation.
-    pub fn pins(&self) -> Result<Vec<Pin>, RecordError> {
-        let path = self.root().join(NAME);
+    pub fn pins(&self) -> Result<Vec<Pin>, FileError> {
         let stored: Vec<StoredPin> = read_record(self, NAME, KIND)?.unwrap_or_default();
-        let damaged = || RecordError::Damaged {
-            path: path.clone(),
-            what: "an id".to_owned(),
-        };
+        let damaged = || FileError::damaged(self.root().join(NAME), "an id");
         stored
             .into_iter()
             .map(|pin| pin.into_pin().ok_or_else(damaged))

@@ -2,13 +2,14 @@
 //! payload, encoded by the record codec. A write always replaces the whole file.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::codec::{decode, encode};
+use super::file_error::{FileError, FileErrorKind};
 use super::layout::Sidecar;
 
 const HEADER_BYTES: usize = 16;
@@ -20,47 +21,17 @@ pub(super) struct RecordKind {
     pub(super) format: u32,
 }
 
-/// An error from reading a record.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordError {
-    /// The file exists but cannot be read.
-    #[error("cannot read {}", .path.display())]
-    Io {
-        /// The path of the file.
-        path: PathBuf,
-        /// The underlying error.
-        #[source]
-        source: io::Error,
-    },
-    /// The file is damaged.
-    #[error("{} is damaged: {what}", .path.display())]
-    Damaged {
-        /// The path of the file.
-        path: PathBuf,
-        /// The damaged part.
-        what: String,
-    },
-    /// A newer build wrote the file.
-    #[error("{} has format {found}, which this build does not support", .path.display())]
-    Format {
-        /// The path of the file.
-        path: PathBuf,
-        /// The format in the file.
-        found: u32,
-    },
-}
-
 /// Reads the record file `name`. Returns `None` if it does not exist, and fails if it is a link or a pipe.
 pub(super) fn read_record<T: DeserializeOwned>(
     sidecar: &Sidecar,
     name: &str,
     kind: RecordKind,
-) -> Result<Option<T>, RecordError> {
+) -> Result<Option<T>, FileError> {
     let path = sidecar.root().join(name);
     match sidecar.read(name, u64::MAX) {
         Ok(bytes) => from_bytes(&path, &bytes, kind).map(Some),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(RecordError::Io { path, source }),
+        Err(source) => Err(FileError::read(path, source)),
     }
 }
 
@@ -79,26 +50,27 @@ pub(super) fn write_record<T: Serialize>(
     sidecar.write_own(name, &bytes)
 }
 
-fn from_bytes<T: DeserializeOwned>(path: &Path, bytes: &[u8], kind: RecordKind) -> Result<T, RecordError> {
-    let damaged = |what: String| RecordError::Damaged {
-        path: path.to_owned(),
-        what,
-    };
+fn from_bytes<T: DeserializeOwned>(path: &Path, bytes: &[u8], kind: RecordKind) -> Result<T, FileError> {
+    let damaged = |what: &str| FileError::damaged(path, what);
     if bytes.len() < HEADER_BYTES || bytes[..4] != kind.magic {
-        return Err(damaged("header".to_owned()));
+        return Err(damaged("header"));
     }
     let found = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
-    if found != kind.format {
-        return Err(RecordError::Format {
-            path: path.to_owned(),
-            found,
-        });
-    }
     let payload = &bytes[HEADER_BYTES..];
-    if xxh3_64(payload).to_le_bytes() != bytes[8..HEADER_BYTES] {
-        return Err(damaged("checksum".to_owned()));
+    let record = if xxh3_64(payload).to_le_bytes() == bytes[8..HEADER_BYTES] {
+        decode(payload).map_err(|error| damaged(&error.to_string()))
+    } else {
+        Err(damaged("checksum"))
+    };
+    if found == kind.format {
+        return record;
     }
-    decode(payload).map_err(|error| damaged(error.to_string()))
+    // Everything else is valid. A real file of another format would not decode as this one.
+    if (found ^ kind.format).is_power_of_two() && record.is_ok() {
+        return Err(damaged("format number"));
+    }
+    let supported = kind.format;
+    Err(FileError::new(path, FileErrorKind::Format { found, supported }))
 }
 
 #[cfg(test)]
@@ -114,7 +86,7 @@ mod tests {
     };
 
     #[test]
-    fn round_trips_and_detects_every_flip_and_truncation() {
+    fn round_trips_and_distinguishes_damage_from_other_formats() {
         let folder = tempfile::tempdir().unwrap();
         let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
         let path = sidecar.root().join("record");
@@ -123,12 +95,22 @@ mod tests {
         write_record(&sidecar, "record", KIND, &"text".to_owned()).unwrap();
         assert_eq!(read().unwrap().as_deref(), Some("text"));
         let good = fs::read(&path).unwrap();
-        for at in 0..good.len() {
+        let problem = |bytes: &[u8]| from_bytes::<String>(&path, bytes, KIND).unwrap_err().kind;
+        for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
-            bad[at] ^= 1;
-            assert!(from_bytes::<String>(&path, &bad, KIND).is_err(), "byte {at}");
-            assert!(from_bytes::<String>(&path, &good[..at], KIND).is_err(), "cut at {at}");
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(matches!(problem(&bad), FileErrorKind::Damaged(_)), "bit {bit}");
+            assert!(
+                matches!(problem(&good[..bit / 8]), FileErrorKind::Damaged(_)),
+                "cut before bit {bit}"
+            );
         }
+        let mut other = good;
+        other[4..8].copy_from_slice(&6u32.to_le_bytes());
+        assert!(matches!(
+            problem(&other),
+            FileErrorKind::Format { found: 6, supported: 1 }
+        ));
     }
 
     #[test]
@@ -146,7 +128,16 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(moved.join("pipe")).status();
         assert!(made.unwrap().success());
         for name in ["link", "pipe"] {
-            assert!(matches!(read(name), Err(RecordError::Io { .. })), "{name}");
+            assert!(
+                matches!(
+                    read(name),
+                    Err(FileError {
+                        kind: FileErrorKind::Read(_),
+                        ..
+                    })
+                ),
+                "{name}"
+            );
         }
     }
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use memmap2::Mmap;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::file_error::{FileError, FileErrorKind};
 use super::layout::{Sidecar, Store};
 
 const MAGIC: &[u8; 4] = b"CSSF";
@@ -110,38 +111,6 @@ impl std::fmt::Debug for Bytes {
     }
 }
 
-/// An error from reading a sectioned file.
-#[derive(Debug, thiserror::Error)]
-pub enum SectionError {
-    /// The file cannot be opened.
-    #[error("cannot open {}", .path.display())]
-    Io {
-        /// The path of the file.
-        path: PathBuf,
-        /// The underlying error.
-        #[source]
-        source: io::Error,
-    },
-    /// The file is damaged.
-    #[error("{} is damaged: {what}", .path.display())]
-    Damaged {
-        /// The path of the file.
-        path: PathBuf,
-        /// The damaged part.
-        what: String,
-    },
-    /// A build with another format version wrote the file.
-    #[error("{} has format {found}, this build reads {supported}", .path.display())]
-    Format {
-        /// The path of the file.
-        path: PathBuf,
-        /// The format in the file.
-        found: u32,
-        /// The supported format.
-        supported: u32,
-    },
-}
-
 /// Builds a sectioned file.
 #[derive(Debug)]
 pub struct SectionWriter {
@@ -208,47 +177,27 @@ struct Entry {
     checksum: u64,
 }
 
-impl SectionError {
-    /// Returns the path of the file.
-    pub fn path(&self) -> &Path {
-        match self {
-            Self::Io { path, .. } | Self::Damaged { path, .. } | Self::Format { path, .. } => path,
-        }
-    }
-
-    /// Returns true if the file does not exist.
-    pub fn is_gone(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
-    }
-}
-
 impl SectionFile {
     /// Opens a file of a store. Fails if its format is not `format`.
-    pub fn open(sidecar: &Sidecar, store: Store, name: &str, format: u32) -> Result<Self, SectionError> {
+    pub fn open(sidecar: &Sidecar, store: Store, name: &str, format: u32) -> Result<Self, FileError> {
         let path = sidecar.path(store, name);
         match sidecar.map(store, name) {
             Ok(bytes) => Self::from_bytes(&path, bytes, format),
-            Err(source) => Err(SectionError::Io { path, source }),
+            Err(source) => Err(FileError::read(path, source)),
         }
     }
 
     /// Opens a sectioned file in memory. `path` is used in error messages.
-    pub fn from_bytes(path: &Path, bytes: Bytes, format: u32) -> Result<Self, SectionError> {
-        let damaged = |what: &str| SectionError::Damaged {
-            path: path.to_owned(),
-            what: what.to_owned(),
-        };
+    pub fn from_bytes(path: &Path, bytes: Bytes, format: u32) -> Result<Self, FileError> {
+        let damaged = |what: &str| FileError::damaged(path, what);
         let header = bytes.get(..HEADER_BYTES).ok_or_else(|| damaged("truncated"))?;
         if &header[..4] != MAGIC {
             return Err(damaged("not a codescout file"));
         }
         let found = read_u32(header, 4);
         if found != format {
-            return Err(SectionError::Format {
-                path: path.to_owned(),
-                found,
-                supported: format,
-            });
+            let supported = format;
+            return Err(FileError::new(path, FileErrorKind::Format { found, supported }));
         }
         let n_sections = read_u32(header, 8) as usize;
         if n_sections > MAX_SECTIONS {
@@ -282,7 +231,7 @@ impl SectionFile {
     }
 
     /// Returns the bytes of a section after verifying its checksum.
-    pub fn section(&self, name: &str) -> Result<Bytes, SectionError> {
+    pub fn section(&self, name: &str) -> Result<Bytes, FileError> {
         let entry = self.entry(name)?;
         let bytes = self.slice(entry);
         if xxh3_64(&bytes) != entry.checksum {
@@ -302,7 +251,7 @@ impl SectionFile {
     }
 
     /// Verifies the checksums of all sections, and that no bytes are between or after them.
-    pub fn verify(&self) -> Result<(), SectionError> {
+    pub fn verify(&self) -> Result<(), FileError> {
         let table_end = HEADER_BYTES + self.table.len() * ENTRY_BYTES + 8;
         let mut end = table_end;
         for entry in &self.table {
@@ -323,14 +272,11 @@ impl SectionFile {
     }
 
     /// Returns an error that this file is damaged.
-    pub fn damaged(&self, what: impl Into<String>) -> SectionError {
-        SectionError::Damaged {
-            path: self.path.clone(),
-            what: what.into(),
-        }
+    pub fn damaged(&self, what: impl Into<String>) -> FileError {
+        FileError::damaged(&self.path, what)
     }
 
-    fn entry(&self, name: &str) -> Result<&Entry, SectionError> {
+    fn entry(&self, name: &str) -> Result<&Entry, FileError> {
         self.table
             .iter()
             .find(|entry| entry.name == name)
@@ -377,7 +323,7 @@ mod tests {
         writer.finish()
     }
 
-    fn open(bytes: Vec<u8>) -> Result<SectionFile, SectionError> {
+    fn open(bytes: Vec<u8>) -> Result<SectionFile, FileError> {
         SectionFile::from_bytes(Path::new("sample"), Bytes::from_vec(bytes), 3)
     }
 

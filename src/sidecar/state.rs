@@ -1,27 +1,17 @@
 //! The file `state`, which lists the live immutable files. Replacing it is the only commit point of a write.
 //!
-//! `state` contains `"CSST"`, the format (u32), the xxh3 hash of the payload (u64) and the payload: a [`State`] encoded
-//! by the record codec. It is written last and replaced atomically. Immutable files that it does not list are
-//! leftovers.
-
-use std::io;
-use std::path::{Path, PathBuf};
+//! It is a record ([`State`]), replaced atomically and written last. Files that it does not list are leftovers.
 
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
 
-use super::codec::{CodecError, decode, encode};
 use super::layout::Store;
-use crate::model::{ErrorKind, Explain, Explanation};
+use super::record::RecordKind;
 
-const MAGIC: &[u8; 4] = b"CSST";
-/// 1: without history; still readable. 2: with history; still readable. 4: with searchable history. 3 is skipped
-/// because it differs from 2 by one bit, so damage could turn one into the other.
-const FORMAT: u32 = 4;
-const FORMAT_1: u32 = 1;
-const FORMAT_2: u32 = 2;
-const READ_FORMATS: [u32; 3] = [FORMAT_1, FORMAT_2, FORMAT];
-const HEADER_BYTES: usize = 16;
+/// The format skips numbers that differ by one bit from one that was used, so damage cannot turn one into the other.
+pub(super) const KIND: RecordKind = RecordKind {
+    magic: *b"CSST",
+    format: 4,
+};
 
 /// The content of the sidecar at one generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,57 +28,6 @@ pub struct State {
     /// The batches of commits, sorted by number. Their ranges of commit numbers are contiguous. Commit numbers do not
     /// depend on the epoch.
     pub history: Vec<HistoryEntry>,
-}
-
-/// The payload of format 1.
-#[derive(Deserialize)]
-struct StateFormat1 {
-    epoch: [u8; 16],
-    generation: u64,
-    recipe: u64,
-    segments: Vec<SegmentEntry>,
-}
-
-impl From<StateFormat1> for State {
-    fn from(old: StateFormat1) -> Self {
-        Self {
-            epoch: old.epoch,
-            generation: old.generation,
-            recipe: old.recipe,
-            segments: old.segments,
-            history: Vec::new(),
-        }
-    }
-}
-
-/// The payload of format 2.
-#[derive(Deserialize)]
-struct StateFormat2 {
-    epoch: [u8; 16],
-    generation: u64,
-    recipe: u64,
-    segments: Vec<SegmentEntry>,
-    history: Vec<(u32, u32, StoredFile, Option<StoredFile>)>,
-}
-
-impl From<StateFormat2> for State {
-    fn from(old: StateFormat2) -> Self {
-        let entry = |(base_commit, n_commits, records, symbols)| HistoryEntry {
-            base_commit,
-            n_commits,
-            records,
-            symbols,
-            messages: None,
-            lines: None,
-        };
-        Self {
-            epoch: old.epoch,
-            generation: old.generation,
-            recipe: old.recipe,
-            segments: old.segments,
-            history: old.history.into_iter().map(entry).collect(),
-        }
-    }
 }
 
 /// A batch of commits.
@@ -213,105 +152,7 @@ impl StoredFile {
     }
 }
 
-/// An error from reading the state.
-#[derive(Debug, thiserror::Error)]
-pub enum StateError {
-    /// The file exists but cannot be read.
-    #[error("cannot read {}", .path.display())]
-    Io {
-        /// The path of the file.
-        path: PathBuf,
-        /// The underlying error.
-        #[source]
-        source: io::Error,
-    },
-    /// The file is damaged.
-    #[error("{} is damaged: {what}", .path.display())]
-    Damaged {
-        /// The path of the file.
-        path: PathBuf,
-        /// The damaged part.
-        what: String,
-    },
-    /// A newer build wrote the file.
-    #[error("{} has format {found}, this build reads {FORMAT}", .path.display())]
-    Format {
-        /// The path of the file.
-        path: PathBuf,
-        /// The format in the file.
-        found: u32,
-    },
-}
-
-impl Explain for StateError {
-    fn explain(&self) -> Explanation {
-        match self {
-            Self::Io { .. } => Explanation::default(),
-            Self::Damaged { .. } => Explanation {
-                kind: ErrorKind::Damaged,
-                ..Explanation::hinting("the next search rebuilds the index, or: codescout verify --repair")
-            },
-            Self::Format { .. } => {
-                Explanation::hinting("use the build that wrote it, or delete the folder: nothing but time is lost")
-            }
-        }
-    }
-}
-
 impl State {
-    /// Decodes the content of a `state` file. `path` is used in error messages.
-    pub(super) fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self, StateError> {
-        let damaged = |what: String| StateError::Damaged {
-            path: path.to_owned(),
-            what,
-        };
-        if bytes.len() < HEADER_BYTES || &bytes[..4] != MAGIC {
-            return Err(damaged("header".to_owned()));
-        }
-        let format = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
-        let payload = &bytes[HEADER_BYTES..];
-        let is_whole = xxh3_64(payload).to_le_bytes() == bytes[8..HEADER_BYTES];
-        let read = |format| {
-            if is_whole {
-                Self::decoded(format, payload).map_err(|error| error.to_string())
-            } else {
-                Err("checksum".to_owned())
-            }
-        };
-        if READ_FORMATS.contains(&format) {
-            return read(format).map_err(damaged);
-        }
-        // Everything else is valid. A real file of another format would not decode as a known one.
-        let is_flipped = |known: &u32| (format ^ known).is_power_of_two() && read(*known).is_ok();
-        if READ_FORMATS.iter().any(is_flipped) {
-            Err(damaged("format number".to_owned()))
-        } else {
-            Err(StateError::Format {
-                path: path.to_owned(),
-                found: format,
-            })
-        }
-    }
-
-    fn decoded(format: u32, payload: &[u8]) -> Result<Self, CodecError> {
-        match format {
-            FORMAT_1 => decode::<StateFormat1>(payload).map(Self::from),
-            FORMAT_2 => decode::<StateFormat2>(payload).map(Self::from),
-            _ => decode(payload),
-        }
-    }
-
-    /// Returns the content of the `state` file.
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let payload = encode(self);
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
-        bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&FORMAT.to_le_bytes());
-        bytes.extend_from_slice(&xxh3_64(&payload).to_le_bytes());
-        bytes.extend_from_slice(&payload);
-        bytes
-    }
-
     /// Checks that the segments and the batches of commits are contiguous, and that their file names are valid. The
     /// error describes the problem.
     pub fn check(&self) -> Result<(), String> {
@@ -373,34 +214,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
-
-    #[test]
-    fn round_trips_and_reports_damage() {
-        let path = Path::new("state");
-        let state = State {
-            generation: 3,
-            recipe: 7,
-            ..State::default()
-        };
-        let good = state.to_bytes();
-        assert_eq!(State::from_bytes(path, &good).unwrap(), state);
-        for bit in 0..good.len() * 8 {
-            let mut bad = good.clone();
-            bad[bit / 8] ^= 1 << (bit % 8);
-            assert!(
-                matches!(State::from_bytes(path, &bad), Err(StateError::Damaged { .. })),
-                "bit {bit}"
-            );
-        }
-        let mut other = good.clone();
-        other[4..8].copy_from_slice(&7u32.to_le_bytes());
-        assert!(matches!(
-            State::from_bytes(path, &other),
-            Err(StateError::Format { found: 7, .. })
-        ));
-    }
 
     #[test]
     fn names_that_leave_the_directory_are_invalid() {
@@ -421,26 +235,5 @@ mod tests {
         }
         assert!(StoredFile::of(b"x", "art").check(b"x").is_ok());
         assert!(StoredFile::of(b"x", "art").check(b"y").is_err());
-    }
-
-    #[test]
-    fn states_of_older_formats_are_read() {
-        let read = |format: u32, payload: &[u8]| {
-            let mut bytes = MAGIC.to_vec();
-            bytes.extend_from_slice(&format.to_le_bytes());
-            bytes.extend_from_slice(&xxh3_64(payload).to_le_bytes());
-            bytes.extend_from_slice(payload);
-            State::from_bytes(Path::new("state"), &bytes).unwrap()
-        };
-        let old = ([7u8; 16], 3u64, 9u64, Vec::<SegmentEntry>::new());
-        let state = read(FORMAT_1, &encode(&old));
-        assert_eq!((state.epoch, state.generation, state.recipe), ([7; 16], 3, 9));
-        assert!(state.history.is_empty());
-
-        let records = StoredFile::of(b"x", "hist");
-        let batch = (0u32, 5u32, records.clone(), None::<StoredFile>);
-        let state = read(FORMAT_2, &encode(&(old.0, old.1, old.2, old.3, vec![batch])));
-        assert_eq!((state.n_commits(), &state.history[0].records), (5, &records));
-        assert_eq!(state.history[0].files().count(), 1);
     }
 }

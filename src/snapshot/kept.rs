@@ -6,7 +6,7 @@
 //! matching file exists, a process indexes the uncommitted files again.
 
 use crate::index::{MergeError, Segment, SegmentError, Segments, merge_segments};
-use crate::sidecar::{SectionError, SectionFile, SectionWriter, Sidecar, Store, StoredFile};
+use crate::sidecar::{FileError, SectionFile, SectionWriter, Sidecar, Store, StoredFile};
 
 /// The extension of cache files.
 pub const EDITS_ENDING: &str = "edits";
@@ -28,17 +28,11 @@ pub struct KeptEdits {
 #[derive(Debug, thiserror::Error)]
 enum KeptError {
     #[error(transparent)]
-    Section(#[from] SectionError),
+    File(#[from] FileError),
     #[error(transparent)]
     Segment(#[from] SegmentError),
     #[error(transparent)]
     Merge(#[from] MergeError),
-    #[error("cannot write {name}")]
-    Write {
-        name: String,
-        #[source]
-        source: std::io::Error,
-    },
 }
 
 impl KeptEdits {
@@ -100,16 +94,13 @@ impl KeptEdits {
             .zip(parts)
             .for_each(|(name, bytes)| writer.add(name, bytes));
         let bytes = writer.finish();
-        let failed = |source| KeptError::Write {
-            name: self.name.clone(),
-            source,
-        };
+        let failed = |source| FileError::write(self.sidecar.path(Store::Artifacts, &self.name), source);
         // Do not wait for the lock. That would delay this query just to speed up later ones.
         let lock = self.sidecar.lock(std::time::Duration::ZERO);
         let lock = lock.map_err(|error| failed(std::io::Error::other(error)))?;
         if bytes.len() > MAX_BYTES {
             match self.sidecar.remove(Store::Artifacts, &self.name, &lock) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error).into()),
                 _ => return Ok(0),
             }
         }
@@ -120,7 +111,7 @@ impl KeptEdits {
     }
 
     /// Verifies every byte of a cache file.
-    pub fn check(sidecar: &Sidecar, name: &str) -> Result<(), SectionError> {
+    pub fn check(sidecar: &Sidecar, name: &str) -> Result<(), FileError> {
         SectionFile::open(sidecar, Store::Artifacts, name, FORMAT)?.verify()
     }
 }

@@ -18,7 +18,7 @@ use crate::artifact::{ArtifactKey, SkipReason};
 use crate::git::FileMode;
 use crate::index::Segments;
 use crate::model::{BlobId, Lang, Oid, RepoPath, TreeId};
-use crate::sidecar::{Bytes, SectionError, SectionFile, SectionWriter, Sidecar, Store};
+use crate::sidecar::{Bytes, FileError, SectionFile, SectionWriter, Sidecar, Store};
 
 /// Format version. 1: initial.
 const FORMAT: u32 = 1;
@@ -174,16 +174,16 @@ pub struct Manifest {
 
 impl Manifest {
     /// Opens the file `name` of the sidecar.
-    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, SectionError> {
+    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, FileError> {
         Self::from_sections(SectionFile::open(sidecar, Store::Snapshots, name, FORMAT)?)
     }
 
     /// Opens a manifest in memory. `name` is used in error messages.
-    pub fn from_bytes(name: &Path, bytes: Vec<u8>) -> Result<Self, SectionError> {
+    pub fn from_bytes(name: &Path, bytes: Vec<u8>) -> Result<Self, FileError> {
         Self::from_sections(SectionFile::from_bytes(name, Bytes::from_vec(bytes), FORMAT)?)
     }
 
-    fn from_sections(file: SectionFile) -> Result<Self, SectionError> {
+    fn from_sections(file: SectionFile) -> Result<Self, FileError> {
         let meta = file.section("meta")?;
         if meta.len() != META_BYTES {
             return Err(file.damaged("meta"));
@@ -225,7 +225,7 @@ impl Manifest {
     }
 
     /// Checks that the manifest describes `tree`. Fails if the file does not contain the tree.
-    pub fn check_tree(&self, tree: TreeId) -> Result<(), SectionError> {
+    pub fn check_tree(&self, tree: TreeId) -> Result<(), FileError> {
         if &*self.file.section("tree")? == tree.0.as_bytes() {
             Ok(())
         } else {
@@ -234,13 +234,13 @@ impl Manifest {
     }
 
     /// Verifies every byte of the file. Does not check that the blobs exist.
-    pub fn verify_file(&self) -> Result<(), SectionError> {
+    pub fn verify_file(&self) -> Result<(), FileError> {
         self.file.verify()
     }
 
     /// Verifies every byte of the file, the order of the paths, and that `segments` contains every listed blob with the
     /// same id and language.
-    pub fn verify(&self, segments: &Segments) -> Result<(), SectionError> {
+    pub fn verify(&self, segments: &Segments) -> Result<(), FileError> {
         self.file.verify()?;
         let n_paths = self.n_files + self.n_removed;
         let ends: Vec<u32> = (0..n_paths as usize)

@@ -10,7 +10,7 @@ use crate::extract;
 use crate::git::Repository;
 use crate::index::{Build, BuildError, BuildOptions, Segment, SegmentData, SegmentError, Segments, left_out};
 use crate::model::{BlobId, RepoPath};
-use crate::sidecar::SectionError;
+use crate::sidecar::FileError;
 
 use super::blobs::Blobs;
 use super::listing::{Difference, ListedFile, missing_artifacts};
@@ -36,7 +36,7 @@ pub enum OverlayError {
     Segment(#[from] SegmentError),
     /// Opening the manifest failed.
     #[error(transparent)]
-    Manifest(#[from] SectionError),
+    Manifest(#[from] FileError),
 }
 
 /// Extracts the blobs of `changes` that `segments` does not contain. Returns the segments with the new ones added, and

@@ -1,11 +1,10 @@
 //! Stores the manifest of each tree as a file of the sidecar.
 
 use std::io;
-use std::path::PathBuf;
 use std::time::SystemTime;
 
 use crate::model::{Oid, TreeId};
-use crate::sidecar::{SectionError, Sidecar, Store, WriterLock};
+use crate::sidecar::{FileError, Sidecar, Store, WriterLock};
 
 use super::manifest::Manifest;
 
@@ -20,23 +19,6 @@ pub struct SnapshotStore<'a> {
     sidecar: &'a Sidecar,
     epoch: [u8; 16],
     recipe: u64,
-}
-
-/// An error from reading or writing a manifest.
-#[derive(Debug, thiserror::Error)]
-pub enum ManifestError {
-    /// The file is damaged.
-    #[error(transparent)]
-    File(#[from] SectionError),
-    /// The file cannot be written.
-    #[error("cannot write {}", .path.display())]
-    Write {
-        /// The path of the file.
-        path: PathBuf,
-        /// The underlying error.
-        #[source]
-        source: io::Error,
-    },
 }
 
 /// A file whose name is that of a manifest, in any epoch.
@@ -64,7 +46,7 @@ impl<'a> SnapshotStore<'a> {
     /// Returns `None` if no manifest of the tree is stored.
     ///
     /// Returns an error if a manifest is damaged. Publishing it again repairs it.
-    pub fn load(&self, tree: TreeId) -> Result<Option<Vec<Manifest>>, ManifestError> {
+    pub fn load(&self, tree: TreeId) -> Result<Option<Vec<Manifest>>, FileError> {
         let Some(top) = self.open(tree)? else {
             return Ok(None);
         };
@@ -83,13 +65,10 @@ impl<'a> SnapshotStore<'a> {
     }
 
     /// Stores the manifest of a tree.
-    pub fn publish(&self, tree: TreeId, bytes: &[u8], _lock: &WriterLock) -> Result<(), ManifestError> {
+    pub fn publish(&self, tree: TreeId, bytes: &[u8], _lock: &WriterLock) -> Result<(), FileError> {
         let name = self.file_name(tree);
         let written = self.sidecar.write(Store::Snapshots, &name, bytes);
-        written.map_err(|source| ManifestError::Write {
-            path: self.sidecar.path(Store::Snapshots, &name),
-            source,
-        })
+        written.map_err(|source| FileError::write(self.sidecar.path(Store::Snapshots, &name), source))
     }
 
     /// Returns the trees that have a manifest, newest first.
@@ -119,19 +98,19 @@ impl<'a> SnapshotStore<'a> {
     }
 
     /// Loads the manifest of a tree without the one that it is a difference from. Returns `None` if it is not stored.
-    pub fn manifest(&self, tree: TreeId) -> Result<Option<Manifest>, ManifestError> {
+    pub fn manifest(&self, tree: TreeId) -> Result<Option<Manifest>, FileError> {
         self.open(tree)
     }
 
-    fn open(&self, tree: TreeId) -> Result<Option<Manifest>, ManifestError> {
+    fn open(&self, tree: TreeId) -> Result<Option<Manifest>, FileError> {
         match Manifest::open(self.sidecar, &self.file_name(tree)) {
             Ok(manifest) if manifest.epoch() == self.epoch && manifest.recipe() == self.recipe => {
                 manifest.check_tree(tree)?;
                 Ok(Some(manifest))
             }
             Ok(_) => Ok(None),
-            Err(SectionError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) if error.is_gone() => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use blake3::Hasher;
 use roaring::RoaringBitmap;
 
-use crate::artifact::{ReadError, SkipReason};
+use crate::artifact::SkipReason;
 use crate::extract::Extraction;
 use crate::git::{BlobContent, ObjectError, ObjectReader};
 use crate::index::Segments;
 use crate::model::{BlobId, CommitId, Lang, TreeId, without_placeholders};
-use crate::sidecar::SectionError;
+use crate::sidecar::FileError;
 
 use super::manifest::{FileEntry, FileStatus, Manifest, ManifestWriter};
 
@@ -185,7 +185,7 @@ impl View {
     /// Creates a view of other files, for example those of many commits, with the same segments. `files` must be in
     /// path order. A path may occur several times with different blobs. With [`Documents::Gone`], the new view has only
     /// the documents that are not in this view.
-    pub fn with_files(&self, files: &[FileEntry], documents: Documents) -> Result<Self, SectionError> {
+    pub fn with_files(&self, files: &[FileEntry], documents: Documents) -> Result<Self, FileError> {
         let mut writer = ManifestWriter::new([0; 16], self.layers.first().map_or(0, Manifest::recipe), None);
         files.iter().for_each(|file| writer.push(file));
         let manifest = Manifest::from_bytes(Path::new("files of many commits"), writer.finish())?;
@@ -302,7 +302,7 @@ impl View {
     }
 
     /// Reads the extraction of a file, without the references. Returns `None` if the file is skipped.
-    pub fn extraction(&self, id: FileId) -> Option<Result<Extraction, ReadError>> {
+    pub fn extraction(&self, id: FileId) -> Option<Result<Extraction, FileError>> {
         self.segments.extraction(self.file(id).blob?)
     }
 

@@ -15,7 +15,7 @@ use tantivy::{DocSet, Index, InvertedIndexReader, SegmentReader, TERMINATED, Ter
 
 use crate::extract::ChunkKind;
 use crate::model::{ChunkKey, Lang};
-use crate::sidecar::{Bytes, SectionError, SectionFile, Sidecar, Store};
+use crate::sidecar::{Bytes, FileError, SectionFile, Sidecar, Store};
 
 use super::ngram::Signature;
 use super::pack::PackedDirectory;
@@ -31,7 +31,7 @@ const KEY_BYTES: usize = 16;
 pub enum LexicalError {
     /// The file is damaged or has another format.
     #[error(transparent)]
-    File(#[from] SectionError),
+    File(#[from] FileError),
     /// An error from tantivy.
     #[error("lexical index: {0}")]
     Tantivy(String),

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use crate::index::Ranks;
 use crate::model::TreeId;
-use crate::sidecar::WriterLock;
-use crate::snapshot::{Difference, Manifest, ManifestError, SnapshotStore};
+use crate::sidecar::{FileError, WriterLock};
+use crate::snapshot::{Difference, Manifest, SnapshotStore};
 
 use crate::ingest::run::is_small;
 
@@ -30,7 +30,7 @@ impl Rewriting<'_> {
         kept: &[TreeId],
         lock: &WriterLock,
         mut written: impl FnMut() -> bool,
-    ) -> Result<bool, ManifestError> {
+    ) -> Result<bool, FileError> {
         let stays: HashSet<TreeId> = kept.iter().copied().collect();
         let mut new_bases: HashMap<TreeId, NewBase> = HashMap::new();
         for &tree in kept {

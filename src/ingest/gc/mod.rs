@@ -34,10 +34,10 @@ use crate::index::{
 };
 use crate::model::{TreeId, chain, explain_by};
 use crate::sidecar::{
-    HistoryEntry, LastCollection, LockError, PastVersions, RecordError, SegmentEntry, Sidecar, State, StateError,
-    Store, WriterLock, failpoint,
+    FileError, HistoryEntry, LastCollection, LockError, PastVersions, SegmentEntry, Sidecar, State, Store, WriterLock,
+    failpoint,
 };
-use crate::snapshot::{ManifestError, SnapshotStore};
+use crate::snapshot::SnapshotStore;
 
 pub use keep::{Cause, Keep};
 pub use survey::{KeptSnapshot, Share, Survey};
@@ -46,7 +46,7 @@ use super::added::{CarryError, carry_added};
 use super::compact::{GRACE, MAX_MERGED_BYTES, tidy};
 use super::parts;
 use super::progress::{Progress, Stage};
-use super::publish::{ARTIFACTS_ENDING, PublishError, publish_state, store, store_segment};
+use super::publish::{ARTIFACTS_ENDING, publish_state, store, store_segment};
 use super::run::{listed_past, new_epoch};
 use super::sweep::{Grace, retire, retire_manifests, sweep};
 use keep::keep_list;
@@ -135,30 +135,21 @@ pub enum CollectError {
     /// Another writer did not finish in time, or the lock cannot be acquired.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The state cannot be read.
+    /// A file cannot be read or written.
     #[error(transparent)]
-    State(#[from] StateError),
+    File(#[from] FileError),
     /// A stored segment cannot be read.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// A stored manifest cannot be read or written.
-    #[error(transparent)]
-    Manifest(#[from] ManifestError),
     /// Survivors cannot be copied.
     #[error(transparent)]
     Merge(#[from] MergeError),
     /// Vectors of an external model cannot be copied.
     #[error(transparent)]
     Rows(#[from] WriteError),
-    /// Writing failed.
-    #[error(transparent)]
-    Publish(#[from] PublishError),
     /// The refs cannot be read.
     #[error(transparent)]
     Refs(#[from] RefError),
-    /// The pins cannot be read.
-    #[error(transparent)]
-    Record(#[from] RecordError),
     /// A pinned snapshot cannot be rebuilt.
     #[error(
         "the snapshot pinned as {name:?} is damaged and git no longer has its tree: remove the pin or repair the index first"
@@ -168,7 +159,7 @@ pub enum CollectError {
         name: String,
         /// The damage.
         #[source]
-        source: ManifestError,
+        source: FileError,
     },
     /// The folder was moved, deleted or replaced during the collection. A new folder in its place is not changed.
     #[error("{} was replaced during the collection", .path.display())]
@@ -176,18 +167,9 @@ pub enum CollectError {
         /// The path of the folder.
         path: PathBuf,
     },
-    /// The folder cannot be read or written.
-    #[error("cannot use {}", .path.display())]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
 }
 
-explain_by!(CollectError: Lock, State, Refs);
+explain_by!(CollectError: Lock, File, Refs);
 
 impl Collector<'_> {
     /// Lists the content of the sidecar, grouped by the reason to keep it. Writes nothing and takes no lock.
@@ -210,7 +192,7 @@ impl Collector<'_> {
         let n_snapshots = files.iter().filter(|file| file.is_current).count() as u64;
         let last = match self.sidecar.last_collection() {
             // The record holds only the time of the last collection, and the next collection rewrites it.
-            Err(RecordError::Damaged { .. } | RecordError::Format { .. }) => None,
+            Err(error) if error.is_invalid() => None,
             last => last?,
         };
         let last = last.unwrap_or(LastCollection {
@@ -397,10 +379,7 @@ impl Collector<'_> {
     }
 
     fn io_error(&self, source: io::Error) -> CollectError {
-        CollectError::Io {
-            path: self.sidecar.root().to_owned(),
-            source,
-        }
+        FileError::write(self.sidecar.root(), source).into()
     }
 }
 
@@ -636,10 +615,7 @@ impl Run<'_> {
         for file in dead {
             self.collector.pass("gc.before_remove_manifest")?;
             let removed = self.sidecar().remove(Store::Snapshots, &file.name, self.lock);
-            removed.map_err(|source| CollectError::Io {
-                path: self.sidecar().path(Store::Snapshots, &file.name),
-                source,
-            })?;
+            removed.map_err(|source| FileError::write(self.sidecar().path(Store::Snapshots, &file.name), source))?;
             self.collector.pass("gc.removed_manifest")?;
             self.progress.advance(0);
         }
@@ -673,10 +649,7 @@ impl Run<'_> {
         {
             self.collector.pass("gc.before_remove_folder")?;
             let removed = self.sidecar().remove_old_folder(&folder, self.lock);
-            removed.map_err(|source| CollectError::Io {
-                path: self.sidecar().root().join(&folder),
-                source,
-            })?;
+            removed.map_err(|source| FileError::write(self.sidecar().root().join(&folder), source))?;
         }
         let last = LastCollection {
             ended_at: seconds_now(),
@@ -707,7 +680,7 @@ impl From<CarryError> for CollectError {
     fn from(error: CarryError) -> Self {
         match error {
             CarryError::Rows(error) => error.into(),
-            CarryError::Publish(error) => error.into(),
+            CarryError::File(error) => error.into(),
         }
     }
 }

@@ -8,8 +8,8 @@ use crate::artifact::{ArtifactKey, SkipReason};
 use crate::git::Repository;
 use crate::index::{NumberSet, Segment, Segments};
 use crate::model::{TreeId, chain};
-use crate::sidecar::{SectionError, SegmentEntry, Sidecar, State};
-use crate::snapshot::{FileStatus, Manifest, ManifestError, SnapshotStore, StoredManifest};
+use crate::sidecar::{FileError, SegmentEntry, Sidecar, State};
+use crate::snapshot::{FileStatus, Manifest, SnapshotStore, StoredManifest};
 
 use super::CollectError;
 use super::keep::{Cause, Keep};
@@ -110,10 +110,7 @@ pub(super) fn mark(
     (keep, gone): (Vec<Keep>, &[ArtifactKey]),
     max_bytes: Option<u64>,
 ) -> Result<Marked, CollectError> {
-    let io_error = |source| CollectError::Io {
-        path: sidecar.root().to_owned(),
-        source,
-    };
+    let io_error = |source| FileError::read(sidecar.root(), source);
     let snapshots = SnapshotStore::new(sidecar, state.epoch, state.recipe);
     let mut stored = snapshots.files().map_err(io_error)?;
     stored.retain(|file| file.is_current);
@@ -228,7 +225,7 @@ impl<'a> Marking<'a> {
         let (top, base) = match self.layers(keep.tree) {
             Ok(Some(layers)) => layers,
             Ok(None) => return Ok(None),
-            Err(error) if !is_damage(&error) => return Err(error.into()),
+            Err(error) if !error.is_invalid() => return Err(error.into()),
             Err(source) if keep.cause == Cause::Pin && !is_known(repository, keep.tree) => {
                 let name = keep.name;
                 return Err(CollectError::PinDamaged { name, source });
@@ -293,7 +290,7 @@ impl<'a> Marking<'a> {
     }
 
     /// Loads the manifest of a tree, and its base if it has one. `None` if one of them is missing.
-    fn layers(&mut self, tree: TreeId) -> Result<Option<(Manifest, Option<Manifest>)>, ManifestError> {
+    fn layers(&mut self, tree: TreeId) -> Result<Option<(Manifest, Option<Manifest>)>, FileError> {
         let Some(top) = self.snapshots.manifest(tree)? else {
             return Ok(None);
         };
@@ -303,7 +300,7 @@ impl<'a> Marking<'a> {
         }
     }
 
-    fn base_of(&mut self, tree: TreeId) -> Result<Option<Manifest>, ManifestError> {
+    fn base_of(&mut self, tree: TreeId) -> Result<Option<Manifest>, FileError> {
         if let Some((known, base)) = &self.base
             && *known == tree
         {
@@ -348,14 +345,6 @@ impl<'a> Marking<'a> {
             .partition_point(|share| share.base_doc <= doc)
             .checked_sub(1)
     }
-}
-
-/// Returns true if the error is caused by invalid file content. Other errors may be temporary.
-fn is_damage(error: &ManifestError) -> bool {
-    matches!(
-        error,
-        ManifestError::File(SectionError::Damaged { .. } | SectionError::Format { .. })
-    )
 }
 
 /// Returns true if git has all objects of the tree, so that its snapshot can be rebuilt.
