@@ -52,7 +52,7 @@ impl Formats {
     pub const CURRENT: Self = Self {
         artifacts: crate::artifact::FORMAT,
         lexical: crate::index::lexical::FORMAT,
-        vectors: crate::index::dense::VERSION,
+        vectors: crate::index::dense::FORMAT,
     };
 }
 

@@ -9,14 +9,13 @@
 //! ```
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use rayon::prelude::*;
 
 use crate::embed::{EmbedError, Embedder, ProfileId};
 use crate::extract::ChunkKind;
-use crate::index::dense::{Quantisation, VectorFile, VectorFileError, VectorWriter, WriteError};
+use crate::index::dense::{Quantisation, VectorFile, VectorWriter, WriteError};
 use crate::index::lexical::{DocMeta, LexicalDoc, LexicalError, LexicalSegment, LexicalWriter};
 use crate::model::{ChunkKey, Lang, explain_by};
 use crate::sidecar::{Bytes, FileError, SectionFile, SectionWriter, Sidecar, Store};
@@ -50,9 +49,6 @@ pub enum MessagesError {
     /// The lexical index cannot be written or read.
     #[error(transparent)]
     Words(#[from] LexicalError),
-    /// The vectors cannot be read.
-    #[error("cannot read the vectors of commit messages")]
-    Vectors(#[from] VectorFileError),
     /// The vectors cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -81,7 +77,7 @@ impl Messages {
         let messages = Self {
             base: number(0)?,
             words: LexicalSegment::from_shared(file.path(), file.section("words")?)?,
-            vectors: VectorFile::open(Arc::new(file.section("vectors")?))?,
+            vectors: VectorFile::from_bytes(file.path(), file.section("vectors")?)?,
         };
         let n_commits = number(1)?;
         if (messages.words.n_docs(), messages.vectors.len()) == (n_commits, n_commits) {

@@ -14,7 +14,7 @@ use crate::embed::{EmbedError, Embedder};
 use crate::extract::Extractor;
 use crate::model::{BlobId, ChunkKey, explain_by};
 
-use super::dense::{Quantisation, VectorFile, VectorWriter, WriteError};
+use super::dense::{Quantisation, VectorWriter, WriteError};
 use super::lexical::{LexicalDoc, LexicalError, LexicalWriter};
 use super::prepare::{PreparedBlob, PreparedChunk, RecordedDoc, prepare};
 use super::recall::Recall;
@@ -385,9 +385,7 @@ impl SegmentBuilder {
                         .records
                         .row(recalled.doc)
                         .ok_or_else(|| wrong_record("missing vector"))?;
-                    if let Some((vector, weight)) = made
-                        && !is_vector_of(file, row, &vector, weight)?
-                    {
+                    if made.is_some_and(|(vector, weight)| !file.has_row_of(row, &vector, weight)) {
                         return Err(wrong_record("vector differs"));
                     }
                     vectors.copy_row(file, row)?;
@@ -410,15 +408,6 @@ impl SegmentBuilder {
             n_text_bytes: self.n_text_bytes,
         })
     }
-}
-
-/// Returns true if quantising `vector` gives exactly the recorded row. The built-in model gives the same vector on
-/// every machine.
-fn is_vector_of(file: &VectorFile, row: u32, vector: &[f32], weight: f32) -> Result<bool, WriteError> {
-    let mut writer = VectorWriter::new(file.dim(), file.quantisation(), file.profile())?;
-    writer.push(vector, weight)?;
-    let stored = VectorFile::open(std::sync::Arc::new(writer.finish()));
-    Ok(stored.is_ok_and(|stored| file.has_same_row(row, &stored, 0)))
 }
 
 fn add_documents(

@@ -7,7 +7,6 @@
 mod build;
 mod compare;
 pub mod dense;
-mod header;
 pub mod lexical;
 mod merge;
 mod prepare;
@@ -31,6 +30,6 @@ pub use recall::Recall;
 pub use records::{Records, RecordsData, RecordsError, RecordsKind, gather_records};
 pub use rewrite::{rewrite_artifacts, rewrite_segments};
 pub use rows::{Row, RowFile, RowKind, RowWriter};
-pub use segments::{Segment, SegmentError, Segments, open_rows};
+pub use segments::{Segment, SegmentError, Segments};
 pub use survivors::{NumberSet, Ranks, Survivors};
 pub use texts::{chunk_text, document_texts};

@@ -1,6 +1,6 @@
 //! Detects that a server uses another model, by embedding a fixed text.
 
-use std::sync::Arc;
+use std::path::Path;
 
 use super::rows::{Row, RowFile, RowWriter};
 use crate::embed::ProfileId;
@@ -31,6 +31,7 @@ pub fn probe_file(row: &Row, profile: ProfileId) -> Result<Vec<u8>, String> {
 
 /// Like [`check_probe`], for a row that is not in a file.
 pub fn check_row(row: &Row, known: &RowFile) -> Result<(), String> {
-    let probe = RowFile::open(Arc::new(probe_file(row, known.profile())?)).map_err(|error| error.to_string())?;
+    let probe = RowFile::from_bytes(Path::new("probe"), probe_file(row, known.profile())?);
+    let probe = probe.map_err(|error| error.to_string())?;
     check_probe(&probe, known)
 }

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::artifact::{ArtifactFile, ArtifactKey, ArtifactWriter, OpenedBlocks, SkipReason, Status};
 use crate::embed::ProfileId;
@@ -11,7 +10,7 @@ use crate::extract::Extraction;
 use crate::model::Lang;
 use crate::sidecar::{Bytes, FileError};
 
-use super::dense::{Quantisation, VectorFile, VectorFileError, VectorWriter, WriteError};
+use super::dense::{Quantisation, VectorFile, VectorWriter, WriteError};
 use super::segments::Segments;
 
 /// Number of blobs or documents at which a part is complete. Limits the memory for writing and reading a part.
@@ -52,12 +51,9 @@ pub struct RecordsData {
 /// An error from reading or exporting records.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
-    /// An artifact file is unreadable.
+    /// A file is unreadable.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A vector file is unreadable.
-    #[error(transparent)]
-    Vectors(#[from] VectorFileError),
     /// A vector could not be copied.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -105,7 +101,7 @@ impl Records {
         for (number, (artifacts, vectors)) in parts.into_iter().enumerate() {
             let unlike = |what| RecordsError::Unlike { part: number, what };
             let artifacts = ArtifactFile::from_bytes(Path::new("records"), artifacts)?;
-            let vectors = VectorFile::open(Arc::new(vectors))?;
+            let vectors = VectorFile::from_bytes(Path::new("vectors"), vectors)?;
             vectors.verify()?;
             if artifacts.recipe() != kind.recipe {
                 return Err(unlike("another recipe"));

@@ -1,11 +1,12 @@
 //! Files of dense or sparse vectors, with one row for each document of a segment. With these types, the same code
 //! stores rows of either kind.
 
-use std::sync::Arc;
+use std::path::Path;
 
 use crate::embed::{Embedding, ProfileId, SparseVector};
+use crate::sidecar::{Bytes, FileError, SectionFile, Sidecar, Store};
 
-use super::dense::{Quantisation, SharedBytes, VectorFile, VectorFileError, VectorWriter, WriteError};
+use super::dense::{FORMAT, Quantisation, VectorFile, VectorWriter, WriteError};
 use super::sparse::{SparseFile, SparseWriter};
 
 /// The storage format of vectors from external models. Four bits have been evaluated for the built-in model only.
@@ -77,17 +78,26 @@ impl Row {
 }
 
 impl RowFile {
-    /// Opens a file of either kind. Verifies its checksum and checks that its values are in range.
-    pub fn open(bytes: SharedBytes) -> Result<Self, VectorFileError> {
-        let file = match SparseFile::open(Arc::clone(&bytes)) {
-            Err(VectorFileError::OtherKind) => Self::Dense(VectorFile::open(bytes)?),
-            opened => Self::Sparse(opened?),
-        };
-        match &file {
-            Self::Dense(file) => file.verify()?,
-            Self::Sparse(file) => file.verify()?,
+    /// Opens a file of the sidecar, of either kind, and verifies it.
+    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, FileError> {
+        Self::from_sections(SectionFile::open(sidecar, Store::Dense, name, FORMAT)?)
+    }
+
+    /// Opens a file in memory, of either kind, and verifies it. `name` is used in error messages.
+    pub fn from_bytes(name: &Path, bytes: impl Into<Bytes>) -> Result<Self, FileError> {
+        Self::from_sections(SectionFile::from_bytes(name, bytes.into(), FORMAT)?)
+    }
+
+    fn from_sections(file: SectionFile) -> Result<Self, FileError> {
+        if file.has_section("codes") {
+            let file = VectorFile::from_sections(file)?;
+            file.verify()?;
+            Ok(Self::Dense(file))
+        } else {
+            let file = SparseFile::from_sections(file)?;
+            file.verify()?;
+            Ok(Self::Sparse(file))
         }
-        Ok(file)
     }
 
     /// Returns the number of rows.
@@ -246,7 +256,7 @@ mod tests {
     fn file(rows: &[&Row]) -> RowFile {
         let mut writer = RowWriter::like(rows[0], PROFILE).unwrap();
         rows.iter().for_each(|row| writer.push(row).unwrap());
-        RowFile::open(Arc::new(writer.finish())).unwrap()
+        RowFile::from_bytes(Path::new("rows"), writer.finish()).unwrap()
     }
 
     #[test]
@@ -257,7 +267,7 @@ mod tests {
             writer.copy_row(&from, 1).unwrap();
             writer.push_none().unwrap();
             writer.copy_row(&from, 0).unwrap();
-            let carried = RowFile::open(Arc::new(writer.finish())).unwrap();
+            let carried = RowFile::from_bytes(Path::new("rows"), writer.finish()).unwrap();
             assert_eq!((carried.len(), carried.profile()), (3, PROFILE));
             assert_eq!([0, 1, 2, 3].map(|row| carried.has(row)), [true, false, true, false]);
             assert!(carried.likeness(&from).unwrap() > 0.999);
@@ -290,7 +300,7 @@ mod tests {
             for at in 0..bytes.len() {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= 4;
-                assert!(RowFile::open(Arc::new(damaged)).is_err(), "{at}");
+                assert!(RowFile::from_bytes(Path::new("rows"), damaged).is_err(), "{at}");
             }
         }
     }

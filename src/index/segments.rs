@@ -1,6 +1,6 @@
 //! The open segments of a sidecar. Finds blobs and documents by number or key.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::artifact::{ArtifactFile, ArtifactKey};
@@ -53,15 +53,6 @@ pub enum SegmentError {
     /// The lexical index is unreadable.
     #[error(transparent)]
     Lexical(#[from] LexicalError),
-    /// The vectors are unreadable.
-    #[error("cannot read vectors {}", .path.display())]
-    Vectors {
-        /// The path of the file.
-        path: PathBuf,
-        /// The underlying error.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
     /// The parts of a segment do not match one another.
     #[error("segment {base_blob}+{base_doc}: {what}")]
     Inconsistent {
@@ -77,15 +68,10 @@ pub enum SegmentError {
 impl SegmentError {
     /// Returns true if a file does not exist. A writer can replace and remove files after the state was read.
     pub fn is_gone(&self) -> bool {
-        let mut next: Option<&(dyn std::error::Error + 'static)> = Some(self);
-        while let Some(error) = next {
-            let found = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-            if found == Some(std::io::ErrorKind::NotFound) {
-                return true;
-            }
-            next = error.source();
+        match self {
+            Self::File(error) | Self::Lexical(LexicalError::File(error)) => error.is_gone(),
+            Self::Lexical(LexicalError::Tantivy(_)) | Self::Inconsistent { .. } => false,
         }
-        false
     }
 }
 
@@ -127,16 +113,12 @@ impl Segment {
     /// first blob and its first document.
     pub fn from_files(first: (u32, u32), [artifacts, lexical, vectors]: [Bytes; 3]) -> Result<Self, SegmentError> {
         let name = Path::new("segment in memory");
-        let vectors = VectorFile::open(Arc::new(vectors)).map_err(|source| SegmentError::Vectors {
-            path: name.to_owned(),
-            source: Box::new(source),
-        })?;
         let segment = Self {
             base_blob: first.0,
             base_doc: first.1,
             artifacts: ArtifactFile::from_bytes(name, artifacts)?,
             lexical: LexicalSegment::from_shared(name, lexical)?,
-            vectors: Some(vectors),
+            vectors: Some(VectorFile::from_bytes(name, vectors)?),
             added: None,
             sparse: None,
             is_in_memory: true,
@@ -155,7 +137,7 @@ impl Segment {
     /// Returns the total size of the segment's files in bytes.
     pub fn n_bytes(&self) -> usize {
         let vectors = self.vectors.as_ref().map_or(0, VectorFile::n_bytes);
-        self.artifacts.n_bytes() as usize + self.lexical.n_bytes() as usize + vectors
+        (self.artifacts.n_bytes() + self.lexical.n_bytes() + vectors) as usize
     }
 
     /// Verifies every byte of the segment and checks that its parts match one another.
@@ -163,10 +145,7 @@ impl Segment {
         self.artifacts.verify()?;
         self.lexical.verify()?;
         if let Some(vectors) = &self.vectors {
-            vectors.verify().map_err(|source| SegmentError::Vectors {
-                path: "vectors".into(),
-                source: Box::new(source),
-            })?;
+            vectors.verify()?;
         }
         let inconsistent = |what| SegmentError::Inconsistent {
             base_blob: self.base_blob,
@@ -211,25 +190,10 @@ impl Segment {
     }
 }
 
-/// Opens a file of rows. Verifies its checksum.
-pub fn open_rows(sidecar: &Sidecar, name: &str) -> Result<RowFile, SegmentError> {
-    let unreadable = |source: Box<dyn std::error::Error + Send + Sync>| SegmentError::Vectors {
-        path: sidecar.path(Store::Dense, name),
-        source,
-    };
-    let bytes = sidecar
-        .map(Store::Dense, name)
-        .map_err(|error| unreadable(Box::new(error)))?;
-    RowFile::open(Arc::new(bytes)).map_err(|error| unreadable(Box::new(error)))
-}
-
-fn open_vectors(sidecar: &Sidecar, name: &str) -> Result<VectorFile, SegmentError> {
-    match open_rows(sidecar, name)? {
+fn open_vectors(sidecar: &Sidecar, name: &str) -> Result<VectorFile, FileError> {
+    match RowFile::open(sidecar, name)? {
         RowFile::Dense(vectors) => Ok(vectors),
-        RowFile::Sparse(_) => Err(SegmentError::Vectors {
-            path: sidecar.path(Store::Dense, name),
-            source: "sparse vectors".into(),
-        }),
+        RowFile::Sparse(_) => Err(FileError::damaged(sidecar.path(Store::Dense, name), "sparse vectors")),
     }
 }
 
@@ -291,7 +255,7 @@ impl Segments {
             let Some(segment) = self.position_of(entry).map(|at| &mut list[at]) else {
                 continue;
             };
-            match open_rows(sidecar, &file.file.name) {
+            match RowFile::open(sidecar, &file.file.name) {
                 Ok(rows) if rows.len() == entry.n_docs => {
                     let segment = Arc::make_mut(segment);
                     match rows {

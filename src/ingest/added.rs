@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::index::RowFile;
 use crate::index::dense::WriteError;
 use crate::index::lexical::LexicalSegment;
-use crate::index::{RowFile, open_rows};
 use crate::sidecar::{FileError, SegmentEntry, Sidecar, State, VectorEntry};
 
 use super::parts::Part;
@@ -77,7 +77,7 @@ fn set_by(sidecar: &Sidecar, lexical: &LexicalSegment, vectors: &RowFile) -> Res
         keys.push(lexical.key(row));
     }
     if !keys.is_empty() {
-        Part::store(sidecar, &keys, &writer.finish())?;
+        Part::store(sidecar, &keys, writer.finish())?;
     }
     Ok(())
 }
@@ -93,7 +93,7 @@ fn profiles<'e>(entries: &'e [SegmentEntry], own: &str) -> BTreeSet<&'e str> {
 /// Opens a segment's vectors of a profile. Damaged vectors count as missing.
 pub(super) fn opened(sidecar: &Sidecar, entry: &SegmentEntry, profile: &str) -> Option<RowFile> {
     let found = entry.vectors.iter().find(|vectors| vectors.profile == profile)?;
-    match open_rows(sidecar, &found.file.name) {
+    match RowFile::open(sidecar, &found.file.name) {
         Ok(vectors) => Some(vectors).filter(|vectors| vectors.len() == entry.n_docs),
         Err(error) => {
             tracing::warn!(name = found.file.name, %error, "ignoring vectors");

@@ -1,7 +1,6 @@
 //! Uploads new vectors to the shared store and then deletes the local copies, if vectors are stored only in the shared
 //! store.
 
-use std::io;
 use std::sync::atomic::AtomicBool;
 
 use roaring::RoaringBitmap;
@@ -10,7 +9,7 @@ use crate::embed::ProfileId;
 use crate::index::shared::{RepositoryTag, SharedVectors, There};
 use crate::index::{RowFile, Segment, Segments};
 use crate::model::{ChunkKey, TreeId};
-use crate::sidecar::{Sidecar, Store};
+use crate::sidecar::{FileError, Sidecar, Store};
 
 use super::catch_up::{CatchUp, CatchUpError};
 use super::parts::{Part, Parts};
@@ -42,8 +41,7 @@ impl CatchUp<'_> {
         };
         let sharing = self.sharing(shared);
         let outcome = sharing.run_with(trees, parts, looks, progress, interrupt)?;
-        let there = There::load(self.sidecar, sharing.profile, shared.repository()).map_err(|error| self.io(error))?;
-        let Some(mut there) = there else {
+        let Some(mut there) = There::load(self.sidecar, sharing.profile, shared.repository())? else {
             return Ok((outcome, RoaringBitmap::new()));
         };
         there.docs |= &there.empty;
@@ -90,8 +88,7 @@ impl CatchUp<'_> {
             retire_files(self.sidecar, dropped.iter().map(|file| (Store::Dense, file)));
         }
         let is_there = |key| segments.find_doc(key).is_some_and(|doc| there.docs.contains(doc));
-        let removed = parts.remove_done(self.sidecar, &lock, is_there);
-        removed.map_err(|error| self.io(error))
+        Ok(parts.remove_done(self.sidecar, &lock, is_there)?)
     }
 
     /// Returns the rows of a segment that the shared store lacks, as a new part.
@@ -105,8 +102,7 @@ impl CatchUp<'_> {
         if keys.is_empty() {
             return Ok(None);
         }
-        let part = Part::store(self.sidecar, &keys, &writer.finish());
-        part.map(Some).map_err(|error| self.io(error))
+        Ok(Some(Part::store(self.sidecar, &keys, writer.finish())?))
     }
 }
 
@@ -117,7 +113,7 @@ pub fn renumber_shared(
     repository: RepositoryTag,
     before: &Segments,
     after: &Segments,
-) -> io::Result<()> {
+) -> Result<(), FileError> {
     let Some(mut there) = There::load(sidecar, profile, repository)? else {
         return Ok(());
     };

@@ -8,7 +8,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +29,7 @@ use crate::sidecar::{FileError, LockError, Sidecar, Store, StoredFile, VectorEnt
 use crate::snapshot::Blobs;
 
 use super::maker::EmbeddingSource;
-use super::parts::{Part, Parts, probe_name, write_unlocked};
+use super::parts::{Part, Parts, load_probe, probe_name, write_unlocked};
 use super::progress::{NoProgress, Progress, Stage};
 use super::publish::{publish_state, store_rows};
 use super::share::{Looks, Shared};
@@ -108,32 +108,20 @@ pub enum CatchUpError {
     /// The vectors differ in kind or dimension.
     #[error(transparent)]
     Rows(#[from] WriteError),
+    /// The system cannot start another thread.
+    #[error("cannot start a thread")]
+    Thread(#[source] io::Error),
     /// Vectors from outside cannot be imported.
     #[error("cannot import vectors: {what}")]
     Outside {
         /// The reason.
         what: String,
     },
-    /// The folder cannot be read or written, or a thread cannot be started.
-    #[error("cannot store vectors in {}", .root.display())]
-    Io {
-        /// The sidecar.
-        root: PathBuf,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
 }
 
 explain_by!(CatchUpError: Lock, File);
 
 impl CatchUpError {
-    /// Creates an I/O error for the sidecar's folder.
-    pub(super) fn in_sidecar(sidecar: &Sidecar, source: io::Error) -> Self {
-        let root = sidecar.root().to_owned();
-        Self::Io { root, source }
-    }
-
     fn is_another_writer(&self) -> bool {
         matches!(self, Self::Lock(LockError::Busy { .. } | LockError::Interrupted { .. }))
     }
@@ -163,7 +151,7 @@ impl CatchUp<'_> {
         };
         let segments = Segments::open_newest(self.sidecar, &state, self.own_profile)?;
         let segments = segments.with_added(self.sidecar, &state, &self.profile());
-        let mut parts = Parts::load(self.sidecar, self.maker.profile().id()).map_err(|error| self.io(error))?;
+        let mut parts = Parts::load(self.sidecar, self.maker.profile().id())?;
         let mut wanted = Wanted::of(trees, self.sidecar, &state, &segments)?;
         outcome.n_docs = wanted.n_docs;
         outcome.n_withheld = wanted.n_withheld;
@@ -286,10 +274,6 @@ impl CatchUp<'_> {
         self.maker.profile().id().to_string()
     }
 
-    pub(super) fn io(&self, source: io::Error) -> CatchUpError {
-        CatchUpError::in_sidecar(self.sidecar, source)
-    }
-
     /// Embeds the probe text and compares the vector with the one stored by the first run. Returns a row file that
     /// defines the kind and dimension of all other rows.
     fn probe(&self, segments: &Segments, interrupt: &AtomicBool) -> Result<RowFile, Stopped> {
@@ -299,14 +283,14 @@ impl CatchUp<'_> {
         };
         let profile = self.maker.profile().id();
         let bytes = probe_file(&row, profile).map_err(|what| self.other(&what))?;
-        let probe = RowFile::open(Arc::new(bytes.clone()))
-            .map_err(|error| Stopped::Broken(self.io(io::Error::other(error))))?;
+        let probe =
+            RowFile::from_bytes(Path::new("probe"), bytes.clone()).map_err(|error| Stopped::Broken(error.into()))?;
         let stored = segments.iter().find_map(|segment| segment.rows(profile));
         if let Some(Err(difference)) = stored.map(|stored| probe.likeness(&stored)) {
             return Err(self.other_model(&difference));
         }
         let known =
-            check_or_store_probe(self.sidecar, &probe, &bytes).map_err(|error| Stopped::Broken(self.io(error)))?;
+            check_or_store_probe(self.sidecar, &probe, &bytes).map_err(|error| Stopped::Broken(error.into()))?;
         known.map_err(|difference| self.other_model(&difference))?;
         Ok(probe)
     }
@@ -376,23 +360,23 @@ impl CatchUp<'_> {
             publish_state(self.sidecar, &lock, &mut state)?;
             retire_files(self.sidecar, replaced.iter().map(|file| (Store::Dense, file)));
         }
-        let removed = parts.remove_done(self.sidecar, &lock, |key| segments.find_doc(key).is_some());
-        removed.map_err(|error| self.io(error))
+        Ok(parts.remove_done(self.sidecar, &lock, |key| segments.find_doc(key).is_some())?)
     }
 }
 
 /// Compares the probe's vector with the first one stored for its profile. Stores it if it is the first. The inner error
 /// describes the difference.
-pub(super) fn check_or_store_probe(sidecar: &Sidecar, probe: &RowFile, bytes: &[u8]) -> io::Result<Result<(), String>> {
-    let name = probe_name(probe.profile());
-    let known = match sidecar.map(Store::Dense, &name) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return write_unlocked(sidecar, &name, bytes).map(Ok);
-        }
-        known => known?,
-    };
-    let known = RowFile::open(Arc::new(known)).map_err(|error| error.to_string());
-    Ok(known.and_then(|known| check_probe(probe, &known)))
+pub(super) fn check_or_store_probe(
+    sidecar: &Sidecar,
+    probe: &RowFile,
+    bytes: &[u8],
+) -> Result<Result<(), String>, FileError> {
+    match load_probe(sidecar, probe.profile()) {
+        Ok(Some(known)) => Ok(check_probe(probe, &known)),
+        Ok(None) => write_unlocked(sidecar, &probe_name(probe.profile()), bytes).map(Ok),
+        Err(error) if error.is_invalid() => Ok(Err(error.to_string())),
+        Err(error) => Err(error),
+    }
 }
 
 /// Like [`check_or_store_probe`], for a probe vector that another clone put into a shared store with vectors of `dim`
@@ -407,10 +391,8 @@ pub(super) fn check_shared_probe(
         return Ok(Err(format!("a probe of {} components", probe.dim())));
     }
     let bytes = file_of(profile, std::iter::once(probe))?;
-    match RowFile::open(Arc::new(bytes.clone())) {
-        Ok(probe) => {
-            check_or_store_probe(sidecar, &probe, &bytes).map_err(|source| CatchUpError::in_sidecar(sidecar, source))
-        }
+    match RowFile::from_bytes(Path::new("probe"), bytes.clone()) {
+        Ok(probe) => Ok(check_or_store_probe(sidecar, &probe, &bytes)?),
         Err(error) => Ok(Err(error.to_string())),
     }
 }
@@ -503,7 +485,7 @@ struct Work<'a> {
     is_over: AtomicBool,
     failure: Mutex<Option<EmbedError>>,
     /// The first error from storing vectors.
-    unkept: Mutex<Option<io::Error>>,
+    unkept: Mutex<Option<CatchUpError>>,
 }
 
 impl<'a> Work<'a> {
@@ -581,7 +563,7 @@ impl<'a> Work<'a> {
                     .spawn_scoped(scope, move || self.work(batches, &stored, like, progress, interrupt));
                 match worker {
                     Ok(_) => {}
-                    Err(error) if n_running == 0 => return Err(self.catch_up.io(error)),
+                    Err(error) if n_running == 0 => return Err(CatchUpError::Thread(error)),
                     // The run works with fewer threads.
                     Err(error) => tracing::debug!(%error, "cannot start another thread"),
                 }
@@ -590,13 +572,13 @@ impl<'a> Work<'a> {
             std::thread::Builder::new()
                 .name("texts".to_owned())
                 .spawn_scoped(scope, || self.feed(blobs, docs, segments, sender, interrupt))
-                .map_err(|error| self.catch_up.io(error))?;
+                .map_err(CatchUpError::Thread)?;
             self.join(parts_to_join, parts, interrupt)
         })?;
         let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
         kept.into_iter().for_each(|doc| wanted.drop_doc(doc));
         let unkept = self.unkept.lock().unwrap_or_else(PoisonError::into_inner).take();
-        unkept.map_or(Ok(()), |error| Err(self.catch_up.io(error)))
+        unkept.map_or(Ok(()), Err)
     }
 
     /// Fetches vectors of deferred documents as other clones finish them. Returns documents that no clone is embedding
@@ -776,11 +758,8 @@ impl<'a> Work<'a> {
                 Ok(part) => {
                     if let (Some(uploads), Some(part)) = (&self.uploads, &part) {
                         // Uploads the vectors as read from the part, so that all clones have identical ones.
-                        let rows = part
-                            .keys
-                            .iter()
-                            .zip(0..)
-                            .filter_map(|(key, row)| Some((*key, part.rows.row(row)?)));
+                        let rows = part.keys().zip(0..);
+                        let rows = rows.filter_map(|(key, row)| Some((key, part.rows.row(row)?)));
                         uploads.put(&rows.collect::<Vec<_>>(), interrupt);
                     }
                     part.into_iter().for_each(|part| _ = stored.send(part));
@@ -818,8 +797,8 @@ impl<'a> Work<'a> {
         batch
     }
 
-    fn keep(&self, batch: &Batch<'_>, rows: &[Option<Row>], like: &RowFile) -> io::Result<Option<Part>> {
-        let mut writer = like.writer().map_err(io::Error::other)?;
+    fn keep(&self, batch: &Batch<'_>, rows: &[Option<Row>], like: &RowFile) -> Result<Option<Part>, CatchUpError> {
+        let mut writer = like.writer()?;
         for row in rows {
             let pushed = match row {
                 Some(row) => writer.push(row),
@@ -834,7 +813,7 @@ impl<'a> Work<'a> {
             }
         }
         let keys: Vec<ChunkKey> = batch.keyed.iter().map(|(_, key)| *key).collect();
-        let part = Part::store(self.catch_up.sidecar, &keys, &writer.finish())?;
+        let part = Part::store(self.catch_up.sidecar, &keys, writer.finish())?;
         self.n_embedded
             .fetch_add(rows.iter().flatten().count(), Ordering::Relaxed);
         let docs = batch.keyed.iter().map(|(doc, _)| *doc);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use crate::artifact::ArtifactKey;
@@ -14,7 +14,7 @@ use crate::sidecar::{Bytes, Sidecar, Store};
 
 use super::catch_up::{CatchUp, CatchUpError, check_or_store_probe};
 use super::maker::EmbeddingSource;
-use super::parts::{Part, Parts, n_rows_of, probe_name};
+use super::parts::{Part, Parts, load_probe, probe_name};
 
 /// Maximum number of rows in a part.
 const MAX_PART: usize = 16_384;
@@ -36,7 +36,7 @@ pub struct ReceivedRows {
 pub struct VerifiedRows {
     like: RowFile,
     probe: Bytes,
-    /// Opened one at a time, because opening a part loads its keys into memory.
+    /// Opened one by one, because reading sparse rows loads them into memory.
     parts: Vec<Bytes>,
 }
 
@@ -86,12 +86,12 @@ pub fn gather_rows<E: From<RecordsError>>(
         if chunks.len() >= MAX_PART
             && let Some(full) = writer.take()
         {
-            finished(chunks.len() as u32, &Part::encode(&chunks, &full.finish()))?;
+            finished(chunks.len() as u32, &Part::encode(&chunks, full.finish()))?;
             chunks.clear();
         }
     }
     match writer {
-        Some(last) => finished(chunks.len() as u32, &Part::encode(&chunks, &last.finish())),
+        Some(last) => finished(chunks.len() as u32, &Part::encode(&chunks, last.finish())),
         None => Ok(()),
     }
 }
@@ -115,7 +115,7 @@ impl CatchUp<'_> {
     /// without the model.
     pub fn examine(&self, offered: &ReceivedRows) -> Result<VerifiedRows, CatchUpError> {
         let profile = self.maker.profile().id();
-        let rows = RowFile::open(Arc::new(offered.probe.clone())).ok();
+        let rows = RowFile::from_bytes(Path::new("probe"), offered.probe.clone()).ok();
         let is_of_maker = |rows: &RowFile| {
             matches!(
                 (rows, &self.maker),
@@ -129,11 +129,14 @@ impl CatchUp<'_> {
             return Err(outside("some parts are missing"));
         }
         for (bytes, &size) in offered.parts.iter().zip(&offered.sizes) {
-            // The size is checked before the part is decoded.
-            if size as usize > MAX_PART || n_rows_of(bytes).is_some_and(|n| n != size) {
-                return Err(outside("the number of vectors differs from the header"));
+            let other_number = || outside("the number of vectors differs from the header");
+            if size as usize > MAX_PART {
+                return Err(other_number());
             }
             let part = opened(bytes)?;
+            if part.rows.len() != size {
+                return Err(other_number());
+            }
             let is_like = part.rows.is_empty() || like.writer()?.copy_row(&part.rows, 0).is_ok();
             if part.rows.profile() != profile || !is_like {
                 return Err(outside("vectors of different kinds"));
@@ -168,15 +171,12 @@ impl CatchUp<'_> {
         if let Some(Err(difference)) = stored.map(|stored| like.likeness(&stored)) {
             return Err(outside(&difference));
         }
-        if probe_of(self.sidecar, profile)
-            .map_err(|error| self.io(error))?
-            .is_none()
-        {
+        if load_probe(self.sidecar, profile)?.is_none() {
             self.request_probe(&segments, interrupt)?;
         }
-        let same = check_or_store_probe(self.sidecar, like, probe).map_err(|error| self.io(error))?;
+        let same = check_or_store_probe(self.sidecar, like, probe)?;
         same.map_err(|difference| outside(&format!("{difference}: made by another model of the same name")))?;
-        let mut here = Parts::load(self.sidecar, profile).map_err(|error| self.io(error))?;
+        let mut here = Parts::load(self.sidecar, profile)?;
         let mut n_new = 0;
         for part in parts {
             n_new += self.keep_new(&opened(part)?, &segments, &mut here)?;
@@ -190,7 +190,7 @@ impl CatchUp<'_> {
         let profile = self.maker.profile().id();
         let (mut writer, mut keys) = (part.rows.writer()?, Vec::<ChunkKey>::new());
         let mut seen = HashSet::new();
-        for (&key, row) in part.keys.iter().zip(0u32..) {
+        for (key, row) in part.keys().zip(0u32..) {
             let Some((segment, local)) = segments.find_doc(key).and_then(|doc| segments.of_doc(doc)) else {
                 continue;
             };
@@ -201,8 +201,7 @@ impl CatchUp<'_> {
             }
         }
         if !keys.is_empty() {
-            let stored = Part::store(self.sidecar, &keys, &writer.finish());
-            here.add(stored.map_err(|error| self.io(error))?);
+            here.add(Part::store(self.sidecar, &keys, writer.finish())?);
         }
         Ok(keys.len())
     }

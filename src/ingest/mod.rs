@@ -39,6 +39,7 @@ pub use handed::{ReceivedRows, VerifiedRows, gather_rows, has_rows, n_rows, prob
 pub use history::{RecordError, RecordOutcome, Recorder};
 pub use import::{Audit, ImportError, Imported};
 pub use maker::EmbeddingSource;
+pub use parts::load_probe;
 pub use progress::{NoProgress, Progress, Stage};
 pub use repair::{Repair, RepairError};
 pub use run::{Ingest, IngestError, Outcome, Target};

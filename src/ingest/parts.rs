@@ -3,26 +3,24 @@
 //! Every response of a server costs time or money, so it is stored as soon as it arrives, keyed by chunk. A part
 //! belongs to no epoch: it stays valid when numbers change, and is removed when all of its vectors are in segments.
 //!
-//! A part is `"CSPV"`, u32 format = 1, u32 number of rows n, u32 zero, n keys of 16 bytes, then a whole file of n rows,
-//! dense or sparse. It is named by its content and stored next to the vector files.
+//! A part has the sections (format 1) `keys`, n × 16 bytes, and `rows`, a whole file of n rows, dense or sparse. It is
+//! named by its content and stored next to the vector files.
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
+use std::path::Path;
 
 use crate::embed::ProfileId;
 use crate::index::RowFile;
+use crate::index::dense::WriteError;
 use crate::index::shared::{THERE_ENDING, There};
 use crate::model::ChunkKey;
-use crate::sidecar::{Bytes, Sidecar, Store, StoredFile, WriterLock};
+use crate::sidecar::{Bytes, FileError, SectionFile, SectionWriter, Sidecar, Store, StoredFile, WriterLock};
 
 const PART_ENDING: &str = "part";
 /// Extension of the file that holds the first vector of a profile's probe text. The file is named after the profile.
 pub(super) const PROBE_ENDING: &str = "probe";
-const MAGIC: &[u8; 4] = b"CSPV";
 const FORMAT: u32 = 1;
-const HEADER_BYTES: usize = 16;
-const KEY_BYTES: usize = 16;
 /// Number of attempts to write a file without the lock. A writer that holds the lock removes files that look
 /// half-written, including files in progress.
 const MAX_TRIES: usize = 5;
@@ -30,7 +28,7 @@ const MAX_TRIES: usize = 5;
 /// One file of new vectors.
 pub(super) struct Part {
     pub(super) name: String,
-    pub(super) keys: Vec<ChunkKey>,
+    keys: Bytes,
     pub(super) rows: RowFile,
 }
 
@@ -45,7 +43,7 @@ pub(super) struct Parts {
 
 impl Part {
     /// Stores a file of rows and their keys, in the same order. Needs no lock.
-    pub(super) fn store(sidecar: &Sidecar, keys: &[ChunkKey], rows: &[u8]) -> io::Result<Self> {
+    pub(super) fn store(sidecar: &Sidecar, keys: &[ChunkKey], rows: Vec<u8>) -> Result<Self, FileError> {
         let bytes = Self::encode(keys, rows);
         let name = StoredFile::of(&bytes, PART_ENDING).name;
         write_unlocked(sidecar, &name, &bytes)?;
@@ -53,85 +51,61 @@ impl Part {
     }
 
     /// Returns the bytes of a part.
-    pub(super) fn encode(keys: &[ChunkKey], rows: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + KEY_BYTES * keys.len() + rows.len());
-        bytes.extend_from_slice(MAGIC);
-        for number in [FORMAT, keys.len() as u32, 0] {
-            bytes.extend_from_slice(&number.to_le_bytes());
-        }
-        keys.iter().for_each(|key| bytes.extend_from_slice(&key.0));
-        bytes.extend_from_slice(rows);
-        bytes
+    pub(super) fn encode(keys: &[ChunkKey], rows: Vec<u8>) -> Vec<u8> {
+        let mut file = SectionWriter::new(FORMAT);
+        file.add("keys", keys.iter().flat_map(|key| key.0).collect());
+        file.add("rows", rows);
+        file.finish()
     }
 
     /// Opens a part and checks its content against its name.
-    pub(super) fn open(sidecar: &Sidecar, name: &str) -> io::Result<Self> {
-        let bytes = sidecar.map(Store::Dense, name)?;
-        let length = bytes.len() as u64;
+    pub(super) fn open(sidecar: &Sidecar, name: &str) -> Result<Self, FileError> {
+        let path = sidecar.path(Store::Dense, name);
+        let bytes = sidecar.map(Store::Dense, name);
+        let bytes = bytes.map_err(|source| FileError::read(&path, source))?;
         let stored = StoredFile {
             name: name.to_owned(),
-            length,
+            length: bytes.len() as u64,
         };
-        let damaged = |what: String| io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {what}"));
-        stored.check(&bytes).map_err(damaged)?;
+        stored.check(&bytes).map_err(|what| FileError::damaged(&path, what))?;
         Self::decode(name, bytes)
     }
 
     /// Decodes a part from any source.
-    pub(super) fn decode(name: &str, bytes: Bytes) -> io::Result<Self> {
-        let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {what}"));
-        let all: &[u8] = bytes.as_ref();
-        let n = n_rows_of(all).ok_or_else(|| damaged("not a file of vectors"))? as usize;
-        let end = HEADER_BYTES + KEY_BYTES * n;
-        let keys = all.get(HEADER_BYTES..end).ok_or_else(|| damaged("cut short"))?;
-        let keys = keys
-            .chunks_exact(KEY_BYTES)
-            .map(|key| ChunkKey(key.try_into().expect("sixteen")))
-            .collect();
-        let rows = RowFile::open(Arc::new(Tail { bytes, start: end })).map_err(|error| damaged(&error.to_string()))?;
-        if rows.len() as usize == n {
-            Ok(Self {
-                name: name.to_owned(),
-                keys,
-                rows,
-            })
+    pub(super) fn decode(name: &str, bytes: Bytes) -> Result<Self, FileError> {
+        let file = SectionFile::from_bytes(Path::new(name), bytes, FORMAT)?;
+        let part = Self {
+            name: name.to_owned(),
+            keys: file.section("keys")?,
+            rows: RowFile::from_bytes(Path::new(name), file.section("rows")?)?,
+        };
+        if part.keys.len() == part.rows.len() as usize * size_of::<ChunkKey>() {
+            Ok(part)
         } else {
-            Err(damaged("wrong number of rows"))
+            Err(file.damaged("number of rows"))
         }
     }
 
-    /// Stores some rows of this part as a new part.
-    fn only(&self, sidecar: &Sidecar, rows: &[u32]) -> io::Result<Self> {
-        let mut writer = self.rows.writer().map_err(io::Error::other)?;
-        for &row in rows {
-            writer.copy_row(&self.rows, row).map_err(io::Error::other)?;
-        }
-        let keys: Vec<ChunkKey> = rows.iter().map(|&row| self.keys[row as usize]).collect();
-        Self::store(sidecar, &keys, &writer.finish())
+    /// Iterates over the keys of the rows, in their order.
+    pub(super) fn keys(&self) -> impl Iterator<Item = ChunkKey> + '_ {
+        self.keys.as_chunks().0.iter().map(|key| ChunkKey(*key))
     }
-}
 
-/// Returns the number of rows in the header of an encoded part, or `None` if the bytes are not a part.
-pub(super) fn n_rows_of(part: &[u8]) -> Option<u32> {
-    let number = |at: usize| Some(u32::from_le_bytes(part.get(at..at + 4)?.try_into().ok()?));
-    number(8).filter(|_| part.starts_with(MAGIC) && number(4) == Some(FORMAT))
-}
-
-/// The remaining bytes of a file, from an offset.
-struct Tail {
-    bytes: Bytes,
-    start: usize,
-}
-
-impl AsRef<[u8]> for Tail {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes.as_ref()[self.start..]
+    /// Stores some of its rows as a new part.
+    fn only(&self, sidecar: &Sidecar, stays: &[bool]) -> Result<Self, FileError> {
+        let damaged = |error: WriteError| FileError::damaged(sidecar.path(Store::Dense, &self.name), error.to_string());
+        let (mut writer, mut keys) = (self.rows.writer().map_err(damaged)?, Vec::new());
+        for (key, row) in self.keys().zip(0u32..).filter(|(_, row)| stays[*row as usize]) {
+            writer.copy_row(&self.rows, row).map_err(damaged)?;
+            keys.push(key);
+        }
+        Self::store(sidecar, &keys, writer.finish())
     }
 }
 
 impl Parts {
     /// Loads the stored parts of a profile. Ignores unreadable files.
-    pub(super) fn load(sidecar: &Sidecar, profile: ProfileId) -> io::Result<Self> {
+    pub(super) fn load(sidecar: &Sidecar, profile: ProfileId) -> Result<Self, FileError> {
         let mut parts = Self::default();
         for name in names(sidecar)? {
             match Part::open(sidecar, &name) {
@@ -146,9 +120,9 @@ impl Parts {
     /// Adds a part.
     pub(super) fn add(&mut self, part: Part) {
         let at = self.list.len();
-        let rows = part.keys.iter().zip(0u32..);
-        self.places.extend(rows.map(|(key, row)| (*key, (at, row))));
-        self.n_new += part.keys.len();
+        self.places
+            .extend(part.keys().zip(0u32..).map(|(key, row)| (key, (at, row))));
+        self.n_new += part.rows.len() as usize;
         self.list.push(part);
     }
 
@@ -183,25 +157,32 @@ impl Parts {
         sidecar: &Sidecar,
         lock: &WriterLock,
         is_done: impl Fn(ChunkKey) -> bool,
-    ) -> io::Result<()> {
+    ) -> Result<(), FileError> {
         for part in std::mem::take(self).list {
-            let rows = 0..part.keys.len() as u32;
-            let left: Vec<u32> = rows.filter(|&row| !is_done(part.keys[row as usize])).collect();
-            if left.len() == part.keys.len() {
+            let stays: Vec<bool> = part.keys().map(|key| !is_done(key)).collect();
+            if stays.iter().all(|stays| *stays) {
                 self.add(part);
                 continue;
             }
-            if !left.is_empty() {
-                self.add(part.only(sidecar, &left)?);
+            if stays.contains(&true) {
+                self.add(part.only(sidecar, &stays)?);
             }
             match sidecar.remove(Store::Dense, &part.name, lock) {
                 // A garbage collection has already removed the file.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                removed => removed?,
+                removed => removed.map_err(|source| unwritable(sidecar, &part.name, source))?,
             }
         }
         self.n_new = 0;
         Ok(())
+    }
+}
+
+/// Loads the first row of a profile's probe; `None` if the profile has never been used here.
+pub fn load_probe(sidecar: &Sidecar, profile: ProfileId) -> Result<Option<RowFile>, FileError> {
+    match RowFile::open(sidecar, &probe_name(profile)) {
+        Err(error) if error.is_gone() => Ok(None),
+        probe => probe.map(Some),
     }
 }
 
@@ -211,52 +192,67 @@ pub(super) fn probe_name(profile: ProfileId) -> String {
 }
 
 /// Writes a file without holding the lock.
-pub(super) fn write_unlocked(sidecar: &Sidecar, name: &str, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write_unlocked(sidecar: &Sidecar, name: &str, bytes: &[u8]) -> Result<(), FileError> {
     let mut n_tries = 0;
     loop {
         n_tries += 1;
         match sidecar.write(Store::Dense, name, bytes) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && n_tries < MAX_TRIES => {}
-            written => return written,
+            written => return written.map_err(|source| unwritable(sidecar, name, source)),
         }
     }
 }
 
 /// Lists the names of all parts, sorted.
-pub(super) fn names(sidecar: &Sidecar) -> io::Result<Vec<String>> {
-    let entries = sidecar.entries(Some(Store::Dense))?;
-    let names = entries.into_iter().filter_map(|entry| entry.name.into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| is_part(name)).collect();
+fn names(sidecar: &Sidecar) -> Result<Vec<String>, FileError> {
+    let mut names = plain_names(sidecar)?;
+    names.retain(|name| name.ends_with(&format!(".{PART_ENDING}")));
     names.sort_unstable();
     Ok(names)
 }
 
+/// Lists the names in the folder of vectors that have codescout's own form.
+fn plain_names(sidecar: &Sidecar) -> Result<Vec<String>, FileError> {
+    let entries = sidecar.entries(Some(Store::Dense));
+    let entries = entries.map_err(|source| FileError::read(sidecar.folder(Store::Dense), source))?;
+    let names = entries.into_iter().filter_map(|entry| entry.name.into_string().ok());
+    Ok(names.filter(|name| is_plain(name)).collect())
+}
+
 /// Removes the files of profiles for which `stays` returns false.
-pub(super) fn remove_unused(sidecar: &Sidecar, lock: &WriterLock, stays: impl Fn(&str) -> bool) -> io::Result<()> {
-    for entry in sidecar.entries(Some(Store::Dense))? {
-        let Ok(name) = entry.name.into_string() else { continue };
+pub(super) fn remove_unused(
+    sidecar: &Sidecar,
+    lock: &WriterLock,
+    stays: impl Fn(&str) -> bool,
+) -> Result<(), FileError> {
+    for name in plain_names(sidecar)? {
         let profile = match name.rsplit_once('.') {
             // A damaged file has no profile.
-            Some((_, PART_ENDING)) if is_plain(&name) => match Part::open(sidecar, &name) {
+            Some((_, PART_ENDING)) => match Part::open(sidecar, &name) {
                 Ok(part) => part.rows.profile().to_string(),
                 Err(_) => String::new(),
             },
-            Some((profile, PROBE_ENDING)) if is_plain(&name) => profile.to_owned(),
-            Some((_, THERE_ENDING)) if is_plain(&name) => {
-                let profile = There::profile_of(sidecar.map(Store::Dense, &name)?.as_ref());
+            Some((profile, PROBE_ENDING)) => profile.to_owned(),
+            Some((_, THERE_ENDING)) => {
+                let profile = There::check(sidecar, &name);
                 profile.map(|profile| profile.to_string()).unwrap_or_default()
             }
             _ => continue,
         };
         if !stays(&profile) {
-            sidecar.remove(Store::Dense, &name, lock)?;
+            let removed = sidecar.remove(Store::Dense, &name, lock);
+            removed.map_err(|source| unwritable(sidecar, &name, source))?;
         }
     }
     Ok(())
 }
 
 /// Removes the rows of chunks for which `is_there` returns false.
-pub(super) fn remove_dead(sidecar: &Sidecar, lock: &WriterLock, is_there: impl Fn(ChunkKey) -> bool) -> io::Result<()> {
+pub(super) fn remove_dead(
+    sidecar: &Sidecar,
+    lock: &WriterLock,
+    is_there: impl Fn(ChunkKey) -> bool,
+) -> Result<(), FileError> {
     let mut parts = Parts::default();
     for name in names(sidecar)? {
         if let Ok(part) = Part::open(sidecar, &name) {
@@ -266,8 +262,8 @@ pub(super) fn remove_dead(sidecar: &Sidecar, lock: &WriterLock, is_there: impl F
     parts.remove_done(sidecar, lock, |key| !is_there(key))
 }
 
-fn is_part(name: &str) -> bool {
-    is_plain(name) && name.ends_with(&format!(".{PART_ENDING}"))
+fn unwritable(sidecar: &Sidecar, name: &str, source: io::Error) -> FileError {
+    FileError::write(sidecar.path(Store::Dense, name), source)
 }
 
 fn is_plain(name: &str) -> bool {
@@ -285,7 +281,7 @@ mod tests {
     use crate::index::{Row, RowWriter};
 
     fn key(number: u8) -> ChunkKey {
-        ChunkKey([number; KEY_BYTES])
+        ChunkKey([number; 16])
     }
 
     /// A part whose rows have as many tokens as their key's number.
@@ -297,7 +293,7 @@ mod tests {
         let mut writer = RowWriter::like(&row(0), ProfileId([7; 16])).unwrap();
         numbers.clone().for_each(|number| writer.push(&row(number)).unwrap());
         let keys: Vec<ChunkKey> = numbers.map(key).collect();
-        Part::store(sidecar, &keys, &writer.finish()).unwrap()
+        Part::store(sidecar, &keys, writer.finish()).unwrap()
     }
 
     #[test]

@@ -4,9 +4,8 @@
 //! Each clone records which vectors are known to be in the store ([`There`]), so an upload continues after its process
 //! was killed. The record is valid as long as the store's generation stays the same.
 
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
@@ -15,11 +14,11 @@ use crate::embed::ProfileId;
 use crate::index::shared::{Put, SharedBatching, SharedError, SharedVectors, Standing, There};
 use crate::index::{Row, RowFile, Segment, Segments};
 use crate::model::{ChunkKey, TreeId, chain};
-use crate::sidecar::{Sidecar, State, Store};
+use crate::sidecar::{FileError, Sidecar, State};
 
 use super::catch_up::{CatchUpError, check_shared_probe};
 use super::on_threads::try_batches;
-use super::parts::{PROBE_ENDING, Parts};
+use super::parts::{Parts, load_probe};
 use super::progress::{Progress, Stage};
 use super::take::keyed_docs;
 use super::wanted::Wanted;
@@ -104,6 +103,12 @@ pub(super) enum Stopped {
     Told(&'static str),
     #[error(transparent)]
     Local(#[from] CatchUpError),
+}
+
+impl From<FileError> for Stopped {
+    fn from(error: FileError) -> Self {
+        Self::Local(error.into())
+    }
 }
 
 impl Sharing<'_> {
@@ -219,8 +224,7 @@ impl Sharing<'_> {
             return Ok(Vec::new());
         };
         let segments = Segments::open_newest(self.sidecar, &state, self.own_profile)?;
-        let keys = There::keys(self.sidecar, self.profile, self.shared.repository());
-        let mut keys = keys.map_err(|error| self.io(error))?;
+        let mut keys = There::keys(self.sidecar, self.profile, self.shared.repository())?;
         keys.retain(|key| segments.find_doc(*key).is_none());
         Ok(keys)
     }
@@ -247,15 +251,11 @@ impl Sharing<'_> {
         }
         // The record is reset, because other clones may have removed vectors at the same time.
         let repository = self.shared.repository();
-        let forget = || -> io::Result<()> {
-            let mut keys = There::keys(self.sidecar, self.profile, repository)?;
-            keys.retain(|key| gone.binary_search(key).is_err());
-            match There::load(self.sidecar, self.profile, repository)? {
-                Some(there) => there.store(self.sidecar, &keys),
-                None => Ok(()),
-            }
-        };
-        forget().map_err(|error| self.io(error))?;
+        let mut keys = There::keys(self.sidecar, self.profile, repository)?;
+        keys.retain(|key| gone.binary_search(key).is_err());
+        if let Some(there) = There::load(self.sidecar, self.profile, repository)? {
+            there.store(self.sidecar, &keys)?;
+        }
         Ok((gone.len(), None))
     }
 
@@ -290,7 +290,7 @@ impl Sharing<'_> {
         outcome.n_left = keyed.len();
         if keyed.is_empty() {
             if known.is_changed {
-                known.save(self.sidecar).map_err(|error| self.io(error))?;
+                known.save(self.sidecar)?;
             }
             return Ok(());
         }
@@ -341,7 +341,11 @@ impl Sharing<'_> {
             return Ok(());
         }
         let Some(known) = self.shared.probe(interrupt)? else {
-            return match load_probe(self.sidecar, self.profile).and_then(|local| local.row(0)) {
+            return match load_probe(self.sidecar, self.profile)
+                .ok()
+                .flatten()
+                .and_then(|local| local.row(0))
+            {
                 Some(row) => Ok(self.shared.put_probe(&row, interrupt)?),
                 None => Ok(()),
             };
@@ -351,8 +355,7 @@ impl Sharing<'_> {
 
     /// Returns the dimension that the store recorded for its vectors, even if all vectors have been removed.
     fn known_dim(&self) -> Result<Option<usize>, Stopped> {
-        let there = There::load(self.sidecar, self.profile, self.shared.repository());
-        let there = there.map_err(|error| self.io(error))?;
+        let there = There::load(self.sidecar, self.profile, self.shared.repository())?;
         Ok(there.map(|there| there.dim as usize))
     }
 
@@ -360,11 +363,8 @@ impl Sharing<'_> {
     /// numbers have changed.
     fn known(&self, standing: &Standing, state: &State) -> Result<Known, Stopped> {
         let repository = self.shared.repository();
-        let load = || -> io::Result<(Option<There>, Vec<ChunkKey>)> {
-            let there = There::load(self.sidecar, self.profile, repository)?;
-            Ok((there, There::keys(self.sidecar, self.profile, repository)?))
-        };
-        let (there, keys) = load().map_err(|error| self.io(error))?;
+        let there = There::load(self.sidecar, self.profile, repository)?;
+        let keys = There::keys(self.sidecar, self.profile, repository)?;
         // Documents without a vector do not depend on the store.
         let empty = there.as_ref().filter(|there| there.epoch == state.epoch);
         let empty = empty.map(|there| there.empty.clone()).unwrap_or_default();
@@ -414,7 +414,7 @@ impl Sharing<'_> {
         if !found.is_empty() {
             let mut course = locked(course);
             course.n_found += found.len();
-            course.add(&found, self.sidecar).map_err(|error| self.io(error))?;
+            course.add(&found, self.sidecar)?;
         }
         let missing: Vec<(Keyed, RowFile, u32)> = of(false).filter_map(|keyed| here.find(keyed)).collect();
         for part in missing.chunks(batching.max_rows) {
@@ -426,7 +426,7 @@ impl Sharing<'_> {
             let put = self.shared.put(&rows, interrupt)?;
             let mut course = locked(course);
             match put {
-                Put::Done => course.add_put(&part, self.sidecar).map_err(|error| self.io(error))?,
+                Put::Done => course.add_put(&part, self.sidecar)?,
                 Put::Promised => course.promised.extend(part),
             }
         }
@@ -448,7 +448,7 @@ impl Sharing<'_> {
             let found = batch.iter().zip(&is_there).filter(|(_, is_there)| **is_there);
             let found: Vec<Keyed> = found.map(|(keyed, _)| *keyed).collect();
             is_lacking |= found.len() < batch.len();
-            course.add_put(&found, self.sidecar).map_err(|error| self.io(error))?;
+            course.add_put(&found, self.sidecar)?;
         }
         if is_lacking {
             Err(Stopped::Told(
@@ -473,12 +473,8 @@ impl Sharing<'_> {
             }
             known.there.n_vectors = now.n_vectors;
         }
-        known.save(self.sidecar).map_err(|error| self.io(error))?;
+        known.save(self.sidecar)?;
         Ok(())
-    }
-
-    fn io(&self, error: io::Error) -> CatchUpError {
-        CatchUpError::in_sidecar(self.sidecar, error)
     }
 
     fn is_own(&self) -> bool {
@@ -520,12 +516,6 @@ impl Here<'_> {
     }
 }
 
-/// Loads the stored vector of a profile's probe text, if there is one.
-fn load_probe(sidecar: &Sidecar, profile: ProfileId) -> Option<RowFile> {
-    let bytes = sidecar.map(Store::Dense, &format!("{profile}.{PROBE_ENDING}")).ok()?;
-    RowFile::open(Arc::new(bytes)).ok()
-}
-
 type Keyed = (u32, ChunkKey);
 
 /// The record of vectors in the store, as loaded and updated by a run.
@@ -538,7 +528,7 @@ struct Known {
 }
 
 impl Known {
-    fn save(&mut self, sidecar: &Sidecar) -> io::Result<()> {
+    fn save(&mut self, sidecar: &Sidecar) -> Result<(), FileError> {
         self.keys.sort_unstable();
         self.keys.dedup();
         self.there.store(sidecar, &self.keys)
@@ -555,7 +545,7 @@ struct Course {
 }
 
 impl Course {
-    fn add_put(&mut self, put: &[Keyed], sidecar: &Sidecar) -> io::Result<()> {
+    fn add_put(&mut self, put: &[Keyed], sidecar: &Sidecar) -> Result<(), FileError> {
         self.n_put += put.len();
         // If another clone uploads the same vectors at the same time, this counts too many. Then the next run looks
         // everything up again.
@@ -563,7 +553,7 @@ impl Course {
         self.add(put, sidecar)
     }
 
-    fn add(&mut self, there: &[Keyed], sidecar: &Sidecar) -> io::Result<()> {
+    fn add(&mut self, there: &[Keyed], sidecar: &Sidecar) -> Result<(), FileError> {
         self.known.there.docs.extend(there.iter().map(|(doc, _)| *doc));
         self.known.keys.extend(there.iter().map(|(_, key)| *key));
         if self.saved.elapsed() >= SAVE_EVERY {

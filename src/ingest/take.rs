@@ -127,8 +127,7 @@ impl Take<'_> {
         }
         let file = file_of(self.profile, rows.iter().map(|(_, vector)| *vector)).map_err(CatchUpError::from)?;
         let found: Vec<ChunkKey> = rows.iter().map(|(key, _)| *key).collect();
-        let part =
-            Part::store(self.sidecar, &found, &file).map_err(|error| CatchUpError::in_sidecar(self.sidecar, error))?;
+        let part = Part::store(self.sidecar, &found, file).map_err(CatchUpError::from)?;
         let mut course = course.lock().unwrap_or_else(PoisonError::into_inner);
         course.parts.add(part);
         course.n_taken += rows.len();

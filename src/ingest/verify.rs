@@ -8,7 +8,6 @@ mod deep;
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -18,7 +17,7 @@ use crate::index::shared::{THERE_ENDING, There};
 use crate::index::{BuildError, RowFile, Segment, SegmentError, Segments};
 use crate::model::{TreeId, explain_by};
 use crate::sidecar::{
-    Bytes, Entry, EntryKind, FileError, FileErrorKind, HistoryEntry, SegmentEntry, Sidecar, State, Store, StoredFile,
+    Entry, EntryKind, FileError, FileErrorKind, HistoryEntry, SegmentEntry, Sidecar, State, Store, StoredFile,
 };
 use crate::snapshot::{EDITS_ENDING, KeptEdits, Manifest, tree_of_file};
 
@@ -351,11 +350,15 @@ impl Ingest<'_> {
             }
             Err(error) => error,
         };
-        let (store, file) = match (&fault, entry.vectors.first()) {
-            (SegmentError::Lexical(_), _) => (Store::Lexical, &entry.lexical),
-            (SegmentError::Vectors { .. }, Some(vectors)) => (Store::Dense, &vectors.file),
-            _ => (Store::Artifacts, &entry.artifacts),
+        let found_in = match &fault {
+            SegmentError::Lexical(_) => Some((Store::Lexical, &entry.lexical)),
+            SegmentError::File(error) => {
+                let is_it = |(store, file): &(Store, &StoredFile)| self.sidecar.path(*store, &file.name) == error.path;
+                entry.files().find(is_it)
+            }
+            SegmentError::Inconsistent { .. } => None,
         };
+        let (store, file) = found_in.unwrap_or((Store::Artifacts, &entry.artifacts));
         Some((store, file, fault.to_string()))
     }
 
@@ -494,21 +497,14 @@ impl Ingest<'_> {
         } else if !is_file || !file.has_plain_name() {
             found.unknown.push(loose);
         } else if name.ends_with(&format!(".{PROBE_ENDING}")) {
-            self.check_named(store, &file.name, found, |bytes| {
-                let file = RowFile::open(Arc::new(bytes));
-                file.map(drop).map_err(|error| error.to_string())
-            });
+            let opened = RowFile::open(self.sidecar, &file.name);
+            self.check_kept(store, entry, opened.map(drop), found);
         } else if name.ends_with(&format!(".{EDITS_ENDING}")) {
             self.check_kept(store, entry, KeptEdits::check(self.sidecar, &file.name), found);
         } else if name.ends_with(&format!(".{KNOWN_ENDING}")) {
             self.check_kept(store, entry, SymbolChangeCache::check(self.sidecar, &file.name), found);
         } else if name.ends_with(&format!(".{THERE_ENDING}")) {
-            self.check_named(store, &file.name, found, |bytes| {
-                match There::profile_of(bytes.as_ref()) {
-                    Some(_) => Ok(()),
-                    None => Err("checksum mismatch".to_owned()),
-                }
-            });
+            self.check_kept(store, entry, There::check(self.sidecar, &file.name).map(drop), found);
         } else {
             match self.sidecar.map(store, &file.name) {
                 // The file was removed after it was listed.
@@ -533,27 +529,6 @@ impl Ingest<'_> {
                 found.blame(Some(store), &entry.name.to_string_lossy(), error.to_string());
             }
             _ => {}
-        }
-    }
-
-    /// Checks a file whose name is its profile, not its content.
-    fn check_named(
-        &self,
-        store: Store,
-        name: &str,
-        found: &mut Verification,
-        check: impl FnOnce(Bytes) -> Result<(), String>,
-    ) {
-        let checked = match self.sidecar.map(store, name) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-            Err(error) => Err(error.to_string()),
-            Ok(bytes) => {
-                found.count(bytes.len());
-                check(bytes)
-            }
-        };
-        if let Err(what) = checked {
-            found.blame(Some(store), name, what);
         }
     }
 

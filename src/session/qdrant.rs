@@ -1,6 +1,5 @@
 //! Manages the vectors that the clones of a repository share through a Qdrant server.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::Workspace;
@@ -9,8 +8,8 @@ use crate::embed::{Embedder, SparseEmbedder};
 use crate::index::dense::DenseIndex;
 use crate::index::shared::{RepositoryTag, SharedVectors, There};
 use crate::index::sparse::ImpactIndex;
-use crate::index::{RowFile, RowKind, Segments};
-use crate::ingest::{EmbeddingSource, Progress, Shared, Sharing, probe_of, renumber_shared};
+use crate::index::{RowKind, Segments};
+use crate::ingest::{EmbeddingSource, Progress, Shared, Sharing, load_probe, renumber_shared};
 use crate::model::TreeId;
 use crate::query::{
     Away, DenseRemoteIndex, Elsewhere, LEG_CANDIDATES, Reranking, Searcher, Sources, SparseRemoteIndex,
@@ -209,7 +208,7 @@ impl Workspace {
     pub(crate) fn know_models(&self) {
         let known = |profile| {
             let sidecar = self.storage.open().ok()??;
-            RowFile::open(Arc::new(probe_of(&sidecar, profile).ok()??)).ok()
+            load_probe(&sidecar, profile).ok()?
         };
         if let Some(model) = self.models.remote() {
             model.set_known_probe(|| known(model.profile().id()));

@@ -1,5 +1,8 @@
 //! Small files that contain one record: four magic bytes, the format (u32), the xxh3 hash of the payload (u64) and the
 //! payload, encoded by the record codec. A write always replaces the whole file.
+//!
+//! They are not sectioned files, because they are read as a whole and the table of sections would be larger than most of
+//! them.
 
 use std::io;
 use std::path::Path;

@@ -10,7 +10,7 @@
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use memmap2::Mmap;
@@ -136,7 +136,12 @@ impl SectionWriter {
     /// Returns the bytes of the whole file.
     pub fn finish(self) -> Vec<u8> {
         let table_end = HEADER_BYTES + self.sections.len() * ENTRY_BYTES + 8;
-        let mut file = Vec::new();
+        let end_after = |end: usize, bytes: &[u8]| end.next_multiple_of(ALIGNMENT) + bytes.len();
+        let n_bytes = self
+            .sections
+            .iter()
+            .fold(table_end, |end, (_, bytes)| end_after(end, bytes));
+        let mut file = Vec::with_capacity(n_bytes);
         file.extend_from_slice(MAGIC);
         file.extend_from_slice(&self.format.to_le_bytes());
         file.extend_from_slice(&(self.sections.len() as u32).to_le_bytes());
@@ -161,15 +166,15 @@ impl SectionWriter {
 }
 
 /// An open sectioned file. Opening it verifies the table of sections; [`SectionFile::section`] verifies the section it
-/// returns.
+/// returns. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SectionFile {
-    path: PathBuf,
+    path: Arc<Path>,
     bytes: Bytes,
-    table: Vec<Entry>,
+    table: Arc<[Entry]>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Entry {
     name: String,
     offset: usize,
@@ -213,7 +218,7 @@ impl SectionFile {
         }
         let table = (0..n_sections)
             .map(|i| Entry::read(&bytes[HEADER_BYTES + i * ENTRY_BYTES..][..ENTRY_BYTES]))
-            .collect::<Vec<_>>();
+            .collect::<Arc<[_]>>();
         let fits = |entry: &Entry| {
             entry
                 .offset
@@ -224,7 +229,7 @@ impl SectionFile {
             return Err(damaged("truncated"));
         }
         Ok(Self {
-            path: path.to_owned(),
+            path: path.into(),
             bytes,
             table,
         })
@@ -238,6 +243,16 @@ impl SectionFile {
             return Err(self.damaged(format!("checksum of section {name}")));
         }
         Ok(bytes)
+    }
+
+    /// Returns true if there is a section of this name.
+    pub fn has_section(&self, name: &str) -> bool {
+        self.table.iter().any(|entry| entry.name == name)
+    }
+
+    /// Returns true if the sections have the same names, lengths and checksums as those of `other`.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.table == other.table
     }
 
     /// Returns the path that error messages name.
@@ -254,7 +269,7 @@ impl SectionFile {
     pub fn verify(&self) -> Result<(), FileError> {
         let table_end = HEADER_BYTES + self.table.len() * ENTRY_BYTES + 8;
         let mut end = table_end;
-        for entry in &self.table {
+        for entry in self.table.iter() {
             self.section(&entry.name)?;
             let gap = self.bytes.get(end..entry.offset);
             if entry.offset != end.next_multiple_of(ALIGNMENT)
@@ -273,7 +288,7 @@ impl SectionFile {
 
     /// Returns an error that this file is damaged.
     pub fn damaged(&self, what: impl Into<String>) -> FileError {
-        FileError::damaged(&self.path, what)
+        FileError::damaged(&*self.path, what)
     }
 
     fn entry(&self, name: &str) -> Result<&Entry, FileError> {

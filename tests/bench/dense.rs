@@ -21,7 +21,6 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -259,7 +258,11 @@ fn mixed(i: u32) -> u32 {
 fn flat(vectors: &[Vec<f32>], quantisation: Quantisation) -> FlatIndex {
     let mut writer = VectorWriter::new(DIM, quantisation, ProfileId([0; 16])).unwrap();
     vectors.iter().for_each(|vector| writer.push(vector, 1.0).unwrap());
-    FlatIndex::new(vec![(0, VectorFile::open(Arc::new(writer.finish())).unwrap())]).unwrap()
+    FlatIndex::new(vec![(
+        0,
+        VectorFile::from_bytes(Path::new("vectors"), writer.finish()).unwrap(),
+    )])
+    .unwrap()
 }
 
 fn top_in_f32(vectors: &[Vec<f32>], query: &[f32], k: usize) -> Vec<u32> {
@@ -323,7 +326,7 @@ fn sparse(n: usize, n_terms: usize) {
     vectors.iter().for_each(|vector| writer.push(vector).unwrap());
     let bytes = writer.finish();
     println!("{n} documents of {n_terms} terms: {:.1} MB", bytes.len() as f64 / 1e6);
-    let file = SparseFile::open(Arc::new(bytes)).unwrap();
+    let file = SparseFile::from_bytes(Path::new("vectors"), bytes).unwrap();
     println!("verify {:.2?}", best_of(5, || file.verify().unwrap()));
     let index = SparseIndex::new(vec![(0, file)]);
     let all: RoaringBitmap = (0..n as u32).collect();

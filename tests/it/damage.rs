@@ -276,7 +276,7 @@ fn manifests_that_changed_places_are_noticed() {
 fn headers_of_other_formats_are_refused_or_made_anew() {
     let sound = Sound::new();
     for path in sound.files().iter().filter(|path| path.components().count() == 2) {
-        for number in [0u32, 2, 3, 4_000_000_000] {
+        for number in [0u32, 9, 10, 4_000_000_000] {
             let copy = sound.copy("header");
             let mut bytes = fs::read(copy.join(path)).unwrap();
             bytes[4..8].copy_from_slice(&number.to_le_bytes());

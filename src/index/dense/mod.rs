@@ -19,5 +19,5 @@ pub use dense_index::{Cosine, DenseError, DenseIndex, DenseStore};
 pub use flat::FlatIndex;
 pub use hnsw::{BuildError, DEFAULT_HNSW_THRESHOLD, HnswIndex, HnswOptions, SegmentGraph};
 pub use quantise::Quantisation;
-pub use vectors::{SharedBytes, VERSION, VectorFile, VectorFileError};
+pub use vectors::{FORMAT, VectorFile};
 pub use writer::{VectorWriter, WriteError};

@@ -1,62 +1,79 @@
 //! Reads vector files.
 
 use std::fmt;
-use std::sync::Arc;
+use std::path::Path;
 
 use super::half;
 use super::quantise::{self, Quantisation};
 use crate::embed::ProfileId;
-use crate::index::header::{self, HEADER_BYTES, RowsHeader};
+use crate::sidecar::{Bytes, FileError, SectionFile};
 
-/// The content of a file, either owned or memory-mapped.
-pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+/// Format version of files of dense and of sparse vectors. 2: sections.
+pub const FORMAT: u32 = 2;
+/// Limit on the dimension, which keeps integer sums within bounds. No model comes near it.
+pub(super) const MAX_DIM: usize = 1 << 14;
+const META_BYTES: usize = 24;
 
 /// An immutable file of quantised unit vectors, one row per document from 0.
 ///
-/// Little endian, without gaps.
-///
-/// | offset | bytes | content |
-/// | --- | --- | --- |
-/// | 0 | 4 | `CSVF` |
-/// | 4 | u32 | format version = 1 |
-/// | 8 | u32 | n, number of rows |
-/// | 12 | u32 | dim |
-/// | 16 | u32 | bits per component: 4 or 8 |
-/// | 20 | 12 | zero |
-/// | 32 | 16 | id of the embedding profile |
-/// | 48 | 32 | BLAKE3 of everything from offset 128 on |
-/// | 80 | 32 | BLAKE3 of the bytes 0..80 |
-/// | 112 | 16 | zero |
-/// | 128 | n × row_bytes | codes; row_bytes = dim for 8 bits, ⌈dim / 2⌉ for 4, see [`Quantisation`] |
-/// | | n × u16 | factors, as unsigned halves: cos(x, y) ≈ factor · Σ level(x) · y for unit y; 0 for the zero vector |
-/// | | n × u16 | weights of the texts, as halves, see `embed::Embedding::weight` |
-///
-/// Opening checks only the header and the sizes, in constant time. Damage elsewhere can change scores but never causes
-/// a panic. [`Self::verify`] detects damage and values out of range.
+/// Sections of the file (format 2, little endian):
+/// - `codes`: n × row_bytes; row_bytes = dim for 8 bits, ⌈dim / 2⌉ for 4, see [`Quantisation`]. The first section of four
+///   starts at a multiple of the cache line, so rows of 64, 128 or 256 bytes in a mapped file straddle none.
+/// - `factors`: n × u16, halves without sign: cos(x, y) ≈ factor · Σ level(x) · y for unit y; 0 for the zero vector.
+/// - `weights`: n × u16, likewise: the weights of the texts, see `embed::Embedding::weight`.
+/// - `meta`: u32 dim | u32 bits per component: 4 or 8 | 16 bytes id of the embedding profile.
 #[derive(Clone)]
 pub struct VectorFile {
-    bytes: SharedBytes,
-    header: Header,
+    file: SectionFile,
+    dim: usize,
+    quantisation: Quantisation,
+    profile: ProfileId,
+    codes: Bytes,
+    factors: Bytes,
+    weights: Bytes,
 }
 
 impl VectorFile {
-    /// Opens a file from its content, which must not change while the file is open.
-    pub fn open(bytes: SharedBytes) -> Result<Self, VectorFileError> {
-        let header = Header::parse((*bytes).as_ref())?;
-        Ok(Self { bytes, header })
+    /// Opens a file in memory. `name` is used in error messages.
+    pub fn from_bytes(name: &Path, bytes: impl Into<Bytes>) -> Result<Self, FileError> {
+        Self::from_sections(SectionFile::from_bytes(name, bytes.into(), FORMAT)?)
     }
 
-    /// Reads the whole file, verifies its checksum and checks that [`VectorWriter`] could have written each row. The
-    /// checksum alone does not protect against a crafted file. Processes about 1 GB per second.
+    /// Opens a file and verifies its checksums. Values may still be out of range, which can change scores but causes no
+    /// panic; [`Self::verify`] finds them.
+    pub(in crate::index) fn from_sections(file: SectionFile) -> Result<Self, FileError> {
+        let meta = file.section("meta")?;
+        let meta: &[u8; META_BYTES] = (*meta).try_into().map_err(|_| file.damaged("meta"))?;
+        let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| meta[at + i]));
+        let dim = number(0) as usize;
+        let quantisation = Quantisation::from_bits(number(4)).filter(|_| (1..=MAX_DIM).contains(&dim));
+        let vectors = Self {
+            dim,
+            quantisation: quantisation.ok_or_else(|| file.damaged("meta"))?,
+            profile: ProfileId(std::array::from_fn(|i| meta[8 + i])),
+            codes: file.section("codes")?,
+            factors: file.section("factors")?,
+            weights: file.section("weights")?,
+            file,
+        };
+        let n = vectors.factors.len() / 2;
+        let lengths = [vectors.codes.len(), vectors.factors.len(), vectors.weights.len()];
+        if u32::try_from(n).is_ok() && lengths == [n * vectors.row_bytes(), 2 * n, 2 * n] {
+            Ok(vectors)
+        } else {
+            Err(vectors.file.damaged("lengths of sections"))
+        }
+    }
+
+    /// Verifies the whole file and checks that [`VectorWriter`] could have written each row. Checksums alone do not
+    /// protect against a crafted file.
     ///
     /// [`VectorWriter`]: super::VectorWriter
-    pub fn verify(&self) -> Result<(), VectorFileError> {
-        let is_sound = blake3::hash(&self.all()[HEADER_BYTES..]) == self.header.body_hash
-            && (0..self.len() as usize).all(|row| self.is_row_in_range(row));
-        if is_sound {
-            Ok(())
-        } else {
-            Err(VectorFileError::Damaged)
+    pub fn verify(&self) -> Result<(), FileError> {
+        self.file.verify()?;
+        match (0..self.len() as usize).find(|&row| !self.is_row_in_range(row)) {
+            None => Ok(()),
+            Some(row) => Err(self.file.damaged(format!("values of row {row}"))),
         }
     }
 
@@ -73,7 +90,7 @@ impl VectorFile {
 
     /// Returns the number of rows.
     pub fn len(&self) -> u32 {
-        self.header.n
+        (self.factors.len() / 2) as u32
     }
 
     /// Returns true if there are no rows.
@@ -82,23 +99,23 @@ impl VectorFile {
     }
 
     /// Returns the size of the file in bytes.
-    pub fn n_bytes(&self) -> usize {
-        self.all().len()
+    pub fn n_bytes(&self) -> u64 {
+        self.file.n_bytes()
     }
 
     /// Returns the number of components of each vector.
     pub fn dim(&self) -> usize {
-        self.header.dim
+        self.dim
     }
 
     /// Returns the storage format of the rows.
     pub fn quantisation(&self) -> Quantisation {
-        self.header.quantisation
+        self.quantisation
     }
 
     /// Returns the embedding profile of the vectors.
     pub fn profile(&self) -> ProfileId {
-        self.header.profile
+        self.profile
     }
 
     /// Returns the weight that the embedder gave the text of `row`. Returns 0 if the row is outside the file.
@@ -130,9 +147,21 @@ impl VectorFile {
         Some(vector)
     }
 
-    /// Returns true if two files have the same content, according to their headers.
+    /// Returns whether the two files have the same content, judged by their checksums.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.header == other.header
+        self.file.is_same(&other.file)
+    }
+
+    /// Returns whether a row is stored as [`VectorWriter::push`] would store `vector` and `weight`, bit for bit.
+    ///
+    /// [`VectorWriter::push`]: super::VectorWriter::push
+    pub fn has_row_of(&self, row: u32, vector: &[f32], weight: f32) -> bool {
+        if row >= self.len() || vector.len() != self.dim {
+            return false;
+        }
+        let (row, mut codes) = (row as usize, Vec::with_capacity(self.row_bytes()));
+        let factor = quantise::encode(self.quantisation, vector, &mut codes);
+        self.row(row) == codes && self.factors().get(row) == factor && self.weights().get(row) == half::encode(weight)
     }
 
     /// Returns true if a row is byte-identical to a row of another file.
@@ -149,34 +178,32 @@ impl VectorFile {
     /// Returns the codes of all rows.
     #[inline(always)]
     pub(super) fn codes(&self) -> &[u8] {
-        &self.all()[HEADER_BYTES..][..self.header.codes_bytes()]
+        &self.codes
     }
 
     /// Returns the codes of a row. Panics if the row is outside the file.
     #[inline(always)]
     pub(super) fn row(&self, row: usize) -> &[u8] {
-        let row_bytes = self.header.row_bytes();
+        let row_bytes = self.row_bytes();
         &self.codes()[row * row_bytes..][..row_bytes]
     }
 
     pub(super) fn factors(&self) -> Halves<'_> {
-        let start = HEADER_BYTES + self.header.codes_bytes();
-        Halves(self.all()[start..].as_chunks().0)
+        Halves(self.factors.as_chunks().0)
     }
 
     pub(super) fn weights(&self) -> Halves<'_> {
-        let start = HEADER_BYTES + self.header.codes_bytes() + 2 * self.header.n as usize;
-        Halves(self.all()[start..].as_chunks().0)
+        Halves(self.weights.as_chunks().0)
     }
 
-    fn all(&self) -> &[u8] {
-        (*self.bytes).as_ref()
+    fn row_bytes(&self) -> usize {
+        self.quantisation.row_bytes(self.dim)
     }
 }
 
 impl fmt::Debug for VectorFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("VectorFile").field(&self.header).finish()
+        write!(f, "VectorFile({} rows of {} components)", self.len(), self.dim)
     }
 }
 
@@ -196,98 +223,6 @@ impl<'a> Halves<'a> {
         self.0[first..first + len]
             .iter()
             .map(|&bytes| u16::from_le_bytes(bytes))
-    }
-}
-
-/// An error from opening or verifying a file of rows.
-#[derive(Debug, thiserror::Error)]
-pub enum VectorFileError {
-    /// The file does not begin with the expected magic bytes.
-    #[error("not a vector file")]
-    OtherKind,
-    /// The file has another format version.
-    #[error("vector file has format {found}, this build reads {VERSION}")]
-    OtherFormat {
-        /// The format version of the file.
-        found: u32,
-    },
-    /// The size of the file does not match its header.
-    #[error("vector file has {found} bytes, expected {expected}")]
-    Size {
-        /// The size of the file in bytes.
-        found: u64,
-        /// The size in bytes according to the header.
-        expected: u64,
-    },
-    /// A checksum does not match, or the header has invalid values.
-    #[error("vector file is damaged")]
-    Damaged,
-}
-
-const MAGIC: &[u8; 4] = b"CSVF";
-/// Format version. 1: initial.
-pub const VERSION: u32 = header::VERSION;
-/// Limit on the dimension, above that of any model. Ensures that integer sums do not overflow.
-pub(super) const MAX_DIM: usize = 1 << 14;
-
-/// The header as described in [`VectorFile`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) n: u32,
-    pub(super) dim: usize,
-    pub(super) quantisation: Quantisation,
-    pub(super) profile: ProfileId,
-    pub(super) body_hash: blake3::Hash,
-}
-
-impl Header {
-    /// Parses the header of a file and checks that the size of the file matches.
-    fn parse(file: &[u8]) -> Result<Self, VectorFileError> {
-        let RowsHeader {
-            numbers: [n, dim, bits],
-            profile,
-            body_hash,
-        } = RowsHeader::parse(MAGIC, file)?;
-        let dim = dim as usize;
-        let quantisation = Quantisation::from_bits(bits).filter(|_| (1..=MAX_DIM).contains(&dim));
-        let parsed = Self {
-            n,
-            dim,
-            quantisation: quantisation.ok_or(VectorFileError::Damaged)?,
-            profile,
-            body_hash,
-        };
-        if parsed.file_bytes() == file.len() as u64 {
-            Ok(parsed)
-        } else {
-            Err(VectorFileError::Size {
-                found: file.len() as u64,
-                expected: parsed.file_bytes(),
-            })
-        }
-    }
-
-    /// Returns the bytes of the header, including its checksum.
-    pub(super) fn write(&self) -> [u8; HEADER_BYTES] {
-        let header = RowsHeader {
-            numbers: [self.n, self.dim as u32, self.quantisation.bits()],
-            profile: self.profile,
-            body_hash: self.body_hash,
-        };
-        header.write(MAGIC)
-    }
-
-    fn row_bytes(&self) -> usize {
-        self.quantisation.row_bytes(self.dim)
-    }
-
-    fn codes_bytes(&self) -> usize {
-        self.n as usize * self.row_bytes()
-    }
-
-    /// Returns the size of the file. At most 2^32 · (2^14 + 4) + 128, so there is no overflow.
-    fn file_bytes(&self) -> u64 {
-        HEADER_BYTES as u64 + u64::from(self.n) * (self.row_bytes() as u64 + 4)
     }
 }
 

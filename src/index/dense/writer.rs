@@ -2,9 +2,9 @@
 
 use super::half;
 use super::quantise::{self, Quantisation};
-use super::vectors::{Header, MAX_DIM, VectorFile};
+use super::vectors::{FORMAT, MAX_DIM, VectorFile};
 use crate::embed::ProfileId;
-use crate::index::header::HEADER_BYTES;
+use crate::sidecar::SectionWriter;
 
 /// Writes a [`VectorFile`].
 ///
@@ -15,8 +15,7 @@ pub struct VectorWriter {
     dim: usize,
     quantisation: Quantisation,
     profile: ProfileId,
-    /// Space for the header, followed by the codes.
-    file: Vec<u8>,
+    codes: Vec<u8>,
     factors: Vec<u16>,
     weights: Vec<u16>,
 }
@@ -59,7 +58,7 @@ impl VectorWriter {
             dim,
             quantisation,
             profile,
-            file: vec![0; HEADER_BYTES],
+            codes: Vec::new(),
             factors: Vec::new(),
             weights: Vec::new(),
         })
@@ -88,7 +87,7 @@ impl VectorWriter {
         }
         self.check_room()?;
         self.factors
-            .push(quantise::encode(self.quantisation, vector, &mut self.file));
+            .push(quantise::encode(self.quantisation, vector, &mut self.codes));
         self.weights.push(half::encode(weight));
         Ok(())
     }
@@ -101,7 +100,7 @@ impl VectorWriter {
             return Err(WriteError::OtherKind);
         }
         self.check_room()?;
-        self.file.extend_from_slice(from.row(row as usize));
+        self.codes.extend_from_slice(from.row(row as usize));
         self.factors.push(from.factors().get(row as usize));
         self.weights.push(from.weights().get(row as usize));
         Ok(())
@@ -118,24 +117,17 @@ impl VectorWriter {
     }
 
     /// Returns the content of the file.
-    pub fn finish(mut self) -> Vec<u8> {
-        let header = |body_hash| Header {
-            n: self.factors.len() as u32,
-            dim: self.dim,
-            quantisation: self.quantisation,
-            profile: self.profile,
-            body_hash,
-        };
-        self.file.reserve_exact(4 * self.factors.len());
-        self.file.extend(
-            self.factors
-                .iter()
-                .chain(&self.weights)
-                .flat_map(|half| half.to_le_bytes()),
-        );
-        let header = header(blake3::hash(&self.file[HEADER_BYTES..]));
-        self.file[..HEADER_BYTES].copy_from_slice(&header.write());
-        self.file
+    pub fn finish(self) -> Vec<u8> {
+        let bytes_of = |halves: Vec<u16>| halves.into_iter().flat_map(u16::to_le_bytes).collect();
+        let mut meta = (self.dim as u32).to_le_bytes().to_vec();
+        meta.extend_from_slice(&self.quantisation.bits().to_le_bytes());
+        meta.extend_from_slice(&self.profile.0);
+        let mut file = SectionWriter::new(FORMAT);
+        file.add("codes", self.codes);
+        file.add("factors", bytes_of(self.factors));
+        file.add("weights", bytes_of(self.weights));
+        file.add("meta", meta);
+        file.finish()
     }
 
     fn check_room(&self) -> Result<(), WriteError> {

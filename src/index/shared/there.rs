@@ -1,48 +1,26 @@
 //! Records the vectors that a shared store is known to contain.
 
-use std::io;
-
 use roaring::RoaringBitmap;
 
 use super::RepositoryTag;
 use crate::embed::ProfileId;
 use crate::model::ChunkKey;
-use crate::sidecar::{Bytes, Sidecar, Store};
+use crate::sidecar::{FileError, SectionFile, SectionWriter, Sidecar, Store, decode, encode};
 
 /// The extension of the files.
 pub const THERE_ENDING: &str = "there";
-const MAGIC: &[u8; 4] = b"CSTH";
-/// Format version. 1: initial. 2: adds documents that the model cannot embed.
-const FORMAT: u32 = 2;
-const HEADER_BYTES: usize = 128;
-/// Number of header bytes that the checksum covers.
-const HASHED: usize = 112;
-const KEY_BYTES: usize = 16;
+/// Format version. 3: sections.
+const FORMAT: u32 = 3;
 
 /// The vectors that a shared store is known to contain, for one profile and one repository.
 ///
 /// The file is stored next to the vectors and named after the profile and the repository. If it is lost, the store is
 /// queried again.
 ///
-/// Little endian:
-///
-/// | offset | bytes | content |
-/// | --- | --- | --- |
-/// | 0 | 4 | `CSTH` |
-/// | 4 | u32 | format version = 2 |
-/// | 8 | u32 | number of keys n |
-/// | 12 | u32 | bytes of both bitmaps b |
-/// | 16 | 16 | id of the embedding profile |
-/// | 32 | 16 | tag of the repository |
-/// | 48 | 16 | generation of the store |
-/// | 64 | 16 | epoch of the document numbers |
-/// | 80 | u64 | vectors of the repository in the store, including those of other clones |
-/// | 88 | u32 | dim, 0 for sparse vectors |
-/// | 92 | 20 | zero |
-/// | 112 | 16 | first bytes of BLAKE3 of the bytes 0..112 and the bitmaps |
-/// | 128 | b | portable roaring bitmaps: numbers of the documents in the store, then of those without a vector |
-/// | | n × 16 | keys of the chunks, ascending |
-/// | | 16 | first bytes of BLAKE3 of the keys |
+/// Sections of the file:
+/// - `meta`: record of (profile, repository, generation, epoch: 16 bytes each; n_vectors u64; dim u32).
+/// - `docs`, `empty`: portable roaring bitmaps.
+/// - `keys`: n × 16 bytes, the keys of the chunks, ascending.
 #[derive(Clone, Debug, PartialEq)]
 pub struct There {
     /// The embedding profile of the vectors.
@@ -66,117 +44,93 @@ pub struct There {
 
 impl There {
     /// Reads the file for a profile and a repository. Returns `None` if the file is missing or damaged.
-    pub fn load(sidecar: &Sidecar, profile: ProfileId, repository: RepositoryTag) -> io::Result<Option<Self>> {
-        let Some(bytes) = mapped(sidecar, &name(profile, repository))? else {
-            return Ok(None);
-        };
-        let found = Self::parse(bytes.as_ref()).map(|(there, _)| there);
-        if found.is_none() {
-            tracing::warn!("the record of shared vectors is damaged; querying the store again");
-        }
+    pub fn load(sidecar: &Sidecar, profile: ProfileId, repository: RepositoryTag) -> Result<Option<Self>, FileError> {
+        let found = Self::open(sidecar, &name(profile, repository), Self::of)?;
         Ok(found.filter(|found| (found.profile, found.repository) == (profile, repository)))
     }
 
     /// Returns the keys of all chunks whose vectors this clone has stored or found in the shared store, ascending. Some
     /// of the vectors may have been removed from the store, and some of the chunks from this clone.
-    pub fn keys(sidecar: &Sidecar, profile: ProfileId, repository: RepositoryTag) -> io::Result<Vec<ChunkKey>> {
-        let bytes = mapped(sidecar, &name(profile, repository))?;
-        Ok(bytes.and_then(|bytes| parsed_keys(bytes.as_ref())).unwrap_or_default())
+    pub fn keys(sidecar: &Sidecar, profile: ProfileId, repository: RepositoryTag) -> Result<Vec<ChunkKey>, FileError> {
+        let keys = Self::open(sidecar, &name(profile, repository), keys_of)?;
+        Ok(keys.unwrap_or_default())
     }
 
-    /// Returns the profile in the content of a file, or `None` if the file is invalid.
-    pub fn profile_of(bytes: &[u8]) -> Option<ProfileId> {
-        parsed_keys(bytes)?;
-        Some(Self::parse(bytes)?.0.profile)
+    /// Verifies the file `name`. Returns its profile.
+    pub fn check(sidecar: &Sidecar, name: &str) -> Result<ProfileId, FileError> {
+        let file = SectionFile::open(sidecar, Store::Dense, name, FORMAT)?;
+        file.verify()?;
+        keys_of(&file)?;
+        Ok(Self::of(&file)?.profile)
     }
 
     /// Writes the file. `keys` must be ascending.
-    pub fn store(&self, sidecar: &Sidecar, keys: &[ChunkKey]) -> io::Result<()> {
-        let mut bytes = vec![0; HEADER_BYTES];
-        self.docs.serialize_into(&mut bytes)?;
-        self.empty.serialize_into(&mut bytes)?;
-        let n_bitmap = bytes.len() - HEADER_BYTES;
-        bytes[..4].copy_from_slice(MAGIC);
-        for (at, number) in [
-            (4, FORMAT),
-            (8, keys.len() as u32),
-            (12, n_bitmap as u32),
-            (88, self.dim),
-        ] {
-            bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
-        }
-        for (at, id) in [
-            (16, self.profile.0),
-            (32, self.repository.0),
-            (48, self.generation),
-            (64, self.epoch),
-        ] {
-            bytes[at..at + 16].copy_from_slice(&id);
-        }
-        bytes[80..88].copy_from_slice(&self.n_vectors.to_le_bytes());
-        let hash = head_hash(&bytes[..HASHED], &bytes[HEADER_BYTES..]);
-        bytes[HASHED..HEADER_BYTES].copy_from_slice(&hash);
-        let keys: Vec<u8> = keys.iter().flat_map(|key| key.0).collect();
-        bytes.extend_from_slice(&keys);
-        bytes.extend_from_slice(&blake3::hash(&keys).as_bytes()[..16]);
-        sidecar.write(Store::Dense, &name(self.profile, self.repository), &bytes)
-    }
-
-    /// Parses the content of a file. Also returns the offset of the keys.
-    fn parse(bytes: &[u8]) -> Option<(Self, usize)> {
-        let header = bytes.get(..HEADER_BYTES)?;
-        let number = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four"));
-        let id = |at: usize| <[u8; 16]>::try_from(&header[at..at + 16]).expect("sixteen");
-        if !header.starts_with(MAGIC) || number(4) != FORMAT {
-            return None;
-        }
-        let end = HEADER_BYTES + number(12) as usize;
-        let mut bitmaps = bytes.get(HEADER_BYTES..end)?;
-        if id(HASHED) != head_hash(&header[..HASHED], bitmaps) {
-            return None;
-        }
-        let there = Self {
-            profile: ProfileId(id(16)),
-            repository: RepositoryTag(id(32)),
-            generation: id(48),
-            epoch: id(64),
-            n_vectors: u64::from_le_bytes(header[80..88].try_into().expect("eight")),
-            dim: number(88),
-            docs: RoaringBitmap::deserialize_from(&mut bitmaps).ok()?,
-            empty: RoaringBitmap::deserialize_from(&mut bitmaps).ok()?,
+    pub fn store(&self, sidecar: &Sidecar, keys: &[ChunkKey]) -> Result<(), FileError> {
+        let name = name(self.profile, self.repository);
+        let bytes_of = |docs: &RoaringBitmap| {
+            let mut bytes = Vec::with_capacity(docs.serialized_size());
+            docs.serialize_into(&mut bytes).expect("a vector takes all bytes");
+            bytes
         };
-        Some((there, end))
+        let ids = (self.profile.0, self.repository.0, self.generation, self.epoch);
+        let mut file = SectionWriter::new(FORMAT);
+        file.add("meta", encode(&(ids, self.n_vectors, self.dim)));
+        file.add("docs", bytes_of(&self.docs));
+        file.add("empty", bytes_of(&self.empty));
+        file.add("keys", keys.iter().flat_map(|key| key.0).collect());
+        let written = sidecar.write(Store::Dense, &name, &file.finish());
+        written.map_err(|source| FileError::write(sidecar.path(Store::Dense, &name), source))
+    }
+
+    /// Reads a part of the file `name`. `None` if the file is missing or that part is damaged.
+    fn open<T>(
+        sidecar: &Sidecar,
+        name: &str,
+        read: impl FnOnce(&SectionFile) -> Result<T, FileError>,
+    ) -> Result<Option<T>, FileError> {
+        match SectionFile::open(sidecar, Store::Dense, name, FORMAT).and_then(|file| read(&file)) {
+            Err(error) if error.is_gone() => Ok(None),
+            Err(error) if error.is_invalid() => {
+                tracing::warn!("{error}; querying the shared store again");
+                Ok(None)
+            }
+            found => found.map(Some),
+        }
+    }
+
+    fn of(file: &SectionFile) -> Result<Self, FileError> {
+        let meta = file.section("meta")?;
+        let (ids, n_vectors, dim) = decode(&meta).map_err(|error| file.damaged(error.to_string()))?;
+        let (profile, repository, generation, epoch) = ids;
+        let bitmap = |name: &str| {
+            let bytes = file.section(name)?;
+            RoaringBitmap::deserialize_from(&*bytes).map_err(|error| file.damaged(format!("{name}: {error}")))
+        };
+        Ok(Self {
+            profile: ProfileId(profile),
+            repository: RepositoryTag(repository),
+            generation,
+            epoch,
+            n_vectors,
+            dim,
+            docs: bitmap("docs")?,
+            empty: bitmap("empty")?,
+        })
     }
 }
 
-fn parsed_keys(bytes: &[u8]) -> Option<Vec<ChunkKey>> {
-    let (_, start) = There::parse(bytes)?;
-    let (keys, hash) = bytes[start..].split_last_chunk::<16>()?;
-    let n = u32::from_le_bytes(bytes[8..12].try_into().expect("four")) as usize;
-    if keys.len() != n * KEY_BYTES || hash != &blake3::hash(keys).as_bytes()[..16] {
-        return None;
+fn keys_of(file: &SectionFile) -> Result<Vec<ChunkKey>, FileError> {
+    let bytes = file.section("keys")?;
+    match bytes.as_chunks() {
+        (keys, []) => Ok(keys.iter().map(|key| ChunkKey(*key)).collect()),
+        _ => Err(file.damaged("keys")),
     }
-    let key = |raw: &[u8]| ChunkKey(raw.try_into().expect("sixteen"));
-    Some(keys.chunks_exact(KEY_BYTES).map(key).collect())
-}
-
-fn head_hash(header: &[u8], bitmaps: &[u8]) -> [u8; 16] {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(header).update(bitmaps);
-    hasher.finalize().as_bytes()[..16].try_into().expect("sixteen")
 }
 
 fn name(profile: ProfileId, repository: RepositoryTag) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&profile.0).update(&repository.0);
     format!("{}.{THERE_ENDING}", &hasher.finalize().to_hex()[..32])
-}
-
-fn mapped(sidecar: &Sidecar, name: &str) -> io::Result<Option<Bytes>> {
-    match sidecar.map(Store::Dense, name) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        bytes => bytes.map(Some),
-    }
 }
 
 #[cfg(test)]
@@ -209,14 +163,17 @@ mod tests {
         assert_eq!(There::keys(&sidecar, profile, repository).unwrap(), keys);
         assert_eq!(There::load(&sidecar, profile, RepositoryTag([9; 16])).unwrap(), None);
 
-        let path = sidecar.path(Store::Dense, &name(profile, repository));
+        let name = name(profile, repository);
+        let path = sidecar.path(Store::Dense, &name);
         let whole = std::fs::read(&path).unwrap();
-        assert_eq!(There::profile_of(&whole), Some(profile));
-        for at in (0..whole.len()).step_by(3) {
+        assert_eq!(There::check(&sidecar, &name).unwrap(), profile);
+        for at in (0..whole.len()).step_by(31) {
             let mut bytes = whole.clone();
             bytes[at] ^= 4;
-            assert_eq!(There::profile_of(&bytes), None, "{at}");
-            assert_eq!(There::profile_of(&whole[..at]), None, "{at}");
+            for damaged in [&bytes, &whole[..at]] {
+                std::fs::write(&path, damaged).unwrap();
+                assert!(There::check(&sidecar, &name).unwrap_err().is_invalid(), "{at}");
+            }
         }
         std::fs::write(&path, &whole[..150]).unwrap();
         assert_eq!(There::load(&sidecar, profile, repository).unwrap(), None);

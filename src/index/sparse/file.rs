@@ -2,39 +2,37 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use crate::embed::{ProfileId, SparseVector};
-use crate::index::dense::{SharedBytes, VectorFileError};
-use crate::index::header::{HEADER_BYTES, RowsHeader};
+use crate::index::dense::FORMAT;
+use crate::sidecar::{Bytes, FileError, SectionFile};
 
 /// An immutable file of sparse vectors, one row per document from 0.
 ///
-/// Little endian, without gaps. The header has 128 bytes, as in files of dense vectors. It begins with `CSSP`, and its
-/// three numbers are the number of rows n, the number of tokens t, and the number of postings m.
-///
-/// | offset | bytes | content |
-/// | --- | --- | --- |
-/// | 128 | n × f32 | scales of the rows: above 0, or 0 for no vector |
-/// | | t × (u32, u32) | token, ascending; the end of its postings, counted in postings |
-/// | | m × u32 | postings: row × 256 + step, ascending by row within a token; weight = scale · step, step 1 to 255 |
+/// Sections of the file (the format of dense vector files, little endian):
+/// - `scales`: n × f32, the scales of the rows: above 0, or 0 for no vector.
+/// - `tokens`: t × (u32 token, ascending; u32 end of its postings, counted in postings).
+/// - `postings`: m × u32, row × 256 + step, ascending by row within a token; weight = scale · step, steps are 1 to 255.
+/// - `profile`: 16 bytes id of the embedding profile.
 ///
 /// Rows are stored by token, so that a query reads only the tokens that it has in common with documents. With 100,000
 /// documents of 100 tokens, this takes about a tenth of the time of reading all rows (`tests/bench/dense.rs`). The
 /// first access by row transposes the file.
 ///
 /// One byte per weight is usual for such models. It does not reduce effectiveness in Mackenzie, Trotman, Lin, "Wacky
-/// Weights in Learned Sparse Representations and the Revenge of Score-at-a-Time Query Evaluation", 2021. Opening checks
-/// only the header and the sizes. Damage elsewhere changes scores but never causes a panic. [`Self::verify`] detects
-/// it.
+/// Weights in Learned Sparse Representations and the Revenge of Score-at-a-Time Query Evaluation", 2021.
 #[derive(Clone)]
 pub struct SparseFile {
-    bytes: SharedBytes,
-    header: RowsHeader,
+    file: SectionFile,
+    profile: ProfileId,
+    scales: Bytes,
+    tokens: Bytes,
+    postings: Bytes,
     rows: Arc<OnceLock<Rows>>,
 }
 
-pub(super) const MAGIC: &[u8; 4] = b"CSSP";
 /// The scale of a row that has no tokens or only weights close to 0. A scale of 0 marks a row without a vector.
 pub(super) const NO_SCALE: f32 = f32::MIN_POSITIVE;
 
@@ -68,38 +66,49 @@ impl Term {
 }
 
 impl SparseFile {
-    /// Opens a file from its content, which must not change while the file is open.
-    pub fn open(bytes: SharedBytes) -> Result<Self, VectorFileError> {
-        let file = (*bytes).as_ref();
-        let header = RowsHeader::parse(MAGIC, file)?;
-        let [n, t, m] = header.numbers.map(u64::from);
-        let (found, expected) = (file.len() as u64, HEADER_BYTES as u64 + 4 * n + 8 * t + 4 * m);
-        if found == expected {
-            Ok(Self {
-                bytes,
-                header,
-                rows: Arc::default(),
-            })
+    /// Opens a file in memory. `name` is used in error messages.
+    pub fn from_bytes(name: &Path, bytes: impl Into<Bytes>) -> Result<Self, FileError> {
+        Self::from_sections(SectionFile::from_bytes(name, bytes.into(), FORMAT)?)
+    }
+
+    /// Opens a file and verifies its checksums. Values may still be out of range, which changes scores but causes no
+    /// panic; [`Self::verify`] finds them.
+    pub(in crate::index) fn from_sections(file: SectionFile) -> Result<Self, FileError> {
+        let profile = file.section("profile")?;
+        let opened = Self {
+            profile: ProfileId((*profile).try_into().map_err(|_| file.damaged("profile"))?),
+            scales: file.section("scales")?,
+            tokens: file.section("tokens")?,
+            postings: file.section("postings")?,
+            rows: Arc::default(),
+            file,
+        };
+        let is_whole = opened.scales.len().is_multiple_of(4)
+            && opened.scales.len() / 4 <= Term::END as usize
+            && opened.tokens.len().is_multiple_of(8)
+            && opened.postings.len().is_multiple_of(4);
+        if is_whole {
+            Ok(opened)
         } else {
-            Err(VectorFileError::Size { found, expected })
+            Err(opened.file.damaged("lengths of sections"))
         }
     }
 
-    /// Reads the whole file, verifies its checksum and checks that [`SparseWriter`] could have written it. The checksum
-    /// alone does not protect against a crafted file.
+    /// Verifies the whole file and checks that [`SparseWriter`] could have written it. Checksums alone do not protect
+    /// against a crafted file.
     ///
     /// [`SparseWriter`]: super::SparseWriter
-    pub fn verify(&self) -> Result<(), VectorFileError> {
-        let is_whole = blake3::hash(&self.all()[HEADER_BYTES..]) == self.header.body_hash;
-        if is_whole && self.are_tables_in_order() && self.are_rows_in_range() {
+    pub fn verify(&self) -> Result<(), FileError> {
+        self.file.verify()?;
+        if self.are_tables_in_order() && self.are_rows_in_range() {
             Ok(())
         } else {
-            Err(VectorFileError::Damaged)
+            Err(self.file.damaged("values out of range"))
         }
     }
 
     fn are_tables_in_order(&self) -> bool {
-        let [n_rows, n_tokens, n_postings] = self.header.numbers;
+        let (n_rows, n_postings) = (self.len(), self.postings.len() / 4);
         let tokens = || self.tokens().iter().map(|entry| first_of(*entry));
         let ends = || self.tokens().iter().map(|entry| second_of(*entry));
         let row_of = |four: &[u8; 4]| Term(u32::from_le_bytes(*four)).number();
@@ -110,8 +119,8 @@ impl SparseFile {
         tokens().is_sorted_by(|a, b| a < b)
             && tokens().all(|token| token < SparseVector::N_TOKENS)
             && ends().is_sorted()
-            && ends().next_back().unwrap_or(0) == n_postings
-            && (0..n_tokens as usize).all(|at| are_rows(self.postings_at(at)))
+            && ends().next_back().unwrap_or(0) as usize == n_postings
+            && (0..self.tokens().len()).all(|at| are_rows(self.postings_at(at)))
     }
 
     /// Returns true if the largest step of each row is 255, so that the scale determines the largest weight of the row,
@@ -144,7 +153,7 @@ impl SparseFile {
 
     /// Returns the number of rows.
     pub fn len(&self) -> u32 {
-        self.header.numbers[0]
+        (self.scales.len() / 4) as u32
     }
 
     /// Returns true if there are no rows.
@@ -152,14 +161,9 @@ impl SparseFile {
         self.len() == 0
     }
 
-    /// Returns the size of the file in bytes.
-    pub fn n_bytes(&self) -> usize {
-        self.all().len()
-    }
-
     /// Returns the embedding profile of the vectors.
     pub fn profile(&self) -> ProfileId {
-        self.header.profile
+        self.profile
     }
 
     /// Returns true if `row` has a vector, which may be empty.
@@ -206,7 +210,7 @@ impl SparseFile {
 
     /// Returns the scales of all rows, as stored.
     pub(super) fn scales(&self) -> &[[u8; 4]] {
-        &self.all()[HEADER_BYTES..].as_chunks().0[..self.len() as usize]
+        self.scales.as_chunks().0
     }
 
     /// Returns the rows that have a token, each with the step of the token.
@@ -267,8 +271,7 @@ impl SparseFile {
 
     /// Returns the tokens, each with the end of its postings.
     fn tokens(&self) -> &[[u8; 8]] {
-        let start = HEADER_BYTES + 4 * self.len() as usize;
-        &self.all()[start..].as_chunks().0[..self.header.numbers[1] as usize]
+        self.tokens.as_chunks().0
     }
 
     fn postings_of(&self, token: u32) -> &[[u8; 4]] {
@@ -278,22 +281,17 @@ impl SparseFile {
 
     /// Returns the postings of the token at position `at`. Empty if they are outside the file.
     fn postings_at(&self, at: usize) -> &[[u8; 4]] {
-        let start = HEADER_BYTES + 4 * self.len() as usize + 8 * self.header.numbers[1] as usize;
-        let postings: &[[u8; 4]] = self.all()[start..].as_chunks().0;
+        let postings: &[[u8; 4]] = self.postings.as_chunks().0;
         let end = |at: usize| self.tokens().get(at).map(|entry| second_of(*entry) as usize);
         let first = at.checked_sub(1).map_or(Some(0), end);
         let range = first.zip(end(at)).map(|(first, end)| first..end);
         range.and_then(|range| postings.get(range)).unwrap_or_default()
     }
-
-    fn all(&self) -> &[u8] {
-        (*self.bytes).as_ref()
-    }
 }
 
 impl fmt::Debug for SparseFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SparseFile").field(&self.header).finish()
+        write!(f, "SparseFile({} rows)", self.len())
     }
 }
 
@@ -308,10 +306,9 @@ fn second_of(entry: [u8; 8]) -> u32 {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
-    use std::sync::Arc;
-
     use super::*;
     use crate::index::sparse::SparseWriter;
+    use crate::sidecar::SectionWriter;
 
     #[test]
     fn crafted_tables_are_rejected() {
@@ -320,35 +317,31 @@ mod tests {
             let terms = vec![(row, 1.0), (row + 1, 2.0)];
             writer.push(&SparseVector::from_foreign(terms, "m").unwrap()).unwrap();
         }
-        let bytes = writer.finish();
-        let is_sound = |bytes: &[u8]| {
-            let mut bytes = bytes.to_vec();
-            let body_hash = blake3::hash(&bytes[HEADER_BYTES..]);
-            let header = RowsHeader {
-                body_hash,
-                ..RowsHeader::parse(MAGIC, &bytes).unwrap()
-            };
-            bytes[..HEADER_BYTES].copy_from_slice(&header.write(MAGIC));
-            SparseFile::open(Arc::new(bytes)).unwrap().verify().is_ok()
+        let sound = SectionFile::from_bytes(Path::new("sound"), writer.finish().into(), FORMAT).unwrap();
+        let is_sound = |patch: Option<(&str, usize, u32)>| {
+            let mut writer = SectionWriter::new(FORMAT);
+            for name in ["scales", "tokens", "postings", "profile"] {
+                let mut bytes = sound.section(name).unwrap().to_vec();
+                if let Some((_, at, number)) = patch.filter(|(section, ..)| *section == name) {
+                    bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+                }
+                writer.add(name, bytes);
+            }
+            let file = SparseFile::from_bytes(Path::new("patched"), writer.finish());
+            file.unwrap().verify().is_ok()
         };
-        assert!(is_sound(&bytes));
-        let (scales, tokens) = (HEADER_BYTES, HEADER_BYTES + 3 * 4);
-        let postings = tokens + 4 * 8;
-        let patched = |at: usize, number: u32| {
-            let mut bytes = bytes.clone();
-            bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
-            is_sound(&bytes)
-        };
+        assert!(is_sound(None));
+        let patched = |section: &str, at: usize, number: u32| is_sound(Some((section, at, number)));
         for scale in [f32::INFINITY, f32::NAN, -1.0, 0.0, 1e-40, 3930.0] {
-            assert!(!patched(scales, scale.to_bits()), "{scale}");
+            assert!(!patched("scales", 0, scale.to_bits()), "{scale}");
         }
-        assert!(!patched(tokens, 2), "tokens that do not ascend");
-        assert!(!patched(tokens + 3 * 8, u32::MAX), "a token out of bounds");
-        assert!(!patched(tokens + 4, 6), "ends that do not ascend");
-        assert!(!patched(tokens + 3 * 8 + 4, 5), "postings of no token");
-        assert!(!patched(postings, 3 << 8 | 255), "a row that is not there");
-        assert!(!patched(postings + 4, 254), "a row without its largest step");
-        assert!(!patched(postings + 4, 0), "a step of nothing");
-        assert!(!patched(postings + 8, 255), "a row twice for one token");
+        assert!(!patched("tokens", 0, 2), "tokens that do not ascend");
+        assert!(!patched("tokens", 3 * 8, u32::MAX), "a token out of bounds");
+        assert!(!patched("tokens", 4, 6), "ends that do not ascend");
+        assert!(!patched("tokens", 3 * 8 + 4, 5), "postings of no token");
+        assert!(!patched("postings", 0, 3 << 8 | 255), "a row that is not there");
+        assert!(!patched("postings", 4, 254), "a row without its largest step");
+        assert!(!patched("postings", 4, 0), "a step of nothing");
+        assert!(!patched("postings", 8, 255), "a row twice for one token");
     }
 }

@@ -1,9 +1,9 @@
 //! Writes files of sparse vectors.
 
-use super::file::{MAGIC, NO_SCALE, SparseFile, Term};
+use super::file::{NO_SCALE, SparseFile, Term};
 use crate::embed::{ProfileId, SparseVector};
-use crate::index::dense::WriteError;
-use crate::index::header::{HEADER_BYTES, RowsHeader};
+use crate::index::dense::{FORMAT, WriteError};
+use crate::sidecar::SectionWriter;
 
 /// The step of the highest weight of a vector.
 const MAX_STEP: f32 = 255.0;
@@ -68,19 +68,19 @@ impl SparseWriter {
                 Some((postings[0].0, *end))
             })
             .collect();
-        let mut file = vec![0; HEADER_BYTES];
-        file.reserve_exact(4 * self.scales.len() + 8 * tokens.len() + 4 * self.postings.len());
-        file.extend(self.scales.iter().flat_map(|scale| scale.to_le_bytes()));
-        let entries = tokens.iter().flat_map(|(token, end)| [*token, *end]);
-        let postings = self.postings.iter().map(|(_, posting)| *posting);
-        file.extend(entries.chain(postings).flat_map(u32::to_le_bytes));
-        let header = RowsHeader {
-            numbers: [self.scales.len(), tokens.len(), self.postings.len()].map(|number| number as u32),
-            profile: self.profile,
-            body_hash: blake3::hash(&file[HEADER_BYTES..]),
-        };
-        file[..HEADER_BYTES].copy_from_slice(&header.write(MAGIC));
-        file
+        let bytes_of = |numbers: &mut dyn Iterator<Item = u32>| numbers.flat_map(u32::to_le_bytes).collect();
+        let mut file = SectionWriter::new(FORMAT);
+        file.add("scales", bytes_of(&mut self.scales.iter().map(|scale| scale.to_bits())));
+        file.add(
+            "tokens",
+            bytes_of(&mut tokens.iter().flat_map(|(token, end)| [*token, *end])),
+        );
+        file.add(
+            "postings",
+            bytes_of(&mut self.postings.iter().map(|(_, posting)| *posting)),
+        );
+        file.add("profile", self.profile.0.to_vec());
+        file.finish()
     }
 
     fn add(&mut self, scale: f32, terms: impl ExactSizeIterator<Item = Term>) -> Result<(), WriteError> {

@@ -449,9 +449,8 @@ impl Run<'_> {
             self.state = new;
         }
         let is_there = |key| self.segments.find_doc(key).is_some();
-        parts::remove_unused(self.collector.sidecar, self.lock, stays)
-            .and_then(|()| parts::remove_dead(self.collector.sidecar, self.lock, is_there))
-            .map_err(|source| self.collector.io_error(source))
+        parts::remove_unused(self.collector.sidecar, self.lock, stays)?;
+        Ok(parts::remove_dead(self.collector.sidecar, self.lock, is_there)?)
     }
 
     fn is_worth_rewriting(&self, survey: &Survey, n_groups: usize) -> bool {

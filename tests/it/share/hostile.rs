@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use codescout::artifact::{ArtifactFile, ArtifactWriter, SkipReason, Status};
 use codescout::bundle::BundleFile;
@@ -264,7 +263,7 @@ const LYING_ENTRIES: &[(&str, Change, &str)] = &[
             let bytes = raw.opened(1);
             raw.put(0, &bytes)
         },
-        "damaged",
+        "has format",
     ),
     ("nothing in an entry", |raw| raw.put(0, b""), "damaged"),
     ("artifacts of another recipe", |raw| patch_recipe(raw), "damaged"),
@@ -427,7 +426,7 @@ fn poisoned(bytes: Vec<u8>, change: impl Fn(&mut Extraction)) -> Vec<u8> {
 
 /// Returns the vectors in reverse order.
 fn reversed(bytes: Vec<u8>) -> Vec<u8> {
-    let vectors = VectorFile::open(Arc::new(bytes)).unwrap();
+    let vectors = VectorFile::from_bytes(Path::new("vectors"), bytes).unwrap();
     let mut writer = VectorWriter::new(vectors.dim(), vectors.quantisation(), vectors.profile()).unwrap();
     for row in (0..vectors.len()).rev() {
         writer.copy_row(&vectors, row).unwrap();

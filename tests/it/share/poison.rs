@@ -5,7 +5,9 @@ use std::path::Path;
 
 use codescout::artifact::{ArtifactFile, ArtifactKey, ArtifactWriter, SkipReason, Status};
 use codescout::extract::{Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Import, Reference, languages};
+use codescout::index::dense::FORMAT;
 use codescout::model::{ByteRange, Lang};
+use codescout::sidecar::{SectionFile, SectionWriter};
 
 use super::hostile_remote::Trap;
 use super::project;
@@ -232,7 +234,7 @@ const BLOBS: &[(&str, OfBlobs)] = &[
     }),
 ];
 
-/// A row of a vector file in the format of docs/formats.md.
+/// A row of a vector file.
 pub(super) struct Row<'a> {
     codes: &'a mut [u8],
     factor: &'a mut [u8; 2],
@@ -265,20 +267,31 @@ const VECTORS: &[(&str, OfVectors)] = &[
     }),
 ];
 
-pub(super) fn with_vectors(mut bytes: Vec<u8>, change: impl Fn(&mut Row<'_>)) -> Vec<u8> {
-    let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
-    let (n, row_bytes) = (number(8), (number(12) * number(16)).div_ceil(8));
-    {
-        let (codes, halves) = bytes[128..].split_at_mut(n * row_bytes);
-        let (factors, weights) = halves.as_chunks_mut().0.split_at_mut(n);
-        let rows = codes.chunks_exact_mut(row_bytes).zip(factors).zip(weights);
-        rows.for_each(|((codes, factor), weight)| change(&mut Row { codes, factor, weight }));
-    }
-    let body = blake3::hash(&bytes[128..]);
-    bytes[48..80].copy_from_slice(body.as_bytes());
-    let header = blake3::hash(&bytes[..80]);
-    bytes[80..112].copy_from_slice(header.as_bytes());
-    bytes
+pub(super) fn with_vectors(bytes: Vec<u8>, change: impl Fn(&mut Row<'_>)) -> Vec<u8> {
+    let names = ["codes", "factors", "weights", "meta"];
+    let mut sections = sections(bytes, FORMAT, names);
+    let [codes, factors, weights, _] = &mut sections;
+    let row_bytes = codes.len() / (factors.len() / 2);
+    let halves = factors.as_chunks_mut().0.iter_mut().zip(weights.as_chunks_mut().0);
+    let rows = codes.chunks_exact_mut(row_bytes).zip(halves);
+    rows.for_each(|(codes, (factor, weight))| change(&mut Row { codes, factor, weight }));
+    with_sections(FORMAT, names, sections)
+}
+
+/// The sections of a file.
+pub(super) fn sections<const N: usize>(bytes: Vec<u8>, format: u32, names: [&str; N]) -> [Vec<u8>; N] {
+    let file = SectionFile::from_bytes(Path::new("file"), bytes.into(), format).unwrap();
+    names.map(|name| file.section(name).unwrap().to_vec())
+}
+
+/// A file with valid checksums.
+pub(super) fn with_sections<const N: usize>(format: u32, names: [&'static str; N], sections: [Vec<u8>; N]) -> Vec<u8> {
+    let mut writer = SectionWriter::new(format);
+    names
+        .into_iter()
+        .zip(sections)
+        .for_each(|(name, bytes)| writer.add(name, bytes));
+    writer.finish()
 }
 
 /// Returns bundles with one change each.

@@ -6,7 +6,7 @@ use codescout::embed::ProfileId;
 use codescout::index::dense::{Quantisation, VectorWriter};
 use serde_json::Value;
 
-use super::poison::with_vectors;
+use super::poison::{sections, with_sections, with_vectors};
 use super::raw::Raw;
 use super::{PRIVATE_KEY, PUBLIC_KEY, QUERIES, project};
 use crate::cli::call_in;
@@ -16,6 +16,7 @@ use crate::support::model::{openai, tei_sparse, texts_of};
 use crate::support::{Stub, TestRepo};
 
 const DIM: usize = 32;
+const OF_PART: [&str; 2] = ["keys", "rows"];
 
 /// Indexes a clone and configures a server for it, without computing vectors.
 fn with_server(repo: &TestRepo, stub: &Stub) {
@@ -147,8 +148,9 @@ fn vectors_that_do_not_fit_are_refused() {
         (0..n).for_each(|_| writer.push(&vec![1.0 / (dim as f32).sqrt(); dim], 1.0).unwrap());
         writer.finish()
     };
-    let n_keys = u32::from_le_bytes(honest.opened(3)[8..12].try_into().unwrap()) as usize;
-    let part = |rows: Vec<u8>| [&honest.opened(3)[..16 + 16 * n_keys], &rows].concat();
+    let [keys, honest_rows] = sections(honest.opened(3), 1, OF_PART);
+    let n_keys = keys.len() / 16;
+    let part = |rows: Vec<u8>| with_sections(1, OF_PART, [keys.clone(), rows]);
     refuses("no probe", &|raw| raw.put(2, b"nonsense"), "probe");
     refuses("two probes", &|raw| raw.put(2, &rows(DIM, profile, 2)), "probe");
     refuses(
@@ -156,7 +158,7 @@ fn vectors_that_do_not_fit_are_refused() {
         &|raw| raw.put(2, &rows(DIM, ProfileId([7; 16]), 1)),
         "probe",
     );
-    refuses("no part", &|raw| raw.put(3, b"nonsense"), "not a file of vectors");
+    refuses("no part", &|raw| raw.put(3, b"nonsense"), "part is damaged");
     refuses(
         "a part cut",
         &|raw| raw.put(3, &raw.opened(3)[..100]),
@@ -170,10 +172,7 @@ fn vectors_that_do_not_fit_are_refused() {
     refuses(
         "very many rows",
         &|raw| {
-            let mut part = honest.opened(3);
-            part[8..12].copy_from_slice(&(1u32 << 20).to_le_bytes());
             raw.header.added[0].1[0] = 1 << 20;
-            raw.put(3, &part);
         },
         "number of vectors differs",
     );
@@ -195,7 +194,7 @@ fn vectors_that_do_not_fit_are_refused() {
     let scaled = |rows: Vec<u8>| with_vectors(rows, |row| row.scale(10));
     refuses(
         "factors a thousandfold",
-        &|raw| raw.put(3, &part(scaled(honest.opened(3)[16 + 16 * n_keys..].to_vec()))),
+        &|raw| raw.put(3, &part(scaled(honest_rows.clone()))),
         "damaged",
     );
     refuses("a scaled probe", &|raw| raw.put(2, &scaled(honest.opened(2))), "probe");

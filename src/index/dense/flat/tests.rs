@@ -1,6 +1,6 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::sync::Arc;
+use std::path::Path;
 
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn vector(row: u32, dim: usize) -> Vec<f32> {
 fn file(rows: Range<u32>, dim: usize, quantisation: Quantisation, profile: ProfileId) -> VectorFile {
     let mut writer = VectorWriter::new(dim, quantisation, profile).unwrap();
     rows.for_each(|row| writer.push(&vector(row, dim), row as f32).unwrap());
-    VectorFile::open(Arc::new(writer.finish())).unwrap()
+    VectorFile::from_bytes(Path::new("vectors"), writer.finish()).unwrap()
 }
 
 /// Returns an index of the documents 0..700 and 1000..1300. The segments have different quantisations.

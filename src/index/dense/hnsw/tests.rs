@@ -1,5 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use std::path::Path;
+
 use super::super::writer::VectorWriter;
 use super::*;
 use crate::embed::ProfileId;
@@ -36,7 +38,11 @@ fn unit(mut raw: Vec<f32>) -> Vec<f32> {
 fn flat(vectors: impl Iterator<Item = Vec<f32>>, quantisation: Quantisation) -> FlatIndex {
     let mut writer = VectorWriter::new(DIM, quantisation, ProfileId([3; 16])).unwrap();
     vectors.for_each(|vector| writer.push(&vector, 1.0).unwrap());
-    FlatIndex::new(vec![(0, VectorFile::open(Arc::new(writer.finish())).unwrap())]).unwrap()
+    FlatIndex::new(vec![(
+        0,
+        VectorFile::from_bytes(Path::new("vectors"), writer.finish()).unwrap(),
+    )])
+    .unwrap()
 }
 
 fn options(threshold: usize) -> HnswOptions {
