@@ -16,7 +16,7 @@ use crate::model::{BlobId, ChunkKey, explain_by};
 
 use super::dense::{Quantisation, VectorWriter, WriteError};
 use super::lexical::{LexicalDoc, LexicalError, LexicalWriter};
-use super::prepare::{PreparedBlob, PreparedChunk, RecordedDoc, prepare};
+use super::prepare::{PreparedBlob, PreparedChunk, RecordedRow, prepare};
 use super::recall::Recall;
 use super::segments::Segments;
 
@@ -148,7 +148,7 @@ impl Build<'_> {
     /// Like [`Self::segments`], but uses records instead of extracting and embedding. Every key must have a record.
     pub fn segments_from_records<S: BlobSource, E: From<BuildError> + Send>(
         &self,
-        recall: Recall<'_>,
+        recall: &Recall<'_>,
         keys: &[ArtifactKey],
         source: &S,
         finished: impl FnMut(SegmentData) -> Result<(), E> + Send,
@@ -158,7 +158,7 @@ impl Build<'_> {
 
     fn segments_from<S: BlobSource, E: From<BuildError> + Send>(
         &self,
-        recall: Option<Recall<'_>>,
+        recall: Option<&Recall<'_>>,
         keys: &[ArtifactKey],
         source: &S,
         finished: impl FnMut(SegmentData) -> Result<(), E> + Send,
@@ -176,7 +176,7 @@ impl Build<'_> {
                     // An interrupted build indexes what was extracted. An interrupted import discards it.
                     let is_wanted = || recall.is_none() || !self.interrupt.load(Ordering::Relaxed);
                     let rounds = receiver.into_iter().take_while(|_| is_wanted());
-                    index_rounds(rounds, known, embedder, options, recall, finished)
+                    index_rounds(rounds, known, embedder, options, finished)
                 })
                 .map_err(BuildError::Thread)?;
             let mut prepared_all = Ok(());
@@ -210,7 +210,6 @@ fn index_rounds<E: From<BuildError>>(
     known: &Segments,
     embedder: &dyn Embedder,
     options: &BuildOptions,
-    recall: Option<Recall<'_>>,
     mut finished: impl FnMut(SegmentData) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut numbers = Numbers::after(known);
@@ -220,7 +219,7 @@ fn index_rounds<E: From<BuildError>>(
             Some(builder) => builder,
             None => SegmentBuilder::new(&numbers, options, embedder)?,
         };
-        builder.add_round(round, known, &mut numbers, embedder, recall)?;
+        builder.add_round(round, known, &mut numbers, embedder)?;
         if builder.n_text_bytes as usize >= options.max_segment_bytes {
             finished(builder.finish()?)?;
         } else {
@@ -237,7 +236,7 @@ fn prepare_round<S: BlobSource>(
     keys: &[ArtifactKey],
     source: &S,
     options: &BuildOptions,
-    recall: Option<Recall<'_>>,
+    recall: Option<&Recall<'_>>,
     progress: &(dyn Fn(u64) + Sync),
     interrupt: &AtomicBool,
 ) -> Result<Vec<PreparedBlob>, BuildError> {
@@ -271,8 +270,6 @@ struct Numbers {
     n_docs: u32,
     /// The numbers of documents that this build assigned. Documents of earlier segments are looked up in `known`.
     new_docs: HashMap<ChunkKey, u32>,
-    /// The key of each recorded document that has been used so far.
-    recalled: HashMap<u32, ChunkKey>,
 }
 
 impl Numbers {
@@ -281,13 +278,7 @@ impl Numbers {
             n_blobs: known.n_blobs(),
             n_docs: known.n_docs(),
             new_docs: HashMap::new(),
-            recalled: HashMap::new(),
         }
-    }
-
-    /// Returns true if all chunks that use the recorded document have the same key. Otherwise the record is wrong.
-    fn is_one_text(&mut self, recalled: RecordedDoc, key: ChunkKey) -> bool {
-        *self.recalled.entry(recalled.doc).or_insert(key) == key
     }
 
     /// Returns the number of a document, and whether the number was newly assigned.
@@ -332,18 +323,11 @@ impl SegmentBuilder {
         known: &Segments,
         numbers: &mut Numbers,
         embedder: &dyn Embedder,
-        recall: Option<Recall<'_>>,
     ) -> Result<(), BuildError> {
         let mut new_chunks: Vec<(usize, &PreparedChunk)> = Vec::new();
         for (at, blob) in round.iter().enumerate() {
             let mut docs = Vec::with_capacity(blob.chunks.len());
             for chunk in &blob.chunks {
-                if let Some(recalled) = chunk.recalled
-                    && !numbers.is_one_text(recalled, chunk.key)
-                {
-                    let (blob, what) = (blob.key.blob, "two texts share a vector");
-                    return Err(BuildError::WrongRecord { blob, what });
-                }
                 let (doc, is_new) = numbers.doc(chunk.key, known)?;
                 docs.push(doc);
                 if is_new {
@@ -360,7 +344,7 @@ impl SegmentBuilder {
         }
         let Self { lexical, vectors, .. } = self;
         let text_of = |&(at, chunk): &(usize, &PreparedChunk)| chunk.text(&round[at]);
-        let is_embedded = |chunk: &PreparedChunk| chunk.recalled.is_none_or(|recalled| recalled.is_audited);
+        let is_embedded = |chunk: &PreparedChunk| chunk.recorded.as_ref().is_none_or(|recorded| recorded.is_audited);
         let to_embed: Vec<_> = new_chunks
             .iter()
             .copied()
@@ -378,17 +362,13 @@ impl SegmentBuilder {
                 blob: round[at].key.blob,
                 what,
             };
-            match (chunk.recalled.zip(recall), made) {
+            match (&chunk.recorded, made) {
                 (None, Some((vector, weight))) => vectors.push(&vector, weight)?,
-                (Some((recalled, recall)), made) => {
-                    let (file, row) = recall
-                        .records
-                        .row(recalled.doc)
-                        .ok_or_else(|| wrong_record("missing vector"))?;
-                    if made.is_some_and(|(vector, weight)| !file.has_row_of(row, &vector, weight)) {
+                (Some(RecordedRow { file, row, .. }), made) => {
+                    if made.is_some_and(|(vector, weight)| !file.has_row_of(*row, &vector, weight)) {
                         return Err(wrong_record("vector differs"));
                     }
-                    vectors.copy_row(file, row)?;
+                    vectors.copy_row(file, *row)?;
                 }
                 (None, None) => return Err(wrong_record("chunk without a vector")),
             }

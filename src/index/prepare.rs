@@ -5,6 +5,7 @@ use crate::extract::{self, Chunk, Content, Definition, Extraction, Extractor};
 use crate::model::{ByteRange, ChunkKey, Lang};
 
 use super::build::BuildOptions;
+use super::dense::VectorFile;
 use super::lexical::{DocMeta, Signature};
 
 /// Limit on the part of an item's signature that is repeated in the heads of the item's later chunks. The remaining
@@ -36,15 +37,15 @@ pub(super) struct PreparedChunk {
     /// The indices of the definitions whose names are in the chunk.
     definitions: Vec<u32>,
     /// The recorded document of the chunk, if the blob has a record.
-    pub(super) recalled: Option<RecordedDoc>,
+    pub(super) recorded: Option<RecordedRow>,
 }
 
-/// A document in imported records. The new index contains a copy of its vector.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RecordedDoc {
-    /// The number of the document in the records.
-    pub(super) doc: u32,
-    /// True if the vector is computed again and compared.
+/// A recorded vector.
+#[derive(Debug)]
+pub(super) struct RecordedRow {
+    pub(super) file: VectorFile,
+    pub(super) row: u32,
+    /// True if the vector is computed again for comparison.
     pub(super) is_audited: bool,
 }
 
@@ -57,13 +58,6 @@ impl PreparedBlob {
             chunks: Vec::new(),
             signature: Vec::new(),
             bytes: Vec::new(),
-        }
-    }
-
-    /// Assigns the recorded documents `docs` to the chunks, in order.
-    pub(super) fn recall(&mut self, docs: &[u32], is_audited: bool) {
-        for (chunk, &doc) in self.chunks.iter_mut().zip(docs) {
-            chunk.recalled = Some(RecordedDoc { doc, is_audited });
         }
     }
 }
@@ -175,7 +169,7 @@ fn prepare_chunk(
         head,
         range: chunk.range,
         definitions,
-        recalled: None,
+        recorded: None,
     }
 }
 

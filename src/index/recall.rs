@@ -3,14 +3,15 @@
 //! Every record is checked against the content of its blob as far as possible. Audited blobs are also extracted and
 //! embedded, and the results compared with the record.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
 
 use crate::artifact::ArtifactKey;
 use crate::extract::{self, Chunk, Extraction, Extractor};
-use crate::model::ByteRange;
+use crate::model::{ByteRange, ChunkKey};
 
 use super::build::{BuildError, BuildOptions};
-use super::prepare::{PreparedBlob, left_out, prepare, prepare_known};
+use super::prepare::{PreparedBlob, RecordedRow, left_out, prepare, prepare_known};
 use super::records::Records;
 
 /// Limit on the total size of a blob's chunks, and on that of their heads: this multiple of the blob's size, plus
@@ -19,16 +20,25 @@ const PROPORTION: usize = 4;
 const SLACK_BYTES: usize = 64 << 10;
 
 /// Records that replace extraction and embedding.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Recall<'a> {
-    /// The records.
-    pub records: &'a Records,
-    /// Blobs that are also extracted and embedded, to check their records. Blobs whose records are too large in
-    /// proportion are always audited.
-    pub audited: &'a HashSet<ArtifactKey>,
+    records: &'a Records,
+    audited: &'a HashSet<ArtifactKey>,
+    /// The text of every recorded document seen so far.
+    texts: Mutex<HashMap<u32, ChunkKey>>,
 }
 
-impl Recall<'_> {
+impl<'a> Recall<'a> {
+    /// Uses `records`, but extracts and embeds the blobs in `audited` anyway, for comparison. Blobs with records out of
+    /// proportion to their size are audited too.
+    pub fn new(records: &'a Records, audited: &'a HashSet<ArtifactKey>) -> Self {
+        Self {
+            records,
+            audited,
+            texts: Mutex::default(),
+        }
+    }
+
     /// Prepares a blob from its record.
     pub(super) fn prepare(
         &self,
@@ -55,17 +65,34 @@ impl Recall<'_> {
         if recalled.docs.len() != extraction.chunks.len() {
             return Err(wrong_record("number of chunks differs"));
         }
-        if self.audited.contains(&key) || is_out_of_proportion(&bytes, &extraction) {
-            let mut made = prepare(key, bytes, extractor, options);
+        let is_audited = self.audited.contains(&key) || is_out_of_proportion(&bytes, &extraction);
+        let mut prepared = if is_audited {
+            let made = prepare(key, bytes, extractor, options);
             if made.outcome.as_ref().ok() != Some(&extraction) {
                 return Err(wrong_record("extraction differs"));
             }
-            made.recall(&recalled.docs, true);
-            return Ok(made);
+            made
+        } else {
+            prepare_known(key, recalled.lang, bytes, extraction)
+        };
+        for (chunk, doc) in prepared.chunks.iter_mut().zip(recalled.docs) {
+            chunk.recorded = Some(self.row(doc, chunk.key, is_audited).map_err(wrong_record)?);
         }
-        let mut known = prepare_known(key, recalled.lang, bytes, extraction);
-        known.recall(&recalled.docs, false);
-        Ok(known)
+        Ok(prepared)
+    }
+
+    /// Returns the vector of a document, which must not be recorded for another text too.
+    fn row(&self, doc: u32, key: ChunkKey, is_audited: bool) -> Result<RecordedRow, &'static str> {
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        if *texts.entry(doc).or_insert(key) != key {
+            return Err("two texts share a vector");
+        }
+        let (file, row) = self.records.row(doc).ok_or("missing vector")?;
+        Ok(RecordedRow {
+            file: file.clone(),
+            row,
+            is_audited,
+        })
     }
 }
 

@@ -192,13 +192,10 @@ impl Ingest<'_> {
             interrupt,
             progress: &|n_bytes| progress.advance(n_bytes),
         };
-        let recall = Recall {
-            records,
-            audited: &audited,
-        };
+        let recall = Recall::new(records, &audited);
         let profile = self.profile();
         let mut segments = Vec::new();
-        build.segments_from_records(recall, &keys, &blobs, |data: SegmentData| {
+        build.segments_from_records(&recall, &keys, &blobs, |data: SegmentData| {
             if data.n_blobs > 0 {
                 imported.n_blobs += data.n_blobs as usize;
                 imported.n_docs += data.n_docs as usize;
