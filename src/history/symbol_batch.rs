@@ -102,8 +102,7 @@ impl SymbolBatch {
             first: number(2)?,
             n_records: number(3)?,
             recipe: u64::from(number(4)?) | u64::from(number(5)?) << 32,
-            // Files of an older recipe do not contain this number, but it is not used for them.
-            n_unread: number(6).unwrap_or(0),
+            n_unread: number(6)?,
             names: SortedTexts {
                 bytes: file.section("names")?,
                 ends: file.section("name_ends")?,

@@ -125,13 +125,10 @@ pub fn tree_of_file(name: &str) -> Option<TreeId> {
     parse_name(name).map(|(tree, _)| tree)
 }
 
-/// Returns the tree and the digits of the epoch in the file name of a manifest. File names of an old format have no
-/// such digits.
+/// Returns the tree and the epoch digits of a manifest's file name.
 fn parse_name(name: &str) -> Option<(TreeId, &str)> {
-    let stem = name.strip_suffix(ENDING)?;
-    let (tree, epoch) = stem.split_once('-').unwrap_or((stem, ""));
-    let is_epoch =
-        epoch.is_empty() || epoch.len() == EPOCH_DIGITS && epoch.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let (tree, epoch) = name.strip_suffix(ENDING)?.split_once('-')?;
+    let is_epoch = epoch.len() == EPOCH_DIGITS && epoch.bytes().all(|byte| byte.is_ascii_hexdigit());
     let tree = TreeId(Oid::from_hex(tree).ok()?);
     is_epoch.then_some((tree, epoch))
 }
