@@ -76,7 +76,7 @@ impl Messages {
         let number = |index| u32_at(&meta, index).ok_or_else(|| file.damaged("meta"));
         let messages = Self {
             base: number(0)?,
-            words: LexicalSegment::from_shared(file.path(), file.section("words")?)?,
+            words: LexicalSegment::from_bytes(file.path(), file.section("words")?)?,
             vectors: VectorFile::from_bytes(file.path(), file.section("vectors")?)?,
         };
         let n_commits = number(1)?;

@@ -36,7 +36,7 @@ pub(super) struct PreparedChunk {
     range: ByteRange,
     /// The indices of the definitions whose names are in the chunk.
     definitions: Vec<u32>,
-    /// The recorded document of the chunk, if the blob has a record.
+    /// The recorded vector of the chunk, if the blob has a record.
     pub(super) recorded: Option<RecordedRow>,
 }
 

@@ -117,7 +117,7 @@ impl Segment {
             base_blob: first.0,
             base_doc: first.1,
             artifacts: ArtifactFile::from_bytes(name, artifacts)?,
-            lexical: LexicalSegment::from_shared(name, lexical)?,
+            lexical: LexicalSegment::from_bytes(name, lexical)?,
             vectors: Some(VectorFile::from_bytes(name, vectors)?),
             added: None,
             sparse: None,

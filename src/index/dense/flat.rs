@@ -69,16 +69,6 @@ impl FlatIndex {
         Ok(Self { segments })
     }
 
-    /// Returns the number of vectors.
-    pub fn len(&self) -> usize {
-        self.segments.iter().map(|segment| segment.vectors.len() as usize).sum()
-    }
-
-    /// Returns true if there are no vectors.
-    pub fn is_empty(&self) -> bool {
-        self.segments.is_empty()
-    }
-
     /// Returns the cosines of `docs`, in the same order. A document without a vector has the cosine 0.
     pub fn score(&self, query: &[f32], docs: &[u32]) -> Result<Vec<Cosine>, DenseError> {
         let mut cosines = vec![0.0; docs.len()];
@@ -96,14 +86,6 @@ impl FlatIndex {
             }
         }
         Ok(cosines.into_iter().map(Cosine).collect())
-    }
-
-    /// Returns the weight that the embedder gave the text of `doc`. Returns 0 if the document has no vector.
-    pub fn weight(&self, doc: u32) -> f32 {
-        let at = self.segment_of(doc);
-        at.map_or(0.0, |at| {
-            self.segments[at].vectors.weight(doc - self.segments[at].base_doc)
-        })
     }
 
     /// Returns the vector of `doc`, converted back from integers. Used to search for similar documents.

@@ -144,7 +144,8 @@ impl HnswIndex {
     }
 
     /// Returns the number of segments with a graph.
-    pub fn n_graphs(&self) -> usize {
+    #[cfg(test)]
+    fn n_graphs(&self) -> usize {
         self.graphs.iter().flatten().count()
     }
 }

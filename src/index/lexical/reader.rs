@@ -122,14 +122,9 @@ impl LexicalSegment {
         Self::from_sections(SectionFile::open(sidecar, Store::Lexical, name, FORMAT)?)
     }
 
-    /// Opens a lexical file in memory. `name` is used in error messages.
-    pub fn from_bytes(name: &Path, bytes: Vec<u8>) -> Result<Self, LexicalError> {
-        Self::from_shared(name, Bytes::from_vec(bytes))
-    }
-
-    /// Opens a lexical file that is part of another file. `name` is used in error messages.
-    pub fn from_shared(name: &Path, bytes: Bytes) -> Result<Self, LexicalError> {
-        Self::from_sections(SectionFile::from_bytes(name, bytes, FORMAT)?)
+    /// Opens a file in memory. `name` is used in messages.
+    pub fn from_bytes(name: &Path, bytes: impl Into<Bytes>) -> Result<Self, LexicalError> {
+        Self::from_sections(SectionFile::from_bytes(name, bytes.into(), FORMAT)?)
     }
 
     fn from_sections(file: SectionFile) -> Result<Self, LexicalError> {

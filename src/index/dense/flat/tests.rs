@@ -152,12 +152,3 @@ fn segments_that_do_not_fit_are_refused() {
     ));
     assert!(joined((10, part(1))).is_none());
 }
-
-#[test]
-fn weights_come_back() {
-    let index = sample(4);
-    assert_eq!(
-        [index.weight(12), index.weight(700), index.weight(1001)],
-        [12.0, 0.0, 701.0]
-    );
-}
