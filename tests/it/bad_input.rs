@@ -212,7 +212,7 @@ fn hostile_files_are_indexed_or_counted() {
 
 #[test]
 fn a_tree_of_very_many_entries_is_listed() {
-    let n_files = if crate::support::is_long() { 1_000_000 } else { 100_000 };
+    let n_files = if crate::support::is_long() { 1_000_000 } else { 20_000 };
     let repo = TestRepo::empty();
     // One blob under many names. Half of them are in one folder; the other half are in folders that share one tree.
     let object = |arguments: &[&str], input: &str| {

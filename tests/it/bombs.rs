@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use codescout::git::{BlobContent, MAX_OBJECT_BYTES, Repository};
 use codescout::model::{BlobId, Oid};
@@ -14,7 +13,7 @@ use crate::cli::call;
 use crate::grep::all_lines;
 use crate::indexed::{Indexed, NEVER};
 use crate::mcp::Client;
-use crate::support::{TestRepo, is_long};
+use crate::support::{TestRepo, is_long, wait_until};
 
 /// Size of an object that is too large to be unpacked in several threads at the same time.
 const LARGE: u64 = 70 << 20;
@@ -146,9 +145,13 @@ fn cancelled_calls_leave_no_large_file_in_memory() {
     let arguments = json!({"query": "needle", "mode": "regex", "ref": "HEAD", "limit": 0});
     for _ in 0..3 {
         let id = client.begin("tools/call", json!({"name": "search", "arguments": arguments}));
-        wait_until(|| resident_bytes(client.process_id()) > before + (50 << 20));
+        wait_until("the file is read", || {
+            resident_bytes(client.process_id()) > before + (50 << 20)
+        });
         client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
-        wait_until(|| resident_bytes(client.process_id()) < before + (50 << 20));
+        wait_until("the file is freed", || {
+            resident_bytes(client.process_id()) < before + (50 << 20)
+        });
     }
 }
 
@@ -156,15 +159,6 @@ fn resident_bytes(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
-}
-
-#[track_caller]
-fn wait_until(is_true: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !is_true() {
-        assert!(began.elapsed() < Duration::from_secs(60));
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// Creates a commit with the tree `tree`.

@@ -17,7 +17,7 @@ use crate::cli::{Called, call_in, spawn_in};
 use crate::indexed::{Indexed, MODES, NEVER, files_below};
 use crate::mcp::Client;
 use crate::support::model::{openai, tei, tei_sparse, texts_of, vector_of};
-use crate::support::{Reply, Stub, TestRepo, assert_within};
+use crate::support::{Reply, Stub, TestRepo, assert_within, wait_until};
 
 const DIM: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -306,11 +306,7 @@ fn who_does_not_want_an_answer_any_more_does_not_wait_for_the_server() {
         client.begin("tools/call", json!({"name": "search", "arguments": arguments}))
     };
     let ids: Vec<i64> = (0..N_PLACES).map(begin).collect();
-    let started = Instant::now();
-    while silent.requests().len() < N_PLACES {
-        assert!(started.elapsed() < PATIENCE);
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("all queries are asked", || silent.requests().len() >= N_PLACES);
     for id in ids {
         client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
     }
@@ -700,15 +696,7 @@ fn killed_in_the_middle_nothing_is_embedded_twice() {
     });
     configure(&repo, &settings(&stub));
     let mut child = spawn_in(repo.root(), &["index"]);
-    let started = Instant::now();
-    while stub.requests().len() < 7 {
-        assert!(
-            started.elapsed() < Duration::from_secs(120),
-            "{}",
-            stub.requests().len()
-        );
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("a probe and six batches are sent", || stub.requests().len() >= 7);
     child.kill().unwrap();
     child.wait().unwrap();
     // One probe, five batches with a response, and one without.

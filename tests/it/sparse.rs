@@ -1,8 +1,8 @@
 //! Tests sparse vectors from a stub server. They are a third source of candidates if configured, and answers work
 //! without them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use codescout::embed::{EmbedError, Embedder, Profile, SparseEmbedder, SparseVector};
@@ -14,7 +14,7 @@ use crate::cli::{call_in, spawn_in};
 use crate::indexed::{Indexed, NEVER, path_of};
 use crate::remote::{configure, index, lead_through_everything, project, sent};
 use crate::support::model::{openai, sparse_of, tei_sparse, texts_of};
-use crate::support::{Reply, Stub, TestRepo, assert_within};
+use crate::support::{Reply, Stub, TestRepo, assert_within, wait_until};
 
 fn settings(stub: &Stub) -> String {
     format!(
@@ -235,35 +235,33 @@ fn both_servers_are_asked_at_once() {
     meeting.is_on.store(true, Ordering::SeqCst);
     let outcome = indexed.try_search(&view, Mode::Auto, "packet").unwrap();
     assert_eq!(outcome.notes, Vec::<String>::new());
+    assert_eq!(*meeting.is_asked.lock().unwrap(), [true; 2]);
     assert!(!meeting.was_in_vain.load(Ordering::SeqCst));
-    assert!(meeting.is_complete());
 }
 
 /// Delays the responses of two servers until both have received a request.
 #[derive(Default)]
 struct Meeting {
     is_on: AtomicBool,
-    is_asked: [AtomicBool; 2],
+    is_asked: Mutex<[bool; 2]>,
+    asked: Condvar,
     was_in_vain: AtomicBool,
 }
 
 impl Meeting {
-    fn is_complete(&self) -> bool {
-        self.is_asked.iter().all(|is_asked| is_asked.load(Ordering::SeqCst))
-    }
-
     fn wait(&self, server: usize) {
         if !self.is_on.load(Ordering::SeqCst) {
             return;
         }
-        self.is_asked[server].store(true, Ordering::SeqCst);
-        let started = Instant::now();
-        while !self.is_complete() {
-            if started.elapsed() > Duration::from_secs(30) {
-                self.was_in_vain.store(true, Ordering::SeqCst);
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        let mut is_asked = self.is_asked.lock().unwrap();
+        is_asked[server] = true;
+        self.asked.notify_all();
+        let limit = Duration::from_secs(30);
+        let waited = self
+            .asked
+            .wait_timeout_while(is_asked, limit, |is_asked| is_asked.contains(&false));
+        if waited.unwrap().1.timed_out() {
+            self.was_in_vain.store(true, Ordering::SeqCst);
         }
     }
 }
@@ -375,17 +373,13 @@ fn killed_in_the_middle_nothing_is_embedded_twice() {
     });
     configure(&repo, &settings(&stub));
     let mut child = spawn_in(repo.root(), &["index"]);
-    let started = Instant::now();
     let n_asked = || {
         stub.requests()
             .iter()
             .filter(|seen| seen.path == "/embed_sparse")
             .count()
     };
-    while n_asked() < 5 {
-        assert!(started.elapsed() < Duration::from_secs(120), "{}", n_asked());
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("five batches are sent", || n_asked() >= 5);
     child.kill().unwrap();
     child.wait().unwrap();
     let first = sent(&stub);

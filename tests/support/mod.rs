@@ -9,6 +9,7 @@ pub(crate) mod model;
 pub(crate) mod qdrant;
 mod repo;
 mod stub;
+mod wait;
 
 use std::fs;
 use std::io::Write;
@@ -20,6 +21,8 @@ pub(crate) use long::{assert_within, is_long};
 pub(crate) use repo::TestRepo;
 #[allow(unused_imports, reason = "each test binary uses its own part of it")]
 pub(crate) use stub::{Reply, Seen, Stub};
+#[allow(unused_imports, reason = "each test binary uses its own part of it")]
+pub(crate) use wait::{wait_for_end, wait_until};
 
 /// Returns the variable that tells a child process where this process records trusted settings files (see
 /// `.cargo/config.toml`).

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Call, Client, Limits, Request};
 use crate::remote::{Endpoint, Failure, KeyHeader, RemoteError, Secret};
-use crate::support::{Reply, Stub, assert_within};
+use crate::support::{Reply, Stub, assert_within, wait_until};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -172,14 +172,13 @@ fn a_pause_that_is_asked_for_is_kept_by_all() {
     stub.script([Reply::status(429).with("retry-after", "1")]);
     std::thread::scope(|scope| {
         scope.spawn(|| ask(&client, &patient()).unwrap());
-        let until = loop {
-            if let Some(until) = client.shared.hold.not_before() {
-                break until;
-            }
-            std::thread::yield_now();
-        };
+        let mut until = None;
+        wait_until("a pause is asked for", || {
+            until = client.shared.hold.not_before();
+            until.is_some()
+        });
         ask(&client, &patient()).unwrap();
-        assert!(Instant::now() >= until);
+        assert!(Instant::now() >= until.unwrap());
     });
     // A call with an earlier deadline fails at once.
     stub.script([Reply::status(503).with("retry-after", "600")]);
@@ -240,9 +239,7 @@ fn a_flag_ends_waiting_at_once() {
     let started = Instant::now();
     std::thread::scope(|scope| {
         let asked = scope.spawn(|| ask(&client, &call));
-        while stub.requests().is_empty() {
-            std::thread::yield_now();
-        }
+        wait_until("the server is asked", || !stub.requests().is_empty());
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         assert!(matches!(
             asked.join().unwrap().unwrap_err().failure,

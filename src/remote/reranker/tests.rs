@@ -10,7 +10,7 @@ use crate::model::chain;
 use crate::query::{RerankError, Reranker};
 use crate::remote::{Endpoint, KeyHeader, Secret};
 use crate::support::model::{Judge, asked_of, judged, number_in};
-use crate::support::{Reply, Seen, Stub, assert_within};
+use crate::support::{Reply, Seen, Stub, assert_within, wait_until};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 const FORMS: [(RerankApi, Judge); 6] = [
@@ -263,9 +263,7 @@ fn a_flag_ends_it() {
     let flag = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let asked = scope.spawn(|| reranker.rerank("q", &["a", "b"], &flag));
-        while stub.requests().is_empty() {
-            std::thread::yield_now();
-        }
+        wait_until("the server is asked", || !stub.requests().is_empty());
         flag.store(true, Ordering::Relaxed);
         assert!(matches!(asked.join().unwrap(), Err(RerankError::Interrupted)));
     });

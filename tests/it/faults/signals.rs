@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use super::{check_sound, history, program, start, succeed, told_by};
 use crate::indexed::files_below;
 use crate::support::model::openai;
-use crate::support::{Stub, assert_within};
+use crate::support::{Stub, assert_within, wait_for_end, wait_until};
 
 /// The promised time with a margin, because the machine may be busy with other tests.
 const SOON: Duration = Duration::from_secs(4);
@@ -289,19 +289,8 @@ fn who_waits_for_input_ends_when_asked_once() {
             let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
             caught.is_some_and(|mask| mask & (1 << (signal.as_raw() - 1)) != 0)
         };
-        let started = Instant::now();
-        while !is_listening() {
-            assert!(started.elapsed() < 10 * SOON);
-            std::thread::yield_now();
-        }
-        let started = Instant::now();
+        wait_until("signals are caught", is_listening);
         kill_process(pid(&child), signal).unwrap();
-        while child.try_wait().unwrap().is_none() {
-            if started.elapsed() > 10 * SOON {
-                let _ = child.kill();
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert_eq!(wait_for_end(&mut child).code(), Some(code));
     }
 }

@@ -9,10 +9,9 @@ use codescout::setup::hooks::{Entry, HookLog, RunOutcome};
 use notify::{RecursiveMode, Watcher};
 
 use super::{
-    assert_fresh, commit_file, held, hooked, hooks, hooks_json, indexed, log, n_runs, open, settle, wait_until,
-    worker_in,
+    assert_fresh, commit_file, held, hooked, hooks, hooks_json, indexed, log, n_runs, open, settle, worker_in,
 };
-use crate::support::TestRepo;
+use crate::support::{TestRepo, wait_until};
 
 #[test]
 fn a_program_that_is_gone_is_no_trouble() {

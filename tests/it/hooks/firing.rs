@@ -7,11 +7,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use codescout::sidecar::Sidecar;
 
-use super::{
-    assert_fresh, commit_file, git_says, held, hooked, hooks, indexed, log, n_runs, settle, wait_until, worker_in,
-};
+use super::{assert_fresh, commit_file, git_says, held, hooked, hooks, indexed, log, n_runs, settle, worker_in};
 use crate::cli::call_in;
-use crate::support::{TestRepo, assert_within};
+use crate::support::{TestRepo, assert_within, wait_until};
 
 #[test]
 fn a_commit_is_indexed_and_nothing_is_printed() {

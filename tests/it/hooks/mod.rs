@@ -8,7 +8,7 @@ mod managers;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use codescout::config::Overrides;
 use codescout::git::Repository;
@@ -18,12 +18,10 @@ use codescout::sidecar::{Sidecar, WriterLock};
 use serde_json::Value;
 
 use crate::cli::{Called, call_in};
-use crate::support::TestRepo;
+use crate::support::{TestRepo, wait_until};
 
 /// The executable that the hooks call.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_codescout");
-/// Time after which a waiting test fails.
-const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Creates a repository with one commit and installed hooks.
 fn hooked() -> TestRepo {
@@ -58,16 +56,6 @@ fn hooks_json(repo: &TestRepo, args: &[&str], code: i32) -> Value {
 fn commit_file(repo: &TestRepo, name: &str) -> String {
     repo.write(format!("{name}.rs"), format!("pub fn {name}() {{}}\n"));
     repo.commit(name)
-}
-
-/// Waits until a condition holds.
-#[track_caller]
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + DEADLINE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}: in vain");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// Waits until all processes started by hooks have ended: no other process has its current folder inside the test's

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{Client, building, command, project};
-use crate::support::TestRepo;
+use crate::support::{TestRepo, wait_for_end, wait_until};
 
 fn ready() -> (TestRepo, Client) {
     let repo = project();
@@ -166,7 +166,7 @@ fn answer_bad_lines(n_lines: usize, before_reading: impl FnOnce(u32)) {
         n_told += buffer[..n_read].iter().filter(|byte| **byte == b'\n').count();
     }
     drop(output);
-    ends(&mut child);
+    wait_for_end(&mut child);
     writer.join().unwrap();
 }
 
@@ -209,15 +209,14 @@ fn cursors_of_others_are_refused() {
 fn a_cancelled_build_stops_and_its_call_is_not_answered() {
     let (_repo, mut client, id) = building();
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
-    let began = Instant::now();
-    loop {
+    wait_until("the build stops", || {
         let jobs = client.call("status", json!({"op": "jobs"}));
         match jobs.results()[0]["state"].as_str() {
-            Some("waiting" | "running") => assert!(began.elapsed() < Duration::from_secs(30), "{}", jobs.text),
-            Some("stopped") => break,
+            Some("waiting" | "running") => false,
+            Some("stopped") => true,
             other => panic!("{other:?}: {}", jobs.text),
         }
-    }
+    });
     let told: Vec<&Value> = client
         .notifications
         .iter()
@@ -299,19 +298,6 @@ fn unread(repo: &TestRepo) -> (std::process::Child, std::process::ChildStdin, st
     (child, input, output)
 }
 
-#[track_caller]
-fn ends(child: &mut std::process::Child) {
-    let began = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if began.elapsed() > Duration::from_secs(20) {
-            let _ = child.kill();
-            let _ = child.wait();
-            panic!("the server goes on without a client");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// Returns the memory of a process in KiB.
 fn resident(id: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
@@ -359,7 +345,7 @@ fn ask_and_never_read(before_leaving: impl FnOnce(u32, &dyn Fn() -> bool)) {
     before_leaving(child.id(), &|| writer.is_finished());
     // Closing the pipe while an answer is written ends the server.
     drop(output);
-    ends(&mut child);
+    wait_for_end(&mut child);
     let _ = writer.join();
 }
 
@@ -372,16 +358,14 @@ fn a_client_that_does_not_read_any_more_ends_the_server() {
     // that is starting a process may hold the other end for a moment, and an answer is accepted then. So requests are
     // repeated.
     let params = json!({"name": "outline", "arguments": {"view": "tree"}});
-    let began = Instant::now();
     let mut id = 1;
-    while child.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(60) {
+    wait_until("the server ends", || {
         id += 1;
         let line = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
         // Writing fails after the server has ended.
         let _ = writeln!(input, "{line}");
-        std::thread::sleep(Duration::from_millis(500));
-    }
-    ends(&mut child);
+        child.try_wait().unwrap().is_some()
+    });
 }
 
 #[test]

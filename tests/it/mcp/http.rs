@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{Client, HIDDEN, LEGACY, MODERN, command, modern_meta, project};
 use crate::cli::call;
-use crate::support::TestRepo;
+use crate::support::{TestRepo, wait_for_end, wait_until};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -139,16 +139,7 @@ impl Server {
             .arg("-TERM")
             .arg(self.child.id().to_string())
             .status();
-        killed.unwrap().success() && {
-            let began = std::time::Instant::now();
-            loop {
-                match self.child.try_wait().unwrap() {
-                    Some(status) => break status.success(),
-                    None if began.elapsed() > Duration::from_secs(20) => break false,
-                    None => std::thread::sleep(Duration::from_millis(10)),
-                }
-            }
-        }
+        killed.unwrap().success() && wait_for_end(&mut self.child).success()
     }
 }
 
@@ -491,22 +482,9 @@ fn closing_the_connection_cancels_the_call() {
         );
         let mut stream = TcpStream::connect(server.address).unwrap();
         stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-        let began = std::time::Instant::now();
-        while jobs() != "running" {
-            assert!(
-                began.elapsed() < Duration::from_secs(30),
-                "no build was begun: {}",
-                jobs()
-            );
-        }
+        wait_until("a build begins", || jobs() == "running");
         drop(stream);
-        let began = std::time::Instant::now();
-        while jobs() == "running" {
-            assert!(
-                began.elapsed() < Duration::from_secs(30),
-                "the build goes on without its caller"
-            );
-        }
+        wait_until("the build without a caller ends", || jobs() != "running");
         assert_eq!(jobs(), "stopped");
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{TestRepo, user_state};
+use crate::support::{TestRepo, user_state, wait_for_end};
 
 /// Time limit that is reached only if something is wrong.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -172,16 +172,9 @@ impl Client {
         self.wait()
     }
 
-    /// Waits for the server to end. Returns the exit code, or `None` if it does not end.
+    /// Waits for the server to end. Returns the exit code, or `None` after a signal.
     pub(super) fn wait(&mut self) -> Option<i32> {
-        let began = std::time::Instant::now();
-        while began.elapsed() < PATIENCE {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        None
+        wait_for_end(&mut self.child).code()
     }
 
     pub(crate) fn process_id(&self) -> u32 {

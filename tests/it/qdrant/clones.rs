@@ -1,6 +1,6 @@
 //! Tests vectors that one clone uploads and another one fetches.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::cli::{call_in, spawn_in};
 use crate::remote::configure;
 use crate::support::model::{openai, texts_of};
 use crate::support::qdrant::QdrantStub;
-use crate::support::{Reply, Stub, TestRepo};
+use crate::support::{Reply, Stub, TestRepo, wait_until};
 
 #[test]
 fn what_is_indexed_is_shared_and_questions_are_answered_by_it() {
@@ -162,11 +162,7 @@ fn killed_in_the_middle_what_was_put_is_not_put_again() {
         is_second.then(|| Reply::status(200).after(Duration::from_secs(600)))
     });
     let mut child = spawn_in(repo.root(), &["index", "--quiet"]);
-    let started = Instant::now();
-    while put(&qdrant).len() < 2 {
-        assert!(started.elapsed() < Duration::from_secs(120));
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("two batches are put", || put(&qdrant).len() >= 2);
     child.kill().unwrap();
     child.wait().unwrap();
     let n_first = put(&qdrant)[0];
@@ -373,11 +369,7 @@ fn what_is_made_is_there_at_once_and_a_clone_that_was_killed_keeps_nobody_waitin
         configure(&repo, &settings);
         if keep_local.is_empty() {
             let mut child = spawn_in(repo.root(), &["index", "--quiet"]);
-            let started = Instant::now();
-            while embedder.requests().len() < 4 {
-                assert!(started.elapsed() < Duration::from_secs(120));
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            wait_until("three batches are asked for", || embedder.requests().len() >= 4);
             child.kill().unwrap();
             child.wait().unwrap();
             assert_eq!(qdrant.n_vectors(), 8, "two batches of four");

@@ -10,7 +10,7 @@ use super::{QUERIES, found, index, large_project, project, search, why, with_qdr
 use crate::cli::{call_in, spawn_in};
 use crate::remote::configure;
 use crate::support::qdrant::QdrantStub;
-use crate::support::{Reply, TestRepo, assert_within, is_long};
+use crate::support::{Reply, TestRepo, assert_within, is_long, wait_until};
 
 /// Shares the vector of a chunk that is no longer in the local index.
 pub(super) fn forget_one(repo: &TestRepo) {
@@ -97,11 +97,7 @@ fn a_removal_that_is_ended_before_it_began_keeps_nobody_out() {
     configure(&repo, &with_qdrant(&qdrant.url()));
     forget_one(&repo);
     let mut child = spawn_in(repo.root(), &["gc", "--aggressive", "--qdrant"]);
-    let started = Instant::now();
-    while qdrant.n_asked("/points/payload") == 0 {
-        assert!(started.elapsed() < Duration::from_secs(120));
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("/points/payload is asked", || qdrant.n_asked("/points/payload") > 0);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     child.wait().unwrap();
     assert_eq!((qdrant.n_asked("/points/delete"), qdrant.n_vectors()), (0, 11));
@@ -117,11 +113,7 @@ fn a_removal_that_is_ended_before_it_began_keeps_nobody_out() {
         is_second.then(|| Reply::status(200).after(Duration::from_secs(600)))
     });
     let mut child = spawn_in(repo.root(), &["gc", "--aggressive", "--qdrant"]);
-    let started = Instant::now();
-    while qdrant.n_asked("/points/payload") < 2 {
-        assert!(started.elapsed() < Duration::from_secs(120));
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("/points/payload is asked", || qdrant.n_asked("/points/payload") >= 2);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     child.wait().unwrap();
     assert_eq!((qdrant.n_asked("/points/delete"), qdrant.n_vectors()), (0, 11));
@@ -152,11 +144,7 @@ fn a_removal_that_was_killed_keeps_others_out_for_minutes_and_takes_nothing_with
     let deleting = qdrant.deleting_silently();
     qdrant.fail(move |seen| seen.path.contains("/points/delete").then(|| deleting(seen)));
     let mut child = spawn_in(repo.root(), &["gc", "--aggressive", "--qdrant"]);
-    let started = Instant::now();
-    while qdrant.n_asked("/points/delete") == 0 {
-        assert!(started.elapsed() < Duration::from_secs(120));
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("/points/delete is asked", || qdrant.n_asked("/points/delete") > 0);
     child.kill().unwrap();
     child.wait().unwrap();
     qdrant.mend();

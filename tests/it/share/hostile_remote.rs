@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::project;
 use crate::cli::call_in;
 use crate::indexed::files_below;
-use crate::support::{Reply, Stub, TestRepo, assert_within};
+use crate::support::{Reply, Stub, TestRepo, assert_within, wait_until};
 
 /// A clone and its bare origin, which contains an index that is valid at first.
 pub(super) struct Trap {
@@ -200,10 +200,7 @@ fn a_server_that_says_nothing_is_left_when_asked() {
     let trap = Trap::new();
     let silent = Stub::start(|_| Reply::status(200).after(Duration::from_secs(300)));
     let child = trap.start(&["pull", "--yes", &silent.url()]);
-    let asked = Instant::now();
-    while silent.requests().is_empty() && asked.elapsed() < Duration::from_secs(60) {
-        std::thread::yield_now();
-    }
+    wait_until("the server is asked", || !silent.requests().is_empty());
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let told = Instant::now();
     let output = child.wait_with_output().unwrap();

@@ -5,8 +5,14 @@ use std::path::Path;
 use super::super::writer::VectorWriter;
 use super::*;
 use crate::embed::ProfileId;
+use crate::support::is_long;
 
 const DIM: usize = 32;
+
+/// Returns `n_vectors` in a long run, else a quarter.
+fn sized(n_vectors: u32) -> u32 {
+    if is_long() { n_vectors } else { n_vectors / 4 }
+}
 
 /// Returns pseudo-random numbers between -1 and 1 that depend only on the seed.
 fn noise(seed: u64) -> impl Iterator<Item = f32> {
@@ -77,12 +83,14 @@ fn recall(index: &HnswIndex, live: &RoaringBitmap, k: usize, queries: impl Itera
 
 #[test]
 fn clustered_vectors_are_found() {
+    let n = sized(3000);
     for quantisation in [Quantisation::Int4, Quantisation::Int8] {
-        let index = build(flat((0..3000).map(|seed| clustered(seed, 40)), quantisation), 500);
-        let all = RoaringBitmap::from_iter(0..3000);
+        let vectors = (0..n).map(|seed| clustered(seed.into(), 40));
+        let index = build(flat(vectors, quantisation), n as usize / 6);
+        let all = RoaringBitmap::from_iter(0..n);
         let found = recall(&index, &all, 10, (0..100).map(|seed| clustered(50_000 + seed, 40)));
         assert!(found >= 0.95, "{quantisation:?} {found}");
-        let half = RoaringBitmap::from_iter((0..3000).filter(|doc| doc / 40 % 5 < 3));
+        let half = RoaringBitmap::from_iter((0..n).filter(|doc| doc / 40 % 5 < 3));
         let found = recall(&index, &half, 10, (0..100).map(|seed| clustered(60_000 + seed, 40)));
         assert!(found >= 0.95, "{quantisation:?} filtered {found}");
     }
@@ -90,10 +98,12 @@ fn clustered_vectors_are_found() {
 
 #[test]
 fn duplicates_hide_nothing() {
-    // 2,000 equal vectors, 500 that differ slightly, then ordinary vectors with some zero vectors between them.
+    // Two fifths are equal, a tenth differs slightly, the others are ordinary vectors with some zero vectors between them.
+    let n = sized(5000);
+    let (n_equal, half) = (u64::from(n) * 2 / 5, u64::from(n) / 2);
     let vector = |i: u64| match i {
-        0..2000 => clustered(1, 1),
-        2000..2500 => unit(
+        _ if i < n_equal => clustered(1, 1),
+        _ if i < half => unit(
             clustered(1, 1)
                 .into_iter()
                 .zip(noise(i))
@@ -103,11 +113,16 @@ fn duplicates_hide_nothing() {
         _ if i.is_multiple_of(50) => vec![0.0; DIM],
         _ => clustered(i, 200),
     };
-    let index = build(flat((0..5000).map(vector), Quantisation::Int8), 500);
-    let all = RoaringBitmap::from_iter(0..5000);
+    let index = build(flat((0..n.into()).map(vector), Quantisation::Int8), n as usize / 10);
+    let all = RoaringBitmap::from_iter(0..n);
     let found = recall(&index, &all, 10, (0..100).map(|seed| clustered(90_000 + seed, 200)));
     assert!(found >= 0.95, "{found}");
-    let found = recall(&index, &all, 10, (2501..2600).filter(|i| i % 50 != 0).map(vector));
+    let found = recall(
+        &index,
+        &all,
+        10,
+        (half + 1..half + 100).filter(|i| i % 50 != 0).map(vector),
+    );
     assert!(found >= 0.95, "{found}");
     let equal = index.search(&clustered(1, 1), &all, 20).unwrap();
     assert_eq!(equal, index.flat.search(&clustered(1, 1), &all, 20).unwrap());
@@ -115,19 +130,18 @@ fn duplicates_hide_nothing() {
 
 #[test]
 fn what_the_graph_cannot_answer_is_scanned() {
-    let index = build(
-        flat((0..3000).map(|seed| clustered(seed, 30)), Quantisation::Int4),
-        1000,
-    );
+    let n = sized(3000);
+    let vectors = (0..n).map(|seed| clustered(seed.into(), 30));
+    let index = build(flat(vectors, Quantisation::Int4), n as usize / 3);
     let query = clustered(77_777, 30);
     let opposite: Vec<f32> = query.iter().map(|x| -x).collect();
     let (all, few) = (
-        RoaringBitmap::from_iter(0..3000),
-        RoaringBitmap::from_iter((0..3000).step_by(100)),
+        RoaringBitmap::from_iter(0..n),
+        RoaringBitmap::from_iter((0..n).step_by(n as usize / 30)),
     );
     let cases = [
         (&query, &few, 5),
-        (&query, &all, 2990),
+        (&query, &all, n as usize - 10),
         (&query, &all, 0),
         (&query, &few, 100),
         (&opposite, &few, 3),
@@ -142,12 +156,11 @@ fn what_the_graph_cannot_answer_is_scanned() {
 
 #[test]
 fn a_filter_that_hides_the_neighbourhood_costs_no_recall() {
-    let index = build(
-        flat((0..4000).map(|seed| clustered(seed, 20)), Quantisation::Int4),
-        1000,
-    );
+    let n = sized(4000);
+    let vectors = (0..n).map(|seed| clustered(seed.into(), 20));
+    let index = build(flat(vectors, Quantisation::Int4), n as usize / 4);
     // Whole clusters are not live, including those of the queries.
-    let live = RoaringBitmap::from_iter((0..4000).filter(|doc| doc % 20 < 10));
+    let live = RoaringBitmap::from_iter((0..n).filter(|doc| doc % 20 < 10));
     for seed in (0..200).filter(|seed| seed % 20 >= 10) {
         let query = clustered(40_000 + seed, 20);
         assert_eq!(
@@ -185,7 +198,8 @@ fn a_graph_serves_only_the_vectors_it_was_built_from() {
 
 #[test]
 fn building_is_repeatable_and_can_be_interrupted() {
-    let flat = flat((0..1500).map(|seed| clustered(seed, 20)), Quantisation::Int4);
+    let vectors = (0..sized(1500)).map(|seed| clustered(seed.into(), 20));
+    let flat = flat(vectors, Quantisation::Int4);
     let vectors = &flat.segments()[0].vectors;
     let stop = SegmentGraph::build(vectors, &options(1), &AtomicBool::new(true));
     assert!(matches!(stop, Err(BuildError::Interrupted)));
