@@ -277,6 +277,8 @@ pub(super) mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::support::properties(256))]
+
         #[test]
         fn damaged_bytes_never_panic(flips in prop::collection::vec((0usize..156, 0u8..8), 1..6)) {
             let mut file = sample();

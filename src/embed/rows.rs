@@ -136,6 +136,8 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(crate::support::properties(256))]
+
         #[test]
         fn the_processor_does_not_change_a_bit(
             dim in 1usize..150,

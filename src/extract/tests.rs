@@ -194,7 +194,7 @@ fn fifty_thousand_definitions_in_a_file_take_linear_time() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::support::properties(60))]
 
     #[test]
     fn any_cut_of_any_sample_keeps_to_the_rules(at in any::<prop::sample::Index>(), a in 0.0..1.0f64, b in 0.0..1.0f64) {

@@ -326,6 +326,8 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(crate::support::properties(256))]
+
         #[test]
         fn any_bytes_are_entries_or_an_error(bytes: Vec<u8>, head in "[0-7]{1,8} [a-z./]{0,3}\0") {
             let bytes = [head.as_bytes(), &bytes].concat();

@@ -207,6 +207,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::support::properties(256))]
+
         #[test]
         fn every_path_comes_back(path in proptest::collection::vec(any::<u8>(), 0..40), rest in "[:#a-z0-9]{0,6}") {
             let text = format!("{}{rest}", quoted(&path));

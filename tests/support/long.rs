@@ -2,9 +2,26 @@
 
 use std::time::{Duration, Instant};
 
+use proptest::test_runner::{Config as ProptestConfig, RngSeed};
+
 /// Returns true in a long run.
 pub(crate) fn is_long() -> bool {
     std::env::var_os("CODESCOUT_LONG_TESTS").is_some()
+}
+
+/// Returns the settings of a property test: `n_cases` inputs, the same in every default run; ten times as many random ones in a long run.
+pub(crate) fn properties(n_cases: u32) -> ProptestConfig {
+    let (cases, rng_seed) = if is_long() {
+        (10 * n_cases, RngSeed::Random)
+    } else {
+        (n_cases, RngSeed::Fixed(20_261_120))
+    };
+    ProptestConfig {
+        cases,
+        rng_seed,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
 /// In a long run, fails if more than `limit` has passed since `started`.

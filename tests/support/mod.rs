@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 #[allow(unused_imports, reason = "each test binary uses its own part of it")]
-pub(crate) use long::{assert_within, is_long};
+pub(crate) use long::{assert_within, is_long, properties};
 pub(crate) use repo::TestRepo;
 #[allow(unused_imports, reason = "each test binary uses its own part of it")]
 pub(crate) use stub::{Reply, Seen, Stub};

@@ -183,6 +183,8 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(crate::support::properties(256))]
+
         #[test]
         fn estimates_are_near(
             raw in prop::collection::vec(-1f32..1.0, 33..80),
@@ -204,6 +206,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::support::properties(256))]
+
         #[test]
         fn eight_bits_that_are_read_and_written_again_are_the_same(raw in prop::collection::vec(-1f32..1.0, 1..400)) {
             let mut codes = Vec::new();
@@ -219,6 +223,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::support::properties(256))]
+
         #[test]
         fn factors_are_in_the_range_of_their_codes(
             mut raw in prop::collection::vec(-1f32..1.0, 1..600),

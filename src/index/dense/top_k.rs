@@ -68,6 +68,8 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(crate::support::properties(256))]
+
         #[test]
         fn top_k_matches_sorting(scores in prop::collection::vec(-5i8..5, 0..600), k in 0usize..300) {
             let all: Vec<(u32, f32)> = (0..).zip(scores.iter().map(|&score| f32::from(score))).collect();

@@ -56,7 +56,8 @@ fn naive(index: &FlatIndex, query: &[f32], live: &RoaringBitmap, k: usize) -> Ve
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(crate::support::properties(40))]
+
     #[test]
     fn search_is_score_and_sort(
         singles in prop::collection::btree_set(0u32..1400, 0..60),

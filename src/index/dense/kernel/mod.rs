@@ -81,6 +81,8 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(crate::support::properties(256))]
+
         #[test]
         fn the_processor_does_not_change_a_sum(
             row_bytes in 1usize..300,

@@ -184,6 +184,8 @@ fn a_later_format_is_named_and_a_file_before_sections_is_not_read() {
 }
 
 proptest! {
+    #![proptest_config(crate::support::properties(256))]
+
     /// The values in `meta` may be forged together with its checksum; the sizes must still match.
     #[test]
     fn forged_sizes_never_panic(

@@ -60,6 +60,8 @@ fn what_is_written_is_read() {
 }
 
 proptest! {
+    #![proptest_config(crate::support::properties(256))]
+
     #[test]
     fn what_is_read_and_written_again_is_the_same_to_the_bit(
         row in prop::collection::btree_map(0u32..1_000_000, 1e-7f32..1e6, 1..SparseVector::MAX_TERMS),

@@ -184,7 +184,7 @@ fn layouts() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
+    #![proptest_config(crate::support::properties(2_000))]
 
     /// In any layout, existing fields are unchanged, the entry is correct, a second edit changes nothing, and the entry
     /// can be removed.
