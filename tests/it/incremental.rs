@@ -2,9 +2,8 @@
 //! commits and with any changes on disk.
 
 use crate::indexed::{Dice, Indexed};
-use crate::support::TestRepo;
+use crate::support::{TestRepo, is_long};
 
-const N_SEQUENCES: u64 = 40;
 const N_STEPS: usize = 3;
 
 const WORDS: [&str; 16] = [
@@ -18,24 +17,30 @@ const QUERIES: [&str; 4] = [
     "socket limit",
 ];
 
-#[test]
-fn first_ten_sequences() {
-    (0..N_SEQUENCES / 4).for_each(|seed| sequence(seed, N_STEPS));
+/// Runs one of four parts of the sequences.
+fn part(number: u64) {
+    let n_sequences = if is_long() { 10 } else { 5 };
+    (number * n_sequences..(number + 1) * n_sequences).for_each(|seed| sequence(seed, N_STEPS));
 }
 
 #[test]
-fn second_ten_sequences() {
-    (N_SEQUENCES / 4..N_SEQUENCES / 2).for_each(|seed| sequence(seed, N_STEPS));
+fn first_part_of_the_sequences() {
+    part(0);
 }
 
 #[test]
-fn third_ten_sequences() {
-    (N_SEQUENCES / 2..N_SEQUENCES / 4 * 3).for_each(|seed| sequence(seed, N_STEPS));
+fn second_part_of_the_sequences() {
+    part(1);
 }
 
 #[test]
-fn fourth_ten_sequences() {
-    (N_SEQUENCES / 4 * 3..N_SEQUENCES).for_each(|seed| sequence(seed, N_STEPS));
+fn third_part_of_the_sequences() {
+    part(2);
+}
+
+#[test]
+fn fourth_part_of_the_sequences() {
+    part(3);
 }
 
 /// A sequence that is long enough for segments to be merged.

@@ -486,7 +486,7 @@ fn judge(repo: &TestRepo, script: &Script, score: &mut Score) {
 #[test]
 fn nearly_every_step_of_every_life_is_right_and_none_is_surely_wrong() {
     let mut score = Score::default();
-    let n_seeds = if crate::support::is_long() { 40 } else { 4 };
+    let n_seeds = if crate::support::is_long() { 40 } else { 2 };
     for seed in 11..11 + n_seeds {
         let dialect = if seed % 2 == 1 { Dialect::Rust } else { Dialect::Python };
         let repo = TestRepo::empty();
@@ -511,7 +511,7 @@ fn nearly_every_step_of_every_life_is_right_and_none_is_surely_wrong() {
     }
     let n_steps = score.n_right + score.n_missed + score.n_invented;
     let share = score.n_right as f64 / n_steps as f64;
-    assert!(n_steps > 250, "{score:?}");
+    assert!(n_steps > 60 * n_seeds as usize, "{score:?}");
     assert!(share >= 0.98, "{share:.4} of {n_steps}: {score:?}");
     assert_eq!(score.n_sure_and_wrong, 0, "{score:?}");
     let events = score.n_events_right as f64 / score.n_right as f64;

@@ -1,8 +1,9 @@
 //! The integration tests, in one binary with a module for each module or interface of the program.
 //!
-//! A default run measures neither time nor memory. `cargo test -- --ignored` runs tests that measure or wait. With
-//! `CODESCOUT_LONG_TESTS=1` other tests also measure, and cover more cases. `CODESCOUT_LONG_TESTS=1 cargo test --
-//! --include-ignored` runs everything except the tests of `faults` with clones.
+//! A default run measures neither time nor memory, does not sleep, and tests the same inputs each time. `cargo test --
+//! --ignored` runs tests that measure or sleep. With `CODESCOUT_LONG_TESTS=1` other tests also measure, and cover more
+//! cases, random ones where inputs are generated. `CODESCOUT_LONG_TESTS=1 cargo test -- --include-ignored` runs
+//! everything except the tests of `faults` with clones.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -9,7 +9,8 @@ pub(crate) fn is_long() -> bool {
     std::env::var_os("CODESCOUT_LONG_TESTS").is_some()
 }
 
-/// Returns the settings of a property test: `n_cases` inputs, the same in every default run; ten times as many random ones in a long run.
+/// Returns the settings of a property test. A default run tests the same `n_cases` inputs each time, a long run ten times
+/// as many random ones.
 pub(crate) fn properties(n_cases: u32) -> ProptestConfig {
     let (cases, rng_seed) = if is_long() {
         (10 * n_cases, RngSeed::Random)

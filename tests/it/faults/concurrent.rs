@@ -81,7 +81,7 @@ fn settings_changed_at_once_are_all_there() {
 
 #[test]
 fn writers_and_readers_at_once_lose_nothing() {
-    let n_updates = if is_long() { 200 } else { 6 };
+    let n_updates = if is_long() { 200 } else { 3 };
     let (repo, _) = history(3);
     let commits = commits(&repo, n_updates);
     succeed(repo.root(), &["index"]);
