@@ -23,8 +23,8 @@ fn passed(start: &Start) -> BTreeMap<Scenario, BTreeSet<String>> {
     SCENARIOS.into_iter().map(pass).collect()
 }
 
-/// Returns every fail point with each scenario that passes it. A default run has one scenario for each fail point, chosen so that all
-/// scenarios have about the same number of fail points.
+/// Returns every fail point with each scenario that passes it. A default run has one scenario for each fail point, chosen
+/// so that all scenarios have about the same number of fail points.
 fn cases(passed: &BTreeMap<Scenario, BTreeSet<String>>) -> Vec<(Scenario, &String)> {
     let mut scenarios_at: BTreeMap<&String, Vec<Scenario>> = BTreeMap::new();
     for (scenario, names) in passed {
