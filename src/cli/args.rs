@@ -59,6 +59,9 @@ pub(super) struct Global {
     /// Disable colors, as --color never
     #[arg(long, hide = true, global = true)]
     no_color: bool,
+    /// Do not show long output through a pager
+    #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
+    pub(super) no_pager: bool,
     /// Print errors only, no progress
     #[arg(short, long, global = true, help_heading = GLOBAL_HEADING)]
     pub(super) quiet: bool,
@@ -85,6 +88,23 @@ pub(super) enum ColorArg {
     Auto,
     Always,
     Never,
+}
+
+impl Command {
+    /// Returns true if the output can be long and is to be read.
+    pub(super) fn is_paged(&self) -> bool {
+        matches!(
+            self,
+            Self::Search(_)
+                | Self::Grep(_)
+                | Self::Symbol(_)
+                | Self::Outline(_)
+                | Self::Read(_)
+                | Self::History(_)
+                | Self::Blame(_)
+                | Self::Diff(_)
+        )
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -137,7 +157,7 @@ pub(super) enum Command {
     Uninstall(UninstallArgs),
     /// Show or change settings
     Config(ConfigArgs),
-    /// Print a shell completion script
+    /// Print a script that completes commands, paths, revisions and names
     Completions(CompletionsArgs),
     /// Measure search quality
     Eval(EvalArgs),
@@ -166,7 +186,7 @@ pub(super) struct PageArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   codescout completions bash > ~/.local/share/bash-completion/completions/codescout
-  codescout completions zsh > ~/.zfunc/_codescout
+  echo 'source <(codescout completions zsh)' >> ~/.zshrc
   codescout completions fish > ~/.config/fish/completions/codescout.fish")]
 pub(super) struct CompletionsArgs {
     /// Shell to complete for

@@ -7,11 +7,12 @@ use serde::Serialize;
 
 use super::args::{Global, GrepArgs};
 use super::progress::CliProgress;
-use super::render::{FAINT, MATCH, Output, PATH};
+use super::render::{FAINT, MATCH, Output};
 use super::{Found, INTERRUPTED};
 use crate::extract;
-use crate::model::quoted;
-use crate::ops::{About, Ask, Common, FileSelection, ProvenanceOut, Question, seen_from};
+use crate::model::count::count;
+use crate::model::{quoted, typed};
+use crate::ops::{About, Ask, Common, FileSelection, ProvenanceOut, Question, on_disk, seen_from};
 use crate::query::{
     FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, Pattern, PatternOptions, grep,
 };
@@ -92,10 +93,16 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &GrepArgs, output
             results.push(file_out(view, &matches));
             return ControlFlow::Continue(());
         }
+        let path = path_of(view, matches.file);
+        let file = output
+            .has_links()
+            .then(|| on_disk(&session.workspace, &typed(&path)))
+            .flatten();
+        let path = output.path(&seen_from(here, &path), file.as_deref());
         failed = if args.only_matching {
-            show_parts(view, &matches, here, output)
+            show_parts(&path, &matches, output)
         } else {
-            show(view, &matches, (request.detail, here), has_context, output)
+            show(&path, &matches, request.detail, has_context, output)
         };
         match failed {
             Ok(()) => ControlFlow::Continue(()),
@@ -126,6 +133,8 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &GrepArgs, output
         if let Some(cursor) = next_cursor {
             output.remark(&format!("there is more: --cursor {cursor}"));
         }
+        let why = (outcome.n_files == 0).then(|| question.why_nothing()).flatten();
+        why.iter().for_each(|why| output.remark(why));
     }
     Ok(match outcome.n_files {
         0 => Found::Nothing,
@@ -196,7 +205,7 @@ fn add_unread(view: &View, outcome: &GrepOutcome, provenance: &mut ProvenanceOut
         provenance.also_incomplete(format!("{} was not searched: {reason}", path_of(view, *file)));
     }
     if let Some(n_more @ 1..) = outcome.unread.len().checked_sub(MAX_NAMED_UNREAD) {
-        provenance.also_incomplete(format!("{n_more} more files were not searched"));
+        provenance.also_incomplete(format!("{} not searched", count(n_more, "more file")));
     }
 }
 
@@ -227,15 +236,14 @@ fn line_out(line: &GrepLine) -> LineOut {
 }
 
 fn show(
-    view: &View,
+    path: &str,
     matches: &FileMatches,
-    (detail, here): (GrepDetail, &str),
+    detail: GrepDetail,
     has_context: bool,
     output: &mut Output,
 ) -> io::Result<()> {
-    let path = output.name(PATH, &seen_from(here, &path_of(view, matches.file)));
     match detail {
-        GrepDetail::Files => return output.line(&path),
+        GrepDetail::Files => return output.line(path),
         GrepDetail::Counts => return output.line(&format!("{path}:{}", matches.n_matching_lines)),
         GrepDetail::Lines if matches.is_binary => return output.line(&format!("Binary file {path} matches")),
         GrepDetail::Lines => {}
@@ -255,9 +263,8 @@ fn show(
     Ok(())
 }
 
-/// Prints each matching part of a line on a separate line.
-fn show_parts(view: &View, matches: &FileMatches, here: &str, output: &mut Output) -> io::Result<()> {
-    let path = output.name(PATH, &seen_from(here, &path_of(view, matches.file)));
+/// Prints the matching parts of lines, each on a line of its own.
+fn show_parts(path: &str, matches: &FileMatches, output: &mut Output) -> io::Result<()> {
     for line in matches.lines.iter().filter(|line| line.is_match) {
         for &(start, end) in &line.spans {
             let number = output.styled(FAINT, &line.number.to_string());

@@ -14,6 +14,7 @@ use crate::bundle::{BundleFile, CommitsPart, Header, Kind, PublicKey, Trust};
 use crate::config::Overrides;
 use crate::embed::ProfileId;
 use crate::ingest::{Audit, ImportRefusal};
+use crate::model::count::count;
 use crate::session::{
     Context as _, ImportOptions, ImportedBundle, Result, TakenCommits, Workspace, ensure, open_plain,
 };
@@ -88,11 +89,12 @@ impl BundleOut {
 
     /// Describes the number of blobs, chunks, vectors and commits.
     pub(super) fn content(&self) -> String {
-        let mut content = format!("{} blobs, {} chunks", self.blobs, self.chunks);
-        for (n, what) in [(self.vectors, "vectors of other models"), (self.commits, "commits")] {
-            if n > 0 {
-                content.push_str(&format!(", {n} {what}"));
-            }
+        let mut content = format!("{}, {}", count(self.blobs, "blob"), count(self.chunks, "chunk"));
+        if self.vectors > 0 {
+            content.push_str(&format!(", {} of other models", count(self.vectors, "vector")));
+        }
+        if self.commits > 0 {
+            content.push_str(&format!(", {}", count(self.commits, "commit")));
         }
         content
     }
@@ -136,7 +138,7 @@ impl TakenOut {
 
     /// Describes the result in one line.
     pub(super) fn text(&self) -> String {
-        let mut text = format!("{} new blobs, {} new chunks", self.new_blobs, self.new_chunks);
+        let mut text = [count(self.new_blobs, "new blob"), count(self.new_chunks, "new chunk")].join(", ");
         for (n_blobs, what) in [
             (self.known_blobs, "already indexed"),
             (self.absent_blobs, "not in this repository"),
@@ -154,9 +156,10 @@ impl TakenOut {
         match (&self.commits_passed_over, self.new_commits, self.compared_commits) {
             (Some(why), ..) => text.push_str(&format!("; skipped commit history: {why}")),
             (None, 0, _) => {}
-            (None, n, 0) => text.push_str(&format!("; history of {n} commits")),
+            (None, n, 0) => text.push_str(&format!("; history of {}", count(n, "commit"))),
             (None, n, compared) => text.push_str(&format!(
-                "; history of {n} commits, definitions compared in {compared} of them"
+                "; history of {}, definitions compared in {compared} of them",
+                count(n, "commit")
             )),
         }
         text.push_str(&format!(" ({:.2} s)", self.took_ms as f64 / 1e3));
@@ -168,7 +171,7 @@ impl TakenOut {
 pub(super) fn describe_vectors(n_new: usize, passed_over: Option<&str>) -> String {
     let new = match n_new {
         0 => String::new(),
-        n => format!("; {n} vectors of another model"),
+        n => format!("; {} of another model", count(n, "vector")),
     };
     match passed_over {
         None => new,

@@ -13,6 +13,7 @@ use super::{Found, IDLE, INTERRUPTED};
 use crate::git::{RefKind, is_in_operation};
 use crate::index::RowKind;
 use crate::ingest::{CatchUpOutcome, EmbeddingSource, Outcome, Shared, TraceOutcome};
+use crate::model::count::count;
 use crate::model::{CommitId, TreeId};
 use crate::remote::SettingsApplied;
 use crate::session::{OpError, Result, Workspace};
@@ -321,13 +322,15 @@ impl Indexer<'_> {
                 output.line(&match outcome.n_new_blobs {
                     n_blobs if outcome.interrupted => {
                         format!(
-                            "{reference}: interrupted; {n_blobs} new blobs are kept, the next run goes on from there"
+                            "{reference}: interrupted; kept {}, the next run goes on from there",
+                            count(n_blobs, "new blob")
                         )
                     }
                     0 => format!("{reference}: up to date ({})", target.tree.0.short(12)),
                     n_blobs => format!(
-                        "{reference}: {n_blobs} new blobs, {} new chunks, {:.1} MB in {:.2} s ({rate:.1} MB/s)",
-                        outcome.n_new_chunks,
+                        "{reference}: {}, {}, {:.1} MB in {:.2} s ({rate:.1} MB/s)",
+                        count(n_blobs, "new blob"),
+                        count(outcome.n_new_chunks, "new chunk"),
                         outcome.n_text_bytes as f64 / 1e6,
                         outcome.elapsed.as_secs_f64(),
                     ),
@@ -420,33 +423,33 @@ impl Indexer<'_> {
         if !output.json && (self.history.is_some() || outcome.n_new_commits > 0) {
             let seconds = outcome.elapsed.as_secs_f64();
             output.line(&format!(
-                "history: {} new commits with {} changed paths in {seconds:.2} s ({:.0} commits/s), searchable \
+                "history: {} with {} in {seconds:.2} s ({:.0} commits/s), searchable \
                  after {:.2} s; \
-                 {} commits in {:.1} MB, {:.1} MB for search",
-                outcome.n_new_commits,
-                outcome.n_new_changes,
+                 {} in {:.1} MB, {:.1} MB for search",
+                count(outcome.n_new_commits, "new commit"),
+                count(outcome.n_new_changes, "changed path"),
                 f64::from(outcome.n_new_commits) / seconds.max(1e-9),
                 outcome.searchable_after.as_secs_f64(),
-                outcome.n_commits,
+                count(outcome.n_commits, "commit"),
                 outcome.n_bytes as f64 / 1e6,
                 outcome.n_search_bytes as f64 / 1e6,
             ))?;
         }
         if !output.json && traced.n_new_commits > 0 {
             output.line(&format!(
-                "definitions: traced through {} commits with {} changed source files in {:.2} s; {:.1} MB",
-                traced.n_new_commits,
-                traced.n_changes,
+                "definitions: traced through {} with {} in {:.2} s; {:.1} MB",
+                count(traced.n_new_commits, "commit"),
+                count(traced.n_changes, "changed source file"),
                 traced.elapsed.as_secs_f64(),
                 traced.n_bytes as f64 / 1e6,
             ))?;
         }
         if !output.json && past.n_new_blobs > 0 {
             output.line(&format!(
-                "past versions: {} new of {} with {} new chunks in {:.2} s",
+                "past versions: {} new of {} with {} in {:.2} s",
                 past.n_new_blobs,
                 past.n_files,
-                past.n_new_chunks,
+                count(past.n_new_chunks, "new chunk"),
                 past.elapsed.as_secs_f64(),
             ))?;
         }

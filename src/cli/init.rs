@@ -9,6 +9,7 @@ use super::input::read_line;
 use super::progress::CliProgress;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
+use crate::model::count::count;
 use crate::session::{Context as _, OpError, Result, Workspace};
 use crate::setup::hooks::{self, Wishes};
 
@@ -99,7 +100,11 @@ fn show(answer: &InitOut, output: &mut Output) -> Result<()> {
     output.line(&match (&answer.tree, answer.new_blobs) {
         (None, _) => "no commits yet; queries search the files on disk".to_owned(),
         (Some(_), 0) => "the index is up to date".to_owned(),
-        (Some(_), n_blobs) => format!("indexed {n_blobs} files in {} chunks", answer.new_chunks),
+        (Some(_), n_blobs) => format!(
+            "indexed {} in {}",
+            count(n_blobs, "file"),
+            count(answer.new_chunks, "chunk")
+        ),
     })?;
     let sidecar = one_line(&answer.sidecar);
     output.line(&format!(

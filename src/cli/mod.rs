@@ -2,6 +2,7 @@
 
 mod args;
 mod ci;
+mod columns;
 mod completions;
 mod config;
 mod doctor;
@@ -15,7 +16,9 @@ mod index;
 mod init;
 mod input;
 mod install;
+mod links;
 mod op;
+mod pager;
 mod progress;
 mod push;
 mod render;
@@ -56,17 +59,24 @@ enum Found {
 
 /// Runs the program. Exit codes: 0 found, 1 nothing found, 2 failed, 129 SIGHUP, 130 SIGINT, 143 SIGTERM.
 pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.collect();
+    if let Some(code) = completions::answer(&args) {
+        return code;
+    }
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,
         Err(error) => return exit_after_clap_error(&error),
     };
     let mut output = Output::new(args.global.color(), args.global.json, args.global.quiet);
+    if args.command.is_paged() {
+        output.adapt(&Environment::read().terminal, !args.global.no_pager);
+    }
     start_logging(&args.global);
     signals::catch();
-    match arm_fail_point()
-        .and_then(|()| run_caught(&args, &mut output))
-        .and_then(|found| Ok((output.flush()?, found).1))
-    {
+    let ended = arm_fail_point().and_then(|()| run_caught(&args, &mut output));
+    // An error is printed after what was found before.
+    let shown = output.flush();
+    match ended.and_then(|found| Ok((shown?, found).1)) {
         Ok(Found::Something) => ExitCode::SUCCESS,
         Ok(Found::Nothing) => ExitCode::from(1),
         Ok(Found::Unfinished) => ExitCode::from(2),

@@ -1,12 +1,16 @@
 //! Runs an operation as a command.
 
+use std::path::PathBuf;
+
 use serde_json::{Map, Value};
 
 use super::args::{Global, PageArgs};
+use super::columns::cut;
 use super::progress::CliProgress;
-use super::render::{ADDED, FAINT, Output, PATH, REMOVED, STRONG, one_line, sanitize};
+use super::render::{ADDED, FAINT, MATCH, Output, REMOVED, STRONG, one_line, sanitize};
 use super::{Found, INTERRUPTED};
-use crate::ops::{Ask, Common, Op, Page, ProvenanceOut, Row, Sink, Style, seen_from};
+use crate::model::typed;
+use crate::ops::{Ask, Common, Op, Page, ProvenanceOut, Row, Sink, Style, on_disk, seen_from};
 use crate::session::{Ctx, OpError, Result, Session, Workspace};
 
 /// Number of digits of a commit id in the output.
@@ -47,12 +51,18 @@ pub(super) fn run<O: Op>(
         let took_ms = ask.ctx.began.elapsed().as_secs_f64() * 1e3;
         output.json(&json(answer, took_ms)?)?;
     } else {
-        let here = if global.full_name { "" } else { session.workspace.here() };
         let commit = answer.provenance.as_ref().and_then(ProvenanceOut::commit);
         if let Some(commit) = commit.filter(|_| !matches!(global.reference.as_str(), "WORKTREE" | "INDEX")) {
             output.remark(&format!("{} is commit {}", global.reference, &commit[..ID_DIGITS]));
         }
-        print(answer, here, output)?;
+        let mut terminal = Terminal {
+            workspace: &session.workspace,
+            here: if global.full_name { "" } else { session.workspace.here() },
+            columns: None,
+            line: Vec::new(),
+            output,
+        };
+        print(answer, &mut terminal)?;
     }
     Ok(found)
 }
@@ -77,25 +87,28 @@ fn json<R: Row>(page: Page<R>, took_ms: f64) -> Result<Map<String, Value>> {
     Ok(answer)
 }
 
-fn print<R: Row>(page: Page<R>, here: &str, output: &mut Output) -> Result<()> {
-    page.head.replay(&mut Terminal { here, output });
+fn print<R: Row>(page: Page<R>, terminal: &mut Terminal<'_>) -> Result<()> {
+    page.head.replay(terminal);
+    terminal.columns = terminal.output.columns();
     let limit = page.paging.limit.unwrap_or(usize::MAX).min(page.rows.len());
     for (number, row) in page.rows[..limit].iter().enumerate() {
         if R::IS_SPACED && number > 0 {
-            output.put("\n")?;
+            terminal.output.put("\n")?;
         }
         match row.raw() {
-            // Prints the exact bytes, unless standard output is a terminal, where control characters are escaped.
-            Some(bytes) if !output.is_terminal() => output.bytes(bytes)?,
-            Some(bytes) => output.put(&sanitize(&String::from_utf8_lossy(bytes)))?,
-            None => row.render(&mut Terminal { here, output }),
+            // Exact bytes unless standard output is a terminal, where control characters are escaped.
+            Some(bytes) if !terminal.output.is_terminal() => terminal.output.bytes(bytes)?,
+            Some(bytes) => terminal.output.put(&sanitize(&String::from_utf8_lossy(bytes)))?,
+            None => row.render(terminal),
         }
         let is_followed = page.rows.len() > 1;
         if is_followed && row.raw().is_some_and(|bytes| !bytes.ends_with(b"\n")) {
-            output.put("\n")?;
+            terminal.output.put("\n")?;
         }
     }
-    page.tail.replay(&mut Terminal { here, output });
+    terminal.columns = None;
+    page.tail.replay(terminal);
+    let output = &mut *terminal.output;
     output.flush()?;
     page.notes.iter().for_each(|note| output.remark(note));
     if let Some(hint) = &page.hint {
@@ -114,25 +127,48 @@ fn print<R: Row>(page: Page<R>, here: &str, output: &mut Output) -> Result<()> {
 
 /// Writes to the terminal.
 struct Terminal<'a> {
+    workspace: &'a Workspace,
     /// The directory that displayed paths are relative to.
     here: &'a str,
+    /// The width at which lines are cut.
+    columns: Option<usize>,
+    /// The current line: text on one line, with the file of a path.
+    line: Vec<(Style, String, Option<PathBuf>)>,
     output: &'a mut Output,
 }
 
 impl Sink for Terminal<'_> {
     fn span(&mut self, style: Style, text: &str) {
-        let text = match style {
-            Style::Plain => one_line(text),
-            Style::Path => self.output.name(PATH, &seen_from(self.here, text)),
-            Style::Name => self.output.name(STRONG, text),
-            Style::Fact => self.output.name(FAINT, text),
-            Style::Added => self.output.name(ADDED, text),
-            Style::Removed => self.output.name(REMOVED, text),
+        let is_path = style == Style::Path;
+        let file = (is_path && self.output.has_links()).then(|| on_disk(self.workspace, &typed(text)));
+        let text = if is_path {
+            one_line(&seen_from(self.here, text))
+        } else {
+            one_line(text)
         };
-        self.output.put_deferred(&text);
+        self.line.push((style, text, file.flatten()));
     }
 
     fn end(&mut self) {
+        if let Some(columns) = self.columns {
+            cut(self.line.iter_mut().map(|(_, text, _)| text), columns);
+        }
+        self.end_whole();
+    }
+
+    fn end_whole(&mut self) {
+        for (style, text, file) in self.line.drain(..) {
+            let text = match style {
+                Style::Plain => text,
+                Style::Path => self.output.path(&text, file.as_deref()),
+                Style::Name => self.output.name(STRONG, &text),
+                Style::Fact => self.output.name(FAINT, &text),
+                Style::Added => self.output.name(ADDED, &text),
+                Style::Removed => self.output.name(REMOVED, &text),
+                Style::Match => self.output.name(MATCH, &text),
+            };
+            self.output.put_deferred(&text);
+        }
         self.output.put_deferred("\n");
     }
 }

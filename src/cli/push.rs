@@ -12,6 +12,7 @@ use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
 use crate::git::Bounds;
 use crate::ingest::{Audit, ExportedCommits, ImportRefusal};
+use crate::model::count::count;
 use crate::session::{
     Content, ImportOptions, ImportedBundle, Known, OpError, Purpose, PushPlan, Remote, Result, Workspace, bail,
 };
@@ -139,15 +140,15 @@ impl PushOut {
     fn what(&self) -> String {
         let vectors = match self.vector_blobs {
             0 => String::new(),
-            n => format!(", vectors of another model for {n} blobs"),
+            n => format!(", vectors of another model for {}", count(n, "blob")),
         };
         let commits = match self.commits {
             0 => String::new(),
-            n => format!(", history of {n} commits"),
+            n => format!(", history of {}", count(n, "commit")),
         };
         format!(
-            "{} blobs{vectors}{commits} ({}) to {}",
-            self.blobs,
+            "{}{vectors}{commits} ({}) to {}",
+            count(self.blobs, "blob"),
             size(self.bytes),
             self.remote
         )
@@ -233,9 +234,9 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
             }
             (0, _) => format!("already up to date with {remote}{}", answer.of_commits()),
             (_, true) => format!(
-                "pulled {what}: {} new blobs, {} new chunks{}{}",
-                answer.new_blobs,
-                answer.new_chunks,
+                "pulled {what}: {}, {}{}{}",
+                count(answer.new_blobs, "new blob"),
+                count(answer.new_chunks, "new chunk"),
                 describe_vectors(answer.new_vectors, answer.vectors_passed_over.as_deref()),
                 answer.of_commits()
             ),
@@ -255,8 +256,11 @@ impl PullOut {
         match (&self.commits_passed_over, self.new_commits) {
             (Some(why), 0) => format!("; skipped commit history: {why}"),
             (None, 0) => String::new(),
-            (None, n) => format!("; history of {n} commits"),
-            (Some(why), n) => format!("; history of {n} commits; skipped part of the history: {why}"),
+            (None, n) => format!("; history of {}", count(n, "commit")),
+            (Some(why), n) => {
+                let commits = count(n, "commit");
+                format!("; history of {commits}; skipped part of the history: {why}")
+            }
         }
     }
 

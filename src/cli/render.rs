@@ -1,10 +1,14 @@
 //! Writes to the terminal. No other module does. Escapes control characters, and uses colors only on a terminal.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use anstyle::{AnsiColor, Effects, Style};
 
 use super::input::read_line;
+use super::links;
+use super::pager::{Pager, Size};
+use crate::config::TerminalVariables;
 use crate::model::unprintable::{is_unprintable, json};
 use crate::session::{ErrorOut, OpError};
 
@@ -18,12 +22,15 @@ pub(super) const MATCH: Style = AnsiColor::Red.on_default().effects(Effects::BOL
 pub(super) const ADDED: Style = AnsiColor::Green.on_default();
 /// Style of removed lines.
 pub(super) const REMOVED: Style = AnsiColor::Red.on_default();
-/// Style of paths.
-pub(super) const PATH: Style = AnsiColor::Magenta.on_default();
+/// Paths.
+const PATH: Style = AnsiColor::Magenta.on_default();
 
 /// Writes the standard output and error of one command.
 pub(super) struct Output {
     out: io::BufWriter<anstream::AutoStream<io::Stdout>>,
+    pager: Option<Pager>,
+    columns: Option<usize>,
+    has_links: bool,
     has_color: bool,
     has_text: bool,
     pub(super) json: bool,
@@ -39,6 +46,9 @@ impl Output {
         };
         Self {
             out: io::BufWriter::new(anstream::AutoStream::new(io::stdout(), choice)),
+            pager: None,
+            columns: None,
+            has_links: false,
             has_color: choice != anstream::ColorChoice::Never,
             has_text: false,
             json,
@@ -47,10 +57,36 @@ impl Output {
         }
     }
 
+    /// Adapts the output to the terminal, if standard output is one: its width, links, and a pager up to the next
+    /// [`Self::flush`].
+    pub(super) fn adapt(&mut self, variables: &TerminalVariables, has_pager: bool) {
+        let Some(size) = Size::of_stdout().filter(|_| self.is_terminal() && !self.json) else {
+            return;
+        };
+        self.pager = has_pager.then(|| Pager::new(variables, size)).flatten();
+        let cuts_lines = self.pager.as_ref().is_none_or(|pager| !pager.scrolls_sideways());
+        self.columns = cuts_lines.then_some(size.columns);
+        self.has_links = self.has_color && links::are_opened(variables);
+    }
+
+    /// Returns the width at which lines of lists are cut; `None` if they are not.
+    pub(super) fn columns(&self) -> Option<usize> {
+        self.columns
+    }
+
+    /// Returns true if paths become links. Pagers may not understand them.
+    pub(super) fn has_links(&self) -> bool {
+        self.has_links && !self.pager.as_ref().is_some_and(Pager::is_running)
+    }
+
     /// Writes text without escaping control characters.
     pub(super) fn put(&mut self, text: &str) -> io::Result<()> {
         self.has_text |= !text.is_empty();
-        self.out.write_all(text.as_bytes()).map_err(on_stdout)
+        let put = match &mut self.pager {
+            Some(pager) => pager.put(text, &mut self.out),
+            None => self.out.write_all(text.as_bytes()),
+        };
+        put.map_err(on_stdout)
     }
 
     /// Writes text. An error is returned by the next [`Self::flush`].
@@ -79,6 +115,15 @@ impl Output {
     /// Formats untrusted text, such as a path, on one line in a style.
     pub(super) fn name(&self, style: Style, text: &str) -> String {
         self.styled(style, &one_line(text))
+    }
+
+    /// Formats a path, as a link if its file is given.
+    pub(super) fn path(&self, text: &str, file: Option<&Path>) -> String {
+        let path = self.name(PATH, text);
+        match file.filter(|_| self.has_links()) {
+            Some(file) => links::link(file, &path),
+            None => path,
+        }
     }
 
     /// Formats untrusted text on one line, with a style for the given byte ranges.
@@ -154,10 +199,15 @@ impl Output {
         Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
     }
 
+    /// Shows all text, and waits until the user leaves the pager.
     pub(super) fn flush(&mut self) -> io::Result<()> {
+        let shown = match self.pager.take() {
+            Some(pager) => pager.finish(&mut self.out),
+            None => Ok(()),
+        };
         match self.failed.take() {
             Some(error) => Err(error),
-            None => self.out.flush().map_err(on_stdout),
+            None => shown.and_then(|()| self.out.flush()).map_err(on_stdout),
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::pager::IS_PAGING;
 use super::{IDLE, INTERRUPTED, render};
 
 /// The exit code after a signal: 128 plus the number of the signal, as in a shell.
@@ -49,6 +50,11 @@ async fn note(mut interrupt: Signal, mut terminate: Signal, mut hangup: Signal) 
             else => return,
         };
         EXIT_CODE.store(code, Ordering::Relaxed);
+        if code == 130 && IS_PAGING.load(Ordering::SeqCst) {
+            // The pager receives Ctrl-C too, and would be left without a terminal if this process ended first.
+            INTERRUPTED.store(true, Ordering::SeqCst);
+            continue;
+        }
         if INTERRUPTED.swap(true, Ordering::SeqCst) || IDLE.load(Ordering::SeqCst) {
             std::process::exit(i32::from(code));
         }

@@ -53,6 +53,22 @@ const OTHER_VARIABLES: &[(&str, &str)] = &[
     ),
     ("NO_COLOR", "any value turns colours off"),
     (
+        "PAGER",
+        "program that shows long output on a terminal; less if unset, none if empty or cat",
+    ),
+    ("LESS", "options of less; FRX if unset"),
+    ("TERM", "kind of terminal; no pager if unset or dumb"),
+    ("TERM_PROGRAM", "program that is the terminal: some open links to files"),
+    ("VTE_VERSION", "version of the terminal's library, for the same"),
+    (
+        "COMPLETE",
+        "set by the scripts of codescout completions: name of the shell that requests candidates",
+    ),
+    (
+        "SSH_CONNECTION",
+        "set by ssh: the terminal cannot open files of this machine",
+    ),
+    (
         "XDG_CONFIG_HOME",
         "folder of codescout/config.toml, the user's settings; default: .config in HOME",
     ),
@@ -89,15 +105,37 @@ pub struct Environment {
     pub user_file: Option<PathBuf>,
     /// The path of the folder that records the user's trusted settings files, below `XDG_STATE_HOME` or `HOME`.
     pub trusted: Option<PathBuf>,
+    /// The variables that describe the terminal.
+    pub terminal: TerminalVariables,
+    /// True if `COMPLETE` is set.
+    pub is_completing: bool,
     /// `GITHUB_EVENT_NAME` or `CI_MERGE_REQUEST_IID` with its value, if the CI job runs code from a pull or merge
     /// request.
     pub untrusted_job: Option<String>,
 }
 
+/// The values of the variables that describe the terminal, if they are set.
+#[derive(Clone, Debug, Default)]
+pub struct TerminalVariables {
+    /// `PAGER`; may be empty.
+    pub pager: Option<String>,
+    /// `LESS`
+    pub less: Option<String>,
+    /// `TERM`
+    pub term: Option<String>,
+    /// `TERM_PROGRAM`
+    pub term_program: Option<String>,
+    /// `VTE_VERSION`
+    pub vte_version: Option<String>,
+    /// True if `SSH_CONNECTION` is set.
+    pub is_remote: bool,
+}
+
 impl Environment {
-    /// Reads the environment of the process. Empty values count as unset.
+    /// Reads the process's environment. Empty values count as unset, except that of `PAGER`.
     pub fn read() -> Self {
         let value = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let text = |name: &str| value(name).and_then(|value| value.into_string().ok());
         Self {
             sidecar: value("CODESCOUT_SIDECAR").map(PathBuf::from),
             settings: SETTINGS
@@ -105,18 +143,24 @@ impl Environment {
                 .filter_map(|setting| setting.variable)
                 .filter_map(|name| Some((name, value(name)?)))
                 .collect(),
-            token: value("CODESCOUT_TOKEN").and_then(|value| value.into_string().ok()),
-            log: value("CODESCOUT_LOG").and_then(|value| value.into_string().ok()),
-            hook_trial: value("CODESCOUT_HOOK_TRIAL").and_then(|value| value.into_string().ok()),
-            fail_at: value("CODESCOUT_FAIL_AT").and_then(|value| value.into_string().ok()),
+            token: text("CODESCOUT_TOKEN"),
+            log: text("CODESCOUT_LOG"),
+            hook_trial: text("CODESCOUT_HOOK_TRIAL"),
+            fail_at: text("CODESCOUT_FAIL_AT"),
             user_file: user_folder(value("XDG_CONFIG_HOME"), value("HOME"), ".config")
                 .map(|folder| folder.join("codescout/config.toml")),
             trusted: user_folder(value("XDG_STATE_HOME"), value("HOME"), ".local/state")
                 .map(|folder| folder.join("codescout/trusted")),
-            untrusted_job: untrusted_job(
-                value("GITHUB_EVENT_NAME").and_then(|value| value.into_string().ok()),
-                value("CI_MERGE_REQUEST_IID").and_then(|value| value.into_string().ok()),
-            ),
+            terminal: TerminalVariables {
+                pager: std::env::var("PAGER").ok(),
+                less: text("LESS"),
+                term: text("TERM"),
+                term_program: text("TERM_PROGRAM"),
+                vte_version: text("VTE_VERSION"),
+                is_remote: value("SSH_CONNECTION").is_some(),
+            },
+            is_completing: value("COMPLETE").is_some(),
+            untrusted_job: untrusted_job(text("GITHUB_EVENT_NAME"), text("CI_MERGE_REQUEST_IID")),
         }
     }
 

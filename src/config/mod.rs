@@ -19,7 +19,7 @@ mod trust;
 mod value;
 
 pub use edit::{EditError, set, unset};
-pub use env::{Environment, unknown_variables, variables};
+pub use env::{Environment, TerminalVariables, unknown_variables, variables};
 pub use file::FileError;
 pub use resolve::{ConfigError, Origin, Overrides, RepositoryFiles, Setting};
 pub use settings::{

@@ -4,6 +4,7 @@
 //! that one module produces belongs to that module.
 
 mod chain;
+pub(crate) mod count;
 mod explain;
 mod id;
 mod lang;

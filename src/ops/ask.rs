@@ -95,6 +95,23 @@ impl FileSelection {
         let paths: Vec<String> = self.path.iter().map(|path| pattern(workspace, path)).collect();
         FileFilter::new(&paths, &self.lang, self.tests.to_query())
     }
+
+    /// Describes the selection in words.
+    pub(crate) fn to_text(&self) -> String {
+        let tests = match self.tests {
+            WithTests::Any => "",
+            WithTests::No => "no",
+            WithTests::Only => "only",
+        };
+        let options = [
+            ("path", self.path.join(", ")),
+            ("lang", self.lang.join(", ")),
+            ("tests", tests.to_owned()),
+        ];
+        let given = options.iter().filter(|(_, values)| !values.is_empty());
+        let given: Vec<String> = given.map(|(name, values)| format!("{name} {values}")).collect();
+        given.join(" and ")
+    }
 }
 
 /// Whether test code is included.

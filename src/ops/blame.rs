@@ -15,6 +15,7 @@ use super::sink::{Recorded, Sink, Style};
 use super::target::{Target, Targets};
 use crate::git::{Blame as GitBlame, BlameOptions, BlamedCommit};
 use crate::history::{Boundary, CommitHead, FileShapes, Shape, SymbolChange, SymbolKey, Who};
+use crate::model::count::count;
 use crate::model::{CommitId, RepoPath, without_placeholders};
 use crate::query::{
     BlamedLine, Gaps, Owner, SymbolBlame, blame_by_symbol, blame_over_changes, change_owners, folder_owners, kind_name,
@@ -333,13 +334,6 @@ impl SymbolOut {
     }
 }
 
-/// Returns `1 commit`, `2 commits` and so on.
-pub(crate) fn count(n: impl Into<u64>, what: &str) -> String {
-    let n = n.into();
-    let plural = if n == 1 { "" } else { "s" };
-    format!("{n} {what}{plural}")
-}
-
 struct Question<'a> {
     targets: &'a Targets<'a>,
     args: &'a Blame,
@@ -608,7 +602,11 @@ impl Question<'_> {
         };
         if let Some((first, _)) = wanted.filter(|(first, _)| *first > n_lines) {
             return Err(OpError::new(
-                format!("line {first} is past the end of {:?} ({n_lines} lines)", path.to_text()),
+                format!(
+                    "line {first} is past the end of {:?} ({})",
+                    path.to_text(),
+                    count(n_lines, "line")
+                ),
                 "lines are counted from 1",
             ));
         }

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::ProvenanceOut;
 use super::ask::{Ask, path_text};
-use super::blame::count;
 use super::op::{Op, Page, Paging, Row};
 use super::paths::typed_path;
 use super::sink::{Sink, Style};
@@ -15,6 +14,7 @@ use crate::extract::{Extractor, Options};
 use crate::git::{FileMode, ObjectError, ObjectReader, WorkTreeReader, diff_lines, unified_diff};
 use crate::history::{Change, Entry, FilePair, FileShapes, SymbolDelta, SymbolKey, symbol_deltas, with_renames};
 use crate::ingest::Target;
+use crate::model::count::count;
 use crate::model::{RepoPath, TreeId};
 use crate::query::{FileChangeKind, kind_name};
 use crate::session::{Context as _, OpError, Result};

@@ -9,6 +9,7 @@ use super::op::{NoRows, Op, Page};
 use super::question::beside;
 use super::sink::{Recorded, Sink};
 use crate::ingest::{CollectOutcome, KeptSnapshot, Share, Survey, Trigger};
+use crate::model::count::plural;
 use crate::session::{Context as _, OpError, Result, Workspace, bail};
 
 /// Number of digits of an id in text output.
@@ -244,18 +245,22 @@ impl CausesOut {
     pub(super) fn render(&self, out: &mut dyn Sink) {
         let mut line = |name: &str, share: ShareOut, what: &str| {
             let megabytes = share.bytes as f64 / 1e6;
-            out.line(&format!("{name:<17} {:>7} {what:<9} {megabytes:>9.2} MB", share.count));
+            let things = plural(share.count, what);
+            out.line(&format!(
+                "{name:<17} {:>7} {things:<9} {megabytes:>9.2} MB",
+                share.count
+            ));
         };
         for &CauseOut { cause, count, bytes } in &self.kept {
-            line(&format!("kept by {cause}"), ShareOut { count, bytes }, "snapshots");
+            line(&format!("kept by {cause}"), ShareOut { count, bytes }, "snapshot");
         }
         for (name, share, what) in [
-            ("kept by nothing", self.dead_snapshots, "snapshots"),
-            ("in none of them", self.dead_blobs, "blobs"),
-            ("left over", self.leftover_files, "files"),
-            ("earlier formats", self.old_folders, "folders"),
-            ("history", self.history, "commits"),
-            ("deleted", self.deleted_files, "files"),
+            ("kept by nothing", self.dead_snapshots, "snapshot"),
+            ("in none of them", self.dead_blobs, "blob"),
+            ("left over", self.leftover_files, "file"),
+            ("earlier formats", self.old_folders, "folder"),
+            ("history", self.history, "commit"),
+            ("deleted", self.deleted_files, "file"),
         ] {
             if share.count > 0 {
                 line(name, share, what);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::ask::{Ask, Common, Detail, path_text};
-use super::blame::{count, day, render_candidates};
+use super::blame::{day, render_candidates};
 use super::op::{Op, Page, Paging, Row};
 use super::record::Past;
 use super::search::{Search, SearchRow};
@@ -20,6 +20,7 @@ use super::symbol_history::{SymbolChangeOut, SymbolQuestion};
 use super::target::{CandidateTarget, Target, Targets};
 use crate::git::{WorkTreeReader, unified_diff};
 use crate::history::{CommitHead, Entry, FileChange, SymbolChange, SymbolEvents, SymbolKey, SymbolVersion, Who};
+use crate::model::count::count;
 use crate::model::{RepoPath, without_placeholders};
 use crate::query::{
     Cochange, DeletedSymbol, FileChangeKind, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log,
@@ -762,7 +763,11 @@ impl Question<'_> {
         });
         if first > n_lines {
             return Err(OpError::new(
-                format!("line {first} is past the end of {:?} ({n_lines} lines)", path.to_text()),
+                format!(
+                    "line {first} is past the end of {:?} ({})",
+                    path.to_text(),
+                    count(n_lines, "line")
+                ),
                 "lines are counted from 1",
             ));
         }

@@ -29,7 +29,7 @@ pub(crate) use gc::Gc;
 pub(crate) use history::History;
 pub(crate) use op::{Op, Page, Row};
 pub(crate) use outline::Outline;
-pub(crate) use paths::{inside, seen_from};
+pub(crate) use paths::{inside, on_disk, seen_from};
 pub(crate) use pins::Pins;
 pub(crate) use provenance::ProvenanceOut;
 pub(crate) use question::{About, Question, beside};

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::ask::{Ask, CHARACTERS_PER_TOKEN, Detail, FileSelection, KindSelection, path_text};
-use super::blame::count;
 use super::op::{Op, Page, Paging, Row};
 use super::question::{About, Question};
 use super::sink::{Recorded, Sink, Style};
 use super::{ProvenanceOut, inside};
 use crate::extract::{self, DefinitionKind, ImportedName};
+use crate::model::count::{count, plural};
 use crate::model::{RepoPath, quoted, without_placeholders};
 use crate::query::{
     FileFilter, FileHeadings, FileImports, FileSymbols, FoundDefinition, LikelyQuery, Share, Summary, TreeNode,
@@ -376,11 +376,10 @@ impl Outlined<'_> {
             tokens,
             left_out,
         } = &facts.more;
-        let is_empty = rows.is_empty() && summary.is_none();
-        page.is_empty = is_empty || self.files.is_empty();
-        if is_empty {
+        page.is_empty = self.files.is_empty() || rows.is_empty() && summary.is_none();
+        if page.is_empty {
             page.notes.push("nothing found".to_owned());
-            page.hint = self.question.why_nothing()?;
+            page.hint = self.question.why_nothing();
         }
         if let (Some(tokens), Some(left_out)) = (tokens, left_out) {
             page.notes
@@ -543,8 +542,12 @@ impl SummaryOut {
             let lines = widest(|share| share.lines.to_string()).unwrap_or_default();
             for share in shares {
                 out.line(&format!(
-                    "  {:<name$} {:>files$} files {:>lines$} lines",
-                    share.name, share.files, share.lines
+                    "  {:<name$} {:>files$} {:<5} {:>lines$} {}",
+                    share.name,
+                    share.files,
+                    plural(share.files.into(), "file"),
+                    share.lines,
+                    plural(share.lines, "line")
                 ));
             }
         }

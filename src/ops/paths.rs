@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bstr::ByteSlice;
 
@@ -66,16 +66,18 @@ fn from_here(workspace: &Workspace, path: &str) -> Option<String> {
 
 /// Returns true if the path of a target exists in the worktree. The target may end in `:lines` or `#name`.
 fn is_there(workspace: &Workspace, target: &str) -> bool {
-    let Some(root) = workspace.repository.work_dir() else {
-        return false;
-    };
+    on_disk(workspace, target).is_some()
+}
+
+/// Returns the absolute path of a target in the worktree, without `:lines` and `#name`; `None` if it does not exist.
+pub(crate) fn on_disk(workspace: &Workspace, target: &str) -> Option<PathBuf> {
+    let root = workspace.repository.work_dir()?;
     let ends = target.rmatch_indices([':', '#']).map(|(at, _)| at);
     let mut paths = std::iter::once(target.len()).chain(ends).map(|end| &target[..end]);
-    paths.any(|path| {
+    paths.find_map(|path| {
         let path = without_placeholders(path);
-        root.join(Path::new(OsStr::from_bytes(&path)))
-            .symlink_metadata()
-            .is_ok()
+        let path = root.join(Path::new(OsStr::from_bytes(&path)));
+        path.symlink_metadata().is_ok().then_some(path)
     })
 }
 

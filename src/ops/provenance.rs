@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::artifact::SkipReason;
 use crate::ingest::Target;
+use crate::model::count::count;
 use crate::session::Workspace;
 use crate::snapshot::View;
 
@@ -38,7 +39,11 @@ struct CoverageOut {
 
 /// Returns the reason why an answer without `n_files` missing files is incomplete.
 fn missing(n_files: u32) -> String {
-    format!("{n_files} files are missing or damaged in git and not searched; codescout doctor tells how to get them")
+    let are = if n_files == 1 { "is" } else { "are" };
+    format!(
+        "{} {are} missing or damaged in git and not searched; codescout doctor tells how to get them",
+        count(n_files, "file")
+    )
 }
 
 impl ProvenanceOut {

@@ -9,7 +9,7 @@ use super::ProvenanceOut;
 use super::ask::{Ask, FileSelection, Stale};
 use super::paths::pattern;
 use crate::model::{RepoPath, typed};
-use crate::query::{CursorKey, FileFilter, LikelyQuery, Source, Sources, Tests, likely, n_not_indexed};
+use crate::query::{CursorKey, FileFilter, LikelyQuery, Source, Sources, likely, n_not_indexed};
 use crate::session::{Build, Edits, Hold, OpError, Result, SeenView, ViewRequest};
 use crate::snapshot::{FileId, View};
 
@@ -22,7 +22,7 @@ pub(crate) struct Question<'a> {
     /// The position of the page; `None` for the first page.
     pub(crate) after: Option<(u32, u32)>,
     reference: String,
-    paths: Vec<String>,
+    selection: FileSelection,
     /// The age of the view, if it is not current because the current state is still being indexed.
     old: Option<Duration>,
     key: CursorKey,
@@ -93,7 +93,7 @@ impl<'a> Question<'a> {
             filter,
             after,
             reference: reference.to_owned(),
-            paths: path.clone(),
+            selection: about.selection.clone(),
             old,
             key,
             is_for_once: false,
@@ -217,21 +217,14 @@ impl<'a> Question<'a> {
         provenance
     }
 
-    /// Explains an empty answer if no file matches the given paths.
-    pub(crate) fn why_nothing(&self) -> Result<Option<String>> {
-        if self.paths.is_empty() {
-            return Ok(None);
-        }
-        let filter = FileFilter::new(&globs(self.ask, &self.seen, &self.paths), &[], Tests::Any)?;
-        let view = &self.seen.view;
-        let is_there = view.files().any(|(id, _)| filter.passes(view, id));
-        Ok((!is_there).then(|| {
-            let paths = self.paths.join(", ");
-            format!(
-                "no file of {} matches path {paths}; outline view=tree shows what there is",
-                self.reference
-            )
-        }))
+    /// Explains an empty answer if no file is selected.
+    pub(crate) fn why_nothing(&self) -> Option<String> {
+        let view = self.view();
+        let is_there = self.filter.is_open() || view.files().any(|(id, _)| self.filter.passes(view, id));
+        (!is_there).then(|| {
+            let (reference, selection) = (&self.reference, self.selection.to_text());
+            format!("no file of {reference} matches {selection}; outline view=tree shows what there is")
+        })
     }
 }
 

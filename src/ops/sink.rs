@@ -16,6 +16,8 @@ pub(crate) enum Style {
     Added,
     /// A removed line.
     Removed,
+    /// Text that the request looks for.
+    Match,
 }
 
 /// Receives the text output of an operation.
@@ -23,8 +25,13 @@ pub(crate) trait Sink {
     /// Adds text to the current line.
     fn span(&mut self, style: Style, text: &str);
 
-    /// Ends the current line.
+    /// Ends the current line. A terminal cuts it at its width.
     fn end(&mut self);
+
+    /// Ends the current line, which is shown completely.
+    fn end_whole(&mut self) {
+        self.end();
+    }
 }
 
 impl dyn Sink + '_ {
@@ -39,16 +46,33 @@ impl dyn Sink + '_ {
         self.span(Style::Plain, text);
     }
 
+    /// Adds a line of plain text that is shown completely.
+    pub(crate) fn whole_line(&mut self, text: &str) {
+        self.plain(text);
+        self.end_whole();
+    }
+
+    /// Adds text to the current line, with these byte ranges as matches.
+    pub(crate) fn marked(&mut self, style: Style, text: &str, spans: &[(u32, u32)]) {
+        let mut at = 0;
+        for &(start, end) in spans {
+            self.span(style, &text[at..start as usize]);
+            self.span(Style::Match, &text[start as usize..end as usize]);
+            at = end as usize;
+        }
+        self.span(style, &text[at..]);
+    }
+
     /// Adds each line of `text`.
     pub(crate) fn text(&mut self, text: &str) {
-        text.lines().for_each(|line| self.line(line));
+        text.lines().for_each(|line| self.whole_line(line));
     }
 
     /// Adds each line of `text` with its number, starting at `first`.
     pub(crate) fn numbered(&mut self, first: u32, text: &str) {
         for (line, number) in text.lines().zip(first..) {
             self.span(Style::Fact, &format!("{number:>6} "));
-            self.line(line);
+            self.whole_line(line);
         }
     }
 
@@ -63,7 +87,7 @@ impl dyn Sink + '_ {
                 _ => Style::Plain,
             };
             self.span(style, line);
-            self.end();
+            self.end_whole();
         }
     }
 }
@@ -71,8 +95,14 @@ impl dyn Sink + '_ {
 /// Text that is recorded, to be written to a sink later.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorded {
-    /// Pieces of text with their styles. `None` ends a line.
-    spans: Vec<Option<(Style, String)>>,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug)]
+enum Piece {
+    Span(Style, String),
+    End,
+    EndWhole,
 }
 
 impl Recorded {
@@ -85,10 +115,11 @@ impl Recorded {
 
     /// Writes the text to another sink.
     pub(crate) fn replay(&self, out: &mut dyn Sink) {
-        for span in &self.spans {
-            match span {
-                Some((style, text)) => out.span(*style, text),
-                None => out.end(),
+        for piece in &self.pieces {
+            match piece {
+                Piece::Span(style, text) => out.span(*style, text),
+                Piece::End => out.end(),
+                Piece::EndWhole => out.end_whole(),
             }
         }
     }
@@ -96,11 +127,15 @@ impl Recorded {
 
 impl Sink for Recorded {
     fn span(&mut self, style: Style, text: &str) {
-        self.spans.push(Some((style, text.to_owned())));
+        self.pieces.push(Piece::Span(style, text.to_owned()));
     }
 
     fn end(&mut self) {
-        self.spans.push(None);
+        self.pieces.push(Piece::End);
+    }
+
+    fn end_whole(&mut self) {
+        self.pieces.push(Piece::EndWhole);
     }
 }
 

@@ -14,6 +14,7 @@ use crate::extract;
 use crate::history::{Boundary, History};
 use crate::index::RowKind;
 use crate::ingest::Target;
+use crate::model::count::count;
 use crate::query::withheld;
 use crate::remote::Endpoint;
 use crate::session::{Build, Edits, Freshness, Result, Session, SizesOut, Workspace, sizes};
@@ -134,7 +135,8 @@ fn render_revision(provenance: &ProvenanceOut, out: &mut dyn Sink) {
     field(out, "repository", provenance.repo());
     field(out, "commit", commit);
     if let Some(n_dirty) = provenance.dirty_files() {
-        field(out, "changed", &format!("{n_dirty} files differ from it"));
+        let differ = if n_dirty == 1 { "differs" } else { "differ" };
+        field(out, "changed", &format!("{} {differ} from it", count(n_dirty, "file")));
     }
     if let Some((files, indexed, skipped)) = provenance.coverage() {
         let skipped: Vec<String> = skipped
@@ -197,12 +199,13 @@ impl Facts {
             field(out, "languages", &languages.collect::<Vec<_>>().join(", "));
         }
         if let Some(bytes) = &self.bytes {
-            let (blobs, chunks, segments) = (self.blobs, self.chunks, self.segments);
-            let content = format!(
-                "{blobs} blobs, {chunks} chunks, {segments} segments, {} snapshots",
-                self.snapshots
-            );
-            field(out, "content", &content);
+            let content = [
+                count(self.blobs, "blob"),
+                count(self.chunks, "chunk"),
+                count(self.segments, "segment"),
+                count(self.snapshots, "snapshot"),
+            ];
+            field(out, "content", &content.join(", "));
             field(out, "size", &bytes.to_text());
         }
         if let Some(vectors) = &self.vectors {
@@ -294,7 +297,8 @@ impl HistoryStatus {
             commits, traced, bytes, ..
         } = self;
         format!(
-            "{commits} commits, definitions traced through {traced}, {:.1} MB{limit}",
+            "{}, definitions traced through {traced}, {:.1} MB{limit}",
+            count(*commits, "commit"),
             *bytes as f64 / 1e6
         )
     }
@@ -365,7 +369,7 @@ impl VectorsOut {
             Some(host) => format!(", kept at {host} and not here"),
             None => String::new(),
         };
-        format!("{} chunks by {by}{kept}{missing}{withheld}", self.chunks)
+        format!("{} by {by}{kept}{missing}{withheld}", count(self.chunks, "chunk"))
     }
 }
 

@@ -10,7 +10,6 @@ use serde_json::json;
 
 use super::ProvenanceOut;
 use super::ask::{Ask, Detail, FileSelection, KindSelection, path_text};
-use super::blame::count;
 use super::history::{EntryOut, latest_changes};
 use super::op::{Op, Page, Paging, Row};
 use super::paths::inside;
@@ -18,6 +17,7 @@ use super::question::{About, Question};
 use super::record::Past;
 use super::sink::{Recorded, Sink, Style};
 use crate::extract::{self, DefinitionKind};
+use crate::model::count::count;
 use crate::model::{Hint, NameKind, quoted};
 use crate::query::{
     FileFilter, FoundBy, FoundDefinition, GrepDetail, GrepRequest, LikelyQuery, Pattern, PatternOptions, Source,
@@ -558,7 +558,7 @@ impl Symbol {
                 format!("outline {path} shows its definitions, history {path}#{name} where this one went"),
             )
         } else {
-            let hint = match (question.why_nothing()?, outcome.near.as_slice()) {
+            let hint = match (question.why_nothing(), outcome.near.as_slice()) {
                 (Some(why), _) => why,
                 (None, []) => "search finds it by meaning, or as text with mode=regex".to_owned(),
                 (None, near) => format!("did you mean {}?", near.join(" or ")),
@@ -609,7 +609,7 @@ impl DefinitionOut {
             out.line(&format!("    {}", signature.trim_end()));
         }
         for line in self.doc.iter().filter(|_| self.shows_doc).flat_map(|doc| doc.lines()) {
-            out.line(&format!("    {}", line.trim()));
+            out.whole_line(&format!("    {}", line.trim()));
         }
     }
 }
@@ -705,7 +705,7 @@ fn references(
         if !outcome.unread.is_empty() {
             found
                 .incomplete
-                .push(format!("{} files could not be read", outcome.unread.len()));
+                .push(format!("{} could not be read", count(outcome.unread.len(), "file")));
         }
     }
     textual.truncate(max_listed - found.listed.len());

@@ -10,6 +10,7 @@ use super::op::{Op, Page, Paging, Row};
 use super::question::beside;
 use super::sink::{Recorded, Sink};
 use crate::ingest::{Depth, Derived, Finding, Limits, Loose, Repair, Verification};
+use crate::model::count::count;
 use crate::session::{Result, Workspace};
 use crate::sidecar::Sidecar;
 use crate::snapshot::missing_blobs;
@@ -108,19 +109,22 @@ impl Facts {
         let checked = &self.checked;
         let history = match checked.commits {
             0 => String::new(),
-            n_commits => format!(", history of {n_commits} commits"),
+            n_commits => format!(", history of {}", count(n_commits, "commit")),
         };
         out.line(&format!(
-            "read        {} files, {:.1} MB: {} segments, {} blobs, {} chunks, {} snapshots{history}",
-            checked.files,
+            "read        {}, {:.1} MB: {}, {}, {}, {}{history}",
+            count(checked.files, "file"),
             checked.bytes as f64 / 1e6,
-            checked.segments,
-            checked.blobs,
-            checked.chunks,
-            checked.snapshots,
+            count(checked.segments, "segment"),
+            count(checked.blobs, "blob"),
+            count(checked.chunks, "chunk"),
+            count(checked.snapshots, "snapshot"),
         ));
         if checked.not_checked_files > 0 {
-            out.line(&format!("not read    {} files: time was up", checked.not_checked_files));
+            out.line(&format!(
+                "not read    {}: time was up",
+                count(checked.not_checked_files, "file")
+            ));
         }
         if let Some(derived) = &self.from_blobs {
             derived.render(out);
@@ -131,8 +135,8 @@ impl Facts {
         if !self.leftovers.is_empty() {
             let n_bytes: u64 = self.leftovers.iter().map(|loose| loose.bytes).sum();
             out.line(&format!(
-                "leftovers   {} files, {:.1} MB, that nothing needs",
-                self.leftovers.len(),
+                "leftovers   {}, {:.1} MB, that nothing needs",
+                count(self.leftovers.len(), "file"),
                 n_bytes as f64 / 1e6
             ));
         }
@@ -173,8 +177,10 @@ impl Facts {
 impl DerivedOut {
     fn render(&self, out: &mut dyn Sink) {
         out.line(&format!(
-            "made again  {} blobs, {} chunks with their words and vectors; {} snapshots listed again",
-            self.blobs, self.chunks, self.snapshots
+            "made again  {}, {} with their words and vectors; {} listed again",
+            count(self.blobs, "blob"),
+            count(self.chunks, "chunk"),
+            count(self.snapshots, "snapshot")
         ));
         for (n, what) in [
             (
@@ -202,8 +208,9 @@ impl RepairOut {
             n_lost => format!(", {n_lost} of trees that git does not have any more are lost"),
         };
         out.line(&format!(
-            "repaired    {} files set aside, {} snapshots made again{lost}",
-            self.set_aside_files, self.rebuilt_snapshots
+            "repaired    {} set aside, {} made again{lost}",
+            count(self.set_aside_files, "file"),
+            count(self.rebuilt_snapshots, "snapshot")
         ));
         for left in &self.left {
             out.line(&format!("left        {left}"));

@@ -8,6 +8,7 @@ use crate::git::{BlobContent, ObjectReader, unified_diff};
 use crate::history::{
     Boundary, CommitHead, Entry, FileChange, History, HistoryError, Mailmap, PathChange, Reachable, Who, file_history,
 };
+use crate::model::count::count;
 use crate::model::{BlobId, RepoPath};
 
 use super::near::Near;
@@ -150,7 +151,7 @@ impl Gaps {
                 "renames" | "unknown" => " (run codescout doctor for a fix)",
                 _ => "",
             };
-            format!("{why} {n_commits} commits{how}")
+            format!("{why} {}{how}", count(*n_commits, "commit"))
         };
         self.boundaries.iter().map(sentence).collect()
     }

@@ -21,6 +21,7 @@ mod hit;
 mod lexical_leg;
 mod likely;
 mod lines;
+mod marks;
 mod meaning;
 mod mentions;
 mod near;
@@ -58,6 +59,7 @@ pub use history::{
 pub use hit::{Hit, HitPlace, Symbol};
 pub use likely::{LikelyFiles, LikelyQuery, likely, n_not_indexed};
 pub use lines::LineStarts;
+pub use marks::Marks;
 pub use near::{Near, nearest};
 pub use outline::{
     FileHeadings, FileImports, FileSymbols, OutlineError, RepositoryMap, Share, Summary, TreeNode, files_below,
@@ -74,5 +76,8 @@ pub use rerank::{Rerank, RerankError, Reranker, Reranking};
 pub use scope::CommitFilter;
 pub use search::{LEG_CANDIDATES, Mode, Request, SearchError, SearchOutcome, Searcher, withheld};
 pub use source::{Source, SourceError, SourceReader, Sources};
-pub use symbols::{FoundBy, SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, symbols, usages};
+pub use symbols::{
+    FoundBy, SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, definition_names, symbols,
+    usages,
+};
 pub use touching::{TouchingTest, TouchingTests, tests_touching};

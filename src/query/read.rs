@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::extract::{self, DefinitionKind, Extraction};
 use crate::git::FileMode;
 use crate::index::lexical::normal_name;
+use crate::model::count::count;
 use crate::model::{Explain, Explanation, Hint, NameKind, RepoPath, quoted, with_placeholders, without_placeholders};
 use crate::sidecar::FileError;
 use crate::snapshot::{FileId, View};
@@ -106,7 +107,7 @@ pub enum ReadError {
         reason: String,
     },
     /// The file has no such line.
-    #[error("line {first} is past the end of {path:?} ({n_lines} lines)")]
+    #[error("line {first} is past the end of {path:?} ({})", count(*.n_lines, "line"))]
     NoLine {
         /// The path.
         path: String,

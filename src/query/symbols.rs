@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::extract::{DefinitionKind, Extraction, Reference, ReferenceKind};
 use crate::index::lexical::{LexicalError, normal_name};
+use crate::model::count::count;
 use crate::model::{explain_by, quoted};
 use crate::sidecar::FileError;
 use crate::snapshot::{FileId, View};
@@ -101,7 +102,7 @@ pub enum SymbolError {
         path: String,
     },
     /// The file has no such line.
-    #[error("line {line} is past the end of {path:?} ({n_lines} lines)")]
+    #[error("line {line} is past the end of {path:?} ({})", count(*.n_lines, "line"))]
     NoLine {
         /// The path.
         path: String,
@@ -138,6 +139,39 @@ pub fn symbols(sources: &Sources<'_>, request: &SymbolRequest) -> Result<SymbolO
         )
     });
     Ok(outcome)
+}
+
+/// Returns names of definitions that begin with `start`, sorted, at most `limit`.
+pub fn definition_names(view: &View, start: &str, limit: usize) -> Result<BTreeSet<String>, SymbolError> {
+    let normal_start = normal_name(start);
+    let mut names = BTreeSet::new();
+    for segment in view.segments().iter() {
+        let mut known = Vec::new();
+        segment.lexical.for_each_defined_name(|name| {
+            if name.starts_with(&normal_start) {
+                known.push(name.to_owned());
+            }
+        })?;
+        for name in known {
+            for local in segment.lexical.defining(&name)? {
+                // A document without a place belongs to another revision.
+                let place = view.places(segment.base_doc + local).iter().next();
+                let Some(extraction) = place.and_then(|place| view.extraction(place.file)).transpose()? else {
+                    continue;
+                };
+                let n_before = names.len();
+                let defined = extraction.definitions.into_iter().map(|definition| definition.name);
+                names.extend(defined.filter(|defined| defined.starts_with(start) && normal_name(defined) == name));
+                if names.len() > n_before {
+                    break;
+                }
+            }
+            if names.len() >= limit {
+                return Ok(names.into_iter().take(limit).collect());
+            }
+        }
+    }
+    Ok(names)
 }
 
 struct Finder<'a> {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::ctx::Ctx;
 use super::error::Result;
 use crate::ingest::{Outcome, Progress, RecordOutcome, Stage, Target, TraceOutcome};
+use crate::model::count::count;
 
 /// Maximum number of concurrent builds of one repository. More would wait for one another, because a writer needs the
 /// lock.
@@ -77,14 +78,20 @@ impl Made {
     pub(crate) fn to_text(&self) -> String {
         match self {
             Self::Index(outcome) if outcome.n_new_blobs == 0 => "up to date".to_owned(),
-            Self::Index(outcome) => format!("{} new blobs, {} new chunks", outcome.n_new_blobs, outcome.n_new_chunks),
+            Self::Index(outcome) => {
+                let (blobs, chunks) = (outcome.n_new_blobs, outcome.n_new_chunks);
+                format!("{}, {}", count(blobs, "new blob"), count(chunks, "new chunk"))
+            }
             Self::Records(outcome) => format!(
-                "{} new commits recorded, {} in all",
-                outcome.n_new_commits, outcome.n_commits
+                "{} recorded, {} in all",
+                count(outcome.n_new_commits, "new commit"),
+                outcome.n_commits
             ),
             Self::Traced(recorded, traced) => format!(
-                "{} new commits recorded, {} in all; definitions traced through {} more",
-                recorded.n_new_commits, recorded.n_commits, traced.n_new_commits
+                "{} recorded, {} in all; definitions traced through {} more",
+                count(recorded.n_new_commits, "new commit"),
+                recorded.n_commits,
+                traced.n_new_commits
             ),
         }
     }

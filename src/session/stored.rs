@@ -6,7 +6,7 @@ use super::views::Base;
 use crate::index::Segments;
 use crate::model::TreeId;
 use crate::sidecar::{FileError, FileErrorKind, Sidecar, State};
-use crate::snapshot::{Manifest, SnapshotStore, can_be_completed};
+use crate::snapshot::{Manifest, SnapshotStore, View, can_be_completed};
 
 /// Maximum number of attempts to open a snapshot while writers replace it.
 pub(super) const MAX_ATTEMPTS: usize = 5;
@@ -64,6 +64,15 @@ impl Workspace {
                 None
             }
         })
+    }
+
+    /// Opens the view of the checked-out commit; `None` if that is not completely indexed. Writes nothing.
+    pub(crate) fn stored_view(&self) -> Result<Option<View>> {
+        let Some(target) = self.target("HEAD")? else {
+            return Ok(None);
+        };
+        let base = self.stored_whole(target.tree)?;
+        Ok(base.map(|base| base.view(self.provenance("HEAD", Some(target)))))
     }
 
     /// Opens the stored snapshot of a tree. Tries again if a writer begins a new epoch meanwhile.

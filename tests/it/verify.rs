@@ -327,7 +327,7 @@ fn the_command_says_what_it_saw() {
     assert_eq!(sound["from_blobs"]["blobs"], 4);
     let text = call(&repo, &["verify"]).expect(0).text();
     assert!(
-        text.contains("1 segments, 4 blobs") && text.ends_with("all is well\n"),
+        text.contains("1 segment, 4 blobs") && text.ends_with("all is well\n"),
         "{text}"
     );
 

@@ -1,5 +1,6 @@
 //! Searches commits by their messages or by the lines that they changed.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -8,12 +9,13 @@ use super::super::ProvenanceOut;
 use super::super::history::{PersonOut, log_filter, person_out};
 use super::super::op::{Page, Paging};
 use super::super::sink::{Sink, Style};
-use super::{Asked, Inside, Search, SearchMode, SearchRow};
+use super::{Asked, Inside, Search, SearchMode, SearchRow, render_marked, render_preview};
 use crate::history::{CommitHead, Who};
 use crate::model::RepoPath;
+use crate::model::count::count;
 use crate::query::{
-    CommitFilter, CommitHit, CommitMode, CommitSearcher, CursorKey, DiffHit, DiffSearch, DiffsOutcome, Gaps, Pattern,
-    PatternOptions, timestamp,
+    CommitFilter, CommitHit, CommitMode, CommitSearcher, CursorKey, DiffHit, DiffSearch, DiffsOutcome, Gaps, Marks,
+    Pattern, PatternOptions, timestamp,
 };
 use crate::session::{OpError, OpenedHistory, Result};
 
@@ -64,6 +66,8 @@ pub(crate) struct MessageOut {
     pub(crate) score: f32,
     pub(crate) changed_paths: usize,
     pub(crate) lines: Vec<LineOut>,
+    #[serde(skip)]
+    marks: Option<Arc<Marks>>,
 }
 
 /// A file in which a commit changed matching lines.
@@ -80,6 +84,8 @@ pub(crate) struct DiffOut {
     /// Number of lines that are shown as text.
     #[serde(skip)]
     n_shown: usize,
+    #[serde(skip)]
+    marks: Arc<Marks>,
 }
 
 /// A line with its 1-based number.
@@ -140,12 +146,11 @@ impl Asked<'_> {
         })
     }
 
-    fn pattern(&self, query: CommitQuery) -> Result<Pattern> {
-        let options = PatternOptions {
+    fn commit_pattern(&self, query: CommitQuery) -> Result<Pattern> {
+        self.pattern(PatternOptions {
             literal: query == CommitQuery::Literal,
             ..PatternOptions::default()
-        };
-        Ok(Pattern::new(self.query.trim_end_matches('\n'), options)?)
+        })
     }
 
     fn commit_key(&self, opened: &OpenedHistory) -> CursorKey {
@@ -207,17 +212,19 @@ pub(super) fn messages(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
     };
     let outcome = match query {
         CommitQuery::Ranked(mode) => searcher.search(asked.query, mode, n_before, asked.limit())?,
-        _ => searcher.matching(&asked.pattern(query)?, n_before, asked.limit())?,
+        _ => searcher.matching(&asked.commit_pattern(query)?, n_before, asked.limit())?,
     };
     let mut paging = Paging::numbered(key, n_before, outcome.hits.len(), usize::MAX);
     let n_after = (n_before + outcome.hits.len()) as u32;
     paging.end = outcome.has_more.then_some((n_after, 0));
+    let marks = asked.marks(asked.query)?.map(Arc::new);
     let message = |hit: CommitHit| MessageOut {
         commit: CommitOut::of(&hit.head, &hit.author),
         merge: opened.history.parents(hit.number).len() > 1,
         score: hit.score,
         changed_paths: hit.n_paths,
         lines: lines_out(hit.lines),
+        marks: marks.clone(),
     };
     let rows = outcome.hits.into_iter().map(message).map(SearchRow::Message).collect();
     let facts = Facts {
@@ -231,7 +238,7 @@ pub(super) fn messages(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
 /// are always compared.
 pub(super) fn diffs(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
     let ask = asked.ask;
-    let pattern = asked.pattern(asked.commit_query(Inside::Diffs)?)?;
+    let pattern = asked.commit_pattern(asked.commit_query(Inside::Diffs)?)?;
     let (workspace, reference) = (&ask.session.workspace, &ask.common.reference);
     ask.session.make_searchable(reference, &ask.ctx)?;
     let opened = workspace.history(reference, ask.ctx.progress, ask.ctx.interrupt)?;
@@ -273,6 +280,7 @@ pub(super) fn diffs(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
         end: outcome.next,
         limit: None,
     };
+    let marks = Arc::new(Marks::Matches(pattern.clone()));
     let diff = |hit: DiffHit| {
         let head = &heads[&hit.number];
         DiffOut {
@@ -283,6 +291,7 @@ pub(super) fn diffs(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
             added: lines_out(hit.added),
             matching_lines: hit.n_lines,
             n_shown: asked.n_lines(),
+            marks: Arc::clone(&marks),
         }
     };
     let rows = outcome.hits.into_iter().map(diff).map(SearchRow::Diff).collect();
@@ -323,13 +332,10 @@ impl CommitOut {
 
 impl MessageOut {
     pub(super) fn render(&self, out: &mut dyn Sink) {
-        let facts = match self.changed_paths {
-            1 => " 1 path".to_owned(),
-            n_paths => format!(" {n_paths} paths"),
-        };
+        let facts = format!(" {}", count(self.changed_paths, "path"));
         self.commit.render(&facts, out);
         for line in &self.lines {
-            out.numbered(line.line, &line.text);
+            render_preview(line.line, &line.text, self.marks.as_deref(), out);
         }
     }
 }
@@ -342,18 +348,19 @@ impl DiffOut {
             out.plain(&format!(" (was {from})"));
         }
         out.end();
-        let removed = self.removed.iter().map(|line| ('-', Style::Removed, line));
-        let added = self.added.iter().map(|line| ('+', Style::Added, line));
+        let removed = self.removed.iter().map(|line| ("-", Style::Removed, line));
+        let added = self.added.iter().map(|line| ("+", Style::Added, line));
         let mut n_shown = 0;
         for (sign, style, line) in removed.chain(added).take(self.n_shown) {
             out.span(Style::Fact, &format!("{:>6} ", line.line));
-            out.span(style, &format!("{sign}{}", line.text));
+            out.span(style, sign);
+            render_marked(style, &line.text, Some(&self.marks), out);
             out.end();
             n_shown += 1;
         }
         let n_left = self.matching_lines.saturating_sub(n_shown);
         if n_left > 0 {
-            out.span(Style::Fact, &format!("       and {n_left} more lines"));
+            out.span(Style::Fact, &format!("       and {}", count(n_left, "more line")));
             out.end();
         }
     }

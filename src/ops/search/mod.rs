@@ -8,6 +8,8 @@ mod commits;
 mod past;
 mod ranked;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
@@ -22,7 +24,7 @@ use super::paths::inside;
 use super::question::{About, Question};
 use super::sink::{Sink, Style};
 use crate::query::{
-    CursorKey, LikelyQuery, Mode, Pattern, PatternOptions, Request, Rerank, ScorersUsed, split_position,
+    CursorKey, LikelyQuery, Marks, Mode, Pattern, PatternOptions, Request, Rerank, ScorersUsed, split_position,
 };
 use crate::session::{Build, OpError, Result, bail};
 use crate::snapshot::Documents;
@@ -362,10 +364,7 @@ impl Asked<'_> {
     fn at_revision(&self) -> Result<Page<SearchRow>> {
         let request = self.request;
         let pattern = match request.mode {
-            SearchMode::Regex => Some(Pattern::new(
-                self.query.trim_end_matches('\n'),
-                PatternOptions::default(),
-            )?),
+            SearchMode::Regex => Some(self.pattern(PatternOptions::default())?),
             _ => None,
         };
         let about = About {
@@ -520,13 +519,17 @@ impl Asked<'_> {
                 " in the files that are indexed so far"
             };
             notes.push(format!("nothing found{scope}"));
-            hint = question.why_nothing()?;
+            hint = question.why_nothing();
             if hint.is_none() && is_regex && spans_lines(self.query) {
                 hint = Some("a regex matches within one line: look for a part that stands on one".to_owned());
             }
         }
         let n_lines = self.n_lines();
+        let marks = self
+            .marks(found.read_as.as_deref().unwrap_or(self.query))?
+            .map(Arc::new);
         for result in &mut found.results {
+            result.marks.clone_from(&marks);
             result.n_shown = if result.kind == "line" { usize::MAX } else { n_lines };
             if self.ask.common.characters.is_some() {
                 result.cut_snippet(self.ask.common.detail);
@@ -542,6 +545,20 @@ impl Asked<'_> {
         page.notes = notes;
         page.hint = hint;
         Ok(page)
+    }
+
+    /// Returns the parts of snippets to highlight, for the query as it was read.
+    fn marks(&self, query: &str) -> Result<Option<Marks>> {
+        Ok(match self.request.mode {
+            SearchMode::Similar => None,
+            SearchMode::Regex => Some(Marks::Matches(self.pattern(PatternOptions::default())?)),
+            _ => Some(Marks::of_query(query)),
+        })
+    }
+
+    /// Returns the query as a pattern.
+    fn pattern(&self, options: PatternOptions) -> Result<Pattern> {
+        Ok(Pattern::new(self.query.trim_end_matches('\n'), options)?)
     }
 
     /// Returns the number of lines in a snippet.
@@ -597,11 +614,12 @@ impl ResultOut {
         }
         out.end();
         if let Some(snippet) = &self.snippet {
-            out.numbered(self.snippet_start_line, first_lines(snippet, self.n_shown));
+            let shown = first_lines(snippet, self.n_shown);
+            render_preview(self.snippet_start_line, shown, self.marks.as_deref(), out);
         }
         let fact = |text: String, out: &mut dyn Sink| {
             out.span(Style::Fact, &format!("       {text}"));
-            out.end();
+            out.end_whole();
         };
         if let Some(life) = &self.life {
             fact(life.to_text(), out);
@@ -619,6 +637,20 @@ impl ResultOut {
             fact(features.join(" "), out);
         }
     }
+}
+
+/// Writes the lines of a text with their numbers, and with its marked parts as matches.
+fn render_preview(first: u32, text: &str, marks: Option<&Marks>, out: &mut dyn Sink) {
+    for (line, number) in text.lines().zip(first..) {
+        out.span(Style::Fact, &format!("{number:>6} "));
+        render_marked(Style::Plain, line, marks, out);
+        out.end();
+    }
+}
+
+fn render_marked(style: Style, line: &str, marks: Option<&Marks>, out: &mut dyn Sink) {
+    let spans = marks.map(|marks| marks.spans(line)).unwrap_or_default();
+    out.marked(style, line, &spans);
 }
 
 /// Returns the first lines of a text, without the last line break.

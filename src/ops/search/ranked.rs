@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
@@ -10,10 +11,11 @@ use super::super::ask::Ask;
 use super::past::{LifeOut, Past};
 use crate::extract::{self, DefinitionKind};
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
+use crate::model::count::count;
 use crate::model::{ChunkKey, quoted};
 use crate::query::{
-    ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Mode, Pattern,
-    Request, Rerank, ScorersUsed, SearchOutcome, Sources, grep,
+    ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Marks, Mode,
+    Pattern, Request, Rerank, ScorersUsed, SearchOutcome, Sources, grep,
 };
 use crate::session::{OpError, Result, Workspace, bail};
 use crate::snapshot::{FileId, View};
@@ -49,6 +51,9 @@ pub(crate) struct ResultOut {
     /// Number of lines of the snippet in text output.
     #[serde(skip)]
     pub(crate) n_shown: usize,
+    /// The parts of the snippet that are highlighted.
+    #[serde(skip)]
+    pub(crate) marks: Option<Arc<Marks>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) features: Option<serde_json::Map<String, serde_json::Value>>,
 }
@@ -379,7 +384,7 @@ pub(crate) fn matching_lines(
     page.is_interrupted = outcome.interrupted;
     if !outcome.unread.is_empty() {
         page.notes
-            .push(format!("{} files could not be read", outcome.unread.len()));
+            .push(format!("{} could not be read", count(outcome.unread.len(), "file")));
     }
     page.next = outcome.next.map(|position| (position.file.0, position.line));
     Ok(page)
@@ -438,6 +443,7 @@ fn lines_out(view: &View, file: FileId, lines: &[GrepLine]) -> ResultOut {
         snippet: Some(String::from_utf8_lossy(&text).into_owned()),
         snippet_start_line: lines.first().map_or(0, |line| line.number),
         n_shown: usize::MAX,
+        marks: None,
         features: None,
     }
 }
@@ -514,6 +520,7 @@ fn result_out(view: &View, reader: &mut ObjectReader, hit: &Hit, explain: bool) 
         snippet: Some(snippet),
         snippet_start_line,
         n_shown: usize::MAX,
+        marks: None,
         features,
     })
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::ingest::{Depth, Limits, Progress};
+use crate::model::count::count;
 use crate::session::{Result, Workspace};
 
 /// A fix that `--fix` applies. The variants are in the order in which fixes must be applied.
@@ -44,8 +45,9 @@ impl Remedy {
                 };
                 let repair = workspace.writer(&sidecar).repair(Depth::default(), progress, limits)?;
                 Ok(format!(
-                    "set {} damaged files aside and rebuilt {} snapshots",
-                    repair.n_set_aside, repair.n_trees
+                    "set {} aside and rebuilt {}",
+                    count(repair.n_set_aside, "damaged file"),
+                    count(repair.n_trees, "snapshot")
                 ))
             }
             Self::Exclude => {

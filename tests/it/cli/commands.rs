@@ -219,15 +219,6 @@ fn config_shows_origins_and_sets() {
 }
 
 #[test]
-fn completions_are_for_each_shell() {
-    let nowhere = TestRepo::empty();
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = call(&nowhere, &["completions", shell]).expect(0).text();
-        assert!(script.contains("outline"), "{shell}");
-    }
-}
-
-#[test]
 fn status_tells_coverage_once_there_is_an_index() {
     let repo = project();
     let before = call(&repo, &["status", "--json"]).expect(0).json();
@@ -378,4 +369,32 @@ fn the_map_counts_mentions_that_can_mean_the_definition() {
         .expect(0)
         .text();
     assert!(small.contains("class Engine") && !small.contains("update"), "{small}");
+}
+
+#[test]
+fn a_selection_without_files_is_reported() {
+    let repo = project();
+    let why = |args: &[&str]| call(&repo, args).expect(1).stderr;
+    for (command, options, selection) in [
+        (&["grep", "lex"][..], &["-g", "*.xyz"][..], "path *.xyz"),
+        (&["grep", "lex"], &["-t", "elixir"], "lang elixir"),
+        (&["grep", "lex"], &["nowhere", "-g", "!src"], "path !src, nowhere"),
+        (&["search", "lex"], &["--lang", "elixir"], "lang elixir"),
+        (
+            &["search", "lex"],
+            &["-p", "src", "--tests", "only"],
+            "path src and tests only",
+        ),
+        (&["search", "--mode", "regex", "lex"], &["-p", "*.xyz"], "path *.xyz"),
+        (&["symbol", "lex"], &["--lang", "elixir"], "lang elixir"),
+        (&["outline"], &["--lang", "elixir"], "lang elixir"),
+        (&["outline", "--view", "map"], &["-p", "*.xyz"], "path *.xyz"),
+    ] {
+        let args = [command, options].concat();
+        let stderr = why(&args);
+        let said = format!("no file of WORKTREE matches {selection}");
+        assert!(stderr.contains(&said), "{args:?}: {stderr}");
+    }
+    assert_eq!(why(&["grep", "lex", "-g", "*.xyz", "--quiet"]), "");
+    assert_eq!(why(&["grep", "nothing of the kind", "-g", "*.rs"]), "");
 }

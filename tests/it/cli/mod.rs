@@ -3,6 +3,7 @@
 mod bad_input;
 mod blame;
 mod commands;
+mod completions;
 mod diff;
 mod docs;
 mod doctor;
@@ -13,6 +14,7 @@ mod paging;
 mod quoting;
 mod reading;
 mod search_time;
+mod terminal;
 mod traced;
 mod watch;
 
@@ -24,6 +26,8 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::support::{TestRepo, user_state};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_codescout");
 
 /// The result of running the program.
 pub(crate) struct Called {
@@ -54,9 +58,9 @@ impl Called {
     }
 }
 
-/// Returns the command that runs the program in a folder, isolated from the machine's settings.
-fn command_in<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_codescout"));
+/// A program in a folder, cut off from the machine's settings.
+fn command_in<S: AsRef<OsStr>>(program: &str, folder: &Path, args: &[S]) -> Command {
+    let mut command = Command::new(program);
     command
         .args(args)
         .current_dir(folder)
@@ -69,13 +73,13 @@ fn command_in<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Command {
 
 /// Starts the program without capturing its output.
 pub(crate) fn spawn_in<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Child {
-    let mut command = command_in(folder, args);
+    let mut command = command_in(PROGRAM, folder, args);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 /// Runs the program in a folder, isolated from the machine's settings.
 pub(crate) fn call_in<S: AsRef<OsStr>>(folder: &Path, args: &[S], input: &[u8]) -> Called {
-    let mut child = command_in(folder, args)
+    let mut child = command_in(PROGRAM, folder, args)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -250,7 +250,7 @@ fn a_long_past_is_recorded_in_the_background() {
     assert!(
         updated
             .text
-            .contains("1 new commits recorded, 9002 in all; definitions traced through 1 more"),
+            .contains("1 new commit recorded, 9002 in all; definitions traced through 1 more"),
         "{}",
         updated.text
     );

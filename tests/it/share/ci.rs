@@ -58,7 +58,7 @@ fn the_template_for_a_shell_carries_an_index_from_job_to_job() {
     let second = job(&repo, "second");
     let said = stdout(&run_template(&second, &store, "save", &[]));
     assert!(said.contains("imported without comparison"), "{said}");
-    assert!(said.contains("1 new blobs"), "only the difference is built: {said}");
+    assert!(said.contains("1 new blob,"), "only the difference is built: {said}");
     assert_eq!(fs::read_dir(&store).unwrap().count(), 2);
     assert!(second.git(["status", "--porcelain"]).is_empty());
     let (ours, theirs) = (Indexed::new(second.root()), Indexed::new(repo.root()));

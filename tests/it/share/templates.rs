@@ -220,12 +220,12 @@ fn on_github_a_run_pays_for_what_is_new_and_only_trusted_ones_save() {
     repo.commit("one file more");
     let (said, _) = run(&mut caches, "push", "topic");
     assert!(
-        said.contains("imported without comparison") && said.contains("1 new blobs"),
+        said.contains("imported without comparison") && said.contains("1 new blob,"),
         "{said}"
     );
     assert_eq!(caches.keys.len(), 1, "a branch saves nothing");
     let (said, job) = run(&mut caches, "push", "main");
-    assert!(said.contains("1 new blobs"), "{said}");
+    assert!(said.contains("1 new blob,"), "{said}");
     assert_eq!(caches.keys.len(), 2);
     let (said, _) = run(&mut caches, "push", "main");
     assert!(said.contains("up to date"), "{said}");
@@ -316,12 +316,12 @@ fn on_gitlab_the_cache_moves_with_the_default_branch() {
     repo.commit("one file more");
     let said = run(&mut caches, "topic", false);
     assert!(
-        said.contains("imported without comparison") && said.contains("1 new blobs"),
+        said.contains("imported without comparison") && said.contains("1 new blob,"),
         "{said}"
     );
     assert_eq!(caches.keys, ["codescout-main"], "a branch saves nothing");
     let said = run(&mut caches, "main", true);
-    assert!(said.contains("1 new blobs") && said.contains("saved:"), "{said}");
+    assert!(said.contains("1 new blob,") && said.contains("saved:"), "{said}");
     let said = run(&mut caches, "main", true);
     assert!(said.contains("up to date") && said.contains("not saved"), "{said}");
     assert_eq!(caches.keys, ["codescout-main"]);

@@ -1,0 +1,78 @@
+//! Completions as shells request them.
+
+use super::{PROGRAM, call, command_in, project};
+use crate::support::TestRepo;
+
+/// The candidates for the last of these words, as the script for bash requests them.
+fn candidates(repo: &TestRepo, words: &[&str]) -> Vec<String> {
+    let args = [&["--", "codescout"], words].concat();
+    let output = command_in(PROGRAM, repo.root(), &args)
+        .env("COMPLETE", "bash")
+        .env("_CLAP_COMPLETE_INDEX", words.len().to_string())
+        .env("_CLAP_IFS", "\n")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{words:?}: {output:?}"
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn there_is_a_script_for_each_shell() {
+    let nowhere = TestRepo::empty();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = call(&nowhere, &["completions", shell]).expect(0).text();
+        assert!(script.contains("COMPLETE") && script.contains("codescout"), "{shell}");
+    }
+}
+
+#[test]
+fn values_are_completed() {
+    let repo = project();
+    repo.branch("topic/one");
+    let all = candidates(&repo, &["status", "--ref", ""]);
+    assert_eq!(all, ["HEAD", "INDEX", "WORKTREE", "main", "topic/one", "v1"]);
+    assert_eq!(candidates(&repo, &["diff", "main..to"]), ["main..topic/one"]);
+    assert_eq!(candidates(&repo, &["diff", "main...v"]), ["main...v1"]);
+    assert_eq!(candidates(&repo, &["search", "x", "--refs", "main,v"]), ["main,v1"]);
+    assert_eq!(candidates(&repo, &["read", "src/le"]), ["src/lexer.rs"]);
+    assert_eq!(candidates(&repo, &["grep", "x", "src/p"]), ["src/parser.rs"]);
+    assert_eq!(candidates(&repo, &["search", "x", "--lang", "rus"]), ["rust"]);
+    assert_eq!(candidates(&repo, &["symbol", "x", "--kind", "meth"]), ["method"]);
+    assert_eq!(candidates(&repo, &["sym"]), ["symbol"]);
+}
+
+#[test]
+fn names_come_from_the_index_that_there_is() {
+    let repo = project();
+    let names: String = (0..300).map(|number| format!("fn many_{number}() {{}}\n")).collect();
+    repo.write("src/many.rs", names);
+    repo.commit("add many");
+    assert!(candidates(&repo, &["symbol", "par"]).is_empty());
+    assert!(!repo.path(".codescout").exists());
+    call(&repo, &["index"]).expect(0);
+    assert_eq!(candidates(&repo, &["symbol", "par"]), ["parse", "parse_is_called"]);
+    assert_eq!(candidates(&repo, &["history", "Pars"]), ["Parser"]);
+    assert_eq!(candidates(&repo, &["symbol", "many"]).len(), 200);
+    let root = repo.root().to_str().unwrap();
+    let elsewhere = TestRepo::empty();
+    assert_eq!(candidates(&elsewhere, &["symbol", "--repo", root, "Pars"]), ["Parser"]);
+    assert!(candidates(&elsewhere, &["symbol", "Pars"]).is_empty());
+}
+
+#[test]
+fn errors_are_silent() {
+    let nowhere = tempfile::tempdir().unwrap();
+    for shell in ["bash", "no-such-shell"] {
+        let output = command_in(PROGRAM, nowhere.path(), &["--", "codescout", "symbol", "par"])
+            .env("COMPLETE", shell)
+            .env("_CLAP_COMPLETE_INDEX", "2")
+            .output()
+            .unwrap();
+        assert_eq!(output.status.success(), shell == "bash");
+        assert!(output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
+    }
+}
