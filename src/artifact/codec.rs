@@ -79,9 +79,9 @@ struct ReferencesRecord {
 pub(super) enum RecordError {
     #[error(transparent)]
     Codec(#[from] CodecError),
-    #[error("{what} {number} is unknown")]
+    #[error("unknown {what} number {number}")]
     Unknown { what: &'static str, number: u32 },
-    #[error("its names exceed {MAX_NAME_BYTES} bytes in total")]
+    #[error("the names exceed {MAX_NAME_BYTES} bytes in total")]
     TooMuch,
 }
 

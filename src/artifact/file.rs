@@ -559,7 +559,7 @@ impl Blocks {
 
 #[derive(Debug, thiserror::Error)]
 enum BlockError {
-    #[error("outside the file")]
+    #[error("block is outside the file")]
     Outside,
     #[error("checksum")]
     Checksum,

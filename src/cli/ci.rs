@@ -107,7 +107,7 @@ fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, outpu
         let _ = make_folder(&path, true);
     }
     let (taken, because) = match opened {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => (None, Some("there is no archive yet".to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (None, Some("no archive found".to_owned())),
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
         Ok(file) => match workspace.import(file, options, &CliProgress::new(global.quiet), &INTERRUPTED) {
             Ok(taken) => (Some(TakenOut::of(&taken)), None),

@@ -513,10 +513,7 @@ fn show(answer: &EvalOut, output: &mut Output) -> Result<()> {
         output.line(&format!("{} (median {:.1} ms)", setting.setting, setting.median_ms))?;
         if let Some(why) = &setting.incomplete_because {
             let n = setting.incomplete;
-            output.line(&format!(
-                "  incomplete answers: {n}; reason of the first: {}",
-                one_line(why)
-            ))?;
+            output.line(&format!("  incomplete answers: {n}; first reason: {}", one_line(why)))?;
         }
         let all = [("all".to_owned(), &setting.all)];
         let categories = setting
@@ -529,7 +526,8 @@ fn show(answer: &EvalOut, output: &mut Output) -> Result<()> {
             let [file, low, high] = measures.ndcg_file;
             let [lines, lines_low, lines_high] = measures.ndcg_lines;
             output.line(&format!(
-                "  {name:14} file {file:.3} [{low:.3} {high:.3}]  lines {lines:.3} [{lines_low:.3} {lines_high:.3}]  recall@1/5/10 {:.2} {:.2} {:.2}  MRR {:.3}  n={}",
+                "  {name:14} file {file:.3} [{low:.3} {high:.3}]  lines {lines:.3} [{lines_low:.3} {lines_high:.3}] \
+                  recall@1/5/10 {:.2} {:.2} {:.2}  MRR {:.3}  n={}",
                 measures.recall_file_1,
                 measures.recall_file_5,
                 measures.recall_file_10,

@@ -131,7 +131,7 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &GrepArgs, output
         provenance.notes().iter().for_each(|note| output.remark(note));
         output.incomplete(provenance.incomplete_because())?;
         if let Some(cursor) = next_cursor {
-            output.remark(&format!("there is more: --cursor {cursor}"));
+            output.remark(&format!("more results: --cursor {cursor}"));
         }
         let why = (outcome.n_files == 0).then(|| question.why_nothing()).flatten();
         why.iter().for_each(|why| output.remark(why));

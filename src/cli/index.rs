@@ -109,7 +109,7 @@ impl VectorsOut {
             self.new as f64 / seconds.max(1e-3),
             match self.taken {
                 0 => String::new(),
-                taken => format!("{taken} taken from other clones; "),
+                taken => format!("{taken} fetched from other clones; "),
             },
             self.missing
         )
@@ -121,7 +121,7 @@ impl SharedOut {
         let seconds = self.took_ms as f64 / 1e3;
         let found = match self.found {
             0 => String::new(),
-            found => format!("{found} found there, "),
+            found => format!("{found} already present, "),
         };
         format!(
             "shared: {} of {} {noun} put to {} in {seconds:.2} s ({:.0} a second), {found}{} missing",
@@ -148,13 +148,13 @@ fn report_vectors(maker: EmbeddingSource<'_>, caught_up: CatchUpOutcome, output:
         stopped_because: caught_up.stopped,
     };
     if caught_up.n_withheld > 0 {
-        let note = "chunks of files that hold secrets by their names were sent to nobody";
+        let note = "chunks were not sent to the server: the names of their files suggest secrets";
         vectors.notes.push(format!("{} {note}", caught_up.n_withheld));
     }
     if let Some(why) = caught_up.not_taken {
         vectors
             .notes
-            .push(format!("vectors of other clones were not taken: {why}"));
+            .push(format!("vectors of other clones were not fetched: {why}"));
     }
     let noun = maker.kind().noun();
     if !output.json {
@@ -199,7 +199,7 @@ fn report_shared(
         }
         output.flush()?;
         return Err(OpError::interrupted_with(
-            "the next codescout index goes on with sharing vectors",
+            "run codescout index to continue sharing vectors",
         ));
     }
     match kind {
@@ -351,7 +351,7 @@ impl Indexer<'_> {
                     output.json(&answer)?;
                 }
                 output.flush()?;
-                return Err(OpError::interrupted_with("what was indexed so far is kept"));
+                return Err(OpError::interrupted_with("the files indexed so far are kept"));
             }
             self.done.insert(reference.clone(), target.tree);
             tips.extend(target.commit);
@@ -378,7 +378,7 @@ impl Indexer<'_> {
                     output.json(&vectors)?;
                 }
                 output.flush()?;
-                return Err(OpError::interrupted_with("the vectors that were made are kept"));
+                return Err(OpError::interrupted_with("the vectors computed so far are kept"));
             }
             match maker {
                 EmbeddingSource::Dense(_) => answer.vectors = Some(vectors),

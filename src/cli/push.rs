@@ -207,7 +207,7 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
     let of_commits = shelves.iter().find(|(remote, _)| remote.content == Content::Commits);
     if let Some((remote, plan)) = of_commits {
         answer.commits_passed_over = match remote.n_parts() {
-            0 => Some("the remote has none; codescout push --history in a full clone adds it".to_owned()),
+            0 => Some("the remote has none; run codescout push --history in a full clone to add it".to_owned()),
             _ => plan.passed_over.as_ref().map(ToString::to_string),
         };
     }
@@ -230,7 +230,10 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
         let remote = one_line(&answer.remote);
         output.line(&match (parts, goes) {
             (0, _) if answer.parts_there == 0 => {
-                format!("{remote} has no index for this version and these settings; codescout push creates one")
+                format!(
+                    "{remote} has no index for this codescout version and these settings; run codescout push to \
+                    create one"
+                )
             }
             (0, _) => format!("already up to date with {remote}{}", answer.of_commits()),
             (_, true) => format!(

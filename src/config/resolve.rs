@@ -127,14 +127,15 @@ impl Explain for ConfigError {
                 key,
                 origin: Origin::File(_),
                 ..
-            } => format!("codescout config set {key} VALUE, or: codescout config unset {key}"),
+            } => format!("run codescout config set {key} VALUE, or codescout config unset {key}"),
             Self::NotTrusted { path, .. } => format!(
-                "if you wrote it: codescout config trust; else delete {}, it may have come with the repository",
+                "if you wrote the file, run codescout config trust; otherwise delete {}, which may have come with \
+                 the repository",
                 path.display()
             ),
             Self::NotForRepositories { .. } => {
-                "take it out of the file; for yourself: codescout config set KEY VALUE, or with --user for all your \
-                 repositories"
+                "remove the setting from the file; to set it on this machine only: codescout config set KEY VALUE \
+                 (--user for all your repositories)"
                     .to_owned()
             }
             Self::NotRecorded { .. } => {

@@ -66,7 +66,7 @@ impl SparseVector {
             return Err(unusable(format!("the weight {weight} for token {token}")));
         }
         if let Some((token, _)) = terms.iter().find(|(token, _)| *token >= Self::N_TOKENS) {
-            return Err(unusable(format!("token {token}, which is above any vocabulary")));
+            return Err(unusable(format!("token {token}, which exceeds the maximum token id")));
         }
         terms.sort_unstable_by_key(|(token, _)| *token);
         if let Some(pair) = terms.windows(2).find(|pair| pair[0].0 == pair[1].0) {

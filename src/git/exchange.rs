@@ -140,7 +140,7 @@ impl Explain for ExchangeError {
             Self::Git(error) => error.explain(),
             Self::Bound { source, .. } => source.explain(),
             Self::Moved { .. } => Explanation::of_kind(ErrorKind::Raced),
-            Self::Foreign { .. } => Explanation::hinting("codescout push --replace replaces it with an index"),
+            Self::Foreign { .. } => Explanation::hinting("run codescout push --replace to replace it"),
             _ => Explanation::default(),
         }
     }

@@ -106,7 +106,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// A pipe or a device is in the place of a file. Reading it could take forever.
-    #[error("{} is a pipe or a device, not a file, or a link into /dev, /proc or /sys", .path.display())]
+    #[error("{} is not a regular file (pipe, device, or link into /dev, /proc or /sys)", .path.display())]
     Irregular {
         /// The path of the pipe or device, or of a link to it.
         path: PathBuf,
@@ -194,7 +194,7 @@ impl Explain for OpenError {
             ),
             Self::Irregular { path } => format!("remove {}", path.display()),
             Self::Shallow { path } => format!(
-                "remove {}, and then: git fetch --unshallow, or git fetch --depth=1",
+                "remove {}, then run `git fetch --unshallow` or `git fetch --depth=1`",
                 path.display()
             ),
             Self::NotItsWorkTree { .. } => "if the worktree moved, run `git worktree repair` in it".to_owned(),

@@ -77,8 +77,9 @@ impl Explain for ObjectError {
         match self {
             Self::Missing { .. } => Explanation::of_kind(ErrorKind::ObjectMissing),
             Self::BeyondLimit { .. } => Explanation::hinting(Hint::each(
-                "codescout read PATH --ref REVISION reads one file without listing the tree; so do outline, blame and diff",
-                "read with a path and a ref reads one file without listing the tree; so do blame and diff",
+                "use codescout read PATH --ref REVISION, which reads one file without listing the tree; so do \
+                 outline, blame and diff",
+                "use read with a path and a ref, which reads one file without listing the tree; so do blame and diff",
             )),
             _ => Explanation::default(),
         }

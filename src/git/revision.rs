@@ -123,7 +123,7 @@ impl Explain for RevisionError {
                 let meanings = candidates
                     .iter()
                     .map(|one| format!("{} ({})", one.abbreviation, one.description));
-                Explanation::hinting(format!("it could be {}", meanings.collect::<Vec<_>>().join(", ")))
+                Explanation::hinting(format!("candidates: {}", meanings.collect::<Vec<_>>().join(", ")))
             }
             Self::Object { source, .. } => source.explain(),
             _ => Explanation::default(),

@@ -87,7 +87,7 @@ pub enum Stage {
 #[derive(Debug, thiserror::Error)]
 pub enum WorkTreeError {
     /// The repository is bare, or the directory of the worktree no longer exists.
-    #[error("the repository has no work tree")]
+    #[error("the repository has no worktree   (\"work tree\" elsewhere \"worktree\"; also git/beneath.rs:115)")]
     NoWorkTree,
     /// The index cannot be decoded.
     #[error("cannot read the index {}", .path.display())]
@@ -111,7 +111,7 @@ pub enum WorkTreeError {
         source: std::io::Error,
     },
     /// The target of `HEAD` cannot be determined.
-    #[error("cannot determine what is checked out")]
+    #[error("cannot read HEAD")]
     Head(#[from] RefError),
     /// The checked-out commit, or one of its trees, cannot be read.
     #[error("cannot read the checked-out commit")]

@@ -248,7 +248,7 @@ impl Batch {
         for index in bounds().ok_or_else(|| self.damaged("parent_ends"))? {
             let parent = u32_at(&self.parents, index as usize).ok_or_else(|| self.damaged("parents"))?;
             if parent != NO_COMMIT && parent >= self.base + local {
-                return Err(self.damaged("a parent is not below its child"));
+                return Err(self.damaged("a parent does not precede its child"));
             }
             into.push((parent != NO_COMMIT).then_some(parent));
         }

@@ -153,7 +153,7 @@ impl SymbolBatch {
     pub fn verify(&self, batch: &Batch) -> Result<(), FileError> {
         self.file.verify()?;
         if !self.belongs_to(batch) {
-            return Err(self.damaged("other commits than its batch"));
+            return Err(self.damaged("the commits differ from those of the batch"));
         }
         if !self.names.is_ascending() {
             return Err(self.damaged("order of names"));

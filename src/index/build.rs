@@ -98,7 +98,7 @@ pub enum BuildError {
     #[error("more than {} documents", u32::MAX)]
     TooMany,
     /// An imported record does not match its blob.
-    #[error("the record of blob {blob} is wrong: {what}")]
+    #[error("invalid record for blob {blob}: {what}")]
     WrongRecord {
         /// The id of the blob.
         blob: BlobId,

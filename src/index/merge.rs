@@ -59,7 +59,7 @@ pub(super) fn check<'a>(segments: &[&'a Segment]) -> Result<&'a Segment, MergeEr
         let after_blobs = pair[0].base_blob + pair[0].artifacts.n_blobs();
         let after_docs = pair[0].base_doc + pair[0].lexical.n_docs();
         if (after_blobs, after_docs) != (pair[1].base_blob, pair[1].base_doc) {
-            return Err(unlike("their numbers are not adjacent"));
+            return Err(unlike("the segment numbers are not adjacent"));
         }
         if pair[0].artifacts.recipe() != pair[1].artifacts.recipe() {
             return Err(unlike("their recipes differ"));

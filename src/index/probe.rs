@@ -17,7 +17,7 @@ pub fn check_probe(probe: &RowFile, known: &RowFile) -> Result<(), String> {
     match probe.likeness(known)? {
         MIN_PROBE_COSINE.. => Ok(()),
         cosine => Err(format!(
-            "another vector for the same text than before (cosine {cosine:.2})"
+            "a different vector for the same text than before (cosine {cosine:.2})"
         )),
     }
 }

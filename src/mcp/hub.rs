@@ -298,7 +298,7 @@ impl Hub {
     fn resolve(&self, named: &str) -> Result<PathBuf> {
         let refused = |why: &str| self.refused(named, why);
         if named.trim().is_empty() || named.len() > MAX_PATH_BYTES || named.chars().any(char::is_control) {
-            return Err(refused("not a path"));
+            return Err(refused("invalid path"));
         }
         let path = Path::new(named);
         if named.starts_with('-') || path.components().any(|part| part == Component::ParentDir) {
@@ -353,7 +353,7 @@ impl Hub {
         }
         // A clone below the worktree, a submodule, or a bare repository among its files is a separate repository.
         if !self.is_allowed(folder) {
-            return Err(self.refused(named, "it is not the repository that the server was started in"));
+            return Err(self.refused(named, "repositories other than the server's own are not allowed"));
         }
         let roots = self.roots();
         let is_allowed = |part: &Path| roots.iter().any(|root| part.starts_with(root)) || self.is_relative(part);

@@ -15,10 +15,10 @@ pub struct Oid {
 #[derive(Debug, thiserror::Error)]
 pub enum OidError {
     /// The input has neither 20 nor 32 bytes.
-    #[error("an object id has 20 or 32 bytes, not {0}")]
+    #[error("invalid object id: {0} bytes, expected 20 or 32")]
     Length(usize),
     /// The text contains a character outside `[0-9a-fA-F]`.
-    #[error("not hexadecimal: {0:?}")]
+    #[error("invalid object id {0:?}: not hexadecimal")]
     NotHex(String),
 }
 

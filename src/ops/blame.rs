@@ -67,7 +67,7 @@ pub(crate) struct Blame {
     copied: u8,
     /// Count commits that only moved, renamed or reformatted a definition
     #[arg(long)]
-    #[schemars(description = "also mere moves, renames and reformatting")]
+    #[schemars(description = "also count pure moves, renames and reformatting")]
     all_changes: bool,
     /// Ignore the commits listed in this file, in addition to blame.ignoreRevsFile; repeatable
     #[arg(long = "ignore-revs-file", value_name = "FILE")]
@@ -135,10 +135,7 @@ impl Op for Blame {
         }
         let Some(answer) = answered else {
             let gap = past.gap()?.unwrap_or_default();
-            return Err(OpError::new(
-                gap,
-                "ask again in a while; a file can be asked about meanwhile",
-            ));
+            return Err(OpError::new(gap, "try again later, or blame a file, which works now"));
         };
         let mut provenance = past.provenance([past.opened.notes.clone(), answer.incomplete.clone()].concat());
         answer.notes.iter().for_each(|note| provenance.also_note(note.clone()));
@@ -185,7 +182,7 @@ pub(crate) fn render_candidates(candidates: &[CandidateOut], out: &mut dyn Sink)
     if candidates.is_empty() {
         return;
     }
-    out.line("the name means several definitions; ask for one by its id:");
+    out.line("the name is ambiguous; use the id of a definition:");
     for candidate in candidates {
         out.span(Style::Path, &candidate.id);
         out.line(&format!(" {} line {}", candidate.kind, candidate.line));
@@ -194,11 +191,9 @@ pub(crate) fn render_candidates(candidates: &[CandidateOut], out: &mut dyn Sink)
 
 fn basis_sentence(basis: Option<&'static str>) -> Option<&'static str> {
     Some(match basis? {
-        "changes" => {
-            "the last commit that changed each definition; a move, a rename or other formatting alone does not count"
-        }
-        "all_changes" => "the last commit that did anything to each definition",
-        _ => "the last commit that a line of each definition comes from, by git blame",
+        "changes" => "the last commit that changed each definition, ignoring pure moves, renames and reformatting",
+        "all_changes" => "the last commit that touched each definition, including moves, renames and reformatting",
+        _ => "the newest commit among the lines of each definition, as in git blame",
     })
 }
 
@@ -365,7 +360,7 @@ impl Question<'_> {
             Target::Unknown(path, near) => {
                 let near = near.join(" or ");
                 return Err(OpError::new(
-                    format!("nothing is called {:?}", path.to_text()),
+                    format!("no file or definition named {:?}", path.to_text()),
                     if near.is_empty() {
                         "give a path, path:lines, path#name or the name of a definition".to_owned()
                     } else {
@@ -517,14 +512,14 @@ impl Question<'_> {
         }
         let args = self.args;
         if args.all_changes {
-            let why = "commits that only moved, renamed or reformatted a definition are known where definitions are traced through all \
-                       commits (codescout index --history) and no option asks for lines";
+            let why = "commits that only moved, renamed or reformatted a definition are counted only after \
+                `codescout index --history`, and not with options for lines";
             answer.notes.push(why.to_owned());
         }
         let is_changed = self.targets.uncommitted.iter().any(|change| change.path == *path);
         if is_changed && (args.ignore_whitespace || args.moved || args.copied > 0) {
-            let why = "the file is not as committed: lines that differ in anything are not committed, as blanks, moves and copies \
-                       are looked at in commits alone";
+            let why = "the file has uncommitted changes: every changed line counts as uncommitted, because \
+                whitespace, moves and copies are only detected in commits";
             answer.notes.push(why.to_owned());
         }
         // A file without definitions is blamed by line.
@@ -566,18 +561,15 @@ impl Question<'_> {
         let targets = self.targets;
         let not_there = || {
             OpError::new(
-                format!("{:?} is not a file of {}", path.to_text(), targets.reference),
-                format!("history {} tells what became of it", path.to_text()),
+                format!("no file {:?} at {}", path.to_text(), targets.reference),
+                format!("see where it went: history {}", path.to_text()),
             )
         };
         let not_here = || {
             OpError::new(
+                format!("the content of {:?} is missing or damaged in git", path.to_text()),
                 format!(
-                    "the content of {:?} is missing or damaged in this repository",
-                    path.to_text()
-                ),
-                format!(
-                    "{}; history {} tells what is known",
+                    "{}; history {} shows what is recorded",
                     targets.workspace.how_to_get_objects(),
                     path.to_text()
                 ),
@@ -705,7 +697,7 @@ impl Question<'_> {
             found.ok_or_else(|| {
                 OpError::new(
                     format!("there is no file {}", file.display()),
-                    "--ignore-revs-file takes a file with one commit id a line",
+                    "--ignore-revs-file needs a file with one commit id per line",
                 )
             })
         };
@@ -727,7 +719,7 @@ impl Question<'_> {
 fn no_definition(path: &RepoPath, key: &SymbolKey) -> OpError {
     OpError::new(
         format!("{:?} has no definition {:?}", path.to_text(), key.name),
-        format!("outline {} shows what it has", path.to_text()),
+        format!("outline {} lists its definitions", path.to_text()),
     )
 }
 

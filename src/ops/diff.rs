@@ -49,7 +49,7 @@ pub(crate) struct Diff {
     #[arg(short, long = "path", value_name = "PATH", value_parser = path_text())]
     #[schemars(description = "files, folders")]
     path: Vec<String>,
-    /// Also show
+    /// Additional output
     #[arg(long, value_enum, value_name = "WHAT")]
     #[schemars(description = "")]
     with: Vec<DiffWith>,
@@ -150,7 +150,7 @@ impl Op for Diff {
             ProvenanceOut::without_view(workspace, &to.reference, to.target, to.overlay.len(), Vec::new());
         if n_hidden > 0 {
             provenance.also_note(format!(
-                "{} not shown: names of credentials",
+                "{} not shown: the names suggest credentials",
                 count(n_hidden as u32, "file")
             ));
         }
@@ -200,11 +200,11 @@ fn provenance_of_unread(files: &[FileOut], is_read: bool, provenance: &mut Prove
     let n_unread = files.iter().filter(|file| file.is_unread).count();
     if !is_read {
         provenance.also_incomplete(format!(
-            "more than {MAX_READ_FILES} files differ: only the files are listed; give a path for more"
+            "more than {MAX_READ_FILES} files differ: only file names are listed; limit the comparison with a path"
         ));
     } else if n_unread > 0 {
         provenance.also_incomplete(format!(
-            "the contents of {} are too large or not in this repository and were not compared",
+            "not compared, because their contents are too large or missing in git: {}",
             count(n_unread as u32, "file")
         ));
     }
@@ -326,7 +326,7 @@ impl Diff {
                 .ok_or_else(|| {
                     OpError::new(
                         format!("{} and {} have no common ancestor", a.reference, b.reference),
-                        format!("{}..{} compares the two", a.reference, b.reference),
+                        format!("compare them directly: {}..{}", a.reference, b.reference),
                     )
                 })?;
             return Ok((side(ask, &base.to_string())?, b));

@@ -61,7 +61,7 @@ impl Op for Gc {
 
     fn run(&self, ask: &Ask<'_>) -> Result<Page<NoRows>> {
         if self.dry_run && self.aggressive {
-            bail!("aggressive and dry_run exclude each other");
+            bail!("aggressive cannot be used with dry_run");
         }
         let workspace = &ask.session.workspace;
         let collected = if self.dry_run {
@@ -76,17 +76,19 @@ impl Op for Gc {
         };
         let collected = collected.unwrap_or_default();
         if collected.interrupted {
-            return Err(OpError::interrupted_with("what is kept is whole"));
+            return Err(OpError::interrupted_with("the index is intact"));
         }
         let mut facts = self.facts(workspace, &collected);
         if self.qdrant {
             let shared = self.unshared(ask)?;
-            facts.shared = Some(shared.context("no Qdrant is set: codescout config set qdrant.server ADDRESS")?);
+            facts.shared = Some(shared.context(
+                "no Qdrant server is configured; run: codescout config set \
+                qdrant.server ADDRESS",
+            )?);
         }
         let mut page = Page::single(beside(ask), &facts, Recorded::of(|out| facts.render(out)))?;
         let stopped = facts.shared.as_ref().and_then(|shared| shared.stopped_because.as_ref());
-        page.notes
-            .extend(stopped.map(|why| format!("vectors that are shared: {why}")));
+        page.notes.extend(stopped.map(|why| format!("shared vectors: {why}")));
         Ok(page)
     }
 }
@@ -147,12 +149,15 @@ impl Facts {
         }
         if let (false, Some(max_bytes)) = (self.fits, self.max_bytes) {
             out.line(&format!(
-                "cannot fit into {:.2} MB: what is checked out and what is pinned stays in any case",
+                "cannot shrink to {:.2} MB: checked-out and pinned snapshots are never deleted",
                 megabytes(max_bytes)
             ));
         }
         if self.causes.dead_blobs.count > 0 && !self.rewrote {
-            out.line("such blobs go when they are gc.dead_percent of the index, or with: codescout gc --aggressive");
+            out.line(
+                "unused blobs are deleted when they reach gc.dead_percent of the index; to delete them now: \
+                codescout gc --aggressive",
+            );
         }
         if let Some(UnsharedOut {
             server, count, removed, ..
@@ -255,9 +260,9 @@ impl CausesOut {
             line(&format!("kept by {cause}"), ShareOut { count, bytes }, "snapshot");
         }
         for (name, share, what) in [
-            ("kept by nothing", self.dead_snapshots, "snapshot"),
-            ("in none of them", self.dead_blobs, "blob"),
-            ("left over", self.leftover_files, "file"),
+            ("unused", self.dead_snapshots, "snapshot"),
+            ("unused", self.dead_blobs, "blob"),
+            ("leftovers", self.leftover_files, "file"),
             ("earlier formats", self.old_folders, "folder"),
             ("history", self.history, "commit"),
             ("deleted", self.deleted_files, "file"),

@@ -54,7 +54,7 @@ pub(crate) struct History {
     /// File or directory, path:LINE, path:START-END, path#NAME of a definition, or a name;
     /// deleted ones too
     #[arg(required_unless_present = "deleted", value_parser = path_text())]
-    #[schemars(description = "name, path#name, path, path:5-9; also gone ones")]
+    #[schemars(description = "name, path#name, path or path:5-9, also deleted ones")]
     target: Option<String>,
     #[command(flatten)]
     #[schemars(description = "")]
@@ -111,7 +111,7 @@ struct OpFlags {
     /// List deleted files under TARGET, deleted definitions named TARGET, or deleted code that matches a description
     #[arg(long)]
     deleted: bool,
-    /// Show what changes in the same commits
+    /// Show files that changed in the same commits
     #[arg(long)]
     cochange: bool,
 }
@@ -286,7 +286,7 @@ impl Op for History {
     fn run(&self, ask: &Ask<'_>) -> Result<Page<HistoryRow>> {
         if self.op != HistoryOp::Deleted && self.target.as_deref().is_none_or(str::is_empty) {
             return Err(OpError::new(
-                "the target is missing",
+                "no target given",
                 "give a path, path:lines, path#name or the name of a definition; . is the whole repository",
             )
             .with_retry(json!({"tool": "history", "arguments": {"target": "."}})));
@@ -336,8 +336,8 @@ impl History {
     fn deleted_code(&self, ask: &Ask<'_>, description: &str) -> Result<Page<HistoryRow>> {
         if self.since.is_some() || self.until.is_some() || self.author.is_some() {
             return Err(OpError::new(
-                "since, until and author mean nothing for a description of deleted code",
-                "leave them out, or name a directory",
+                "since, until and author cannot be used with a description of deleted code",
+                "omit them, or use a directory as target",
             ));
         }
         let ask = Ask {
@@ -420,13 +420,13 @@ impl Answer {
             }
         });
         if let Some(was) = &facts.target.was {
-            page.notes.push(format!("{was:?} is now {}", facts.target.path));
+            page.notes.push(format!("{was:?} was renamed to {}", facts.target.path));
         }
         page.notes.extend(self.why_nothing());
         if !facts.near.is_empty() {
             let near = facts.near.join(" or ");
             page.hint = Some(match facts.op {
-                HistoryOp::Deleted => format!("it is now {near}"),
+                HistoryOp::Deleted => format!("use its current name: {near}"),
                 _ => format!("did you mean {near}?"),
             });
         }
@@ -445,7 +445,7 @@ impl Answer {
                 format!("no file or definition called {:?} in this history", target.path)
             }
             (_, "unknown") => format!(
-                "no file or definition called {:?} in the part of the history that is known",
+                "no file or definition named {:?} in the commits recorded so far",
                 target.path
             ),
             _ if self.facts.last_seen.is_some() => return None,
@@ -576,7 +576,7 @@ impl ChangeOut {
             out.span(Style::Path, from);
         }
         if let Some(percent) = self.similarity.filter(|percent| *percent < 100) {
-            out.span(Style::Fact, &format!(" ({percent} % the same)"));
+            out.span(Style::Fact, &format!(" ({percent} % similar)"));
         }
         out.end();
         out.diff(self.diff.as_deref().unwrap_or_default());
@@ -836,7 +836,8 @@ impl Question<'_> {
         }
         if life.n_missing > 0 {
             answer.incomplete.push(format!(
-                "{} versions of its file are missing or damaged, and so may be the commits that changed it; {}",
+                "{} versions of its file are missing or damaged in git, so commits that changed it may be missing \
+                 here; {}",
                 life.n_missing,
                 self.workspace.how_to_get_objects()
             ));
@@ -1190,7 +1191,8 @@ fn is_visible_id(visibility: Visibility, id: &str) -> bool {
 pub(crate) fn unread_changes(n_changes: Option<usize>) -> Option<String> {
     let n_changes = n_changes.filter(|&n_changes| n_changes > 0)?;
     Some(format!(
-        "{n_changes} older changes of the file are not read yet; ask again to read on, or run codescout index --history once"
+        "{n_changes} older changes of the file were not read yet; repeat the call to continue, or run codescout \
+         index --history once"
     ))
 }
 

@@ -231,8 +231,8 @@ impl Outline {
             None | Some(OutlineView::Symbols | OutlineView::Map) => Ok(kinds),
             Some(_) if kinds.is_empty() => Ok(kinds),
             Some(view) => Err(OpError::new(
-                format!("kind means nothing with view {}", view.name()),
-                "leave one of them out, or use view symbols or map",
+                format!("kind cannot be used with view {}", view.name()),
+                "omit one of them, or use view symbols or map",
             )),
         }
     }
@@ -295,8 +295,8 @@ fn fill(question: &mut Question<'_>, place: &str) -> Result<bool> {
     })?;
     if is_whole {
         question.needs_index(
-            "only the tree is known yet",
-            "ask again in a while; view=tree, an outline of a file, search and read work meanwhile",
+            "the definitions are not indexed yet",
+            "try again later; view=tree, the outline of a file, search and read work now",
             Some(json!({"tool": "outline", "arguments": {"view": "tree"}})),
         )?;
     }
@@ -402,7 +402,7 @@ impl Outlined<'_> {
         let n_unknown = self.files.iter().filter(is_unknown).count();
         if n_unknown > 0 {
             provenance.also_incomplete(format!(
-                "headings are not extracted from {n_unknown} documents in other languages than Markdown"
+                "{n_unknown} documents are not Markdown; their headings are not extracted"
             ));
         }
     }

@@ -52,7 +52,9 @@ impl Op for Pins {
         for reference in &self.pin {
             ask.session.checked(reference)?;
             if self.dry_run {
-                workspace.target(reference)?.context("there is no commit yet to pin")?;
+                workspace
+                    .target(reference)?
+                    .context("cannot pin: the repository has no commits yet")?;
             } else {
                 workspace.pin(reference, ask.ctx.progress, ask.ctx.interrupt)?;
             }
@@ -62,7 +64,7 @@ impl Op for Pins {
         let mut page = Page::new(beside(ask), rows, Paging::default());
         page.is_empty = false;
         if self.dry_run {
-            page.notes.push("nothing was changed; pinned is:".to_owned());
+            page.notes.push("nothing was changed; current pins:".to_owned());
         }
         Ok(page)
     }

@@ -41,7 +41,7 @@ struct CoverageOut {
 fn missing(n_files: u32) -> String {
     let are = if n_files == 1 { "is" } else { "are" };
     format!(
-        "{} {are} missing or damaged in git and not searched; codescout doctor tells how to get them",
+        "{} {are} missing or damaged in git and not searched; run codescout doctor for a fix",
         count(n_files, "file")
     )
 }

@@ -79,7 +79,7 @@ impl<'a> Question<'a> {
         if let Some(job) = seen.building.as_ref().filter(|_| ask.common.stale == Stale::Error) {
             return Err(OpError::new(
                 format!("this revision is still being indexed: {}", job.to_text()),
-                "ask again later, or with stale=warn for what can be told now",
+                "try again later, or use stale=warn for a partial answer",
             ));
         }
         let FileSelection { path, lang, tests } = about.selection;
@@ -176,7 +176,7 @@ impl<'a> Question<'a> {
         let Some(job) = self.seen.building.as_ref().filter(|_| !self.is_indexed()) else {
             return Ok(());
         };
-        let error = OpError::new(format!("{what}, the index is being built: {}", job.to_text()), hint);
+        let error = OpError::new(format!("{what}; the index is being built: {}", job.to_text()), hint);
         Err(match retry {
             Some(retry) => error.with_retry(retry),
             None => error,
@@ -189,8 +189,8 @@ impl<'a> Question<'a> {
         let n_missing = n_not_indexed(&self.seen.view);
         if let Some(job) = self.seen.building.as_ref().filter(|_| n_missing > 0) {
             provenance.also_incomplete(format!(
-                "this revision is being indexed ({}, {:.0} s so far): {n_missing} of {} files are not indexed yet; ask again for the full \
-                 answer",
+                "this revision is being indexed ({}, {:.0} s so far): {n_missing} of {} files are not indexed yet; \
+                 repeat the call later for the full answer",
                 job.to_text(),
                 job.advance().elapsed.as_secs_f64(),
                 self.seen.view.n_files()
@@ -210,7 +210,7 @@ impl<'a> Question<'a> {
         }
         if let Some(old) = self.old {
             provenance.also_incomplete(format!(
-                "told is the state of {:.0} s ago; the present one is still being indexed",
+                "this answer is for the files as they were {:.0} s ago; the current state is still being indexed",
                 old.as_secs_f64()
             ));
         }
@@ -223,7 +223,7 @@ impl<'a> Question<'a> {
         let is_there = self.filter.is_open() || view.files().any(|(id, _)| self.filter.passes(view, id));
         (!is_there).then(|| {
             let (reference, selection) = (&self.reference, self.selection.to_text());
-            format!("no file of {reference} matches {selection}; outline view=tree shows what there is")
+            format!("no file of {reference} matches {selection}; outline view=tree lists the files")
         })
     }
 }

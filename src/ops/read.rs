@@ -107,9 +107,9 @@ impl Op for Read {
         let language = extract::language(question.view().lang(target.file)).map_or("text", |language| language.name);
         if queries.iter().any(|query| matches!(query, PartQuery::Heading(_))) && language != WITH_HEADINGS {
             return Err(OpError::new(
-                format!("headings of {language} are not known"),
+                format!("headings are not extracted from {language} files"),
                 format!(
-                    "search mode=regex path={} finds the title, read with lines the section",
+                    "use search mode=regex path={} to find the heading, then read with lines",
                     self.target
                 ),
             ));
@@ -131,15 +131,17 @@ impl Op for Read {
                     "{:?} is not text: {} bytes, blob {}",
                     facts.path, facts.bytes, facts.blob
                 ),
-                "git show or another program can open it",
+                "use git show to get its bytes",
             ));
         }
         let (rows, paging) = page(&outcome, &question, ask);
         let mut page = Page::new(question.provenance_of_files(), rows, paging).with_facts(&facts)?;
         page.is_empty = false;
         if facts.symlink {
-            page.notes
-                .push(format!("{} is a symbolic link; this is where it points to", facts.path));
+            page.notes.push(format!(
+                "{} is a symbolic link; the text is its target path",
+                facts.path
+            ));
         }
         Ok(page)
     }
@@ -246,7 +248,7 @@ impl Row for Part {
 pub(crate) fn lines_query(typed: &str) -> Result<PartQuery, OpError> {
     parse_lines(typed).ok_or_else(|| {
         OpError::new(
-            format!("{typed:?} are not lines"),
+            format!("invalid line range {typed:?}"),
             "write 5, 5-9 or 5-; the first line is 1",
         )
     })

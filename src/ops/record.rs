@@ -82,13 +82,13 @@ impl<'a> Past<'a> {
         let progress = job.advance().to_text();
         let until = match self.opened.tip {
             Some(tip) => format!(
-                "told is what was until commit {}",
+                "the answer covers commits up to {}",
                 self.opened.history.id(tip)?.0.short(12)
             ),
-            None => "nothing is known yet".to_owned(),
+            None => "no commits are recorded yet".to_owned(),
         };
         Ok(Some(format!(
-            "commits are being recorded ({progress}): {until}; ask again for the rest"
+            "commits are being recorded ({progress}): {until}; repeat the call later for the rest"
         )))
     }
 }
@@ -110,8 +110,8 @@ fn meant(ask: &Ask<'_>, name: &str) -> Result<Named> {
     })?;
     let (found, near) = named(&ask.session.workspace, question.view(), name)?;
     if !has_all || found.is_empty() {
-        let hint = "name a path, or path#name, or ask again in a while";
-        question.needs_index("what the name means is not known yet", hint, None)?;
+        let hint = "use a path or path#name, or try again later";
+        question.needs_index("the definitions are not indexed yet", hint, None)?;
     }
     Ok((found, near))
 }

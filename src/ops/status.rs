@@ -34,7 +34,7 @@ const ID_DIGITS: usize = 12;
   codescout status --ref v1.2.0 --json
   codescout status --bytes             show what uses how much space")]
 pub(crate) struct Status {
-    /// Show what uses how much space; reads the file list of every snapshot
+    /// Show disk usage; reads the file list of every snapshot
     #[arg(long)]
     #[schemars(description = "")]
     pub(crate) bytes: bool,
@@ -145,7 +145,7 @@ fn render_revision(provenance: &ProvenanceOut, out: &mut dyn Sink) {
             .collect();
         let left_out = match skipped.len() {
             0 => String::new(),
-            _ => format!("; left out: {}", skipped.join(", ")),
+            _ => format!("; not indexed: {}", skipped.join(", ")),
         };
         let text = format!("{files}, {indexed} of them searched by content{left_out}");
         field(out, "files", &text);
@@ -182,8 +182,8 @@ impl Facts {
 
     fn render(&self, out: &mut dyn Sink) {
         let state = match self.index {
-            "none" => "nothing is indexed yet; the first search does it, or: codescout index",
-            "behind" => "this revision is not indexed yet; the next search does it, or: codescout index",
+            "none" => "nothing is indexed yet; the first search builds the index, or run codescout index",
+            "behind" => "this revision is not indexed yet; the next search indexes it, or run codescout index",
             "other_settings" => "built with other settings; the next search rebuilds it, or: codescout index",
             "damaged" => "damaged; the next search rebuilds it, or: codescout verify --repair",
             _ => "up to date",
@@ -359,14 +359,14 @@ impl VectorsOut {
         };
         let missing = match self.missing {
             0 => String::new(),
-            missing => format!("; {missing} have none: codescout index"),
+            missing => format!("; {missing} have no vector yet (run codescout index)"),
         };
         let withheld = match self.withheld {
             0 => String::new(),
-            withheld => format!("; {withheld} are given to no other model"),
+            withheld => format!("; {withheld} are withheld: the names of their files suggest secrets"),
         };
         let kept = match &self.kept_at {
-            Some(host) => format!(", kept at {host} and not here"),
+            Some(host) => format!(", stored only at {host}"),
             None => String::new(),
         };
         format!("{} by {by}{kept}{missing}{withheld}", count(self.chunks, "chunk"))
@@ -389,7 +389,7 @@ impl SharedOut {
     fn to_text(&self, what: &str) -> String {
         let missing = match self.missing {
             0 => String::new(),
-            missing => format!("; {missing} are not: codescout index"),
+            missing => format!("; {missing} are not shared yet (run codescout index)"),
         };
         format!("{} {what} by {}{missing}", self.chunks, self.server)
     }

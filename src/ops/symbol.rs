@@ -51,7 +51,7 @@ pub(crate) struct Symbol {
     #[arg(required_unless_present_any = ["at", "id"], conflicts_with_all = ["at", "id"], value_parser = path_text())]
     #[schemars(description = "or at, or id")]
     name: Option<String>,
-    /// Find what the name at this position refers to
+    /// Find the definition of the name at this position
     #[arg(long, value_name = "PATH:LINE[:COL]", conflicts_with = "id", value_parser = path_text())]
     #[schemars(description = "path:line[:col]")]
     at: Option<String>,
@@ -59,9 +59,9 @@ pub(crate) struct Symbol {
     #[arg(long, value_name = "ID", value_parser = path_text())]
     #[schemars(description = "")]
     id: Option<String>,
-    /// Match names that begin with this, or else contain it
+    /// Match names that begin with NAME; if there are none, names that contain it
     #[arg(long, conflicts_with_all = ["at", "id"])]
-    #[schemars(description = "name is how it begins")]
+    #[schemars(description = "match names with this prefix")]
     prefix: bool,
     #[command(flatten)]
     #[schemars(with = "Vec<Included>", description = "")]
@@ -107,7 +107,7 @@ struct IncludeFlags {
     /// Show the lines that mention the name
     #[arg(long)]
     refs: bool,
-    /// Show the latest changes of a definition
+    /// Show the latest commits that changed the definition
     #[arg(long)]
     history: bool,
 }
@@ -343,7 +343,7 @@ impl Lookup<'_> {
             page.tail = Recorded::of(|out| out.line("no references"));
         }
         if self.shown.history && definitions.len() > 1 {
-            page.hint = Some("changes are shown of one definition; ask for it by its id".to_owned());
+            page.hint = Some("changes are shown only for a single definition; select it by id".to_owned());
         }
         Ok(page)
     }
@@ -453,8 +453,8 @@ impl Symbol {
             return Ok(());
         }
         Err(OpError::new(
-            "one of name, at and id is needed, and only one",
-            "name is the usual one",
+            "exactly one of name, at and id is required",
+            "use name to find a definition by its name",
         )
         .with_retry(json!({"tool": "symbol", "arguments": {"name": "main"}})))
     }
@@ -536,7 +536,7 @@ impl Symbol {
         if !outcome.definitions.is_empty() {
             if outcome.found_by == FoundBy::OtherSpelling {
                 page.notes
-                    .push("no definition is spelled like that; these are other spellings of the name".to_owned());
+                    .push("no exact match; these definitions differ only in spelling".to_owned());
             }
             return Ok(());
         }
@@ -544,23 +544,23 @@ impl Symbol {
         let (note, hint) = if !question.is_indexed() {
             (
                 "nothing found in the files that are indexed so far".to_owned(),
-                "ask again in a while; search with mode=regex finds the name in every file now".to_owned(),
+                "try again later, or use search mode=regex, which reads every file now".to_owned(),
             )
         } else if let Some(place) = &self.at {
             let path = place.split(':').next().unwrap_or(place);
             (
-                "no definition there, and none of the name there".to_owned(),
+                "no definition at this position, and none with the name at it".to_owned(),
                 format!("outline {path} shows the definitions in that file"),
             )
         } else if let Some((path, name)) = id {
             (
                 format!("{path} has no definition {name} at this revision"),
-                format!("outline {path} shows its definitions, history {path}#{name} where this one went"),
+                format!("outline {path} lists its definitions; history {path}#{name} shows where this one went"),
             )
         } else {
             let hint = match (question.why_nothing(), outcome.near.as_slice()) {
                 (Some(why), _) => why,
-                (None, []) => "search finds it by meaning, or as text with mode=regex".to_owned(),
+                (None, []) => "use search to find it by meaning, or search mode=regex to find it as text".to_owned(),
                 (None, near) => format!("did you mean {}?", near.join(" or ")),
             };
             ("no definition with this name".to_owned(), hint)
@@ -645,7 +645,7 @@ fn place_query(workspace: &Workspace, view: &View, place: &str) -> Result<Symbol
     let place = inside(workspace, place);
     let (path, line, column) = split_position(&place).ok_or_else(|| {
         OpError::new(
-            format!("{place:?} is not a place"),
+            format!("invalid position {place:?}"),
             "write path:line or path:line:column, both counted from 1",
         )
     })?;
@@ -700,7 +700,7 @@ fn references(
         if outcome.interrupted {
             found
                 .incomplete
-                .push("the time was over before all files were read for references".to_owned());
+                .push("stopped at the time limit before all files were searched for references".to_owned());
         }
         if !outcome.unread.is_empty() {
             found

@@ -333,13 +333,14 @@ impl Targets<'_> {
         let mut why = Vec::new();
         if n_traced + n_unread < n_commits {
             why.push(format!(
-                "definitions that are gone are found by name through {n_traced} of {n_commits} recorded commits; \
-                 codescout index --history traces the rest"
+                "deleted definitions were searched in {n_traced} of {n_commits} recorded commits; run codescout \
+                 index --history to trace the rest"
             ));
         }
         if n_unread > 0 {
             why.push(format!(
-                "versions of files that {n_unread} commits changed are missing or damaged: definitions in them are not known; {}",
+                "{n_unread} commits changed files that are missing or damaged in git, so their definitions are \
+                 unknown; {}",
                 self.workspace.how_to_get_objects()
             ));
         }
@@ -376,11 +377,8 @@ impl Targets<'_> {
         let size = self.workspace.repository.reader().blob_size(BlobId(entry.oid))?;
         Ok(size.filter(|size| *size > limit).map(|size| {
             OpError::new(
-                format!(
-                    "{:?} has {size} bytes and files over {limit} bytes are not read",
-                    path.to_text()
-                ),
-                format!("git blame {} reads it", path.to_text()),
+                format!("{:?} is too large: {size} bytes (limit: {limit})", path.to_text()),
+                format!("use git blame {}", path.to_text()),
             )
         }))
     }
@@ -444,7 +442,7 @@ fn lines_of_file(file: RepoPath, lines: &str) -> Result<Target> {
     match parse_lines(lines) {
         Some(PartQuery::Lines(first, last)) => Ok(Target::Lines(file, first, last.unwrap_or(u32::MAX))),
         _ => Err(OpError::new(
-            format!("{lines:?} is not a range of lines of {:?}", file.to_text()),
+            format!("invalid line range {lines:?} for {:?}", file.to_text()),
             "write 5, 5-9 or 5-; lines are counted from 1, the first before the last",
         )),
     }

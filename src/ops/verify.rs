@@ -33,7 +33,7 @@ pub(crate) struct Verify {
     #[arg(long)]
     #[schemars(description = "")]
     deep: bool,
-    /// Like --deep for this many blobs and snapshots, different ones each time
+    /// Like --deep, for a random sample of N blobs and snapshots
     #[arg(long, value_name = "N")]
     #[schemars(description = "")]
     sample: Option<usize>,
@@ -122,7 +122,7 @@ impl Facts {
         ));
         if checked.not_checked_files > 0 {
             out.line(&format!(
-                "not read    {}: time was up",
+                "not read    {}: time limit reached",
                 count(checked.not_checked_files, "file")
             ));
         }
@@ -135,7 +135,7 @@ impl Facts {
         if !self.leftovers.is_empty() {
             let n_bytes: u64 = self.leftovers.iter().map(|loose| loose.bytes).sum();
             out.line(&format!(
-                "leftovers   {}, {:.1} MB, that nothing needs",
+                "leftovers   {}, {:.1} MB, unused",
                 count(self.leftovers.len(), "file"),
                 n_bytes as f64 / 1e6
             ));
@@ -151,13 +151,13 @@ impl Facts {
         }
         match (self.health, &self.repair) {
             ("none", _) => {}
-            ("sound", _) => out.line("all is well"),
-            ("partial", _) => out.line("no damage in what was looked at; not everything was"),
+            ("sound", _) => out.line("no damage found"),
+            ("partial", _) => out.line("no damage found in the files checked so far"),
             ("repaired", _) if self.is_seen_shallowly => {
-                out.line("repaired; what was written is whole: codescout verify --deep compares it with git again");
+                out.line("repaired; run codescout verify --deep to compare the result with git");
             }
-            ("repaired", _) => out.line("all is well again"),
-            ("unfinished", _) => out.line("no damage is left, but not everything that was there is made again"),
+            ("repaired", _) => out.line("repaired; no damage left"),
+            ("unfinished", _) => out.line("damage removed, but part of the index was not rebuilt"),
             (_, Some(_)) => out.line("damaged again"),
             _ => out.line("damaged"),
         }
@@ -166,9 +166,9 @@ impl Facts {
     /// Returns a suggestion for what to do next.
     fn hint(&self) -> Option<&'static str> {
         match (self.health, &self.repair) {
-            ("partial", _) => Some("a longer limit of time checks the rest"),
+            ("partial", _) => Some("use a longer time limit to check the rest"),
             ("damaged", None) => Some("rebuild it from git: codescout verify --repair"),
-            ("damaged", Some(_)) => Some("is the disk failing? CODESCOUT_SIDECAR keeps the index elsewhere"),
+            ("damaged", Some(_)) => Some("check the disk, or set CODESCOUT_SIDECAR to a folder on another disk"),
             _ => None,
         }
     }
@@ -183,16 +183,13 @@ impl DerivedOut {
             count(self.snapshots, "snapshot")
         ));
         for (n, what) in [
-            (
-                self.not_in_git_blobs,
-                "blobs are not in git any more: nothing to compare them with",
-            ),
+            (self.not_in_git_blobs, "blobs were not compared: git no longer has them"),
             (
                 self.not_in_git_trees,
-                "snapshots are of trees that are not in git any more",
+                "snapshots were not compared: git no longer has their trees",
             ),
-            (self.not_checked_blobs, "blobs were not looked at"),
-            (self.not_checked_snapshots, "snapshots were not looked at"),
+            (self.not_checked_blobs, "blobs were not checked"),
+            (self.not_checked_snapshots, "snapshots were not checked"),
         ] {
             if n > 0 {
                 out.line(&format!("            {n} {what}"));
@@ -205,7 +202,7 @@ impl RepairOut {
     fn render(&self, out: &mut dyn Sink) {
         let lost = match self.lost_snapshots {
             0 => String::new(),
-            n_lost => format!(", {n_lost} of trees that git does not have any more are lost"),
+            n_lost => format!(", {n_lost} lost because git no longer has their trees"),
         };
         out.line(&format!(
             "repaired    {} set aside, {} made again{lost}",
@@ -337,7 +334,7 @@ fn what_is_left(
         None => !workspace.added_profiles().is_empty(),
     };
     if has_lost {
-        left.push("vectors of other models: codescout index has them made again".to_owned());
+        left.push("vectors of other models: run codescout index to compute them again".to_owned());
     }
     let layers = before.trees.iter().filter_map(|tree| workspace.stored_tree(*tree));
     let unread: BTreeSet<_> = layers
@@ -347,7 +344,7 @@ fn what_is_left(
     if !unread.is_empty() {
         let how = workspace.how_to_get_objects();
         left.push(format!(
-            "what needs {} blobs that are missing or damaged in git: {how}",
+            "data that depends on {} blobs that are missing or damaged in git; {how}",
             unread.len()
         ));
     }

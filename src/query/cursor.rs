@@ -65,12 +65,12 @@ pub enum CursorError {
 impl Explain for CursorError {
     fn explain(&self) -> Explanation {
         Explanation::hinting(match self {
-            Self::Malformed => "take it from next_cursor of the answer before".into(),
+            Self::Malformed => "use the next_cursor of the previous answer".into(),
             Self::OtherSnapshot => Hint::each(
-                "the files have changed since; ask again without --cursor",
-                "the files have changed since; ask again without cursor",
+                "the files have changed since that page; repeat the query without --cursor",
+                "the files have changed since that page; repeat the query without cursor",
             ),
-            Self::OtherQuestion => "repeat the call that gave it, with the same words and filters".into(),
+            Self::OtherQuestion => "use the same query and filters as for the previous page".into(),
         })
     }
 }

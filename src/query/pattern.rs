@@ -74,8 +74,8 @@ impl Explain for PatternError {
     fn explain(&self) -> Explanation {
         match self {
             Self::Syntax { .. } => Explanation::hinting(Hint::each(
-                "to find the text as it stands, add -F (codescout grep)",
-                "put a backslash before each of the characters . + * ? ( ) [ ] { } ^ $ | that stand for themselves",
+                "to search for literal text, use codescout grep -F",
+                "escape literal . + * ? ( ) [ ] { } ^ $ | with a backslash",
             )),
             _ => Explanation::default(),
         }

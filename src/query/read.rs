@@ -142,8 +142,8 @@ impl Explain for ReadError {
             Self::UnknownPath { path, near, .. } => Explanation::misspelt(NameKind::Path, path, near),
             Self::NoPart { near, .. } => Explanation::hinting(Hint::did_you_mean(near)),
             Self::Folder { path } => Explanation::hinting(Hint::each(
-                format!("codescout outline {path}"),
-                format!("outline with path {path:?} shows what is in it"),
+                format!("run codescout outline {path}"),
+                format!("use outline with path {path:?} to list its contents"),
             )),
             Self::Source(error) => error.explain(),
             _ => Explanation::default(),

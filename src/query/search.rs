@@ -131,8 +131,8 @@ impl Explain for SearchError {
         match self {
             Self::Embed(error) => error.explain(),
             Self::OtherOrder { .. } => Explanation::hinting(Hint::each(
-                "ask again later, or from the beginning, without --cursor",
-                "ask again later, or from the beginning, without cursor",
+                "try again later, or start over without --cursor",
+                "try again later, or start over without cursor",
             )),
             Self::Interrupted => Explanation::of_kind(ErrorKind::Interrupted),
             _ => Explanation::default(),

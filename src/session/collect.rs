@@ -68,13 +68,13 @@ impl Workspace {
     /// deletes the commit.
     pub fn pin(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Pin> {
         if matches!(reference, "WORKTREE" | "INDEX") {
-            bail!("{reference} is another tree tomorrow: pin a commit, branch or tag");
+            bail!("cannot pin {reference}: pin a commit, branch or tag");
         }
         let target = self.target(reference)?.context("there is no commit yet to pin")?;
         if self.stored_tree(target.tree).is_none() {
             let outcome = self.ingest(target, progress, interrupt)?;
             if outcome.interrupted {
-                return Err(OpError::interrupted_with("what was indexed so far is kept"));
+                return Err(OpError::interrupted_with("the files indexed so far are kept"));
             }
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -87,7 +87,7 @@ impl Workspace {
         self.change_pins(interrupt, |pins| {
             // Another process may have deleted the snapshot before this one acquired the lock.
             if self.stored_tree(target.tree).is_none() {
-                bail!("the snapshot of {reference:?} was thrown away before it was pinned; try again");
+                bail!("the snapshot of {reference:?} was deleted before it could be pinned; try again");
             }
             pins.retain(|other| other.name != pin.name);
             pins.push(pin.clone());

@@ -77,8 +77,8 @@ impl OpError {
     /// Creates the error for a path that is hidden because its name suggests credentials.
     pub(crate) fn hidden(path: &str) -> Self {
         Self::new(
-            format!("{path:?} is not shown: by its name it holds credentials"),
-            "ask the user to read it, if it has to be",
+            format!("{path:?} is not shown: its name suggests that it contains credentials"),
+            "ask the user to read it if you need its content",
         )
     }
 

@@ -200,7 +200,7 @@ impl<'a> Remote<'a> {
         match self.read_shelf() {
             // A push that replaces everything may also replace unreadable data.
             Err(error) if self.purpose == Purpose::Replace => {
-                tracing::info!("what is there cannot be read: {error:#}");
+                tracing::info!("cannot read the index on the remote: {error:#}");
                 self.parts.clear();
                 self.shelf = RemoteFiles {
                     commit: self.exchange.commit()?,
@@ -241,7 +241,7 @@ impl<'a> Remote<'a> {
             n_bytes += self.exchange.size(id)?;
             ensure!(
                 n_bytes <= MAX_KEYS_BYTES,
-                "the lists of what is there have more than {MAX_KEYS_BYTES} bytes"
+                "the remote's lists of blobs exceed {MAX_KEYS_BYTES} bytes"
             );
         }
         Ok(())
@@ -257,7 +257,7 @@ impl<'a> Remote<'a> {
         child
             .stdout
             .take()
-            .context("git gives nothing")?
+            .context("git has no output")?
             .read_to_end(&mut bytes)?;
         child.wait()?;
         Ok(decode_keys(&bytes).map(|keys| Part {
@@ -335,7 +335,7 @@ impl<'a> Remote<'a> {
         known: &Known,
         sign: Option<&SigningKey>,
     ) -> Result<PushPlan> {
-        let given = known.given.as_ref().context("no record of commits was asked for")?;
+        let given = known.given.as_ref().context("no commit history was exported")?;
         let n_before = self.parts.len();
         let mut plan = PushPlan {
             dropped: Vec::new(),
@@ -437,7 +437,7 @@ impl<'a> Remote<'a> {
         for attempt in 1.. {
             match self.push(plan) {
                 Err(error) if error.kind == ErrorKind::Raced && attempt < MAX_ATTEMPTS => {
-                    tracing::info!("somebody else was faster: looking again");
+                    tracing::info!("the remote changed during the push; reading it again");
                     self.look()?;
                     *plan = self.plan_push(workspace, known, sign)?;
                     if plan.is_empty() {
@@ -549,15 +549,15 @@ impl<'a> Remote<'a> {
             let found = self.exchange.size(id)?;
             ensure!(
                 found == part.n_bytes,
-                "{}: {found} bytes where its name says {}",
+                "{}: {found} bytes, expected {} from its name",
                 part.name,
                 part.n_bytes
             );
             let mut child = self.exchange.read(id)?;
-            let from = child.stdout.take().context("git gives nothing")?;
+            let from = child.stdout.take().context("git has no output")?;
             let imported = workspace.import(from, options, progress, interrupt);
             child.wait()?;
-            taken.push(imported.with_context(|| format!("cannot take in part {}", part.name))?);
+            taken.push(imported.with_context(|| format!("cannot import part {}", part.name))?);
         }
         Ok(taken)
     }

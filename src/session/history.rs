@@ -237,7 +237,7 @@ impl Workspace {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<ExportedCommits> {
-        ensure!(!tips.is_empty(), "a tree has no history: name a commit");
+        ensure!(!tips.is_empty(), "a tree has no history: use a commit");
         let sidecar = self.storage.open_or_create(interrupt)?;
         let recorder = self.recorder();
         recorder.record(&sidecar, tips, progress, interrupt)?;
@@ -282,7 +282,7 @@ impl Workspace {
         let examined = recorder.examine(sidecar, offered, audit, max_bytes, progress, interrupt);
         ensure!(
             !matches!(examined, Err(RecordError::Interrupted)),
-            "interrupted; nothing was taken over"
+            "interrupted; nothing was imported"
         );
         Ok(examined?)
     }
@@ -299,7 +299,7 @@ impl Workspace {
         if taken.is_ok() {
             let (n_commits, most) = (examined.n_commits(), self.recorder().limit.max_commits);
             if most != 0 && n_commits as usize > most {
-                tracing::warn!("{n_commits} commits are recorded now, although history.max_commits is {most}");
+                tracing::warn!("recorded {n_commits} commits, more than history.max_commits ({most})");
             }
             self.recorder()
                 .index_messages(sidecar, self.models.own_embedder(), progress, interrupt)?;
@@ -344,7 +344,7 @@ impl Workspace {
         let layers = self.stored_tree(target?.tree)?;
         let n_files = Some(missing_blobs(&layers).len()).filter(|&n_files| n_files > 0)?;
         Some(format!(
-            "{n_files} files of this revision are missing or damaged: definitions in them are not known; {}",
+            "{n_files} files of this revision are missing or damaged in git, so their definitions are unknown; {}",
             self.how_to_get_objects()
         ))
     }
@@ -352,9 +352,9 @@ impl Workspace {
     /// Returns advice for missing or damaged objects.
     pub(crate) fn how_to_get_objects(&self) -> &'static str {
         if self.repository.is_partial() {
-            "git fetch --refetch --no-filter and then codescout index complete the answer"
+            "run git fetch --refetch --no-filter, then codescout index"
         } else {
-            "codescout doctor names them and says how to get them back"
+            "run codescout doctor for a fix"
         }
     }
 
@@ -469,7 +469,7 @@ impl Workspace {
                     self.trace_history(progress, interrupt)?;
                 }
                 self.stored_history()?
-                    .context("the records were written and are gone again")
+                    .context("the recorded commits were deleted by another process; try again")
             }
             Err(error) if is_read_only(&error) || error.kind == ErrorKind::Damaged => {
                 tracing::warn!("{error:#}");
@@ -574,14 +574,14 @@ impl Workspace {
         if let Some(name) = &configured.blob {
             let text = self.named_blob(name)?;
             if text.is_none() {
-                notes.push(format!("mailmap.blob names {name:?}, which is not here"));
+                notes.push(format!("mailmap.blob: no blob {name:?} in this repository"));
             }
             texts.extend(text);
         }
         if let Some(path) = &configured.file {
             let text = read_file(path);
             if text.is_none() {
-                notes.push(format!("mailmap.file names {}, which is no file", path.display()));
+                notes.push(format!("mailmap.file: cannot read {}", path.display()));
             }
             texts.extend(text);
         }

@@ -325,7 +325,7 @@ impl Job {
     /// Describes the state of the build in words.
     pub(crate) fn to_text(&self) -> String {
         match self.end() {
-            Some(End::Stopped) => "it was stopped; asking again goes on with it".to_owned(),
+            Some(End::Stopped) => "the build was stopped; repeat the call to resume it".to_owned(),
             _ => self.advance().to_text(),
         }
     }

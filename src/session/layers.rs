@@ -134,7 +134,7 @@ impl Workspace {
     ) -> Result<View> {
         provenance.n_dirty_files = found.changes.len() as u32;
         for (path, reason) in &found.unreadable {
-            provenance.incomplete.push(format!("{path} cannot be read: {reason}"));
+            provenance.incomplete.push(format!("cannot read {path}: {reason}"));
         }
         let mut unsaved = HashMap::new();
         let mut changes = Vec::with_capacity(found.changes.len());

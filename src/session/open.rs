@@ -252,7 +252,7 @@ impl Session {
         if reference.is_empty() || reference.starts_with('-') || reference.chars().any(char::is_control) {
             return Err(OpError::new(
                 format!("{reference:?} is not a ref"),
-                "give a branch, a tag, a commit, INDEX or WORKTREE",
+                "use a branch, tag, commit, INDEX or WORKTREE",
             ));
         }
         match (reference, self.workspace.repository.work_dir()) {
@@ -505,7 +505,7 @@ impl Session {
             Some(End::Done(_)) => match self.after_build(target.tree)? {
                 Some(based) => Ok((based, Known::All)),
                 None => Err(OpError::new(
-                    "the index of this tree was written and is gone again",
+                    "the index of this tree was deleted by another process",
                     "ask again",
                 )),
             },
@@ -670,7 +670,7 @@ fn newest_in_memory(bases: &Mutex<Vec<HeldBase>>) -> Option<Base> {
 /// Runs a build. Writes to the sidecar if that is allowed and possible, or else builds in memory.
 fn build(workspace: &Workspace, bases: &Mutex<Vec<HeldBase>>, job: &Job) -> Result<Outcome> {
     const FOREIGN_NOTE: &str =
-        "this repository is only read: its index is kept in memory; codescout index there would keep it";
+        "this repository is read-only here, so its index is kept in memory; run codescout index in it to store one";
     let note = match workspace.storage.keeping() {
         Keeping::Nowhere => FOREIGN_NOTE,
         Keeping::Sidecar => match workspace.ingest(job.target, job, &job.interrupt) {

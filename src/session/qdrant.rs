@@ -19,8 +19,8 @@ use crate::sidecar::Sidecar;
 use crate::snapshot::View;
 
 /// Error for a shallow clone, which cannot compute the repository's identity.
-const TOO_SHALLOW: &str = "this clone is too shallow to tell which repository it is of; set qdrant.repository to the id of the first \
-    commit, which codescout doctor tells in a whole clone";
+const TOO_SHALLOW: &str = "this shallow clone lacks the first commit, which identifies the repository; set \
+    qdrant.repository to its id, as shown by codescout doctor in a full clone";
 
 impl Workspace {
     /// Returns the collections on the server: one for dense vectors and, if a sparse model is configured, one for
@@ -134,7 +134,9 @@ impl Workspace {
             for qdrant in self.sharing().unwrap_or_default() {
                 let (profile, repository) = (qdrant.profile(), qdrant.repository());
                 if let Err(error) = renumber_shared(&sidecar, profile, repository, &before, &after) {
-                    tracing::warn!("what is shared has to be looked for again: {error}");
+                    tracing::warn!(
+                        "the record of shared vectors is outdated and will be read from the server again: {error}"
+                    );
                 }
             }
         }
@@ -185,7 +187,7 @@ impl Workspace {
         let sharing = self.sharing()?;
         ensure!(
             !sharing.is_empty(),
-            "no Qdrant is set: codescout config set qdrant.server ADDRESS"
+            "no Qdrant server is configured; run: codescout config set qdrant.server ADDRESS"
         );
         let mut resettled = Vec::new();
         for qdrant in sharing {
@@ -193,7 +195,7 @@ impl Workspace {
         }
         ensure!(
             !resettled.is_empty(),
-            "there is no collection yet: codescout index makes one"
+            "the collection does not exist yet; run codescout index to create it"
         );
         Ok(resettled)
     }
@@ -280,7 +282,7 @@ impl Workspace {
             return Ok(None);
         }
         let there = self.there(kind).unwrap_or_else(|error| {
-            tracing::warn!("what is shared is not known: {error:#}");
+            tracing::warn!("cannot read the record of shared vectors: {error:#}");
             None
         });
         // Document numbers of another epoch do not match: garbage was collected after the view was opened or after

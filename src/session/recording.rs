@@ -57,8 +57,8 @@ impl Session {
         }
         if self.workspace.storage.keeping() == Keeping::Nowhere {
             return Err(OpError::new(
-                "this repository is only read: its commits are not indexed",
-                "history target=PATH tells the past of a file",
+                "this repository is read-only here: its commits are not indexed",
+                "use history target=PATH for the history of a file",
             ));
         }
         let reference = self.checked(reference)?;
@@ -77,7 +77,7 @@ impl Session {
             Some(End::Stopped) | None => {
                 return Err(OpError::new(
                     format!("commits are being made searchable: {}", job.advance().to_text()),
-                    "ask again in a while; index history=true waits for it; history target=PATH answers meanwhile",
+                    "try again later, or wait with index history=true; history target=PATH works now",
                 ));
             }
         }

@@ -10,12 +10,11 @@ use crate::snapshot::Provenance;
 /// Note for a revision that exists only in the sidecar. A snapshot remains after git deletes the commit until garbage
 /// is collected, or indefinitely if it is pinned.
 const VANISHED_NOTE: &str =
-    "git does not know this revision any more; the answer comes from the index, and the text of files may be gone";
+    "this revision is no longer in git; the answer comes from the index, and file contents may be missing";
 
 /// Note for a repository with `refs/replace`, where git shows replacements of objects and this program shows the
 /// originals.
-const REPLACED_NOTE: &str =
-    "replaced objects (refs/replace) are not looked at: files and commits are told as they were before";
+const REPLACED_NOTE: &str = "refs/replace is ignored: the original files and commits are shown";
 
 impl Workspace {
     /// Resolves a revision. `WORKTREE` and `INDEX` resolve to the checked-out commit. A revision that git no longer has

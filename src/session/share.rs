@@ -62,7 +62,7 @@ impl TakenVectors {
     /// Returns the outcome under [`Audit::All`], where no vectors are imported, because verifying them would mean
     /// computing them.
     fn not_compared(header: &Header) -> Self {
-        let why = "only the model can tell whether they are true; codescout index has it make them";
+        let why = "they can only be verified by computing them again; run codescout index";
         Self {
             n_new: 0,
             passed_over: (!header.added.is_empty()).then(|| why.to_owned()),
@@ -137,7 +137,7 @@ impl Workspace {
             let ingested = self.ingest_revision(reference, progress, interrupt)?;
             let (target, outcome) = ingested.context("no commits yet: there is nothing to share")?;
             if outcome.interrupted {
-                return Err(OpError::interrupted_with("what was indexed so far is kept"));
+                return Err(OpError::interrupted_with("the files indexed so far are kept"));
             }
             if !trees.contains(&target.tree) {
                 trees.push(target.tree);
@@ -273,7 +273,7 @@ impl Workspace {
             interrupt,
         )?;
         if imported.interrupted {
-            return Err(OpError::interrupted_with("nothing was taken over"));
+            return Err(OpError::interrupted_with("nothing was imported"));
         }
         let mut trees = Vec::new();
         let known = self.known_segments(None)?;
@@ -285,7 +285,7 @@ impl Workspace {
                 Err(error) => return Err(error.into()),
             };
             if !is_whole {
-                tracing::warn!("tree {tree}: not all of its files are known");
+                tracing::warn!("tree {tree} is not imported: some of its files are not indexed");
                 continue;
             }
             let target = Target { commit: None, tree };
@@ -330,7 +330,8 @@ impl Workspace {
         }
         ensure!(
             header.kind() != Kind::Added || header.added.is_empty() || !examined.is_empty(),
-            "the bundle has vectors of a model that is not in use here: it takes the same server, model, prefixes and revision"
+            "the bundle has vectors of a model that is not configured here: configure the same API, model, prefixes \
+             and revision"
         );
         Ok(examined)
     }
@@ -348,7 +349,7 @@ impl Workspace {
         let mut taken = TakenVectors::default();
         let is_taken = |profile: &[u8; 16]| made.iter().any(|made| made.maker.profile().id().0 == *profile);
         if header.added.iter().any(|added| !is_taken(&added.profile)) {
-            taken.passed_over = Some("a model that is not in use here has made them".to_owned());
+            taken.passed_over = Some("they come from a model that is not configured here".to_owned());
         }
         for MadeElsewhere { maker, rows } in made {
             match self
@@ -396,7 +397,7 @@ impl Workspace {
         let told = header.parts.iter().map(|part| (part.n_blobs, part.n_docs));
         ensure!(
             records.sizes().eq(told),
-            "its parts have other sizes than the header says"
+            "the sizes of its parts differ from the header"
         );
         if is_trusted && header.kind() == Kind::Ready {
             let ready = |(records, vectors, words): (Bytes, Bytes, Option<Bytes>)| Some([records, words?, vectors]);
@@ -462,7 +463,7 @@ pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() {
         Ok(file)
     } else {
-        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a plain file"))
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
     }
 }
 
@@ -474,14 +475,14 @@ pub(crate) fn write_whole<T>(path: &Path, write: impl FnOnce(&mut File) -> Resul
     let is_full = fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
     ensure!(
         !(is_full && File::open(path).is_ok_and(is_other)),
-        "{} is there already and no bundle: name another file, or remove it",
+        "{} exists and is not a bundle: name another file, or remove it",
         path.display()
     );
     let cannot = || format!("cannot write {}", path.display());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    ensure!(!path.is_dir(), "{} is a folder: name a file", path.display());
-    ensure!(folder.is_dir(), "there is no folder {}", folder.display());
+    ensure!(!path.is_dir(), "{} is a folder, not a file", path.display());
+    ensure!(folder.is_dir(), "folder {} does not exist", folder.display());
     let mut file = tempfile::Builder::new()
         .prefix(".writing-")
         .permissions(fs::Permissions::from_mode(0o666))

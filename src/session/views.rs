@@ -63,7 +63,7 @@ impl Workspace {
         for _ in 0..MAX_ATTEMPTS {
             let outcome = self.ingest(target, ctx.progress, ctx.interrupt)?;
             if outcome.interrupted {
-                return Err(OpError::interrupted_with("what was indexed so far is kept"));
+                return Err(OpError::interrupted_with("the files indexed so far are kept"));
             }
             match self.stored(target.tree)? {
                 Stored::Whole(base) => {
@@ -73,13 +73,13 @@ impl Workspace {
                     });
                 }
                 Stored::Damaged(error) => {
-                    return Err(error.context("the index of this tree was written and cannot be read"));
+                    return Err(error.context("cannot read the index that was just written"));
                 }
                 // The snapshot was deleted meanwhile, or replaced by a program with other settings.
                 Stored::Partial | Stored::OtherSettings => {}
             }
         }
-        bail!("the index of this tree was written and is gone again")
+        bail!("the index of this tree was deleted by another process")
     }
 }
 

@@ -23,7 +23,9 @@ impl Workspace {
             let sidecar = self.storage.open_or_create(interrupt)?;
             match self.writer(&sidecar).update(target, progress, interrupt) {
                 // The sidecar was deleted or replaced by another folder. Starting over costs only time.
-                Err(error) if !sidecar.is_in_place() => tracing::info!(%error, "the sidecar is gone: begun anew"),
+                Err(error) if !sidecar.is_in_place() => {
+                    tracing::info!(%error, "the sidecar was deleted; starting over")
+                }
                 updated => return Ok(updated?),
             }
         }

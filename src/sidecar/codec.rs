@@ -14,7 +14,7 @@ const CONFIG: Configuration<LittleEndian, Varint, Limit<MAX_RECORD_BYTES>> =
 #[derive(Debug, thiserror::Error)]
 pub enum CodecError {
     /// The bytes are not a valid record.
-    #[error("record does not decode: {0}")]
+    #[error("cannot decode record: {0}")]
     Malformed(String),
     /// More bytes follow the record.
     #[error("{0} bytes follow the record")]

@@ -8,7 +8,7 @@ use zstd::bulk::Decompressor;
 #[derive(Debug, thiserror::Error)]
 pub enum CompressError {
     /// The declared length exceeds the caller's limit.
-    #[error("{declared} bytes decompressed, at most {allowed} allowed")]
+    #[error("decompressed size {declared} exceeds the limit of {allowed} bytes")]
     TooLarge {
         /// The decompressed length that the frame declares.
         declared: usize,
@@ -16,7 +16,7 @@ pub enum CompressError {
         allowed: usize,
     },
     /// The bytes are not a zstd frame, or the frame is damaged.
-    #[error("damaged frame")]
+    #[error("damaged compressed data")]
     Damaged(#[source] std::io::Error),
 }
 
@@ -83,7 +83,7 @@ pub fn decompress_from(
     let mut limited = std::io::Read::take(&mut decoder, length + 1);
     let n_bytes = std::io::copy(&mut limited, to).map_err(CompressError::Damaged)?;
     if n_bytes != length {
-        return Err(damaged("length differs from the declared one"));
+        return Err(damaged("the decompressed length is wrong"));
     }
     drop(decoder);
     if from.fill_buf().map_err(CompressError::Damaged)?.is_empty() {

@@ -74,11 +74,15 @@ impl Explain for FileError {
         match &self.kind {
             FileErrorKind::Damaged(_) if self.path.ends_with(STATE_NAME) => Explanation {
                 kind: ErrorKind::Damaged,
-                ..Explanation::hinting("the next search rebuilds the index, or: codescout verify --repair")
+                ..Explanation::hinting(
+                    "the next search rebuilds the index; to do it now, run codescout verify \
+                    --repair",
+                )
             },
-            FileErrorKind::Format { .. } if self.path.ends_with(STATE_NAME) => {
-                Explanation::hinting("use the build that wrote it, or delete the folder: nothing but time is lost")
-            }
+            FileErrorKind::Format { .. } if self.path.ends_with(STATE_NAME) => Explanation::hinting(
+                "use the codescout version that wrote it, or delete the folder; the index can \
+                    be rebuilt",
+            ),
             _ => Explanation::default(),
         }
     }

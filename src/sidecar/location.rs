@@ -38,7 +38,7 @@ pub enum OpenError {
         root: PathBuf,
     },
     /// The repository tracks the directory, so it was not created on this machine.
-    #[error("{} is tracked by the repository, but an index must be created on this machine", .root.display())]
+    #[error("{} is tracked by git, but an index must be created on this machine", .root.display())]
     Tracked {
         /// The path of the directory.
         root: PathBuf,
@@ -64,7 +64,7 @@ pub enum OpenError {
         user: u32,
     },
     /// A build with another layout version created the directory.
-    #[error("{} has layout {found}, this build supports {FORMAT_VERSION}", .root.display())]
+    #[error("{} has layout {found}, but this build supports layout {FORMAT_VERSION}", .root.display())]
     OtherLayout {
         /// The path of the directory.
         root: PathBuf,
@@ -84,7 +84,7 @@ pub enum OpenError {
 
 impl Explain for OpenError {
     fn explain(&self) -> Explanation {
-        let elsewhere = "or keep the index elsewhere: set CODESCOUT_SIDECAR to another folder";
+        let elsewhere = "or set CODESCOUT_SIDECAR to keep the index in another directory";
         Explanation::hinting(match self {
             Self::Missing { .. } | Self::Io { .. } => return Explanation::default(),
             Self::Foreign { root } => format!("move {} away, {elsewhere}", root.display()),

@@ -56,7 +56,7 @@ pub enum LockError {
         path: PathBuf,
     },
     /// The process was interrupted while another process held the lock.
-    #[error("interrupted while another process is writing {}", .path.display())]
+    #[error("interrupted while waiting for the lock {}", .path.display())]
     Interrupted {
         /// The path of the lock file.
         path: PathBuf,

@@ -136,7 +136,7 @@ impl StoredFile {
         if self.name.get(..Self::NAME_DIGITS) == Some(&blake3::hash(bytes).to_hex()[..Self::NAME_DIGITS]) {
             Ok(())
         } else {
-            Err("its content does not match its name".to_owned())
+            Err("the content does not match the hash in the name".to_owned())
         }
     }
 
@@ -160,7 +160,7 @@ impl State {
         for entry in &self.segments {
             if (entry.base_blob, entry.base_doc) != (blob, doc) {
                 return Err(format!(
-                    "segment {}+{} does not follow the previous one",
+                    "segment {}+{} does not continue the numbers of the previous segment",
                     entry.base_blob, entry.base_doc
                 ));
             }

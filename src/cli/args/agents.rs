@@ -19,16 +19,16 @@ pub(crate) struct ServeArgs {
     /// Allow calls to name repositories below this directory; repeatable
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
-    /// Where results carry their text: by-client, text, structured or both
+    /// Result format: text, structured, both, or by-client (what the client supports)
     #[arg(long, value_enum, default_value_t)]
     pub(crate) bodies: BodiesArg,
     /// File that holds the token clients must send; created if missing
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Require no token: any user of this machine can call
+    /// Accept requests without a token, from any user of this machine
     #[arg(long, requires = "http", conflicts_with = "token_file")]
     pub(crate) no_token: bool,
-    /// Accept this host name too, as behind a proxy; repeatable
+    /// Also accept requests for this host name, for example behind a proxy; repeatable
     #[arg(long = "host", value_name = "NAME", requires = "http")]
     pub(crate) hosts: Vec<String>,
 }
@@ -62,7 +62,7 @@ pub(crate) struct InstallArgs {
     pub(crate) list: bool,
     #[command(flatten)]
     pub(crate) common: ClientArgs,
-    /// Configure a running server's URL instead of a command that starts one
+    /// Configure the URL of a running server instead of a command
     #[arg(long, value_name = "URL")]
     pub(crate) http: Option<String>,
     /// Allow calls to name repositories below this directory; repeatable

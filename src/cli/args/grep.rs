@@ -19,7 +19,7 @@ pub(crate) struct GrepArgs {
     /// Search only these files and directories
     #[arg(value_name = "PATH", value_parser = path_text())]
     pub(crate) paths: Vec<String>,
-    /// Regular expression; repeatable. Positional arguments are paths then
+    /// Regular expression; repeatable. With this option all positional arguments are paths
     #[arg(short = 'e', long, value_name = "REGEX", allow_hyphen_values = true)]
     pub(crate) regexp: Vec<String>,
     /// Print the lines that do not match
@@ -55,7 +55,7 @@ pub(crate) struct GrepArgs {
     /// Lines to show before each match
     #[arg(short = 'B', long, value_name = "N")]
     pub(crate) before_context: Option<usize>,
-    /// Print more; repeat for details. -v inverts the match here
+    /// Print more; repeat for details (no short form: -v inverts the match)
     #[arg(long = "verbose", id = "verbose", action = clap::ArgAction::Count)]
     verbose: u8,
     #[command(flatten)]

@@ -64,7 +64,7 @@ pub(crate) enum CiCommand {
     Key(KeyArgs),
     /// Import the archive that the cache restored
     Restore(RestoreArgs),
-    /// Index, and write an archive for the cache if there is anything new
+    /// Index the revision, and write the cache archive if it has changed
     Save(SaveArgs),
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct PullArgs {
     pub(crate) remote: String,
     #[command(flatten)]
     pub(crate) consent: ConsentArgs,
-    /// Fetch commit history too, where the remote has it for commits in this clone
+    /// Also fetch the recorded history of commits that this clone has
     #[arg(long)]
     pub(crate) history: bool,
     /// Require a signature by this key: 64 hexadecimal digits or a PEM file
@@ -163,7 +163,7 @@ pub(crate) struct RestoreArgs {
     /// Require a signature by this key: 64 hexadecimal digits or a PEM file
     #[arg(long, value_name = "KEY")]
     pub(crate) trust: Option<String>,
-    /// Compare it with the files as `import` does, for a cache that others can write to
+    /// Verify the archive against the files, as `import` does; for caches that others can write
     #[arg(long)]
     pub(crate) compare: bool,
 }

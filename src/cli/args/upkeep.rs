@@ -22,10 +22,10 @@ pub(crate) struct IndexArgs {
     /// definition, or with =all every version
     #[arg(long, value_enum, value_name = "VERSIONS", num_args = 0..=1, require_equals = true)]
     pub(crate) history: Option<Option<HistoryVersions>>,
-    /// Keep running and index whenever refs move, until interrupted. Not needed for uncommitted edits: every query sees them
+    /// Keep running and index whenever a ref changes. Queries always include uncommitted edits
     #[arg(long)]
     pub(crate) watch: bool,
-    /// First apply the current settings to the shared Qdrant collection: in place, or by copying it if the number of shards changed
+    /// Apply the current settings to the shared Qdrant collection first (copies it if the number of shards changed)
     #[arg(long, conflicts_with = "watch")]
     pub(crate) new_collection: bool,
 }

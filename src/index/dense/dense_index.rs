@@ -48,7 +48,7 @@ pub enum DenseError {
     #[error("the query vector is not finite")]
     NotFinite,
     /// The segments have vectors of different profiles, which cannot be compared.
-    #[error("the vectors from document {base_doc} on come from another embedding profile")]
+    #[error("the vectors from document {base_doc} on have another embedding profile")]
     Profile {
         /// The first document of the segment with the other profile.
         base_doc: u32,

@@ -88,7 +88,7 @@ pub enum BuildError {
         ef: usize,
     },
     /// The recall of the graph is too low, even with many candidates.
-    #[error("the vector graph finds only {recall:.3} of the true neighbours")]
+    #[error("the recall of the vector graph is only {recall:.3}")]
     PoorRecall {
         /// The mean recall of the trial queries.
         recall: f32,

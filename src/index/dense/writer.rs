@@ -41,7 +41,7 @@ pub enum WriteError {
     #[error("the vector is not finite")]
     NotFinite,
     /// The row is from a file with another profile, dimension or quantisation.
-    #[error("the row comes from a file of another kind")]
+    #[error("the row is from a file with another profile, dimension or quantisation")]
     OtherKind,
     /// All row numbers, which have 32 bits, are used.
     #[error("the vector file is full")]

@@ -25,8 +25,8 @@ const MAX_WAIT_SECONDS: u64 = 100;
 
 pub(super) const TOOL: Tool = Tool {
     name: "index",
-    description: "Build the index of revisions, stop builds, gc, verify, pin, remove a pin. Rarely needed: the first question \
-                  about a revision starts its build. Changes only codescout's own files.",
+    description: "Build, verify or clean up the index: build, stop, gc, verify, pin, remove a pin. Rarely needed: \
+        the first query of a revision builds its index. Changes only codescout's own files.",
     own: || {
         let own = vec![
             Parameter::new(
@@ -57,8 +57,8 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     let is_build = matches!(op, "build" | "update");
     if session.workspace.storage.keeping() == Keeping::Nowhere || !(is_build || session.is_own) {
         return Err(OpError::new(
-            "this repository is only read: nothing is changed there",
-            "questions about it work all the same; codescout index, run in it, makes an index",
+            "this repository is read-only for this server",
+            "queries work anyway; to store an index, run codescout index in it",
         ));
     }
     match op {
@@ -104,7 +104,11 @@ fn stop(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
         );
     }
     if !others.is_empty() {
-        draft.hint("calls wait for the others, or they were not named: refs names what is to be stopped".to_owned());
+        draft.hint(
+            "the other builds have waiting calls or were not named; use refs to name the builds to \
+            stop"
+                .to_owned(),
+        );
     }
     Ok(draft.finish(
         about(call).as_ref(),
@@ -211,7 +215,7 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
     }
     let mut own = json!({"op": op});
     if !is_all {
-        own["hint"] = "status op=jobs tells how far it is".into();
+        own["hint"] = "use status op=jobs for progress".into();
     }
     let first = wanted.first().and_then(|wanted| wanted.target.as_ref().ok().copied());
     let provenance = first.map(|target| ProvenanceOut::beside(&session.workspace, &wanted[0].reference, target));
@@ -267,10 +271,7 @@ fn told(reference: &str, job: &Job, end: Option<End>) -> (Value, String) {
         None => {
             facts["files"] = advance.n_ahead.into();
             facts["done"] = advance.n_done.into();
-            format!(
-                "still {state}, {}; status op=jobs tells how far it is",
-                advance.to_text()
-            )
+            format!("still {state}, {}; use status op=jobs for progress", advance.to_text())
         }
         Some(End::Done(made)) => {
             match &made {
@@ -288,7 +289,7 @@ fn told(reference: &str, job: &Job, end: Option<End>) -> (Value, String) {
             }
             made.to_text()
         }
-        Some(End::Stopped) => "stopped; what was indexed is kept".to_owned(),
+        Some(End::Stopped) => "stopped; the files indexed so far are kept".to_owned(),
         Some(End::Failed(error)) => {
             facts["error"] = error.clone().into();
             format!("failed: {error}")
@@ -307,7 +308,7 @@ fn pins(call: &Call<'_>, op: &str) -> Result<Reply> {
     let refs = call.arguments.texts("refs");
     if refs.is_empty() {
         return Err(OpError::new(
-            format!("refs is missing: what to {op}"),
+            format!("refs is missing: name the revisions to {op}"),
             "give branches, tags or commits",
         )
         .with_retry(json!({"tool": "status", "arguments": {"op": "refs"}})));

@@ -17,7 +17,8 @@ use crate::setup::doctor::examine;
 
 pub(super) const TOOL: Tool = Tool {
     name: "status",
-    description: "See how complete the index is, what was left out and why, refs, builds, settings, other repositories. \
+    description: "See how complete the index is, what was left out and why, refs, builds, settings, other \
+        repositories. \
                   op=guide explains a topic.",
     own: || {
         let mut own = vec![
@@ -145,7 +146,7 @@ fn projects(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
         }
     }
     if !below.is_all {
-        draft.note("not all folders below the roots were looked at: others may be named too");
+        draft.note("not all folders below the roots were searched; other repositories may exist");
     }
     Ok(draft.finish(
         about(call).as_ref(),
@@ -164,7 +165,8 @@ fn health(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
             problems.push(message.to_owned());
         }
         let facts = json!({"area": area, "severity": severity, "message": message, "mend": mend});
-        let mend = mend.map(|mend| format!("\n    mend: {mend}"));
+        let mend = mend
+            .map(|mend| format!("\n    fix: {mend} (the JSON key \"mend\" -> \"fix\" too, if docs and tests allow)"));
         draft.push(
             &facts,
             &format!("{severity} {area}: {message}{}", mend.unwrap_or_default()),
@@ -190,7 +192,7 @@ fn health(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
         }
     }
     if problems.is_empty() {
-        draft.note("nothing is wrong");
+        draft.note("no problems found");
     }
     let own = json!({"op": "health", "version": env!("CARGO_PKG_VERSION"), "problems": problems});
     Ok(draft.finish(about(call).as_ref(), None, &own))
@@ -200,7 +202,7 @@ fn guide(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let topic = call.arguments.text("topic").unwrap_or("search");
     let text = guides::find(topic).ok_or_else(|| {
         OpError::new(
-            format!("there is no guide on {topic:?}"),
+            format!("unknown topic {topic:?}"),
             format!("topics are {}", guides::topics().join(", ")),
         )
         .with_retry(json!({"tool": "status", "arguments": {"op": "guide"}}))

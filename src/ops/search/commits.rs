@@ -123,14 +123,14 @@ impl Asked<'_> {
             (Inside::Diffs, SearchMode::Auto | SearchMode::Keyword) => CommitQuery::Literal,
             (Inside::Commits, _) => {
                 return Err(OpError::new(
-                    "this mode means nothing with in commits",
-                    "modes are auto, hybrid, semantic, keyword and regex",
+                    "this mode cannot be used with in commits",
+                    "use mode auto, hybrid, semantic, keyword or regex",
                 ));
             }
             _ => {
                 return Err(OpError::new(
-                    "this mode means nothing with in diffs",
-                    "the query is text, or with mode regex a regular expression",
+                    "this mode cannot be used with in diffs",
+                    "use mode auto or keyword for literal text, or mode regex",
                 ));
             }
         })
@@ -307,13 +307,13 @@ fn gaps(outcome: &DiffsOutcome, n_commits: u64) -> Vec<String> {
     let mut gaps = Vec::new();
     if outcome.is_late {
         gaps.push(format!(
-            "time was up after {} of {n_commits} commits; the cursor goes on from there",
+            "stopped at the time limit after {} of {n_commits} commits; use the cursor to continue",
             outcome.n_commits
         ));
     }
     if outcome.n_unknown > 0 {
         gaps.push(format!(
-            "{} differences could not be made: files are not in this repository, or too large",
+            "{} files could not be compared, because they are missing in git or too large",
             outcome.n_unknown
         ));
     }

@@ -219,7 +219,7 @@ impl Op for Search {
         if query.trim().is_empty() {
             return Err(OpError::new(
                 "the query is empty",
-                "say what to look for; outline shows what is there",
+                "give a word, name or question; outline shows the contents of the repository",
             )
             .with_retry(json!({"tool": "outline", "arguments": {}})));
         }
@@ -294,8 +294,8 @@ impl Search {
         ];
         if let (None, Some((name, _))) = (history, given.into_iter().find(|(_, is_given)| *is_given)) {
             return Err(OpError::new(
-                format!("{name} means nothing for code"),
-                "add in commits or in diffs, or leave it out",
+                format!("{name} cannot be used when searching files"),
+                "add in commits or in diffs, or omit it",
             ));
         }
         let several = (!self.refs.is_empty()).then(|| "refs".to_owned());
@@ -320,8 +320,8 @@ impl Search {
         for (is_given, name, others) in refusals {
             if let (true, Some(other)) = (is_given, others.into_iter().flatten().next()) {
                 return Err(OpError::new(
-                    format!("{name} means nothing with {other}"),
-                    "leave one of them out",
+                    format!("{name} cannot be used with {other}"),
+                    "omit one of them",
                 ));
             }
         }
@@ -393,7 +393,7 @@ impl Asked<'_> {
         };
         if page.is_interrupted {
             page.notes
-                .push("the time was over before all files were read; next_cursor goes on".to_owned());
+                .push("stopped at the time limit before all files were read; pass next_cursor to continue".to_owned());
             page.next = page.after.last().copied();
         }
         let paging = paging(question.key(), question.after, &page);
@@ -453,7 +453,7 @@ impl Asked<'_> {
     pub(super) fn over_past(&self, documents: Documents) -> Result<Page<SearchRow>> {
         let reference = &self.ask.common.reference;
         let question = self.question_at(reference)?;
-        question.needs_index(&format!("{reference} is not known yet"), "ask again in a while", None)?;
+        question.needs_index(&format!("{reference} is not indexed yet"), "try again later", None)?;
         self.ask.session.make_searchable(reference, &self.ask.ctx)?;
         let past = past::Past::open(self.ask, documents)?;
         let name = match documents {
@@ -508,20 +508,25 @@ impl Asked<'_> {
         };
         found.notes.drain(..).for_each(|why| provenance.also_incomplete(why));
         let mut notes = Vec::new();
-        notes.extend(found.read_as.iter().map(|read_as| format!("read as: {read_as}")));
-        notes.extend(found.absent.iter().map(|text| format!("no file holds {text:?}")));
+        notes.extend(
+            found
+                .read_as
+                .iter()
+                .map(|read_as| format!("query interpreted as: {read_as}")),
+        );
+        notes.extend(found.absent.iter().map(|text| format!("no file contains {text:?}")));
         let mut hint = None;
         if found.results.is_empty() {
             let is_complete = is_regex || question.is_indexed();
             let scope = if is_complete {
                 ""
             } else {
-                " in the files that are indexed so far"
+                " in the files indexed so far"
             };
             notes.push(format!("nothing found{scope}"));
             hint = question.why_nothing();
             if hint.is_none() && is_regex && spans_lines(self.query) {
-                hint = Some("a regex matches within one line: look for a part that stands on one".to_owned());
+                hint = Some("a regex matches within one line: search for a part that is on one line".to_owned());
             }
         }
         let n_lines = self.n_lines();

@@ -21,7 +21,7 @@ use crate::snapshot::{Documents, FileEntry, FileId, FileStatus, View};
 const MAX_VERSION_BYTES: u64 = 8 << 20;
 /// The note for an index that contains no past versions of files.
 const NOT_INDEXED_NOTE: &str =
-    "what was removed is searched only as far as it is indexed; codescout index --history adds the last versions";
+    "only indexed deleted code was searched; run codescout index --history to add the last versions of deleted code";
 
 /// The indexed files of all commits reachable from a revision.
 pub(crate) struct Past {
@@ -79,8 +79,8 @@ impl LifeOut {
         };
         let first = self.first.as_ref().map_or("uncommitted".to_owned(), moment);
         let text = match &self.gone_in {
-            Some(gone) => format!("from {first}, gone in {} {}", moment(gone), gone.subject),
-            None if self.present => format!("from {first}, still there"),
+            Some(gone) => format!("from {first}, deleted in {} {}", moment(gone), gone.subject),
+            None if self.present => format!("from {first}, still present"),
             None => format!("from {first}"),
         };
         match &self.definition {
@@ -186,8 +186,8 @@ impl Past {
         }
         if !self.is_whole() {
             notes.push(format!(
-                "{} of {} recorded versions of files are indexed, the others are not looked through; codescout index --history=all \
-                 indexes every one, and search --in diffs finds the commits that added or removed a line",
+                "searched {} of {} recorded file versions; run codescout index --history=all to index every \
+                 version, or search --in diffs to find the commits that added or removed a line",
                 self.n_indexed, self.n_versions
             ));
         }

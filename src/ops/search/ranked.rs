@@ -143,9 +143,7 @@ fn best_hits(
     };
     if !kinds.is_empty() {
         if outcome.has_more {
-            notes.push(format!(
-                "of the given kind only the best {MAX_LOOKED_THROUGH} hits were looked through"
-            ));
+            notes.push(format!("kind was applied to the best {MAX_LOOKED_THROUGH} hits only"));
         }
         let is_wanted = |hit: &Hit| hit.symbol.as_ref().is_some_and(|symbol| kinds.contains(&symbol.kind));
         outcome.hits.retain(is_wanted);
@@ -170,14 +168,14 @@ fn go_on(interrupt: &AtomicBool) -> Result<()> {
 fn refuse_reranking(workspace: &Workspace, request: &Request) -> Result<(), OpError> {
     if request.rerank == Rerank::Always && request.mode == Mode::Similar {
         return Err(OpError::new(
-            "reranking means nothing in the mode similar",
-            "a reranker judges how well code answers a question: ask one, or leave rerank out",
+            "rerank cannot be used with mode similar",
+            "omit rerank, or search with a question",
         ));
     }
     if request.rerank == Rerank::Always && workspace.models.reranker().is_none() {
         return Err(OpError::new(
             "no reranker is configured",
-            "set one up with codescout config set rerank.server ADDRESS, or leave rerank out",
+            "omit rerank, or run: codescout config set rerank.server ADDRESS",
         ));
     }
     Ok(())
@@ -213,12 +211,12 @@ fn about_exact(exact: &ExactText) -> Vec<String> {
     let mut notes = Vec::new();
     if exact.n_unindexed > 0 {
         notes.push(format!(
-            "{} files that are not indexed hold the text too: grep tells them",
+            "{} files that are not indexed also contain the text; use grep to list them",
             exact.n_unindexed
         ));
     }
     if exact.is_cut {
-        notes.push("the text stands on more lines than were looked at: grep tells all".to_owned());
+        notes.push("the text occurs on more lines than were checked; use grep to list all".to_owned());
     }
     notes
 }
@@ -236,7 +234,7 @@ pub(crate) fn ranked_in_past(ask: &Ask<'_>, past: &Past, request: &Request, expl
     if !past.is_whole() {
         let unknown = page.absent.drain(..);
         page.notes
-            .extend(unknown.map(|text| format!("no version that is indexed holds {text:?}")));
+            .extend(unknown.map(|text| format!("no indexed version contains {text:?}")));
     }
     let mut reader = workspace.repository.reader();
     for (result, hit) in page.results.iter_mut().zip(&best.outcome.hits) {
