@@ -398,7 +398,7 @@ fn a_vanished_commit_is_answered_from_the_index_until_it_is_collected() {
         found["incomplete_because"][0]
             .as_str()
             .unwrap()
-            .contains("git does not know"),
+            .contains("no longer in git"),
         "{found}"
     );
     assert_eq!(found["results"][0]["path"], "side/1.rs");

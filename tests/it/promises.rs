@@ -670,5 +670,5 @@ fn configuration_that_comes_with_a_repository_is_refused() {
     repo.git(["add", "--force", ".codescout/config.toml"]);
     repo.commit("bring configuration along");
     let refused = Indexed::with(repo.root(), Overrides::default()).err().unwrap();
-    assert!(refused.to_string().contains("tracked by the repository"), "{refused}");
+    assert!(refused.to_string().contains("tracked by git"), "{refused}");
 }

@@ -398,7 +398,7 @@ fn it_is_asked_for_or_refused_by_name() {
         (&["--rerank", "--mode", "regex"], "rerank means nothing with mode regex"),
         (
             &["--rerank", "--mode", "similar"],
-            "reranking means nothing in the mode similar",
+            "rerank cannot be used with mode similar",
         ),
         (&["--rerank", "--refs", "HEAD"], "rerank means nothing with refs"),
         (&["--rerank", "--in", "commits"], "rerank means nothing with in commits"),

@@ -119,7 +119,7 @@ fn uncommitted_lines_belong_to_nobody() {
         git_blame(&repo, &["--", "folder/c.rs"])
     );
     let notes = blame(&repo, &["folder/c.rs", "-w"])["notes"].to_string();
-    assert!(notes.contains("not as committed"), "{notes}");
+    assert!(notes.contains("uncommitted changes"), "{notes}");
     repo.write("untracked.rs", "fn f() {}\n");
     let answer = blame(&repo, &["untracked.rs"]);
     assert_eq!(answer["results"][0].get("commit"), None);

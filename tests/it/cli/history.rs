@@ -844,7 +844,7 @@ fn where_nothing_is_found_it_is_said() {
         (&["--deleted", "nope"], 1, "no deleted definition called \"nope\""),
         (&["a.py", "--since", "2100-01-01"], 1, "no matching commits"),
         (&["a.py:0"], 2, "counted from 1"),
-        (&["a.py:2-1"], 2, "not a range of lines"),
+        (&["a.py:2-1"], 2, "invalid line range"),
     ] {
         let said = call(&repo, &[&["history"], args].concat()).expect(code).stderr;
         assert!(said.contains(wanted), "{args:?}: {said}");

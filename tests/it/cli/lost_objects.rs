@@ -222,7 +222,7 @@ fn of_a_partial_clone_nothing_is_said_to_be_absent_that_is_not_known_to_be() {
     for target in ["alpha", "never_was"] {
         let called = call(&bare, &["history", target]);
         assert!(
-            called.stderr.contains("in the part of the history that is known"),
+            called.stderr.contains("in the commits recorded so far"),
             "{target}: {}",
             called.stderr
         );

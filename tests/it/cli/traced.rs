@@ -387,7 +387,7 @@ fn a_move_a_rename_or_other_formatting_alone_is_not_the_last_change() {
         printed.lines().next().unwrap().to_owned()
     };
     assert!(first_line(&[]).contains("that changed each definition"));
-    assert!(first_line(&["--all-changes"]).contains("did anything"));
+    assert!(first_line(&["--all-changes"]).contains("touched each definition"));
     assert!(first_line(&["-w"]).contains("git blame"));
     let answer = blame(&["-w", "--all-changes"]);
     assert!(answer["notes"][0].as_str().unwrap().contains("traced"), "{answer}");

@@ -97,7 +97,7 @@ fn nothing_of_them_stays_here_and_questions_are_answered_by_the_server() {
     assert_eq!(n_local(&repo), (0, 0));
     let status = call_in(repo.root(), &["status"], b"").expect(0).text();
     assert!(
-        status.contains("and not here") && !status.contains("have none"),
+        status.contains("stored only at") && !status.contains("have none"),
         "{status}"
     );
 

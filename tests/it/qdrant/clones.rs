@@ -211,7 +211,7 @@ fn vectors_of_another_model_or_broken_ones_are_not_taken() {
         done["shared"]["stopped_because"]
             .as_str()
             .unwrap()
-            .contains("another vector for the same text"),
+            .contains("a different vector for the same text"),
         "{done}"
     );
     assert_eq!(qdrant.n_vectors(), 8);
@@ -241,7 +241,7 @@ fn vectors_of_another_model_or_broken_ones_are_not_taken() {
             "{number}: {done}"
         );
         let notes = done["vectors"]["notes"].to_string();
-        assert!(notes.contains("were not taken"), "{number}: {notes}");
+        assert!(notes.contains("were not fetched"), "{number}: {notes}");
         qdrant.mend();
     }
 }

@@ -302,7 +302,7 @@ fn what_is_removed_or_moved_or_of_another_model_is_so_for_sparse_ones_too() {
     configure(&third, &(with_sparse(&other) + &with_qdrant(&qdrant.url())));
     let done = index(&third).json();
     let stopped = done["shared_sparse"]["stopped_because"].as_str().unwrap();
-    assert!(stopped.contains("another vector for the same text"), "{done}");
+    assert!(stopped.contains("a different vector for the same text"), "{done}");
     assert_eq!(done["sparse_vectors"]["taken"], 0, "{done}");
     // Qdrant returns invalid vectors, so the embedding server is used.
     for (number, (indices, values)) in [
@@ -331,7 +331,7 @@ fn what_is_removed_or_moved_or_of_another_model_is_so_for_sparse_ones_too() {
             "{number}: {done}"
         );
         let notes = done["sparse_vectors"]["notes"].to_string();
-        assert!(notes.contains("were not taken"), "{number}: {notes}");
+        assert!(notes.contains("were not fetched"), "{number}: {notes}");
         qdrant.mend();
     }
 }

@@ -398,7 +398,7 @@ fn a_pipe_is_no_archive_and_nobody_waits_for_it() {
     ] {
         let called = call_in(repo.root(), args, b"").expect(2);
         assert!(
-            called.stderr.contains("not a plain file"),
+            called.stderr.contains("not a regular file"),
             "{args:?}: {}",
             called.stderr
         );

@@ -211,7 +211,7 @@ fn on_github_a_run_pays_for_what_is_new_and_only_trusted_ones_save() {
     };
     let (said, _) = run(&mut caches, "pull_request", "7/merge");
     assert!(
-        said.contains("there is no archive yet") && caches.keys.is_empty(),
+        said.contains("no archive found") && caches.keys.is_empty(),
         "{said}"
     );
     run(&mut caches, "push", "main");
@@ -309,7 +309,7 @@ fn on_gitlab_the_cache_moves_with_the_default_branch() {
         run_gitlab(&job, caches, branch, is_protected)
     };
     let said = run(&mut caches, "main", false);
-    assert!(said.contains("no archive yet") && caches.keys.is_empty(), "{said}");
+    assert!(said.contains("no archive found") && caches.keys.is_empty(), "{said}");
     let said = run(&mut caches, "main", true);
     assert!(said.contains("saved:") && caches.keys == ["codescout-main"], "{said}");
     repo.write("src/added.rs", "pub fn added_since() {}\n");

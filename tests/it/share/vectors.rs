@@ -106,7 +106,7 @@ fn what_one_clone_has_paid_for_no_other_asks_for_again() {
     assert!(
         told["vectors_passed_over"]
             .as_str()
-            .is_some_and(|why| why.contains("not in use here")),
+            .is_some_and(|why| why.contains("not configured here")),
         "{told}"
     );
     assert!(told["new_blobs"].as_u64() > Some(0), "{told}");
@@ -233,7 +233,7 @@ fn vectors_that_do_not_fit_are_refused() {
             raw.frames.drain(..2);
             raw.header.added[0].0[0] ^= 1;
         },
-        "not in use here",
+        "not configured here",
     );
     refuses("another recipe", &|raw| raw.header.recipe ^= 1, "recipe");
     let left = fs::read_dir(clone.path(".codescout/dense-v1")).unwrap().flatten();
