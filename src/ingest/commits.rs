@@ -95,7 +95,7 @@ pub enum ImportRefusal {
     #[error("this clone has already recorded these commits")]
     Known,
     /// The record lacks commits that are recorded locally, so importing it would lose them.
-    #[error("it lacks {n_commits} commits that are recorded here")]
+    #[error("it lacks {n_commits} of the commits recorded here")]
     Fewer {
         /// Number of commits.
         n_commits: usize,

@@ -150,11 +150,7 @@ fn a_search_that_cannot_wait_answers_from_the_likely_files() {
         }
     }
     let nothing = served.late("search", json!({"query": "zzzz", "mode": "keyword"}));
-    assert!(
-        nothing.text.contains("in the files that are indexed so far"),
-        "{}",
-        nothing.text
-    );
+    assert!(nothing.text.contains("in the files indexed so far"), "{}", nothing.text);
     assert_partial(&nothing);
     // The query is recognized as a location, and the results exclude that location.
     let similar = served.late("search", json!({"query": "src/part_7.rs:3", "mode": "similar"}));
@@ -192,11 +188,7 @@ fn a_name_is_found_while_the_index_is_built() {
     assert_eq!(paths(&prefix), ["src/upload.rs"], "{}", prefix.text);
     assert_partial(&prefix);
     let unknown = served.late("symbol", json!({"name": "nowhere_at_all"}));
-    assert!(
-        unknown.text.contains("in the files that are indexed so far"),
-        "{}",
-        unknown.text
-    );
+    assert!(unknown.text.contains("in the files indexed so far"), "{}", unknown.text);
     assert_partial(&unknown);
     let blamed = served.late("blame", json!({"target": "retry_failed_upload"}));
     assert!(blamed.text.contains("retry_failed_upload"), "{}", blamed.text);
@@ -226,7 +218,11 @@ fn what_needs_no_index_is_complete_without_it() {
     }
     let late = Duration::from_secs(7);
     let map = served.call("outline", &json!({"view": "map"}), late).err().unwrap();
-    assert!(map.message.contains("only the tree is known yet"), "{}", map.message);
+    assert!(
+        map.message.contains("the definitions are not indexed yet"),
+        "{}",
+        map.message
+    );
     let strict = json!({"query": "part", "stale": "error"});
     let strict = served.call("search", &strict, late).err().unwrap();
     assert!(strict.message.contains("still being indexed"), "{}", strict.message);

@@ -136,7 +136,11 @@ fn render_revision(provenance: &ProvenanceOut, out: &mut dyn Sink) {
     field(out, "commit", commit);
     if let Some(n_dirty) = provenance.dirty_files() {
         let differ = if n_dirty == 1 { "differs" } else { "differ" };
-        field(out, "changed", &format!("{} {differ} from it", count(n_dirty, "file")));
+        field(
+            out,
+            "changed",
+            &format!("{} {differ} from the commit", count(n_dirty, "file")),
+        );
     }
     if let Some((files, indexed, skipped)) = provenance.coverage() {
         let skipped: Vec<String> = skipped
@@ -363,7 +367,7 @@ impl VectorsOut {
         };
         let withheld = match self.withheld {
             0 => String::new(),
-            withheld => format!("; {withheld} are withheld: the names of their files suggest secrets"),
+            withheld => format!("; {withheld} are not sent to other models"),
         };
         let kept = match &self.kept_at {
             Some(host) => format!(", stored only at {host}"),

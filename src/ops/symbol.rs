@@ -543,7 +543,7 @@ impl Symbol {
         let id = self.id.as_deref().and_then(|id| id.split_once('#'));
         let (note, hint) = if !question.is_indexed() {
             (
-                "nothing found in the files that are indexed so far".to_owned(),
+                "nothing found in the files indexed so far".to_owned(),
                 "try again later, or use search mode=regex, which reads every file now".to_owned(),
             )
         } else if let Some(place) = &self.at {

@@ -246,7 +246,11 @@ fn a_tree_of_too_many_files_is_refused_with_what_to_do() {
             "{}",
             answer.stderr
         );
-        assert!(answer.stderr.contains("hint: codescout read PATH"), "{}", answer.stderr);
+        assert!(
+            answer.stderr.contains("hint: use codescout read PATH"),
+            "{}",
+            answer.stderr
+        );
     }
     // With a path, these commands do not list the whole tree.
     call(&repo, &["diff", "HEAD", "made", "--path", "3/1/4/1/5/9/2/6/5/3.rs"]).expect(0);
@@ -268,7 +272,11 @@ fn folders_may_nest_as_deep_as_git_lets_them() {
         "{}",
         answer.stderr
     );
-    assert!(answer.stderr.contains("hint: codescout read PATH"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("hint: use codescout read PATH"),
+        "{}",
+        answer.stderr
+    );
     let answer = call(&repo, &["read", "shallow.rs", "--ref", "made"]).expect(0);
     assert_eq!(answer.text().trim_end(), "fn top() {}");
     call(&repo, &["read", &path, "--ref", "made"]).expect(2);

@@ -604,7 +604,7 @@ fn the_doctor_tells_when_questions_would_not_wait_for_an_answer() {
     );
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
     assert!(
-        doctor.contains("no longer than 20 ms") && doctor.contains("config set embedding.query_timeout_ms"),
+        doctor.contains("time limit of 20 ms") && doctor.contains("config set embedding.query_timeout_ms"),
         "{doctor}"
     );
     assert!(
@@ -730,7 +730,7 @@ fn damaged_vectors_are_found_and_made_again() {
     let epoch = indexed.state().epoch;
     let mended = call_in(repo.root(), &["verify", "--repair"], b"").expect(2).text();
     assert!(
-        mended.contains("left        vectors of other models: codescout index"),
+        mended.contains("left        vectors of other models: run codescout index"),
         "{mended}"
     );
     call_in(repo.root(), &["verify"], b"").expect(0);
@@ -786,7 +786,7 @@ fn the_program_tells_what_leaves_and_what_is_missing() {
     );
     repo.write("draft.rs", "pub fn not_committed_yet() {}\n");
     let status = call_in(repo.root(), &["status"], b"").expect(0).text();
-    assert!(status.contains("; 1 are given to no other model\n"), "{status}");
+    assert!(status.contains("; 1 are not sent to other models\n"), "{status}");
     std::fs::remove_file(repo.path("draft.rs")).unwrap();
     let found = call_in(repo.root(), &["search", "packet", "--json"], b"")
         .expect(0)

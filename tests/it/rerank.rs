@@ -395,13 +395,19 @@ fn it_is_asked_for_or_refused_by_name() {
     let repo = project(2);
     for (args, told) in [
         (&["--rerank"][..], "no reranker is configured"),
-        (&["--rerank", "--mode", "regex"], "rerank means nothing with mode regex"),
+        (
+            &["--rerank", "--mode", "regex"],
+            "rerank cannot be used with mode regex",
+        ),
         (
             &["--rerank", "--mode", "similar"],
             "rerank cannot be used with mode similar",
         ),
-        (&["--rerank", "--refs", "HEAD"], "rerank means nothing with refs"),
-        (&["--rerank", "--in", "commits"], "rerank means nothing with in commits"),
+        (&["--rerank", "--refs", "HEAD"], "rerank cannot be used with refs"),
+        (
+            &["--rerank", "--in", "commits"],
+            "rerank cannot be used with in commits",
+        ),
         (&["--rerank", "--no-rerank"], "cannot be used with"),
     ] {
         let called = search(&repo, &[&[QUESTION], args].concat()).expect(2);
@@ -440,7 +446,7 @@ fn agents_have_it_too() {
         let mut arguments = json!({"query": QUESTION, "rerank": true});
         arguments[more] = told;
         let answer = first(arguments);
-        assert!(answer.text.contains("rerank means nothing with"), "{}", answer.text);
+        assert!(answer.text.contains("rerank cannot be used with"), "{}", answer.text);
     }
     stub.script([Reply::status(503)]);
     let answer = first(json!({"query": QUESTION}));
@@ -473,7 +479,7 @@ fn the_program_tells_where_results_are_judged() {
     let leaves = call_in(repo.root(), &["doctor", "--what-leaves"], b"").expect(0).text();
     for told in [
         stub.url().as_str(),
-        "the words of every question in prose, and the text of its first 50 results",
+        "every query in prose, and every query that requests reranking, with the text of its first 50 results",
         "judge",
         "are detected and removed first",
     ] {

@@ -419,7 +419,7 @@ fn damaged_vectors_are_found_and_made_again() {
     }
     let mended = call_in(repo.root(), &["verify", "--repair"], b"").expect(2).text();
     assert!(
-        mended.contains("left        vectors of other models: codescout index"),
+        mended.contains("left        vectors of other models: run codescout index"),
         "{mended}"
     );
     call_in(repo.root(), &["verify"], b"").expect(0);
@@ -441,7 +441,7 @@ fn the_program_tells_what_leaves_and_what_answers() {
     assert!(!leaves.contains("nothing leaves"), "{leaves}");
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
     assert!(
-        doctor.contains("with 1 tokens for a word; it reads 512 tokens"),
+        doctor.contains("with 1 tokens for a word; input limit: 512 tokens"),
         "{doctor}"
     );
     let dense = Stub::start(|_| Reply::status(424).body(b"{\"error\":\"not a SPLADE model\"}"));

@@ -349,7 +349,7 @@ fn a_file_that_is_too_large_is_not_called_damaged() {
     let called = call(&repo, &["blame", "a.txt"]).expect(2);
     let told = &called.stderr;
     assert!(
-        told.contains("\"a.txt\" has 8 bytes and files over 5 bytes are not read") && !told.contains("damaged"),
+        told.contains("\"a.txt\" is too large: 8 bytes (limit: 5)") && !told.contains("damaged"),
         "{told}"
     );
 }

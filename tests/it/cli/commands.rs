@@ -69,7 +69,7 @@ fn symbol_gives_every_definition() {
         types.text(),
         "src/parser.rs:4 struct Parser 3-4\n    pub struct Parser\n"
     );
-    assert!(types.stderr.contains("other spellings"), "{}", types.stderr);
+    assert!(types.stderr.contains("differ only in spelling"), "{}", types.stderr);
     let by_id = call(&repo, &["symbol", "src/parser.rs#parse", "--json"])
         .expect(0)
         .json();
@@ -230,7 +230,7 @@ fn status_tells_coverage_once_there_is_an_index() {
     assert_eq!(after["languages"][0], json!({"name": "rust", "files": 4}));
     let text = call(&repo, &["status"]).expect(0).text();
     assert!(
-        text.contains("files       8, 6 of them searched by content; left out: 1 lock_file, 1 vendored\n"),
+        text.contains("files       8, 6 of them searched by content; not indexed: 1 lock_file, 1 vendored\n"),
         "{text}"
     );
 }

@@ -65,7 +65,7 @@ fn a_cursor_does_not_serve_another_question_or_other_files() {
     assert!(nonsense.stderr.contains("invalid cursor"), "{}", nonsense.stderr);
     repo.write("src/main.rs", "fn main() {}\n");
     let stale = next("e", cursor).expect(2);
-    assert!(stale.stderr.contains("another state of the files"), "{}", stale.stderr);
+    assert!(stale.stderr.contains("an older state of the files"), "{}", stale.stderr);
     assert!(
         stale.stderr.contains("hint: the files have changed"),
         "{}",

@@ -458,7 +458,7 @@ fn versions_that_are_not_indexed_are_not_called_empty() {
     assert_eq!(answer["complete"], false);
     assert_eq!(answer["absent"], Value::Null);
     let why = answer["incomplete_because"].to_string();
-    assert!(why.contains("1 of 2 recorded versions"), "{why}");
+    assert!(why.contains("1 of 2 recorded file versions"), "{why}");
     assert!(why.contains("no indexed version contains"), "{why}");
     // If all versions are indexed, it is found.
     call(&repo, &["index", "--quiet", "HEAD~1"]).expect(0);

@@ -102,7 +102,7 @@ fn remarks_follow_the_pager() {
     let (code, shown) = on_terminal(&files(), "tail -n 1", "grep --color never -n 20 line");
     let (paged, remark) = shown.split_once('\n').unwrap();
     assert_eq!((code, paged), (0, "many:20:line 20"));
-    assert!(remark.starts_with("codescout: there is more: --cursor "), "{shown}");
+    assert!(remark.starts_with("codescout: more results: --cursor "), "{shown}");
 }
 
 #[test]

@@ -390,7 +390,10 @@ fn a_move_a_rename_or_other_formatting_alone_is_not_the_last_change() {
     assert!(first_line(&["--all-changes"]).contains("touched each definition"));
     assert!(first_line(&["-w"]).contains("git blame"));
     let answer = blame(&["-w", "--all-changes"]);
-    assert!(answer["notes"][0].as_str().unwrap().contains("traced"), "{answer}");
+    assert!(
+        answer["notes"][0].as_str().unwrap().contains("counted only after"),
+        "{answer}"
+    );
 }
 
 #[test]
@@ -586,7 +589,7 @@ fn a_name_from_before_a_rename_leads_to_what_it_is_now() {
     assert_eq!(untraced["complete"], false);
     let said = call(&repo, &["history", "alpha"]).expect(1).stderr;
     assert!(
-        said.contains("no file or definition called \"alpha\" in the part of the history that is known"),
+        said.contains("no file or definition named \"alpha\" in the commits recorded so far"),
         "{said}"
     );
     call(&repo, &["index", "--history"]).expect(0);
@@ -597,9 +600,9 @@ fn a_name_from_before_a_rename_leads_to_what_it_is_now() {
         assert_eq!(answer["total"], 4);
     }
     let said = call(&repo, &["history", "alpha", "--last-seen"]).expect(0).stderr;
-    assert!(said.contains("\"alpha\" is now src/b.rs#gamma"), "{said}");
+    assert!(said.contains("\"alpha\" was renamed to src/b.rs#gamma"), "{said}");
     let said = call(&repo, &["history", "--deleted", "alpha"]).expect(1).stderr;
-    assert!(said.contains("it is now src/b.rs#gamma"), "{said}");
+    assert!(said.contains("use its current name: src/b.rs#gamma"), "{said}");
     assert_eq!(json(&repo, &["blame", "alpha"])["results"][0]["name"], "gamma");
     let said = call(&repo, &["history", "omega"]).expect(1).stderr;
     assert!(

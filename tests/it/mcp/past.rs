@@ -436,7 +436,7 @@ fn what_is_gone_is_found_with_its_life() {
         (&json!(false), &json!("Drop the test"))
     );
     assert!(
-        found.text.contains("gone in") && found.text.contains("Drop the test"),
+        found.text.contains("deleted in") && found.text.contains("Drop the test"),
         "{}",
         found.text
     );
@@ -491,6 +491,6 @@ fn what_is_gone_is_found_with_its_life() {
         let mut arguments = json!({"query": "lex", "all_history": true});
         arguments[more] = given;
         let failure = search(arguments).failure();
-        assert!(failure.contains("all_history means nothing with"), "{failure}");
+        assert!(failure.contains("all_history cannot be used with"), "{failure}");
     }
 }

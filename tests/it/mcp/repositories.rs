@@ -186,7 +186,7 @@ fn a_foreign_repository_is_only_read() {
     assert!(!other.root().join(".codescout").exists());
     for op in ["build", "gc", "verify", "pin", "remove"] {
         let refused = client.call("index", json!({"repo": name, "op": op, "refs": ["HEAD"]}));
-        assert!(refused.failure().contains("only read"), "{refused:?}");
+        assert!(refused.failure().contains("read-only"), "{refused:?}");
     }
     let history = client.call("history", json!({"repo": name, "target": "lib.py"}));
     assert_eq!(history.facts["total"], 1, "{}", history.text);
@@ -201,7 +201,7 @@ fn a_foreign_repository_is_only_read() {
     assert!(!answer.text.contains("kept in memory"), "{}", answer.text);
     for op in ["gc", "verify", "pin", "remove"] {
         let refused = client.call("index", json!({"repo": name, "op": op, "refs": ["HEAD"]}));
-        assert!(refused.failure().contains("only read"), "{refused:?}");
+        assert!(refused.failure().contains("read-only"), "{refused:?}");
     }
 }
 

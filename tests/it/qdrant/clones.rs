@@ -302,7 +302,7 @@ fn a_shallow_clone_has_to_be_told_whose_it_is() {
         done["shared"]["stopped_because"]
             .as_str()
             .unwrap()
-            .contains("too shallow"),
+            .contains("shallow clone"),
         "{done}"
     );
     assert_eq!(why(&search(&clone, "packet")), "");

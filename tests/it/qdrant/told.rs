@@ -159,7 +159,7 @@ fn the_doctor_finds_a_collection_of_another_dimension() {
     configure(&clone, &(with_embedder(&other) + &with_qdrant(&qdrant.url())));
     let doctor = call_in(clone.root(), &["doctor"], b"").text();
     assert!(
-        doctor.contains("takes vectors of 64 components and m gives 32") && doctor.contains("embedding.revision"),
+        doctor.contains("has vectors of 64 components, but m returns 32") && doctor.contains("embedding.revision"),
         "{doctor}"
     );
 }

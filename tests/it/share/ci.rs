@@ -49,7 +49,7 @@ fn the_template_for_a_shell_carries_an_index_from_job_to_job() {
     let first = run_template(&job(&repo, "first"), &store, "save", &[]);
     let said = stdout(&first);
     assert!(
-        said.contains("not restored: there is no archive yet") && said.contains("saved:"),
+        said.contains("not restored: no archive found") && said.contains("saved:"),
         "{said}"
     );
 

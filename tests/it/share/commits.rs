@@ -98,7 +98,10 @@ fn a_clone_has_the_past_without_recording_it() {
         .expect(0)
         .json();
     assert!(
-        again["commits_passed_over"].as_str().unwrap().contains("as much"),
+        again["commits_passed_over"]
+            .as_str()
+            .unwrap()
+            .contains("already recorded"),
         "{again}"
     );
 
@@ -260,7 +263,7 @@ fn nothing_that_is_recorded_is_lost() {
     none.git(["gc", "-q", "--prune=now"]);
     let told = call_in(none.root(), &["import", "-", "--json"], &old).expect(0).json();
     let why = told["commits_passed_over"].as_str().unwrap_or_default();
-    assert!(why.starts_with("1 of the commits recorded here"), "{told}");
+    assert!(why.starts_with("it lacks 1 of the commits recorded here"), "{told}");
 }
 
 #[test]
@@ -286,7 +289,11 @@ fn more_than_the_limit_lets_is_taken_and_said() {
     fs::write(repo.path(".codescout.toml"), "[history]\nmax_commits = 2\n").unwrap();
     fs::remove_dir_all(repo.path(".codescout")).unwrap();
     let called = call_in(repo.root(), &["import", "-", "--json"], &bundle).expect(0);
-    assert!(called.stderr.contains("history.max_commits is 2"), "{}", called.stderr);
+    assert!(
+        called.stderr.contains("more than history.max_commits (2)"),
+        "{}",
+        called.stderr
+    );
     assert_eq!(called.json()["new_commits"], 7);
 }
 

@@ -457,7 +457,7 @@ fn records_that_are_not_true_are_refused() {
     for (about, change) in changes {
         let mut raw = victim.honest.clone();
         raw.put(0, &poisoned(raw.opened(0), change));
-        victim.refuses(about, &raw.to_bytes(), &[], "is wrong");
+        victim.refuses(about, &raw.to_bytes(), &[], "invalid record");
     }
 
     // A text that is marked as skipped, and vectors of other texts.
@@ -468,12 +468,12 @@ fn records_that_are_not_true_are_refused() {
         writer.push_skipped(file.key(blob).unwrap(), SkipReason::Binary);
     }
     raw.put(0, &writer.finish());
-    victim.refuses("all of it binary", &raw.to_bytes(), &[], "is wrong");
+    victim.refuses("all of it binary", &raw.to_bytes(), &[], "invalid record");
 
     let mut raw = victim.honest.clone();
     let changed = reversed(raw.opened(1));
     raw.put(1, &changed);
-    victim.refuses("vectors of other texts", &raw.to_bytes(), &[], "is wrong");
+    victim.refuses("vectors of other texts", &raw.to_bytes(), &[], "invalid record");
     call_in(victim.repo.root(), &["import", "-"], &victim.honest.to_bytes()).expect(0);
 }
 
@@ -512,7 +512,7 @@ fn what_was_believed_and_is_not_true_is_found_by_the_deep_check_and_mended() {
         // A clone that does not trust the signer does not import the bundle.
         let other = repo.clone_with(&format!("{about}, compared"), &[]);
         let called = call_in(other.root(), &["ci", "restore", file, "--compare"], b"").expect(2);
-        assert!(called.stderr.contains("is wrong"), "{about}: {}", called.stderr);
+        assert!(called.stderr.contains("invalid record"), "{about}: {}", called.stderr);
     }
 }
 

@@ -301,7 +301,7 @@ fn what_cannot_be_is_told_in_words_of_who_asks() {
     fs::write(repo.beside("cut"), &whole[..whole.len() - 1]).unwrap();
     for (args, said) in [
         (&["export", "../folder"][..], "../folder is a folder"),
-        (&["export", "../nowhere/x"], "there is no folder ../nowhere"),
+        (&["export", "../nowhere/x"], "folder ../nowhere does not exist"),
         (&["import", "--inspect", "../cut"], "../cut is truncated"),
         (&["push", "main", "--yes"], "the name or URL of a remote"),
     ] {

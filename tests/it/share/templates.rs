@@ -210,10 +210,7 @@ fn on_github_a_run_pays_for_what_is_new_and_only_trusted_ones_save() {
         (run_github(&job, caches, event, branch), job)
     };
     let (said, _) = run(&mut caches, "pull_request", "7/merge");
-    assert!(
-        said.contains("no archive found") && caches.keys.is_empty(),
-        "{said}"
-    );
+    assert!(said.contains("no archive found") && caches.keys.is_empty(), "{said}");
     run(&mut caches, "push", "main");
     assert_eq!(caches.keys.len(), 1);
     repo.write("src/added.rs", "pub fn added_since() {}\n");
