@@ -1,6 +1,6 @@
 //! `codescout completions`, and the candidates that shells then request.
 //!
-//! A request runs this program with the variable `COMPLETE`. It reads the index if there is one, and never makes one.
+//! A request runs this program with the variable `CODESCOUT_COMPLETE`. It reads the index if there is one, and never makes one.
 //! An error means no candidates.
 
 use std::ffi::{OsStr, OsString};
@@ -23,7 +23,7 @@ use crate::query::{definition_names, kind_names};
 use crate::session::{Context as _, Result, Workspace};
 
 /// The variable with the name of the shell that requests candidates.
-const VARIABLE: &str = "COMPLETE";
+const VARIABLE: &str = "CODESCOUT_COMPLETE";
 const PROGRAM: &str = "codescout";
 /// Maximum number of candidates for a value.
 const MAX_CANDIDATES: usize = 200;
@@ -83,14 +83,23 @@ fn value_name(arg: &Arg) -> String {
 }
 
 fn candidates<T: Into<OsString>>(values: impl IntoIterator<Item = T>) -> Vec<CompletionCandidate> {
-    let values = values.into_iter().take(MAX_CANDIDATES);
-    values.map(CompletionCandidate::new).collect()
+    let values = values.into_iter().map(CompletionCandidate::new);
+    values.filter(is_plain).take(MAX_CANDIDATES).collect()
+}
+
+/// Returns true if no shell interprets the candidate. A repository chooses its names, and bash inserts candidates
+/// unquoted.
+fn is_plain(candidate: &CompletionCandidate) -> bool {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "_-./:@+#,~".contains(letter);
+    candidate
+        .get_value()
+        .to_str()
+        .is_some_and(|value| value.chars().all(is_plain))
 }
 
 fn paths(start: &OsStr) -> Vec<CompletionCandidate> {
-    let mut paths = PathCompleter::any().complete(start);
-    paths.truncate(MAX_CANDIDATES);
-    paths
+    let paths = PathCompleter::any().current_dir(repository()).complete(start);
+    paths.into_iter().filter(is_plain).take(MAX_CANDIDATES).collect()
 }
 
 fn targets(start: &OsStr) -> Vec<CompletionCandidate> {
@@ -132,6 +141,15 @@ fn definitions(start: &OsStr) -> Vec<CompletionCandidate> {
 /// Returns the directory that the typed command names by `--repo`.
 fn repository() -> PathBuf {
     let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").collect();
-    let named = words.windows(2).find(|pair| pair[0] == "--repo");
-    named.map_or_else(|| PathBuf::from("."), |pair| PathBuf::from(&pair[1]))
+    // bash splits words at `=`.
+    let mut words = words.iter().filter(|word| *word != "=");
+    let named = words.find_map(|word| match word.to_str()?.strip_prefix("--repo")? {
+        "" => Some(None),
+        value => value.strip_prefix('=').map(|value| Some(PathBuf::from(value))),
+    });
+    match named {
+        Some(Some(value)) => value,
+        Some(None) => words.next().map_or_else(|| PathBuf::from("."), PathBuf::from),
+        None => PathBuf::from("."),
+    }
 }

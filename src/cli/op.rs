@@ -1,5 +1,6 @@
 //! Runs an operation as a command.
 
+use std::io;
 use std::path::PathBuf;
 
 use serde_json::{Map, Value};
@@ -88,9 +89,34 @@ fn json<R: Row>(page: Page<R>, took_ms: f64) -> Result<Map<String, Value>> {
 }
 
 fn print<R: Row>(page: Page<R>, terminal: &mut Terminal<'_>) -> Result<()> {
+    let limit = page.paging.limit.unwrap_or(usize::MAX).min(page.rows.len());
+    let mut shown = print_rows(&page, limit, terminal);
+    let output = &mut *terminal.output;
+    let is_paged = output.is_paging();
+    shown = shown.and(output.flush());
+    // A user who leaves the pager early gets the remarks all the same.
+    if !is_paged {
+        shown?;
+        shown = Ok(());
+    }
+    page.notes.iter().for_each(|note| output.remark(note));
+    if let Some(hint) = &page.hint {
+        output.remark(hint);
+    }
+    let total = page.facts.get("total").and_then(Value::as_u64);
+    if let Some(total) = total.filter(|_| page.paging.cursor(limit, 0).is_some()) {
+        output.remark(&format!("{limit} of {total}, -n 0 for all"));
+    }
+    if let Some(provenance) = &page.provenance {
+        provenance.notes().iter().for_each(|note| output.remark(note));
+        output.incomplete(provenance.incomplete_because())?;
+    }
+    Ok(shown?)
+}
+
+fn print_rows<R: Row>(page: &Page<R>, limit: usize, terminal: &mut Terminal<'_>) -> io::Result<()> {
     page.head.replay(terminal);
     terminal.columns = terminal.output.columns();
-    let limit = page.paging.limit.unwrap_or(usize::MAX).min(page.rows.len());
     for (number, row) in page.rows[..limit].iter().enumerate() {
         if R::IS_SPACED && number > 0 {
             terminal.output.put("\n")?;
@@ -108,21 +134,7 @@ fn print<R: Row>(page: Page<R>, terminal: &mut Terminal<'_>) -> Result<()> {
     }
     terminal.columns = None;
     page.tail.replay(terminal);
-    let output = &mut *terminal.output;
-    output.flush()?;
-    page.notes.iter().for_each(|note| output.remark(note));
-    if let Some(hint) = &page.hint {
-        output.remark(hint);
-    }
-    let total = page.facts.get("total").and_then(Value::as_u64);
-    if let Some(total) = total.filter(|_| page.paging.cursor(limit, 0).is_some()) {
-        output.remark(&format!("{limit} of {total}, -n 0 for all"));
-    }
-    let Some(provenance) = &page.provenance else {
-        return Ok(());
-    };
-    provenance.notes().iter().for_each(|note| output.remark(note));
-    Ok(output.incomplete(provenance.incomplete_because())?)
+    Ok(())
 }
 
 /// Writes to the terminal.

@@ -22,6 +22,10 @@ const SHELL_CHARACTERS: &[char] = &[
     '|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '"', '\'', '*', '?', '[', '#', '~', '=', '%',
 ];
 
+/// Exit status of a shell for a program that it cannot run, or does not find.
+const SHELL_CANNOT_RUN: i32 = 126;
+const SHELL_FINDS_NOTHING: i32 = 127;
+
 /// Rows and columns of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
@@ -92,7 +96,7 @@ impl Pager {
     /// Takes text. `terminal` receives it if there is no such pager.
     pub(super) fn put(&mut self, text: &str, terminal: &mut impl Write) -> io::Result<()> {
         match &mut self.state {
-            State::Running { input, .. } => input.write_all(text.as_bytes()),
+            State::Running { input, .. } => input.write_all(without_links(text).as_bytes()),
             State::Missing => terminal.write_all(text.as_bytes()),
             State::Held { text: held, n_rows: n } => {
                 // A row may be continued.
@@ -105,11 +109,7 @@ impl Pager {
                 }
                 let held = std::mem::take(held);
                 self.state = self.start();
-                if self.is_running() {
-                    self.put(&without_links(&held), terminal)
-                } else {
-                    self.put(&held, terminal)
-                }
+                self.put(&held, terminal)
             }
         }
     }
@@ -141,7 +141,12 @@ impl Pager {
                 drop(input);
                 let ended = child.wait();
                 IS_PAGING.store(false, Ordering::SeqCst);
-                written.and(ended.map(drop))
+                match ended?.code() {
+                    Some(code @ (SHELL_CANNOT_RUN | SHELL_FINDS_NOTHING)) => Err(io::Error::other(format!(
+                        "the pager ended with status {code}: set PAGER to another program, or use --no-pager"
+                    ))),
+                    _ => written,
+                }
             }
         }
     }
@@ -259,6 +264,16 @@ mod tests {
         }
         pager.finish(&mut terminal).unwrap();
         assert_eq!(terminal, b"a\n".repeat(5));
+    }
+
+    #[test]
+    fn a_pager_that_the_shell_does_not_find_is_an_error() {
+        let mut pager = Pager::new(&variables(Some("'no-such-pager-here' | cat; exit 127")), SIZE).unwrap();
+        for _ in 0..5 {
+            pager.put("a\n", &mut io::sink()).unwrap();
+        }
+        let error = pager.finish(&mut io::sink()).unwrap_err();
+        assert!(error.to_string().contains("--no-pager"), "{error}");
     }
 
     #[test]

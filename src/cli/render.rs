@@ -74,9 +74,14 @@ impl Output {
         self.columns
     }
 
+    /// Returns true if a pager shows the output.
+    pub(super) fn is_paging(&self) -> bool {
+        self.pager.as_ref().is_some_and(Pager::is_running)
+    }
+
     /// Returns true if paths become links. Pagers may not understand them.
     pub(super) fn has_links(&self) -> bool {
-        self.has_links && !self.pager.as_ref().is_some_and(Pager::is_running)
+        self.has_links && !self.is_paging()
     }
 
     /// Writes text without escaping control characters.

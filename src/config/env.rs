@@ -61,13 +61,15 @@ const OTHER_VARIABLES: &[(&str, &str)] = &[
     ("TERM_PROGRAM", "program that is the terminal: some open links to files"),
     ("VTE_VERSION", "version of the terminal's library, for the same"),
     (
-        "COMPLETE",
+        "CODESCOUT_COMPLETE",
         "set by the scripts of codescout completions: name of the shell that requests candidates",
     ),
     (
         "SSH_CONNECTION",
         "set by ssh: the terminal cannot open files of this machine",
     ),
+    ("TMUX", "set by tmux: paths are not links to files"),
+    ("STY", "set by screen: paths are not links to files"),
     (
         "XDG_CONFIG_HOME",
         "folder of codescout/config.toml, the user's settings; default: .config in HOME",
@@ -107,7 +109,7 @@ pub struct Environment {
     pub trusted: Option<PathBuf>,
     /// The variables that describe the terminal.
     pub terminal: TerminalVariables,
-    /// True if `COMPLETE` is set.
+    /// True if `CODESCOUT_COMPLETE` is set.
     pub is_completing: bool,
     /// `GITHUB_EVENT_NAME` or `CI_MERGE_REQUEST_IID` with its value, if the CI job runs code from a pull or merge
     /// request.
@@ -127,7 +129,7 @@ pub struct TerminalVariables {
     pub term_program: Option<String>,
     /// `VTE_VERSION`
     pub vte_version: Option<String>,
-    /// True if `SSH_CONNECTION` is set.
+    /// True if `SSH_CONNECTION`, `TMUX` or `STY` is set: the other variables may describe another terminal.
     pub is_remote: bool,
 }
 
@@ -157,9 +159,11 @@ impl Environment {
                 term: text("TERM"),
                 term_program: text("TERM_PROGRAM"),
                 vte_version: text("VTE_VERSION"),
-                is_remote: value("SSH_CONNECTION").is_some(),
+                is_remote: ["SSH_CONNECTION", "TMUX", "STY"]
+                    .iter()
+                    .any(|name| value(name).is_some()),
             },
-            is_completing: value("COMPLETE").is_some(),
+            is_completing: value("CODESCOUT_COMPLETE").is_some_and(|shell| shell != "0"),
             untrusted_job: untrusted_job(text("GITHUB_EVENT_NAME"), text("CI_MERGE_REQUEST_IID")),
         }
     }

@@ -112,7 +112,7 @@ fn checked(name: &[u8]) -> io::Result<&[u8]> {
     if matches!(name, b"" | b"." | b"..") || name.eq_ignore_ascii_case(b".git") {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "not a path inside a work tree",
+            "not a path inside a worktree",
         ));
     }
     Ok(name)

@@ -87,7 +87,7 @@ pub enum Stage {
 #[derive(Debug, thiserror::Error)]
 pub enum WorkTreeError {
     /// The repository is bare, or the directory of the worktree no longer exists.
-    #[error("the repository has no worktree   (\"work tree\" elsewhere \"worktree\"; also git/beneath.rs:115)")]
+    #[error("the repository has no worktree")]
     NoWorkTree,
     /// The index cannot be decoded.
     #[error("cannot read the index {}", .path.display())]

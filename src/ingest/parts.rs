@@ -230,13 +230,17 @@ pub(super) fn remove_unused(
             // A damaged file has no profile.
             Some((_, PART_ENDING)) => match Part::open(sidecar, &name) {
                 Ok(part) => part.rows.profile().to_string(),
-                Err(_) => String::new(),
+                Err(error) if error.is_invalid() => String::new(),
+                Err(error) if error.is_gone() => continue,
+                Err(error) => return Err(error),
             },
             Some((profile, PROBE_ENDING)) => profile.to_owned(),
-            Some((_, THERE_ENDING)) => {
-                let profile = There::check(sidecar, &name);
-                profile.map(|profile| profile.to_string()).unwrap_or_default()
-            }
+            Some((_, THERE_ENDING)) => match There::check(sidecar, &name) {
+                Ok(profile) => profile.to_string(),
+                Err(error) if error.is_invalid() => String::new(),
+                Err(error) if error.is_gone() => continue,
+                Err(error) => return Err(error),
+            },
             _ => continue,
         };
         if !stays(&profile) {

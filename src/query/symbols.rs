@@ -159,10 +159,11 @@ pub fn definition_names(view: &View, start: &str, limit: usize) -> Result<BTreeS
                 let Some(extraction) = place.and_then(|place| view.extraction(place.file)).transpose()? else {
                     continue;
                 };
-                let n_before = names.len();
                 let defined = extraction.definitions.into_iter().map(|definition| definition.name);
-                names.extend(defined.filter(|defined| defined.starts_with(start) && normal_name(defined) == name));
-                if names.len() > n_before {
+                let defined: Vec<String> = defined.filter(|defined| normal_name(defined) == name).collect();
+                let is_found = !defined.is_empty();
+                names.extend(defined.into_iter().filter(|defined| defined.starts_with(start)));
+                if is_found {
                     break;
                 }
             }

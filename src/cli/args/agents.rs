@@ -19,7 +19,7 @@ pub(crate) struct ServeArgs {
     /// Allow calls to name repositories below this directory; repeatable
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
-    /// Result format: text, structured, both, or by-client (what the client supports)
+    /// Where results carry their text: text, structured, both, or by-client (text; clients that would show JSON instead get only text)
     #[arg(long, value_enum, default_value_t)]
     pub(crate) bodies: BodiesArg,
     /// File that holds the token clients must send; created if missing

@@ -165,8 +165,7 @@ fn health(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
             problems.push(message.to_owned());
         }
         let facts = json!({"area": area, "severity": severity, "message": message, "mend": mend});
-        let mend = mend
-            .map(|mend| format!("\n    fix: {mend} (the JSON key \"mend\" -> \"fix\" too, if docs and tests allow)"));
+        let mend = mend.map(|mend| format!("\n    fix: {mend}"));
         draft.push(
             &facts,
             &format!("{severity} {area}: {message}{}", mend.unwrap_or_default()),

@@ -7,7 +7,7 @@ use crate::support::TestRepo;
 fn candidates(repo: &TestRepo, words: &[&str]) -> Vec<String> {
     let args = [&["--", "codescout"], words].concat();
     let output = command_in(PROGRAM, repo.root(), &args)
-        .env("COMPLETE", "bash")
+        .env("CODESCOUT_COMPLETE", "bash")
         .env("_CLAP_COMPLETE_INDEX", words.len().to_string())
         .env("_CLAP_IFS", "\n")
         .output()
@@ -25,7 +25,10 @@ fn there_is_a_script_for_each_shell() {
     let nowhere = TestRepo::empty();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = call(&nowhere, &["completions", shell]).expect(0).text();
-        assert!(script.contains("COMPLETE") && script.contains("codescout"), "{shell}");
+        assert!(
+            script.contains("CODESCOUT_COMPLETE") && script.contains("codescout"),
+            "{shell}"
+        );
     }
 }
 
@@ -33,6 +36,8 @@ fn there_is_a_script_for_each_shell() {
 fn values_are_completed() {
     let repo = project();
     repo.branch("topic/one");
+    // Shells would run it.
+    repo.branch("topic/$(id)");
     let all = candidates(&repo, &["status", "--ref", ""]);
     assert_eq!(all, ["HEAD", "INDEX", "WORKTREE", "main", "topic/one", "v1"]);
     assert_eq!(candidates(&repo, &["diff", "main..to"]), ["main..topic/one"]);
@@ -60,6 +65,8 @@ fn names_come_from_the_index_that_there_is() {
     let root = repo.root().to_str().unwrap();
     let elsewhere = TestRepo::empty();
     assert_eq!(candidates(&elsewhere, &["symbol", "--repo", root, "Pars"]), ["Parser"]);
+    let joined = format!("--repo={root}");
+    assert_eq!(candidates(&elsewhere, &["symbol", &joined, "Pars"]), ["Parser"]);
     assert!(candidates(&elsewhere, &["symbol", "Pars"]).is_empty());
 }
 
@@ -68,7 +75,7 @@ fn errors_are_silent() {
     let nowhere = tempfile::tempdir().unwrap();
     for shell in ["bash", "no-such-shell"] {
         let output = command_in(PROGRAM, nowhere.path(), &["--", "codescout", "symbol", "par"])
-            .env("COMPLETE", shell)
+            .env("CODESCOUT_COMPLETE", shell)
             .env("_CLAP_COMPLETE_INDEX", "2")
             .output()
             .unwrap();
