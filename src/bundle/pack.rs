@@ -71,7 +71,7 @@ pub enum PackError {
     #[error("cannot write the bundle")]
     Io(#[from] io::Error),
     /// No external model has vectors for `keys`.
-    #[error("no vectors of this model: run `codescout index` to compute them")]
+    #[error("the index has no vectors of the configured model: run `codescout index` to compute them")]
     NoRows,
     /// An entry exceeds the size that readers accept.
     #[error("bundle entry {name} has {length} bytes, the limit is {MAX_ENTRY_BYTES}")]

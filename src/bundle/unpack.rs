@@ -70,7 +70,7 @@ pub enum ReadError {
         found: Option<PublicKey>,
     },
     /// The bundle was written by another build, with other settings, or for another object format.
-    #[error("the bundle has another {what}: {found}, expected {expected}")]
+    #[error("the bundle has the wrong {what}: {found}, expected {expected}")]
     Other {
         /// The property that differs.
         what: &'static str,

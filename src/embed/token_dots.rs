@@ -62,8 +62,8 @@ impl<'a> TokenDots<'a> {
         bag.terms.iter().map(|&(token, weight)| weight * self.row(token)).sum()
     }
 
-    /// Like [`Self::bag`], for token ids that are weighted as a document. Pools the tokens in each call; for many
-    /// calls, create a [`Bag`].
+    /// Returns the same as [`Self::bag`] for token ids, with the weights of a document. Pools the tokens in each call;
+    /// for many calls, create a [`Bag`].
     pub fn pooled(&mut self, token_ids: &[u32]) -> f32 {
         self.bag(&self.model.bag(token_ids, Side::Document))
     }

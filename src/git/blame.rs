@@ -62,7 +62,7 @@ pub struct BlamedCommit {
     pub author: Person,
     /// The subject of the commit message.
     pub subject: BString,
-    /// True if the history ends at this commit, so that the line may be older.
+    /// True if the available history ends at this commit; the line may be older.
     pub is_boundary: bool,
 }
 

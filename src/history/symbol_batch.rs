@@ -51,7 +51,7 @@ const HAS_ORIGIN: u8 = 4;
 const HAS_POSITION: u8 = 8;
 const GOES_ON: u8 = 16;
 
-/// The changes of the definitions of a path in a commit.
+/// The changes that one commit made to the definitions of one file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TracedChange {
     /// The number of the commit in its batch.

@@ -123,7 +123,7 @@ pub fn unread(batch: &Batch, symbols: &SymbolBatch) -> Result<Vec<(u32, Vec<Oid>
     Ok(found)
 }
 
-/// The changes of the definitions of a path in a commit. `records` is `None` if a version is not in the repository.
+/// The changes that one commit made to the definitions of one file. `records` is `None` if a version is not in the repository.
 struct Traced {
     local: u32,
     number: u32,

@@ -86,7 +86,7 @@ pub enum ImportRefusal {
     #[error("not all of its commits are in this clone")]
     Absent,
     /// This clone lacks objects needed to verify it.
-    #[error("this clone is partial, so it cannot be compared with git")]
+    #[error("cannot check the record against git: this clone is partial")]
     Partial,
     /// The record ends at commits whose parents this clone has, or contains parents that this clone lacks.
     #[error("it ends at different commits than the history of this clone")]

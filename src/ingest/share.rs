@@ -523,7 +523,7 @@ struct Known {
     there: There,
     /// The keys of chunks in the store, unsorted.
     keys: Vec<ChunkKey>,
-    /// True if the saved record differs.
+    /// True if the record differs from the saved one.
     is_changed: bool,
 }
 

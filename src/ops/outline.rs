@@ -71,7 +71,7 @@ pub(crate) enum OutlineView {
     Tree,
     /// Nested definitions with signatures
     Symbols,
-    /// Definitions that most files refer to
+    /// The most referenced definitions
     Map,
     /// Headings of documents
     Headings,

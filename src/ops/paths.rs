@@ -95,21 +95,45 @@ pub(crate) fn typed_path(workspace: &Workspace, typed: &OsStr) -> RepoPath {
     })
 }
 
-/// Converts a glob as typed to one relative to the repository root. In a subdirectory the result selects files below
-/// that directory: `*.rs` at any depth.
+/// Converts a glob as typed to one relative to the repository root. The path of a file or directory on disk is matched
+/// literally. In a subdirectory the result selects files below that directory: `*.rs` at any depth. `!*.rs` excludes
+/// files of the whole repository.
 pub(crate) fn pattern(workspace: &Workspace, typed: &str) -> String {
     let (sign, glob) = match typed.strip_prefix('!') {
         Some(glob) => ("!", glob),
         None => ("", typed),
     };
     let path = inside(workspace, glob);
-    let here = workspace.here();
-    let is_relative = from_here(workspace, glob).is_some() && !is_there(workspace, &path);
-    match from_here(workspace, &path) {
-        Some(below) if is_relative && path.contains('/') => format!("{sign}{below}"),
-        Some(_) if is_relative => format!("{sign}{here}/**/{path}"),
+    let path = path.trim_start_matches("./");
+    if on_disk(workspace, path).is_some_and(|found| found.ends_with(path)) {
+        return format!("{sign}{}", literal(path.trim_end_matches('/')));
+    }
+    let here = escaped(workspace.here());
+    let is_relative = from_here(workspace, glob).is_some();
+    match from_here(workspace, path).filter(|_| is_relative) {
+        Some(below) if path.split('/').any(|part| part == "..") => format!("{sign}{below}"),
+        Some(_) if path.contains('/') => format!("{sign}{here}/{path}"),
+        Some(_) if sign.is_empty() => format!("{here}/**/{path}"),
         _ => format!("{sign}{path}"),
     }
+}
+
+/// Returns a pattern that matches only the file or directory at `path`.
+pub(crate) fn literal(path: &str) -> String {
+    // Patterns without a slash would match at any depth.
+    escaped(path) + "/"
+}
+
+/// Returns a text as a pattern that matches only this text.
+fn escaped(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len());
+    for letter in path.chars() {
+        if "*?[]{}\\!".contains(letter) {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern
 }
 
 /// Converts a path relative to the repository root to one relative to the directory `here`. Keeps a suffix (`:10`,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::ProvenanceOut;
 use super::ask::{Ask, FileSelection, Stale};
-use super::paths::pattern;
+use super::paths::{literal, pattern};
 use crate::model::{RepoPath, typed};
 use crate::query::{CursorKey, FileFilter, LikelyQuery, Source, Sources, likely, n_not_indexed};
 use crate::session::{Build, Edits, Hold, OpError, Result, SeenView, ViewRequest};
@@ -228,33 +228,28 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Converts patterns as typed to patterns relative to the repository root. The path of an existing file is matched
+/// Converts patterns as typed to patterns relative to the repository root. The path of a file or directory is matched
 /// literally.
 fn globs(ask: &Ask<'_>, seen: &SeenView, paths: &[String]) -> Vec<String> {
+    let is_directory = |path: &str| {
+        let start = format!("{path}/");
+        let mut files = seen.view.files();
+        !path.is_empty() && files.any(|(_, file)| file.path.starts_with(start.as_bytes()))
+    };
     let glob = |typed: &String| {
-        let path = pattern(&ask.session.workspace, typed);
-        let (sign, path) = match path.strip_prefix('!') {
+        let glob = pattern(&ask.session.workspace, typed);
+        let (sign, path) = match glob.strip_prefix('!') {
             Some(path) => ("!", path),
-            None => ("", &*path),
+            None => ("", &*glob),
         };
-        match seen.view.find_text(path) {
-            Some(_) => format!("{sign}{}", literal(path)),
-            None => format!("{sign}{path}"),
+        let is_path = !path.ends_with('/') && (seen.view.find_text(path).is_some() || is_directory(path));
+        if is_path {
+            format!("{sign}{}", literal(path))
+        } else {
+            glob
         }
     };
     paths.iter().map(glob).collect()
-}
-
-/// Returns a pattern that matches only `path`.
-fn literal(path: &str) -> String {
-    let mut pattern = String::with_capacity(path.len());
-    for letter in path.chars() {
-        if "*?[]{}\\!".contains(letter) {
-            pattern.push('\\');
-        }
-        pattern.push(letter);
-    }
-    pattern
 }
 
 /// Returns the provenance of an answer that does not depend on files; `None` outside a repository.

@@ -104,7 +104,7 @@ pub(crate) struct PullArgs {
     pub(crate) remote: String,
     #[command(flatten)]
     pub(crate) consent: ConsentArgs,
-    /// Also fetch the recorded history of commits that this clone has
+    /// Also fetch the history index of the commits that this clone has
     #[arg(long)]
     pub(crate) history: bool,
     /// Require a signature by this key: 64 hexadecimal digits or a PEM file

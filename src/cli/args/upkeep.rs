@@ -25,7 +25,8 @@ pub(crate) struct IndexArgs {
     /// Keep running and index whenever a ref changes. Queries always include uncommitted edits
     #[arg(long)]
     pub(crate) watch: bool,
-    /// Apply the current settings to the shared Qdrant collection first (copies it if the number of shards changed)
+    /// Before indexing, apply the current settings to the shared Qdrant collection; a new number of shards needs a new
+    /// collection, to which it is copied
     #[arg(long, conflicts_with = "watch")]
     pub(crate) new_collection: bool,
 }
@@ -47,7 +48,7 @@ pub(crate) struct InitArgs {
     /// Install hooks without asking
     #[arg(long, conflicts_with = "no_hooks")]
     pub(crate) hooks: bool,
-    /// Skip the question about hooks
+    /// Do not offer to install hooks
     #[arg(long)]
     pub(crate) no_hooks: bool,
 }

@@ -95,4 +95,31 @@ fn globs_select_files_below_the_directory() {
     assert_eq!(files(&["-p", "!deep"]), "../docs/lex.md\n../lexer.rs\nlexer.rs\n");
     assert_eq!(files(&["-p", ":/*.md"]), "../docs/lex.md\n");
     assert_eq!(files(&["-p", "../docs"]), "../docs/lex.md\n");
+    assert_eq!(files(&["-p", "!*.rs"]), "../docs/lex.md\n");
+}
+
+#[test]
+fn an_existing_path_is_matched_literally() {
+    let repo = TestRepo::new(
+        "//- src/a.rs\nfn lex() {}\n//- other/src/b.rs\nfn lex() {}\n//- app/[slug]/page.ts\nlex();\n//- app/s/page.ts\nlex();\n",
+    );
+    let files = |from: &str, path: &str| {
+        call_in(&repo.path(from), &["grep", "-l", "lex", path], b"")
+            .expect(0)
+            .text()
+    };
+    for path in ["src", "./src", ":/src", "src/"] {
+        assert_eq!(files("", path), "src/a.rs\n", "{path}");
+    }
+    assert_eq!(files("src", "."), "a.rs\n");
+    assert_eq!(files("other/src", "."), "b.rs\n");
+    assert_eq!(files("", "app/[slug]"), "app/[slug]/page.ts\n");
+    assert_eq!(files("app/[slug]", "."), "page.ts\n");
+    assert_eq!(files("app/[slug]", "*.ts"), "page.ts\n");
+    assert_eq!(
+        call_in(&repo.path(""), &["grep", "-l", "lex", "src", "--ref", "HEAD"], b"")
+            .expect(0)
+            .text(),
+        "src/a.rs\n"
+    );
 }
