@@ -223,7 +223,10 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
 /// the archive is saved without history.
 fn commits_of(workspace: &Workspace, known: &Known, global: &Global) -> Result<Option<ExportedCommits>> {
     let progress = CliProgress::new(global.quiet);
-    match workspace.given_commits(&known.commits, &progress, &INTERRUPTED) {
+    match workspace
+        .records()
+        .given_commits(&known.commits, &progress, &INTERRUPTED)
+    {
         Err(error) if error.kind == ErrorKind::Incomplete => {
             note(&format!("commit history is not included: {error:#}"));
             Ok(None)
@@ -239,7 +242,7 @@ fn has_all(workspace: &Workspace, path: &Path, known: &Known, wants_commits: boo
         return false;
     };
     let is_signed = key.is_none_or(|key| bundle.signer == Some(key.public()));
-    let has_tip = |tip: &CommitId| bundle.header.has_commit(*tip, workspace.record_recipe());
+    let has_tip = |tip: &CommitId| bundle.header.has_commit(*tip, workspace.records().record_recipe());
     let has_commits = !wants_commits || known.commits.iter().all(has_tip);
     let has_trees = known.trees.iter().all(|&tree| bundle.header.has_tree(tree));
     // An archive is replaced if it was saved before all vectors were computed.

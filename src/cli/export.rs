@@ -40,7 +40,11 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
     let known = workspace.known(&revisions, &CliProgress::new(global.quiet), &INTERRUPTED)?;
     let progress = CliProgress::new(global.quiet);
     let commits = if args.history {
-        Some(workspace.given_commits(&known.commits, &progress, &INTERRUPTED)?)
+        Some(
+            workspace
+                .records()
+                .given_commits(&known.commits, &progress, &INTERRUPTED)?,
+        )
     } else {
         None
     };

@@ -406,19 +406,28 @@ impl Indexer<'_> {
     fn record(&self, mut tips: Vec<CommitId>, output: &mut Output) -> Result<Option<HistoryOut>> {
         let recorded = if self.history.is_some() {
             if self.records_branches {
-                tips.extend(self.workspace.branch_tips()?);
+                tips.extend(self.workspace.records().branch_tips()?);
             }
-            Some(self.workspace.record_history(&tips, &self.progress, &INTERRUPTED)?)
+            Some(
+                self.workspace
+                    .records()
+                    .record_history(&tips, &self.progress, &INTERRUPTED)?,
+            )
         } else {
-            self.workspace.record_new_commits(&tips, &self.progress, &INTERRUPTED)?
+            self.workspace
+                .records()
+                .record_new_commits(&tips, &self.progress, &INTERRUPTED)?
         };
         let Some(outcome) = recorded else {
             return Ok(None);
         };
         let (mut traced, mut past) = (TraceOutcome::default(), Outcome::default());
         if let Some(versions) = self.history {
-            traced = self.workspace.trace_history(&self.progress, &INTERRUPTED)?;
-            past = self.workspace.index_past(versions, &self.progress, &INTERRUPTED)?;
+            traced = self.workspace.records().trace_history(&self.progress, &INTERRUPTED)?;
+            past = self
+                .workspace
+                .records()
+                .index_past(versions, &self.progress, &INTERRUPTED)?;
         }
         if !output.json && (self.history.is_some() || outcome.n_new_commits > 0) {
             let seconds = outcome.elapsed.as_secs_f64();

@@ -67,7 +67,11 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
     let progress = CliProgress::new(global.quiet);
     let mut known = workspace.known(&revisions, &progress, &INTERRUPTED)?;
     if args.history {
-        known.given = Some(workspace.given_commits(&known.commits, &progress, &INTERRUPTED)?);
+        known.given = Some(
+            workspace
+                .records()
+                .given_commits(&known.commits, &progress, &INTERRUPTED)?,
+        );
     }
     let purpose = if args.replace { Purpose::Replace } else { Purpose::Add };
     let mut shelves = Vec::new();

@@ -416,7 +416,7 @@ impl Question<'_> {
             && args.ignore_revs.is_empty()
             && args.ignore_revs_files.is_empty()
             && !targets.workspace.repository.has_ignored_revisions();
-        let is_traced = history.n_traced(targets.workspace.symbol_recipe()) == history.n_commits();
+        let is_traced = history.n_traced(targets.workspace.records().symbol_recipe()) == history.n_commits();
         let is_committed = !targets.uncommitted.iter().any(|change| change.path == *path);
         let is_meant = matches!(args.by, None | Some(BlameBy::Symbol));
         if !(is_plain && is_traced && is_committed && is_meant && history.n_commits() > 0) {
@@ -570,7 +570,7 @@ impl Question<'_> {
                 format!("the content of {:?} is missing or damaged in git", path.to_text()),
                 format!(
                     "{}; history {} shows what is recorded",
-                    targets.workspace.how_to_get_objects(),
+                    targets.workspace.records().how_to_get_objects(),
                     path.to_text()
                 ),
             )
@@ -633,6 +633,7 @@ impl Question<'_> {
             Some(_) => {
                 let committed = targets
                     .workspace
+                    .records()
                     .content(&committed_path, entry, &mut None)?
                     .unwrap_or_default();
                 let mut blamed = blame_over_changes(&blame, &committed, &file.bytes);
@@ -665,7 +666,10 @@ impl Question<'_> {
             let Some(entry) = found.first().and_then(|change| change.new) else {
                 continue;
             };
-            let theirs = workspace.content(path, entry.into(), &mut None)?.unwrap_or_default();
+            let theirs = workspace
+                .records()
+                .content(path, entry.into(), &mut None)?
+                .unwrap_or_default();
             let options = self.options()?;
             let of_head = workspace
                 .repository

@@ -535,7 +535,12 @@ impl<'a> Comparison<'a> {
         match entry {
             None => Ok(Some(Vec::new())),
             Some(entry) if entry.mode == FileMode::Submodule => Ok(None),
-            Some(entry) => self.ask.session.workspace.content(path, entry, &mut self.disk),
+            Some(entry) => self
+                .ask
+                .session
+                .workspace
+                .records()
+                .content(path, entry, &mut self.disk),
         }
     }
 }

@@ -660,7 +660,7 @@ impl Question<'_> {
         let mut incomplete = self.opened.notes.clone();
         incomplete.extend(Gaps::of(&self.opened.history, &self.opened.reached)?.sentences());
         if matches!(target, Target::Unknown(..)) {
-            incomplete.extend(self.workspace.unread_files(self.opened.target));
+            incomplete.extend(self.workspace.records().unread_files(self.opened.target));
             incomplete.extend(self.targets.untraced());
         }
         Ok(Answer {
@@ -839,7 +839,7 @@ impl Question<'_> {
                 "{} versions of its file are missing or damaged in git, so commits that changed it may be missing \
                  here; {}",
                 life.n_missing,
-                self.workspace.how_to_get_objects()
+                self.workspace.records().how_to_get_objects()
             ));
         }
         answer.incomplete.extend(unread_changes(Some(life.n_unread)));
@@ -1171,7 +1171,7 @@ impl Question<'_> {
     fn uncommitted_diff(&self, change: &Uncommitted, disk: &mut Option<WorkTreeReader>) -> Result<Option<String>> {
         let mut read = |entry: Option<Entry>| match entry {
             None => Ok(Some(Vec::new())),
-            Some(entry) => self.workspace.content(&change.path, entry, disk),
+            Some(entry) => self.workspace.records().content(&change.path, entry, disk),
         };
         let (Some(old), Some(new)) = (read(change.old)?, read(change.new)?) else {
             return Ok(None);

@@ -284,7 +284,7 @@ impl HistoryStatus {
         let boundaries = history.boundaries().ok()?;
         let status = Self {
             commits: history.n_commits(),
-            traced: history.n_traced(workspace.symbol_recipe()),
+            traced: history.n_traced(workspace.records().symbol_recipe()),
             bytes: state.history.iter().map(HistoryEntry::n_bytes).sum(),
             limited_at: boundaries.iter().filter(|(_, why)| *why == Boundary::Limit).count(),
         };

@@ -144,7 +144,7 @@ impl SymbolQuestion<'_> {
         let Some(entry) = self.targets.committed_entry(path)? else {
             return Ok((None, None));
         };
-        let bytes = self.workspace.content(path, entry, &mut None)?;
+        let bytes = self.workspace.records().content(path, entry, &mut None)?;
         let file = bytes.map(|bytes| FileShapes::of(&mut Extractor::new(Options::default()), path, bytes));
         Ok((Some(entry), file))
     }

@@ -141,7 +141,7 @@ impl Targets<'_> {
     /// Finds the definition with this qualified name in a file. If there is none, finds the current or deleted
     /// definitions whose names end with it.
     fn member(&self, key: SymbolKey) -> Result<Target> {
-        let recipe = self.workspace.symbol_recipe();
+        let recipe = self.workspace.records().symbol_recipe();
         let traced = self.opened.history.traced_changes(&key.path, Some(&key.name), recipe)?;
         if key.nth != 1 || !traced.is_empty() {
             return Ok(Target::Symbol(key));
@@ -257,7 +257,7 @@ impl Targets<'_> {
         };
         let name = name.replace("::", ".");
         let OpenedHistory { history, reached, .. } = self.opened;
-        let recipe = self.workspace.symbol_recipe();
+        let recipe = self.workspace.records().symbol_recipe();
         let is_wanted = |qualified: &[u8]| is_called(qualified, &name);
         Ok(deleted_symbols(history, tip, reached, recipe, &is_wanted)?)
     }
@@ -267,7 +267,7 @@ impl Targets<'_> {
         let name = name.replace("::", ".");
         let OpenedHistory { history, reached, .. } = self.opened;
         let is_wanted = |qualified: &[u8]| is_called(qualified, &name);
-        let found = renamed_symbols(history, reached, self.workspace.symbol_recipe(), &is_wanted)?;
+        let found = renamed_symbols(history, reached, self.workspace.records().symbol_recipe(), &is_wanted)?;
         Ok(found
             .into_iter()
             .map(|found| candidate(found.key, found.kind, found.line))
@@ -285,7 +285,7 @@ impl Targets<'_> {
             .map(|change| &change.path)
         {
             let content = match self.committed_entry(path)? {
-                Some(entry) => self.workspace.content(path, entry, &mut None)?,
+                Some(entry) => self.workspace.records().content(path, entry, &mut None)?,
                 None => None,
             };
             let Some(bytes) = content.filter(|bytes| bytes.contains_str(name.rsplit('.').next().unwrap_or(&name)))
@@ -315,7 +315,7 @@ impl Targets<'_> {
         reader: &mut ObjectReader,
         read: impl FnOnce(&mut SymbolTracer<'_>) -> Result<T, HistoryError>,
     ) -> Result<T> {
-        let mut known = self.workspace.known_changes()?;
+        let mut known = self.workspace.records().known_changes()?;
         let OpenedHistory { history, reached, .. } = self.opened;
         let max_bytes = self.workspace.build_options().max_blob_bytes;
         let mut lives = SymbolTracer::new(history, reached, reader, max_bytes, &mut known, self.reading);
@@ -326,7 +326,7 @@ impl Targets<'_> {
 
     /// Returns the reasons why deleted definitions may not be found by name.
     pub(crate) fn untraced(&self) -> Vec<String> {
-        let (history, recipe) = (&self.opened.history, self.workspace.symbol_recipe());
+        let (history, recipe) = (&self.opened.history, self.workspace.records().symbol_recipe());
         let (n_traced, n_commits) = (history.n_traced(recipe), history.n_commits());
         let symbols = (0..history.batches().len()).filter_map(|at| history.symbols(at, recipe));
         let n_unread: u32 = symbols.map(SymbolBatch::n_unread).sum();
@@ -341,7 +341,7 @@ impl Targets<'_> {
             why.push(format!(
                 "{n_unread} commits changed files that are missing or damaged in git, so their definitions are \
                  unknown; {}",
-                self.workspace.how_to_get_objects()
+                self.workspace.records().how_to_get_objects()
             ));
         }
         why
@@ -356,7 +356,7 @@ impl Targets<'_> {
             None => self.committed_entry(path)?,
         };
         match entry {
-            Some(entry) => self.workspace.content(path, entry, &mut None),
+            Some(entry) => self.workspace.records().content(path, entry, &mut None),
             None => Ok(None),
         }
     }

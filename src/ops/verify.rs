@@ -278,11 +278,11 @@ impl Verify {
             };
             return Ok(Facts::new(sidecar, health, &found));
         }
-        let (recorded, vectors) = (workspace.recorded(&opened), n_vectors(workspace, &opened));
+        let (recorded, vectors) = (workspace.records().recorded(&opened), n_vectors(workspace, &opened));
         let mut repair = workspace.writer(&opened).repair(depth, progress, limits)?;
         let mut left = Vec::new();
         if !repair.before.is_sound() {
-            workspace.record_again(recorded, progress, limits.interrupt)?;
+            workspace.records().record_again(recorded, progress, limits.interrupt)?;
             left = what_is_left(workspace, &opened, &repair.before, &vectors);
             let limits = Limits {
                 deadline: None,
@@ -342,7 +342,7 @@ fn what_is_left(
         .map(|(_, blob)| blob)
         .collect();
     if !unread.is_empty() {
-        let how = workspace.how_to_get_objects();
+        let how = workspace.records().how_to_get_objects();
         left.push(format!(
             "data that depends on {} blobs that are missing or damaged in git; {how}",
             unread.len()

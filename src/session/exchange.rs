@@ -482,12 +482,12 @@ impl<'a> Remote<'a> {
         if self.parts.is_empty() {
             return Ok(plan);
         }
-        plan.passed_over = workspace.takes_no_records(matches!(trust, Trust::Only(_)))?;
+        plan.passed_over = workspace.records().takes_no_records(matches!(trust, Trust::Only(_)))?;
         if plan.passed_over.is_some() {
             return Ok(plan);
         }
         for part in &self.parts {
-            if workspace.lacks_records_of(&part.tips())? {
+            if workspace.records().lacks_records_of(&part.tips())? {
                 plan.others.push(part.clone());
             }
         }

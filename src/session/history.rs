@@ -106,11 +106,24 @@ impl Uncommitted {
     }
 }
 
+/// The recorded history of a repository: commits, their messages and changed lines, and traced definitions.
+#[derive(Clone, Copy)]
+pub struct Records<'w> {
+    workspace: &'w Workspace,
+}
+
 impl Workspace {
-    fn recorder(&self) -> Recorder<'_> {
+    /// Returns the recorded history.
+    pub fn records(&self) -> Records<'_> {
+        Records { workspace: self }
+    }
+}
+
+impl<'w> Records<'w> {
+    fn recorder(self) -> Recorder<'w> {
         Recorder {
-            repository: &self.repository,
-            limit: self.config.history_limit(now()),
+            repository: &self.workspace.repository,
+            limit: self.workspace.config.history_limit(now()),
             n_threads: std::thread::available_parallelism().map_or(1, usize::from),
             patience: PATIENCE,
         }
@@ -118,27 +131,27 @@ impl Workspace {
 
     /// Records all commits reachable from `tips`.
     pub(crate) fn record_commits(
-        &self,
+        self,
         tips: &[CommitId],
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<RecordOutcome> {
-        let sidecar = self.storage.open_or_create(interrupt)?;
+        let sidecar = self.workspace.storage.open_or_create(interrupt)?;
         Ok(self.recorder().record(&sidecar, tips, progress, interrupt)?)
     }
 
     /// Records all commits reachable from `tips` and makes them searchable.
     pub fn record_history(
-        &self,
+        self,
         tips: &[CommitId],
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<RecordOutcome> {
         let started = Instant::now();
-        let sidecar = self.storage.open_or_create(interrupt)?;
+        let sidecar = self.workspace.storage.open_or_create(interrupt)?;
         let recorder = self.recorder();
         let mut outcome = recorder.record(&sidecar, tips, progress, interrupt)?;
-        recorder.index_messages(&sidecar, self.models.own_embedder(), progress, interrupt)?;
+        recorder.index_messages(&sidecar, self.workspace.models.own_embedder(), progress, interrupt)?;
         recorder.index_lines(&sidecar, progress, interrupt)?;
         let state = sidecar.state()?.unwrap_or_default();
         let all: u64 = state.history.iter().map(HistoryEntry::n_bytes).sum();
@@ -149,25 +162,32 @@ impl Workspace {
 
     /// Indexes past versions of files as selected by `versions`, or by default as in the previous run.
     pub(crate) fn index_past(
-        &self,
+        self,
         versions: Option<PastVersions>,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Outcome> {
-        let sidecar = self.storage.open_or_create(interrupt)?;
+        let sidecar = self.workspace.storage.open_or_create(interrupt)?;
         let (history, _) = self.stored_history()?.unwrap_or_default();
         let versions = match versions {
             Some(versions) => versions,
             None => sidecar.past_versions()?,
         };
-        let past = past_files(&history, versions, self.config.gc.deleted_files.value as usize)?;
-        Ok(self.writer(&sidecar).index_past(past, versions, progress, interrupt)?)
+        let past = past_files(
+            &history,
+            versions,
+            self.workspace.config.gc.deleted_files.value as usize,
+        )?;
+        Ok(self
+            .workspace
+            .writer(&sidecar)
+            .index_past(past, versions, progress, interrupt)?)
     }
 
     /// Records the commits reachable from `tips` if the sidecar already has records of commits; otherwise returns
     /// `None`. Also traces definitions through the new commits if that was done before.
     pub fn record_new_commits(
-        &self,
+        self,
         tips: &[CommitId],
         progress: &dyn Progress,
         interrupt: &AtomicBool,
@@ -187,7 +207,7 @@ impl Workspace {
 
     /// Returns which data about commits the sidecar has, so that it can be recorded again after damaged files are set
     /// aside. If the state is unreadable, the answer is inferred from file names.
-    pub(crate) fn recorded(&self, sidecar: &Sidecar) -> Recorded {
+    pub(crate) fn recorded(self, sidecar: &Sidecar) -> Recorded {
         if let Ok(Some(state)) = sidecar.state() {
             return Recorded {
                 has_commits: !state.history.is_empty(),
@@ -209,7 +229,7 @@ impl Workspace {
 
     /// Records again the data that `recorded` lists.
     pub(crate) fn record_again(
-        &self,
+        self,
         recorded: Recorded,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
@@ -224,40 +244,40 @@ impl Workspace {
     }
 
     /// Traces definitions through all recorded commits.
-    pub fn trace_history(&self, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<TraceOutcome> {
-        let sidecar = self.storage.open_or_create(interrupt)?;
-        let max_bytes = self.build_options().max_blob_bytes;
+    pub fn trace_history(self, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<TraceOutcome> {
+        let sidecar = self.workspace.storage.open_or_create(interrupt)?;
+        let max_bytes = self.workspace.build_options().max_blob_bytes;
         Ok(self.recorder().trace(&sidecar, max_bytes, progress, interrupt)?)
     }
 
     /// Prepares the records of all commits reachable from `tips` for export. Records and traces missing commits first.
     pub(crate) fn given_commits(
-        &self,
+        self,
         tips: &[CommitId],
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<ExportedCommits> {
         ensure!(!tips.is_empty(), "a tree has no history: use a commit");
-        let sidecar = self.storage.open_or_create(interrupt)?;
+        let sidecar = self.workspace.storage.open_or_create(interrupt)?;
         let recorder = self.recorder();
         recorder.record(&sidecar, tips, progress, interrupt)?;
         recorder.index_lines(&sidecar, progress, interrupt)?;
         self.trace_history(progress, interrupt)?;
-        Ok(recorder.give(&sidecar, tips, self.build_options().max_blob_bytes)?)
+        Ok(recorder.give(&sidecar, tips, self.workspace.build_options().max_blob_bytes)?)
     }
 
     /// Returns the reason why this clone cannot import any records of commits, if there is one.
-    pub(crate) fn takes_no_records(&self, is_trusted: bool) -> Result<Option<ImportRefusal>> {
-        Ok(match self.repository.shallow_commits()?.is_empty() {
+    pub(crate) fn takes_no_records(self, is_trusted: bool) -> Result<Option<ImportRefusal>> {
+        Ok(match self.workspace.repository.shallow_commits()?.is_empty() {
             false => Some(ImportRefusal::Absent),
-            true if self.repository.is_partial() && !is_trusted => Some(ImportRefusal::Partial),
+            true if self.workspace.repository.is_partial() && !is_trusted => Some(ImportRefusal::Partial),
             true => None,
         })
     }
 
     /// Returns true if the repository has all these commits, and at least one is not recorded or not traced.
-    pub(crate) fn lacks_records_of(&self, commits: &[CommitId]) -> Result<bool> {
-        let mut reader = self.repository.reader();
+    pub(crate) fn lacks_records_of(self, commits: &[CommitId]) -> Result<bool> {
+        let mut reader = self.workspace.repository.reader();
         if !commits.iter().all(|&commit| reader.commit(commit).is_ok()) {
             return Ok(false);
         }
@@ -270,14 +290,14 @@ impl Workspace {
 
     /// Verifies commit records from a bundle.
     pub(crate) fn examine_commits(
-        &self,
+        self,
         sidecar: &Sidecar,
         offered: &ReceivedCommits,
         audit: Option<Audit>,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Result<VerifiedCommits, ImportRefusal>> {
-        let max_bytes = self.build_options().max_blob_bytes;
+        let max_bytes = self.workspace.build_options().max_blob_bytes;
         let recorder = self.recorder();
         let examined = recorder.examine(sidecar, offered, audit, max_bytes, progress, interrupt);
         ensure!(
@@ -289,7 +309,7 @@ impl Workspace {
 
     /// Stores verified commit records and indexes their messages.
     pub(crate) fn take_commits(
-        &self,
+        self,
         sidecar: &Sidecar,
         examined: &VerifiedCommits,
         progress: &dyn Progress,
@@ -302,7 +322,7 @@ impl Workspace {
                 tracing::warn!("recorded {n_commits} commits, more than history.max_commits ({most})");
             }
             self.recorder()
-                .index_messages(sidecar, self.models.own_embedder(), progress, interrupt)?;
+                .index_messages(sidecar, self.workspace.models.own_embedder(), progress, interrupt)?;
             if examined.has_kept() {
                 self.recorder().index_lines(sidecar, progress, interrupt)?;
                 self.trace_history(progress, interrupt)?;
@@ -314,10 +334,13 @@ impl Workspace {
 
     /// Returns the objects that indexing or tracing needed but could not read, each once: blobs of HEAD with their
     /// paths, and file versions in recorded commits. They may have become readable since.
-    pub(crate) fn unread_objects(&self) -> Result<Vec<(Option<RepoPath>, Oid)>> {
+    pub(crate) fn unread_objects(self) -> Result<Vec<(Option<RepoPath>, Oid)>> {
         let mut found = Vec::new();
-        if let Some(target) = self.target("HEAD")? {
-            let files = self.stored_tree(target.tree).map(|layers| missing_blobs(&layers));
+        if let Some(target) = self.workspace.target("HEAD")? {
+            let files = self
+                .workspace
+                .stored_tree(target.tree)
+                .map(|layers| missing_blobs(&layers));
             found.extend(files.into_iter().flatten().map(|(path, blob)| (Some(path), blob.0)));
         }
         let (history, _) = self.stored_history()?.unwrap_or_default();
@@ -340,8 +363,8 @@ impl Workspace {
 
     /// Returns a note about files of a revision that were not searched because their blobs cannot be read. `None` if
     /// there are no such files.
-    pub(crate) fn unread_files(&self, target: Option<Target>) -> Option<String> {
-        let layers = self.stored_tree(target?.tree)?;
+    pub(crate) fn unread_files(self, target: Option<Target>) -> Option<String> {
+        let layers = self.workspace.stored_tree(target?.tree)?;
         let n_files = Some(missing_blobs(&layers).len()).filter(|&n_files| n_files > 0)?;
         Some(format!(
             "{n_files} files of this revision are missing or damaged in git, so their definitions are unknown; {}",
@@ -350,8 +373,8 @@ impl Workspace {
     }
 
     /// Returns advice for missing or damaged objects.
-    pub(crate) fn how_to_get_objects(&self) -> &'static str {
-        if self.repository.is_partial() {
+    pub(crate) fn how_to_get_objects(self) -> &'static str {
+        if self.workspace.repository.is_partial() {
             "run git fetch --refetch --no-filter, then codescout index"
         } else {
             "run codescout doctor for a fix"
@@ -359,38 +382,38 @@ impl Workspace {
     }
 
     /// Opens the cache of the definition changes in single files, for commits that are not traced.
-    pub(crate) fn known_changes(&self) -> Result<SymbolChangeCache> {
-        let sidecar = match self.storage.keeping() {
-            Keeping::Sidecar => self.storage.open()?,
+    pub(crate) fn known_changes(self) -> Result<SymbolChangeCache> {
+        let sidecar = match self.workspace.storage.keeping() {
+            Keeping::Sidecar => self.workspace.storage.open()?,
             _ => None,
         };
         Ok(SymbolChangeCache::new(sidecar, self.symbol_recipe()))
     }
 
     /// The recipe (version and settings) for tracing definitions.
-    pub fn symbol_recipe(&self) -> u64 {
-        symbol_recipe(self.build_options().max_blob_bytes)
+    pub fn symbol_recipe(self) -> u64 {
+        symbol_recipe(self.workspace.build_options().max_blob_bytes)
     }
 
     /// The recipe (version and settings) that determines the content of exported records.
-    pub(crate) fn record_recipe(&self) -> u64 {
-        record_recipe(self.build_options().max_blob_bytes)
+    pub(crate) fn record_recipe(self) -> u64 {
+        record_recipe(self.workspace.build_options().max_blob_bytes)
     }
 
     /// Returns true if definitions are traced through some commits. Then new commits are traced too.
-    pub(crate) fn is_traced(&self) -> bool {
+    pub(crate) fn is_traced(self) -> bool {
         let is_traced = |state: &State| state.history.iter().any(|entry| entry.symbols.is_some());
-        matches!(self.storage.open_with_state(), Ok(Some((_, Some(state)))) if is_traced(&state))
+        matches!(self.workspace.storage.open_with_state(), Ok(Some((_, Some(state)))) if is_traced(&state))
     }
 
     /// Returns true if commits are recorded. Then new commits are recorded too.
-    pub fn has_history(&self) -> bool {
-        matches!(self.storage.open_with_state(), Ok(Some((_, Some(state)))) if !state.history.is_empty())
+    pub fn has_history(self) -> bool {
+        matches!(self.workspace.storage.open_with_state(), Ok(Some((_, Some(state)))) if !state.history.is_empty())
     }
 
     /// Opens the history of a revision. `WORKTREE` and `INDEX` mean the checked-out commit.
-    pub fn history(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<OpenedHistory> {
-        let target = self.target(reference)?;
+    pub fn history(self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<OpenedHistory> {
+        let target = self.workspace.target(reference)?;
         let mut notes = Vec::new();
         let stored = match commit_of(reference, target)? {
             None => StoredHistory::default(),
@@ -401,8 +424,8 @@ impl Workspace {
 
     /// Opens the history of a revision as far as it is recorded, in the sidecar or in `more`. If the commit itself is
     /// not recorded, uses its last recorded ancestor.
-    pub(crate) fn recorded_history(&self, reference: &str, more: Option<&History>) -> Result<OpenedHistory> {
-        let target = self.target(reference)?;
+    pub(crate) fn recorded_history(self, reference: &str, more: Option<&History>) -> Result<OpenedHistory> {
+        let target = self.workspace.target(reference)?;
         let commit = commit_of(reference, target)?;
         let is_whole = |history: &History| commit.is_none_or(|commit| history.number(commit).is_some());
         let stored = self.stored_history()?;
@@ -414,7 +437,7 @@ impl Workspace {
         let mut opened = self.opened_history(target, stored, Vec::new())?;
         if let (None, Some(commit), Some(last)) = (opened.tip, commit, opened.history.n_commits().checked_sub(1)) {
             let known = opened.history.id(last)?;
-            if self.repository.merge_base(known, commit)? == Some(known) {
+            if self.workspace.repository.merge_base(known, commit)? == Some(known) {
                 opened.tip = Some(last);
                 opened.reached = opened.history.reachable(&[last]);
             }
@@ -423,12 +446,12 @@ impl Workspace {
     }
 
     fn opened_history(
-        &self,
+        self,
         target: Option<Target>,
         (history, entries): StoredHistory,
         mut notes: Vec<String>,
     ) -> Result<OpenedHistory> {
-        notes.extend(self.repository.rewritten_history());
+        notes.extend(self.workspace.repository.rewritten_history());
         let commit = target.and_then(|target| target.commit);
         let tip = commit.and_then(|commit| history.number(commit));
         let mailmap = self.mailmap(target, &mut notes)?;
@@ -445,13 +468,13 @@ impl Workspace {
 
     /// Records the commits reachable from `commit` in memory, on top of the stored records. Used if the sidecar cannot
     /// be written.
-    pub(crate) fn records_in_memory(&self, commit: CommitId, interrupt: &AtomicBool) -> Result<History> {
+    pub(crate) fn records_in_memory(self, commit: CommitId, interrupt: &AtomicBool) -> Result<History> {
         let (known, _) = self.stored_history()?.unwrap_or_default();
         Ok(self.recorder().record_in_memory(known, &[commit], interrupt)?)
     }
 
     fn history_with(
-        &self,
+        self,
         commit: CommitId,
         notes: &mut Vec<String>,
         progress: &dyn Progress,
@@ -482,8 +505,8 @@ impl Workspace {
         }
     }
 
-    fn stored_history(&self) -> Result<Option<StoredHistory>> {
-        match self.storage.open_with_state() {
+    fn stored_history(self) -> Result<Option<StoredHistory>> {
+        match self.workspace.storage.open_with_state() {
             Ok(Some((sidecar, Some(state)))) => {
                 let history = self.recorder().sound(&sidecar, &state)?;
                 Ok(history.map(|history| (history, state.history)))
@@ -497,7 +520,7 @@ impl Workspace {
     /// Returns the words and vectors of all messages, one element per batch. Missing ones are computed and stored, or
     /// held in memory if the sidecar cannot be written.
     pub fn messages(
-        &self,
+        self,
         reference: &str,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
@@ -507,10 +530,10 @@ impl Workspace {
         if messages.iter().all(Option::is_some) {
             return Ok((opened, messages.into_iter().flatten().collect()));
         }
-        let made = match self.storage.open()? {
+        let made = match self.workspace.storage.open()? {
             Some(sidecar) => self
                 .recorder()
-                .index_messages(&sidecar, self.models.own_embedder(), progress, interrupt)
+                .index_messages(&sidecar, self.workspace.models.own_embedder(), progress, interrupt)
                 .map_err(OpError::from),
             None => Ok(0),
         };
@@ -526,7 +549,7 @@ impl Workspace {
             Some(messages) => Ok(messages),
             None => Ok(Messages::from_bytes(Messages::build(
                 batch,
-                self.models.own_embedder(),
+                self.workspace.models.own_embedder(),
                 interrupt,
             )?)?),
         };
@@ -536,9 +559,9 @@ impl Workspace {
     }
 
     /// Returns the stored messages of each batch. `None` for a batch without messages or with those of another model.
-    fn stored_messages(&self, opened: &OpenedHistory) -> Result<Vec<Option<Messages>>> {
-        let profile = self.models.own_embedder().profile().id();
-        let sidecar = self.storage.open()?;
+    fn stored_messages(self, opened: &OpenedHistory) -> Result<Vec<Option<Messages>>> {
+        let profile = self.workspace.models.own_embedder().profile().id();
+        let sidecar = self.workspace.storage.open()?;
         let open = |at: usize| {
             let file = opened.entries.get(at)?.messages.as_ref()?;
             let messages = Messages::open(sidecar.as_ref()?, &file.name).ok()?;
@@ -548,8 +571,8 @@ impl Workspace {
     }
 
     /// Returns the signatures of changed lines, one element per batch. `None` for a batch without signatures.
-    pub fn line_changes(&self, opened: &OpenedHistory) -> Result<Vec<Option<LineChanges>>> {
-        let sidecar = self.storage.open()?;
+    pub fn line_changes(self, opened: &OpenedHistory) -> Result<Vec<Option<LineChanges>>> {
+        let sidecar = self.workspace.storage.open()?;
         let open = |at: usize| {
             let file = opened.entries.get(at)?.lines.as_ref()?;
             LineChanges::open(sidecar.as_ref()?, &file.name).ok()
@@ -559,10 +582,10 @@ impl Workspace {
 
     /// Reads mailmaps in git's order: first the file in the worktree (in a bare repository, the file in the commit),
     /// then those named by the configuration. Later entries take precedence.
-    fn mailmap(&self, target: Option<Target>, notes: &mut Vec<String>) -> Result<Mailmap> {
-        let configured = self.repository.configured_mailmaps();
+    fn mailmap(self, target: Option<Target>, notes: &mut Vec<String>) -> Result<Mailmap> {
+        let configured = self.workspace.repository.configured_mailmaps();
         let mut texts = Vec::new();
-        match self.repository.work_dir() {
+        match self.workspace.repository.work_dir() {
             // Like git, does not read `.mailmap` through a symbolic link.
             Some(root) => texts.extend(read_file(&root.join(".mailmap"))),
             None if configured.blob.is_none() => {
@@ -589,9 +612,9 @@ impl Workspace {
     }
 
     /// Reads a blob given as `revision:path` or as an id.
-    fn named_blob(&self, name: &str) -> Result<Option<Vec<u8>>> {
+    fn named_blob(self, name: &str) -> Result<Option<Vec<u8>>> {
         match name.split_once(':') {
-            Some((revision, path)) => match self.repository.resolve(revision) {
+            Some((revision, path)) => match self.workspace.repository.resolve(revision) {
                 Ok(resolved) => self.blob_at(resolved.tree, path),
                 Err(_) => Ok(None),
             },
@@ -602,33 +625,36 @@ impl Workspace {
         }
     }
 
-    fn blob_at(&self, tree: TreeId, path: &str) -> Result<Option<Vec<u8>>> {
+    fn blob_at(self, tree: TreeId, path: &str) -> Result<Option<Vec<u8>>> {
         let path = RepoPath::from(path);
-        let found = self.repository.reader().diff_trees_at(None, tree, &[&path])?;
+        let found = self.workspace.repository.reader().diff_trees_at(None, tree, &[&path])?;
         let blob = found.first().and_then(|change| change.new?.blob());
         blob.map_or(Ok(None), |blob| self.mailmap_blob(blob))
     }
 
-    fn mailmap_blob(&self, blob: BlobId) -> Result<Option<Vec<u8>>> {
-        Ok(match self.repository.reader().blob(blob, MAX_MAILMAP_BYTES)? {
-            BlobContent::Content(text) => Some(text),
-            _ => None,
-        })
+    fn mailmap_blob(self, blob: BlobId) -> Result<Option<Vec<u8>>> {
+        Ok(
+            match self.workspace.repository.reader().blob(blob, MAX_MAILMAP_BYTES)? {
+                BlobContent::Content(text) => Some(text),
+                _ => None,
+            },
+        )
     }
 
     /// Returns the differences from the checked-out commit: files on disk for `WORKTREE`, staged files for `INDEX`,
     /// otherwise none.
-    pub fn uncommitted(&self, reference: &str, interrupt: &AtomicBool) -> Result<Vec<Uncommitted>> {
+    pub fn uncommitted(self, reference: &str, interrupt: &AtomicBool) -> Result<Vec<Uncommitted>> {
         match reference {
-            "WORKTREE" if self.repository.work_dir().is_some() => {
-                let max_bytes = self.build_options().max_blob_bytes;
-                let found = self
-                    .repository
-                    .work_tree_changes(max_bytes, &mut KnownFiles::default(), interrupt)?;
+            "WORKTREE" if self.workspace.repository.work_dir().is_some() => {
+                let max_bytes = self.workspace.build_options().max_blob_bytes;
+                let found =
+                    self.workspace
+                        .repository
+                        .work_tree_changes(max_bytes, &mut KnownFiles::default(), interrupt)?;
                 Ok(Uncommitted::of(found))
             }
             "INDEX" => {
-                let staged = self.repository.index_changes()?.into_iter();
+                let staged = self.workspace.repository.index_changes()?.into_iter();
                 let change = |change: crate::git::TreeChange| Uncommitted {
                     path: change.path,
                     old: change.old.map(Into::into),
@@ -642,17 +668,17 @@ impl Workspace {
     }
 
     /// Returns the bytes of a file, from the repository or, if it is uncommitted, from disk.
-    pub fn content(&self, path: &RepoPath, entry: Entry, disk: &mut Option<WorkTreeReader>) -> Result<Option<Vec<u8>>> {
-        let max_bytes = self.build_options().max_blob_bytes;
-        if let BlobContent::Content(bytes) = self.repository.reader().blob(BlobId(entry.oid), max_bytes)? {
+    pub fn content(self, path: &RepoPath, entry: Entry, disk: &mut Option<WorkTreeReader>) -> Result<Option<Vec<u8>>> {
+        let max_bytes = self.workspace.build_options().max_blob_bytes;
+        if let BlobContent::Content(bytes) = self.workspace.repository.reader().blob(BlobId(entry.oid), max_bytes)? {
             return Ok(Some(bytes));
         }
-        if self.repository.work_dir().is_none() {
+        if self.workspace.repository.work_dir().is_none() {
             return Ok(None);
         }
         let reader = match disk {
             Some(reader) => reader,
-            none => none.insert(self.repository.work_tree_reader()?),
+            none => none.insert(self.workspace.repository.work_tree_reader()?),
         };
         // The file may have changed since `entry` was read.
         let file = reader.read(path, max_bytes).ok();
@@ -660,11 +686,11 @@ impl Workspace {
     }
 
     /// Returns the tips of all local branches and the checked-out commit, sorted by id.
-    pub fn branch_tips(&self) -> Result<Vec<CommitId>> {
-        let refs = self.repository.refs()?.into_iter();
+    pub fn branch_tips(self) -> Result<Vec<CommitId>> {
+        let refs = self.workspace.repository.refs()?.into_iter();
         let branches = refs.filter(|found| found.kind == crate::git::RefKind::Branch);
         let mut tips: Vec<CommitId> = branches.filter_map(|branch| branch.commit).collect();
-        tips.extend(self.repository.head()?.commit());
+        tips.extend(self.workspace.repository.head()?.commit());
         tips.sort_unstable();
         tips.dedup();
         Ok(tips)

@@ -27,7 +27,7 @@ pub(crate) use ctx::Limits;
 pub(crate) use error::{Context, ErrorOut, bail, ensure};
 pub use error::{OpError, Result};
 pub(crate) use exchange::{Content, Purpose, PushPlan, Remote};
-pub use history::{OpenedHistory, Uncommitted};
+pub use history::{OpenedHistory, Records, Uncommitted};
 pub(crate) use jobs::{Advance, End, Hold, Job, Made, Task};
 pub use models::Models;
 pub(crate) use open::Visibility;

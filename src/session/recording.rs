@@ -25,10 +25,16 @@ impl Session {
     ) -> Result<(OpenedHistory, Option<Arc<Job>>)> {
         let reference = self.checked(reference)?;
         if ctx.limits.is_none() {
-            return Ok((self.workspace.history(reference, ctx.progress, ctx.interrupt)?, None));
+            return Ok((
+                self.workspace
+                    .records()
+                    .history(reference, ctx.progress, ctx.interrupt)?,
+                None,
+            ));
         }
         let open = || {
             self.workspace
+                .records()
                 .recorded_history(reference, locked(&self.records).as_ref())
         };
         let opened = open()?;
@@ -92,7 +98,7 @@ impl Session {
     ) -> Result<Vec<Uncommitted>> {
         match reference {
             "WORKTREE" => Ok(Uncommitted::of(self.work_tree_changes(interrupt)?.as_ref().clone())),
-            reference => self.workspace.uncommitted(reference, interrupt),
+            reference => self.workspace.records().uncommitted(reference, interrupt),
         }
     }
 }
@@ -125,25 +131,26 @@ fn record(workspace: &Workspace, records: &Mutex<Option<History>>, job: &Job) ->
     if workspace.storage.keeping() == Keeping::Sidecar {
         let recorded = match job.task {
             Task::Searchable => workspace
+                .records()
                 .record_history(&[commit], job, &job.interrupt)
                 .and_then(|outcome| {
-                    workspace.index_past(None, job, &job.interrupt)?;
+                    workspace.records().index_past(None, job, &job.interrupt)?;
                     Ok(outcome)
                 }),
-            Task::Trace => workspace.record_history(&[commit], job, &job.interrupt),
-            Task::Record | Task::Index => workspace.record_commits(&[commit], job, &job.interrupt),
+            Task::Trace => workspace.records().record_history(&[commit], job, &job.interrupt),
+            Task::Record | Task::Index => workspace.records().record_commits(&[commit], job, &job.interrupt),
         };
         match recorded {
             Err(error) if is_read_only(&error) => {}
             Ok(recorded) if job.task == Task::Trace => {
-                let traced = workspace.trace_history(job, &job.interrupt)?;
-                workspace.index_past(None, job, &job.interrupt)?;
+                let traced = workspace.records().trace_history(job, &job.interrupt)?;
+                workspace.records().index_past(None, job, &job.interrupt)?;
                 return Ok(Made::Traced(recorded, traced));
             }
             ended => return ended.map(Made::Records),
         }
     }
-    let known = workspace.records_in_memory(commit, &job.interrupt)?;
+    let known = workspace.records().records_in_memory(commit, &job.interrupt)?;
     let outcome = crate::ingest::RecordOutcome {
         n_commits: known.n_commits(),
         ..Default::default()

@@ -197,7 +197,7 @@ impl Workspace {
 
     /// Returns the name of the settings and build that a record of commits must match to be imported.
     pub(crate) fn pipeline_of_commits(&self) -> String {
-        pipeline(self.record_recipe(), ProfileId([0; 16]), self.id_bytes())
+        pipeline(self.records().record_recipe(), ProfileId([0; 16]), self.id_bytes())
     }
 
     /// Returns the number of chunks in `known` that have vectors, for each external model.
@@ -256,7 +256,10 @@ impl Workspace {
             None => None,
             Some(offered) => {
                 let audit = (!is_trusted).then_some(options.audit);
-                Some(self.examine_commits(&sidecar, &offered, audit, progress, interrupt)?)
+                Some(
+                    self.records()
+                        .examine_commits(&sidecar, &offered, audit, progress, interrupt)?,
+                )
             }
         };
         let made = match options.audit {
@@ -298,7 +301,7 @@ impl Workspace {
         };
         let commits = match examined {
             Some(Ok(examined)) => {
-                let taken = self.take_commits(&sidecar, &examined, progress, interrupt)?;
+                let taken = self.records().take_commits(&sidecar, &examined, progress, interrupt)?;
                 Some(taken.map(|()| TakenCommits {
                     n_commits: examined.n_commits(),
                     n_audited: examined.n_audited,

@@ -82,7 +82,11 @@ fn verifying_commits_counts_every_file_once() {
     let (repo, index) = indexed();
     let head = index.workspace.target("HEAD").unwrap().unwrap().commit.unwrap();
     let progress = CheckedProgress::default();
-    index.workspace.record_history(&[head], &progress, &NEVER).unwrap();
+    index
+        .workspace
+        .records()
+        .record_history(&[head], &progress, &NEVER)
+        .unwrap();
     assert!(verify(&index, DEEP).is_sound());
     drop(repo);
 }

@@ -194,8 +194,8 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
                 let (facts, line, is_done) = waited(call, job, reference, deadline, &n_before)?;
                 is_all &= is_done;
                 rows.push((facts, line));
-                if is_done && (call.arguments.flag("history") || session.workspace.has_history()) {
-                    let task = if call.arguments.flag("history") || session.workspace.is_traced() {
+                if is_done && (call.arguments.flag("history") || session.workspace.records().has_history()) {
+                    let task = if call.arguments.flag("history") || session.workspace.records().is_traced() {
                         Task::Trace
                     } else {
                         Task::Searchable

@@ -192,9 +192,13 @@ pub(super) fn messages(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
     let (workspace, reference) = (&ask.session.workspace, &ask.common.reference);
     ask.session.make_searchable(reference, &ask.ctx)?;
     let (opened, messages) = match query {
-        CommitQuery::Ranked(_) => workspace.messages(reference, ask.ctx.progress, ask.ctx.interrupt)?,
+        CommitQuery::Ranked(_) => workspace
+            .records()
+            .messages(reference, ask.ctx.progress, ask.ctx.interrupt)?,
         CommitQuery::Literal | CommitQuery::Regex => {
-            let opened = workspace.history(reference, ask.ctx.progress, ask.ctx.interrupt)?;
+            let opened = workspace
+                .records()
+                .history(reference, ask.ctx.progress, ask.ctx.interrupt)?;
             (opened, Vec::new())
         }
     };
@@ -241,7 +245,9 @@ pub(super) fn diffs(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
     let pattern = asked.commit_pattern(asked.commit_query(Inside::Diffs)?)?;
     let (workspace, reference) = (&ask.session.workspace, &ask.common.reference);
     ask.session.make_searchable(reference, &ask.ctx)?;
-    let opened = workspace.history(reference, ask.ctx.progress, ask.ctx.interrupt)?;
+    let opened = workspace
+        .records()
+        .history(reference, ask.ctx.progress, ask.ctx.interrupt)?;
     let key = asked.commit_key(&opened);
     let after = asked.after(&key)?;
     let filter = asked.commit_filter()?;
@@ -253,7 +259,7 @@ pub(super) fn diffs(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
     let search = DiffSearch {
         repository: &workspace.repository,
         history: &opened.history,
-        lines: &workspace.line_changes(&opened)?,
+        lines: &workspace.records().line_changes(&opened)?,
         scope: &scope,
         pattern: &pattern,
         files: &filter.files,

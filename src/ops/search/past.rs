@@ -113,7 +113,9 @@ impl Past {
     pub(crate) fn open(ask: &Ask<'_>, documents: Documents) -> Result<Self> {
         let (session, reference) = (ask.session, &ask.common.reference);
         let workspace = &session.workspace;
-        let opened = workspace.history(reference, ask.ctx.progress, ask.ctx.interrupt)?;
+        let opened = workspace
+            .records()
+            .history(reference, ask.ctx.progress, ask.ctx.interrupt)?;
         // A cached view may lack versions that were indexed after it was opened.
         let uncached = Session::for_command(Arc::clone(workspace));
         let ctx = Ctx::unlimited(ask.ctx.progress, ask.ctx.interrupt);
@@ -160,12 +162,12 @@ impl Past {
         entries.retain(|entry| !session.visibility.hides(entry.path.as_bytes()));
         entries.sort_by(|a, b| (&a.path, a.oid).cmp(&(&b.path, b.oid)));
         Ok(Past {
-            traced: (opened.history.n_traced(workspace.symbol_recipe()) == opened.history.n_commits()).then(|| {
-                Tracing {
-                    recipe: workspace.symbol_recipe(),
+            traced: (opened.history.n_traced(workspace.records().symbol_recipe()) == opened.history.n_commits()).then(
+                || Tracing {
+                    recipe: workspace.records().symbol_recipe(),
                     max_bytes: workspace.build_options().max_blob_bytes,
-                }
-            }),
+                },
+            ),
             view: now.with_files(&entries, documents)?,
             now,
             documents,

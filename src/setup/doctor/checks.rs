@@ -185,7 +185,7 @@ const MAX_NAMED: usize = 3;
 /// Checks again the objects that could not be read during indexing or recording. `git fsck` checks all objects.
 pub(super) fn objects(workspace: &Workspace) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("objects", severity, message);
-    let met = match workspace.unread_objects() {
+    let met = match workspace.records().unread_objects() {
         Ok(met) => met,
         Err(error) => return vec![finding(Severity::Warning, format!("{error:#}"))],
     };

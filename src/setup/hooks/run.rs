@@ -252,9 +252,10 @@ impl<'a> Run<'a> {
     fn ingest(&self, target: Target, interrupt: &AtomicBool) -> Result<Outcome> {
         let outcome = self.workspace.ingest(target, &NoProgress, interrupt)?;
         if !outcome.interrupted {
-            let recorded = self
-                .workspace
-                .record_new_commits(target.commit.as_slice(), &NoProgress, interrupt);
+            let recorded =
+                self.workspace
+                    .records()
+                    .record_new_commits(target.commit.as_slice(), &NoProgress, interrupt);
             recorded.context("cannot record commits")?;
             // Vectors that a server does not return now are requested again by the next run.
             let caught_up = self.workspace.catch_up(&[target.tree], &NoProgress, interrupt);
