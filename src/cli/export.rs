@@ -53,7 +53,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
     } else {
         Vec::new()
     };
-    if args.vectors && workspace.keeps_away(RowKind::Dense) {
+    if args.vectors && workspace.vector_sharing().keeps_away(RowKind::Dense) {
         let model = &workspace.models.embedder().profile().model;
         let kept = format!("vectors of {model} are not stored locally (qdrant.keep_local)");
         if added.is_empty() {

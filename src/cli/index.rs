@@ -178,7 +178,7 @@ fn report_shared(
     output: &mut Output,
 ) -> Result<()> {
     let told = SharedOut {
-        server: workspace.sharing_host().unwrap_or_default(),
+        server: workspace.vector_sharing().sharing_host().unwrap_or_default(),
         chunks: shared.n_docs,
         new: shared.n_put,
         found: shared.n_found,
@@ -223,7 +223,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
         done: HashMap::new(),
     };
     if args.new_collection {
-        let resettled = workspace.resettle_collections(&INTERRUPTED)?;
+        let resettled = workspace.vector_sharing().resettle_collections(&INTERRUPTED)?;
         let is_quiet = output.json;
         for resettled in resettled.iter().filter(|_| !is_quiet) {
             output.line(&match resettled {
@@ -395,7 +395,11 @@ impl Indexer<'_> {
     fn share(&self, n_uploaded: &HashMap<RowKind, usize>, answer: &mut IndexOut, output: &mut Output) -> Result<()> {
         let trees: Vec<TreeId> = self.done.values().copied().collect();
         output.flush()?;
-        for (kind, shared) in self.workspace.share_vectors(&trees, &self.progress, &INTERRUPTED)? {
+        for (kind, shared) in self
+            .workspace
+            .vector_sharing()
+            .share_vectors(&trees, &self.progress, &INTERRUPTED)?
+        {
             let shared = shared.with_own(n_uploaded.get(&kind).copied().unwrap_or_default());
             report_shared(self.workspace, kind, shared, answer, output)?;
         }

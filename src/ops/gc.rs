@@ -126,11 +126,13 @@ impl Gc {
     fn unshared(&self, ask: &Ask<'_>) -> Result<Option<UnsharedOut>> {
         let workspace = &ask.session.workspace;
         let counted = if self.dry_run {
-            workspace.gone_but_shared()?.map(|count| (count, None))
+            workspace.vector_sharing().gone_but_shared()?.map(|count| (count, None))
         } else {
-            workspace.remove_gone(ask.ctx.progress, ask.ctx.interrupt)?
+            workspace
+                .vector_sharing()
+                .remove_gone(ask.ctx.progress, ask.ctx.interrupt)?
         };
-        let counted = counted.zip(workspace.sharing_host());
+        let counted = counted.zip(workspace.vector_sharing().sharing_host());
         Ok(counted.map(|((count, stopped_because), server)| UnsharedOut {
             server,
             count,

@@ -84,7 +84,7 @@ impl Op for Status {
         if facts.index == UP_TO_DATE {
             // Uncommitted changes are extracted only if their chunks are counted.
             let has_vectors = workspace.models.added().is_some() || workspace.models.remote_sparse().is_some();
-            let edits = if has_vectors || workspace.sharing_host().is_some() {
+            let edits = if has_vectors || workspace.vector_sharing().sharing_host().is_some() {
                 Edits::Extracted
             } else {
                 Edits::Listed
@@ -236,9 +236,11 @@ impl Facts {
     fn count_vectors(&mut self, workspace: &Workspace, view: &View) {
         let segments = view.segments();
         let server = workspace.models.remote().map(|model| &model.options().endpoint);
-        let kept_at = workspace.sharing_host();
-        let kept_at = kept_at.filter(|_| workspace.keeps_away(RowKind::Dense));
-        let there = kept_at.as_ref().and_then(|_| workspace.there(RowKind::Dense).ok()?);
+        let kept_at = workspace.vector_sharing().sharing_host();
+        let kept_at = kept_at.filter(|_| workspace.vector_sharing().keeps_away(RowKind::Dense));
+        let there = kept_at
+            .as_ref()
+            .and_then(|_| workspace.vector_sharing().there(RowKind::Dense).ok()?);
         let there = there.filter(|there| there.epoch == segments.epoch());
         let is_there = |doc| {
             let there = there.as_ref();
@@ -402,11 +404,11 @@ impl SharedOut {
 /// Counts the shared vectors of one kind. Returns `None` if they are not shared.
 fn shared(workspace: &Workspace, view: &View, kind: RowKind) -> Result<Option<SharedOut>> {
     let is_made = kind == RowKind::Dense || workspace.models.remote_sparse().is_some();
-    let Some(server) = workspace.sharing_host().filter(|_| is_made) else {
+    let Some(server) = workspace.vector_sharing().sharing_host().filter(|_| is_made) else {
         return Ok(None);
     };
     let live = view.live().to_bitmap();
-    let there = workspace.there(kind)?;
+    let there = workspace.vector_sharing().there(kind)?;
     let there = there.filter(|there| there.epoch == view.segments().epoch());
     let (docs, empty) = there.map(|there| (there.docs, there.empty)).unwrap_or_default();
     Ok(Some(SharedOut {

@@ -27,7 +27,7 @@ impl Workspace {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Option<CollectOutcome>> {
-        self.renumbering(|| {
+        self.vector_sharing().renumbering(|| {
             self.with_collector(|collector| Ok(collector.collect(occasion, PATIENCE, progress, interrupt)?))
         })
     }
@@ -48,7 +48,7 @@ impl Workspace {
                 return Ok(None);
             }
             let collect = || collector.collect(Trigger::Unasked(used), Duration::ZERO, progress, interrupt);
-            self.renumbering(|| match collect() {
+            self.vector_sharing().renumbering(|| match collect() {
                 Err(CollectError::Lock(LockError::Busy { .. })) => Ok(None),
                 collected => Ok(Some(collected?)),
             })

@@ -33,6 +33,7 @@ pub use models::Models;
 pub(crate) use open::Visibility;
 pub use open::{Build, SeenView, Session, ViewRequest};
 pub(crate) use place::sidecar_root_of;
+pub use qdrant::VectorSharing;
 pub(crate) use share::{ImportOptions, ImportedBundle, Known, Packing, TakenCommits, open_plain, write_whole};
 pub(crate) use sizes::{SizesOut, sizes};
 pub(crate) use storage::Keeping;

@@ -22,52 +22,101 @@ use crate::snapshot::View;
 const TOO_SHALLOW: &str = "this shallow clone lacks the first commit, which identifies the repository; set \
     qdrant.repository to its id, as shown by codescout doctor in a full clone";
 
+/// The vectors that clones of a repository share through a Qdrant server.
+#[derive(Clone, Copy)]
+pub struct VectorSharing<'w> {
+    workspace: &'w Workspace,
+}
+
 impl Workspace {
+    /// Returns the vectors shared with other clones.
+    pub fn vector_sharing(&self) -> VectorSharing<'_> {
+        VectorSharing { workspace: self }
+    }
+
+    /// Returns the configuration for reranking the best candidates in a view, if a reranker is configured.
+    pub fn reranking<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Option<Reranking<'a>> {
+        self.models.reranker().map(|reranker| Reranking {
+            reranker,
+            n_candidates: self.config.rerank.n_candidates(),
+            sources: Sources::new(view, &self.repository),
+            interrupt,
+        })
+    }
+
+    /// Creates the searcher of a view with the configured remote models and the Qdrant server. Searches stop when
+    /// `interrupt` is set.
+    pub fn searcher<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Searcher<'a>> {
+        let sharing = self.vector_sharing();
+        sharing.know_models();
+        let mut searcher = Searcher::new(view, self.models.embedder(), self.models.own())?.until(interrupt);
+        if let Some(model) = self.models.remote_sparse() {
+            searcher = searcher.with_sparse(model, self.config.sparse.weight());
+        }
+        if let Some(elsewhere) = sharing.shared_index(view, RowKind::Dense, interrupt)? {
+            searcher = if sharing.keeps_away(RowKind::Dense) {
+                searcher.with_remote_vectors(Away {
+                    empty: elsewhere.index.empty().clone(),
+                    store: Box::new(elsewhere.index),
+                    holds: elsewhere.holds,
+                })?
+            } else {
+                searcher.with_remote_index(elsewhere.map(|index| Box::new(index) as Box<dyn DenseIndex>))
+            };
+        }
+        if let Some(elsewhere) = sharing.sparse_elsewhere(view, interrupt)? {
+            searcher = searcher.with_sparse_remote_index(elsewhere);
+        }
+        Ok(searcher)
+    }
+}
+
+impl<'w> VectorSharing<'w> {
     /// Returns the collections on the server: one for dense vectors and, if a sparse model is configured, one for
     /// sparse vectors. Empty if no server is configured.
-    pub(crate) fn sharing(&self) -> Result<&[Qdrant]> {
-        if let Some(known) = self.qdrant.get() {
+    pub(crate) fn sharing(self) -> Result<&'w [Qdrant]> {
+        if let Some(known) = self.workspace.qdrant.get() {
             return Ok(known);
         }
-        let Some(options) = self.config.qdrant.options()? else {
+        let Some(options) = self.workspace.config.qdrant.options()? else {
             return Ok(&[]);
         };
         let identity = self.identity()?.context(TOO_SHALLOW)?;
         let dense = Qdrant::new(
             options,
-            self.models.embedder().profile().id(),
+            self.workspace.models.embedder().profile().id(),
             RowKind::Dense,
             tag_of(&identity),
         );
-        let sparse = self.models.remote_sparse();
+        let sparse = self.workspace.models.remote_sparse();
         let sparse = sparse.map(|model| dense.beside(model.profile().id(), RowKind::Sparse));
         let all = [dense].into_iter().chain(sparse).collect();
-        Ok(self.qdrant.get_or_init(|| all))
+        Ok(self.workspace.qdrant.get_or_init(|| all))
     }
 
     /// Returns the collection for vectors of one kind.
-    fn sharing_of(&self, kind: RowKind) -> Result<Option<&Qdrant>> {
+    fn sharing_of(self, kind: RowKind) -> Result<Option<&'w Qdrant>> {
         Ok(self.sharing()?.iter().find(|qdrant| qdrant.kind() == kind))
     }
 
     /// Returns true if vectors of this kind are stored only on the server. That applies to dense vectors of a remote
     /// model, if so configured.
-    pub(crate) fn keeps_away(&self, kind: RowKind) -> bool {
-        let config = &self.config.qdrant;
+    pub(crate) fn keeps_away(self, kind: RowKind) -> bool {
+        let config = &self.workspace.config.qdrant;
         let is_wanted = !config.keep_local.value && config.server.value.is_some();
-        is_wanted && kind == RowKind::Dense && self.models.remote().is_some()
+        is_wanted && kind == RowKind::Dense && self.workspace.models.remote().is_some()
     }
 
     /// Returns the host and port of the server, if one is configured.
-    pub(crate) fn sharing_host(&self) -> Option<String> {
-        let address = self.config.qdrant.server.value.as_ref()?;
+    pub(crate) fn sharing_host(self) -> Option<String> {
+        let address = self.workspace.config.qdrant.server.value.as_ref()?;
         Some(Endpoint::new(address).ok()?.host())
     }
 
     /// Uploads the vectors of the indexed files of some trees. Returns one outcome for each kind of vector, up to the
     /// first that was interrupted.
     pub fn share_vectors(
-        &self,
+        self,
         trees: &[TreeId],
         progress: &dyn Progress,
         interrupt: &AtomicBool,
@@ -84,10 +133,10 @@ impl Workspace {
             }
         };
         let mut outcomes = Vec::new();
-        let Some(sidecar) = self.storage.open()? else {
+        let Some(sidecar) = self.workspace.storage.open()? else {
             return Ok(outcomes);
         };
-        let own_profile = self.models.own_profile();
+        let own_profile = self.workspace.models.own_profile();
         // Vectors that are stored only on the server were uploaded when they were computed.
         for qdrant in sharing.iter().filter(|qdrant| !self.keeps_away(qdrant.kind())) {
             let shared = self
@@ -102,28 +151,28 @@ impl Workspace {
         Ok(outcomes)
     }
 
-    fn sharing_by<'a>(&'a self, qdrant: &'a Qdrant, sidecar: &'a Sidecar, own_profile: &'a str) -> Sharing<'a> {
+    fn sharing_by(self, qdrant: &'w Qdrant, sidecar: &'w Sidecar, own_profile: &'w str) -> Sharing<'w> {
         Sharing {
             sidecar,
             shared: qdrant,
             profile: qdrant.profile(),
             own_profile,
-            recipe: self.build_options().recipe,
+            recipe: self.workspace.build_options().recipe,
             is_remote_only: self.keeps_away(qdrant.kind()),
         }
     }
 
     /// Runs `change`, which may renumber documents, and then updates the document numbers in the record of shared
     /// vectors.
-    pub(super) fn renumbering<T>(&self, change: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(super) fn renumbering<T>(self, change: impl FnOnce() -> Result<T>) -> Result<T> {
         let opened = || -> Result<Option<(Sidecar, Segments)>> {
-            let Some((sidecar, Some(state))) = self.storage.open_with_state()? else {
+            let Some((sidecar, Some(state))) = self.workspace.storage.open_with_state()? else {
                 return Ok(None);
             };
-            let segments = Segments::open_newest(&sidecar, &state, &self.models.own_profile())?;
+            let segments = Segments::open_newest(&sidecar, &state, &self.workspace.models.own_profile())?;
             Ok(Some((sidecar, segments)))
         };
-        let is_shared = self.config.qdrant.server.value.is_some();
+        let is_shared = self.workspace.config.qdrant.server.value.is_some();
         // If the segments cannot be opened, shared vectors are later looked up on the server again.
         let before = is_shared.then(|| opened().ok().flatten()).flatten();
         let changed = change()?;
@@ -145,11 +194,11 @@ impl Workspace {
 
     /// Returns the number of vectors that this clone has shared for chunks that are no longer in its index. `None` if
     /// it shares no vectors.
-    pub(crate) fn gone_but_shared(&self) -> Result<Option<usize>> {
-        let (sharing, Some(sidecar)) = (self.sharing()?, self.storage.open()?) else {
+    pub(crate) fn gone_but_shared(self) -> Result<Option<usize>> {
+        let (sharing, Some(sidecar)) = (self.sharing()?, self.workspace.storage.open()?) else {
             return Ok(None);
         };
-        let own_profile = self.models.own_profile();
+        let own_profile = self.workspace.models.own_profile();
         let mut n_gone = None;
         for qdrant in sharing {
             *n_gone.get_or_insert(0) += self.sharing_by(qdrant, &sidecar, &own_profile).gone()?.len();
@@ -160,19 +209,19 @@ impl Workspace {
     /// Deletes the vectors of [`Self::gone_but_shared`] from the server, and then records again which vectors the
     /// server has. Returns the number of deleted vectors and, if some remain, the reason.
     pub(crate) fn remove_gone(
-        &self,
+        self,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Option<(usize, Option<String>)>> {
-        let (sharing, Some(sidecar)) = (self.sharing()?, self.storage.open()?) else {
+        let (sharing, Some(sidecar)) = (self.sharing()?, self.workspace.storage.open()?) else {
             return Ok(None);
         };
-        let own_profile = self.models.own_profile();
+        let own_profile = self.workspace.models.own_profile();
         let mut removed = None;
         for qdrant in sharing {
             let sharing = self.sharing_by(qdrant, &sidecar, &own_profile);
             let (n_gone, mut why) = sharing.remove_gone(interrupt)?;
-            if let Some(head) = self.target("HEAD")?.filter(|_| why.is_none() && n_gone > 0) {
+            if let Some(head) = self.workspace.target("HEAD")?.filter(|_| why.is_none() && n_gone > 0) {
                 why = sharing.run(&[head.tree], progress, interrupt)?.stopped;
             }
             let (n_all, first) = removed.get_or_insert((0, None));
@@ -183,7 +232,7 @@ impl Workspace {
     }
 
     /// Applies the current settings to the collections of the models in use.
-    pub(crate) fn resettle_collections(&self, interrupt: &AtomicBool) -> Result<Vec<SettingsApplied>> {
+    pub(crate) fn resettle_collections(self, interrupt: &AtomicBool) -> Result<Vec<SettingsApplied>> {
         let sharing = self.sharing()?;
         ensure!(
             !sharing.is_empty(),
@@ -201,84 +250,45 @@ impl Workspace {
     }
 
     /// Returns the collection that may already contain the vectors of a model.
-    pub(super) fn shared_for(&self, maker: EmbeddingSource<'_>) -> Option<&dyn SharedVectors> {
+    pub(super) fn shared_for(self, maker: EmbeddingSource<'_>) -> Option<&'w dyn SharedVectors> {
         let qdrant = self.sharing_of(maker.kind()).ok().flatten()?;
         Some(qdrant)
     }
 
     /// Passes the stored probe vectors to the remote models, which use them to detect a changed model.
-    pub(crate) fn know_models(&self) {
+    pub(crate) fn know_models(self) {
         let known = |profile| {
-            let sidecar = self.storage.open().ok()??;
+            let sidecar = self.workspace.storage.open().ok()??;
             load_probe(&sidecar, profile).ok()?
         };
-        if let Some(model) = self.models.remote() {
+        if let Some(model) = self.workspace.models.remote() {
             model.set_known_probe(|| known(model.profile().id()));
         }
-        if let Some(model) = self.models.remote_sparse() {
+        if let Some(model) = self.workspace.models.remote_sparse() {
             model.set_known_probe(|| known(model.profile().id()));
         }
-    }
-
-    /// Returns the configuration for reranking the best candidates in a view, if a reranker is configured.
-    pub fn reranking<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Option<Reranking<'a>> {
-        self.models.reranker().map(|reranker| Reranking {
-            reranker,
-            n_candidates: self.config.rerank.n_candidates(),
-            sources: Sources::new(view, &self.repository),
-            interrupt,
-        })
-    }
-
-    /// Creates the searcher of a view with the configured remote models and the Qdrant server. Searches stop when
-    /// `interrupt` is set.
-    pub fn searcher<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Searcher<'a>> {
-        self.know_models();
-        let mut searcher = Searcher::new(view, self.models.embedder(), self.models.own())?.until(interrupt);
-        if let Some(model) = self.models.remote_sparse() {
-            searcher = searcher.with_sparse(model, self.config.sparse.weight());
-        }
-        if let Some(elsewhere) = self.shared_index(view, RowKind::Dense, interrupt)? {
-            searcher = if self.keeps_away(RowKind::Dense) {
-                searcher.with_remote_vectors(Away {
-                    empty: elsewhere.index.empty().clone(),
-                    store: Box::new(elsewhere.index),
-                    holds: elsewhere.holds,
-                })?
-            } else {
-                searcher.with_remote_index(elsewhere.map(|index| Box::new(index) as Box<dyn DenseIndex>))
-            };
-        }
-        if let Some(elsewhere) = self.sparse_elsewhere(view, interrupt)? {
-            searcher = searcher.with_sparse_remote_index(elsewhere);
-        }
-        Ok(searcher)
     }
 
     /// Returns the index of a view's dense vectors on the server, according to the record of shared vectors.
-    pub fn elsewhere<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Option<DenseRemoteIndex<'a>>> {
+    pub fn elsewhere(self, view: &'w View, interrupt: &'w AtomicBool) -> Result<Option<DenseRemoteIndex<'w>>> {
         let shared = self.shared_index(view, RowKind::Dense, interrupt)?;
         Ok(shared.map(|elsewhere| elsewhere.map(|index| Box::new(index) as Box<dyn DenseIndex>)))
     }
 
     /// Returns the index of a view's sparse vectors on the server, according to the record of shared vectors.
-    pub fn sparse_elsewhere<'a>(
-        &'a self,
-        view: &'a View,
-        interrupt: &'a AtomicBool,
-    ) -> Result<Option<SparseRemoteIndex<'a>>> {
+    pub fn sparse_elsewhere(self, view: &'w View, interrupt: &'w AtomicBool) -> Result<Option<SparseRemoteIndex<'w>>> {
         let shared = self.shared_index(view, RowKind::Sparse, interrupt)?;
         Ok(shared.map(|elsewhere| elsewhere.map(|index| Box::new(index) as Box<dyn ImpactIndex>)))
     }
 
     /// Returns the index of a view's vectors of one kind on the server.
-    fn shared_index<'a>(
-        &'a self,
-        view: &'a View,
+    fn shared_index(
+        self,
+        view: &'w View,
         kind: RowKind,
-        interrupt: &'a AtomicBool,
-    ) -> Result<Option<Elsewhere<QdrantIndex<'a>>>> {
-        if self.config.qdrant.server.value.is_none() {
+        interrupt: &'w AtomicBool,
+    ) -> Result<Option<Elsewhere<QdrantIndex<'w>>>> {
+        if self.workspace.config.qdrant.server.value.is_none() {
             return Ok(None);
         }
         let there = self.there(kind).unwrap_or_else(|error| {
@@ -295,7 +305,7 @@ impl Workspace {
         };
         let holds = there.docs.clone();
         let index = qdrant.index(view.segments(), there, interrupt);
-        let scan_below = u64::from(self.config.qdrant.scan_below.value);
+        let scan_below = u64::from(self.workspace.config.qdrant.scan_below.value);
         Ok(Some(Elsewhere {
             min_docs: scan_below.max(index.min_live(LEG_CANDIDATES)),
             index,
@@ -304,13 +314,13 @@ impl Workspace {
     }
 
     /// Returns the record of shared vectors of one kind, if there is one.
-    pub(crate) fn there(&self, kind: RowKind) -> Result<Option<There>> {
-        let Some(sidecar) = self.storage.open()? else {
+    pub(crate) fn there(self, kind: RowKind) -> Result<Option<There>> {
+        let Some(sidecar) = self.workspace.storage.open()? else {
             return Ok(None);
         };
         // A clone that has shared nothing has no recorded identity. A damaged record is replaced by the next upload.
         let noted = sidecar.repository_identity().unwrap_or_default();
-        if self.config.qdrant.repository.value.is_none() && noted.is_none() {
+        if self.workspace.config.qdrant.repository.value.is_none() && noted.is_none() {
             return Ok(None);
         }
         let Some(qdrant) = self.sharing_of(kind)? else {
@@ -321,11 +331,11 @@ impl Workspace {
 
     /// Returns the identity that all clones of the repository share: the configured one, or the id of the first commit.
     /// `None` if a shallow clone lacks the first commit.
-    pub(crate) fn identity(&self) -> Result<Option<String>> {
-        if let Some(set) = &self.config.qdrant.repository.value {
+    pub(crate) fn identity(self) -> Result<Option<String>> {
+        if let Some(set) = &self.workspace.config.qdrant.repository.value {
             return Ok(Some(set.clone()));
         }
-        let sidecar = self.storage.open()?;
+        let sidecar = self.workspace.storage.open()?;
         // A damaged record is rewritten.
         let noted = |sidecar: &Sidecar| match sidecar.repository_identity() {
             Err(error) if error.is_invalid() => Ok(None),
@@ -334,8 +344,13 @@ impl Workspace {
         if let Some(noted) = sidecar.as_ref().map(noted).transpose()?.flatten() {
             return Ok(Some(noted));
         }
-        let head = self.repository.head()?.commit().context("there are no commits yet")?;
-        let Some(first) = self.repository.first_commit(head)? else {
+        let head = self
+            .workspace
+            .repository
+            .head()?
+            .commit()
+            .context("there are no commits yet")?;
+        let Some(first) = self.workspace.repository.first_commit(head)? else {
             return Ok(None);
         };
         let identity = first.to_string();

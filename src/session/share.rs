@@ -191,7 +191,7 @@ impl Workspace {
     /// Returns the profiles of the external models whose vectors are stored locally.
     pub(crate) fn added_profiles(&self) -> Vec<ProfileId> {
         let makers = self.models.sources().into_iter();
-        let makers = makers.filter(|maker| !self.keeps_away(maker.kind()));
+        let makers = makers.filter(|maker| !self.vector_sharing().keeps_away(maker.kind()));
         makers.map(|maker| maker.profile().id()).collect()
     }
 

@@ -134,7 +134,7 @@ pub(crate) fn examine(path: &Path, interrupt: &AtomicBool) -> Report {
 
 /// Checks all servers at the same time, so that the waits do not add up.
 fn servers(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
-    workspace.know_models();
+    workspace.vector_sharing().know_models();
     let looks: [&(dyn Fn() -> Vec<Finding> + Sync); 4] = [
         &|| checks::embedder(workspace, interrupt),
         &|| checks::sparse(workspace, interrupt),

@@ -19,11 +19,11 @@ fn finding(severity: Severity, message: String) -> Finding {
 
 /// Checks the server.
 pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
-    let sharing = match workspace.sharing() {
+    let sharing = match workspace.vector_sharing().sharing() {
         Ok(sharing) => sharing,
         Err(error) => return vec![finding(Severity::Warning, format!("vectors are not shared: {error:#}"))],
     };
-    let is_remote_only = workspace.keeps_away(RowKind::Dense);
+    let is_remote_only = workspace.vector_sharing().keeps_away(RowKind::Dense);
     let mut findings = Vec::new();
     if !workspace.config.qdrant.keep_local.value && !is_remote_only {
         let message = "qdrant.keep_local has no effect: it requires qdrant.server and embedding.server";
@@ -90,7 +90,7 @@ fn told_of_server(workspace: &Workspace, host: &str, found: &QdrantProbe) -> Vec
         Severity::Fine,
         format!("Qdrant {version} at {host} answers in {took} ms"),
     )];
-    if let Ok(Some(identity)) = workspace.identity() {
+    if let Ok(Some(identity)) = workspace.vector_sharing().identity() {
         findings.push(finding(
             Severity::Fine,
             format!("this repository is identified there by {identity} (qdrant.repository)"),

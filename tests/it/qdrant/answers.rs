@@ -49,7 +49,12 @@ fn the_nearest_of_any_documents_are_those_of_a_comparison_one_by_one() {
     index(&repo);
     let indexed = Indexed::new(repo.root());
     let view = indexed.view("HEAD");
-    let elsewhere = indexed.workspace.elsewhere(&view, &NEVER).unwrap().unwrap();
+    let elsewhere = indexed
+        .workspace
+        .vector_sharing()
+        .elsewhere(&view, &NEVER)
+        .unwrap()
+        .unwrap();
     let all: Vec<u32> = elsewhere.holds.iter().collect();
     assert!(all.len() > 500, "{} documents", all.len());
     let mut dice = Dice(7);

@@ -138,7 +138,12 @@ fn the_best_of_any_documents_are_those_of_a_product_one_by_one() {
     index(&repo);
     let indexed = Indexed::new(repo.root());
     let view = indexed.view("HEAD");
-    let elsewhere = indexed.workspace.sparse_elsewhere(&view, &NEVER).unwrap().unwrap();
+    let elsewhere = indexed
+        .workspace
+        .vector_sharing()
+        .sparse_elsewhere(&view, &NEVER)
+        .unwrap()
+        .unwrap();
     let all: Vec<u32> = elsewhere.holds.iter().collect();
     assert!(all.len() > 500, "{} documents", all.len());
     let model = indexed.workspace.models.remote_sparse().unwrap();
