@@ -186,7 +186,7 @@ const OF_OTHERS: &[(&str, Change, &str)] = &[
     (
         "files of another format",
         |raw| raw.header.formats.0 += 1,
-        "another format",
+        "wrong format",
     ),
 ];
 
