@@ -109,11 +109,7 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &GrepArgs, output
             Err(_) => ControlFlow::Break(()),
         }
     });
-    let is_paged = output.is_paging();
-    if !is_paged {
-        failed?;
-        failed = Ok(());
-    }
+    let shown = output.finish_text(failed)?;
     if outcome.interrupted {
         return Err(OpError::interrupted());
     }
@@ -140,7 +136,7 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &GrepArgs, output
         let why = (outcome.n_files == 0).then(|| question.why_nothing()).flatten();
         why.iter().for_each(|why| output.remark(why));
     }
-    failed?;
+    shown?;
     Ok(match outcome.n_files {
         0 => Found::Nothing,
         _ => Found::Something,

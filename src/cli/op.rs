@@ -90,15 +90,9 @@ fn json<R: Row>(page: Page<R>, took_ms: f64) -> Result<Map<String, Value>> {
 
 fn print<R: Row>(page: Page<R>, terminal: &mut Terminal<'_>) -> Result<()> {
     let limit = page.paging.limit.unwrap_or(usize::MAX).min(page.rows.len());
-    let mut shown = print_rows(&page, limit, terminal);
+    let written = print_rows(&page, limit, terminal);
     let output = &mut *terminal.output;
-    let is_paged = output.is_paging();
-    shown = shown.and(output.flush());
-    // A user who leaves the pager early gets the remarks all the same.
-    if !is_paged {
-        shown?;
-        shown = Ok(());
-    }
+    let shown = output.finish_text(written)?;
     page.notes.iter().for_each(|note| output.remark(note));
     if let Some(hint) = &page.hint {
         output.remark(hint);

@@ -74,8 +74,7 @@ impl Output {
         self.columns
     }
 
-    /// Returns true if a pager shows the output.
-    pub(super) fn is_paging(&self) -> bool {
+    fn is_paging(&self) -> bool {
         self.pager.as_ref().is_some_and(Pager::is_running)
     }
 
@@ -213,6 +212,16 @@ impl Output {
         match self.failed.take() {
             Some(error) => Err(error),
             None => shown.and_then(|()| self.out.flush()).map_err(on_stdout),
+        }
+    }
+
+    /// Shows all text before the remarks about it, given the outcome of writing it. Remarks follow even if the user left
+    /// the pager early; the inner result then has the error.
+    pub(super) fn finish_text(&mut self, written: io::Result<()>) -> io::Result<io::Result<()>> {
+        let is_paged = self.is_paging();
+        match written.and(self.flush()) {
+            Err(error) if is_paged => Ok(Err(error)),
+            shown => shown.map(Ok),
         }
     }
 

@@ -98,6 +98,14 @@ fn leaving_the_pager_early_is_no_error() {
 }
 
 #[test]
+fn remarks_follow_a_pager_that_is_left_early() {
+    let (code, shown) = on_terminal(&files(), "head -n 1", "grep --color never -n 90000 line many");
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.starts_with("many:1:line 1\n"), "{shown}");
+    assert!(shown.contains("more results: --cursor "), "{shown}");
+}
+
+#[test]
 fn remarks_follow_the_pager() {
     let (code, shown) = on_terminal(&files(), "tail -n 1", "grep --color never -n 20 line");
     let (paged, remark) = shown.split_once('\n').unwrap();
