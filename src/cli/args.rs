@@ -91,7 +91,7 @@ pub(super) enum ColorArg {
 }
 
 impl Command {
-    /// Returns true if the output can be long and is to be read.
+    /// Returns true for commands with long output to read, which goes through the pager.
     pub(super) fn is_paged(&self) -> bool {
         matches!(
             self,

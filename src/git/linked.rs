@@ -1,7 +1,7 @@
 //! Checks linked worktrees: the worktree and its git directory must refer to each other.
 //!
 //! Anyone can commit a directory that git would recognize as a git directory, with a `gitdir` file or a `core.worktree`
-//! setting that refers to a directory elsewhere. But nobody can commit a `.git` in that directory that refers back.
+//! setting that refers to a directory elsewhere. It cannot contain a `.git` in that directory that refers back.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -16,7 +16,7 @@ use crate::model::{ErrorKind, Explain, Explanation};
 
 /// An open repository. Cheap to clone; can be shared between threads.
 ///
-/// The configuration is read once, on opening. Refs, objects and the index are read anew by every call.
+/// The configuration is read once, on opening. Refs, objects and the index are read again by every call.
 #[derive(Clone)]
 pub struct Repository {
     pub(super) shared: gix::ThreadSafeRepository,

@@ -29,7 +29,7 @@ fn retry(call: &Call<'_>, misspelt: &Misspelt) -> Option<Value> {
     let (name, value) = names
         .iter()
         .find_map(|name| Some((name, corrected(given.get(*name)?, misspelt)?)))?;
-    told(call, name, value)
+    call_with(call, name, value)
 }
 
 /// Returns an argument with the first of the near names in place of the misspelt one, or without it if there are none;
@@ -60,7 +60,7 @@ fn replaced(text: &str, name: &str, by: &str) -> Option<String> {
 }
 
 /// Returns the call with an argument replaced, or `None` if it is too long to repeat. An empty list is left out.
-fn told(call: &Call<'_>, name: &str, value: Value) -> Option<Value> {
+fn call_with(call: &Call<'_>, name: &str, value: Value) -> Option<Value> {
     const MAX_BYTES: usize = 1_000;
     let mut arguments: Map<String, Value> = call.arguments.given().clone();
     match value {
