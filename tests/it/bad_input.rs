@@ -9,7 +9,7 @@ use codescout::model::RepoPath;
 use codescout::query::Mode;
 
 use crate::indexed::{Indexed, MODES};
-use crate::support::{TestRepo, is_long};
+use crate::support::{InTime, TestRepo, is_long};
 
 const FIXTURE: &str = "
     //- src/lib.rs
@@ -272,7 +272,7 @@ fn what_is_no_repository_or_no_revision_is_an_answer() {
         .arg("-r")
         .arg(repo.root())
         .arg(&broken)
-        .status()
+        .status_in_time()
         .unwrap();
     assert!(made.success());
     for file in ["HEAD", "index", "config"] {

@@ -11,7 +11,7 @@ use codescout::query::Mode;
 use codescout::snapshot::View;
 
 use crate::indexed::{Answer, Contents, Dice, Indexed, files_below};
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 const QUERIES: [&str; 2] = ["parse_header", "how is a broken packet handled"];
 /// Number of single-bit flips in a default run, and in a run with `CODESCOUT_LONG_TESTS=1`.
@@ -318,7 +318,7 @@ fn damage_is_named_once_by_the_command_that_meets_it() {
                 .current_dir(sound.repo.root())
                 .env("CODESCOUT_SIDECAR", &copy)
                 .env_remove("CODESCOUT_LOG")
-                .output()
+                .output_in_time()
                 .unwrap();
             assert!(output.status.success(), "{args:?}");
             String::from_utf8(output.stderr).unwrap()
@@ -363,7 +363,7 @@ fn a_full_disk_is_survived() {
     let mounted = Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
         .arg(&disk)
-        .output();
+        .output_in_time();
     if !mounted.is_ok_and(|output| output.status.success()) {
         crate::indexed::skip("no file system can be mounted here");
         return;
@@ -381,7 +381,7 @@ fn a_full_disk_is_survived() {
             let _ = fs::remove_dir_all(sidecar);
         }
     }));
-    let unmounted = Command::new("umount").arg(&disk).status().unwrap();
+    let unmounted = Command::new("umount").arg(&disk).status_in_time().unwrap();
     assert!(unmounted.success());
     if let Err(panic) = result {
         std::panic::resume_unwind(panic);

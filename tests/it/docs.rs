@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::InTime;
 use codescout::config::{Config, Environment, Overrides, RepositoryFiles, SETTINGS, Scope, variables};
 
 /// Paths of particular machines. They are concatenated here, so that this file does not contain them.
@@ -114,7 +115,7 @@ fn tracked() -> Vec<String> {
     let listed = Command::new("git")
         .args(["ls-files", "-z"])
         .current_dir(root())
-        .output();
+        .output_in_time();
     match listed {
         Ok(output) if output.status.success() && !output.stdout.is_empty() => {
             let names = output.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());

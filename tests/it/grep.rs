@@ -13,7 +13,7 @@ use codescout::query::{
 };
 
 use crate::indexed::{Indexed, NEVER, files_below as all_files_below};
-use crate::support::{TestRepo, is_long};
+use crate::support::{InTime, TestRepo, is_long};
 
 /// A line of a result: path, line number (0 for a binary file) and bytes.
 type Line = (Vec<u8>, u32, Vec<u8>);
@@ -271,7 +271,7 @@ fn git_grep(mut command: Command, reference: &str, case: &Case, kind: &str) -> O
     if !matches!(reference, "WORKTREE" | "INDEX") {
         command.arg(reference);
     }
-    let output = command.output().unwrap();
+    let output = command.output_in_time().unwrap();
     let complaint = String::from_utf8_lossy(&output.stderr);
     if complaint.contains("match limit exceeded") {
         return None;
@@ -307,7 +307,7 @@ fn pattern_kind(repo: &TestRepo) -> Option<&'static str> {
         command.env("LC_ALL", "C.UTF-8");
         let output = command
             .args(["grep", kind, "-q", "^s[^a-z]s$", "HEAD"])
-            .output()
+            .output_in_time()
             .unwrap();
         output.status.success()
     };

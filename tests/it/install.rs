@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 const SECRET: &str = "sesame-open-1234";
 
@@ -212,7 +212,7 @@ impl User {
             .env("XDG_STATE_HOME", self.path(".state"))
             .env("CODESCOUT_TOKEN", SECRET)
             .stdin(Stdio::null())
-            .output()
+            .output_in_time()
             .unwrap();
         Called {
             code: output.status.code().unwrap(),
@@ -927,7 +927,7 @@ fn a_home_that_is_not_known_is_told() {
     let output = Command::new(env!("CARGO_BIN_EXE_codescout"))
         .args(["install", "codex", "--yes"])
         .env_clear()
-        .output()
+        .output_in_time()
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("set HOME"));

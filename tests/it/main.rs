@@ -6,6 +6,7 @@
 //! everything except the tests of `faults` with clones.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
+#![warn(clippy::disallowed_methods)]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -14,7 +14,7 @@ use codescout::sidecar::{Location, OpenError, Sidecar};
 
 use crate::cli::call;
 use crate::indexed::{Indexed, files_below, skip};
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 const FIXTURE: &str = "
     //- src/packet.rs
@@ -229,7 +229,7 @@ fn a_folder_of_another_user_is_refused_unless_the_repository_is_theirs() {
             .args(["search", "parse_header"])
             .current_dir(repo.root())
             .env("HOME", &home)
-            .output()
+            .output_in_time()
             .unwrap();
         assert!(called.status.success(), "{}", String::from_utf8_lossy(&called.stderr));
     }
@@ -279,7 +279,7 @@ fn links_pipes_and_folders_in_place_of_files_do_no_harm() {
                 "hard link" => fs::hard_link(&outside, &path).unwrap(),
                 "link to a device" => symlink("/dev/zero", &path).unwrap(),
                 "folder" => fs::create_dir(&path).unwrap(),
-                _ => assert!(Command::new("mkfifo").arg(&path).status().unwrap().success()),
+                _ => assert!(Command::new("mkfifo").arg(&path).status_in_time().unwrap().success()),
             }
             let found = call(&repo, &["verify", "--repair"]);
             // A hard link to the same bytes is not damage, and index files are never written in place.

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::cli::project;
 use crate::indexed::skip;
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 /// A user without permissions: `nobody` on most systems. The user need not exist.
 const NOBODY: u32 = 65534;
@@ -53,7 +53,9 @@ impl Closed {
         let is_root = fs::metadata(&home).unwrap().uid() == 0;
         if is_root {
             // The user without permissions must be able to access the program's folder.
-            let tried = as_nobody(env!("CARGO_BIN_EXE_codescout")).arg("--version").output();
+            let tried = as_nobody(env!("CARGO_BIN_EXE_codescout"))
+                .arg("--version")
+                .output_in_time();
             if !tried.is_ok_and(|output| output.status.success()) {
                 skip("the program cannot be called as another user here");
                 return None;
@@ -91,7 +93,7 @@ impl Closed {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", &self.home)
-            .output()
+            .output_in_time()
             .unwrap();
         Said {
             code: output.status.code(),
@@ -241,7 +243,7 @@ fn the_owner_goes_on_with_what_root_indexed() {
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("HOME", &closed.home)
-        .output()
+        .output_in_time()
         .unwrap();
     assert!(indexed.status.success(), "{}", String::from_utf8_lossy(&indexed.stderr));
     assert!(fs::read_to_string(&exclude).unwrap().contains("/.codescout/"));
@@ -251,7 +253,7 @@ fn the_owner_goes_on_with_what_root_indexed() {
         .args(["status", "--porcelain"])
         .current_dir(closed.repo.root())
         .env("HOME", &closed.home)
-        .output()
+        .output_in_time()
         .unwrap();
     let said = String::from_utf8_lossy(&[status.stdout, status.stderr].concat()).into_owned();
     assert!(status.status.success() && said.is_empty(), "{said}");

@@ -17,7 +17,7 @@ use crate::cli::{Called, call_in, spawn_in};
 use crate::indexed::{Indexed, MODES, NEVER, files_below};
 use crate::mcp::Client;
 use crate::support::model::{openai, tei, tei_sparse, texts_of, vector_of};
-use crate::support::{Reply, Stub, TestRepo, assert_within, wait_until};
+use crate::support::{Reply, Stub, TestRepo, assert_within, kill, wait_until};
 
 const DIM: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -697,8 +697,7 @@ fn killed_in_the_middle_nothing_is_embedded_twice() {
     configure(&repo, &settings(&stub));
     let mut child = spawn_in(repo.root(), &["index"]);
     wait_until("a probe and six batches are sent", || stub.requests().len() >= 7);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill(&mut child);
     // One probe, five batches with a response, and one without.
     let answered: BTreeSet<String> = stub.requests()[1..6].iter().flat_map(texts_of).collect();
     assert_eq!(answered.len(), 20);

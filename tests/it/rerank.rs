@@ -12,7 +12,7 @@ use crate::indexed::{Indexed, NEVER};
 use crate::mcp::Client;
 use crate::remote::{configure, project};
 use crate::support::model::{Judge, asked_of, judged, number_in, openai};
-use crate::support::{Reply, Seen, Stub, TestRepo, assert_within, wait_until};
+use crate::support::{Reply, Seen, Stub, TestRepo, assert_within, wait_for_end, wait_until};
 
 /// A query in prose, so that it is reranked.
 const QUESTION: &str = "where is the length of a packet counted";
@@ -467,7 +467,7 @@ fn ctrl_c_does_not_wait_for_the_server() {
     let started = Instant::now();
     wait_until("the reranker is asked", || !stub.requests().is_empty());
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(wait_for_end(&mut child).code(), Some(130));
     assert_within(SOON, started, "a silent server");
 }
 

@@ -14,7 +14,7 @@ use crate::cli::{call_in, spawn_in};
 use crate::indexed::{Indexed, NEVER, path_of};
 use crate::remote::{configure, index, lead_through_everything, project, sent};
 use crate::support::model::{openai, sparse_of, tei_sparse, texts_of};
-use crate::support::{Reply, Stub, TestRepo, assert_within, wait_until};
+use crate::support::{Reply, Stub, TestRepo, assert_within, kill, wait_until};
 
 fn settings(stub: &Stub) -> String {
     format!(
@@ -380,8 +380,7 @@ fn killed_in_the_middle_nothing_is_embedded_twice() {
             .count()
     };
     wait_until("five batches are sent", || n_asked() >= 5);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill(&mut child);
     let first = sent(&stub);
     assert_eq!(first.len(), 16, "three batches that were answered and one that was not");
     stub.forget();

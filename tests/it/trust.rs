@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::cli::call_in;
 use crate::mcp::Client;
-use crate::support::{Reply, Stub, TestRepo};
+use crate::support::{InTime, Reply, Stub, TestRepo};
 
 const QUESTION: &str = "how is the header of a packet parsed";
 const FIXTURE: &str = "
@@ -63,7 +63,7 @@ fn copy(from: &Path, to: &Path) {
             .arg("-R")
             .arg(from)
             .arg(to)
-            .status()
+            .status_in_time()
             .unwrap()
             .success()
     );
@@ -75,7 +75,7 @@ fn call_with(folder: &Path, home: &Path, args: &[&str], variables: &[(&str, &str
     command.args(args).current_dir(folder).env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", home);
     command.env("TEST_SECRET", "canary").envs(variables.iter().copied());
-    command.output().unwrap()
+    command.output_in_time().unwrap()
 }
 
 fn stderr(output: &Output) -> String {

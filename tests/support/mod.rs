@@ -12,7 +12,6 @@ mod stub;
 mod wait;
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -22,7 +21,7 @@ pub(crate) use repo::TestRepo;
 #[allow(unused_imports, reason = "each test binary uses its own part of it")]
 pub(crate) use stub::{Reply, Seen, Stub};
 #[allow(unused_imports, reason = "each test binary uses its own part of it")]
-pub(crate) use wait::{wait_for_end, wait_until};
+pub(crate) use wait::{Ending, InTime, Printed, in_time, kill, output_of, wait_for_end, wait_until};
 
 /// Returns the variable that tells a child process where this process records trusted settings files (see
 /// `.cargo/config.toml`).
@@ -38,7 +37,6 @@ pub(crate) fn write_executable(path: &Path, content: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let mut shell = Command::new("sh");
     shell.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path);
-    let mut writer = shell.stdin(Stdio::piped()).spawn().unwrap();
-    writer.stdin.take().unwrap().write_all(content.as_bytes()).unwrap();
-    assert!(writer.wait().unwrap().success());
+    let writer = shell.stdin(Stdio::piped()).spawn().unwrap();
+    assert!(output_of(writer, content).status.success());
 }

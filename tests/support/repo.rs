@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::rc::Rc;
 
+use super::{InTime, output_of};
 use tempfile::TempDir;
 
 /// Time of the first commit. Each further commit is a minute later.
@@ -243,7 +244,7 @@ impl TestRepo {
     pub(crate) fn git_bytes<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, arguments: I) -> Vec<u8> {
         let mut command = self.command();
         command.args(arguments);
-        let output = command.output().unwrap();
+        let output = command.output_in_time().unwrap();
         assert!(
             output.status.success(),
             "{command:?}: {}",
@@ -254,7 +255,7 @@ impl TestRepo {
 
     /// Runs git and returns its output even if it fails.
     pub(crate) fn try_git<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, arguments: I) -> Output {
-        self.command().args(arguments).output().unwrap()
+        self.command().args(arguments).output_in_time().unwrap()
     }
 
     /// Runs git with standard input and returns its output. Fails the test if git fails.
@@ -263,11 +264,9 @@ impl TestRepo {
         arguments: I,
         input: &[u8],
     ) -> Vec<u8> {
-        use std::io::Write;
         let mut command = self.command();
-        let mut child = command.args(arguments).stdin(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input).unwrap();
-        let output = child.wait_with_output().unwrap();
+        let child = command.args(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        let output = output_of(child, input);
         assert!(
             output.status.success(),
             "{command:?}: {}",

@@ -5,14 +5,18 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::Value;
+
+use super::wait_until;
 
 /// An HTTP server on a free local port, stopped when dropped. Each connection has a thread and is kept alive.
 pub(crate) struct Stub {
     address: SocketAddr,
     shared: Arc<Shared>,
+    listening: JoinHandle<()>,
 }
 
 struct Shared {
@@ -136,7 +140,7 @@ impl Stub {
             is_over: AtomicBool::new(false),
         });
         let serving = Arc::clone(&shared);
-        std::thread::spawn(move || {
+        let listening = std::thread::spawn(move || {
             for connection in listener.incoming() {
                 if serving.is_over.load(Ordering::SeqCst) {
                     break;
@@ -147,7 +151,11 @@ impl Stub {
                 std::thread::spawn(move || shared.serve(connection));
             }
         });
-        Self { address, shared }
+        Self {
+            address,
+            shared,
+            listening,
+        }
     }
 
     /// Returns the URL `http://127.0.0.1:port`.
@@ -180,11 +188,11 @@ impl Stub {
 impl Drop for Stub {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::SeqCst);
-        // Wakes the listener, which then ends.
-        let _ = TcpStream::connect(self.address);
-        while TcpStream::connect_timeout(&self.address, Duration::from_secs(1)).is_ok() {
-            std::thread::yield_now();
-        }
+        wait_until("the stub does not listen any more", || {
+            // Wakes the listener, which then ends.
+            let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
+            self.listening.is_finished()
+        });
     }
 }
 

@@ -1,7 +1,7 @@
 //! Completions as shells request them.
 
 use super::{PROGRAM, call, command_in, project};
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 /// The candidates for the last of these words, as the script for bash requests them.
 fn candidates(repo: &TestRepo, words: &[&str]) -> Vec<String> {
@@ -10,7 +10,7 @@ fn candidates(repo: &TestRepo, words: &[&str]) -> Vec<String> {
         .env("CODESCOUT_COMPLETE", "bash")
         .env("_CLAP_COMPLETE_INDEX", words.len().to_string())
         .env("_CLAP_IFS", "\n")
-        .output()
+        .output_in_time()
         .unwrap();
     assert!(
         output.status.success() && output.stderr.is_empty(),
@@ -77,7 +77,7 @@ fn errors_are_silent() {
         let output = command_in(PROGRAM, nowhere.path(), &["--", "codescout", "symbol", "par"])
             .env("CODESCOUT_COMPLETE", shell)
             .env("_CLAP_COMPLETE_INDEX", "2")
-            .output()
+            .output_in_time()
             .unwrap();
         assert_eq!(output.status.success(), shell == "bash");
         assert!(output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{call, project};
 use crate::indexed::files_below;
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 /// Returns the findings of an area, formatted as `severity: message`.
 fn about(answer: &Value, area: &str) -> Vec<String> {
@@ -99,7 +99,7 @@ fn outside_of_a_repository_and_with_wrong_settings_it_says_so() {
     let outside = Command::new(env!("CARGO_BIN_EXE_codescout"))
         .args(["doctor", "--json", "--repo"])
         .arg(repo.beside("."))
-        .output()
+        .output_in_time()
         .unwrap();
     assert_eq!(outside.status.code(), Some(1));
     let outside: Value = serde_json::from_slice(&outside.stdout).unwrap();
@@ -120,7 +120,7 @@ fn a_misspelt_variable_is_noticed_and_nothing_leaves() {
         .args(["doctor", "--json"])
         .current_dir(repo.root())
         .env("CODESCOUT_SIDECART", "x")
-        .output()
+        .output_in_time()
         .unwrap();
     let answer: Value = serde_json::from_slice(&called.stdout).unwrap();
     assert!(
@@ -193,7 +193,7 @@ fn other_settings_are_told_and_nothing_is_indexed_for_it() {
             .args(args)
             .current_dir(repo.root())
             .env("CODESCOUT_MAX_BLOB_BYTES", "3000")
-            .output()
+            .output_in_time()
             .unwrap();
         serde_json::from_slice(&called.stdout).unwrap()
     };

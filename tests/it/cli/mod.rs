@@ -19,13 +19,12 @@ mod traced;
 mod watch;
 
 use std::ffi::OsStr;
-use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{TestRepo, user_state};
+use crate::support::{TestRepo, output_of, user_state};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_codescout");
 
@@ -79,15 +78,13 @@ pub(crate) fn spawn_in<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Child {
 
 /// Runs the program in a folder, isolated from the machine's settings.
 pub(crate) fn call_in<S: AsRef<OsStr>>(folder: &Path, args: &[S], input: &[u8]) -> Called {
-    let mut child = command_in(PROGRAM, folder, args)
+    let child = command_in(PROGRAM, folder, args)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Writing fails if the program ends before it reads its input.
-    let _ = child.stdin.take().unwrap().write_all(input);
-    let output = child.wait_with_output().unwrap();
+    let output = output_of(child, input);
     Called {
         code: output.status.code().unwrap(),
         stdout: output.stdout,

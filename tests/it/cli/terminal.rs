@@ -1,15 +1,21 @@
 //! Output on a terminal, which the program `script` provides.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::process::{Child, Stdio};
 
 use super::{PROGRAM, call, command_in};
-use crate::support::TestRepo;
+use crate::support::{Printed, TestRepo, kill, wait_for_end};
 
 /// A call on a terminal of ten rows.
 struct OnTerminal {
     script: Child,
-    shown: String,
+    printed: Printed,
+}
+
+impl Drop for OnTerminal {
+    fn drop(&mut self) {
+        kill(&mut self.script);
+    }
 }
 
 impl OnTerminal {
@@ -17,37 +23,27 @@ impl OnTerminal {
     fn begin(repo: &TestRepo, columns: usize, variables: &[(&str, &str)], args: &str) -> Self {
         let call = format!("stty rows 10 columns {columns} -echo; exec '{PROGRAM}' {args}");
         let mut command = command_in("script", repo.root(), &["-qec", &call, "/dev/null"]);
-        let script = command
+        let mut script = command
             .env("TERM", "xterm")
             .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("script (util-linux) is installed");
-        Self {
-            script,
-            shown: String::new(),
-        }
+        let printed = Printed::on(script.stdout.take().unwrap());
+        Self { script, printed }
     }
 
     /// Types text after `prompt` was shown.
     fn type_after(&mut self, prompt: &str, text: &str) {
-        let start = self.shown.len();
-        let mut byte = [0];
-        while !self.shown[start..].contains(prompt) {
-            let n_read = self.script.stdout.as_mut().unwrap().read(&mut byte).unwrap();
-            assert_eq!(n_read, 1, "{}", self.shown);
-            self.shown.push(byte[0].into());
-        }
+        self.printed.up_to(prompt);
         self.script.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }
 
     /// Waits for the end. Returns the exit code and what was shown.
     fn end(mut self) -> (i32, String) {
-        let mut rest = Vec::new();
-        self.script.stdout.take().unwrap().read_to_end(&mut rest).unwrap();
-        let code = self.script.wait().unwrap().code().unwrap();
-        let shown = self.shown + &String::from_utf8(rest).unwrap();
+        let shown = String::from_utf8(self.printed.all()).unwrap();
+        let code = wait_for_end(&mut self.script).code().unwrap();
         (code, shown.replace("\r\n", "\n"))
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::call;
-use crate::support::{TestRepo, assert_within};
+use crate::support::{InTime, TestRepo, assert_within};
 
 fn json(repo: &TestRepo, args: &[&str]) -> Value {
     let called = call(repo, &[args, &["--json"]].concat());
@@ -408,7 +408,7 @@ fn a_limit_bounds_what_is_recorded_and_says_so() {
         assert!(
             commit
                 .args(["commit", "--quiet", "-m", &format!("of 202{n}")])
-                .status()
+                .status_in_time()
                 .unwrap()
                 .success()
         );

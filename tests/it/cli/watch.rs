@@ -1,19 +1,18 @@
 //! `codescout index --watch`
 
-use std::io::{BufRead, BufReader, Lines};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::{call, project};
-use crate::support::{TestRepo, assert_within};
+use crate::support::{Printed, TestRepo, assert_within, kill, wait_for_end};
 
 /// A running `index --watch`, killed when dropped.
 struct Watching {
     child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
+    printed: Printed,
 }
 
 impl Watching {
@@ -25,13 +24,13 @@ impl Watching {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, lines }
+        let printed = Printed::on(child.stdout.take().unwrap());
+        Self { child, printed }
     }
 
     /// Returns the tree that is indexed next.
     fn next_tree(&mut self) -> String {
-        let line: Value = serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap();
+        let line: Value = serde_json::from_str(&self.printed.up_to("\n")).unwrap();
         line["revisions"][0]["tree"].as_str().unwrap().to_owned()
     }
 
@@ -40,7 +39,7 @@ impl Watching {
         let began = Instant::now();
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         kill_process(pid, signal).unwrap();
-        let code = self.child.wait().unwrap().code();
+        let code = wait_for_end(&mut self.child).code();
         assert_within(Duration::from_secs(1), began, "the end after a signal");
         code
     }
@@ -48,9 +47,7 @@ impl Watching {
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        // The process may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        kill(&mut self.child);
     }
 }
 

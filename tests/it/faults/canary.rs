@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{cut_off, program, stderr, succeed};
-use crate::support::{TestRepo, is_long, write_executable};
+use crate::support::{InTime, TestRepo, is_long, write_executable};
 
 /// A repository with such programs, called traps. The file `trace` exists after one has run.
 struct Trapped {
@@ -179,7 +179,7 @@ impl Trapped {
     fn run(&self, args: &[&str], variables: &[(&str, &Path)]) {
         let mut command = program(self.repo.root(), args);
         command.envs(variables.iter().copied());
-        let output = command.output().unwrap();
+        let output = command.output_in_time().unwrap();
         let said = stderr(&output);
         assert!(
             output.status.code().is_some() && !said.contains("panicked"),
@@ -354,7 +354,7 @@ const CALLS: &[(&str, &[&[&str]])] = &[
 fn commands() -> Vec<String> {
     let help = Command::new(env!("CARGO_BIN_EXE_codescout"))
         .arg("--help")
-        .output()
+        .output_in_time()
         .unwrap();
     let text = String::from_utf8(help.stdout).unwrap();
     let listed = text.split("Commands:").nth(1).unwrap().lines().skip(1);
@@ -385,7 +385,7 @@ fn no_command_runs_what_a_repository_names() {
     // Checks that the traps work.
     let mut git = Command::new("git");
     cut_off(&mut git, trapped.repo.root());
-    git.arg("status").output().unwrap();
+    git.arg("status").output_in_time().unwrap();
     assert!(trapped.trace.exists());
 }
 
@@ -450,7 +450,7 @@ fn what_git_variables_say_changes_nothing() {
         ] {
             let output = program(trapped.repo.root(), call)
                 .envs(variables.iter().copied())
-                .output()
+                .output_in_time()
                 .unwrap();
             assert!(output.status.success(), "{variables:?} {call:?}: {}", stderr(&output));
             if call.contains(&"grep") {
@@ -490,7 +490,7 @@ fn no_setting_of_a_repository_names_a_program_an_address_or_a_path() {
             let calls = [&["index"][..], &["search", "packet"], &["config"]];
             let tried = if is_long() { &calls[..] } else { &calls[at % 3..][..1] };
             for call in tried {
-                let output = program(trapped.repo.root(), call).output().unwrap();
+                let output = program(trapped.repo.root(), call).output_in_time().unwrap();
                 let said = stderr(&output);
                 assert_eq!(
                     output.status.code(),
@@ -512,7 +512,9 @@ fn no_setting_of_a_repository_names_a_program_an_address_or_a_path() {
         "[hooks]\npost = 'trap'",
     ] {
         trapped.repo.write(".codescout.toml", line);
-        let output = program(trapped.repo.root(), &["search", "packet"]).output().unwrap();
+        let output = program(trapped.repo.root(), &["search", "packet"])
+            .output_in_time()
+            .unwrap();
         assert_eq!(output.status.code(), Some(2), "{line}");
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use codescout::sidecar::Sidecar;
 
 use super::{check_sound, cut_off, history, program, stderr, succeed, told_by};
-use crate::support::{TestRepo, is_long};
+use crate::support::{Ending, InTime, TestRepo, is_long, output_of};
 
 const N_WRITERS: usize = 4;
 const N_READERS: usize = 8;
@@ -23,7 +23,7 @@ fn git(root: &Path, args: &[&str]) -> String {
         .env("GIT_AUTHOR_EMAIL", "a@example.com")
         .env("GIT_COMMITTER_NAME", "a")
         .env("GIT_COMMITTER_EMAIL", "a@example.com")
-        .output()
+        .output_in_time()
         .unwrap();
     assert!(output.status.success(), "git {args:?}: {}", stderr(&output));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
@@ -65,7 +65,7 @@ fn settings_changed_at_once_are_all_there() {
         let _ = fs::remove_dir_all(repo.path(".codescout"));
         let set = |(key, value): (&str, &str)| super::start(program(repo.root(), &["config", "set", key, value]));
         for running in settings.map(set) {
-            let output = running.wait_with_output().unwrap();
+            let output = output_of(running, Vec::new());
             assert!(output.status.success(), "round {round}: {}", stderr(&output));
         }
         for (key, value) in settings {
@@ -161,15 +161,6 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// Tells a thread to end when dropped, even after a panic.
-struct Ending<'a>(&'a AtomicBool);
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 #[test]
 fn git_at_work_is_no_failure() {
     let n_times = if is_long() { 300 } else { 2 };
@@ -209,7 +200,7 @@ fn git_at_work_is_no_failure() {
                 &["grep", "packet"],
                 &["status"],
             ] {
-                let output = program(root, call).output().unwrap();
+                let output = program(root, call).output_in_time().unwrap();
                 // Between two checkouts a search may find nothing, but it must not fail.
                 assert!(
                     matches!(output.status.code(), Some(0 | 1)),

@@ -10,7 +10,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use super::failpoints::{LOG, places_in};
 use super::{Told, check_sound, cut_off, history, long_form, program, start, stderr, succeed, told_by};
 use crate::indexed::{Dice, skip};
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo, kill};
 
 const N_DEFAULT: usize = 9;
 const N_TIMED: usize = 30;
@@ -46,8 +46,7 @@ fn kill_runs(
         }
         let before = n_segments(&sidecar);
         let mut child = begin(program(root, &["index", &revisions[0]]));
-        child.kill().unwrap();
-        let is_done = child.wait().unwrap().success();
+        let is_done = kill(&mut child).success();
         *(if is_done {
             &mut tally.n_finished
         } else {
@@ -80,7 +79,10 @@ fn at_any_time<'a>(root: &Path, revision: &str, dice: &'a mut Dice) -> impl FnMu
 /// Stops runs at a random fail point of a first index run. An update that does not pass the point runs to its end.
 fn at_any_place(root: &Path, revision: &str, mut dice: Dice) -> impl FnMut(Command) -> Child + use<> {
     let _ = std::fs::remove_dir_all(root.join(".codescout"));
-    let logged = program(root, &["index", revision]).envs([LOG]).output().unwrap();
+    let logged = program(root, &["index", revision])
+        .envs([LOG])
+        .output_in_time()
+        .unwrap();
     let places: Vec<String> = places_in(&stderr(&logged)).into_iter().collect();
     move |mut command| {
         command.env(
@@ -156,13 +158,13 @@ fn killed_at_random_moments_over_real_repositories() {
         let cloned = git
             .args(["clone", "--quiet", "--shared"])
             .args([clone, &copy])
-            .output()
+            .output_in_time()
             .unwrap();
         assert!(cloned.status.success(), "{}", stderr(&cloned));
         let revision = |spec: &str| {
             let mut git = Command::new("git");
             cut_off(&mut git, &copy);
-            let printed = git.args(["rev-parse", spec]).output().unwrap();
+            let printed = git.args(["rev-parse", spec]).output_in_time().unwrap();
             String::from_utf8(printed.stdout).unwrap().trim().to_owned()
         };
         let revisions = vec![revision("HEAD"), revision("HEAD~30")];

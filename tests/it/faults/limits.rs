@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use super::{check_sound, cut_off, history, program, stderr, succeed, temporaries, told_by};
 use crate::indexed::{files_below, skip};
-use crate::support::{TestRepo, is_long};
+use crate::support::{InTime, TestRepo, is_long};
 
 /// A small file system of a few megabytes, mounted at `folder` until dropped.
 struct SmallDisk<'a>(&'a Path);
@@ -18,7 +18,7 @@ impl<'a> SmallDisk<'a> {
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
             .arg(folder)
-            .output();
+            .output_in_time();
         mounted
             .is_ok_and(|output| output.status.success())
             .then_some(Self(folder))
@@ -44,7 +44,7 @@ impl<'a> SmallDisk<'a> {
 
 impl Drop for SmallDisk<'_> {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg("--lazy").arg(self.0).status();
+        let _ = Command::new("umount").arg("--lazy").arg(self.0).status_in_time();
     }
 }
 
@@ -66,7 +66,7 @@ fn a_full_disk_leaves_the_old_snapshot_and_is_recovered_from() {
     let mut n_refused = 0;
     for n_free in [0, 4096, 8192, 12288, 20480, 28672] {
         disk.fill(n_free);
-        let update = program(&copy, &["index"]).output().unwrap();
+        let update = program(&copy, &["index"]).output_in_time().unwrap();
         let text = stderr(&update);
         if update.status.success() {
             disk.free();
@@ -104,7 +104,7 @@ fn with_memory(root: &Path, megabytes: usize, args: &str) -> Output {
     ]);
     shell.arg(env!("CARGO_BIN_EXE_codescout"));
     cut_off(&mut shell, root);
-    shell.output().unwrap()
+    shell.output_in_time().unwrap()
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn clocks_that_jump_change_nothing() {
         );
         check_sound(&copy, &revisions, &expected, about);
     }
-    let faketime = Command::new("faketime").args(["-f", "+1y", "true"]).output();
+    let faketime = Command::new("faketime").args(["-f", "+1y", "true"]).output_in_time();
     if !faketime.is_ok_and(|output| output.status.success()) {
         skip("no faketime: only the times of files were moved");
         return;
@@ -196,7 +196,7 @@ fn clocks_that_jump_change_nothing() {
             .arg(env!("CARGO_BIN_EXE_codescout"))
             .arg("index");
         cut_off(&mut command, &copy);
-        assert!(command.status().unwrap().success());
+        assert!(command.status_in_time().unwrap().success());
         check_sound(&copy, &revisions, &expected, shift);
     }
 }
@@ -251,7 +251,7 @@ fn peak_of_index(root: &Path, variables: &[(&str, &str)]) -> Option<u64> {
         .arg(env!("CARGO_BIN_EXE_codescout"))
         .args(["-q", "index"]);
     cut_off(&mut command, root);
-    let output = command.envs(variables.iter().copied()).output().ok()?;
+    let output = command.envs(variables.iter().copied()).output_in_time().ok()?;
     assert!(output.status.success(), "{}", stderr(&output));
     fs::read_to_string(record).unwrap().trim().parse().ok()
 }
@@ -314,7 +314,7 @@ fn files_beyond_measure_are_bounded() {
         ] {
             let output = program(repo.root(), call)
                 .envs(variables.iter().copied())
-                .output()
+                .output_in_time()
                 .unwrap();
             assert!(output.status.success(), "{variables:?} {call:?}: {}", stderr(&output));
         }

@@ -22,7 +22,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::indexed::{Answer, Contents, Indexed, files_below};
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 /// Returns the clones for the long versions of the tests.
 fn long_form() -> Option<Vec<PathBuf>> {
@@ -57,7 +57,7 @@ fn cut_off(command: &mut Command, folder: &Path) {
 /// Runs the program and returns its output. Fails the test if it fails.
 #[track_caller]
 fn succeed<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Output {
-    let output = program(folder, args).output().unwrap();
+    let output = program(folder, args).output_in_time().unwrap();
     let shown: Vec<&OsStr> = args.iter().map(AsRef::as_ref).collect();
     assert!(output.status.success(), "{shown:?}: {}", stderr(&output));
     output
@@ -74,7 +74,7 @@ fn start(mut command: Command) -> Child {
 /// Copies a folder with everything below it, including times.
 fn copy_of(from: &Path, to: &Path) {
     let _ = fs::remove_dir_all(to);
-    let copied = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
+    let copied = Command::new("cp").arg("-a").args([from, to]).status_in_time().unwrap();
     assert!(copied.success());
 }
 
@@ -115,13 +115,13 @@ fn temporaries(root: &Path) -> Vec<PathBuf> {
 /// gives the right answers, no half-written file remains, and git does not list the sidecar.
 #[track_caller]
 fn check_sound(root: &Path, revisions: &[String], expected: &Told, after: &str) {
-    let status = program(root, &["status", "--json"]).output().unwrap();
+    let status = program(root, &["status", "--json"]).output_in_time().unwrap();
     assert!(status.status.success(), "{after}: status: {}", stderr(&status));
     let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
     assert!(status.is_object(), "{after}");
     for revision in revisions {
         let asked = program(root, &["--ref", revision, "search", "parse header"])
-            .output()
+            .output_in_time()
             .unwrap();
         assert!(asked.status.success(), "{after}: search: {}", stderr(&asked));
     }

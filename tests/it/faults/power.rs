@@ -15,7 +15,7 @@ use codescout::sidecar::Sidecar;
 
 use super::{Told, copy_of, cut_off, history, stderr, succeed, told_by};
 use crate::indexed::{Dice, files_below, skip};
-use crate::support::is_long;
+use crate::support::{InTime, is_long};
 
 /// Cuts of each recorded run, in a default run and in a long one.
 const N_CUTS: usize = 20;
@@ -225,7 +225,7 @@ fn recorded(root: &Path, args: &[&str], folders: &[PathBuf]) -> Option<Vec<Act>>
         .args(["-e", "trace=openat,open,creat,write,pwrite64,writev,fsync,fdatasync,rename,renameat,renameat2,link,linkat,unlink,unlinkat,rmdir,mkdir,mkdirat,ftruncate,fallocate,copy_file_range,sendfile"])
         .arg(env!("CARGO_BIN_EXE_codescout"))
         .args(args);
-    let output = match strace.output() {
+    let output = match strace.output_in_time() {
         Ok(output) => output,
         Err(_) => return None,
     };

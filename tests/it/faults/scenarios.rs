@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{Told, check_sound, copy_of, history, program, stderr, succeed, told_by};
 use crate::indexed::files_below;
 use crate::support::model::openai;
-use crate::support::{Stub, TestRepo};
+use crate::support::{InTime, Stub, TestRepo};
 
 /// An operation on a copy of a repository. Together the scenarios pass every fail point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -188,7 +188,10 @@ impl Scenario {
         let mut said = Vec::new();
         let mut last = None;
         for command in self.commands() {
-            let output = program(copy, command).env(variable.0, variable.1).output().unwrap();
+            let output = program(copy, command)
+                .env(variable.0, variable.1)
+                .output_in_time()
+                .unwrap();
             said.extend_from_slice(&output.stderr);
             let goes_on = is_done(&output);
             last = Some(output);
@@ -208,7 +211,7 @@ impl Scenario {
         if matches!(self, Self::Request | Self::Hook) {
             leave_request(copy);
             succeed(copy, WORK);
-            let status = program(copy, &["hooks", "status", "--json"]).output().unwrap();
+            let status = program(copy, &["hooks", "status", "--json"]).output_in_time().unwrap();
             let status: Value = serde_json::from_slice(&status.stdout).unwrap();
             assert_eq!(status["last_run"]["outcome"], "indexed", "{after}: {status}");
             assert_eq!(status["waiting"], 0, "{after}: {status}");
@@ -229,13 +232,13 @@ impl Scenario {
                 check_pin(copy, outlook, after);
                 assert!(files_below(&copy.join(".codescout/damaged")).is_empty(), "{after}");
                 assert!(!copy.join(".codescout/lexical-v0").exists(), "{after}");
-                let verified = program(copy, &["verify"]).output().unwrap();
+                let verified = program(copy, &["verify"]).output_in_time().unwrap();
                 assert!(verified.status.success(), "{after}: {}", stdout(&verified));
             }
             Self::Repair => {
-                let repaired = program(copy, &["verify", "--repair"]).output().unwrap();
+                let repaired = program(copy, &["verify", "--repair"]).output_in_time().unwrap();
                 assert!(is_done(&repaired), "{after}: {}", stderr(&repaired));
-                let verified = program(copy, &["verify"]).output().unwrap();
+                let verified = program(copy, &["verify"]).output_in_time().unwrap();
                 assert!(verified.status.success(), "{after}: {}", stdout(&verified));
                 let names: Vec<Value> = pins(copy).iter().map(|pin| pin["name"].clone()).collect();
                 assert_eq!(names, [PINNED, TAG], "{after}");

@@ -1,7 +1,6 @@
 //! Tests signals, closed pipes, stopped processes and stale locks.
 
 use std::fs;
-use std::io::Read;
 use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -14,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use super::{check_sound, history, program, start, succeed, told_by};
 use crate::indexed::files_below;
 use crate::support::model::openai;
-use crate::support::{Stub, assert_within, wait_for_end, wait_until};
+use crate::support::{InTime, Stub, assert_within, kill, output_of, wait_for_end, wait_until};
 
 /// The promised time with a margin, because the machine may be busy with other tests.
 const SOON: Duration = Duration::from_secs(4);
@@ -28,7 +27,12 @@ fn stopped_at(root: &Path, name: &str, args: &[&str]) -> Child {
     let mut command = program(root, args);
     command.env("CODESCOUT_FAIL_AT", format!("{name}=stop"));
     let child = start(command);
-    let (_, status) = waitpid(Some(pid(&child)), WaitOptions::UNTRACED).unwrap().unwrap();
+    let mut changed = None;
+    wait_until(&format!("{args:?} is at {name}"), || {
+        changed = waitpid(Some(pid(&child)), WaitOptions::UNTRACED | WaitOptions::NOHANG).unwrap();
+        changed.is_some()
+    });
+    let (_, status) = changed.unwrap();
     assert!(status.stopped(), "{name}: {status:?}");
     child
 }
@@ -38,7 +42,7 @@ fn end_with(mut child: Child, signal: Signal) -> ExitStatus {
     kill_process(pid(&child), signal).unwrap();
     let started = Instant::now();
     kill_process(pid(&child), Signal::CONT).unwrap();
-    let status = child.wait().unwrap();
+    let status = wait_for_end(&mut child);
     assert_within(SOON, started, &format!("{signal:?}"));
     status
 }
@@ -73,8 +77,7 @@ fn a_writer_waiting_for_another_ends_when_asked() {
     let waiting = stopped_at(repo.root(), "lock.opened", &["index"]);
     let status = end_with(waiting, Signal::TERM);
     assert_eq!(status.code(), Some(143), "{status:?}");
-    holder.kill().unwrap();
-    holder.wait().unwrap();
+    kill(&mut holder);
     succeed(repo.root(), &["index"]);
 }
 
@@ -95,9 +98,9 @@ fn a_reader_that_goes_away_is_no_failure() {
             command
         });
         drop(child.stdout.take());
-        let mut said = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(0), "{args:?}: {said}");
+        let output = output_of(child, Vec::new());
+        let said = super::stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {said}");
         assert!(!said.contains("panicked"), "{args:?}: {said}");
     }
     // Closed standard streams cause no error either.
@@ -106,7 +109,7 @@ fn a_reader_that_goes_away_is_no_failure() {
         command.args(["-c", &format!("exec \"$0\" index {} {redirections}", commits[1])]);
         command.arg(env!("CARGO_BIN_EXE_codescout"));
         super::cut_off(&mut command, repo.root());
-        let output = command.output().unwrap();
+        let output = command.output_in_time().unwrap();
         assert!(
             matches!(output.status.code(), Some(0 | 2)),
             "{redirections}: {output:?}"
@@ -128,7 +131,7 @@ fn vectors_that_another_writer_takes_for_left_behind_are_written_again() {
         // Acquiring the lock removes files that killed writers left.
         drop(Sidecar::open(&repo.path(".codescout")).unwrap().lock(SOON).unwrap());
         kill_process(pid(&sleeping), Signal::CONT).unwrap();
-        let output = sleeping.wait_with_output().unwrap();
+        let output = output_of(sleeping, Vec::new());
         assert!(output.status.success(), "{place}: {}", super::stderr(&output));
         let done: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(done["vectors"]["missing"], 0, "{place}: {done}");
@@ -141,8 +144,7 @@ fn a_lock_that_somebody_left_is_none() {
     let (repo, commits) = history(3);
     // The holder of the lock is killed.
     let mut holder = stopped_at(repo.root(), "lock.taken", &["index"]);
-    holder.kill().unwrap();
-    holder.wait().unwrap();
+    kill(&mut holder);
     let started = Instant::now();
     succeed(repo.root(), &["index"]);
     assert_within(SOON, started, "a holder that was killed");
@@ -180,7 +182,7 @@ fn a_writer_that_sleeps_delays_and_spoils_nothing() {
         assert!(other.try_wait().unwrap().is_none());
         kill_process(pid(&sleeping), Signal::CONT).unwrap();
         for mut child in [sleeping, other] {
-            assert!(child.wait().unwrap().success(), "{place}");
+            assert!(wait_for_end(&mut child).success(), "{place}");
         }
     }
     let after = state();

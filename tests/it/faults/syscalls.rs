@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use super::{Told, check_sound, copy_of, cut_off, history, stderr, succeed, told_by};
 use crate::indexed::skip;
-use crate::support::is_long;
+use crate::support::{InTime, is_long};
 
 /// System calls and the errors of each: the first is used in the short version, all in the long one.
 const CALLS: &[(&str, &[&str])] = &[
@@ -58,7 +58,7 @@ fn run(root: &Path, call: &str, errno: &str, n: usize) -> (Output, bool) {
         .arg("index")
         // The n-th call of each thread fails, so fewer threads make it clearer which call failed.
         .env("RAYON_NUM_THREADS", "1");
-    let output = strace.output().unwrap();
+    let output = strace.output_in_time().unwrap();
     let happened = fs::read_to_string(&record).unwrap_or_default().contains("(INJECTED)");
     (output, happened)
 }
@@ -123,7 +123,7 @@ fn fail_each(template: &Path, copy: &Path, call: &str, errno: &str, revisions: &
 fn whatever_call_fails_it_says_so_and_spoils_nothing() {
     let works = Command::new("strace")
         .args(["-qq", "-e", "inject=getpid:error=EIO", "true"])
-        .output();
+        .output_in_time();
     if !works.is_ok_and(|output| output.status.success()) {
         skip("no strace that can make calls fail");
         return;

@@ -6,30 +6,24 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::channel;
-use std::time::Duration;
 
 use codescout::git::{BlameOptions, CommandError, OpenError, Repository};
 use codescout::model::RepoPath;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::support::TestRepo;
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::support::{InTime, TestRepo, in_time};
 
 fn make_pipe(path: &Path) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let _ = std::fs::remove_file(path);
-    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    assert!(Command::new("mkfifo").arg(path).status_in_time().unwrap().success());
 }
 
 /// Opens a repository. Fails the test if that takes too long.
 fn discover(path: &Path) -> Result<(), OpenError> {
-    let (sender, opened) = channel();
     let path = path.to_owned();
-    std::thread::spawn(move || sender.send(Repository::discover(&path).map(drop)));
-    opened.recv_timeout(PATIENCE).unwrap()
+    in_time("the repository is open", move || Repository::discover(&path).map(drop))
 }
 
 /// Runs the program with a time limit. The exit code is 124 if the limit is reached.
@@ -43,7 +37,7 @@ fn call(repo: &TestRepo, args: &[&str]) -> (Option<i32>, String) {
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap())
         .env("HOME", repo.beside(""));
-    let Output { status, stderr, .. } = command.output().unwrap();
+    let Output { status, stderr, .. } = command.output_in_time().unwrap();
     (status.code(), String::from_utf8_lossy(&stderr).into_owned())
 }
 
@@ -171,12 +165,10 @@ fn a_blame_that_nobody_wants_any_more_ends_git() {
     let opened = Repository::discover(repo.root()).unwrap();
     let head = opened.head().unwrap().commit().unwrap();
     make_pipe(&list);
-    let (sender, ended) = channel();
-    std::thread::spawn(move || {
+    let outcome = in_time("the blame ends", move || {
         let options = BlameOptions::default();
-        sender.send(opened.blame(head, &RepoPath::from("a.py"), &options, &AtomicBool::new(true)))
+        opened.blame(head, &RepoPath::from("a.py"), &options, &AtomicBool::new(true))
     });
-    let outcome = ended.recv_timeout(PATIENCE).unwrap();
     assert!(matches!(outcome, Err(CommandError::Interrupted)), "{outcome:?}");
     // The file is no longer read.
     let written = OpenOptions::new()

@@ -6,7 +6,7 @@ use bstr::ByteSlice;
 use codescout::git::{FileMode, KnownFiles, OnDisk, Repository, TreeChange, TreeEntry, TreeFile, WorkTreeChange};
 use codescout::model::{CommitId, Oid, RepoPath, TreeId};
 
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 pub(super) fn open(repo: &TestRepo) -> Repository {
     Repository::discover(repo.root()).unwrap()
@@ -103,7 +103,7 @@ pub(super) fn everything_added(repo: &TestRepo) -> Vec<TreeChange> {
             .command()
             .env("GIT_INDEX_FILE", &copy)
             .args(arguments)
-            .output()
+            .output_in_time()
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()

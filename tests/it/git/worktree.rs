@@ -8,7 +8,7 @@ use codescout::model::RepoPath;
 use super::oracle::{
     as_tree_change, diff_tree, everything_added, oid, open, tree_of, work_tree_agrees, work_tree_changes,
 };
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 const FILES: &str = "
     //- README.md
@@ -641,7 +641,7 @@ fn pipes_and_sockets_are_nothing() {
         assert!(
             std::process::Command::new("mkfifo")
                 .arg(repo.path(path))
-                .status()
+                .status_in_time()
                 .unwrap()
                 .success()
         );
@@ -818,7 +818,7 @@ fn the_environment_cannot_turn_to_another_repository() {
             .env("GIT_OBJECT_DIRECTORY", other.path(".git/objects"))
             .env("GIT_NAMESPACE", "elsewhere")
             .env("GIT_SHALLOW_FILE", other.path(".git/HEAD"));
-        let output = child.output().unwrap();
+        let output = child.output_in_time().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         return;
     };

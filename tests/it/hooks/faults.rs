@@ -11,7 +11,7 @@ use notify::{RecursiveMode, Watcher};
 use super::{
     assert_fresh, commit_file, held, hooked, hooks, hooks_json, indexed, log, n_runs, open, settle, worker_in,
 };
-use crate::support::{TestRepo, wait_until};
+use crate::support::{InTime, TestRepo, wait_until};
 
 #[test]
 fn a_program_that_is_gone_is_no_trouble() {
@@ -24,13 +24,13 @@ fn a_program_that_is_gone_is_no_trouble() {
     let done = repo
         .command()
         .args(["commit", "--quiet", "--allow-empty", "-m", "x"])
-        .output()
+        .output_in_time()
         .unwrap();
     assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
     let done = repo
         .command()
         .args(["checkout", "--quiet", "-b", "side"])
-        .output()
+        .output_in_time()
         .unwrap();
     assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
     settle(&repo);
@@ -44,7 +44,7 @@ fn a_program_that_is_gone_is_no_trouble() {
         .command()
         .env("PATH", path.unwrap())
         .args(["commit", "--quiet", "--allow-empty", "-m", "y"])
-        .status();
+        .status_in_time();
     assert!(done.unwrap().success());
     assert_fresh(&repo);
 }
@@ -56,7 +56,13 @@ fn started(repo: &TestRepo, before: usize) -> String {
 }
 
 fn end(signal: &str, process: &str) {
-    assert!(Command::new("kill").args([signal, process]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args([signal, process])
+            .status_in_time()
+            .unwrap()
+            .success()
+    );
 }
 
 #[test]
@@ -158,7 +164,7 @@ impl Disk {
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=128k", "tmpfs"])
             .arg(&at)
-            .output();
+            .output_in_time();
         if mounted.is_ok_and(|output| output.status.success()) {
             return Some(Self(at));
         }
@@ -167,14 +173,17 @@ impl Disk {
     }
 
     fn make_read_only(&self) {
-        let done = Command::new("mount").args(["-o", "remount,ro"]).arg(&self.0).status();
+        let done = Command::new("mount")
+            .args(["-o", "remount,ro"])
+            .arg(&self.0)
+            .status_in_time();
         assert!(done.unwrap().success());
     }
 }
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
+        let _ = Command::new("umount").arg(&self.0).status_in_time();
     }
 }
 
@@ -186,7 +195,7 @@ fn commit_with_sidecar(repo: &TestRepo, sidecar: &Path, name: &str) -> Entry {
         .command()
         .env("CODESCOUT_SIDECAR", sidecar)
         .args(["commit", "--quiet", "-m", name])
-        .output()
+        .output_in_time()
         .unwrap();
     assert!(
         output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(),
@@ -212,7 +221,7 @@ fn a_full_disk_and_a_read_only_one_are_told_of() {
     let last = commit_with_sidecar(&repo, &sidecar, "too_much");
     assert_eq!(last.outcome, RunOutcome::Failed, "{last:?}");
     assert!(last.why.unwrap().to_lowercase().contains("no space left"));
-    let status = repo.command().args(["status", "--porcelain"]).output().unwrap();
+    let status = repo.command().args(["status", "--porcelain"]).output_in_time().unwrap();
     assert!(status.stdout.is_empty());
 
     fs::remove_file(disk.0.join("filler")).unwrap();

@@ -9,7 +9,7 @@ use codescout::sidecar::Sidecar;
 
 use super::{assert_fresh, commit_file, git_says, held, hooked, hooks, indexed, log, n_runs, settle, worker_in};
 use crate::cli::call_in;
-use crate::support::{TestRepo, assert_within, wait_until};
+use crate::support::{InTime, TestRepo, assert_within, wait_for_end, wait_until};
 
 #[test]
 fn a_commit_is_indexed_and_nothing_is_printed() {
@@ -168,7 +168,7 @@ fn a_waiting_worker_looks_less_and_less_often() {
     repo.write(".git/BISECT_LOG", "");
     let mut command = Command::new(super::PROGRAM);
     command.args(["hooks", "run", "post-commit"]).current_dir(repo.root());
-    assert!(command.status().unwrap().success());
+    assert!(command.status_in_time().unwrap().success());
     wait_until("the worker starts", || worker_in(repo.root()).is_some());
     let mut most = 0;
     // The worker ends by itself after ten seconds.
@@ -278,7 +278,7 @@ fn of_many_requests_at_once_none_is_lost() {
             })
             .collect();
         for mut commit in commits {
-            assert!(commit.wait().unwrap().success());
+            assert!(wait_for_end(&mut commit).success());
         }
     }
     settle(&repo);
@@ -390,7 +390,7 @@ fn the_environment_of_a_hook_leads_to_its_own_repository() {
         .current_dir(repo.path("sub/deep"))
         .env("GIT_INDEX_FILE", repo.path(".git/another-index"))
         .args(["commit", "--quiet", "-m", "deep"])
-        .status();
+        .status_in_time();
     assert!(done.unwrap().success());
     assert_fresh(&repo);
 
@@ -410,7 +410,7 @@ fn the_environment_of_a_hook_leads_to_its_own_repository() {
         };
         let done = command
             .args(["commit", "--quiet", "--allow-empty", "-m", "from afar"])
-            .output()
+            .output_in_time()
             .unwrap();
         assert!(done.status.success(), "{done:?}");
         assert_fresh(&repo);
@@ -428,7 +428,7 @@ fn the_environment_of_a_hook_leads_to_its_own_repository() {
         .env("GIT_DIR", repo.path(".git/worktrees/linked"));
     let done = command
         .args(["commit", "--quiet", "--allow-empty", "-m", "linked"])
-        .output()
+        .output_in_time()
         .unwrap();
     assert!(done.status.success(), "{done:?}");
     assert_fresh(&linked);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +9,7 @@ use std::process::{Command, Stdio};
 use codescout::setup::hooks::{Foreign, HookEvent, Trial, trial};
 
 use super::{PROGRAM, assert_fresh, commit_file, hooked, hooks, hooks_json, n_runs, open, settle};
-use crate::support::{TestRepo, write_executable};
+use crate::support::{InTime, TestRepo, output_of, write_executable};
 
 /// Returns every file in a folder with its mode, and its content or link target.
 fn listing(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
@@ -83,7 +82,7 @@ fn hooks_of_others_go_on_as_before() {
             &["merge", "--quiet", "--no-ff", "-m", "merge", "main"],
             &["checkout", "--quiet", "main"],
         ] {
-            let output = repo.command().args(args).output().unwrap();
+            let output = repo.command().args(args).output_in_time().unwrap();
             codes.push((output.status.code(), String::from_utf8(output.stderr).unwrap()));
         }
         settle(repo);
@@ -105,7 +104,7 @@ fn hooks_of_others_go_on_as_before() {
     let called = Command::new(hooked.path(".git/hooks/post-checkout"))
         .args(["old", "new", "0"])
         .current_dir(hooked.root())
-        .status();
+        .status_in_time();
     assert_eq!(called.unwrap().code(), Some(3));
     settle(&hooked);
 }
@@ -225,7 +224,7 @@ fn standard_input_reaches_the_hooks_of_a_bare_repository() {
             .args(["push", "--quiet"])
             .arg(bare.root())
             .arg("main")
-            .status();
+            .status_in_time();
         assert!(pushed.unwrap().success());
         settle(&bare);
         let received = String::from_utf8(bare.read("received")).unwrap();
@@ -246,13 +245,12 @@ fn what_a_hook_reads_is_not_read_by_ours() {
     hooks(&repo, &["install"]).expect(0);
     let text = "old new\n".repeat(100_000);
     let mut command = repo.command();
-    let mut child = command
+    let child = command
         .args(["-c", "alias.call=!.git/hooks/post-rewrite", "call"])
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    assert!(child.wait().unwrap().success());
+    assert!(output_of(child, text.as_str()).status.success());
     settle(&repo);
     assert_eq!(repo.read("received"), text.as_bytes());
 }

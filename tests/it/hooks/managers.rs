@@ -7,7 +7,7 @@ use codescout::setup::hooks::{Foreign, Trial, trial};
 use serde_json::Value;
 
 use super::{PROGRAM, assert_fresh, commit_file, hooked, hooks, hooks_json, n_runs, open, settle};
-use crate::support::{TestRepo, write_executable};
+use crate::support::{InTime, TestRepo, write_executable};
 
 fn repo() -> TestRepo {
     TestRepo::new("\n//- start.rs\npub fn start() {}\n")
@@ -223,7 +223,7 @@ fn the_real_ones_go_together_with_ours() {
         return;
     }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/hook_managers.sh");
-    let output = Command::new(script).arg(PROGRAM).output().unwrap();
+    let output = Command::new(script).arg(PROGRAM).output_in_time().unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
     for why in told.lines().filter_map(|line| line.strip_prefix("SKIPPED: ")) {
         crate::indexed::skip(why);

@@ -18,7 +18,7 @@ use codescout::sidecar::{Sidecar, WriterLock};
 use serde_json::Value;
 
 use crate::cli::{Called, call_in};
-use crate::support::{TestRepo, wait_until};
+use crate::support::{InTime, TestRepo, wait_until};
 
 /// The executable that the hooks call.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_codescout");
@@ -131,7 +131,7 @@ fn assert_fresh(repo: &TestRepo) {
 /// Runs git with a long time limit for hooks, and returns its output.
 #[track_caller]
 fn git_says<S: AsRef<OsStr>>(repo: &TestRepo, arguments: &[S]) -> String {
-    let output = repo.command().args(arguments).output().unwrap();
+    let output = repo.command().args(arguments).output_in_time().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
 }

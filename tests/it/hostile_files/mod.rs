@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use codescout::extract::{self, Extractor, Options};
 
+use crate::support::InTime;
 use crate::support::cpu_time::cpu_time;
 use patterns::PATTERNS;
 
@@ -80,7 +81,7 @@ fn run(
     let child = Command::new(std::env::current_exe().unwrap())
         .args([CHILD, "--exact", "--nocapture"])
         .env(JOB, format!("{language} {size} {from} {step}"))
-        .output()
+        .output_in_time()
         .unwrap();
     let printed = String::from_utf8_lossy(&child.stdout);
     let mut last = None;

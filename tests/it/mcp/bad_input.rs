@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io::{Read, Write};
-use std::process::Stdio;
+use std::process::{ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::{Client, building, command, project};
-use crate::support::{TestRepo, is_long, wait_for_end, wait_until};
+use crate::support::{Printed, TestRepo, in_time, is_long, wait_for_end, wait_until};
 
 fn ready() -> (TestRepo, Client) {
     let repo = project();
@@ -158,14 +158,7 @@ fn answer_bad_lines(n_lines: usize, before_reading: impl FnOnce(u32)) {
         }
     });
     before_reading(child.id());
-    let mut n_told = 0;
-    let mut buffer = vec![0; 1 << 16];
-    while n_told < 1_000 {
-        let n_read = output.read(&mut buffer).unwrap();
-        assert!(n_read > 0, "{n_told}");
-        n_told += buffer[..n_read].iter().filter(|byte| **byte == b'\n').count();
-    }
-    drop(output);
+    in_time("a thousand lines are answered", move || read_lines(&mut output, 1_000));
     wait_for_end(&mut child);
     writer.join().unwrap();
 }
@@ -236,7 +229,7 @@ fn thousands_of_requests_at_once_are_answered() {
         .spawn()
         .unwrap();
     let mut input = child.stdin.take().unwrap();
-    let output = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut printed = Printed::on(child.stdout.take().unwrap());
     let writer = std::thread::spawn(move || {
         let hello =
             json!({"protocolVersion": super::LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
@@ -258,20 +251,17 @@ fn thousands_of_requests_at_once_are_answered() {
         input
     });
     let mut answered = HashSet::new();
-    for line in std::io::BufRead::lines(output) {
-        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
+    while answered.len() <= n_requests {
+        let message: Value = serde_json::from_str(&printed.up_to("\n")).unwrap();
         assert!(message["result"].is_object(), "{message}");
         answered.insert(message["id"].as_i64().unwrap());
-        if answered.len() == n_requests + 1 {
-            break;
-        }
     }
     drop(writer.join().unwrap());
-    assert!(child.wait().unwrap().success());
+    assert!(wait_for_end(&mut child).success());
 }
 
 /// Starts a server whose client has sent its greeting and then reads nothing.
-fn unread(repo: &TestRepo) -> (std::process::Child, std::process::ChildStdin, std::process::ChildStdout) {
+fn unread(repo: &TestRepo) -> (std::process::Child, std::process::ChildStdin, ChildStdout) {
     let mut child = command(repo.root(), &["serve"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -289,13 +279,21 @@ fn unread(repo: &TestRepo) -> (std::process::Child, std::process::ChildStdin, st
     ] {
         writeln!(input, "{line}").unwrap();
     }
-    let mut n_lines = 0;
-    while n_lines < 2 {
-        let mut byte = [0];
-        output.read_exact(&mut byte).unwrap();
-        n_lines += usize::from(byte[0] == b'\n');
-    }
+    let output = in_time("two calls are answered", move || {
+        read_lines(&mut output, 2);
+        output
+    });
     (child, input, output)
+}
+
+/// Reads lines, and nothing after them.
+fn read_lines(output: &mut ChildStdout, n_lines: usize) {
+    let mut byte = [0];
+    let mut left = n_lines;
+    while left > 0 {
+        output.read_exact(&mut byte).unwrap();
+        left -= usize::from(byte[0] == b'\n');
+    }
 }
 
 /// Returns the memory of a process in KiB.

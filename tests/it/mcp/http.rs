@@ -2,7 +2,7 @@
 //! output.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{Client, HIDDEN, LEGACY, MODERN, command, modern_meta, project};
 use crate::cli::call;
-use crate::support::{TestRepo, wait_for_end, wait_until};
+use crate::support::{InTime, Printed, TestRepo, kill, wait_for_end, wait_until};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -65,25 +65,25 @@ impl Server {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut errors = BufReader::new(child.stderr.take().unwrap());
-        let mut said = Vec::new();
-        let address = loop {
-            let mut line = String::new();
-            assert!(errors.read_line(&mut line).unwrap() > 0, "it does not listen: {said:?}");
-            said.push(line.trim_end().to_owned());
-            if let Some(rest) = line.split("http://").nth(1) {
-                break rest.split('/').next().unwrap().parse().unwrap();
-            }
+        let mut printed = Printed::on(child.stderr.take().unwrap());
+        let mut server = Self {
+            child,
+            address: SocketAddr::from(([0; 4], 0)),
+            said: Vec::new(),
         };
-        // Standard error is read continuously, so that the server never blocks on it.
-        std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
-        Self { child, address, said }
+        while server.address.port() == 0 {
+            let line = printed.up_to("\n");
+            server.said.push(line.trim_end().to_owned());
+            if let Some(rest) = line.split("http://").nth(1) {
+                server.address = rest.split('/').next().unwrap().parse().unwrap();
+            }
+        }
+        server
     }
 
     /// Sends a request, with the headers that HTTP requires in addition, and reads the whole response.
     fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
         let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut head = format!(
             "{method} {path} HTTP/1.1\r\nContent-Length: {}\r\nConnection: close\r\n",
             body.len()
@@ -98,9 +98,7 @@ impl Server {
         let _ = stream
             .write_all(format!("{head}\r\n").as_bytes())
             .and_then(|()| stream.write_all(body.as_bytes()));
-        let mut bytes = Vec::new();
-        let _ = stream.read_to_end(&mut bytes);
-        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let text = String::from_utf8_lossy(&Printed::on(stream).all()).into_owned();
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
         let status = head
             .split(' ')
@@ -138,15 +136,14 @@ impl Server {
         let killed = std::process::Command::new("kill")
             .arg("-TERM")
             .arg(self.child.id().to_string())
-            .status();
+            .status_in_time();
         killed.unwrap().success() && wait_for_end(&mut self.child).success()
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        kill(&mut self.child);
     }
 }
 
@@ -209,7 +206,9 @@ fn the_token_in_the_sidecar_outlives_the_server_and_one_that_cannot_listen() {
     let server = Server::start(repo.root(), &[], None);
     let token = fs::read_to_string(repo.path(".codescout/serve-token")).unwrap();
     let taken = server.address.to_string();
-    let second = command(repo.root(), &["serve", "--http", &taken]).output().unwrap();
+    let second = command(repo.root(), &["serve", "--http", &taken])
+        .output_in_time()
+        .unwrap();
     assert_eq!(second.status.code(), Some(2), "{second:?}");
     assert!(server.stop());
     let again = Server::start(repo.root(), &[], None);
@@ -259,7 +258,7 @@ fn a_generated_token_is_kept_where_only_its_owner_reads() {
         repo.root(),
         &["serve", "--http", "127.0.0.1:0", "--token-file", file.to_str().unwrap()],
     )
-    .output()
+    .output_in_time()
     .unwrap();
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("readable by other users"));
@@ -269,7 +268,7 @@ fn a_generated_token_is_kept_where_only_its_owner_reads() {
 fn a_public_address_without_a_token_is_refused() {
     let repo = project();
     let refused = |args: &[&str]| {
-        let output = command(repo.root(), args).output().unwrap();
+        let output = command(repo.root(), args).output_in_time().unwrap();
         (
             output.status.code(),
             String::from_utf8_lossy(&output.stderr).into_owned(),

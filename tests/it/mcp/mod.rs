@@ -8,15 +8,14 @@ mod protocol;
 mod repositories;
 mod tools;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{TestRepo, user_state, wait_for_end};
+use crate::support::{Printed, TestRepo, kill, user_state, wait_for_end};
 
 /// Time limit that is reached only if something is wrong.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -43,7 +42,7 @@ pub(super) fn command(folder: &Path, args: &[&str]) -> Command {
 pub(crate) struct Client {
     child: Child,
     input: Option<ChildStdin>,
-    lines: Receiver<Value>,
+    printed: Printed,
     next_id: i64,
     /// Messages that are not responses.
     pub(super) notifications: Vec<Value>,
@@ -60,22 +59,11 @@ impl Client {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let (send, lines) = channel();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        std::thread::spawn(move || {
-            for line in output.lines() {
-                let Ok(line) = line else { return };
-                let value = serde_json::from_str(&line).ok().filter(|_| !line.contains(HIDDEN));
-                let value = value.unwrap_or_else(|| json!({"not_json": line}));
-                if send.send(value).is_err() {
-                    return;
-                }
-            }
-        });
+        let printed = Printed::on(child.stdout.take().unwrap());
         Self {
             input: child.stdin.take(),
             child,
-            lines,
+            printed,
             next_id: 0,
             notifications: Vec::new(),
         }
@@ -121,8 +109,11 @@ impl Client {
     }
 
     /// Returns the next message of any kind.
+    #[track_caller]
     pub(super) fn next(&mut self) -> Value {
-        self.lines.recv_timeout(PATIENCE).expect("the server says nothing")
+        let line = self.printed.up_to("\n");
+        let value = serde_json::from_str(&line).ok().filter(|_| !line.contains(HIDDEN));
+        value.unwrap_or_else(|| json!({"not_json": line.trim_end()}))
     }
 
     /// Returns the response to a request. Stores notifications that precede it.
@@ -185,8 +176,7 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         drop(self.input.take());
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        kill(&mut self.child);
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{Client, command, project};
-use crate::support::{TestRepo, assert_within};
+use crate::support::{InTime, TestRepo, assert_within};
 
 /// Creates a project with a few commits (an edit, a rename, a moved definition, a deletion) and an uncommitted edit.
 fn with_a_past() -> TestRepo {
@@ -25,7 +25,7 @@ fn with_a_past() -> TestRepo {
 
 /// Returns the answer of the command line, without the parts that differ between calls.
 fn told_to_people(repo: &TestRepo, args: &[&str]) -> Value {
-    let output = command(repo.root(), args).output().unwrap();
+    let output = command(repo.root(), args).output_in_time().unwrap();
     let mut told: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{args:?}: {}", String::from_utf8_lossy(&output.stderr)));
     told.as_object_mut().unwrap().remove("took_ms");

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use super::{Answer, Client, building, project};
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 fn text(path: &std::path::Path) -> &str {
     path.to_str().unwrap()
@@ -193,7 +193,7 @@ fn a_foreign_repository_is_only_read() {
     assert!(!other.root().join(".codescout").exists());
     assert!(other.git(["status", "--porcelain"]).is_empty());
     // The repository's own index is used if there is one.
-    let made = super::command(other.root(), &["index", "-q"]).output().unwrap();
+    let made = super::command(other.root(), &["index", "-q"]).output_in_time().unwrap();
     assert!(made.status.success());
     let mut client = Client::legacy(&home, &["--root", text(root)]);
     let answer = client.call_complete("symbol", json!({"name": "only_here", "repo": name}));

@@ -12,7 +12,7 @@ use crate::cli::{call_in, spawn_in};
 use crate::remote::configure;
 use crate::support::model::{openai, texts_of};
 use crate::support::qdrant::QdrantStub;
-use crate::support::{Reply, Stub, TestRepo, wait_until};
+use crate::support::{Reply, Stub, TestRepo, kill, wait_for_end, wait_until};
 
 #[test]
 fn what_is_indexed_is_shared_and_questions_are_answered_by_it() {
@@ -163,8 +163,7 @@ fn killed_in_the_middle_what_was_put_is_not_put_again() {
     });
     let mut child = spawn_in(repo.root(), &["index", "--quiet"]);
     wait_until("two batches are put", || put(&qdrant).len() >= 2);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill(&mut child);
     let n_first = put(&qdrant)[0];
     qdrant.mend();
     qdrant.stub().forget();
@@ -331,7 +330,7 @@ fn clones_that_begin_together_share_the_work() {
     }
     let children = clones.iter().map(|clone| spawn_in(clone.root(), &["index", "--quiet"]));
     for mut child in children.collect::<Vec<_>>() {
-        assert!(child.wait().unwrap().success());
+        assert!(wait_for_end(&mut child).success());
     }
     let sent: Vec<String> = embedder.requests().iter().flat_map(texts_of).collect();
     let n_documents = sent.iter().filter(|text| text.contains("pub fn")).count();
@@ -370,8 +369,7 @@ fn what_is_made_is_there_at_once_and_a_clone_that_was_killed_keeps_nobody_waitin
         if keep_local.is_empty() {
             let mut child = spawn_in(repo.root(), &["index", "--quiet"]);
             wait_until("three batches are asked for", || embedder.requests().len() >= 4);
-            child.kill().unwrap();
-            child.wait().unwrap();
+            kill(&mut child);
             assert_eq!(qdrant.n_vectors(), 8, "two batches of four");
             assert_eq!(qdrant.age_claims(3600), 1);
         }

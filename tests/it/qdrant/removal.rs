@@ -10,7 +10,7 @@ use super::{QUERIES, found, index, large_project, project, search, why, with_qdr
 use crate::cli::{call_in, spawn_in};
 use crate::remote::configure;
 use crate::support::qdrant::QdrantStub;
-use crate::support::{Reply, TestRepo, assert_within, is_long, wait_until};
+use crate::support::{Reply, TestRepo, assert_within, is_long, kill, wait_for_end, wait_until};
 
 /// Shares the vector of a chunk that is no longer in the local index.
 pub(super) fn forget_one(repo: &TestRepo) {
@@ -99,7 +99,7 @@ fn a_removal_that_is_ended_before_it_began_keeps_nobody_out() {
     let mut child = spawn_in(repo.root(), &["gc", "--aggressive", "--qdrant"]);
     wait_until("/points/payload is asked", || qdrant.n_asked("/points/payload") > 0);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    child.wait().unwrap();
+    wait_for_end(&mut child);
     assert_eq!((qdrant.n_asked("/points/delete"), qdrant.n_vectors()), (0, 11));
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
     assert!(!doctor.contains("vectors are being removed"), "{doctor}");
@@ -115,7 +115,7 @@ fn a_removal_that_is_ended_before_it_began_keeps_nobody_out() {
     let mut child = spawn_in(repo.root(), &["gc", "--aggressive", "--qdrant"]);
     wait_until("/points/payload is asked", || qdrant.n_asked("/points/payload") >= 2);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    child.wait().unwrap();
+    wait_for_end(&mut child);
     assert_eq!((qdrant.n_asked("/points/delete"), qdrant.n_vectors()), (0, 11));
     qdrant.mend();
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
@@ -145,8 +145,7 @@ fn a_removal_that_was_killed_keeps_others_out_for_minutes_and_takes_nothing_with
     qdrant.fail(move |seen| seen.path.contains("/points/delete").then(|| deleting(seen)));
     let mut child = spawn_in(repo.root(), &["gc", "--aggressive", "--qdrant"]);
     wait_until("/points/delete is asked", || qdrant.n_asked("/points/delete") > 0);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill(&mut child);
     qdrant.mend();
     assert_eq!(qdrant.n_vectors(), 10);
     let answer = search(&clone, QUERIES[0]);

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use crate::cli::{Called, call_in};
 use crate::indexed::skip;
+use crate::support::{InTime, output_of};
 
 /// System calls that create, change, move or remove files by name, or start programs.
 const CALLS: &str = "trace=open,openat,openat2,creat,rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,link,linkat,\
@@ -15,7 +16,9 @@ const CALLS: &str = "trace=open,openat,openat2,creat,rename,renameat,renameat2,u
 fn has_strace() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     *HAS.get_or_init(|| {
-        let tried = Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).output();
+        let tried = Command::new("strace")
+            .args(["-qq", "-o", "/dev/null", "true"])
+            .output_in_time();
         let works = tried.is_ok_and(|output| output.status.success());
         if !works {
             skip("no strace: what is touched is told by the tree of canaries alone");
@@ -31,9 +34,7 @@ pub(super) fn audited(folder: &Path, args: &[&str], input: &[u8], inside: &Path)
         return (call_in(folder, args, input), Vec::new());
     }
     let record = tempfile::NamedTempFile::new().unwrap();
-    let standard_input = tempfile::NamedTempFile::new().unwrap();
-    fs::write(&standard_input, input).unwrap();
-    let output = Command::new("strace")
+    let traced = Command::new("strace")
         .args(["-f", "-qq", "-y", "-s", "4096", "-e", "signal=none", "-e", CALLS, "-o"])
         .arg(record.path())
         .arg(env!("CARGO_BIN_EXE_codescout"))
@@ -42,9 +43,12 @@ pub(super) fn audited(folder: &Path, args: &[&str], input: &[u8], inside: &Path)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("HOME", folder)
-        .stdin(Stdio::from(fs::File::open(standard_input.path()).unwrap()))
-        .output()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .unwrap();
+    let output = output_of(traced, input);
     let record = String::from_utf8_lossy(&fs::read(record.path()).unwrap()).into_owned();
     assert!(record.contains("execve"), "nothing was recorded: {record}");
     let called = Called {

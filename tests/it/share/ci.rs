@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use super::{PRIVATE_KEY, PUBLIC_KEY, QUERIES, project};
 use crate::cli::call_in;
 use crate::indexed::Indexed;
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 fn templates() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci");
@@ -33,7 +33,7 @@ fn run_template(job: &TestRepo, store: &Path, mode: &str, variables: &[(&str, &s
     shell.arg(script).arg(store).arg(mode).current_dir(job.root());
     shell.env_clear().env("PATH", path.unwrap()).env("HOME", job.root());
     shell.envs(variables.iter().copied());
-    let output = shell.output().unwrap();
+    let output = shell.output_in_time().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     output
 }
@@ -89,11 +89,11 @@ fn jobs_of_pull_requests_save_nothing() {
         save.env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", repo.root())
             .env(name, value);
-        let output = save.output().unwrap();
+        let output = save.output_in_time().unwrap();
         assert_eq!(stdout(&output), "saved=false\n");
         assert!(String::from_utf8_lossy(&output.stderr).contains(name));
         assert!(!repo.path(".codescout-ci").exists());
-        assert_eq!(stdout(&save.arg("--force").output().unwrap()), "saved=true\n");
+        assert_eq!(stdout(&save.arg("--force").output_in_time().unwrap()), "saved=true\n");
         fs::remove_dir_all(repo.path(".codescout-ci")).unwrap();
     }
 }
@@ -368,7 +368,7 @@ fn templates_are_well_formed() {
     // If Python has a YAML parser, it must accept the templates.
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci");
     let parse = "import sys, yaml\nfor name in sys.argv[1:]: assert isinstance(yaml.safe_load(open(name)), dict)";
-    let has_parser = Command::new("python3").args(["-c", "import yaml"]).output();
+    let has_parser = Command::new("python3").args(["-c", "import yaml"]).output_in_time();
     if !has_parser.is_ok_and(|output| output.status.success()) {
         return crate::indexed::skip("no YAML parser in Python");
     }
@@ -376,7 +376,7 @@ fn templates_are_well_formed() {
         .args(["-c", parse])
         .args(["github.yml", "gitlab.yml"])
         .current_dir(folder)
-        .output()
+        .output_in_time()
         .unwrap();
     assert!(parsed.status.success(), "{}", String::from_utf8_lossy(&parsed.stderr));
 }
@@ -387,7 +387,7 @@ fn a_pipe_is_no_archive_and_nobody_waits_for_it() {
     assert!(
         Command::new("mkfifo")
             .arg(repo.beside("pipe"))
-            .status()
+            .status_in_time()
             .unwrap()
             .success()
     );

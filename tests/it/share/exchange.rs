@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{PRIVATE_KEY, PUBLIC_KEY, QUERIES, project};
 use crate::cli::{Called, call_in};
 use crate::indexed::Indexed;
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 /// Creates a bare repository that allows partial fetches, as hosting sites do, and a clone of it.
 fn remote_and_clone() -> (TestRepo, TestRepo) {
@@ -286,7 +286,13 @@ fn nothing_that_a_repository_names_is_run() {
     .unwrap();
     let shell = |text: &str| {
         let mut made = Command::new("sh");
-        assert!(made.args(["-c", text]).stdin(Stdio::null()).status().unwrap().success());
+        assert!(
+            made.args(["-c", text])
+                .stdin(Stdio::null())
+                .status_in_time()
+                .unwrap()
+                .success()
+        );
     };
     shell(&format!("chmod +x '{}'", trap.display()));
     let trap = trap.to_str().unwrap();

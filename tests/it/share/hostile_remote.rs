@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::project;
 use crate::cli::call_in;
 use crate::indexed::files_below;
-use crate::support::{Reply, Stub, TestRepo, assert_within, wait_until};
+use crate::support::{Reply, Stub, TestRepo, assert_within, output_of, wait_until};
 
 /// A clone and its bare origin, which contains an index that is valid at first.
 pub(super) struct Trap {
@@ -89,7 +89,7 @@ impl Trap {
     /// Runs a command that must fail with this message and leave no files. Returns its output.
     #[track_caller]
     pub(super) fn refuses(&self, about: &str, args: &[&str], said: &str) -> String {
-        let output = self.start(args).wait_with_output().unwrap();
+        let output = output_of(self.start(args), Vec::new());
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8_lossy(&text).into_owned();
         assert_eq!(output.status.code(), Some(2), "{about}: {text}");
@@ -147,10 +147,7 @@ fn more_than_was_told_or_is_allowed_is_not_taken() {
     trap.put(&format!("{}100644 blob {large}\tsomething else\n", trap.files));
     trap.refuses("no filter", &["pull", "--yes", "--max-size", "2M"], "--max-size");
     trap.put(&trap.files);
-    let output = trap
-        .start(&["pull", "--yes", "--max-size", "2M"])
-        .wait_with_output()
-        .unwrap();
+    let output = output_of(trap.start(&["pull", "--yes", "--max-size", "2M"]), Vec::new());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -175,7 +172,7 @@ fn what_is_no_plain_file_is_refused() {
         &format!("{}-1e9.bundle", "0".repeat(32)),
     ] {
         trap.put(&line.replace(line.split('\t').nth(1).unwrap(), name));
-        let output = trap.start(&["pull", "--yes", "--json"]).wait_with_output().unwrap();
+        let output = output_of(trap.start(&["pull", "--yes", "--json"]), Vec::new());
         let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(
             (&told["parts_there"], &told["pulled"]),
@@ -203,7 +200,7 @@ fn a_server_that_says_nothing_is_left_when_asked() {
     wait_until("the server is asked", || !silent.requests().is_empty());
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let told = Instant::now();
-    let output = child.wait_with_output().unwrap();
+    let output = output_of(child, Vec::new());
     assert_eq!(
         output.status.code(),
         Some(130),

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use super::{PRIVATE_KEY, PUBLIC_KEY, QUERIES, project};
 use crate::cli::call_in;
 use crate::indexed::{Indexed, files_below};
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 fn exported(repo: &TestRepo, args: &[&str]) -> Vec<u8> {
     let all = [&["export", "-", "--quiet"], args].concat();
@@ -42,7 +42,7 @@ fn exported_on(repo: &TestRepo, umask: &str, variables: &[(&str, &str)], command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", repo.beside(""));
-        let output = shell.envs(variables.iter().copied()).output().unwrap();
+        let output = shell.envs(variables.iter().copied()).output_in_time().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         output.stdout
     };

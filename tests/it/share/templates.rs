@@ -9,7 +9,7 @@ use std::process::Command;
 use super::{QUERIES, project};
 use crate::cli::call_in;
 use crate::indexed::Indexed;
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 type Words = BTreeMap<String, String>;
 
@@ -58,7 +58,7 @@ fn copy(from: &Path, to: &Path) {
         Command::new("cp")
             .arg("-a")
             .args([from, to])
-            .status()
+            .status_in_time()
             .unwrap()
             .success()
     );
@@ -97,7 +97,7 @@ fn shell(job: &TestRepo, line: &str, variables: &Words) -> String {
         .env("PATH", path)
         .env("HOME", job.beside(""))
         .envs(variables)
-        .output()
+        .output_in_time()
         .unwrap();
     assert!(
         output.status.success(),
