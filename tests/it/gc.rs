@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::cli::call;
 use crate::incremental::{commit_something, compare};
 use crate::indexed::{Answer, CheckedProgress, Dice, Indexed, NEVER, files_below};
-use crate::support::TestRepo;
+use crate::support::{Ending, TestRepo};
 
 const QUERIES: [&str; 5] = [
     "function_3",
@@ -730,8 +730,10 @@ fn writers_and_readers_at_once_lose_nothing() {
                 })
             })
             .collect();
-        writers.into_iter().for_each(|writer| writer.join().unwrap());
-        is_over.store(true, Ordering::Relaxed);
+        {
+            let _ending = Ending(&is_over);
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+        }
         let n_reads: usize = readers.into_iter().map(|reader| reader.join().unwrap()).sum();
         assert!(n_reads > 0);
     });
