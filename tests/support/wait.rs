@@ -1,4 +1,5 @@
-//! Waiting for what another thread or process does. The limit ends a test that would hang; no test depends on how long it waits.
+//! Waiting for what another thread or process does. The limit ends a test that would hang; no test depends on how long
+//! it waits.
 
 #![allow(clippy::disallowed_methods, reason = "waits here have a limit")]
 

@@ -120,9 +120,9 @@ fn a_repository_does_not_name_the_pager() {
 
 #[test]
 fn ctrl_c_is_the_pagers() {
-    // A shell that receives a signal just before it reads runs the trap only after it has read. So this one sleeps until it
-    // has received both signals.
-    const PAGER: &str = "n=0; trap 'n=$((n + 1)); echo caught' INT; looks=$(seq 9999); echo ready; \
+    // A signal stops a program that still writes, so everything is read first. A shell that receives a signal just before
+    // it reads runs the trap only after it has read, so this one sleeps until it has received both signals.
+    const PAGER: &str = "n=0; trap 'n=$((n + 1)); echo caught' INT; looks=$(seq 9999); cat > /dev/null; echo ready; \
                          for i in $looks; do [ $n -lt 2 ] || break; sleep 0.01; done; \
                          read key < /dev/tty; echo left";
     let repo = files();
