@@ -10,7 +10,8 @@ use super::columns::n_rows;
 use super::links::without_links;
 use crate::config::TerminalVariables;
 
-/// Set while a pager runs. Ctrl-C is the pager's then, and this process must not end before it.
+/// Set when a pager starts. Ctrl-C is the pager's then, and this process must not end before it. It stays set after the
+/// pager, because the thread that handles signals may be late. Only remarks follow then.
 pub(super) static IS_PAGING: AtomicBool = AtomicBool::new(false);
 
 /// The pager if `PAGER` is not set.
@@ -139,9 +140,7 @@ impl Pager {
             State::Running { mut child, mut input } => {
                 let written = input.flush();
                 drop(input);
-                let ended = child.wait();
-                IS_PAGING.store(false, Ordering::SeqCst);
-                match ended?.code() {
+                match child.wait()?.code() {
                     Some(code @ (SHELL_CANNOT_RUN | SHELL_FINDS_NOTHING)) => Err(io::Error::other(format!(
                         "the pager ended with status {code}: set PAGER to another program, or use --no-pager"
                     ))),
