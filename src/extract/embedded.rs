@@ -1,14 +1,20 @@
-//! Merges the facts of embedded code in another language into the facts of the file.
+//! Merges the facts of separately parsed parts into the facts of the file: code in another language, and the items in
+//! a macro call.
 
 use super::types::Extraction;
-use super::walk::Facts;
+use super::walk::{Facts, Part};
 use crate::model::ByteRange;
 
 /// Depth of embedded code for the chunker: deeper than the surrounding elements, but shallow enough to be split.
 pub(super) const DEPTH: usize = 4;
+/// Limit on parts inside parts, such as macro calls in the arguments of macro calls.
+pub(super) const MAX_LEVELS: usize = 4;
 
-/// Adds the facts of embedded code that starts at byte `offset`.
-pub(super) fn add(extraction: &mut Extraction, part: Facts, offset: u32) {
+/// Adds the facts of `place`. The parts inside it are added to `inner`.
+pub(super) fn add(extraction: &mut Extraction, place: &Part, part: Facts, inner: &mut Vec<Part>) {
+    let offset = place.range.start;
+    let owner = place.owner.and_then(|at| extraction.definitions.get(at as usize));
+    let owner_kind = owner.map(|owner| owner.kind);
     let n_before = extraction.definitions.len() as u32;
     let shift = |range: &mut ByteRange| *range = ByteRange::new(range.start + offset, range.end + offset);
     extraction.n_parse_errors += part.errors.len() as u32;
@@ -16,7 +22,10 @@ pub(super) fn add(extraction: &mut Extraction, part: Facts, offset: u32) {
         .definitions
         .extend(part.definitions.into_iter().map(|mut definition| {
             definition.each_range(shift);
-            definition.container = definition.container.map(|at| at + n_before);
+            if definition.container.is_none() {
+                definition.kind = definition.kind.within(owner_kind);
+            }
+            definition.container = definition.container.map(|at| at + n_before).or(place.owner);
             definition
         }));
     extraction
@@ -29,6 +38,19 @@ pub(super) fn add(extraction: &mut Extraction, part: Facts, offset: u32) {
         shift(&mut import.range);
         import
     }));
+    inner.extend(part.embedded.into_iter().map(|mut one| {
+        shift(&mut one.range);
+        one.owner = one.owner.map(|at| at + n_before).or(place.owner);
+        one
+    }));
+}
+
+/// Removes the references inside `places`, which are in source order and do not overlap.
+pub(super) fn remove_references(extraction: &mut Extraction, places: &[ByteRange]) {
+    extraction.references.retain(|reference| {
+        let next = places.partition_point(|place| place.end <= reference.range.start);
+        places.get(next).is_none_or(|place| reference.range.start < place.start)
+    });
 }
 
 /// Sorts definitions by position again, outer before inner.

@@ -11,11 +11,11 @@ use super::layout::Layout;
 use super::lines::LineIndex;
 use super::near::{Cut, Edit, FileDefinitions, Reduced};
 use super::options::Options;
-use super::parse::parse;
+use super::parse::{Limit, parse};
 use super::rules::{Grammar, Tables};
 use super::spans::clamp;
 use super::types::Extraction;
-use super::walk::{self, Facts, Wanted};
+use super::walk::{self, Facts, Part, Wanted};
 use crate::model::{ByteRange, Lang};
 
 /// Extracts `bytes` with a new [`Extractor`]. To extract many blobs, use one extractor per thread instead.
@@ -48,9 +48,18 @@ impl Extractor {
         let lines = LineIndex::new(bytes);
         let mut layout = Layout::new(lines.count());
         let structure = lang::language(lang).map_or(Structure::Lines, |language| language.structure);
-        let facts = self.facts(bytes, lang, structure, &lines, &mut layout);
-        let style = chunk::Style::of(structure, facts.is_some());
-        let mut extraction = facts.unwrap_or_default();
+        let found = self.facts(
+            &Text {
+                bytes,
+                lang,
+                lines: &lines,
+            },
+            structure,
+            &mut layout,
+            Wanted::All,
+        );
+        let style = chunk::Style::of(structure, found.is_some());
+        let mut extraction = found.map(|found| found.extraction).unwrap_or_default();
         extraction.n_lines = lines.count() as u32;
         extraction.chunks = chunk::cut(bytes, &lines, &layout, &extraction, style, &self.options);
         extraction
@@ -60,16 +69,18 @@ impl Extractor {
     pub fn definitions(&mut self, bytes: &[u8], lang: Lang) -> FileDefinitions {
         let lines = LineIndex::new(bytes);
         let mut layout = Layout::new(lines.count());
-        let found = match lang::language(lang).map_or(Structure::Lines, |language| language.structure) {
-            Structure::Grammar(grammar) | Structure::Data(grammar) if grammar.embedded.is_none() => {
-                let facts = self.grammar_facts(bytes, lang, grammar, &mut layout, Wanted::Definitions);
-                facts.map(|facts| (facts.definitions, Some(facts.errors)))
-            }
-            structure => {
-                let extraction = self.facts(bytes, lang, structure, &lines, &mut layout);
-                extraction.map(|extraction| (extraction.definitions, None))
-            }
-        };
+        let structure = lang::language(lang).map_or(Structure::Lines, |language| language.structure);
+        let found = self.facts(
+            &Text {
+                bytes,
+                lang,
+                lines: &lines,
+            },
+            structure,
+            &mut layout,
+            Wanted::Definitions,
+        );
+        let found = found.map(|found| (found.extraction.definitions, found.errors));
         let (definitions, errors) = found.unwrap_or_default();
         FileDefinitions {
             carried: vec![None; definitions.len()],
@@ -113,28 +124,37 @@ impl Extractor {
         }
         let reduced = Reduced::new(known, old, bytes, edits, cut)?;
         let mut layout = Layout::new(LineIndex::new(&reduced.text).count());
-        let facts = self.grammar_facts(&reduced.text, known.lang, grammar, &mut layout, Wanted::Definitions)?;
+        let facts = self.grammar_facts(
+            &reduced.text,
+            known.lang,
+            grammar,
+            &mut layout,
+            Wanted::Definitions,
+            Limit::OfFile,
+        )?;
+        if !facts.embedded.is_empty() {
+            return None;
+        }
         reduced.restore(facts.definitions, &facts.errors)
     }
 
     /// Returns everything except the chunks, or `None` if the text must be split by lines.
-    fn facts(
-        &mut self,
-        bytes: &[u8],
-        lang: Lang,
-        structure: Structure,
-        lines: &LineIndex,
-        layout: &mut Layout,
-    ) -> Option<Extraction> {
+    fn facts(&mut self, text: &Text<'_>, structure: Structure, layout: &mut Layout, wanted: Wanted) -> Option<Found> {
         match structure {
             Structure::Lines => None,
-            Structure::Keys(scan) | Structure::Prose(scan) => Some(scan(bytes, layout)),
+            Structure::Keys(scan) | Structure::Prose(scan) => Some(Found {
+                extraction: scan(text.bytes, layout),
+                errors: None,
+            }),
             Structure::Grammar(grammar) | Structure::Data(grammar) => {
-                let mut facts = self.grammar_facts(bytes, lang, grammar, layout, Wanted::All)?;
+                let mut facts = self.grammar_facts(text.bytes, text.lang, grammar, layout, wanted, Limit::OfFile)?;
                 let parts = std::mem::take(&mut facts.embedded);
+                let errors = parts.is_empty().then(|| facts.errors.clone());
                 let mut extraction = extraction(facts);
-                self.add_parts(bytes, &parts, &mut extraction, lines, layout);
-                Some(extraction)
+                if !parts.is_empty() {
+                    self.add_parts(text, parts, &mut extraction, layout, wanted);
+                }
+                Some(Found { extraction, errors })
             }
         }
     }
@@ -146,44 +166,75 @@ impl Extractor {
         grammar: &'static Grammar,
         layout: &mut Layout,
         wanted: Wanted,
+        limit: Limit,
     ) -> Option<Facts> {
         let tables = self.tables.entry(lang).or_insert_with(|| Tables::compile(grammar));
         if (grammar.is_too_much)(bytes) {
             return None;
         }
         self.parser.set_language(&tables.language).ok()?;
-        let tree = parse(&mut self.parser, bytes)?;
+        let tree = parse(&mut self.parser, bytes, limit)?;
+        if limit == Limit::OfGuess && tree.root_node().has_error() {
+            return None;
+        }
         Some(walk::walk(&tree, bytes, tables, layout, wanted))
     }
 
-    /// Adds the facts of embedded code in other languages. Ignores code embedded in embedded code.
+    /// Adds the facts of `parts`, then of the parts inside them.
     fn add_parts(
         &mut self,
-        bytes: &[u8],
-        parts: &[(ByteRange, &'static str)],
+        text: &Text<'_>,
+        mut parts: Vec<Part>,
         extraction: &mut Extraction,
-        lines: &LineIndex,
         layout: &mut Layout,
+        wanted: Wanted,
     ) {
-        for &(range, name) in parts {
-            let range = clamp(bytes, range);
-            let language = lang::by_name(name).and_then(lang::language);
-            let Some(Structure::Grammar(grammar) | Structure::Data(grammar)) = language.map(|found| found.structure)
-            else {
-                continue;
-            };
-            let Some(lang) = language.map(|found| found.lang) else {
-                continue;
-            };
-            layout.enter(lines.line_of(range.start), embedded::DEPTH);
-            if let Some(facts) = self.grammar_facts(&bytes[range.as_usize()], lang, grammar, layout, Wanted::All) {
-                embedded::add(extraction, facts, range.start);
+        for _ in 0..embedded::MAX_LEVELS {
+            let mut found = Vec::with_capacity(parts.len());
+            for mut part in parts {
+                part.range = clamp(text.bytes, part.range);
+                let facts = self.part(text, &part, layout, wanted);
+                found.extend(facts.map(|facts| (part, facts)));
+            }
+            let places: Vec<ByteRange> = found.iter().map(|(part, _)| part.range).collect();
+            embedded::remove_references(extraction, &places);
+            parts = Vec::new();
+            for (part, facts) in found {
+                embedded::add(extraction, &part, facts, &mut parts);
             }
         }
-        if !parts.is_empty() {
-            embedded::sort(extraction);
-        }
+        embedded::sort(extraction);
     }
+
+    /// Returns the facts of `part`. That a part is code in the language of the file is a guess.
+    fn part(&mut self, text: &Text<'_>, part: &Part, layout: &mut Layout, wanted: Wanted) -> Option<Facts> {
+        let language = lang::by_name(part.language).and_then(lang::language)?;
+        let (Structure::Grammar(grammar) | Structure::Data(grammar)) = language.structure else {
+            return None;
+        };
+        let limit = if language.lang == text.lang {
+            Limit::OfGuess
+        } else {
+            Limit::OfFile
+        };
+        layout.enter(text.lines.line_of(part.range.start), embedded::DEPTH);
+        let bytes = &text.bytes[part.range.as_usize()];
+        self.grammar_facts(bytes, language.lang, grammar, layout, wanted, limit)
+    }
+}
+
+/// The blob to extract.
+struct Text<'a> {
+    bytes: &'a [u8],
+    lang: Lang,
+    lines: &'a LineIndex,
+}
+
+/// The facts of a blob without its chunks.
+struct Found {
+    extraction: Extraction,
+    /// The ranges of syntax errors; `None` unless a single grammar parsed the whole text.
+    errors: Option<Vec<ByteRange>>,
 }
 
 fn extraction(facts: Facts) -> Extraction {

@@ -10,6 +10,25 @@ const BLOCK_BYTES: usize = 1_024;
 const MAX_OPERATIONS_PER_BYTE: u64 = 3;
 /// Number of parser operations allowed in addition for every file, about 0.2 s. Allows small files to be dense.
 const BASE_OPERATIONS: u64 = 1_000_000;
+/// Number of parser operations allowed per byte of a guess, which has no base, since a file may have many.
+const MAX_OPERATIONS_PER_BYTE_OF_GUESS: u64 = 10;
+
+/// The number of operations that parsing may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    OfFile,
+    /// The limit for a part that may be code, and is only used if it has no syntax errors.
+    OfGuess,
+}
+
+impl Limit {
+    fn operations(self, n_bytes: usize) -> u64 {
+        match self {
+            Self::OfFile => BASE_OPERATIONS + MAX_OPERATIONS_PER_BYTE * n_bytes as u64,
+            Self::OfGuess => MAX_OPERATIONS_PER_BYTE_OF_GUESS * n_bytes as u64,
+        }
+    }
+}
 
 /// Parses `bytes` with the language of `parser`. Adds a newline if the last line has none, because some grammars report
 /// an error without it.
@@ -18,8 +37,8 @@ const BASE_OPERATIONS: u64 = 1_000_000;
 /// with the square of the length. The limit is a number of operations instead of a time, so that the result is the same
 /// on every machine. The vendored parser in `vendor/tree-sitter` also counts the work within an operation, so each
 /// counted operation takes 0.05 to 0.4 µs.
-pub(crate) fn parse(parser: &mut Parser, bytes: &[u8]) -> Option<Tree> {
-    let max_operations = BASE_OPERATIONS + MAX_OPERATIONS_PER_BYTE * bytes.len() as u64;
+pub(crate) fn parse(parser: &mut Parser, bytes: &[u8], limit: Limit) -> Option<Tree> {
+    let max_operations = limit.operations(bytes.len());
     let mut report = |state: &ParseState| {
         if state.operation_count() > max_operations {
             ControlFlow::Break(())

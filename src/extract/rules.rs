@@ -23,7 +23,7 @@ pub(crate) struct Grammar {
     pub(crate) inner_docs: &'static [&'static str],
     /// Returns true if a text would make the grammar's C scanner abort the process.
     pub(crate) is_too_much: fn(&[u8]) -> bool,
-    /// Finds code in other languages that is embedded in a file, for example `<script>` in HTML.
+    /// Finds code that the grammar does not parse, such as `<script>` in HTML.
     pub(crate) embedded: Option<EmbeddedFn>,
 }
 
@@ -58,7 +58,7 @@ impl Grammar {
         self
     }
 
-    /// Sets the function that finds embedded code in other languages.
+    /// Sets the function that finds embedded code.
     pub(crate) const fn embeds(mut self, embedded: EmbeddedFn) -> Self {
         self.embedded = Some(embedded);
         self

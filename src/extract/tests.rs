@@ -157,6 +157,11 @@ fn nesting_as_deep_as_the_file_is_long_overflows_nothing() {
         "/*",
         "do ",
         "if a ",
+        "m! { ",
+        "m! { fn f( ",
+        "#if A\n",
+        "class A_B ",
+        "context(",
     ];
     let of_others = of_others.map(|opener| opener.repeat(4_000 / opener.len()));
     for language in languages().filter(|language| language.has_structure()) {
@@ -167,6 +172,28 @@ fn nesting_as_deep_as_the_file_is_long_overflows_nothing() {
             );
         }
     }
+}
+
+#[test]
+fn items_in_a_macro_call_count_once_and_only_if_they_parse() {
+    let text = b"impl A {\n    cfg_x! { pub fn a(&self) { b() } }\n}\ncfg_y! { pub fn c(&self) { d() } else }\n";
+    let found = extract(text, by_name("rust").unwrap(), &Options::default());
+    let definitions: Vec<_> = found
+        .definitions
+        .iter()
+        .map(|definition| (definition.name.as_str(), definition.kind, definition.container))
+        .collect();
+    let expected = [
+        ("A", DefinitionKind::Impl, None),
+        ("a", DefinitionKind::Method, Some(0)),
+    ];
+    assert_eq!(definitions, expected);
+    let calls = found
+        .references
+        .iter()
+        .filter(|reference| reference.kind == ReferenceKind::Call);
+    let calls: Vec<&str> = calls.map(|reference| reference.name.as_str()).collect();
+    assert_eq!(calls, ["b", "c", "d"]);
 }
 
 #[test]

@@ -144,6 +144,16 @@ impl DefinitionKind {
         Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
 
+    /// Returns the kind of a definition inside another: a function inside a type is a method, and a variable inside a
+    /// type is a field.
+    pub(super) fn within(self, owner: Option<Self>) -> Self {
+        match (self, owner) {
+            (Self::Function, Some(owner)) if owner.is_type() => Self::Method,
+            (Self::Variable, Some(owner)) if owner.is_type() => Self::Field,
+            _ => self,
+        }
+    }
+
     /// Returns true if definitions of this kind contain statements, so that variables inside them are local.
     pub fn is_callable(self) -> bool {
         matches!(

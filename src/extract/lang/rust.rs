@@ -19,7 +19,8 @@ pub(super) const LANGUAGE: Language = Language {
     file_names: &[],
     interpreters: &["rust-script"],
     structure: Structure::Grammar(
-        &Grammar::new(|| tree_sitter_rust::LANGUAGE.into(), &[RULES]).tests(is_test).inner_docs(&["//!", "/*!"]),
+        &Grammar::new(|| tree_sitter_rust::LANGUAGE.into(), &[RULES]).tests(is_test).inner_docs(&["//!", "/*!"])
+            .embeds(items_in_macro),
     ),
 };
 
@@ -45,6 +46,7 @@ const RULES: &[Rule] = &[
     on(&["attribute"], Role::Zone(Zone::As(ReferenceKind::Attribute))),
     on(&["token_tree", "arguments", "type_arguments", "parameters"], Role::Zone(Zone::Plain)),
     on(&["token_tree"], Role::Mention(calls_in_macro)),
+    on(&["token_tree"], Role::Embedded),
     on(&["impl_item"], Role::FieldZone("trait", Zone::As(ReferenceKind::Inherit))),
     on(&["trait_item"], Role::FieldZone("bounds", Zone::As(ReferenceKind::Inherit))),
     on(&["call_expression"], call("function")),
@@ -70,13 +72,13 @@ fn impl_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(Named { range, kind: None, qualifier: None });
 }
 
-/// Adds the import of `mod wire;`, which imports the file of `self::wire`. A `mod` with a body is a definition instead.
+/// Adds the import of `mod wire;`, which imports the file of `self::wire`. It is also a definition.
 fn declared_module<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let (Some(name), None) = (field(node, "name"), field(node, "body")) else { return false };
     let mut import = import_of(&format!("self::{}", cx.text(name)), node);
     import.is_reexport = is_public(node);
     imports.push(import);
-    true
+    false
 }
 
 fn is_public(node: Node<'_>) -> bool {
@@ -139,6 +141,44 @@ fn joined(prefix: &str, path: &str) -> String {
         return format!("{prefix}{path}");
     }
     format!("{prefix}::{path}")
+}
+
+/// Finds the items in a macro call that stands for items: `cfg_rt! { pub fn f() {} }` or
+/// `cfg_if! { if #[cfg(unix)] { mod unix; } else { mod other; } }`. The grammar parses neither.
+fn items_in_macro<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<(ByteRange, &'static str)> {
+    let parent = cx.parent()?;
+    let level = match parent.kind() {
+        "macro_invocation" => 0,
+        "token_tree" if parent.child(1).is_some_and(|first| first.kind() == "if") => 1,
+        _ => return None,
+    };
+    let is_call = cx.ancestor(level).is_some_and(|call| call.kind() == "macro_invocation");
+    let statement = cx.ancestor(level + 1).filter(|outer| outer.kind() == "expression_statement");
+    let outer = cx.ancestor(level + 1 + usize::from(statement.is_some()))?;
+    let is_among_items = is_call && matches!(outer.kind(), "source_file" | "declaration_list");
+    (is_among_items && begins_like_item(cx, node)).then(|| {
+        let range = range_of(node);
+        (ByteRange::new(range.start + 1, range.end.max(range.start + 2) - 1), "rust")
+    })
+}
+
+/// Returns true if the first token inside the brackets, after comments and attributes, can begin an item.
+fn begins_like_item<'t>(cx: &Cx<'_, 't>, tree: Node<'t>) -> bool {
+    const STARTS: [&str; 16] = [
+        "pub", "fn", "mod", "use", "struct", "enum", "union", "impl", "trait", "const", "static", "type", "unsafe", "extern",
+        "async", "macro_rules",
+    ];
+    let mut cursor = tree.walk();
+    let mut tokens = tree.children(&mut cursor).skip(1).filter(|token| !token.kind().ends_with("_comment"));
+    while let Some(token) = tokens.next() {
+        match token.kind() {
+            "#" if tokens.next().is_some_and(|next| next.kind() == "!") => drop(tokens.next()),
+            "#" => {}
+            "identifier" if tokens.next().is_some_and(|next| next.kind() == "!") => return true,
+            _ => return STARTS.contains(&cx.text(token).split(['(', ' ']).next().unwrap_or_default()),
+        }
+    }
+    false
 }
 
 /// Adds the calls in the arguments of a macro. The grammar does not parse the arguments as expressions, so a name

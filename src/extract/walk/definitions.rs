@@ -172,7 +172,8 @@ impl<'t> Walker<'_, 't> {
             return Some(joined);
         }
         let container = self.frames.last().map_or(NONE, |frame| frame.owner);
-        let kind = self.kind_within(self.named[i].kind.unwrap_or(define.kind));
+        let kind = self.named[i].kind.unwrap_or(define.kind);
+        let kind = kind.within(self.owner().map(|owner| owner.kind));
         self.definitions.push(Definition {
             name,
             kind,
@@ -198,15 +199,6 @@ impl<'t> Walker<'_, 't> {
         }
         definition.range.end = definition.range.end.max(range.end);
         Some(last)
-    }
-
-    /// Converts a function inside a type to a method, and a variable inside a type to a field.
-    fn kind_within(&self, kind: DefinitionKind) -> DefinitionKind {
-        match (kind, self.owner().map(|owner| owner.kind)) {
-            (DefinitionKind::Function, Some(owner)) if owner.is_type() => DefinitionKind::Method,
-            (DefinitionKind::Variable, Some(owner)) if owner.is_type() => DefinitionKind::Field,
-            _ => kind,
-        }
     }
 
     /// Returns the start of a comment between head and body that begins a line. Such a comment belongs to the body.

@@ -29,8 +29,16 @@ pub(crate) struct Facts {
     pub(crate) imports: Vec<Import>,
     /// The ranges of syntax errors and missing nodes.
     pub(crate) errors: Vec<ByteRange>,
-    /// The ranges of embedded code, each with the name of its language.
-    pub(crate) embedded: Vec<(ByteRange, &'static str)>,
+    pub(crate) embedded: Vec<Part>,
+}
+
+/// A part of a file that is parsed separately.
+pub(crate) struct Part {
+    pub(crate) range: ByteRange,
+    /// The name of the language.
+    pub(crate) language: &'static str,
+    /// The index of the definition that encloses the part.
+    pub(crate) owner: Option<u32>,
 }
 
 /// Selects what the walk collects.
@@ -72,7 +80,7 @@ struct Walker<'a, 't> {
     imports: Vec<Import>,
     mentions: Vec<Mention>,
     leads: Vec<LeadPiece>,
-    embedded: Vec<(ByteRange, &'static str)>,
+    embedded: Vec<Part>,
     named: Vec<Named>,
     errors: Vec<ByteRange>,
 }
@@ -263,8 +271,11 @@ impl<'a, 't> Walker<'a, 't> {
         let Some(embedded) = self.tables.grammar.embedded.filter(|_| roles.is_embedded) else {
             return;
         };
+        let owner = self.frames.last().map_or(NONE, |frame| frame.owner);
+        let owner = (owner != NONE).then_some(owner);
         let part = embedded(&self.cx(), node);
-        self.embedded.extend(part);
+        self.embedded
+            .extend(part.map(|(range, language)| Part { range, language, owner }));
     }
 
     fn finish(mut self) -> Facts {
