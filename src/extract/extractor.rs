@@ -173,9 +173,16 @@ impl Extractor {
             return None;
         }
         self.parser.set_language(&tables.language).ok()?;
-        let tree = parse(&mut self.parser, bytes, limit)?;
+        let masked = grammar.mask.and_then(|mask| mask(bytes));
+        let mut tree = parse(&mut self.parser, masked.as_deref().unwrap_or(bytes), limit)?;
         if limit == Limit::OfGuess && tree.root_node().has_error() {
             return None;
+        }
+        if let Some(mask) = grammar.mask_after_errors
+            && tree.root_node().has_error()
+            && let Some(masked) = mask(bytes)
+        {
+            tree = parse(&mut self.parser, &masked, limit).unwrap_or(tree);
         }
         Some(walk::walk(&tree, bytes, tables, layout, wanted))
     }

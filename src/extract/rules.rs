@@ -23,6 +23,10 @@ pub(crate) struct Grammar {
     pub(crate) inner_docs: &'static [&'static str],
     /// Returns true if a text would make the grammar's C scanner abort the process.
     pub(crate) is_too_much: fn(&[u8]) -> bool,
+    /// Replaces syntax that the grammar misreads, before a text is parsed.
+    pub(crate) mask: Option<MaskFn>,
+    /// Replaces syntax that the grammar does not know, in texts with syntax errors. They are parsed again.
+    pub(crate) mask_after_errors: Option<MaskFn>,
     /// Finds code that the grammar does not parse, such as `<script>` in HTML.
     pub(crate) embedded: Option<EmbeddedFn>,
 }
@@ -36,6 +40,8 @@ impl Grammar {
             is_test: never_a_test,
             inner_docs: &[],
             is_too_much: never_too_much,
+            mask: None,
+            mask_after_errors: None,
             embedded: None,
         }
     }
@@ -58,6 +64,18 @@ impl Grammar {
         self
     }
 
+    /// Sets the function that replaces syntax in all texts.
+    pub(crate) const fn masks(mut self, mask: MaskFn) -> Self {
+        self.mask = Some(mask);
+        self
+    }
+
+    /// Sets the function that replaces syntax in texts with syntax errors.
+    pub(crate) const fn masks_after_errors(mut self, mask: MaskFn) -> Self {
+        self.mask_after_errors = Some(mask);
+        self
+    }
+
     /// Sets the function that finds embedded code.
     pub(crate) const fn embeds(mut self, embedded: EmbeddedFn) -> Self {
         self.embedded = Some(embedded);
@@ -72,6 +90,11 @@ fn never_too_much(_: &[u8]) -> bool {
 fn never_a_test(_: &TestProbe<'_>) -> bool {
     false
 }
+
+/// Returns a copy of a text in which some syntax is replaced, usually by spaces. Returns `None` if the text has no such
+/// syntax. The copy has the same length and lines, and only the parser reads it: names and
+/// signatures come from the original.
+pub(crate) type MaskFn = fn(&[u8]) -> Option<Vec<u8>>;
 
 /// Finds the embedded code in `node`. Returns its range and the name of its language.
 pub(crate) type EmbeddedFn = for<'t> fn(&Cx<'_, 't>, Node<'t>) -> Option<(ByteRange, &'static str)>;

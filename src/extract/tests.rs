@@ -197,6 +197,18 @@ fn items_in_a_macro_call_count_once_and_only_if_they_parse() {
 }
 
 #[test]
+fn a_word_in_capitals_after_class_is_a_macro_only_before_a_name_with_a_body() {
+    let text = "struct FILE file;\nclass FOO final { int a; };\nclass API_X Bar final : Base { int b; };\n";
+    let found = extract(text.as_bytes(), by_name("cpp").unwrap(), &Options::default());
+    let names: Vec<&str> = found
+        .definitions
+        .iter()
+        .map(|definition| definition.name.as_str())
+        .collect();
+    assert_eq!(names, ["file", "FOO", "a", "Bar", "b"]);
+}
+
+#[test]
 fn fifty_thousand_definitions_in_a_file_are_all_found() {
     extract_definitions(50_000);
 }

@@ -1,12 +1,14 @@
 //! Rules for C++, in addition to those for C.
 
+use std::ops::Range;
+
 use tree_sitter::Node;
 
 use super::c::{self, dig};
-use super::text::{import_of, imported};
+use super::text::{blank, import_of, imported, is_screaming};
 use super::{Language, Structure};
 use crate::extract::rules::{
-    Grammar, Leaf, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path, range_of,
+    Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path, range_of,
 };
 use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
 use crate::extract::walk::{Cx, children, field};
@@ -19,13 +21,17 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["cpp", "cc", "cxx", "c++", "hpp", "hh", "hxx", "h++", "ipp", "tpp", "inl", "ino"],
     file_names: &[],
     interpreters: &[],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_cpp::LANGUAGE.into(), &[c::RULES, RULES])),
+    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_cpp::LANGUAGE.into(), &[c::RULES, RULES]).masks(without_macros)),
 };
 
 const RULES: &[Rule] = &[
     on(&["function_definition"], define(DefinitionKind::Function).name_by(function_name).role()),
     on(&["field_declaration"], define(DefinitionKind::Field).name_by(member_names).role()),
-    on(&["class_specifier"], define(DefinitionKind::Class).name_by(c::specified).role()),
+    on(&["class_specifier"], define(DefinitionKind::Class).name_by(specified).role()),
+    on(&["struct_specifier"], define(DefinitionKind::Struct).name_by(specified).role()),
+    on(&["union_specifier"], define(DefinitionKind::Union).name_by(specified).role()),
+    on(&["enum_specifier"], define(DefinitionKind::Enum).name_by(specified).role()),
+    on(&["class_specifier", "struct_specifier", "union_specifier", "enum_specifier"], Role::Mention(macro_before_name)),
     on(&["namespace_definition"], define(DefinitionKind::Module).role()),
     on(&["alias_declaration", "concept_definition"], define(DefinitionKind::TypeAlias).not_local().role()),
     on(&["template_declaration"], Role::Wrap(SignatureFrom::Wrapper)),
@@ -39,6 +45,91 @@ const RULES: &[Rule] = &[
     on(&["template_function", "template_type", "template_method"], Role::Through("name")),
     on(&["namespace_identifier"], Role::Leaf(Leaf::Segment)),
 ];
+
+/// Replaces macros between `class` and the name of the class by spaces: `EXPORT_API` in `class EXPORT_API Foo {`. The
+/// grammar parses such a class as a function.
+fn without_macros(text: &[u8]) -> Option<Vec<u8>> {
+    let mut masked: Option<Vec<u8>> = None;
+    for keyword in ["class", "struct", "union"] {
+        for at in memchr::memmem::find_iter(text, keyword) {
+            let is_word = at.checked_sub(1).is_none_or(|before| !is_word_byte(text[before]));
+            if let Some(found) = is_word.then(|| macros_after(text, at + keyword.len())).flatten() {
+                blank(&mut masked.get_or_insert_with(|| text.to_vec())[found]);
+            }
+        }
+    }
+    masked
+}
+
+fn is_word_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// Returns the range of the macros between the keyword that ends at `start` and a name with a body or base classes.
+fn macros_after(text: &[u8], start: usize) -> Option<Range<usize>> {
+    /// Limit on the text between the keyword and the body. Real code has less.
+    const MAX_BYTES: usize = 512;
+    let head = &text[start..text.len().min(start + MAX_BYTES)];
+    head.first().filter(|byte| byte.is_ascii_whitespace())?;
+    let mut end = 0;
+    loop {
+        let word = next_word(head, end)?;
+        let is_macro = std::str::from_utf8(&head[word.clone()]).is_ok_and(is_screaming);
+        let after = after_arguments(head, word.end)?;
+        let next = next_word(head, after).filter(|next| next.start > after || after > word.end);
+        match next.filter(|next| is_macro && &head[next.clone()] != b"final") {
+            Some(_) => end = after,
+            None => {
+                let follows = head[word.end..].trim_ascii_start();
+                let has_body = follows.starts_with(b"final") || matches!(follows.first(), Some(b'{' | b':' | b'<'));
+                return (end > 0 && has_body).then(|| start..start + end);
+            }
+        }
+    }
+}
+
+/// Returns the word that follows `start` after white space.
+fn next_word(text: &[u8], start: usize) -> Option<Range<usize>> {
+    let rest = &text[start..];
+    let from = text.len() - rest.trim_ascii_start().len();
+    let n_bytes = text[from..].iter().take_while(|byte| is_word_byte(**byte)).count();
+    (n_bytes > 0).then(|| from..from + n_bytes)
+}
+
+/// Returns the end of the arguments in parentheses at `start`, or `start` if there are none.
+fn after_arguments(text: &[u8], start: usize) -> Option<usize> {
+    if text.get(start) != Some(&b'(') {
+        return Some(start);
+    }
+    let mut depth = 0;
+    let at = text[start..].iter().position(|byte| {
+        depth += i32::from(*byte == b'(') - i32::from(*byte == b')');
+        depth == 0
+    });
+    at.map(|at| start + at + 1)
+}
+
+/// Adds the macro in `class EXPORT_API Foo`.
+fn macro_before_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
+    let (Some(keyword), Some(name)) = (node.child(0), field(node, "name")) else { return };
+    let between = ByteRange::new(keyword.end_byte() as u32, name.start_byte() as u32);
+    let Some(word) = next_word(cx.slice(between).as_bytes(), 0) else { return };
+    let range = ByteRange::new(between.start + word.start as u32, between.start + word.end as u32);
+    if is_screaming(cx.slice(range)) {
+        mentions.push(Mention { kind: ReferenceKind::Macro, range, qualifier: ByteRange::default() });
+    }
+}
+
+/// Finds the name of a class. The name of the specialisation `std::hash<Foo>` is `hash`, with the qualifier `std`.
+fn specified<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    c::specified(cx, node, names);
+    let Some(name) = field(node, "name").filter(|name| name.kind() != "type_identifier") else { return };
+    for named in names {
+        let (name, qualifier) = split_scope(cx, name);
+        named.range = range_of(name);
+        named.qualifier = qualifier;
+    }
+}
 
 /// Finds the name of a function. `Foo::bar` has the name `bar` and the qualifier `Foo`. A function with the name of its
 /// class is a constructor, and `TEST(Suite, Name)` is a test.
@@ -82,7 +173,7 @@ fn split_scope<'t>(cx: &Cx<'_, 't>, name: Node<'t>) -> (Node<'t>, Option<ByteRan
         let Some(inner) = field(name, "name") else { break };
         name = inner;
     }
-    if matches!(name.kind(), "template_function" | "template_method") {
+    if matches!(name.kind(), "template_function" | "template_method" | "template_type") {
         name = field(name, "name").unwrap_or(name);
     }
     (name, qualifier)

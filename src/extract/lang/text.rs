@@ -70,3 +70,10 @@ pub(super) fn import_of(module: &str, node: Node<'_>) -> Import {
         range: range_of(node),
     }
 }
+
+/// Replaces everything in `text` except white space by spaces.
+pub(super) fn blank(text: &mut [u8]) {
+    for byte in text.iter_mut().filter(|byte| !byte.is_ascii_whitespace()) {
+        *byte = b' ';
+    }
+}
