@@ -1,8 +1,10 @@
 //! Rules for Kotlin.
 
+use std::ops::Range;
+
 use tree_sitter::Node;
 
-use super::text::{import_of, imported, is_screaming};
+use super::text::{blank, import_of, imported, is_screaming};
 use super::{Language, Structure};
 use crate::extract::rules::{Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, call, define, flat_path, on, range_of};
 use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
@@ -16,7 +18,9 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["kt", "kts"],
     file_names: &[],
     interpreters: &["kotlin"],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_kotlin_ng::LANGUAGE.into(), &[RULES]).tests(is_test)),
+    structure: Structure::Grammar(
+        &Grammar::new(|| tree_sitter_kotlin_ng::LANGUAGE.into(), &[RULES]).tests(is_test).masks_after_errors(without_unknown_syntax),
+    ),
 };
 
 const RULES: &[Rule] = &[
@@ -55,6 +59,115 @@ const RULES: &[Rule] = &[
     on(&["call_expression"], call("")),
     on(&["identifier"], Role::Leaf(Leaf::Name)),
 ];
+
+/// Replaces syntax that the grammar does not know, and for which it gives up on the rest of the file: guards in `when`,
+/// context parameters, a comma after the last type parameter, an annotation before `annotation class`, and bodies of
+/// types in one line, which need a semicolon at the end.
+fn without_unknown_syntax(text: &[u8]) -> Option<Vec<u8>> {
+    let mut mask = Mask { text, masked: None };
+    let mut start = 0;
+    let mut before: Range<usize> = 0..0;
+    for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
+        let line = &text[start..end];
+        if let Some(arrow) = memchr::memmem::find(line, b"->") {
+            mask.guard(start, &line[..arrow]);
+        }
+        mask.body_in_one_line(start, line);
+        mask.start_of_line(before, start..end);
+        before = start..end;
+        start = end + 1;
+    }
+    for at in memchr::memmem::find_iter(text, b"context(") {
+        mask.context(at);
+    }
+    mask.masked
+}
+
+struct Mask<'a> {
+    text: &'a [u8],
+    masked: Option<Vec<u8>>,
+}
+
+impl Mask<'_> {
+    fn masked(&mut self) -> &mut [u8] {
+        self.masked.get_or_insert_with(|| self.text.to_vec())
+    }
+
+    fn blank(&mut self, range: Range<usize>) {
+        blank(&mut self.masked()[range]);
+    }
+
+    /// Replaces the guard in `is Ready if isOpen ->` and `else if isOpen ->`. `head` is the text before the arrow in the
+    /// line that starts at `start`.
+    fn guard(&mut self, start: usize, head: &[u8]) {
+        let Some(at) = memchr::memmem::find(head, b" if ") else { return };
+        let (case, condition) = (head[..at].trim_ascii_start(), &head[at..]);
+        let is_case = !case.is_empty() && !case.starts_with(b"return") && !case.iter().any(|byte| b"={}".contains(byte));
+        let count = |byte: u8| memchr::memchr_iter(byte, condition).count();
+        if is_case && count(b'(') == count(b')') && count(b'{') + count(b'}') + count(b';') == 0 {
+            self.blank(start + at..start + head.len());
+        }
+    }
+
+    /// Adds a semicolon to `object : Clock { override fun now() = 0 }`.
+    fn body_in_one_line(&mut self, start: usize, line: &[u8]) {
+        let Some(open) = memchr::memchr(b'{', line) else { return };
+        let is_type = [b"class ".as_slice(), b"object ", b"interface "]
+            .iter()
+            .any(|word| memchr::memmem::find(line, word).is_some());
+        if !is_type {
+            return;
+        }
+        for close in memchr::memmem::find_iter(&line[open..], b" }") {
+            self.masked()[start + open + close] = b';';
+        }
+    }
+
+    /// Replaces the comma in front of a line that begins with `>`, and `annotation` below a line with an annotation.
+    fn start_of_line(&mut self, before: Range<usize>, line: Range<usize>) {
+        let above = self.text[before.clone()].trim_ascii_end();
+        let words = self.text[line.clone()].trim_ascii_start();
+        if words.starts_with(b">") && above.ends_with(b",") {
+            let comma = before.start + above.len() - 1;
+            self.blank(comma..comma + 1);
+        }
+        if words.starts_with(b"annotation class ") && above.trim_ascii_start().starts_with(b"@") {
+            let start = line.end - words.len();
+            self.blank(start..start + b"annotation".len());
+        }
+    }
+
+    /// Replaces `context(…)` before a declaration or a type.
+    fn context(&mut self, at: usize) {
+        /// Limit on the length of a list of context parameters.
+        const MAX_BYTES: usize = 1_000;
+        let list = &self.text[at..self.text.len().min(at + MAX_BYTES)];
+        let before = self.text[..at].trim_ascii_end();
+        let is_type = before.ends_with(b":") || before.ends_with(b"->");
+        let Some(end) = closing_parenthesis(list) else { return };
+        let next = list[end + 1..].trim_ascii_start();
+        let word = next.split(|byte| !byte.is_ascii_lowercase()).next().unwrap_or_default();
+        let is_declaration = next.starts_with(b"@") || DECLARATION_STARTS.iter().any(|start| start.as_bytes() == word);
+        if is_type || is_declaration {
+            self.blank(at..at + end + 1);
+        }
+    }
+}
+
+/// Words that begin a declaration.
+const DECLARATION_STARTS: [&str; 19] = [
+    "fun", "val", "var", "class", "private", "public", "internal", "protected", "override", "open", "abstract", "final",
+    "suspend", "inline", "infix", "operator", "tailrec", "expect", "actual",
+];
+
+/// Returns the position of the first parenthesis that closes the first open one.
+fn closing_parenthesis(text: &[u8]) -> Option<usize> {
+    let mut depth = 0;
+    memchr::memchr2_iter(b'(', b')', text).find(|at| {
+        depth += if text[*at] == b'(' { 1 } else { -1 };
+        depth == 0
+    })
+}
 
 fn is_test(probe: &TestProbe<'_>) -> bool {
     ["Test", "ParameterizedTest", "RepeatedTest", "TestFactory"].iter().any(|name| probe.has_attribute(name))
