@@ -1,10 +1,12 @@
 //! Rules for C#.
 
+use std::ops::Range;
+
 use tree_sitter::Node;
 
-use super::text::{import_of, imported};
+use super::text::{blank, import_of, imported};
 use super::{Language, Structure};
-use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, call, define, on, path};
+use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, attribute, call, define, on, path};
 use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::Lang;
@@ -16,7 +18,9 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["cs", "csx"],
     file_names: &[],
     interpreters: &["dotnet-script"],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_c_sharp::LANGUAGE.into(), &[RULES]).tests(is_test)),
+    structure: Structure::Grammar(
+        &Grammar::new(|| tree_sitter_c_sharp::LANGUAGE.into(), &[RULES]).tests(is_test).masks_after_errors(without_fragments),
+    ),
 };
 
 const RULES: &[Rule] = &[
@@ -39,6 +43,7 @@ const RULES: &[Rule] = &[
     on(&["parameter"], define(DefinitionKind::Property).name_by(record_property).role()),
     on(&["using_directive"], Role::Import(using)),
     on(&["comment"], Role::Comment),
+    on(&["preproc_pragma"], attribute()),
     on(&["attribute_list"], Role::Annotation),
     on(&["attribute"], Role::Zone(Zone::As(ReferenceKind::Attribute))),
     on(&["base_list"], Role::Zone(Zone::As(ReferenceKind::Inherit))),
@@ -76,6 +81,87 @@ const TYPED: &[&str] = &[
     "default_expression",
     "tuple_element",
 ];
+
+/// Replaces `#if` directives around fragments of code, and all branches except the first one. The grammar knows such
+/// directives only around whole members, statements and attributes.
+fn without_fragments(text: &[u8]) -> Option<Vec<u8>> {
+    /// Real code nests less. The limit keeps the time linear.
+    const MAX_DEPTH: usize = 16;
+    memchr::memmem::find(text, b"#if")?;
+    let mut masked: Option<Vec<u8>> = None;
+    let mut open: Vec<Conditional> = Vec::new();
+    let mut depth = 0;
+    let mut last = b' ';
+    let mut start = 0;
+    for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
+        let line = start..end;
+        start = end + 1;
+        let words = without_comment(text[line.clone()].trim_ascii());
+        if words.starts_with(b"#if") {
+            if open.len() == MAX_DEPTH {
+                return None;
+            }
+            open.push(Conditional { head: line, next: None, first: None, depth, is_fragment: false });
+        } else if words.starts_with(b"#el") {
+            if let Some(conditional) = open.last_mut() {
+                conditional.end_branch(depth, last);
+                conditional.next.get_or_insert(line.start);
+            }
+        } else if words.starts_with(b"#endif") {
+            let Some(mut conditional) = open.pop() else { continue };
+            conditional.end_branch(depth, last);
+            if conditional.is_fragment {
+                let masked = masked.get_or_insert_with(|| text.to_vec());
+                let rest = conditional.next.unwrap_or(line.start)..line.end;
+                blank(&mut masked[conditional.head]);
+                blank(&mut masked[rest]);
+            }
+        } else if let (Some(&first), Some(&end)) = (words.first(), words.last())
+            && first != b'#'
+        {
+            open.last_mut().map(|conditional| conditional.first.get_or_insert(first));
+            depth += words.iter().map(|byte| bracket(*byte)).sum::<i32>();
+            last = end;
+        }
+    }
+    masked
+}
+
+/// An `#if` whose `#endif` was not read yet.
+struct Conditional {
+    /// The line of the `#if`.
+    head: Range<usize>,
+    /// The start of the second branch.
+    next: Option<usize>,
+    /// The first byte of code in the branch that is being read.
+    first: Option<u8>,
+    /// The number of open brackets at the start of that branch.
+    depth: i32,
+    is_fragment: bool,
+}
+
+impl Conditional {
+    /// Notes whether the branch that ends here is a fragment. `depth` is the number of open brackets and `last` the last
+    /// byte of code.
+    fn end_branch(&mut self, depth: i32, last: u8) {
+        if let Some(first) = self.first.take() {
+            self.is_fragment |= depth != self.depth || b".,&|?:+=)".contains(&first) || !b";}]".contains(&last);
+        }
+        self.depth = depth;
+    }
+}
+
+fn bracket(byte: u8) -> i32 {
+    match byte {
+        b'(' | b'{' | b'[' => 1,
+        b')' | b'}' | b']' => -1,
+        _ => 0,
+    }
+}
+
+fn without_comment(line: &[u8]) -> &[u8] {
+    memchr::memmem::find(line, b"//").map_or(line, |at| line[..at].trim_ascii_end())
+}
 
 fn is_test(probe: &TestProbe<'_>) -> bool {
     ["Fact", "Theory", "Test", "TestMethod", "TestCase", "DataTestMethod"].iter().any(|name| probe.has_attribute(name))
