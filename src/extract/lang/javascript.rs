@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::text::{import_of, imported, is_screaming, unquoted, without_quotes};
+use super::text::{import_of, imported, is_screaming, unquoted, variable_kind, without_quotes};
 use super::{Language, Structure};
 use crate::extract::rules::{
     Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, attribute, call, define, on, path, range_of,
@@ -72,7 +72,7 @@ fn value_kind(value: Node<'_>) -> Option<DefinitionKind> {
 
 /// Returns the body of a value that is a function or a class.
 pub(super) fn value_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
-    let mut value = field(node, "value").or_else(|| field(node, "right"))?;
+    let mut value = field(node, "value").or_else(|| chain(node).map(|(_, value)| value))?;
     if value.kind() == "call_expression" {
         value = field(value, "arguments")?.named_child(0)?;
     }
@@ -91,24 +91,67 @@ fn declared<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(Named::at(name).of(kind));
 }
 
-/// Finds the name in `exports.send = function …`, `Uploader.prototype.close = …` and `this.handle = () => …`.
+/// Finds the names in `exports.limit = 5`, `Uploader.prototype.close = …`, `res.send = function …` and
+/// `module.exports = class Queue …`. Properties of other objects are recorded only if the value is a function or a
+/// class.
 fn assigned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
-    let Some(kind) = field(node, "right").and_then(value_kind) else { return };
-    let Some(left) = field(node, "left") else { return };
-    if left.kind() == "identifier" {
-        return names.push(Named::at(left).of(kind));
-    }
-    let (Some(object), Some(property)) = (field(left, "object"), field(left, "property")) else { return };
-    let object_text = cx.text(object);
-    if property.kind() != "property_identifier" || object_text == "module" {
+    if cx.parent_kind() == "assignment_expression" {
         return;
     }
-    let mut named = Named::at(property).of(kind);
-    if let Some(of) = object_text.strip_suffix(".prototype") {
-        named.qualifier = Some(ByteRange::new(object.start_byte() as u32, (object.start_byte() + of.len()) as u32));
-        named.kind = Some(DefinitionKind::Method);
+    let Some((targets, value)) = chain(node) else { return };
+    names.extend(targets.into_iter().filter_map(|target| assigned_name(cx, target, value)));
+}
+
+/// Returns the targets of `a = b = value`, and the value.
+fn chain(assignment: Node<'_>) -> Option<(Vec<Node<'_>>, Node<'_>)> {
+    /// Real chains are shorter.
+    const MAX_TARGETS: usize = 8;
+    let mut targets = vec![field(assignment, "left")?];
+    let mut value = field(assignment, "right")?;
+    while value.kind() == "assignment_expression" && targets.len() < MAX_TARGETS {
+        targets.push(field(value, "left")?);
+        value = field(value, "right")?;
     }
-    names.push(named);
+    Some((targets, value))
+}
+
+fn assigned_name<'t>(cx: &Cx<'_, 't>, target: Node<'t>, value: Node<'t>) -> Option<Named> {
+    let kind = value_kind(value);
+    if target.kind() == "identifier" {
+        return kind.map(|kind| Named::at(target).of(kind));
+    }
+    let object = field(target, "object")?;
+    let property = field(target, "property").filter(|property| property.kind() == "property_identifier")?;
+    let text = cx.text(object);
+    if let Some(class) = text.strip_suffix(".prototype") {
+        let start = object.start_byte();
+        return Some(Named {
+            range: range_of(property),
+            kind: Some(kind.map_or(DefinitionKind::Field, |_| DefinitionKind::Method)),
+            qualifier: Some(ByteRange::new(start as u32, (start + class.len()) as u32)),
+        });
+    }
+    match (text, kind) {
+        ("module", _) => Some(Named::at(field(value, "name").unwrap_or(property)).of(kind?)),
+        (_, Some(kind)) => Some(Named::at(property).of(kind)),
+        ("exports" | "module.exports", None) if !refers(cx, value, property) => {
+            Some(Named::at(property).of(variable_kind(cx.text(property))))
+        }
+        _ => None,
+    }
+}
+
+/// Returns true if a property of the module is another name for a definition, or is only declared: `exports.a = a`,
+/// `exports.a = b.a`, `exports.a = void 0`.
+fn refers<'t>(cx: &Cx<'_, 't>, value: Node<'t>, property: Node<'t>) -> bool {
+    match value.kind() {
+        "identifier" | "member_expression" => {
+            cx.resolve(value).is_some_and(|(name, _)| cx.slice(name) == cx.text(property))
+        }
+        "unary_expression" => field(value, "operator").is_some_and(|operator| operator.kind() == "void"),
+        "undefined" => true,
+        _ => false,
+    }
 }
 
 /// Finds the key of an object property whose value is a function.
