@@ -9,7 +9,7 @@ use crate::extract::rules::{
     Grammar, Leaf, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path,
 };
 use crate::extract::types::{DefinitionKind, ReferenceKind};
-use crate::extract::walk::{Cx, child_of_kind, field};
+use crate::extract::walk::{Cx, field};
 use crate::model::Lang;
 
 pub(super) const LANGUAGE: Language = Language {
@@ -71,7 +71,10 @@ fn module_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
 
 /// Finds the field that a constructor parameter declares, as in `constructor(private queue: Queue)`.
 fn parameter_field<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
-    let is_field = child_of_kind(node, "accessibility_modifier").is_some();
+    let mut cursor = node.walk();
+    let is_field = node
+        .children(&mut cursor)
+        .any(|child| matches!(child.kind(), "accessibility_modifier" | "override_modifier" | "readonly"));
     let name = field(node, "pattern").filter(|name| is_field && name.kind() == "identifier");
     names.extend(name.map(Named::at));
 }
