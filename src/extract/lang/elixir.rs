@@ -65,8 +65,9 @@ fn defined<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let named = match (kind, first.kind()) {
         (DefinitionKind::Test, "string") => Some(Named { range: unquoted(cx, first), kind: None, qualifier: None }),
         (DefinitionKind::Test, _) => None,
-        (DefinitionKind::Impl, _) => Some(implemented(node, first)),
-        (_, "alias" | "identifier") => Some(Named::at(first)),
+        (DefinitionKind::Impl, _) => Some(in_namespace(cx, implemented(node, first))),
+        (_, "alias") => Some(in_namespace(cx, range_of(first))),
+        (_, "identifier") => Some(Named::at(first)),
         _ => head_name(first),
     };
     names.extend(named.map(|named| named.of(kind)));
@@ -90,17 +91,23 @@ fn head_name(head: Node<'_>) -> Option<Named> {
 }
 
 /// Returns the name of an implementation, which is the type: `List` for `defimpl Size, for: List`.
-fn implemented<'t>(node: Node<'t>, protocol: Node<'t>) -> Named {
+fn implemented<'t>(node: Node<'t>, protocol: Node<'t>) -> ByteRange {
     let find = || {
         let keywords = child_of_kind(child_of_kind(node, "arguments")?, "keywords")?;
         let value = field(keywords.named_child(0)?, "value")?;
         (value.kind() == "alias").then(|| range_of(value))
     };
-    let mut named = Named::at(protocol);
-    if let Some(of) = find() {
-        named.range = of;
+    find().unwrap_or_else(|| range_of(protocol))
+}
+
+/// Creates the name of a module. `MyApp.Repo` has the name `Repo` and the qualifier `MyApp`.
+fn in_namespace(cx: &Cx<'_, '_>, alias: ByteRange) -> Named {
+    let dot = cx.slice(alias).rfind('.').map(|dot| alias.start + dot as u32);
+    Named {
+        range: ByteRange::new(dot.map_or(alias.start, |dot| dot + 1), alias.end),
+        kind: None,
+        qualifier: dot.map(|dot| ByteRange::new(alias.start, dot)),
     }
-    named
 }
 
 /// Returns the range after the head: the `do` block, or the text from the comma before `do:`.
