@@ -44,7 +44,14 @@ fn function_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
 
 /// Returns the name of a definition. A function in a table becomes a method of that table.
 fn of_table<'t>(cx: &Cx<'_, 't>, name: Node<'t>, kind: DefinitionKind) -> Option<Named> {
-    let (range, qualifier) = cx.resolve(name)?;
+    let (range, qualifier) = match field(name, "field").filter(|_| name.kind() == "bracket_index_expression") {
+        Some(key) if key.kind() == "string" => {
+            let table = field(name, "table").and_then(|table| cx.resolve(table));
+            (unquoted(cx, key), table.map(|(range, _)| range).unwrap_or_default())
+        }
+        Some(_) => return None,
+        None => cx.resolve(name)?,
+    };
     let qualifier = (!qualifier.is_empty()).then_some(qualifier);
     let is_method = qualifier.is_some() && kind == DefinitionKind::Function;
     let kind = if is_method { DefinitionKind::Method } else { kind };
@@ -80,10 +87,14 @@ fn function_body(function: Node<'_>) -> Option<ByteRange> {
     field(function, "body").map(range_of)
 }
 
-fn keyed_function<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+fn keyed_function<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let is_function = field(node, "value").is_some_and(|value| value.kind() == "function_definition");
-    let name = field(node, "name").filter(|name| is_function && name.kind() == "identifier");
-    names.extend(name.map(Named::at));
+    let Some(name) = field(node, "name").filter(|_| is_function) else { return };
+    match name.kind() {
+        "identifier" => names.push(Named::at(name)),
+        "string" => names.push(Named { range: unquoted(cx, name), kind: None, qualifier: None }),
+        _ => {}
+    }
 }
 
 fn field_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
