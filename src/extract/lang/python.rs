@@ -73,7 +73,7 @@ fn alias_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
 }
 
 fn imported_modules<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
-    for module in children(node) {
+    for module in children(node).into_iter().filter(|child| is_name(*child)) {
         let (name, alias) = name_and_alias(cx, module);
         let mut import = import_of(name, node);
         import.names.extend(alias.map(|alias| imported("", Some(alias))));
@@ -94,12 +94,17 @@ fn imported_from<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>)
 fn taken<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<ImportedName> {
     match node.kind() {
         "wildcard_import" => Some(imported("*", None)),
-        "comment" => None,
-        _ => {
+        _ if is_name(node) => {
             let (name, alias) = name_and_alias(cx, node);
             Some(imported(name, alias))
         }
+        _ => None,
     }
+}
+
+/// Returns true for the parts of an import that are not comments or line breaks.
+fn is_name(node: Node<'_>) -> bool {
+    matches!(node.kind(), "dotted_name" | "aliased_import")
 }
 
 fn name_and_alias<'a, 't>(cx: &Cx<'a, 't>, node: Node<'t>) -> (&'a str, Option<&'a str>) {
