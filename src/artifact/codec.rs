@@ -2,14 +2,15 @@
 //! compress well.
 //!
 //! Each blob has two records: the core record with the definitions, headings, chunks and imports that every query
-//! needs, and a record with the references, which only the graph needs.
+//! needs, and a record with the references and bindings, which only the graph needs.
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::extract::{
-    Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import, ImportedName, Reference, ReferenceKind,
+    Binding, BindingKind, Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import, ImportedName, Literal,
+    Reference, ReferenceKind, Shape, Steps, Value,
 };
 use crate::model::ByteRange;
 use crate::sidecar::{CodecError, decode, encode};
@@ -72,6 +73,44 @@ struct ReferencesRecord {
     kind: Vec<u8>,
     /// The start of each reference, relative to that of the previous reference.
     start: Vec<i32>,
+    receiver: ValueColumns,
+    /// For each reference, 0 if it is not a call, otherwise the number of arguments plus one.
+    n_arguments: Vec<u16>,
+    /// For each reference, the number of its kept arguments. Empty if no reference has any.
+    n_kept: Vec<u8>,
+    arguments: ValueColumns,
+    bindings: BindingColumns,
+}
+
+/// The form of a value without steps that comes from a reference.
+const FIRST_STEPS: u16 = 16;
+
+/// One value per row.
+#[derive(Default, Serialize, Deserialize)]
+struct ValueColumns {
+    /// 0 for none, 1 for an unknown value, 2 plus the kind for a literal, [`FIRST_STEPS`] plus the number of the steps
+    /// otherwise.
+    form: Vec<u16>,
+    /// For each row with steps, the position of the row minus the position of the value.
+    back: Vec<i32>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct BindingColumns {
+    name: Vec<u32>,
+    kind: Vec<u8>,
+    /// Relative to the previous binding.
+    start: Vec<i32>,
+    /// The index of each scope in the two columns below.
+    scope: Vec<u32>,
+    scope_start: Vec<i32>,
+    scope_length: Vec<u32>,
+    /// The length of each declared type, 0 if there is none.
+    declared_length: Vec<u32>,
+    shape: Vec<u8>,
+    /// For each declared type, its start relative to the start of the name.
+    declared_offset: Vec<i32>,
+    value: ValueColumns,
 }
 
 /// An error from decoding a record.
@@ -83,6 +122,8 @@ pub(super) enum RecordError {
     Unknown { what: &'static str, number: u32 },
     #[error("the names exceed {MAX_NAME_BYTES} bytes in total")]
     TooMuch,
+    #[error("a column is too short")]
+    Short,
 }
 
 /// Limit on the total size of the names in a decoded record. A name is stored once but copied for each of its
@@ -190,13 +231,51 @@ pub(super) fn decode_core(bytes: &[u8]) -> Result<Extraction, RecordError> {
         n_parse_errors: record.n_parse_errors,
         definitions,
         references: Vec::new(),
+        bindings: Vec::new(),
         imports,
         headings,
         chunks,
     })
 }
 
-pub(super) fn encode_references(references: &[Reference]) -> Vec<u8> {
+impl ValueColumns {
+    fn push(&mut self, value: Value, position: u32) {
+        self.form.push(match value {
+            Value::None => 0,
+            Value::Other => 1,
+            Value::Literal(literal) => 2 + literal as u16,
+            Value::Of { steps, .. } => FIRST_STEPS + u16::from(steps.number()),
+        });
+        if let Value::Of { at, .. } = value {
+            self.back.push(position.wrapping_sub(at) as i32);
+        }
+    }
+
+    /// Returns a function that returns the value of the next row, given the position of the row.
+    fn reader(&self) -> impl FnMut(u32) -> Result<Value, RecordError> + '_ {
+        let (mut forms, mut back) = (self.form.iter(), self.back.iter());
+        move |position| {
+            let form = *forms.next().ok_or(RecordError::Short)?;
+            Ok(match form {
+                0 => Value::None,
+                1 => Value::Other,
+                2..FIRST_STEPS => {
+                    let number = form - 2;
+                    let unknown = RecordError::Unknown { what: "kind of literal", number: number.into() };
+                    Value::Literal(Literal::from_number(number as u8).ok_or(unknown)?)
+                }
+                _ => Value::Of {
+                    at: position.wrapping_sub(*back.next().ok_or(RecordError::Short)? as u32),
+                    steps: Steps::from_number((form - FIRST_STEPS) as u8),
+                },
+            })
+        }
+    }
+}
+
+/// Encodes the references and bindings of an extraction.
+pub(super) fn encode_references(extraction: &Extraction) -> Vec<u8> {
+    let references = &extraction.references;
     let mut names = Names::default();
     let mut at = Cursor::default();
     let name = references
@@ -207,6 +286,17 @@ pub(super) fn encode_references(references: &[Reference]) -> Vec<u8> {
         .iter()
         .map(|reference| reference.qualifier.as_deref().map_or(0, |text| names.number(text) + 1))
         .collect();
+    let mut receiver = ValueColumns::default();
+    references.iter().for_each(|reference| receiver.push(reference.receiver, reference.range.start));
+    let mut arguments = ValueColumns::default();
+    let mut n_kept = Vec::new();
+    if references.iter().any(|reference| !reference.arguments.is_empty()) {
+        for reference in references {
+            n_kept.push(reference.arguments.len() as u8);
+            reference.arguments.iter().for_each(|value| arguments.push(*value, reference.range.start));
+        }
+    }
+    let bindings = encode_bindings(&extraction.bindings, &mut names);
     encode(&ReferencesRecord {
         name,
         qualifier,
@@ -215,11 +305,51 @@ pub(super) fn encode_references(references: &[Reference]) -> Vec<u8> {
             .iter()
             .map(|reference| at.put(reference.range.start))
             .collect(),
+        receiver,
+        n_arguments: references
+            .iter()
+            .map(|reference| reference.n_arguments.map_or(0, |n| u16::from(n) + 1))
+            .collect(),
+        n_kept,
+        arguments,
+        bindings,
         names: names.list,
     })
 }
 
-pub(super) fn decode_references(bytes: &[u8]) -> Result<Vec<Reference>, RecordError> {
+fn encode_bindings(bindings: &[Binding], names: &mut Names) -> BindingColumns {
+    let mut scopes: HashMap<ByteRange, u32> = HashMap::new();
+    let (mut scope_start, mut scope_length) = (Vec::new(), Vec::new());
+    let (mut at, mut scope_at) = (Cursor::default(), Cursor::default());
+    let mut value = ValueColumns::default();
+    let mut columns = BindingColumns {
+        name: bindings.iter().map(|binding| names.number(&binding.name)).collect(),
+        kind: bindings.iter().map(|binding| binding.kind as u8).collect(),
+        start: bindings.iter().map(|binding| at.put(binding.start)).collect(),
+        scope: Vec::with_capacity(bindings.len()),
+        scope_start: Vec::new(),
+        scope_length: Vec::new(),
+        declared_length: bindings.iter().map(|binding| binding.declared.len() as u32).collect(),
+        shape: bindings.iter().map(|binding| binding.shape as u8).collect(),
+        declared_offset: Vec::new(),
+        value: ValueColumns::default(),
+    };
+    for binding in bindings {
+        columns.scope.push(*scopes.entry(binding.scope).or_insert_with(|| {
+            scope_start.push(scope_at.put(binding.scope.start));
+            scope_length.push(binding.scope.len() as u32);
+            scope_start.len() as u32 - 1
+        }));
+        if !binding.declared.is_empty() {
+            columns.declared_offset.push(binding.declared.start.wrapping_sub(binding.start) as i32);
+        }
+        value.push(binding.value, binding.start);
+    }
+    BindingColumns { scope_start, scope_length, value, ..columns }
+}
+
+/// Decodes references and bindings.
+pub(super) fn decode_references(bytes: &[u8]) -> Result<(Vec<Reference>, Vec<Binding>), RecordError> {
     let record: ReferencesRecord = decode(bytes)?;
     let mut room = MAX_NAME_BYTES;
     let mut name = |number: u32| -> Result<String, RecordError> {
@@ -229,24 +359,66 @@ pub(super) fn decode_references(bytes: &[u8]) -> Result<Vec<Reference>, RecordEr
         Ok(text.clone())
     };
     let mut at = Cursor::default();
+    let (mut receiver, mut argument) = (record.receiver.reader(), record.arguments.reader());
+    let mut n_kept = record.n_kept.iter();
     let columns = record
         .name
         .iter()
         .zip(&record.qualifier)
         .zip(&record.kind)
-        .zip(&record.start);
-    columns
-        .map(|(((&number, qualifier), &kind), &start)| {
+        .zip(&record.start)
+        .zip(&record.n_arguments);
+    let references = columns
+        .map(|((((&number, qualifier), &kind), &start), n_arguments)| {
             let text = name(number)?;
             let start = at.take(start);
             Ok(Reference {
                 qualifier: qualifier.checked_sub(1).map(&mut name).transpose()?,
                 kind: reference_kind(kind)?,
                 range: ByteRange::new(start, start.saturating_add(text.len() as u32)),
+                receiver: receiver(start)?,
+                n_arguments: n_arguments.checked_sub(1).map(|n| n as u8),
+                arguments: (0..n_kept.next().copied().unwrap_or(0))
+                    .map(|_| argument(start))
+                    .collect::<Result<_, _>>()?,
                 name: text,
             })
         })
-        .collect()
+        .collect::<Result<_, RecordError>>()?;
+    Ok((references, decode_bindings(&record.bindings, &mut name)?))
+}
+
+fn decode_bindings(
+    columns: &BindingColumns,
+    name: &mut impl FnMut(u32) -> Result<String, RecordError>,
+) -> Result<Vec<Binding>, RecordError> {
+    let (mut at, mut scope_at) = (Cursor::default(), Cursor::default());
+    let scopes = columns.scope_start.iter().zip(&columns.scope_length);
+    let scopes: Vec<ByteRange> = scopes.map(|(&start, &length)| scope_at.take_range((start, length))).collect();
+    let mut declared = columns.declared_offset.iter();
+    let mut value = columns.value.reader();
+    let rows = columns.name.iter().zip(&columns.kind).zip(&columns.start).zip(&columns.scope).zip(&columns.declared_length).zip(&columns.shape);
+    rows.map(|(((((&number, &kind), &start), &scope), &length), &form)| {
+        let start = at.take(start);
+        let declared = match length {
+            0 => ByteRange::default(),
+            _ => {
+                let offset = *declared.next().ok_or(RecordError::Short)?;
+                let from = start.wrapping_add(offset as u32);
+                ByteRange::new(from, from.saturating_add(length))
+            }
+        };
+        Ok(Binding {
+            name: name(number)?,
+            kind: binding_kind(kind)?,
+            start,
+            scope: *scopes.get(scope as usize).ok_or(RecordError::Unknown { what: "scope", number: scope })?,
+            declared,
+            shape: shape(form)?,
+            value: value(start)?,
+        })
+    })
+    .collect()
 }
 
 #[derive(Default)]
@@ -382,7 +554,9 @@ macro_rules! by_number {
     };
 }
 
-by_number!(reference_kind -> ReferenceKind, "kind of reference": Call Type Inherit Macro Attribute Name);
+by_number!(reference_kind -> ReferenceKind, "kind of reference": Call Type Inherit Macro Attribute Name Value Member Import);
+by_number!(shape -> Shape, "form of type": Named Sequence Opaque);
+by_number!(binding_kind -> BindingKind, "kind of binding": Local Parameter Definition Field Return Export);
 by_number!(chunk_kind -> ChunkKind, "kind of chunk": Function Type Items Module Test Section Data Window);
 
 #[cfg(test)]
@@ -421,12 +595,38 @@ mod tests {
                     qualifier: None,
                     kind: ReferenceKind::Call,
                     range: ByteRange::new(61, 64),
+                    receiver: Value::Literal(Literal::String),
+                    n_arguments: Some(2),
+                    arguments: vec![Value::Other, Value::Literal(Literal::Null)],
                 },
                 Reference {
                     name: "lex".to_owned(),
                     qualifier: Some("self".to_owned()),
                     kind: ReferenceKind::Call,
                     range: ByteRange::new(70, 73),
+                    receiver: Value::Of { at: 61, steps: Steps::from_number(9) },
+                    n_arguments: None,
+                    arguments: Vec::new(),
+                },
+            ],
+            bindings: vec![
+                Binding {
+                    name: "token".to_owned(),
+                    kind: BindingKind::Local,
+                    start: 58,
+                    scope: ByteRange::new(50, 80),
+                    declared: ByteRange::default(),
+                    shape: Shape::Named,
+                    value: Value::Of { at: 61, steps: Steps::default() },
+                },
+                Binding {
+                    name: "parse".to_owned(),
+                    kind: BindingKind::Definition,
+                    start: 60,
+                    scope: ByteRange::new(50, 80),
+                    declared: ByteRange::new(40, 44),
+                    shape: Shape::Sequence,
+                    value: Value::Other,
                 },
             ],
             imports: vec![Import {
@@ -468,7 +668,7 @@ mod tests {
     fn decode_undoes_encode() {
         let extraction = sample();
         let mut back = decode_core(&encode_core(&extraction)).unwrap();
-        back.references = decode_references(&encode_references(&extraction.references)).unwrap();
+        (back.references, back.bindings) = decode_references(&encode_references(&extraction)).unwrap();
         assert_eq!(back, extraction);
     }
 
@@ -481,16 +681,21 @@ mod tests {
             qualifier: vec![0; n_references],
             kind: vec![ReferenceKind::Name as u8; n_references],
             start: vec![0; n_references],
+            receiver: ValueColumns { form: vec![0; n_references], back: Vec::new() },
+            n_arguments: vec![0; n_references],
+            n_kept: Vec::new(),
+            arguments: ValueColumns::default(),
+            bindings: encode_bindings(&[], &mut Names::default()),
         };
         let decoded = decode_references(&encode(&record(n_references)));
         assert!(matches!(decoded, Err(RecordError::TooMuch)));
-        assert_eq!(decode_references(&encode(&record(2))).unwrap().len(), 2);
+        assert_eq!(decode_references(&encode(&record(2))).unwrap().0.len(), 2);
     }
 
     #[test]
     fn damaged_records_never_panic() {
         let core = encode_core(&sample());
-        let references = encode_references(&sample().references);
+        let references = encode_references(&sample());
         for at in 0..core.len() {
             for bit in 0..8 {
                 let mut bad = core.clone();

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::extract::{Extraction, Reference};
+use crate::extract::{Binding, Extraction, Reference};
 use crate::model::{BlobId, Lang, Oid};
 use crate::sidecar::{
     Bytes, CompressError, FileError, SectionFile, SectionWriter, Sidecar, Store, compress, decompress,
@@ -70,7 +70,7 @@ impl ArtifactWriter {
     pub fn push(&mut self, key: ArtifactKey, lang: Lang, extraction: &Extraction, docs: &[u32]) {
         debug_assert_eq!(extraction.chunks.len(), docs.len());
         let core = self.core.push(&encode_core(extraction));
-        let references = self.references.push(&encode_references(&extraction.references));
+        let references = self.references.push(&encode_references(extraction));
         self.push_entry(key, 0, lang, docs, core, references);
     }
 
@@ -349,6 +349,11 @@ impl ArtifactFile {
 
     /// Returns the references of a blob.
     pub fn references(&self, index: u32) -> Result<Vec<Reference>, FileError> {
+        Ok(self.links(index)?.0)
+    }
+
+    /// Returns the references and the bindings of a blob.
+    pub fn links(&self, index: u32) -> Result<(Vec<Reference>, Vec<Binding>), FileError> {
         self.record(
             index,
             &self.references,

@@ -32,8 +32,14 @@ pub(super) fn add(extraction: &mut Extraction, place: &Part, part: Facts, inner:
         .references
         .extend(part.references.into_iter().map(|mut reference| {
             shift(&mut reference.range);
+            reference.receiver.shift(offset);
+            reference.arguments.iter_mut().for_each(|value| value.shift(offset));
             reference
         }));
+    extraction.bindings.extend(part.bindings.into_iter().map(|mut binding| {
+        binding.shift(offset);
+        binding
+    }));
     extraction.imports.extend(part.imports.into_iter().map(|mut import| {
         shift(&mut import.range);
         import
@@ -73,5 +79,6 @@ pub(super) fn sort(extraction: &mut Extraction) {
         definition.container = definition.container.map(|at| places[at as usize]);
     }
     extraction.references.sort_by_key(|reference| reference.range);
+    extraction.bindings.sort_by_key(|binding| binding.start);
     extraction.imports.sort_by_key(|import| import.range);
 }

@@ -249,6 +249,7 @@ fn extraction(facts: Facts) -> Extraction {
         n_parse_errors: facts.errors.len() as u32,
         definitions: facts.definitions,
         references: facts.references,
+        bindings: facts.bindings,
         imports: facts.imports,
         ..Extraction::default()
     }

@@ -38,7 +38,8 @@ pub use near::{Edit, FileDefinitions, is_balanced_after, offset_after, touches};
 pub use options::{Options, RECIPE_VERSION};
 pub use paths::{is_lock_file, is_vendored};
 pub use types::{
-    Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import, ImportedName, Reference, ReferenceKind,
+    Binding, BindingKind, Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import, ImportedName,
+    Literal,    Reference, ReferenceKind, Shape, Step, Steps, Value,
 };
 
 #[cfg(test)]

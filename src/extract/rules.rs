@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use tree_sitter::Node;
 
-use super::types::{DefinitionKind, Import, ReferenceKind};
+use super::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step, Steps, Value};
 use super::walk::Cx;
 use crate::model::ByteRange;
 
@@ -23,6 +23,8 @@ pub(crate) struct Grammar {
     pub(crate) inner_docs: &'static [&'static str],
     /// Returns true if a text would make the grammar's C scanner abort the process.
     pub(crate) is_too_much: fn(&[u8]) -> bool,
+    /// True if several functions of one name differ in the types of their parameters.
+    pub(crate) has_overloads: bool,
     /// Replaces syntax that the grammar misreads, before a text is parsed.
     pub(crate) mask: Option<MaskFn>,
     /// Replaces syntax that the grammar does not know, in texts with syntax errors. They are parsed again.
@@ -40,10 +42,17 @@ impl Grammar {
             is_test: never_a_test,
             inner_docs: &[],
             is_too_much: never_too_much,
+            has_overloads: false,
             mask: None,
             mask_after_errors: None,
             embedded: None,
         }
+    }
+
+    /// Marks a language with overloads.
+    pub(crate) const fn overloads(mut self) -> Self {
+        self.has_overloads = true;
+        self
     }
 
     /// Sets the function that selects texts not to parse.
@@ -158,6 +167,18 @@ pub(crate) enum Role {
     /// The node wraps the name of a callee, for example `f` in `f::<T>`. The name is in this field, or in the first
     /// named child if the field name is empty.
     Through(&'static str),
+    /// The node is an expression around another one: `await x`, `x[0]`, `(x)`.
+    Step(Around),
+    /// The node is a literal.
+    Literal(Literal),
+    /// The node is a type of this form.
+    Shape(Shape),
+    /// Names that are bound inside the node are not visible outside of it.
+    Scope,
+    /// The node binds names.
+    Bind(Bind),
+    /// A function finds the names that the node binds.
+    BindBy(BindFn),
     /// The walk does not visit the children of the node.
     Opaque,
     /// A function collects the names that the node mentions.
@@ -172,6 +193,8 @@ pub(crate) type LeadFn = for<'t> fn(&Cx<'_, 't>, Node<'t>) -> Option<Lead>;
 pub(crate) type ImportFn = for<'t> fn(&Cx<'_, 't>, Node<'t>, &mut Vec<Import>) -> bool;
 /// Adds the names that `node` mentions.
 pub(crate) type MentionFn = for<'t> fn(&Cx<'_, 't>, Node<'t>, &mut Vec<Mention>);
+/// Adds the names that `node` binds.
+pub(crate) type BindFn = for<'t> fn(&Cx<'_, 't>, Node<'t>, &mut Vec<Bound<'t>>);
 /// Adds the names that `node` defines.
 pub(crate) type NamesFn = for<'t> fn(&Cx<'_, 't>, Node<'t>, &mut Vec<Named>);
 /// Finds a part of `node`, such as the body of a definition.
@@ -200,10 +223,12 @@ pub(crate) enum SignatureFrom {
 pub(crate) enum Leaf {
     /// The name of a type.
     Type,
-    /// The name of a variable or constant. It is recorded only if it is capitalised.
+    /// The name of a variable or constant.
     Name,
-    /// A segment of a path. It is recorded only if it is capitalised.
+    /// A segment of a path or a member.
     Segment,
+    /// The object that a method belongs to: `this`, `self`.
+    This,
     /// A whole path in one leaf, with segments separated by dots.
     Dotted,
 }
@@ -217,6 +242,8 @@ pub(crate) enum Zone {
     As(ReferenceKind),
     /// The given kind, unless an enclosing zone sets another.
     Else(ReferenceKind),
+    /// Names inside refer to nothing, such as the name of an argument.
+    Label,
 }
 
 /// The parts of a definition and the settings for reading it.
@@ -279,12 +306,79 @@ impl Named {
 }
 
 /// A name mentioned in the source, and the kind of the mention.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Mention {
     pub(crate) kind: ReferenceKind,
     pub(crate) range: ByteRange,
     /// The qualifier; empty if the name has none.
     pub(crate) qualifier: ByteRange,
+    pub(crate) receiver: Value,
+    pub(crate) n_arguments: Option<u8>,
+    pub(crate) arguments: Vec<Value>,
+}
+
+impl Mention {
+    /// Creates a mention whose receiver is the name in `qualifier`, which may be empty.
+    pub(crate) fn new(kind: ReferenceKind, range: ByteRange, qualifier: ByteRange) -> Self {
+        let receiver = match qualifier.is_empty() {
+            true => Value::None,
+            false => Value::Of { at: qualifier.start, steps: Steps::default() },
+        };
+        Self { kind, range, qualifier, receiver, n_arguments: None, arguments: Vec::new() }
+    }
+}
+
+/// An expression around another one.
+pub(crate) struct Around {
+    /// The field of the inner expression, or an empty string if it is the first named child.
+    pub(crate) field: &'static str,
+    /// What the expression does with the inner one; `None` if it is the same value.
+    pub(crate) step: Option<Step>,
+}
+
+/// The fields of a node that binds names. Empty strings stand for parts that the node never has.
+pub(crate) struct Bind {
+    pub(crate) kind: BindingKind,
+    /// The name or a pattern that contains the names.
+    pub(crate) name: &'static str,
+    pub(crate) declared: &'static str,
+    pub(crate) value: &'static str,
+    /// What is done with the value before it is bound.
+    pub(crate) step: Option<Step>,
+}
+
+/// A name, or a pattern of several names, that a node binds.
+pub(crate) struct Bound<'t> {
+    pub(crate) kind: BindingKind,
+    pub(crate) name: Node<'t>,
+    pub(crate) declared: Option<Node<'t>>,
+    pub(crate) value: Option<Node<'t>>,
+    pub(crate) step: Option<Step>,
+}
+
+impl<'t> Bound<'t> {
+    /// Creates a binding without type and value.
+    pub(crate) fn new(kind: BindingKind, name: Node<'t>) -> Self {
+        Self { kind, name, declared: None, value: None, step: None }
+    }
+
+    /// Sets the value.
+    pub(crate) fn to(mut self, value: Option<Node<'t>>) -> Self {
+        self.value = value;
+        self
+    }
+
+    /// Sets the declared type.
+    pub(crate) fn of(mut self, declared: Option<Node<'t>>) -> Self {
+        self.declared = declared;
+        self
+    }
+
+    /// Sets the step that is done with the value.
+    pub(crate) fn by(mut self, step: Step) -> Self {
+        self.step = Some(step);
+        self
+    }
 }
 
 /// The fields of a call node that contain the callee.
@@ -426,6 +520,28 @@ pub(crate) const fn flat_path() -> Role {
     })
 }
 
+/// Creates the role of an expression that stands for the one in `field`, or in the first named child if `field` is
+/// empty.
+pub(crate) const fn same(field: &'static str) -> Role {
+    Role::Step(Around { field, step: None })
+}
+
+/// Creates the role of an expression that does something with the one in `field`, or in the first named child if
+/// `field` is empty.
+pub(crate) const fn step(field: &'static str, step: Step) -> Role {
+    Role::Step(Around { field, step: Some(step) })
+}
+
+/// Creates the role of a node that binds the names in the field `name`.
+pub(crate) const fn bind(kind: BindingKind, name: &'static str, declared: &'static str, value: &'static str) -> Role {
+    Role::Bind(Bind { kind, name, declared, value, step: None })
+}
+
+/// Like [`bind`], for names that are bound to what `step` makes of the value.
+pub(crate) const fn bind_by(kind: BindingKind, name: &'static str, value: &'static str, step: Step) -> Role {
+    Role::Bind(Bind { kind, name, declared: "", value, step: Some(step) })
+}
+
 /// Creates the role of a node that always belongs to the definition after it.
 pub(crate) const fn attribute() -> Role {
     Role::Lead(always_attribute)
@@ -442,6 +558,8 @@ pub(crate) struct Tables {
     /// For each kind id, an index into `roles`. Kinds without a role have index 0.
     by_kind: Vec<u16>,
     roles: Vec<Roles>,
+    /// The field of the arguments of a call, or 0.
+    pub(crate) arguments: u16,
 }
 
 /// All roles of a node kind.
@@ -460,9 +578,25 @@ pub(crate) struct Roles {
     pub(crate) zone: Option<Zone>,
     pub(crate) field_zones: Vec<(u16, Zone)>,
     pub(crate) through: Option<u16>,
+    pub(crate) step: Option<(u16, Option<Step>)>,
+    pub(crate) literal: Option<Literal>,
+    pub(crate) shape: Option<Shape>,
+    pub(crate) is_scope: bool,
+    pub(crate) binds: Vec<CompiledBind>,
+    pub(crate) bind_by: Option<BindFn>,
     pub(crate) is_opaque: bool,
     pub(crate) mention: Option<MentionFn>,
     pub(crate) is_embedded: bool,
+}
+
+/// A [`Bind`] with field ids instead of names.
+#[derive(Clone, Copy)]
+pub(crate) struct CompiledBind {
+    pub(crate) kind: BindingKind,
+    pub(crate) name: u16,
+    pub(crate) declared: u16,
+    pub(crate) value: u16,
+    pub(crate) step: Option<Step>,
 }
 
 /// A [`Callee`] with field ids instead of names.
@@ -503,7 +637,9 @@ impl Tables {
             }
         }
         drop(ids);
+        let arguments = language.field_id_for_name("arguments");
         Self {
+            arguments: arguments.map_or(0, std::num::NonZero::get),
             language,
             grammar,
             by_kind,
@@ -579,6 +715,18 @@ impl Roles {
             Role::Zone(zone) => self.zone = Some(*zone),
             Role::FieldZone(name, zone) => self.field_zones.push((field(name), *zone)),
             Role::Through(name) => self.through = Some(field(name)),
+            Role::Step(around) => self.step = Some((field(around.field), around.step)),
+            Role::Literal(literal) => self.literal = Some(*literal),
+            Role::Shape(shape) => self.shape = Some(*shape),
+            Role::Scope => self.is_scope = true,
+            Role::Bind(bind) => self.binds.push(CompiledBind {
+                kind: bind.kind,
+                name: field(bind.name),
+                declared: field(bind.declared),
+                value: field(bind.value),
+                step: bind.step,
+            }),
+            Role::BindBy(find) => self.bind_by = Some(*find),
             Role::Opaque => self.is_opaque = true,
             Role::Mention(mention) => self.mention = Some(*mention),
             Role::Embedded => self.is_embedded = true,

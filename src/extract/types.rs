@@ -13,6 +13,8 @@ pub struct Extraction {
     pub definitions: Vec<Definition>,
     /// The references in source order.
     pub references: Vec<Reference>,
+    /// The names that the blob binds, in source order.
+    pub bindings: Vec<Binding>,
     /// The imports in source order.
     pub imports: Vec<Import>,
     /// The section headings of a prose document, in source order.
@@ -195,6 +197,180 @@ pub struct Reference {
     pub kind: ReferenceKind,
     /// The range of the name without the qualifier.
     pub range: ByteRange,
+    /// The value that the name is a member of.
+    pub receiver: Value,
+    /// The number of arguments of a call; at most 255. `None` for other references.
+    pub n_arguments: Option<u8>,
+    /// The first arguments of a call, in languages with overloads.
+    pub arguments: Vec<Value>,
+}
+
+/// A value in the source, described by the reference that it comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Value {
+    /// There is no value.
+    #[default]
+    None,
+    /// A literal.
+    Literal(Literal),
+    /// An expression that is not described.
+    Other,
+    /// The result of `steps` on the value of the reference whose name starts at byte `at`.
+    Of {
+        /// The start of the name of a reference, in bytes.
+        at: u32,
+        /// What the expression does with the value of that reference.
+        steps: Steps,
+    },
+}
+
+/// The kind of a literal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Literal {
+    /// For example a list or a regular expression.
+    #[default]
+    Other = 0,
+    /// A string.
+    String = 1,
+    /// An integer.
+    Integer = 2,
+    /// A number with a fraction.
+    Float = 3,
+    /// True or false.
+    Boolean = 4,
+    /// A character.
+    Character = 5,
+    /// The absence of a value.
+    Null = 6,
+    /// A type, as an object.
+    Class = 7,
+}
+
+impl Literal {
+    /// Returns the kind with the given number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        use Literal::{Boolean, Character, Class, Float, Integer, Null, Other, String};
+        [Other, String, Integer, Float, Boolean, Character, Null, Class].get(usize::from(number)).copied()
+    }
+}
+
+/// What an expression does with the value of a reference, in order: for `users()[0]`, a call and an element of its
+/// result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Steps(u8);
+
+/// One of [`Steps`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A call, or the creation of an instance of a type.
+    Call = 1,
+    /// An element of a collection, by index or iteration.
+    Element = 2,
+    /// The content of a wrapper: `await`, `?`, `Some(x)` in a pattern.
+    Unwrap = 3,
+}
+
+impl Steps {
+    /// Returns the steps with `step` before them, or `None` if there are too many.
+    pub(super) fn after(self, step: Step) -> Option<Self> {
+        (self.0 < 1 << 6).then_some(Self(self.0 << 2 | step as u8))
+    }
+
+    /// Returns the steps with `step` at the end, or `None` if there are too many.
+    pub fn then(self, step: Step) -> Option<Self> {
+        let n = self.iter().count();
+        (n < 4).then_some(Self(self.0 | (step as u8) << (2 * n)))
+    }
+
+    /// Returns the steps in order.
+    pub fn iter(self) -> impl Iterator<Item = Step> {
+        (0..4).map_while(move |at| match self.0 >> (2 * at) & 3 {
+            1 => Some(Step::Call),
+            2 => Some(Step::Element),
+            3 => Some(Step::Unwrap),
+            _ => None,
+        })
+    }
+
+    /// Returns the number that stands for the steps on disk.
+    pub fn number(self) -> u8 {
+        self.0
+    }
+
+    /// Returns the steps with this number.
+    pub fn from_number(number: u8) -> Self {
+        Self(number)
+    }
+}
+
+/// A name that is bound to a value, or a fact about the value of a definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// The name. Empty for [`BindingKind::Return`].
+    pub name: String,
+    /// The kind of binding.
+    pub kind: BindingKind,
+    /// The byte at which the name starts.
+    pub start: u32,
+    /// The range in which the name is visible.
+    pub scope: ByteRange,
+    /// The range of the declared type, or of the return type of a function. Empty if there is none.
+    pub declared: ByteRange,
+    /// The form of the declared type.
+    pub shape: Shape,
+    /// The value.
+    pub value: Value,
+}
+
+impl Binding {
+    /// Applies `change` to every position of the binding.
+    pub(super) fn shift(&mut self, offset: u32) {
+        self.start += offset;
+        for range in [&mut self.scope, &mut self.declared] {
+            *range = ByteRange::new(range.start + offset, range.end + offset);
+        }
+        self.value.shift(offset);
+    }
+}
+
+impl Value {
+    pub(super) fn shift(&mut self, offset: u32) {
+        if let Self::Of { at, .. } = self {
+            *at += offset;
+        }
+    }
+}
+
+/// The form of a declared type, which tells how its names relate to the type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Shape {
+    /// The first name is the type; others are its arguments.
+    #[default]
+    Named = 0,
+    /// An array, list or map whose elements have the type that is named last.
+    Sequence = 1,
+    /// Anything else, for example the type of a function.
+    Opaque = 2,
+}
+
+/// The kind of a binding. The numbers are stored on disk, so their meaning never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum BindingKind {
+    /// A local variable.
+    Local = 1,
+    /// A parameter of a function.
+    Parameter = 2,
+    /// The type or the value of the definition whose name starts at the same byte.
+    Definition = 3,
+    /// A field of the object that a method belongs to: `self.x = …`.
+    Field = 4,
+    /// A value that the enclosing function returns.
+    Return = 5,
+    /// A name under which a module exports a value: `export default x`.
+    Export = 6,
 }
 
 /// The kind of a reference. The numbers are stored on disk, so their meaning never changes.
@@ -211,8 +387,14 @@ pub enum ReferenceKind {
     Macro = 4,
     /// A use of an attribute, annotation or decorator.
     Attribute = 5,
-    /// Any other mention, for example an argument or a constant that is read.
+    /// Any other mention of a capitalised name, for example a constant that is read.
     Name = 6,
+    /// Any other mention of a name that is not capitalised, for example a function passed as an argument.
+    Value = 7,
+    /// A member of a value, other than a call: `x.size`.
+    Member = 8,
+    /// A name in a statement that imports it.
+    Import = 9,
 }
 
 /// A statement that imports another module or file.

@@ -69,7 +69,7 @@ fn blob_difference(stored: &Segment, fresh: &Segment, blob: u32) -> Option<(Segm
         if !matches!((old.extraction(ours), new.extraction(blob)), (Ok(old), Ok(new)) if old == new) {
             return artifact("definitions, imports, headings or chunks");
         }
-        if !matches!((old.references(ours), new.references(blob)), (Ok(old), Ok(new)) if old == new) {
+        if !matches!((old.links(ours), new.links(blob)), (Ok(old), Ok(new)) if old == new) {
             return artifact("references");
         }
     }

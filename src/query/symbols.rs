@@ -529,6 +529,9 @@ impl UsageKind {
             Self::Reference(ReferenceKind::Macro) => "macro",
             Self::Reference(ReferenceKind::Attribute) => "attribute",
             Self::Reference(ReferenceKind::Name) => "name",
+            Self::Reference(ReferenceKind::Value) => "value",
+            Self::Reference(ReferenceKind::Member) => "member",
+            Self::Reference(ReferenceKind::Import) => "import",
             Self::Import => "import",
             Self::Text => "text",
         }
@@ -572,8 +575,10 @@ impl LineFacts {
 
     /// Returns the use of the name in a line; `None` if the line defines the name.
     fn kind(&self, line: u32) -> Option<UsageKind> {
-        if let Some(kind) = self.referred.get(&line) {
-            return Some(UsageKind::Reference(*kind));
+        match self.referred.get(&line) {
+            Some(ReferenceKind::Import) => return Some(UsageKind::Import),
+            Some(kind) => return Some(UsageKind::Reference(*kind)),
+            None => {}
         }
         let after = self.imported.partition_point(|(first, _)| *first <= line);
         if after > 0 && line <= self.imported[after - 1].1 {

@@ -74,6 +74,6 @@ fn called<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:+".contains(&byte));
     if is_plain && !BUILTINS.contains(&text) {
         let qualifier = ByteRange::default();
-        mentions.push(Mention { kind: ReferenceKind::Call, range: range_of(name), qualifier });
+        mentions.push(Mention::new(ReferenceKind::Call, range_of(name), qualifier));
     }
 }

@@ -116,7 +116,7 @@ fn macro_before_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Men
     let Some(word) = next_word(cx.slice(between).as_bytes(), 0) else { return };
     let range = ByteRange::new(between.start + word.start as u32, between.start + word.end as u32);
     if is_screaming(cx.slice(range)) {
-        mentions.push(Mention { kind: ReferenceKind::Macro, range, qualifier: ByteRange::default() });
+        mentions.push(Mention::new(ReferenceKind::Macro, range, ByteRange::default()));
     }
 }
 

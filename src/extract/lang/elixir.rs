@@ -171,7 +171,7 @@ fn behaviour<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
 
 fn inherit<'t>(cx: &Cx<'_, 't>, of: Option<Node<'t>>, mentions: &mut Vec<Mention>) {
     if let Some((range, qualifier)) = of.and_then(|of| cx.resolve(of)) {
-        mentions.push(Mention { kind: ReferenceKind::Inherit, range, qualifier });
+        mentions.push(Mention::new(ReferenceKind::Inherit, range, qualifier));
     }
 }
 
@@ -184,7 +184,7 @@ fn called<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
         return;
     }
     if let Some((range, qualifier)) = field(node, "target").and_then(|target| cx.resolve(target)) {
-        mentions.push(Mention { kind: ReferenceKind::Call, range, qualifier });
+        mentions.push(Mention::new(ReferenceKind::Call, range, qualifier));
     }
 }
 

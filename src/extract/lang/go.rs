@@ -4,10 +4,8 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, without_quotes};
 use super::{Language, Structure};
-use crate::extract::rules::{
-    Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, TestProbe, call, define, on, path, range_of,
-};
-use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
+use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, TestProbe, Zone, bind, call, define, on, path, range_of, same, step};
+use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::{ByteRange, Lang};
 
@@ -44,6 +42,33 @@ const RULES: &[Rule] = &[
     on(&["generic_type"], Role::Through("type")),
     on(&["type_instantiation_expression"], Role::Through("type")),
     on(&["index_expression"], Role::Through("operand")),
+    on(
+        &["function_declaration", "method_declaration", "func_literal", "block", "if_statement", "for_statement",
+          "expression_switch_statement", "type_switch_statement", "expression_case", "type_case", "default_case",
+          "communication_case"],
+        Role::Scope,
+    ),
+    on(
+        &["function_declaration", "method_declaration", "method_elem"],
+        bind(BindingKind::Definition, "name", "result", ""),
+    ),
+    on(&["type_alias"], bind(BindingKind::Definition, "name", "type", "")),
+    on(&["parameter_declaration", "variadic_parameter_declaration"], Role::BindBy(parameters)),
+    on(&["field_declaration"], Role::BindBy(typed_names)),
+    on(&["var_spec", "const_spec", "short_var_declaration", "range_clause"], Role::BindBy(assigned)),
+    on(&["unary_expression", "slice_expression"], same("operand")),
+    on(&["parenthesized_expression"], same("")),
+    on(&["index_expression"], step("operand", Step::Element)),
+    on(&["composite_literal", "type_assertion_expression"], step("type", Step::Call)),
+    on(&["interpreted_string_literal", "raw_string_literal"], Role::Literal(Literal::String)),
+    on(&["int_literal"], Role::Literal(Literal::Integer)),
+    on(&["float_literal"], Role::Literal(Literal::Float)),
+    on(&["rune_literal"], Role::Literal(Literal::Character)),
+    on(&["nil"], Role::Literal(Literal::Null)),
+    on(&["true", "false"], Role::Literal(Literal::Boolean)),
+    on(&["keyed_element"], Role::FieldZone("key", Zone::As(ReferenceKind::Member))),
+    on(&["slice_type", "array_type", "map_type", "channel_type"], Role::Shape(Shape::Sequence)),
+    on(&["function_type", "interface_type", "struct_type"], Role::Shape(Shape::Opaque)),
     on(&["identifier"], Role::Leaf(Leaf::Name)),
     on(&["type_identifier"], Role::Leaf(Leaf::Type)),
     on(&["field_identifier", "package_identifier"], Role::Leaf(Leaf::Segment)),
@@ -97,13 +122,53 @@ fn spec_names<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(node.children_by_field_name("name", &mut cursor).filter(|name| name.is_named()).map(Named::at));
 }
 
+fn parameters<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    add_typed(node, BindingKind::Parameter, found);
+}
+
+fn typed_names<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    add_typed(node, BindingKind::Definition, found);
+}
+
+fn add_typed<'t>(node: Node<'t>, kind: BindingKind, found: &mut Vec<Bound<'t>>) {
+    let mut cursor = node.walk();
+    let names = node.children_by_field_name("name", &mut cursor).filter(|name| name.is_named());
+    found.extend(names.map(|name| Bound::new(kind, name).of(field(node, "type"))));
+}
+
+/// Adds the names in `var a, b T = x, y`, `a, b := x, y` and `a, b := range x`.
+fn assigned<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let list = |list: Node<'t>| if list.kind() == "expression_list" { children(list) } else { vec![list] };
+    let names = match field(node, "left") {
+        Some(left) => list(left),
+        None => {
+            let mut cursor = node.walk();
+            node.children_by_field_name("name", &mut cursor).filter(|name| name.is_named()).collect()
+        }
+    };
+    let values = field(node, "right").or_else(|| field(node, "value")).map(list).unwrap_or_default();
+    let is_range = node.kind() == "range_clause";
+    for (at, name) in names.iter().enumerate() {
+        let bound = Bound::new(BindingKind::Local, *name).of(field(node, "type"));
+        // Of several results, only the type of the first is known.
+        let bound = if is_range {
+            if at == 1 { bound.to(values.first().copied()).by(Step::Element) } else { bound }
+        } else if values.len() == names.len() || at == 0 {
+            bound.to(values.get(at).copied())
+        } else {
+            bound
+        };
+        found.push(bound);
+    }
+}
+
 /// Adds the type that a field without a name embeds.
 fn embedded<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     if field(node, "name").is_some() {
         return;
     }
     let Some((range, qualifier)) = field(node, "type").and_then(|of| cx.resolve(of)) else { return };
-    mentions.push(Mention { kind: ReferenceKind::Inherit, range, qualifier });
+    mentions.push(Mention::new(ReferenceKind::Inherit, range, qualifier));
 }
 
 /// Adds the interfaces that an interface embeds: its elements that are a single type. `~int | string` is a constraint
@@ -114,7 +179,7 @@ fn embedded_interfaces<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<M
         let is_type = matches!(only.kind(), "type_identifier" | "qualified_type" | "generic_type");
         if let Some((range, qualifier)) = cx.resolve(only).filter(|_| is_type) {
             let kind = ReferenceKind::Inherit;
-            mentions.push(Mention { kind, range, qualifier });
+            mentions.push(Mention::new(kind, range, qualifier));
         }
     }
 }

@@ -113,7 +113,7 @@ fn applied<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     for side in sides {
         let operand = field(node, side).filter(|operand| matches!(operand.kind(), "variable" | "qualified"));
         if let Some((range, qualifier)) = operand.and_then(|operand| cx.resolve(operand)) {
-            mentions.push(Mention { kind: ReferenceKind::Call, range, qualifier });
+            mentions.push(Mention::new(ReferenceKind::Call, range, qualifier));
         }
     }
 }

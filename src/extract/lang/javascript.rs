@@ -4,10 +4,8 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming, unquoted, variable_kind, without_quotes};
 use super::{Language, Structure};
-use crate::extract::rules::{
-    Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, attribute, call, define, on, path, range_of,
-};
-use crate::extract::types::{DefinitionKind, Import, ImportedName, ReferenceKind};
+use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, attribute, bind, bind_by, call, define, on, path, range_of, same, step};
+use crate::extract::types::{BindingKind, DefinitionKind, Import, ImportedName, Literal, ReferenceKind, Step};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::{ByteRange, Lang};
 
@@ -23,6 +21,8 @@ pub(super) const LANGUAGE: Language = Language {
 
 /// Rules for node kinds that have another name in the TypeScript grammar.
 const ONLY_JAVASCRIPT: &[Rule] = &[
+    on(&["field_definition"], bind(BindingKind::Definition, "property", "", "value")),
+    on(&["formal_parameters"], Role::BindBy(parameters)),
     on(&["field_definition"], define(DefinitionKind::Field).name_by(field_name).body_by(value_body).role()),
     on(&["class_heritage"], Role::Zone(Zone::As(ReferenceKind::Inherit))),
 ];
@@ -40,7 +40,9 @@ pub(super) const RULES: &[Rule] = &[
     on(&["pair"], define(DefinitionKind::Method).name_by(keyed_function).body_by(value_body).role()),
     on(&["call_expression"], define(DefinitionKind::Test).name_by(test_name).body_by(test_body).role()),
     on(&["export_statement", "lexical_declaration", "variable_declaration"], Role::Wrap(SignatureFrom::Wrapper)),
+    on(&["import_statement"], Role::Zone(Zone::As(ReferenceKind::Import))),
     on(&["import_statement"], Role::Import(import_statement)),
+    on(&["export_clause"], Role::Zone(Zone::As(ReferenceKind::Import))),
     on(&["export_statement"], Role::Import(reexport)),
     on(&["variable_declarator"], Role::Import(required_as)),
     on(&["call_expression"], Role::Import(required)),
@@ -51,7 +53,36 @@ pub(super) const RULES: &[Rule] = &[
     on(&["arguments"], Role::Zone(Zone::Plain)),
     on(&["call_expression"], call("function")),
     on(&["new_expression"], call("constructor")),
+    on(&["pair", "pair_pattern"], Role::FieldZone("key", Zone::As(ReferenceKind::Member))),
     on(&["member_expression"], path("object", "property")),
+    on(
+        &["function_declaration", "generator_function_declaration", "function_expression", "generator_function",
+          "arrow_function", "method_definition", "statement_block", "for_statement", "for_in_statement",
+          "catch_clause", "class_body", "class_static_block"],
+        Role::Scope,
+    ),
+    on(
+        &["function_declaration", "generator_function_declaration", "method_definition"],
+        bind(BindingKind::Definition, "name", "return_type", ""),
+    ),
+    on(&["variable_declarator"], Role::BindBy(declared_values)),
+    on(&["assignment_expression"], bind(BindingKind::Field, "left", "", "right")),
+    on(&["assignment_expression"], Role::BindBy(exported)),
+    on(&["for_in_statement"], bind_by(BindingKind::Local, "left", "right", Step::Element)),
+    on(&["catch_clause"], bind(BindingKind::Local, "parameter", "", "")),
+    on(&["arrow_function"], Role::BindBy(arrow)),
+    on(&["return_statement"], Role::BindBy(returned)),
+    on(&["export_statement"], Role::BindBy(exports)),
+    on(&["await_expression"], step("", Step::Unwrap)),
+    on(&["subscript_expression"], step("object", Step::Element)),
+    on(&["parenthesized_expression"], same("")),
+    on(&["string", "template_string"], Role::Literal(Literal::String)),
+    on(&["number"], Role::Literal(Literal::Integer)),
+    on(&["array", "object", "regex"], Role::Literal(Literal::Other)),
+    on(&["true", "false"], Role::Literal(Literal::Boolean)),
+    on(&["null"], Role::Literal(Literal::Null)),
+    on(&["this", "super"], Role::Leaf(Leaf::This)),
+    on(&["shorthand_property_identifier_pattern"], Role::Leaf(Leaf::Name)),
     on(&["identifier", "shorthand_property_identifier"], Role::Leaf(Leaf::Name)),
     on(&["property_identifier", "private_property_identifier"], Role::Leaf(Leaf::Segment)),
 ];
@@ -77,6 +108,77 @@ pub(super) fn value_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange
         value = field(value, "arguments")?.named_child(0)?;
     }
     field(value, "body").map(range_of)
+}
+
+/// Adds the names in `const a = x` and `const { a, b: c } = x`. The type of a function is that of its result.
+fn declared_values<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let (Some(name), value) = (field(node, "name"), field(node, "value")) else { return };
+    let function = value.filter(|value| value_kind(*value) == Some(DefinitionKind::Function));
+    found.push(match function {
+        Some(function) => Bound::new(BindingKind::Local, name).of(field(function, "return_type")),
+        None => Bound::new(BindingKind::Local, name).of(field(node, "type")).to(value),
+    });
+}
+
+/// Adds the parameters of a function without types.
+fn parameters<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    for part in children(node) {
+        let name = if part.kind() == "assignment_pattern" { field(part, "left") } else { Some(part) };
+        let bound = name.map(|name| Bound::new(BindingKind::Parameter, name));
+        found.extend(bound.map(|bound| bound.to(field(part, "right"))));
+    }
+}
+
+/// Adds the parameter in `x => …`, and the value that an arrow function without braces returns.
+fn arrow<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    found.extend(field(node, "parameter").map(|name| Bound::new(BindingKind::Parameter, name)));
+    let body = field(node, "body").filter(|body| body.kind() != "statement_block");
+    found.extend(body.map(|body| Bound::new(BindingKind::Return, body).to(Some(body))));
+}
+
+fn returned<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    found.extend(node.named_child(0).map(|value| Bound::new(BindingKind::Return, node).to(Some(value))));
+}
+
+/// Adds what `export default x` and `export { a as b }` export.
+fn exports<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    if field(node, "source").is_some() {
+        return;
+    }
+    let declared = || {
+        let declaration = field(node, "declaration").filter(|_| cx.text(node).starts_with("export default"));
+        declaration.and_then(|declaration| field(declaration, "name"))
+    };
+    if let Some(value) = field(node, "value").or_else(declared) {
+        let mut cursor = node.walk();
+        let default = node.children(&mut cursor).find(|child| child.kind() == "default");
+        found.extend(default.map(|name| Bound::new(BindingKind::Export, name).to(Some(value))));
+    }
+    let specifiers = child_of_kind(node, "export_clause").map(children).unwrap_or_default();
+    for specifier in specifiers {
+        let name = field(specifier, "alias").or_else(|| field(specifier, "name"));
+        let bound = name.map(|name| Bound::new(BindingKind::Export, name).to(field(specifier, "name")));
+        found.extend(bound);
+    }
+}
+
+/// Adds what `module.exports = x`, `module.exports = { a, b: c }` and `exports.a = x` export.
+fn exported<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let (Some(left), Some(right)) = (field(node, "left"), field(node, "right")) else { return };
+    let object = field(left, "object").map_or("", |object| cx.text(object));
+    let Some(property) = field(left, "property") else { return };
+    let is_whole = object == "module" && cx.text(property) == "exports";
+    if is_whole && right.kind() == "object" {
+        for part in children(right) {
+            let name = if part.kind() == "pair" { field(part, "key") } else { Some(part) };
+            let is_name =
+                |name: &Node<'t>| matches!(name.kind(), "property_identifier" | "shorthand_property_identifier");
+            let bound = name.filter(is_name).map(|name| Bound::new(BindingKind::Export, name));
+            found.extend(bound.map(|bound| bound.to(field(part, "value").or(Some(part)))));
+        }
+    } else if is_whole || matches!(object, "exports" | "module.exports") {
+        found.push(Bound::new(BindingKind::Export, property).to(Some(right)));
+    }
 }
 
 /// Finds the name of a variable. Inside functions, only variables whose value is a function or a class are recorded.
@@ -226,7 +328,7 @@ fn test_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
 fn component<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     let Some((range, qualifier)) = field(node, "name").and_then(|name| cx.resolve(name)) else { return };
     if cx.slice(range).starts_with(|c: char| c.is_ascii_uppercase()) {
-        mentions.push(Mention { kind: ReferenceKind::Call, range, qualifier });
+        mentions.push(Mention::new(ReferenceKind::Call, range, qualifier));
     }
 }
 

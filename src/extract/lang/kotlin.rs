@@ -235,7 +235,7 @@ fn parameter_field<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
 /// Adds the type that `Flushable by transport` inherits from.
 fn delegated<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     let Some((range, qualifier)) = child_of_kind(node, "user_type").and_then(|of| cx.resolve(of)) else { return };
-    mentions.push(Mention { kind: ReferenceKind::Inherit, range, qualifier });
+    mentions.push(Mention::new(ReferenceKind::Inherit, range, qualifier));
 }
 
 fn import<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {

@@ -126,7 +126,7 @@ fn piped<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     };
     let function = field(node, side).filter(|function| function.kind() == "value_path");
     if let Some((range, qualifier)) = function.and_then(|function| cx.resolve(function)) {
-        mentions.push(Mention { kind: ReferenceKind::Call, range, qualifier });
+        mentions.push(Mention::new(ReferenceKind::Call, range, qualifier));
     }
 }
 

@@ -2,12 +2,10 @@
 
 use tree_sitter::Node;
 
-use super::text::{import_of, imported, variable};
+use super::text::{import_of, imported, unquoted, variable};
 use super::{Language, Structure};
-use crate::extract::rules::{
-    Grammar, Leaf, Named, Role, Rule, SignatureFrom, TestProbe, Zone, call, define, on, path, range_of,
-};
-use crate::extract::types::{DefinitionKind, Import, ImportedName, ReferenceKind};
+use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, TestProbe, Zone, bind, bind_by, call, define, on, path, range_of, same, step};
+use crate::extract::types::{BindingKind, DefinitionKind, Import, ImportedName, Literal, ReferenceKind, Step};
 use crate::extract::walk::{Cx, children, field};
 use crate::model::{ByteRange, Lang};
 
@@ -27,14 +25,37 @@ const RULES: &[Rule] = &[
     on(&["decorated_definition"], Role::Wrap(SignatureFrom::Definition)),
     on(&["assignment"], define(DefinitionKind::Variable).name_by(assigned).not_local().role()),
     on(&["type_alias_statement"], define(DefinitionKind::TypeAlias).name_by(alias_name).not_local().role()),
+    on(&["import_statement", "import_from_statement"], Role::Zone(Zone::As(ReferenceKind::Import))),
     on(&["import_statement"], Role::Import(imported_modules)),
     on(&["import_from_statement", "future_import_statement"], Role::Import(imported_from)),
     on(&["comment"], Role::Comment),
     on(&["decorator"], Role::Zone(Zone::As(ReferenceKind::Attribute))),
     on(&["type"], Role::Zone(Zone::As(ReferenceKind::Type))),
     on(&["argument_list"], Role::Zone(Zone::Plain)),
+    on(
+        &["module", "function_definition", "class_definition", "lambda", "list_comprehension", "set_comprehension",
+          "dictionary_comprehension", "generator_expression"],
+        Role::Scope,
+    ),
+    on(&["function_definition"], bind(BindingKind::Definition, "name", "return_type", "")),
+    on(&["assignment"], Role::BindBy(assigned_values)),
+    on(&["named_expression"], bind(BindingKind::Local, "name", "", "value")),
+    on(&["for_statement", "for_in_clause"], bind_by(BindingKind::Local, "left", "right", Step::Element)),
+    on(&["as_pattern"], Role::BindBy(as_pattern)),
+    on(&["return_statement"], Role::BindBy(returned)),
+    on(&["parameters", "lambda_parameters"], Role::BindBy(parameters)),
+    on(&["type"], Role::Mention(quoted_type)),
+    on(&["await"], step("", Step::Unwrap)),
+    on(&["subscript"], step("value", Step::Element)),
+    on(&["parenthesized_expression", "as_pattern_target"], same("")),
+    on(&["string", "concatenated_string"], Role::Literal(Literal::String)),
+    on(&["integer"], Role::Literal(Literal::Integer)),
+    on(&["float"], Role::Literal(Literal::Float)),
+    on(&["true", "false"], Role::Literal(Literal::Boolean)),
+    on(&["none"], Role::Literal(Literal::Null)),
+    on(&["list", "dictionary", "set", "tuple", "list_comprehension", "dictionary_comprehension", "set_comprehension"], Role::Literal(Literal::Other)),
     on(&["class_definition"], Role::FieldZone("superclasses", Zone::As(ReferenceKind::Inherit))),
-    on(&["keyword_argument"], Role::FieldZone("name", Zone::Plain)),
+    on(&["keyword_argument"], Role::FieldZone("name", Zone::Label)),
     on(&["subscript"], Role::FieldZone("subscript", Zone::Plain)),
     on(&["call"], call("function")),
     on(&["attribute"], path("object", "attribute")),
@@ -51,6 +72,59 @@ fn docstring<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     let first = children(field(node, "body")?).into_iter().find(|child| child.kind() != "comment")?;
     let string = if first.kind() == "expression_statement" { first.named_child(0)? } else { first };
     (string.kind() == "string").then(|| range_of(string))
+}
+
+/// Adds the names in `a = x`, `a: T = x`, `a, b = x, y` and `self.a = x`.
+fn assigned_values<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let (Some(left), right) = (field(node, "left"), field(node, "right")) else { return };
+    let declared = field(node, "type");
+    let lists = ["pattern_list", "tuple_pattern"];
+    let right_list = right.filter(|right| matches!(right.kind(), "expression_list" | "tuple"));
+    if lists.contains(&left.kind()) {
+        let values = right_list.map(children).unwrap_or_default();
+        let names = children(left);
+        let is_paired = names.len() == values.len();
+        let value = |at: usize| if is_paired { Some(values[at]) } else { right };
+        let names = names.into_iter().enumerate();
+        let bound = names.map(|(at, name)| Bound::new(BindingKind::Local, name).to(value(at)));
+        // Which part of a value a name gets is only known for lists of equal length.
+        found.extend(bound.map(|bound| if is_paired { bound } else { bound.by(Step::Element) }));
+    } else {
+        found.push(Bound::new(BindingKind::Local, left).of(declared).to(right));
+    }
+}
+
+/// Adds the name in a type in quotes, if it is only a name: `-> "Response"`.
+fn quoted_type<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
+    let Some(string) = node.named_child(0).filter(|child| child.kind() == "string") else { return };
+    let range = unquoted(cx, string);
+    let text = cx.slice(range);
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        mentions.push(Mention::new(ReferenceKind::Type, range, ByteRange::default()));
+    }
+}
+
+fn as_pattern<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let (Some(value), Some(name)) = (node.named_child(0), field(node, "alias")) else { return };
+    found.push(Bound::new(BindingKind::Local, name).to(Some(value)));
+}
+
+fn returned<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    found.extend(node.named_child(0).map(|value| Bound::new(BindingKind::Return, node).to(Some(value))));
+}
+
+fn parameters<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    for part in children(node) {
+        let name = match part.kind() {
+            "identifier" => Some(part),
+            "default_parameter" | "typed_default_parameter" => field(part, "name"),
+            "typed_parameter" => part.named_child(0),
+            "list_splat_pattern" | "dictionary_splat_pattern" => part.named_child(0),
+            _ => None,
+        };
+        let bound = name.map(|name| Bound::new(BindingKind::Parameter, name));
+        found.extend(bound.map(|bound| bound.of(field(part, "type")).to(field(part, "value"))));
+    }
 }
 
 /// Finds the names in `A = 1`, `a, b = 1, 2` and `a: int`. An assignment to an attribute or item defines no name.

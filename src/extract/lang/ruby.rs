@@ -143,7 +143,7 @@ fn mixed_in<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     }
     for argument in field(node, "arguments").map(children).unwrap_or_default() {
         if let Some((range, qualifier)) = cx.resolve(argument) {
-            mentions.push(Mention { kind: ReferenceKind::Inherit, range, qualifier });
+            mentions.push(Mention::new(ReferenceKind::Inherit, range, qualifier));
         }
     }
 }

@@ -4,10 +4,8 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported};
 use super::{Language, Structure};
-use crate::extract::rules::{
-    Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, attribute, call, define, macro_call, on, path, range_of,
-};
-use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
+use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, attribute, bind, call, define, macro_call, on, path, range_of, same, step};
+use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step, Steps, Value};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::{ByteRange, Lang};
 
@@ -39,6 +37,7 @@ const RULES: &[Rule] = &[
     on(&["macro_definition"], define(DefinitionKind::Macro).body_child(&["macro_rule"]).role()),
     on(&["mod_item"], define(DefinitionKind::Module).role()),
     on(&["mod_item"], Role::Import(declared_module)),
+    on(&["use_declaration"], Role::Zone(Zone::As(ReferenceKind::Import))),
     on(&["use_declaration"], Role::Import(used)),
     on(&["extern_crate_declaration"], Role::Import(extern_crate)),
     on(&["line_comment", "block_comment"], Role::Comment),
@@ -55,13 +54,74 @@ const RULES: &[Rule] = &[
     on(&["generic_type", "generic_type_with_turbofish", "bracketed_type"], Role::Through("type")),
     on(&["scoped_identifier", "scoped_type_identifier"], path("path", "name")),
     on(&["field_expression"], path("value", "field")),
+    on(
+        &["function_item", "closure_expression", "block", "match_arm", "for_expression", "if_expression",
+          "while_expression"],
+        Role::Scope,
+    ),
+    on(
+        &["function_item", "function_signature_item"],
+        bind(BindingKind::Definition, "name", "return_type", ""),
+    ),
+    on(&["field_declaration", "const_item", "static_item", "type_item"], bind(BindingKind::Definition, "name", "type", "")),
+    on(&["parameter"], bind(BindingKind::Parameter, "pattern", "type", "")),
+    on(&["let_declaration", "let_condition", "for_expression", "match_arm"], Role::BindBy(matched)),
+    on(&["closure_parameters"], Role::BindBy(closure_parameters)),
+    on(&["await_expression", "try_expression"], step("", Step::Unwrap)),
+    on(&["index_expression"], step("", Step::Element)),
+    on(&["reference_expression"], same("value")),
+    on(&["parenthesized_expression", "unary_expression", "match_pattern"], same("")),
+    on(&["struct_expression"], step("name", Step::Call)),
+    on(&["string_literal", "raw_string_literal"], Role::Literal(Literal::String)),
+    on(&["integer_literal"], Role::Literal(Literal::Integer)),
+    on(&["float_literal"], Role::Literal(Literal::Float)),
+    on(&["boolean_literal"], Role::Literal(Literal::Boolean)),
+    on(&["char_literal"], Role::Literal(Literal::Character)),
+    on(&["array_expression", "tuple_expression"], Role::Literal(Literal::Other)),
+    on(&["array_type"], Role::Shape(Shape::Sequence)),
+    on(&["function_type", "tuple_type"], Role::Shape(Shape::Opaque)),
+    on(&["self", "crate", "super"], Role::Leaf(Leaf::This)),
     on(&["identifier"], Role::Leaf(Leaf::Name)),
     on(&["type_identifier"], Role::Leaf(Leaf::Type)),
+    on(&["field_initializer"], Role::FieldZone("field", Zone::As(ReferenceKind::Member))),
     on(&["field_identifier"], Role::Leaf(Leaf::Segment)),
 ];
 
 fn is_test(probe: &TestProbe<'_>) -> bool {
     ["test", "rstest", "test_case", "bench", "quickcheck", "proptest"].iter().any(|name| probe.has_attribute(name))
+}
+
+/// Adds the names in the pattern of `let`, `if let`, `for` and `match`.
+fn matched<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let Some(mut pattern) = field(node, "pattern") else { return };
+    let value = match node.kind() {
+        "match_arm" => cx.ancestor(1).and_then(|expression| field(expression, "value")),
+        _ => field(node, "value"),
+    };
+    if pattern.kind() == "match_pattern" {
+        pattern = pattern.named_child(0).unwrap_or(pattern);
+    }
+    let is_alone = |pattern: Node<'t>| matches!(pattern.kind(), "ref_pattern" | "reference_pattern" | "mut_pattern");
+    let inside = |pattern: Node<'t>| children(pattern).pop().unwrap_or(pattern);
+    let mut bound = Bound::new(BindingKind::Local, pattern).of(field(node, "type")).to(value);
+    if node.kind() == "for_expression" {
+        bound = bound.by(Step::Element);
+    }
+    if pattern.kind() == "tuple_struct_pattern" && pattern.named_child_count() == 2 {
+        let is_wrapper = field(pattern, "type").is_some_and(|of| matches!(cx.text(of), "Some" | "Ok"));
+        bound.name = inside(pattern);
+        bound = if is_wrapper { bound.by(Step::Unwrap) } else { bound.to(None) };
+    }
+    if is_alone(bound.name) {
+        bound.name = inside(bound.name);
+    }
+    found.push(bound);
+}
+
+/// Adds the parameters of a closure that have no types.
+fn closure_parameters<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let names = children(node).into_iter().filter(|child| child.kind() != "parameter");
+    found.extend(names.map(|name| Bound::new(BindingKind::Parameter, name)));
 }
 
 /// Finds the name of an `impl`, which is the type that it applies to.
@@ -181,27 +241,52 @@ fn begins_like_item<'t>(cx: &Cx<'_, 't>, tree: Node<'t>) -> bool {
     false
 }
 
-/// Adds the calls in the arguments of a macro. The grammar does not parse the arguments as expressions, so a name
-/// followed by parentheses counts as a call.
+/// Adds the calls and members in the arguments of a macro. The grammar does not parse the arguments as expressions, so a
+/// name followed by parentheses counts as a call.
 fn calls_in_macro<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     let tokens = children(node);
-    for (i, pair) in tokens.windows(2).enumerate() {
-        let (name, arguments) = (pair[0], pair[1]);
-        let is_call = name.kind() == "identifier"
-            && arguments.kind() == "token_tree"
-            && name.end_byte() == arguments.start_byte()
-            && cx.text(arguments).starts_with('(');
-        if is_call {
-            let qualifier = i.checked_sub(1).map(|before| tokens[before]);
-            let qualifier = qualifier.filter(|before| is_joined(cx, *before, name)).map(range_of);
-            let qualifier = qualifier.unwrap_or_default();
-            mentions.push(Mention { kind: ReferenceKind::Call, range: range_of(name), qualifier });
-        }
+    for (at, name) in tokens.iter().enumerate().filter(|(_, name)| name.kind() == "identifier") {
+        let is_call = tokens.get(at + 1).is_some_and(|next| is_arguments(cx, *name, *next));
+        let (qualifier, receiver) = receiver_in_macro(cx, &tokens[..at], *name);
+        let is_member = receiver != Value::None && !cx.text(*name).starts_with(char::is_uppercase);
+        let kind = match (is_call, is_member) {
+            (true, _) => ReferenceKind::Call,
+            (false, true) => ReferenceKind::Member,
+            (false, false) => continue,
+        };
+        mentions.push(Mention { receiver, ..Mention::new(kind, range_of(*name), qualifier) });
     }
+}
+
+/// Returns true if `next` is a list of arguments directly after `name`.
+fn is_arguments(cx: &Cx<'_, '_>, name: Node<'_>, next: Node<'_>) -> bool {
+    next.kind() == "token_tree" && name.end_byte() == next.start_byte() && cx.text(next).starts_with('(')
+}
+
+/// Returns what `name` is a member of, given the tokens before it.
+fn receiver_in_macro(cx: &Cx<'_, '_>, before: &[Node<'_>], name: Node<'_>) -> (ByteRange, Value) {
+    let of = |node: Node<'_>, steps| Value::Of { at: node.start_byte() as u32, steps };
+    match before {
+        [.., last] if is_joined(cx, *last, name) && last.kind() != "token_tree" => {
+            (range_of(*last), of(*last, Steps::default()))
+        }
+        [.., callee, last]
+            if is_joined(cx, *last, name) && callee.kind() == "identifier" && is_arguments(cx, *callee, *last) =>
+        {
+            (ByteRange::default(), of(*callee, Steps::default().then(Step::Call).unwrap_or_default()))
+        }
+        _ if is_after_dot(cx, name) => (ByteRange::default(), Value::Other),
+        _ => Default::default(),
+    }
+}
+
+fn is_after_dot(cx: &Cx<'_, '_>, name: Node<'_>) -> bool {
+    let start = name.start_byte() as u32;
+    cx.slice(ByteRange::new(start.saturating_sub(1), start)) == "."
 }
 
 /// Returns true if only `.` or `::` is between the two nodes.
 fn is_joined(cx: &Cx<'_, '_>, before: Node<'_>, after: Node<'_>) -> bool {
     let between = ByteRange::new(before.end_byte() as u32, after.start_byte() as u32);
-    matches!(before.kind(), "identifier" | "self") && matches!(cx.slice(between), "." | "::")
+    matches!(before.kind(), "identifier" | "self" | "crate" | "super" | "token_tree") && matches!(cx.slice(between), "." | "::")
 }

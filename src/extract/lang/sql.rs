@@ -62,7 +62,7 @@ fn column<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
 fn tables<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     for reference in children(node).into_iter().filter(|child| child.kind() == "object_reference") {
         if let Some((range, qualifier)) = cx.resolve(reference) {
-            mentions.push(Mention { kind: ReferenceKind::Type, range, qualifier });
+            mentions.push(Mention::new(ReferenceKind::Type, range, qualifier));
         }
     }
 }

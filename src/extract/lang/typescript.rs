@@ -5,10 +5,8 @@ use tree_sitter::Node;
 use super::javascript;
 use super::text::unquoted;
 use super::{Language, Structure};
-use crate::extract::rules::{
-    Grammar, Leaf, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path,
-};
-use crate::extract::types::{DefinitionKind, ReferenceKind};
+use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, SignatureFrom, Zone, bind, call, define, on, path, same};
+use crate::extract::types::{BindingKind, DefinitionKind, ReferenceKind, Shape};
 use crate::extract::walk::{Cx, field};
 use crate::model::Lang;
 
@@ -51,6 +49,17 @@ pub(super) const RULES: &[Rule] = &[
     on(&["nested_identifier"], path("object", "property")),
     on(&["generic_type"], Role::Through("name")),
     on(&["non_null_expression", "instantiation_expression"], Role::Through("")),
+    on(
+        &["method_signature", "abstract_method_signature", "function_signature"],
+        bind(BindingKind::Definition, "name", "return_type", ""),
+    ),
+    on(&["property_signature"], bind(BindingKind::Definition, "name", "type", "")),
+    on(&["public_field_definition"], bind(BindingKind::Definition, "name", "type", "value")),
+    on(&["required_parameter", "optional_parameter"], bind(BindingKind::Parameter, "pattern", "type", "value")),
+    on(&["type_alias_declaration"], bind(BindingKind::Definition, "name", "value", "")),
+    on(&["array_type", "tuple_type"], Role::Shape(Shape::Sequence)),
+    on(&["function_type", "object_type", "conditional_type", "constructor_type"], Role::Shape(Shape::Opaque)),
+    on(&["as_expression", "satisfies_expression"], same("")),
     on(&["type_identifier"], Role::Leaf(Leaf::Type)),
     on(&["new_expression"], call("constructor")),
 ];

@@ -59,7 +59,7 @@ impl<'a, 't> Cx<'a, 't> {
     /// Returns the ranges of the name that an expression refers to and of the segment before it, which may be empty.
     /// For `a.b.c::<T>`, these are `c` and `b`.
     pub(crate) fn resolve(&self, node: Node<'t>) -> Option<(ByteRange, ByteRange)> {
-        names::resolve(self.tables, self.src, node)
+        names::resolve(self.tables, self.src, node).map(|found| (found.name, found.qualifier))
     }
 }
 

@@ -1,13 +1,18 @@
 //! Collects references: the names that nodes mention, and the kind of each mention.
 
+use std::collections::{HashMap, HashSet};
+
 use tree_sitter::Node;
 
 use super::Walker;
-use super::names::{last_segment, name_in, name_of_leaf, qualifier_in, resolve};
+use super::names::{NameIn, dotted, member_of, name_in, receiver_of, resolve, value_of};
 use crate::extract::rules::{CompiledCall, Leaf, Mention, Roles, Zone};
 use crate::extract::spans::{clamp, text_of};
-use crate::extract::types::{Definition, Reference, ReferenceKind};
+use crate::extract::types::{Binding, BindingKind, Definition, Reference, ReferenceKind, Value};
 use crate::model::ByteRange;
+
+/// Limit on the arguments of a call that are kept.
+const MAX_ARGUMENTS: usize = 8;
 
 impl<'t> Walker<'_, 't> {
     /// Returns true if `node` is a part of a qualified name before the last segment.
@@ -30,59 +35,115 @@ impl<'t> Walker<'_, 't> {
             node.child_by_field_id(field)
         };
         let Some(callee) = callee else { return };
-        let Some((range, mut qualifier)) = resolve(self.tables, self.src, callee) else {
+        let Some(NameIn { name, mut qualifier, receiver: mut of }) = resolve(self.tables, self.src, callee) else {
             return;
         };
-        if receiver != 0 {
-            let receiver = node.child_by_field_id(receiver);
-            qualifier = receiver
-                .and_then(|node| last_segment(self.tables, self.src, node))
-                .unwrap_or(qualifier);
+        if receiver != 0
+            && let Some(receiver) = node.child_by_field_id(receiver)
+        {
+            (qualifier, of) = receiver_of(self.tables, self.src, receiver);
         }
         let kind = match zone {
             Zone::As(kind @ (ReferenceKind::Attribute | ReferenceKind::Inherit)) => kind,
             _ => kind,
         };
-        self.mentions.push(Mention { kind, range, qualifier });
+        let arguments = node.child_by_field_id(self.tables.arguments);
+        let n_arguments = arguments.map(|list| list.named_child_count().min(255) as u8);
+        let kept = arguments.filter(|_| self.tables.grammar.has_overloads);
+        let arguments = kept.map_or_else(Vec::new, |list| self.arguments(list));
+        self.mentions.push(Mention { receiver: of, n_arguments, arguments, ..Mention::new(kind, name, qualifier) });
+    }
+
+    fn arguments(&self, list: Node<'t>) -> Vec<Value> {
+        let nodes = (0..list.named_child_count().min(MAX_ARGUMENTS)).filter_map(|at| list.named_child(at as _));
+        nodes.map(|node| value_of(self.tables, self.src, node)).collect()
     }
 
     pub(super) fn visit_leaf(&mut self, node: Node<'t>, leaf: Leaf, zone: Zone) {
+        if zone == Zone::Label {
+            return;
+        }
         let parent_path = self
             .frames
             .last()
             .and_then(|frame| self.tables.roles(frame.slot).path.map(|path| (frame.node, path)));
         let is_qualifier = parent_path.is_some() && self.is_qualifier(node);
-        let zone = if is_qualifier { Zone::Plain } else { zone };
+        let is_import = zone == Zone::As(ReferenceKind::Import);
+        let zone = if is_qualifier && !is_import { Zone::Plain } else { zone };
+        let (range, before) = dotted(self.src, node, leaf);
+        let (qualifier, receiver) = match parent_path {
+            Some((path, fields)) if !is_qualifier => member_of(self.tables, self.src, path, fields, node),
+            _ => (before, Mention::new(ReferenceKind::Name, range, before).receiver),
+        };
+        let text = &self.src[clamp(self.src, range).as_usize()];
+        let is_member = receiver != Value::None;
         let kind = match (zone, leaf) {
+            _ if matches!(text, b"" | b"static") => return,
+            _ if is_import => ReferenceKind::Import,
+            (_, Leaf::This) => ReferenceKind::Value,
+            (Zone::As(ReferenceKind::Type) | Zone::Else(ReferenceKind::Type), _) | (Zone::Plain, Leaf::Type)
+                if !is_qualifier && matches!(text, b"Self" | b"self") =>
+            {
+                ReferenceKind::Value
+            }
             (Zone::As(kind) | Zone::Else(kind), _) => kind,
-            (Zone::Plain, Leaf::Type) if !is_qualifier => ReferenceKind::Type,
-            (Zone::Plain, _) => ReferenceKind::Name,
+            (_, Leaf::Type) if !is_qualifier => ReferenceKind::Type,
+            _ if text[0].is_ascii_uppercase() && text != b"Self" => ReferenceKind::Name,
+            _ if is_member => ReferenceKind::Member,
+            (_, Leaf::Segment) if !is_qualifier => return,
+            _ => ReferenceKind::Value,
         };
-        let (range, before) = name_of_leaf(self.src, node, leaf);
-        if !is_worth_keeping(kind, &self.src[clamp(self.src, range).as_usize()]) {
-            return;
-        }
-        let qualifier = match parent_path {
-            Some((path, fields)) if !is_qualifier => qualifier_in(self.tables, self.src, path, fields, node),
-            _ => before,
-        };
-        self.mentions.push(Mention { kind, range, qualifier });
+        self.mentions.push(Mention { receiver, ..Mention::new(kind, range, qualifier) });
     }
 }
 
-/// Returns true if a mention should be recorded. Lower-case names outside of types and calls are mostly local
-/// variables, and single letters are type parameters.
-fn is_worth_keeping(kind: ReferenceKind, text: &[u8]) -> bool {
-    match kind {
-        ReferenceKind::Name => text.len() > 1 && text[0].is_ascii_uppercase() && text != b"Self",
-        ReferenceKind::Type => text.len() > 1 && !matches!(text, b"Self" | b"self" | b"static"),
-        _ => !text.is_empty(),
+/// Removes mentions of local variables, unless their value matters: another name is a member of it or is bound to it.
+fn drop_locals(mentions: &mut Vec<Mention>, bindings: &[Binding], src: &[u8]) {
+    let values = mentions.iter().flat_map(|mention| mention.arguments.iter().chain([&mention.receiver]).copied());
+    let needed: HashSet<u32> = values
+        .chain(bindings.iter().map(|binding| binding.value))
+        .filter_map(|value| match value {
+            Value::Of { at, .. } => Some(at),
+            _ => None,
+        })
+        .collect();
+    let mut names: HashSet<u32> = HashSet::new();
+    let mut scopes: HashMap<&str, Vec<ByteRange>> = HashMap::new();
+    for binding in bindings {
+        if matches!(binding.kind, BindingKind::Local | BindingKind::Parameter) {
+            names.insert(binding.start);
+            scopes.entry(&binding.name).or_default().push(binding.scope);
+        }
     }
+    for scopes in scopes.values_mut() {
+        scopes.sort_unstable_by_key(|scope| scope.start);
+        let mut end = 0;
+        for scope in scopes {
+            end = end.max(scope.end);
+            scope.end = end;
+        }
+    }
+    mentions.retain(|mention| {
+        let at = mention.range.start;
+        let is_local = || {
+            let name = std::str::from_utf8(&src[clamp(src, mention.range).as_usize()]).unwrap_or_default();
+            let scopes = scopes.get(name).map_or(&[][..], Vec::as_slice);
+            let n_before = scopes.partition_point(|scope| scope.start <= at);
+            n_before > 0 && scopes[n_before - 1].end > at
+        };
+        let is_plain = matches!(mention.kind, ReferenceKind::Value | ReferenceKind::Name | ReferenceKind::Type);
+        needed.contains(&at) || !(is_plain && mention.receiver == Value::None && (names.contains(&at) || is_local()))
+    });
 }
 
 /// Converts mentions to references in source order. Takes the most specific mention at each position, and omits
 /// mentions inside the names of definitions.
-pub(crate) fn settle(mut mentions: Vec<Mention>, definitions: &[Definition], src: &[u8]) -> Vec<Reference> {
+pub(crate) fn settle(
+    mut mentions: Vec<Mention>,
+    definitions: &[Definition],
+    bindings: &[Binding],
+    src: &[u8],
+) -> Vec<Reference> {
     // The parser inserts missing nodes, which have an empty range.
     mentions.retain(|mention| !mention.range.is_empty() && mention.range.end as usize <= src.len());
     mentions.sort_by_key(|mention| (mention.range.start, rank(mention.kind), mention.range.end));
@@ -91,12 +152,15 @@ pub(crate) fn settle(mut mentions: Vec<Mention>, definitions: &[Definition], src
     names.sort_unstable();
     let mut names = names.into_iter().peekable();
     let mut name = ByteRange::default();
+    // The name of an anonymous class ends with the type that it extends.
+    let is_last_word = |mention: &Mention, name: ByteRange| mention.range.end == name.end && mention.range.start > name.start;
     mentions.retain(|mention| {
         while let Some(next) = names.next_if(|next| next.start <= mention.range.start) {
             name = next;
         }
-        mention.range.start >= name.end
+        mention.range.start >= name.end || is_last_word(mention, name) && mention.kind == ReferenceKind::Call
     });
+    drop_locals(&mut mentions, bindings, src);
     mentions.into_iter().map(|mention| reference(mention, src)).collect()
 }
 
@@ -105,8 +169,9 @@ pub(crate) fn settle(mut mentions: Vec<Mention>, definitions: &[Definition], src
 fn rank(kind: ReferenceKind) -> u8 {
     match kind {
         ReferenceKind::Call | ReferenceKind::Inherit | ReferenceKind::Macro | ReferenceKind::Attribute => kind as u8,
-        ReferenceKind::Type => 10,
-        ReferenceKind::Name => 11,
+        ReferenceKind::Type | ReferenceKind::Import => 10,
+        ReferenceKind::Name | ReferenceKind::Member => 11,
+        ReferenceKind::Value => 12,
     }
 }
 
@@ -116,5 +181,8 @@ fn reference(mention: Mention, src: &[u8]) -> Reference {
         qualifier: (!mention.qualifier.is_empty()).then(|| text_of(src, mention.qualifier)),
         kind: mention.kind,
         range: mention.range,
+        receiver: mention.receiver,
+        n_arguments: mention.n_arguments,
+        arguments: mention.arguments,
     }
 }

@@ -3,6 +3,7 @@
 //! The walk does not depend on the language: it looks up node kinds in [`Tables`]. A tree may be as deep as the file is
 //! long, so the walk uses its own stack of frames instead of recursion.
 
+mod bindings;
 mod cx;
 mod definitions;
 mod mentions;
@@ -16,7 +17,7 @@ use super::layout::Layout;
 use super::leads::{self, LeadPiece};
 use super::rules::{Lead, Mention, Named, Roles, Tables, Zone, range_of};
 use super::spans::{clamp, trimmed};
-use super::types::{Definition, Import, Reference};
+use super::types::{Binding, Definition, Import, Reference, ReferenceKind};
 use crate::model::ByteRange;
 
 /// The owner of a frame that is not inside a definition.
@@ -26,6 +27,7 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct Facts {
     pub(crate) definitions: Vec<Definition>,
     pub(crate) references: Vec<Reference>,
+    pub(crate) bindings: Vec<Binding>,
     pub(crate) imports: Vec<Import>,
     /// The ranges of syntax errors and missing nodes.
     pub(crate) errors: Vec<ByteRange>,
@@ -64,6 +66,8 @@ struct Frame<'t> {
     zone: Zone,
     /// The innermost enclosing definition.
     owner: u32,
+    /// The range in which names that are bound here are visible.
+    scope: ByteRange,
     /// The last child that was a clause. If the next clause has the same name, it joins this one.
     last_clause: u32,
     /// The properties that a wrapped definition inherits from this node.
@@ -79,6 +83,7 @@ struct Walker<'a, 't> {
     definitions: Vec<Definition>,
     imports: Vec<Import>,
     mentions: Vec<Mention>,
+    bindings: Vec<Binding>,
     leads: Vec<LeadPiece>,
     embedded: Vec<Part>,
     named: Vec<Named>,
@@ -90,6 +95,7 @@ enum Descend {
     No,
     Into {
         owner: u32,
+        scope: ByteRange,
         zone: Zone,
         wrap: Option<Wrapped>,
     },
@@ -106,6 +112,7 @@ impl<'a, 't> Walker<'a, 't> {
             definitions: Vec::new(),
             imports: Vec::new(),
             mentions: Vec::with_capacity(if wanted == Wanted::All { src.len() / 32 } else { 0 }),
+            bindings: Vec::new(),
             leads: Vec::new(),
             embedded: Vec::new(),
             named: Vec::new(),
@@ -117,7 +124,7 @@ impl<'a, 't> Walker<'a, 't> {
         loop {
             let node = cursor.node();
             let slot = self.tables.slot(node.kind_id());
-            if let Descend::Into { owner, zone, wrap } = self.visit(&cursor, node, slot)
+            if let Descend::Into { owner, scope, zone, wrap } = self.visit(&cursor, node, slot)
                 && cursor.goto_first_child()
             {
                 let last_clause = NONE;
@@ -126,6 +133,7 @@ impl<'a, 't> Walker<'a, 't> {
                     slot,
                     zone,
                     owner,
+                    scope,
                     last_clause,
                     wrap,
                 });
@@ -144,25 +152,34 @@ impl<'a, 't> Walker<'a, 't> {
         self.layout
             .see(node.start_position(), node.start_byte(), self.frames.len(), self.src);
         self.record_error(node);
-        let (owner, inherited) = self
+        let (owner, scope, inherited) = self
             .frames
             .last()
-            .map_or((NONE, Zone::Plain), |frame| (frame.owner, frame.zone));
+            .map_or((NONE, range_of(node), Zone::Plain), |frame| (frame.owner, frame.scope, frame.zone));
         let by_field = self.zone_by_field(cursor);
         let inherited = by_field.unwrap_or(inherited);
         if slot == 0 {
             return Descend::Into {
                 owner,
+                scope,
                 zone: inherited,
                 wrap: None,
             };
         }
         let roles = self.tables.roles(slot);
         let zone = by_field.unwrap_or_else(|| self.zone_of(node, roles, inherited));
-        self.visit_with_roles(node, roles, owner, zone)
+        let scope = if roles.is_scope { range_of(node) } else { scope };
+        self.visit_with_roles(node, roles, owner, scope, zone)
     }
 
-    fn visit_with_roles(&mut self, node: Node<'t>, roles: &Roles, owner: u32, zone: Zone) -> Descend {
+    fn visit_with_roles(
+        &mut self,
+        node: Node<'t>,
+        roles: &Roles,
+        owner: u32,
+        scope: ByteRange,
+        zone: Zone,
+    ) -> Descend {
         if roles.is_comment {
             self.visit_comment(node);
             return Descend::No;
@@ -173,12 +190,14 @@ impl<'a, 't> Walker<'a, 't> {
             self.visit_leaf(node, leaf, zone);
         }
         if self.is_import(node, roles) {
-            return Descend::No;
+            let has_names = roles.zone == Some(Zone::As(ReferenceKind::Import)) && self.wanted == Wanted::All;
+            return if has_names { Descend::Into { owner, scope, zone, wrap: None } } else { Descend::No };
         }
         self.visit_embedded(node, roles);
         self.visit_lead(node, roles);
         if self.wanted == Wanted::All {
             self.visit_call(node, roles, zone);
+            self.visit_bindings(node, roles, scope);
         }
         if let Some(mention) = roles.mention
             && self.wanted == Wanted::All
@@ -191,7 +210,7 @@ impl<'a, 't> Walker<'a, 't> {
         if roles.is_opaque {
             return Descend::No;
         }
-        Descend::Into { owner, zone, wrap }
+        Descend::Into { owner, scope, zone, wrap }
     }
 
     fn cx(&self) -> Cx<'_, 't> {
@@ -281,10 +300,12 @@ impl<'a, 't> Walker<'a, 't> {
     fn finish(mut self) -> Facts {
         leads::attach(&mut self.definitions, &self.leads, self.src);
         definitions::mark_tests(&mut self.definitions, self.src, self.tables);
-        let references = mentions::settle(self.mentions, &self.definitions, self.src);
+        let bindings = bindings::settle(self.bindings, &self.definitions);
+        let references = mentions::settle(self.mentions, &self.definitions, &bindings, self.src);
         Facts {
             definitions: self.definitions,
             references,
+            bindings,
             imports: self.imports,
             errors: self.errors,
             embedded: self.embedded,

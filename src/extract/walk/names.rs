@@ -1,38 +1,88 @@
-//! Finds the name in an expression: the last segment of a path, and the segment before it.
+//! Finds the name in an expression: the last segment of a path, and the value that it is a member of.
 
 use tree_sitter::Node;
 
 use super::cx::children;
 use crate::extract::rules::{CompiledPath, Leaf, Tables, range_of};
 use crate::extract::spans::clamp;
+use crate::extract::types::{Step, Steps, Value};
 use crate::model::ByteRange;
 
 /// Limit on the number of segments in a flat path. Real code has fewer, and finding a segment takes time linear in
 /// their number.
 const MAX_SEGMENTS: usize = 64;
+/// Limit on nested wrappers around a name. An expression with more does not count as a name.
+const MAX_WRAPPERS: usize = 16;
 
-/// Implements [`super::Cx::resolve`].
-pub(super) fn resolve<'t>(tables: &Tables, src: &[u8], mut node: Node<'t>) -> Option<(ByteRange, ByteRange)> {
-    let mut qualifier = ByteRange::default();
-    // An expression with more nested wrappers than this does not count as a name.
-    for _ in 0..16 {
+/// A name in an expression.
+#[derive(Clone, Copy)]
+pub(super) struct NameIn {
+    pub(super) name: ByteRange,
+    /// The last name of the receiver. Empty if there is none.
+    pub(super) qualifier: ByteRange,
+    pub(super) receiver: Value,
+}
+
+/// Finds the name that `node` refers to. For `a.b.c::<T>` this is `c`, a member of `b`.
+pub(super) fn resolve<'t>(tables: &Tables, src: &[u8], mut node: Node<'t>) -> Option<NameIn> {
+    let (mut qualifier, mut receiver) = (ByteRange::default(), Value::None);
+    for _ in 0..MAX_WRAPPERS {
         let roles = tables.roles_of(node);
         if let Some(fields) = roles.path {
             let name = name_in(tables, node, fields)?;
-            qualifier = qualifier_in(tables, src, node, fields, name);
+            (qualifier, receiver) = member_of(tables, src, node, fields, name);
             node = name;
         } else if let Some(field) = roles.through {
-            node = if field == 0 {
-                node.named_child(0)?
-            } else {
-                node.child_by_field_id(field)?
-            };
+            node = inner(node, field)?;
         } else {
-            let (name, before) = name_of_leaf(src, node, roles.leaf?);
-            return Some((name, if before.is_empty() { qualifier } else { before }));
+            return Some(match dotted(src, node, roles.leaf?) {
+                (name, before) if before.is_empty() => NameIn { name, qualifier, receiver },
+                (name, before) => NameIn { name, qualifier: before, receiver: of(before) },
+            });
         }
     }
     None
+}
+
+/// Returns the value of an expression.
+pub(super) fn value_of(tables: &Tables, src: &[u8], mut node: Node<'_>) -> Value {
+    let mut steps = Steps::default();
+    for _ in 0..MAX_WRAPPERS {
+        let roles = tables.roles_of(node);
+        let next = if let Some(call) = roles.call {
+            let Some(more) = steps.after(Step::Call) else { return Value::Other };
+            steps = more;
+            inner(node, call.field)
+        } else if let Some((field, step)) = roles.step {
+            if let Some(step) = step {
+                let Some(more) = steps.after(step) else { return Value::Other };
+                steps = more;
+            }
+            inner(node, field)
+        } else if let Some(field) = roles.through {
+            inner(node, field)
+        } else if let Some(fields) = roles.path {
+            name_in(tables, node, fields)
+        } else if let Some(leaf) = roles.leaf {
+            let at = dotted(src, node, leaf).0.start;
+            return Value::Of { at, steps };
+        } else if let Some(literal) = roles.literal {
+            return if steps == Steps::default() { Value::Literal(literal) } else { Value::Other };
+        } else {
+            return Value::Other;
+        };
+        let Some(next) = next else { return Value::Other };
+        node = next;
+    }
+    Value::Other
+}
+
+fn of(name: ByteRange) -> Value {
+    Value::Of { at: name.start, steps: Steps::default() }
+}
+
+fn inner(node: Node<'_>, field: u16) -> Option<Node<'_>> {
+    if field == 0 { node.named_child(0) } else { node.child_by_field_id(field) }
 }
 
 /// Returns the last segment of `path`.
@@ -56,28 +106,33 @@ fn segments<'t>(tables: &Tables, path: Node<'t>) -> Vec<Node<'t>> {
     segments
 }
 
-/// Returns the segment before `name` in `path`. Empty if the path has no such segment.
-pub(super) fn qualifier_in<'t>(
+/// Returns the last name of what `name` is a member of in `path`, and its value. Both are empty if the path has no such
+/// segment.
+pub(super) fn member_of<'t>(
     tables: &Tables,
     src: &[u8],
     path: Node<'t>,
     fields: CompiledPath,
     name: Node<'t>,
-) -> ByteRange {
-    let qualifier = if fields.name == 0 {
+) -> (ByteRange, Value) {
+    let receiver = if fields.name == 0 {
         let segments = segments(tables, path);
         let at = segments.iter().position(|segment| segment.id() == name.id());
         at.and_then(|at| at.checked_sub(1)).map(|at| segments[at])
     } else {
         path.child_by_field_id(fields.qualifier)
     };
-    qualifier
-        .and_then(|node| last_segment(tables, src, node))
-        .unwrap_or_default()
+    receiver.map_or_else(Default::default, |node| receiver_of(tables, src, node))
+}
+
+/// Returns the last name of a receiver, empty if it has none, and its value.
+pub(super) fn receiver_of(tables: &Tables, src: &[u8], node: Node<'_>) -> (ByteRange, Value) {
+    let name = last_segment(tables, src, node).unwrap_or_default();
+    (name, value_of(tables, src, node))
 }
 
 /// Returns the name in a leaf. If the leaf contains a whole path, also returns the segment before the name.
-pub(super) fn name_of_leaf(src: &[u8], node: Node<'_>, leaf: Leaf) -> (ByteRange, ByteRange) {
+pub(super) fn dotted(src: &[u8], node: Node<'_>, leaf: Leaf) -> (ByteRange, ByteRange) {
     let whole = clamp(src, range_of(node));
     if leaf != Leaf::Dotted {
         return (whole, ByteRange::default());
@@ -94,9 +149,9 @@ pub(super) fn name_of_leaf(src: &[u8], node: Node<'_>, leaf: Leaf) -> (ByteRange
 }
 
 /// Returns the last name of an expression that is a name or a path: `b` for `a.b`, `self` for `self`.
-pub(super) fn last_segment<'t>(tables: &Tables, src: &[u8], node: Node<'t>) -> Option<ByteRange> {
-    if let Some((range, _)) = resolve(tables, src, node) {
-        return Some(range);
+fn last_segment<'t>(tables: &Tables, src: &[u8], node: Node<'t>) -> Option<ByteRange> {
+    if let Some(found) = resolve(tables, src, node) {
+        return Some(found.name);
     }
     let is_word = node.child_count() == 0 && node.end_byte() - node.start_byte() <= 64;
     is_word.then(|| range_of(node))
