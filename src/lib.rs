@@ -57,6 +57,7 @@ pub mod git;
 pub mod history;
 pub mod index;
 pub mod ingest;
+pub mod link;
 pub mod mcp;
 pub mod model;
 pub mod ops;

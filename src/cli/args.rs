@@ -2,6 +2,7 @@
 
 mod agents;
 mod eval;
+mod graph;
 mod grep;
 mod sharing;
 mod upkeep;
@@ -13,6 +14,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::agents::{BodiesArg, ClientArgs, InstallArgs, ServeArgs, UninstallArgs};
 pub(super) use self::eval::{EvalArgs, IdsArg};
+pub(super) use self::graph::{GraphArgs, GraphCommand};
 pub(super) use self::grep::GrepArgs;
 pub(super) use self::sharing::{
     CiArgs, CiCommand, ExportArgs, ImportArgs, KeyArgs, PullArgs, PushArgs, RestoreArgs, SaveArgs,
@@ -113,6 +115,8 @@ pub(super) enum Command {
     Search(Paged<Search>),
     /// Print lines that match a regular expression
     Grep(GrepArgs),
+    /// Show which definitions refer to which
+    Graph(GraphArgs),
     /// Find definitions by name
     Symbol(Paged<Symbol>),
     /// Outline the repository, a directory or a file

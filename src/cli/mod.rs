@@ -9,6 +9,7 @@ mod doctor;
 mod eval;
 mod export;
 mod gc;
+mod graph;
 mod grep;
 mod hooks;
 mod import;
@@ -128,6 +129,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Found> {
     match &args.command {
         Command::Index(index) => index::run(&open(&Overrides::default())?, &args.global, index, output),
         Command::Search(search) => search::run(open(&Overrides::default())?, &args.global, search, output),
+        Command::Graph(graph) => graph::run(open(&Overrides::default())?, &args.global, graph, output),
         Command::Grep(grep) => grep::run(open(&Overrides::default())?, &args.global, grep, output),
         Command::Read(read) => op::run(
             "read",

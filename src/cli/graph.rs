@@ -1,0 +1,107 @@
+//! `codescout graph export`
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use rayon::prelude::*;
+use serde_json::{Value, json};
+
+use super::args::{Global, GraphArgs, GraphCommand};
+use super::progress::CliProgress;
+use super::render::Output;
+use super::{Found, INTERRUPTED};
+use crate::extract::ReferenceKind;
+use crate::link::Linker;
+use crate::ops::{About, Ask, Common, Question};
+use crate::query::{Source, Sources};
+use crate::session::{Ctx, Result, Session, Workspace};
+use crate::snapshot::FileId;
+
+pub(super) fn run(workspace: Workspace, global: &Global, args: &GraphArgs, output: &mut Output) -> Result<Found> {
+    let GraphCommand::Export(export) = &args.command;
+    let session = Session::for_command(workspace);
+    let progress = CliProgress::new(global.quiet);
+    let ask = Ask {
+        session: &session,
+        ctx: Ctx::unlimited(&progress, &INTERRUPTED),
+        common: Common {
+            reference: global.reference.clone(),
+            question: "graph export".to_owned(),
+            ..Common::default()
+        },
+    };
+    let question = Question::new(&ask, &About::files(&export.files))?;
+    let view = question.view();
+    let sources = question.sources();
+    let linker = Linker::new(view, &mut session.workspace.repository.reader());
+    let files: Vec<FileId> = view.files().map(|(file, _)| file).filter(|file| question.filter.passes(view, *file)).collect();
+    let lines: Lines = files.iter().map(|file| (*file, OnceLock::new())).collect();
+    let rows = files
+        .par_iter()
+        .map(|&file| rows(&sources, &linker, &lines, file))
+        .collect::<Result<Vec<_>>>()?;
+    for row in rows.into_iter().flatten() {
+        output.line(&row.to_string())?;
+    }
+    Ok(Found::Something)
+}
+
+/// The byte at which each line of a file starts.
+type Lines = HashMap<FileId, OnceLock<Vec<u32>>>;
+
+/// Returns a row for each definition that a reference of the file means, or one without a target.
+fn rows(sources: &Sources<'_>, linker: &Linker<'_>, lines: &Lines, file: FileId) -> Result<Vec<Value>> {
+    let (Some(links), Some(references)) = (linker.link_file(file), linker.references(file)) else {
+        return Ok(Vec::new());
+    };
+    let path = |file: FileId| String::from_utf8_lossy(sources.view().file(file).path).into_owned();
+    let mut rows = Vec::new();
+    for definition in linker.definitions(file).unwrap_or_default() {
+        let line = line_of(sources, lines, file, definition.name_range.start)?;
+        rows.push(json!({"file": path(file), "line": line, "name": definition.name, "tier": "definition", "target_file": null}));
+    }
+    for link in links {
+        let reference = &references[link.reference as usize];
+        let line = line_of(sources, lines, file, reference.range.start)?;
+        let mut add = |target: Option<(String, u32, u32)>| {
+            let (target, start, end) = target.map_or_else(Default::default, |(path, start, end)| (Some(path), start, end));
+            rows.push(json!({
+                "file": path(file),
+                "line": line,
+                "name": reference.name,
+                "kind": kind_name(reference.kind),
+                "tier": link.tier.name(),
+                "target_file": target,
+                "target_start": start,
+                "target_end": end,
+            }));
+        };
+        if link.targets.is_empty() {
+            add(None);
+        }
+        for target in &link.targets {
+            let Some(definition) = linker.definition(*target) else { continue };
+            let start = line_of(sources, lines, target.file, definition.range.start)?;
+            let end = line_of(sources, lines, target.file, definition.range.end.saturating_sub(1))?;
+            add(Some((path(target.file), start, end)));
+        }
+    }
+    Ok(rows)
+}
+
+fn kind_name(kind: ReferenceKind) -> &'static str {
+    crate::query::UsageKind::Reference(kind).name()
+}
+
+/// Returns the 1-based line of a byte.
+fn line_of(sources: &Sources<'_>, lines: &Lines, file: FileId, at: u32) -> Result<u32> {
+    let Some(starts) = lines.get(&file) else { return Ok(0) };
+    if starts.get().is_none() {
+        let mut found = vec![0];
+        if let Source::Bytes(bytes) = sources.reader().read(file)? {
+            found.extend(memchr::memchr_iter(b'\n', &bytes).map(|at| at as u32 + 1));
+        }
+        let _ = starts.set(found);
+    }
+    Ok(starts.get().map_or(0, |starts| starts.partition_point(|start| *start <= at) as u32))
+}

@@ -1,0 +1,608 @@
+//! Knows where the modules of each language are in a tree, from paths and manifests.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::facts::{Facts, Family};
+use super::resolve::{Linker, Sym};
+use super::scopes::inline_module;
+use crate::extract::DefinitionKind;
+use crate::snapshot::{FileId, View};
+
+/// A module, package or namespace of the repository.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Module {
+    /// A file of Python or JavaScript.
+    File(FileId),
+    /// A Rust module: a file, or a module with a body inside of it.
+    Items { file: FileId, of: Option<u32> },
+    /// A Rust crate with one or more root files.
+    Crate { roots: Arc<[FileId]> },
+    /// The files of a package, sorted.
+    Folder { path: Arc<str>, files: Arc<[FileId]> },
+}
+
+/// A manifest that names a package and its folder.
+#[derive(Debug)]
+struct Package {
+    name: String,
+    folder: String,
+    /// Root files, relative to `folder`.
+    roots: Vec<String>,
+}
+
+/// Where the modules of a tree are.
+#[derive(Debug, Default)]
+pub(super) struct Environment {
+    files: HashMap<String, FileId>,
+    /// The path of each file.
+    paths: Vec<String>,
+    /// The files in each folder, sorted.
+    folders: HashMap<String, Vec<FileId>>,
+    /// Folders by their last segment.
+    folders_by_name: HashMap<String, Vec<String>>,
+    /// Files by dotted name.
+    python: HashMap<String, Vec<FileId>>,
+    python_folders: HashMap<String, Vec<String>>,
+    go: Vec<Package>,
+    cargo: Vec<Package>,
+    npm: Vec<Package>,
+    /// For each folder with a `tsconfig.json`, patterns of module names and the paths that they stand for.
+    aliases: Vec<(String, Vec<(String, String)>)>,
+    rust_roots: HashMap<String, Vec<FileId>>,
+}
+
+/// Names of the manifests that are read.
+pub(super) fn is_manifest(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    matches!(name, "go.mod" | "Cargo.toml" | "package.json" | "tsconfig.json" | "jsconfig.json" | "tsconfig.base.json")
+}
+
+const SCRIPT_ENDINGS: &[&str] =
+    &[".ts", ".tsx", ".mts", ".cts", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".vue", ".svelte"];
+
+impl Environment {
+    /// Reads the environment of a view. `read` returns the content of a manifest.
+    pub(super) fn of(view: &View, mut read: impl FnMut(FileId) -> Option<String>) -> Self {
+        let mut environment = Self::default();
+        let mut manifests = Vec::new();
+        for (id, file) in view.files() {
+            let path = String::from_utf8_lossy(file.path).into_owned();
+            if is_manifest(&path) {
+                manifests.push((id, path.clone()));
+            }
+            let (folder, _) = path.rsplit_once('/').unwrap_or(("", &path));
+            environment.folders.entry(folder.to_owned()).or_default().push(id);
+            environment.paths.push(path.clone());
+            environment.files.insert(path, id);
+        }
+        for folder in environment.folders.keys() {
+            let name = folder.rsplit('/').next().unwrap_or_default();
+            environment.folders_by_name.entry(name.to_owned()).or_default().push(folder.clone());
+        }
+        environment.folders_by_name.values_mut().for_each(|folders| folders.sort());
+        for (id, path) in manifests {
+            if let Some(text) = read(id) {
+                environment.add_manifest(&path, &text);
+            }
+        }
+        environment.index_python();
+        environment.index_rust();
+        let deepest_first = |package: &Package| std::cmp::Reverse(package.folder.len());
+        environment.go.sort_by_key(deepest_first);
+        environment.cargo.sort_by_key(deepest_first);
+        environment.npm.sort_by_key(deepest_first);
+        environment.aliases.sort_by_key(|(folder, _)| std::cmp::Reverse(folder.len()));
+        environment
+    }
+
+    fn add_manifest(&mut self, path: &str, text: &str) {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let folder = folder.to_owned();
+        match name {
+            "go.mod" => {
+                let module = text.lines().find_map(|line| line.trim().strip_prefix("module "));
+                if let Some(module) = module {
+                    let name = module.trim().trim_matches('"').to_owned();
+                    self.go.push(Package { name, folder, roots: Vec::new() });
+                }
+            }
+            "Cargo.toml" => self.cargo.extend(cargo_package(folder, text)),
+            "package.json" => {
+                let Ok(json) = serde_json::from_str::<serde_json::Value>(text) else { return };
+                let Some(name) = json["name"].as_str() else { return };
+                let mut roots = Vec::new();
+                for key in ["source", "types", "module", "main"] {
+                    roots.extend(json[key].as_str().map(str::to_owned));
+                }
+                self.npm.push(Package { name: name.to_owned(), folder, roots });
+            }
+            _ => {
+                let Ok(json) = serde_json::from_str::<serde_json::Value>(&without_comments(text)) else { return };
+                let options = &json["compilerOptions"];
+                let base = joined(&folder, options["baseUrl"].as_str().unwrap_or("."));
+                let mut patterns = Vec::new();
+                for (pattern, targets) in options["paths"].as_object().into_iter().flatten() {
+                    for target in targets.as_array().into_iter().flatten().filter_map(|target| target.as_str()) {
+                        patterns.push((pattern.clone(), joined(&base, target)));
+                    }
+                }
+                if options["baseUrl"].is_string() {
+                    patterns.push(("*".to_owned(), joined(&base, "*")));
+                }
+                self.aliases.push((folder, patterns));
+            }
+        }
+    }
+
+    fn index_python(&mut self) {
+        for (path, &id) in &self.files {
+            let Some(stem) = path.strip_suffix(".py").or_else(|| path.strip_suffix(".pyi")) else { continue };
+            let segments: Vec<&str> = stem.split('/').collect();
+            let is_package = segments.last() == Some(&"__init__");
+            let segments = if is_package { &segments[..segments.len() - 1] } else { &segments[..] };
+            // A file can be imported from any folder above it: which one is decided where it is imported.
+            for first in 0..segments.len() {
+                self.python.entry(segments[first..].join(".")).or_default().push(id);
+            }
+        }
+        for files in self.python.values_mut() {
+            files.sort_unstable();
+        }
+        for folder in self.folders.keys() {
+            let segments: Vec<&str> = folder.split('/').collect();
+            for first in 0..segments.len() {
+                self.python_folders.entry(segments[first..].join(".")).or_default().push(folder.clone());
+            }
+        }
+        self.python_folders.values_mut().for_each(|folders| folders.sort());
+    }
+
+    fn index_rust(&mut self) {
+        let mut roots: HashMap<String, Vec<FileId>> = HashMap::new();
+        for package in &self.cargo {
+            let mut paths: Vec<String> = package.roots.iter().map(|root| joined(&package.folder, root)).collect();
+            for standard in ["src/lib.rs", "src/main.rs", "build.rs"] {
+                paths.push(joined(&package.folder, standard));
+            }
+            for folder in ["src/bin", "tests", "examples", "benches"] {
+                let folder = joined(&package.folder, folder);
+                for (path, _) in self.files_in(&folder) {
+                    if path.ends_with(".rs") {
+                        paths.push(path);
+                    }
+                }
+                let inner = format!("{folder}/");
+                paths.extend(self.files.keys().filter(|path| {
+                    let rest = path.strip_prefix(&inner).and_then(|rest| rest.strip_suffix("/main.rs"));
+                    rest.is_some_and(|rest| !rest.contains('/'))
+                }).cloned());
+            }
+            for path in paths {
+                if let Some(&id) = self.files.get(&path) {
+                    let (folder, _) = path.rsplit_once('/').unwrap_or(("", &path));
+                    let known = roots.entry(folder.to_owned()).or_default();
+                    if !known.contains(&id) {
+                        known.push(id);
+                    }
+                }
+            }
+        }
+        self.rust_roots = roots;
+    }
+
+    fn files_in(&self, folder: &str) -> Vec<(String, FileId)> {
+        let ids = self.folders.get(folder).map_or(&[][..], Vec::as_slice);
+        ids.iter().filter_map(|&id| Some((self.path_of(id)?.to_owned(), id))).collect()
+    }
+
+    fn file(&self, path: &str) -> Option<FileId> {
+        self.files.get(path).copied()
+    }
+
+    /// Finds the module that an import in a file names.
+    pub(super) fn module(
+        &self,
+        linker: &Linker<'_>,
+        facts: &Facts,
+        module: &str,
+        at: u32,
+        depth: u8,
+    ) -> Option<Module> {
+        match facts.family {
+            Family::Python => self.python_module(&facts.path, module),
+            Family::JavaScript => self.script(&facts.path, module).map(Module::File),
+            Family::Go => self.go_package(module),
+            Family::Java => self.java_package(module),
+            Family::Rust => self.rust_module(linker, facts, module, at, depth),
+            _ => None,
+        }
+    }
+
+    /// Returns the module `name` inside another module.
+    pub(super) fn inside(&self, module: &Module, name: &str) -> Option<Module> {
+        let folder = match module {
+            Module::Folder { path, .. } => path.to_string(),
+            Module::File(file) => {
+                let path = self.path_of(*file)?;
+                path.strip_suffix("/__init__.py").or_else(|| path.strip_suffix("/__init__.pyi"))?.to_owned()
+            }
+            _ => return None,
+        };
+        self.python_at(&joined(&folder, name))
+    }
+
+    fn path_of(&self, file: FileId) -> Option<&str> {
+        self.paths.get(file.0 as usize).map(String::as_str)
+    }
+
+    fn python_at(&self, path: &str) -> Option<Module> {
+        let endings = ["/__init__.py", ".py", "/__init__.pyi", ".pyi"];
+        let file = endings.iter().find_map(|ending| self.file(&format!("{path}{ending}")));
+        file.map(Module::File).or_else(|| self.folder(path))
+    }
+
+    fn folder(&self, path: &str) -> Option<Module> {
+        let files = self.folders.get(path)?;
+        Some(Module::Folder { path: path.into(), files: files.as_slice().into() })
+    }
+
+    fn python_module(&self, from: &str, module: &str) -> Option<Module> {
+        let (folder, _) = from.rsplit_once('/').unwrap_or(("", from));
+        let n_dots = module.len() - module.trim_start_matches('.').len();
+        if n_dots > 0 {
+            let mut base = folder;
+            for _ in 1..n_dots {
+                base = base.rsplit_once('/').map_or("", |(outer, _)| outer);
+            }
+            let rest = module[n_dots..].replace('.', "/");
+            return self.python_at(&if rest.is_empty() { base.to_owned() } else { joined(base, &rest) });
+        }
+        // The file whose root is nearest to the importing file: of all folders above it, the deepest.
+        let path = module.replace('.', "/");
+        let mut base = Some(folder);
+        while let Some(folder) = base {
+            for root in ["", "src", "lib", "python"] {
+                if let Some(found @ Module::File(_)) = self.python_at(&joined(&joined(folder, root), &path)) {
+                    let is_package = |folder: &str| self.file(&joined(folder, "__init__.py")).is_some();
+                    // Inside a package, `import x` does not mean the sibling `x`.
+                    if !is_package(&joined(folder, root)) {
+                        return Some(found);
+                    }
+                }
+            }
+            base = (!folder.is_empty()).then(|| folder.rsplit_once('/').map_or("", |(outer, _)| outer));
+        }
+        // Elsewhere in the tree, only below a folder that is no package.
+        let is_root = |path: &str, inner: &str| {
+            let root = path.strip_suffix(inner).map(|root| root.trim_end_matches('/')).unwrap_or_default();
+            self.file(&joined(root, "__init__.py")).is_none()
+        };
+        let found = self.python.get(module).into_iter().flatten().find(|file| {
+            let path_of = self.path_of(**file).unwrap_or_default();
+            let stem = path_of.trim_end_matches(".pyi").trim_end_matches(".py").trim_end_matches("/__init__");
+            is_root(stem, &path)
+        });
+        if let Some(file) = found {
+            return Some(Module::File(*file));
+        }
+        let mut base = Some(folder);
+        while let Some(folder) = base {
+            for root in ["", "src", "lib"] {
+                let at = joined(&joined(folder, root), &path);
+                if self.folders.contains_key(&at) && !module.is_empty() {
+                    let has_python = self.files_in(&at).iter().any(|(path, _)| path.ends_with(".py"));
+                    if has_python {
+                        return self.folder(&at);
+                    }
+                }
+            }
+            base = (!folder.is_empty()).then(|| folder.rsplit_once('/').map_or("", |(outer, _)| outer));
+        }
+        None
+    }
+
+    fn script(&self, from: &str, module: &str) -> Option<FileId> {
+        let (folder, _) = from.rsplit_once('/').unwrap_or(("", from));
+        if module.starts_with('.') {
+            return self.script_at(&joined(folder, module));
+        }
+        for (root, patterns) in &self.aliases {
+            if !is_inside(from, root) {
+                continue;
+            }
+            for (pattern, target) in patterns {
+                let path = match pattern.split_once('*') {
+                    Some((before, after)) => module
+                        .strip_prefix(before)
+                        .and_then(|rest| rest.strip_suffix(after))
+                        .map(|rest| target.replacen('*', rest, 1)),
+                    None => (pattern == module).then(|| target.clone()),
+                };
+                if let Some(found) = path.and_then(|path| self.script_at(&path)) {
+                    return Some(found);
+                }
+            }
+        }
+        for package in &self.npm {
+            let Some(rest) = module.strip_prefix(package.name.as_str()) else { continue };
+            if let Some(inner) = rest.strip_prefix('/') {
+                let inside = [inner.to_owned(), format!("src/{inner}")];
+                if let Some(found) = inside.iter().find_map(|inner| self.script_at(&joined(&package.folder, inner))) {
+                    return Some(found);
+                }
+            } else if rest.is_empty() {
+                let roots = ["src/index", "source/index", "lib/index", "index", "src"].map(str::to_owned);
+                let roots = package.roots.iter().chain(&roots);
+                let found = roots.into_iter().find_map(|root| self.script_at(&joined(&package.folder, root)));
+                if found.is_some() {
+                    return found;
+                }
+            }
+        }
+        None
+    }
+
+    fn script_at(&self, path: &str) -> Option<FileId> {
+        if let Some(file) = self.file(path) {
+            return Some(file);
+        }
+        // `./a.js` can stand for `a.ts`.
+        let stems = [".js", ".mjs", ".cjs", ".jsx"].iter().filter_map(|ending| path.strip_suffix(ending));
+        for stem in std::iter::once(path).chain(stems) {
+            for ending in SCRIPT_ENDINGS {
+                if let Some(file) = self.file(&format!("{stem}{ending}")) {
+                    return Some(file);
+                }
+            }
+        }
+        SCRIPT_ENDINGS.iter().find_map(|ending| self.file(&joined(path, &format!("index{ending}"))))
+    }
+
+    fn go_package(&self, module: &str) -> Option<Module> {
+        self.go.iter().find_map(|package| {
+            let rest = module.strip_prefix(package.name.as_str())?;
+            let rest = rest.strip_prefix('/').or_else(|| rest.is_empty().then_some(""))?;
+            self.folder(&joined(&package.folder, rest))
+        })
+    }
+
+    fn java_package(&self, package: &str) -> Option<Module> {
+        let path = package.replace('.', "/");
+        let last = path.rsplit('/').next().unwrap_or_default();
+        let suffix = format!("/{path}");
+        let folders = self.folders_by_name.get(last)?;
+        let mut files: Vec<FileId> = folders
+            .iter()
+            .filter(|folder| **folder == path || folder.ends_with(&suffix))
+            .flat_map(|folder| self.folders[folder].iter().copied())
+            .collect();
+        files.sort_unstable();
+        (!files.is_empty()).then(|| Module::Folder { path: package.into(), files: files.into() })
+    }
+
+    /// Returns the files whose top-level names a file sees without importing them.
+    pub(super) fn package_of(&self, linker: &Linker<'_>, facts: &Facts) -> Option<Arc<[FileId]>> {
+        let (folder, _) = facts.path.rsplit_once('/').unwrap_or(("", &facts.path));
+        match facts.family {
+            Family::Java => match package_clause(facts).and_then(|package| self.java_package(package))? {
+                Module::Folder { files, .. } => Some(files),
+                _ => None,
+            },
+            Family::Go => {
+                let own = package_clause(facts)?;
+                let files = self.folders.get(folder)?.iter().copied().filter(|file| {
+                    let other = linker.facts(*file);
+                    other.is_some_and(|other| {
+                        other.family == Family::Go
+                            && package_clause(&other).is_some_and(|other| other == own)
+                    })
+                });
+                Some(files.collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the crate that a file belongs to.
+    pub(super) fn rust_crate(&self, file: FileId) -> Option<Module> {
+        let path = self.path_of(file)?;
+        let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
+        if self.rust_roots.get(folder).is_some_and(|roots| roots.contains(&file)) {
+            return Some(Module::Crate { roots: [file].into() });
+        }
+        let mut folder = Some(folder);
+        while let Some(at) = folder {
+            if let Some(roots) = self.rust_roots.get(at) {
+                return Some(Module::Crate { roots: roots.as_slice().into() });
+            }
+            folder = (!at.is_empty()).then(|| at.rsplit_once('/').map_or("", |(outer, _)| outer));
+        }
+        None
+    }
+
+    fn is_rust_root(&self, path: &str, file: FileId) -> bool {
+        let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
+        self.rust_roots.get(folder).is_some_and(|roots| roots.contains(&file))
+    }
+
+    /// Returns the file of the module `name` that a file declares.
+    pub(super) fn rust_child(&self, file: FileId, name: &str) -> Option<Module> {
+        let path = self.path_of(file)?;
+        let (folder, own) = path.rsplit_once('/').unwrap_or(("", path));
+        let inner = if own == "mod.rs" || self.is_rust_root(path, file) {
+            folder.to_owned()
+        } else {
+            joined(folder, own.trim_end_matches(".rs"))
+        };
+        let name = name.strip_prefix("r#").unwrap_or(name);
+        let paths = [joined(&inner, &format!("{name}.rs")), joined(&inner, &format!("{name}/mod.rs"))];
+        let file = paths.iter().find_map(|path| self.file(path))?;
+        Some(Module::Items { file, of: None })
+    }
+
+    /// Returns the module that declares the file of a module.
+    pub(super) fn rust_outer(&self, file: FileId) -> Option<Module> {
+        let path = self.path_of(file)?;
+        let (folder, own) = path.rsplit_once('/').unwrap_or(("", path));
+        if self.is_rust_root(path, file) {
+            return None;
+        }
+        let folder = if own == "mod.rs" { folder.rsplit_once('/').map_or("", |(outer, _)| outer) } else { folder };
+        let paths = [joined(folder, "mod.rs"), format!("{folder}.rs")];
+        if let Some(file) = paths.iter().find_map(|path| self.file(path)) {
+            return Some(Module::Items { file, of: None });
+        }
+        self.rust_roots.get(folder).map(|roots| Module::Crate { roots: roots.as_slice().into() })
+    }
+
+    fn rust_module(
+        &self,
+        linker: &Linker<'_>,
+        facts: &Facts,
+        module: &str,
+        at: u32,
+        depth: u8,
+    ) -> Option<Module> {
+        let depth = depth.checked_sub(1)?;
+        let mut segments = module.trim_start_matches("::").split("::").map(str::trim);
+        let here = Module::Items { file: facts.file, of: inline_module(facts, at) };
+        let first = segments.next()?;
+        let mut found = match first {
+            "crate" => self.rust_crate(facts.file)?,
+            "self" => here,
+            "super" => linker.rust_parent(facts, at)?,
+            "" => here,
+            _ => match linker.module_in(&here, first, facts.file, depth) {
+                Some(module) => module,
+                None => self.rust_dependency(first)?,
+            },
+        };
+        for segment in segments {
+            found = match segment {
+                "self" => found,
+                "super" => match &found {
+                    Module::Items { file, of: None } => self.rust_outer(*file)?,
+                    Module::Items { file, .. } => Module::Items { file: *file, of: None },
+                    _ => return None,
+                },
+                _ => linker.module_in(&found, segment, facts.file, depth)?,
+            };
+        }
+        Some(found)
+    }
+
+    /// Returns the crate of the repository with this name.
+    pub(super) fn rust_dependency(&self, name: &str) -> Option<Module> {
+        let package = self.cargo.iter().find(|package| package.name.replace('-', "_") == name)?;
+        let paths = package.roots.iter().map(|root| joined(&package.folder, root));
+        let standard = [joined(&package.folder, "src/lib.rs")];
+        let lib = standard.into_iter().chain(paths).find_map(|path| self.file(&path))?;
+        Some(Module::Crate { roots: [lib].into() })
+    }
+}
+
+impl Linker<'_> {
+    /// Returns the module around the one at a byte of a Rust file.
+    pub(super) fn rust_parent(&self, facts: &Facts, at: u32) -> Option<Module> {
+        match inline_module(facts, at) {
+            Some(inner) => {
+                let of = facts.definitions[inner as usize].container;
+                Some(Module::Items { file: facts.file, of })
+            }
+            None => self.environment.rust_outer(facts.file),
+        }
+    }
+
+    /// Returns the module that `name` means in a module.
+    fn module_in(&self, module: &Module, name: &str, from: FileId, depth: u8) -> Option<Module> {
+        self.look_up(module, name, from, depth).into_iter().find_map(|sym| match sym {
+            Sym::Module(module) => Some(module),
+            _ => None,
+        })
+    }
+}
+
+/// Returns the package that a file says it belongs to.
+fn package_clause(facts: &Facts) -> Option<&str> {
+    let clause = facts.definitions.first().filter(|first| first.kind == DefinitionKind::Module)?;
+    Some(&clause.name)
+}
+
+/// Reads the name and the root files of a `Cargo.toml`.
+fn cargo_package(folder: String, text: &str) -> Option<Package> {
+    let (mut section, mut name, mut roots) = ("", None, Vec::new());
+    let mut lib_name = None;
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            section = line;
+        }
+        let Some((key, value)) = line.split_once('=') else { continue };
+        let value = value.trim().split('#').next().unwrap_or_default().trim().trim_matches(['"', '\'']);
+        match (section, key.trim()) {
+            ("[package]", "name") => name = Some(value.to_owned()),
+            ("[lib]", "name") => lib_name = Some(value.to_owned()),
+            ("[lib]", "path") => roots.insert(0, value.to_owned()),
+            ("[[bin]]" | "[[test]]" | "[[bench]]" | "[[example]]", "path") => roots.push(value.to_owned()),
+            ("[package]", "build") => roots.push(value.to_owned()),
+            _ => {}
+        }
+    }
+    Some(Package { name: lib_name.or(name)?, folder, roots })
+}
+
+/// Removes comments and trailing commas from JSON.
+fn without_comments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let (mut chars, mut in_string) = (text.chars().peekable(), false);
+    while let Some(c) = chars.next() {
+        match (in_string, c, chars.peek()) {
+            (true, '\\', _) => {
+                out.push(c);
+                out.extend(chars.next());
+                continue;
+            }
+            (_, '"', _) => in_string = !in_string,
+            (false, '/', Some('/')) => {
+                chars.by_ref().find(|c| *c == '\n');
+                continue;
+            }
+            (false, '/', Some('*')) => {
+                let mut last = ' ';
+                for c in chars.by_ref() {
+                    if last == '*' && c == '/' {
+                        break;
+                    }
+                    last = c;
+                }
+                continue;
+            }
+            (false, '}' | ']', _) => {
+                let kept = out.trim_end().trim_end_matches(',').len();
+                out.truncate(kept);
+            }
+            _ => {}
+        }
+        out.push(c);
+    }
+    out
+}
+
+fn is_inside(path: &str, folder: &str) -> bool {
+    folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Joins a folder and a relative path with `.` and `..`. A path that leaves the repository stays at its root.
+fn joined(folder: &str, path: &str) -> String {
+    let mut segments: Vec<&str> = folder.split('/').filter(|segment| !segment.is_empty()).collect();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => {
+                segments.pop();
+            }
+            segment => segments.push(segment),
+        }
+    }
+    segments.join("/")
+}

@@ -1,0 +1,281 @@
+//! The facts of one file, with the indexes that linking needs.
+
+use std::collections::HashMap;
+
+use crate::extract::{
+    Binding, BindingKind, Definition, DefinitionKind, Import, Reference, ReferenceKind, Value, language,
+};
+use crate::model::{ByteRange, Lang};
+use crate::snapshot::FileId;
+
+/// A definition in a file of a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DefId {
+    /// The file.
+    pub file: FileId,
+    /// The index in the definitions of the file.
+    pub index: u32,
+}
+
+/// Languages whose files can use each other's definitions, and which resolve names in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Family {
+    Python,
+    JavaScript,
+    Go,
+    Java,
+    Rust,
+    C,
+    Other(Lang),
+}
+
+impl Family {
+    pub(super) fn of(lang: Lang) -> Self {
+        match language(lang).map_or("", |language| language.name) {
+            "python" => Self::Python,
+            "javascript" | "typescript" | "tsx" => Self::JavaScript,
+            "go" => Self::Go,
+            "java" | "kotlin" | "scala" => Self::Java,
+            "rust" => Self::Rust,
+            "c" | "cpp" => Self::C,
+            _ => Self::Other(lang),
+        }
+    }
+
+    /// Returns true if the members of a type are visible in its methods without a receiver.
+    pub(super) fn has_implicit_this(self) -> bool {
+        match self {
+            Self::Java | Self::C => true,
+            Self::Other(lang) => {
+                let name = language(lang).map_or("", |language| language.name);
+                matches!(name, "csharp" | "swift" | "dart" | "ruby" | "kotlin" | "scala")
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The facts of one file.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) file: FileId,
+    pub(super) path: String,
+    pub(super) family: Family,
+    pub(super) definitions: Vec<Definition>,
+    pub(super) references: Vec<Reference>,
+    pub(super) bindings: Vec<Binding>,
+    pub(super) imports: Vec<Import>,
+    defined: HashMap<String, Vec<u32>>,
+    bound: HashMap<String, Vec<u32>>,
+    /// For each name that an import binds, the import and the name in it, or `None` for a whole module.
+    pub(super) imported: HashMap<String, (u32, Option<u32>)>,
+    children: HashMap<u32, Vec<u32>>,
+    /// Names that definitions in other containers are members of, such as Go receivers.
+    qualified: HashMap<String, Vec<u32>>,
+    returns: HashMap<u32, Vec<u32>>,
+}
+
+impl Facts {
+    pub(super) fn new(
+        file: FileId,
+        path: String,
+        lang: Lang,
+        definitions: Vec<Definition>,
+        imports: Vec<Import>,
+        (references, bindings): (Vec<Reference>, Vec<Binding>),
+    ) -> Self {
+        let family = Family::of(lang);
+        let mut facts = Self {
+            file,
+            path,
+            family,
+            definitions,
+            references,
+            bindings,
+            imports,
+            defined: HashMap::new(),
+            bound: HashMap::new(),
+            imported: HashMap::new(),
+            children: HashMap::new(),
+            qualified: HashMap::new(),
+            returns: HashMap::new(),
+        };
+        for (index, definition) in facts.definitions.iter().enumerate() {
+            let index = index as u32;
+            facts.defined.entry(definition.name.clone()).or_default().push(index);
+            if let Some(container) = definition.container {
+                facts.children.entry(container).or_default().push(index);
+            }
+            if let Some(qualifier) = &definition.qualifier {
+                facts.qualified.entry(qualifier.clone()).or_default().push(index);
+            }
+        }
+        for (index, binding) in facts.bindings.iter().enumerate() {
+            facts.bound.entry(binding.name.clone()).or_default().push(index as u32);
+        }
+        for index in 0..facts.bindings.len() {
+            if facts.bindings[index].kind == BindingKind::Return
+                && let Some(of) = facts.enclosing_callable(facts.bindings[index].start)
+            {
+                facts.returns.entry(of).or_default().push(index as u32);
+            }
+        }
+        for (index, import) in facts.imports.iter().enumerate() {
+            let index = index as u32;
+            if import.names.is_empty() {
+                facts.imported.entry(local_module_name(family, &import.module)).or_insert((index, None));
+            }
+            for (at, name) in import.names.iter().enumerate().filter(|(_, name)| name.name != "*") {
+                let local = name.alias.as_ref().unwrap_or(&name.name).clone();
+                facts.imported.insert(local, (index, Some(at as u32)));
+            }
+        }
+        facts
+    }
+
+    pub(super) fn def(&self, index: u32) -> DefId {
+        DefId { file: self.file, index }
+    }
+
+    /// Returns the definitions with this name, in source order.
+    pub(super) fn named(&self, name: &str) -> &[u32] {
+        self.defined.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the bindings of this name, in source order.
+    pub(super) fn bindings_of(&self, name: &str) -> impl DoubleEndedIterator<Item = (u32, &Binding)> {
+        let indexes = self.bound.get(name).map_or(&[][..], Vec::as_slice);
+        indexes.iter().map(|&index| (index, &self.bindings[index as usize]))
+    }
+
+    /// Returns the binding with the type and value of a definition.
+    pub(super) fn binding_of(&self, definition: u32) -> Option<u32> {
+        let definition = &self.definitions[definition as usize];
+        let same = |binding: &Binding| {
+            binding.start == definition.name_range.start && binding.kind == BindingKind::Definition
+        };
+        self.bindings_of(&definition.name).find(|(_, binding)| same(binding)).map(|(index, _)| index)
+    }
+
+    /// Returns the values that a function returns.
+    pub(super) fn returns_of(&self, definition: u32) -> &[u32] {
+        self.returns.get(&definition).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the definitions directly inside another one.
+    pub(super) fn children(&self, container: u32) -> &[u32] {
+        self.children.get(&container).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the definitions outside of `of` that are members of it.
+    pub(super) fn qualified(&self, of: &str) -> &[u32] {
+        self.qualified.get(of).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the reference whose name starts at `at`.
+    pub(super) fn reference_at(&self, at: u32) -> Option<u32> {
+        let index = self.references.binary_search_by_key(&at, |reference| reference.range.start).ok()?;
+        Some(index as u32)
+    }
+
+    /// Returns the references whose names start inside `range`.
+    pub(super) fn references_in(&self, range: ByteRange) -> std::ops::Range<usize> {
+        let first = self.references.partition_point(|reference| reference.range.start < range.start);
+        let end = self.references.partition_point(|reference| reference.range.start < range.end);
+        first..end
+    }
+
+    /// Returns the definitions that contain a byte, innermost first.
+    pub(super) fn enclosing(&self, at: u32) -> impl Iterator<Item = u32> {
+        let n_before = self.definitions.partition_point(|definition| definition.range.start <= at);
+        let contains = move |index: &u32| self.definitions[*index as usize].range.end > at;
+        let last = n_before.checked_sub(1).map(|last| last as u32);
+        // The last definition before a byte is inside all those that contain the byte, or ended before.
+        let mut next = last;
+        std::iter::from_fn(move || {
+            while let Some(index) = next {
+                next = self.definitions[index as usize].container;
+                if contains(&index) {
+                    return Some(index);
+                }
+            }
+            None
+        })
+    }
+
+    pub(super) fn enclosing_callable(&self, at: u32) -> Option<u32> {
+        self.enclosing(at).find(|&index| self.definitions[index as usize].kind.is_callable())
+    }
+
+    /// Returns the innermost type that contains a byte.
+    pub(super) fn enclosing_type(&self, at: u32) -> Option<u32> {
+        self.enclosing(at).find(|&index| self.definitions[index as usize].kind.is_type())
+    }
+
+    /// Returns the anonymous class whose creation a reference is part of.
+    pub(super) fn anonymous(&self, reference: &Reference) -> Option<u32> {
+        if self.family != Family::Java || reference.kind != ReferenceKind::Call {
+            return None;
+        }
+        let of = self.enclosing(reference.range.start).next()?;
+        let name = self.definitions[of as usize].name_range;
+        (name.start < reference.range.start && reference.range.end == name.end).then_some(of)
+    }
+
+    /// Returns the references to the types that a definition extends or implements.
+    pub(super) fn bases(&self, definition: u32) -> impl Iterator<Item = u32> {
+        let range = self.definitions[definition as usize].range;
+        let is_base = move |index: &usize| {
+            let reference = &self.references[*index];
+            (reference.kind == ReferenceKind::Inherit || self.anonymous(reference) == Some(definition))
+                && self.enclosing(reference.range.start).find(|&at| self.is_type_or_impl(at)) == Some(definition)
+        };
+        self.references_in(range).filter(is_base).map(|index| index as u32)
+    }
+
+    fn is_type_or_impl(&self, index: u32) -> bool {
+        self.definitions[index as usize].kind.is_type()
+    }
+
+    /// Returns true if a function can be called with `n` arguments.
+    pub(super) fn takes(&self, definition: u32, n: usize) -> bool {
+        let signature = self.definitions[definition as usize].signature;
+        let first = self.bindings.partition_point(|binding| binding.start < signature.start);
+        let inside = self.bindings[first..].iter().take_while(|binding| binding.start < signature.end);
+        let parameters: Vec<&Binding> = inside.filter(|binding| binding.kind == BindingKind::Parameter).collect();
+        let is_variadic = parameters.last().is_some_and(|last| last.value == Value::Other);
+        if is_variadic { n + 1 >= parameters.len() } else { n == parameters.len() }
+    }
+
+    /// Returns true if code can refer to the definition by its name. The title of a test is no name, and the name of an
+    /// `impl` is that of its type.
+    pub(super) fn is_name(&self, definition: u32) -> bool {
+        match self.definitions[definition as usize].kind {
+            DefinitionKind::Test => self.family != Family::JavaScript,
+            kind => kind != DefinitionKind::Impl,
+        }
+    }
+
+    /// Returns true if a definition has this kind.
+    pub(super) fn has_kind(&self, definition: u32, kind: DefinitionKind) -> bool {
+        self.definitions[definition as usize].kind == kind
+    }
+}
+
+/// Returns the name under which `import` makes a whole module visible.
+fn local_module_name(family: Family, module: &str) -> String {
+    let separators: &[char] = match family {
+        Family::Python => return module.split('.').next().unwrap_or_default().to_owned(),
+        Family::Rust => &[':'],
+        Family::Go => {
+            // The last segment can be a major version, which is no part of the name.
+            let mut segments = module.rsplit('/');
+            let last = segments.next().unwrap_or_default();
+            let is_version = last.strip_prefix('v').is_some_and(|n| n.bytes().all(|byte| byte.is_ascii_digit()));
+            let name = if is_version { segments.next().unwrap_or(last) } else { last };
+            return name.split('.').next().unwrap_or_default().to_owned();
+        }
+        _ => &['/', '.', ':', '\\'],
+    };
+    module.rsplit(separators).next().unwrap_or_default().to_owned()
+}

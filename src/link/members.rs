@@ -1,0 +1,281 @@
+//! Finds the members of modules and types.
+
+use std::collections::HashSet;
+
+use super::environment::Module;
+use super::facts::{DefId, Facts, Family};
+use super::resolve::{Found, Linker, Sym};
+use super::scopes::inline_module;
+use crate::extract::{BindingKind, DefinitionKind, Reference, ReferenceKind};
+use crate::snapshot::FileId;
+
+/// How a reference uses a name.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Use {
+    pub(super) kind: Option<ReferenceKind>,
+    pub(super) n_arguments: Option<u8>,
+}
+
+impl Use {
+    pub(super) fn of(reference: &Reference) -> Self {
+        Self { kind: Some(reference.kind), n_arguments: reference.n_arguments }
+    }
+}
+
+impl Linker<'_> {
+    /// Returns what `name` means in a module, as seen from `from`. Empty if the module does not have it.
+    pub(super) fn look_up(&self, module: &Module, name: &str, from: FileId, depth: u8) -> Vec<Sym> {
+        let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
+        match module {
+            Module::File(file) => self.look_up_in_file(*file, name, depth),
+            Module::Items { file, of } => self.look_up_items(*file, *of, name, depth),
+            Module::Folder { files, .. } => {
+                let found = self.in_files(files, name, None);
+                if found.is_empty() { self.environment.inside(module, name).map(Sym::Module).into_iter().collect() } else { found }
+            }
+            Module::Crate { roots } => {
+                let found = roots.iter().map(|root| self.look_up_items(*root, None, name, depth));
+                let found = found.into_iter().find(|found| !found.is_empty());
+                let _ = from;
+                found.unwrap_or_default()
+            }
+        }
+    }
+
+    /// Finds a name that a file of Python or JavaScript exports.
+    fn look_up_in_file(&self, file: FileId, name: &str, depth: u8) -> Vec<Sym> {
+        let Some(facts) = self.facts(file) else { return Vec::new() };
+        let exported = facts.bindings_of(name).find(|(_, binding)| binding.kind == BindingKind::Export);
+        if let Some((index, _)) = exported {
+            let found = self.exported(&facts, index, depth);
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        let top = facts.named(name).iter().copied();
+        let top: Vec<u32> =
+            top.filter(|&index| facts.definitions[index as usize].container.is_none() && facts.is_name(index)).collect();
+        let top = self.one_of(&facts, top);
+        // `try: import x … except ImportError: x = None` means the import.
+        let is_fallback = |index: &u32| {
+            facts.has_kind(*index, DefinitionKind::Variable) && facts.imported.contains_key(name)
+        };
+        if !top.is_empty() && !top.iter().all(is_fallback) {
+            return top.into_iter().map(|index| Sym::Def(facts.def(index))).collect();
+        }
+        if let Some(found) = self.imported(&facts, name, depth) {
+            return found;
+        }
+        if name == "default"
+            && let Some((index, _)) = facts.bindings_of("exports").find(|(_, binding)| binding.kind == BindingKind::Export)
+        {
+            return self.exported(&facts, index, depth);
+        }
+        let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
+        for import in facts.imports.iter().filter(|import| import.names.iter().any(|name| name.name == "*")) {
+            if facts.family == Family::JavaScript && !import.is_reexport {
+                continue;
+            }
+            if let Sym::Module(module) = self.module_sym(&facts, &import.module, import.range.start, depth)
+                && module != Module::File(file)
+            {
+                let found = self.look_up(&module, name, file, depth);
+                if !found.is_empty() {
+                    return found;
+                }
+            }
+        }
+        self.environment.inside(&Module::File(file), name).map(Sym::Module).into_iter().collect()
+    }
+
+    fn exported(&self, facts: &Facts, binding: u32, depth: u8) -> Vec<Sym> {
+        let crate::extract::Value::Of { at, .. } = facts.bindings[binding as usize].value else { return Vec::new() };
+        if let Some(reference) = facts.reference_at(at) {
+            return self.resolve_at(facts, reference, depth).syms;
+        }
+        // The value can be the name of a definition: `export default function f() {}`.
+        let defined = facts.definitions.iter().position(|definition| definition.name_range.start == at);
+        defined.map(|index| Sym::Def(facts.def(index as u32))).into_iter().collect()
+    }
+
+    /// Finds an item of a Rust module.
+    fn look_up_items(&self, file: FileId, of: Option<u32>, name: &str, depth: u8) -> Vec<Sym> {
+        let Some(facts) = self.facts(file) else { return Vec::new() };
+        let items = facts.named(name).iter().copied().filter(|&index| {
+            let definition = &facts.definitions[index as usize];
+            definition.container == of && definition.kind != DefinitionKind::Impl && !self.is_declared_module(&facts, index)
+        });
+        let items: Vec<Sym> = items
+            .map(|index| match facts.definitions[index as usize].kind {
+                DefinitionKind::Module => Sym::Module(Module::Items { file, of: Some(index) }),
+                _ => Sym::Def(facts.def(index)),
+            })
+            .collect();
+        if !items.is_empty() {
+            return items;
+        }
+        if of.is_none()
+            && let Some(child) = self.environment.rust_child(file, name)
+        {
+            return vec![Sym::Module(child)];
+        }
+        let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
+        for import in &facts.imports {
+            if inline_module(&facts, import.range.start) != of {
+                continue;
+            }
+            for imported in &import.names {
+                if imported.name == "*" {
+                    if let Sym::Module(module) = self.module_sym(&facts, &import.module, import.range.start, depth)
+                        && module != (Module::Items { file, of })
+                    {
+                        let found = self.look_up(&module, name, file, depth);
+                        if !found.is_empty() {
+                            return found;
+                        }
+                    }
+                } else if imported.alias.as_ref().unwrap_or(&imported.name) == name {
+                    return self.taken(&facts, &import.module, &imported.name, import.range.start, depth);
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    /// Returns true for `mod x;`.
+    fn is_declared_module(&self, facts: &Facts, index: u32) -> bool {
+        let definition = &facts.definitions[index as usize];
+        definition.kind == DefinitionKind::Module
+            && definition.signature.end >= definition.range.end.saturating_sub(1)
+    }
+
+    /// Returns the members of a type with this name: its own, or else those that it inherits.
+    pub(super) fn members_of(&self, of: DefId, name: &str, depth: u8) -> Vec<DefId> {
+        self.members_for(of, name, Use::default(), depth)
+    }
+
+    /// Like [`Self::members_of`], for a use of the name. A member that does not fit the use is returned only if no
+    /// inherited one fits.
+    pub(super) fn members_for(&self, of: DefId, name: &str, usage: Use, depth: u8) -> Vec<DefId> {
+        let mut other = Vec::new();
+        let found = self.members_in(of, (name, usage), depth.min(12), &mut HashSet::new(), &mut other);
+        if found.is_empty() { other } else { found }
+    }
+
+    fn members_in(
+        &self,
+        of: DefId,
+        (name, usage): (&str, Use),
+        depth: u8,
+        seen: &mut HashSet<DefId>,
+        other: &mut Vec<DefId>,
+    ) -> Vec<DefId> {
+        let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
+        if !seen.insert(of) {
+            return Vec::new();
+        }
+        let parts = self.parts_of(of, depth);
+        let mut own = Vec::new();
+        for part in &parts {
+            let Some(facts) = self.facts(part.file) else { continue };
+            let children = facts.named(name).iter().filter(|&&index| {
+                facts.definitions[index as usize].container == Some(part.index)
+            });
+            own.extend(children.map(|&index| facts.def(index)));
+        }
+        own.extend(self.outside_members(of, name));
+        if self.facts(of.file).is_some_and(|facts| facts.family == Family::Python) {
+            own.truncate(1);
+        }
+        let fitting: Vec<DefId> = own.iter().copied().filter(|def| self.fits(*def, usage)).collect();
+        if !fitting.is_empty() {
+            return fitting;
+        }
+        if other.is_empty() {
+            *other = own;
+        }
+        for part in parts {
+            let Some(facts) = self.facts(part.file) else { continue };
+            for base in facts.bases(part.index).collect::<Vec<_>>() {
+                for sym in self.resolve_base(&facts, base, depth).syms {
+                    if let Sym::Def(base) = sym {
+                        let base = self.aliased(base, depth).unwrap_or(base);
+                        let found = self.members_in(base, (name, usage), depth, seen, other);
+                        if !found.is_empty() {
+                            return found;
+                        }
+                    }
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    /// Returns true if a definition can be what a use means.
+    pub(super) fn fits(&self, def: DefId, usage: Use) -> bool {
+        let Some(facts) = self.facts(def.file) else { return false };
+        let kind = facts.definitions[def.index as usize].kind;
+        match usage.kind {
+            Some(ReferenceKind::Macro) if facts.family == Family::Rust => kind == DefinitionKind::Macro,
+            _ if kind == DefinitionKind::Macro && facts.family == Family::Rust => false,
+            Some(ReferenceKind::Call) if !kind.is_callable() => kind.is_type() || kind == DefinitionKind::Variant,
+            Some(ReferenceKind::Call) if matches!(facts.family, Family::Java | Family::C) => {
+                usage.n_arguments.is_none_or(|n| facts.takes(def.index, n.into()))
+            }
+            // A field and a method can have one name.
+            Some(ReferenceKind::Member) if matches!(facts.family, Family::Java | Family::Rust) => !kind.is_callable(),
+            _ => true,
+        }
+    }
+
+    /// Finds what a reference to a base type means. In an anonymous class, it stands where the class is created.
+    pub(super) fn resolve_base(&self, facts: &Facts, base: u32, depth: u8) -> Found {
+        let reference = &facts.references[base as usize];
+        match facts.anonymous(reference) {
+            Some(_) => self.bare(facts, reference, depth),
+            None => self.resolve_at(facts, base, depth),
+        }
+    }
+
+    /// Returns a type and the blocks that implement it.
+    pub(super) fn parts_of(&self, of: DefId, depth: u8) -> Vec<DefId> {
+        let Some(facts) = self.facts(of.file) else { return vec![of] };
+        let definition = &facts.definitions[of.index as usize];
+        let mut parts = vec![of];
+        if facts.family != Family::Rust || !definition.kind.is_type() {
+            return parts;
+        }
+        for file in self.files_defining(&definition.name).iter() {
+            let Some(other) = self.facts(*file).filter(|other| other.family == Family::Rust) else { continue };
+            for &index in other.named(&definition.name) {
+                if other.has_kind(index, DefinitionKind::Impl) && self.own_type(&other, index, depth) == Some(of) {
+                    parts.push(other.def(index));
+                }
+            }
+        }
+        parts
+    }
+
+    /// Returns the members of a type that are defined outside of it, such as the methods of a Go type.
+    fn outside_members(&self, of: DefId, name: &str) -> Vec<DefId> {
+        let Some(facts) = self.facts(of.file) else { return Vec::new() };
+        let definition = &facts.definitions[of.index as usize];
+        let files = match facts.family {
+            Family::Go => self.environment.package_of(self, &facts).unwrap_or_default(),
+            Family::C | Family::JavaScript => vec![of.file].into(),
+            _ => return Vec::new(),
+        };
+        let mut found = Vec::new();
+        for file in self.files_defining(name).iter() {
+            if facts.family != Family::C && files.binary_search(file).is_err() {
+                continue;
+            }
+            let Some(other) = self.facts(*file).filter(|other| other.family == facts.family) else { continue };
+            let members = other.qualified(&definition.name).iter().filter(|&&index| {
+                other.definitions[index as usize].name == name
+            });
+            found.extend(members.map(|&index| other.def(index)));
+        }
+        found
+    }
+}

@@ -1,0 +1,16 @@
+//! Resolves references to definitions, at any revision: who calls what, and what a change reaches.
+//!
+//! Linking is a pure function of the facts of the files in a view and of the manifests in the same tree. A [`Linker`]
+//! reads the facts of a file when a question first needs them. `environment` knows where the modules of each language
+//! are; `scopes` finds what a plain name means; `types` follows the type of a receiver; `resolve` combines them.
+
+mod environment;
+mod facts;
+mod members;
+mod overloads;
+mod resolve;
+mod scopes;
+mod types;
+
+pub use facts::DefId;
+pub use resolve::{Link, Linker, Tier};

@@ -1,0 +1,122 @@
+//! Chooses among functions of one name by the types of the arguments.
+
+use super::facts::{DefId, Facts};
+use super::resolve::{Linker, Sym};
+use super::types::{Base, Ty, heads, literal_type};
+use crate::extract::{BindingKind, Reference, Shape, Value};
+
+/// Limit on nested questions about the type of an argument.
+const DEPTH: u8 = 12;
+/// Types to which a value of the first type converts without a cast.
+const WIDENING: &[(&str, &[&str])] = &[
+    ("int", &["long", "float", "double", "Integer", "Number"]),
+    ("char", &["int", "long", "Character"]),
+    ("short", &["int", "long", "Short"]),
+    ("byte", &["short", "int", "long", "Byte"]),
+    ("long", &["float", "double", "Long", "Number"]),
+    ("float", &["double", "Float", "Number"]),
+    ("double", &["Double", "Number"]),
+    ("boolean", &["Boolean"]),
+    ("String", &["CharSequence", "Comparable"]),
+    ("Class", &["Type"]),
+    ("Integer", &["int", "long", "Number"]),
+    ("Long", &["long", "Number"]),
+    ("Boolean", &["boolean"]),
+    ("Double", &["double", "Number"]),
+    ("Character", &["char"]),
+    ("StringBuilder", &["CharSequence", "Appendable"]),
+    ("StringReader", &["Reader"]),
+    ("StringWriter", &["Writer", "Appendable"]),
+    ("ArrayList", &["List", "Collection", "Iterable"]),
+    ("List", &["Collection", "Iterable"]),
+];
+const PRIMITIVES: &[&str] = &["int", "long", "short", "byte", "char", "float", "double", "boolean"];
+
+impl Linker<'_> {
+    /// Returns the functions that fit the types of the arguments best. Several if none is better than the others.
+    pub(super) fn best_overloads(&self, facts: &Facts, reference: &Reference, targets: Vec<DefId>) -> Vec<DefId> {
+        let arguments: Vec<Option<Ty>> = reference.arguments.iter().map(|value| self.argument_type(facts, *value)).collect();
+        let scored: Vec<(u32, DefId)> =
+            targets.iter().filter_map(|target| Some((self.score(*target, &arguments)?, *target))).collect();
+        let best = scored.iter().map(|(score, _)| *score).max();
+        let best: Vec<DefId> =
+            scored.into_iter().filter(|(score, _)| Some(*score) == best).map(|(_, target)| target).collect();
+        if best.is_empty() { targets } else { best }
+    }
+
+    fn argument_type(&self, facts: &Facts, value: Value) -> Option<Ty> {
+        match value {
+            Value::Literal(literal) => Some(Ty::outer(literal_type(literal))),
+            Value::Of { at, steps } => self.value(facts, at, steps, DEPTH),
+            Value::None | Value::Other => None,
+        }
+    }
+
+    /// Returns how well the arguments fit the parameters of a function; `None` if one of them does not.
+    fn score(&self, target: DefId, arguments: &[Option<Ty>]) -> Option<u32> {
+        let facts = self.facts(target.file)?;
+        let signature = facts.definitions[target.index as usize].signature;
+        let first = facts.bindings.partition_point(|binding| binding.start < signature.start);
+        let parameters = facts.bindings[first..]
+            .iter()
+            .take_while(|binding| binding.start < signature.end)
+            .filter(|binding| binding.kind == BindingKind::Parameter);
+        let mut score = 1;
+        for (parameter, argument) in parameters.zip(arguments) {
+            let (Some(argument), false) = (argument, parameter.declared.is_empty()) else { continue };
+            let Some(&head) = heads(&facts, parameter.declared).first() else { continue };
+            let name = facts.references[head as usize].name.as_str();
+            if parameter.shape == Shape::Sequence {
+                match &argument.base {
+                    Base::Outer(of) if of == "[]" => score += 3,
+                    Base::Outer(of) if of == "null" || of.is_empty() => {}
+                    _ => return None,
+                }
+                continue;
+            }
+            let of = self.resolve_at(&facts, head, DEPTH).syms.into_iter().find_map(|sym| match sym {
+                Sym::Def(def) => Some(def),
+                _ => None,
+            });
+            score += self.fit(argument, name, of)?;
+        }
+        Some(score)
+    }
+
+    fn fit(&self, argument: &Ty, name: &str, of: Option<DefId>) -> Option<u32> {
+        let is_primitive = PRIMITIVES.contains(&name);
+        let is_anything = name == "Object" || of.is_none() && name.len() == 1;
+        match (&argument.base, of) {
+            (Base::Instance(def), Some(of)) if *def == of => Some(4),
+            (Base::Instance(def), Some(of)) => self.extends(*def, of, DEPTH).then_some(2),
+            (Base::Instance(_), None) if is_primitive => None,
+            (Base::Instance(_), None) => Some(u32::from(!is_anything)),
+            (Base::Outer(known), _) if known == "null" => (!is_primitive).then_some(1),
+            (Base::Outer(known), _) if known.is_empty() => Some(0),
+            (Base::Outer(known), None) if known == name => Some(4),
+            (Base::Outer(known), of) => {
+                let wider = WIDENING.iter().find(|(from, _)| from == known).map_or(&[][..], |(_, to)| to);
+                match wider.iter().position(|wide| *wide == name) {
+                    Some(at) if at == 0 => Some(3),
+                    Some(_) => Some(2),
+                    None if is_anything => Some(0),
+                    None if of.is_some() || is_primitive || !wider.is_empty() || PRIMITIVES.contains(&known.as_str()) => None,
+                    None => Some(1),
+                }
+            }
+            _ => Some(0),
+        }
+    }
+
+    /// Returns true if a type is a subtype of another one.
+    fn extends(&self, def: DefId, of: DefId, depth: u8) -> bool {
+        let Some(depth) = depth.checked_sub(1) else { return false };
+        let Some(facts) = self.facts(def.file) else { return false };
+        facts.bases(def.index).collect::<Vec<_>>().into_iter().any(|base| {
+            self.resolve_base(&facts, base, depth).syms.iter().any(|sym| match sym {
+                Sym::Def(base) => *base == of || *base != def && self.extends(*base, of, depth),
+                _ => false,
+            })
+        })
+    }
+}

@@ -1,0 +1,383 @@
+//! Resolves a reference to the definitions that it means.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::environment::{Environment, Module};
+use super::facts::{DefId, Facts, Family};
+use super::members::Use;
+use super::types::{Base, Ty};
+use crate::extract::{BindingKind, Definition, DefinitionKind, Reference, ReferenceKind, Steps, Value};
+use crate::git::{BlobContent, ObjectReader};
+use crate::sidecar::FileError;
+use crate::snapshot::{FileId, View};
+
+/// Limit on nested questions, such as the type of the receiver of a receiver.
+const MAX_DEPTH: u8 = 24;
+/// Limit on candidates for a reference that cannot be resolved.
+const MAX_CANDIDATES: usize = 24;
+/// Limit on the size of a manifest in bytes.
+const MAX_MANIFEST_BYTES: u64 = 1 << 20;
+
+/// How a reference was resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tier {
+    /// The name is visible in its scope: in the function, the file or the package.
+    Scope,
+    /// The file imports the name.
+    Import,
+    /// The name is a member of the object or type that the code belongs to.
+    Own,
+    /// The name is a member of a module or of a type that is named.
+    Receiver,
+    /// The name is a member of a value whose type is declared or constructed.
+    Type,
+    /// The name is a member of the result of a call.
+    Return,
+    /// Only the name is equal.
+    Named,
+    /// The name means something outside of the repository, or nothing that is a definition.
+    Outside,
+    /// Nothing is known.
+    Unknown,
+}
+
+impl Tier {
+    /// Returns the name of the tier in output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scope => "scope",
+            Self::Import => "import",
+            Self::Own => "self",
+            Self::Receiver => "receiver",
+            Self::Type => "type",
+            Self::Return => "return",
+            Self::Named => "named",
+            Self::Outside => "outside",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Returns true if the targets are what the reference means, not only candidates.
+    pub fn is_sure(self) -> bool {
+        self < Self::Named
+    }
+}
+
+/// What a name means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Sym {
+    Def(DefId),
+    /// A local variable or parameter, by its file and binding.
+    Local(FileId, u32),
+    Module(Module),
+    /// The object that a method of the type belongs to.
+    This(DefId),
+    /// The same object, as an instance of the type that it extends.
+    Super(DefId),
+    Outside,
+    Unknown,
+}
+
+/// What a name means, and how that was found.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) syms: Vec<Sym>,
+    pub(super) tier: Tier,
+}
+
+impl Found {
+    pub(super) fn outside() -> Self {
+        Self { syms: vec![Sym::Outside], tier: Tier::Outside }
+    }
+
+    pub(super) fn unknown() -> Self {
+        Self { syms: Vec::new(), tier: Tier::Unknown }
+    }
+}
+
+/// A reference and the definitions that it means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The index of the reference in its file.
+    pub reference: u32,
+    /// How it was resolved.
+    pub tier: Tier,
+    /// The definitions; empty if they are outside of the repository or unknown.
+    pub targets: Vec<DefId>,
+}
+
+/// Resolves the references of a view.
+pub struct Linker<'v> {
+    view: &'v View,
+    pub(super) environment: Environment,
+    files: Vec<OnceLock<Option<Arc<Facts>>>>,
+    names: OnceLock<HashMap<String, Arc<[FileId]>>>,
+    found: Vec<Mutex<HashMap<u32, Found>>>,
+    errors: Mutex<Vec<FileError>>,
+}
+
+impl<'v> Linker<'v> {
+    /// Creates a linker for a view. Reads the manifests of the view.
+    pub fn new(view: &'v View, reader: &mut ObjectReader) -> Self {
+        let read = |file: FileId| match view.read(file, reader, MAX_MANIFEST_BYTES) {
+            Ok(BlobContent::Content(bytes)) => String::from_utf8(bytes).ok(),
+            _ => None,
+        };
+        Self {
+            view,
+            environment: Environment::of(view, read),
+            files: (0..view.n_files()).map(|_| OnceLock::new()).collect(),
+            names: OnceLock::new(),
+            found: (0..view.n_files()).map(|_| Mutex::default()).collect(),
+            errors: Mutex::default(),
+        }
+    }
+
+    /// Resolves every reference of a file. Returns `None` if the file is not indexed.
+    pub fn link_file(&self, file: FileId) -> Option<Vec<Link>> {
+        let facts = self.facts(file)?;
+        Some((0..facts.references.len() as u32).map(|index| self.link(&facts, index)).collect())
+    }
+
+    /// Returns the references of a file, to which the links of [`Self::link_file`] refer.
+    pub fn references(&self, file: FileId) -> Option<Vec<Reference>> {
+        Some(self.facts(file)?.references.clone())
+    }
+
+    /// Returns the definitions of a file.
+    pub fn definitions(&self, file: FileId) -> Option<Vec<Definition>> {
+        Some(self.facts(file)?.definitions.clone())
+    }
+
+    /// Returns a definition.
+    pub fn definition(&self, of: DefId) -> Option<Definition> {
+        self.facts(of.file)?.definitions.get(of.index as usize).cloned()
+    }
+
+    pub(super) fn facts(&self, file: FileId) -> Option<Arc<Facts>> {
+        self.files.get(file.0 as usize)?.get_or_init(|| self.read(file)).clone()
+    }
+
+    fn read(&self, file: FileId) -> Option<Arc<Facts>> {
+        let entry = self.view.file(file);
+        let (segment, local) = self.view.segments().of_blob(entry.blob?)?;
+        let read = || {
+            let extraction = segment.artifacts.extraction(local)?;
+            let path = String::from_utf8_lossy(entry.path).into_owned();
+            let links = segment.artifacts.links(local)?;
+            Ok(Facts::new(file, path, self.view.lang(file), extraction.definitions, extraction.imports, links))
+        };
+        match read() {
+            Ok(facts) => Some(Arc::new(facts)),
+            Err(error) => {
+                self.errors.lock().unwrap_or_else(PoisonError::into_inner).push(error);
+                None
+            }
+        }
+    }
+
+    /// Returns the files that define a name, sorted.
+    pub(super) fn files_defining(&self, name: &str) -> Arc<[FileId]> {
+        let names = self.names.get_or_init(|| {
+            let mut names: HashMap<String, Vec<FileId>> = HashMap::new();
+            for (file, _) in self.view.files() {
+                let Some(Ok(extraction)) = self.view.extraction(file) else { continue };
+                for definition in extraction.definitions {
+                    let files = names.entry(definition.name).or_default();
+                    if files.last() != Some(&file) {
+                        files.push(file);
+                    }
+                }
+            }
+            names.into_iter().map(|(name, files)| (name, files.into())).collect()
+        });
+        names.get(name).cloned().unwrap_or_else(|| [].into())
+    }
+
+    /// Returns the definitions with this name in files of a family.
+    pub(super) fn named(&self, family: Family, name: &str) -> Vec<DefId> {
+        let mut found = Vec::new();
+        for file in self.files_defining(name).iter() {
+            let Some(facts) = self.facts(*file).filter(|facts| facts.family == family) else { continue };
+            found.extend(facts.named(name).iter().map(|&index| facts.def(index)));
+        }
+        found
+    }
+
+    fn link(&self, facts: &Facts, index: u32) -> Link {
+        let reference = &facts.references[index as usize];
+        let found = self.resolve_at(facts, index, MAX_DEPTH);
+        let mut targets: Vec<DefId> = Vec::new();
+        let mut is_outside = false;
+        for sym in &found.syms {
+            match sym {
+                Sym::Def(def) | Sym::This(def) => targets.push(*def),
+                Sym::Outside | Sym::Local(..) | Sym::Module(_) | Sym::Super(_) => is_outside = true,
+                Sym::Unknown => {}
+            }
+        }
+        let is_own = found.syms.iter().any(|sym| matches!(sym, Sym::This(_))) || reference.name == "Self";
+        if is_own {
+            return Link { reference: index, tier: Tier::Outside, targets: Vec::new() };
+        }
+        targets.sort_unstable();
+        targets.dedup();
+        let mut tier = found.tier;
+        if reference.kind == ReferenceKind::Call {
+            targets = self.called(facts, targets, reference);
+        }
+        if targets.len() > 1 && tier.is_sure() && self.is_overloaded(&targets) {
+            tier = Tier::Named;
+        }
+        if targets.is_empty() {
+            if is_outside {
+                return Link { reference: index, tier: Tier::Outside, targets };
+            }
+            targets = self.candidates(facts, reference);
+            tier = match targets.is_empty() {
+                true if self.files_defining(&reference.name).is_empty() => Tier::Outside,
+                true => Tier::Unknown,
+                false => Tier::Named,
+            };
+        }
+        Link { reference: index, tier, targets }
+    }
+
+    /// Returns the definitions that have the name of a reference and could be what it means.
+    fn candidates(&self, facts: &Facts, reference: &Reference) -> Vec<DefId> {
+        let mut named = self.named(facts.family, &reference.name);
+        named.retain(|def| {
+            let Some(facts) = self.facts(def.file) else { return false };
+            let definition = &facts.definitions[def.index as usize];
+            let is_member = definition.container.is_some() || definition.qualifier.is_some();
+            definition.kind != DefinitionKind::Impl && (is_member || reference.receiver == Value::None)
+        });
+        named.truncate(MAX_CANDIDATES);
+        named
+    }
+
+    /// Of the targets of a call, returns those that fit: a constructor for a type, and the functions with as many
+    /// parameters as there are arguments.
+    fn called(&self, facts: &Facts, targets: Vec<DefId>, reference: &Reference) -> Vec<DefId> {
+        let mut called = Vec::new();
+        for target in targets {
+            let Some(facts) = self.facts(target.file) else { continue };
+            let definition = &facts.definitions[target.index as usize];
+            let is_type =
+                definition.kind.is_type() && facts.family == Family::Java && definition.name == reference.name;
+            let constructors: Vec<DefId> = facts
+                .children(target.index)
+                .iter()
+                .filter(|&&index| is_type && facts.has_kind(index, DefinitionKind::Constructor))
+                .map(|&index| facts.def(index))
+                .collect();
+            if constructors.is_empty() {
+                called.push(target);
+            } else {
+                called.extend(constructors);
+            }
+        }
+        let fitting: Vec<DefId> = called.iter().copied().filter(|target| self.fits(*target, Use::of(reference))).collect();
+        let fitting = if fitting.is_empty() { called } else { fitting };
+        if fitting.len() > 1 && !reference.arguments.is_empty() { self.best_overloads(facts, reference, fitting) } else { fitting }
+    }
+
+    /// Returns true if the targets are overloads, of which only one is meant.
+    fn is_overloaded(&self, targets: &[DefId]) -> bool {
+        let family = self.facts(targets[0].file).map(|facts| facts.family);
+        matches!(family, Some(Family::Java | Family::C))
+    }
+
+    /// Finds what a reference means. The result does not depend on other questions.
+    pub(super) fn resolve_at(&self, facts: &Facts, index: u32, depth: u8) -> Found {
+        let Some(depth) = depth.checked_sub(1) else { return Found::unknown() };
+        let known = &self.found[facts.file.0 as usize];
+        if let Some(found) = known.lock().unwrap_or_else(PoisonError::into_inner).get(&index) {
+            return found.clone();
+        }
+        let found = self.resolve(facts, index, depth);
+        if depth >= MAX_DEPTH / 2 {
+            known.lock().unwrap_or_else(PoisonError::into_inner).insert(index, found.clone());
+        }
+        found
+    }
+
+    fn resolve(&self, facts: &Facts, index: u32, depth: u8) -> Found {
+        let reference = &facts.references[index as usize];
+        if reference.kind == ReferenceKind::Import {
+            return self.import(facts, reference, depth);
+        }
+        if let Some(of) = facts.anonymous(reference) {
+            return Found { syms: vec![Sym::Def(facts.def(of))], tier: Tier::Scope };
+        }
+        match reference.receiver {
+            Value::None if reference.kind == ReferenceKind::Member => Found::unknown(),
+            Value::None => self.bare(facts, reference, depth),
+            Value::Literal(_) => Found::outside(),
+            Value::Other => Found::unknown(),
+            Value::Of { at, steps } => match self.value(facts, at, steps, depth) {
+                Some(of) => self.member(&of, reference, facts.file, depth),
+                None => Found::unknown(),
+            },
+        }
+    }
+
+    /// Finds what a name in an import means. The segments of the module's path mean no definition.
+    fn import(&self, facts: &Facts, reference: &Reference, depth: u8) -> Found {
+        let at = reference.range.start;
+        let around = facts.imports.iter().filter(|import| import.range.start <= at && at < import.range.end);
+        for import in around {
+            let named = import.names.iter().find(|imported| {
+                imported.name == reference.name || imported.alias.as_ref() == Some(&reference.name)
+            });
+            if let Some(named) = named.filter(|named| !named.name.is_empty()) {
+                let syms = self.taken(facts, &import.module, &named.name, at, depth);
+                return Found { syms, tier: Tier::Import };
+            }
+        }
+        self.exported_here(facts, reference, depth)
+    }
+
+    /// Finds what a name in `export { name }` means.
+    fn exported_here(&self, facts: &Facts, reference: &Reference, depth: u8) -> Found {
+        let is_export = facts.bindings_of(&reference.name).any(|(_, binding)| {
+            binding.kind == BindingKind::Export && binding.value == (Value::Of { at: reference.range.start, steps: Steps::default() })
+        });
+        if is_export { self.bare(facts, reference, depth) } else { Found::outside() }
+    }
+
+    /// Finds a member of a value.
+    fn member(&self, of: &Ty, reference: &Reference, from: FileId, depth: u8) -> Found {
+        let name = &reference.name;
+        match &of.base {
+            Base::Module(module) => match self.look_up(module, name, from, depth) {
+                found if found.is_empty() => Found::unknown(),
+                syms => Found { syms, tier: Tier::Receiver },
+            },
+            Base::Class(def) | Base::Instance(def) => {
+                let members = self.members_for(*def, name, Use::of(reference), depth);
+                if members.is_empty() {
+                    return Found::unknown();
+                }
+                Found { syms: members.into_iter().map(Sym::Def).collect(), tier: of.tier }
+            }
+            Base::Function(def) => match self.result(*def, None, depth) {
+                Some(result) => self.member(&result, reference, from, depth.saturating_sub(1)),
+                None => Found::unknown(),
+            },
+            Base::Outer(_) => match self.content(of, depth) {
+                Some(inner) if of.is_transparent() => self.member(&inner, reference, from, depth),
+                _ => Found::outside(),
+            },
+            Base::Outside => Found::outside(),
+        }
+    }
+
+    /// Returns the type of a value.
+    pub(super) fn value(&self, facts: &Facts, at: u32, steps: Steps, depth: u8) -> Option<Ty> {
+        let depth = depth.checked_sub(1)?;
+        let index = facts.reference_at(at)?;
+        self.value_of(facts, index, steps, depth)
+    }
+}

@@ -1,0 +1,299 @@
+//! Finds what a name without a receiver means.
+
+use super::environment::Module;
+use super::facts::{DefId, Facts, Family};
+use super::members::Use;
+use super::resolve::{Found, Linker, Sym, Tier};
+use crate::extract::{BindingKind, DefinitionKind, Reference, ReferenceKind};
+use crate::snapshot::FileId;
+
+impl Linker<'_> {
+    /// Finds what a name means at a byte of a file.
+    pub(super) fn bare(&self, facts: &Facts, reference: &Reference, depth: u8) -> Found {
+        // Attributes of Rust are macros, which the names of types do not hide.
+        if facts.family == Family::Rust && reference.kind == ReferenceKind::Attribute {
+            return Found::outside();
+        }
+        let (name, at) = (reference.name.as_str(), reference.range.start);
+        if let Some(found) = self.special(facts, name, at, depth) {
+            return found;
+        }
+        if let Some(found) = self.lexical(facts, reference, depth) {
+            return found;
+        }
+        if let Some(syms) = self.imported(facts, name, depth) {
+            return Found { syms, tier: Tier::Import };
+        }
+        if let Some(syms) = self.in_package(facts, name) {
+            return Found { syms, tier: Tier::Scope };
+        }
+        if let Some(syms) = self.by_star(facts, name, depth) {
+            return Found { syms, tier: Tier::Import };
+        }
+        if self.named(facts.family, name).is_empty() {
+            return Found::outside();
+        }
+        match facts.family {
+            Family::Python | Family::Go | Family::Rust | Family::Java | Family::JavaScript => Found::outside(),
+            _ => Found::unknown(),
+        }
+    }
+
+    /// Finds what `this`, `self`, `super` and similar words mean.
+    fn special(&self, facts: &Facts, name: &str, at: u32, depth: u8) -> Option<Found> {
+        let scope = |sym| Some(Found { syms: vec![sym], tier: Tier::Own });
+        match (facts.family, name) {
+            (Family::Rust, "crate") => scope(Sym::Module(self.environment.rust_crate(facts.file)?)),
+            (Family::Rust, "super") => scope(Sym::Module(self.rust_parent(facts, at)?)),
+            (Family::Rust, "self") => match facts.enclosing_type(at) {
+                Some(of) => scope(Sym::This(self.own_type(facts, of, depth)?)),
+                None => scope(Sym::Module(Module::Items { file: facts.file, of: inline_module(facts, at) })),
+            },
+            (Family::Rust, "Self") => {
+                let of = facts.enclosing_type(at)?;
+                scope(Sym::Def(self.own_type(facts, of, depth)?))
+            }
+            (Family::Python, "super") => {
+                let of = facts.enclosing_type(at)?;
+                scope(Sym::Super(facts.def(of)))
+            }
+            (Family::Python, "self" | "cls") => {
+                let parameter = facts.bindings_of(name).rev().find(|(_, binding)| {
+                    binding.kind == BindingKind::Parameter && binding.scope.start <= at && at < binding.scope.end
+                })?;
+                let of = facts.enclosing_type(parameter.1.start)?;
+                scope(Sym::This(facts.def(of)))
+            }
+            (Family::Python, "Self") => scope(Sym::Def(facts.def(facts.enclosing_type(at)?))),
+            (Family::Go | Family::Rust, "this") => None,
+            (_, "this" | "self") => scope(Sym::This(facts.def(facts.enclosing_type(at)?))),
+            (_, "super") => scope(Sym::Super(facts.def(facts.enclosing_type(at)?))),
+            _ => None,
+        }
+    }
+
+    /// Returns the type that an `impl` is for, or the type itself.
+    pub(super) fn own_type(&self, facts: &Facts, of: u32, depth: u8) -> Option<DefId> {
+        let definition = &facts.definitions[of as usize];
+        if definition.kind != DefinitionKind::Impl {
+            return Some(facts.def(of));
+        }
+        let at = facts.reference_at(definition.name_range.start);
+        let found = match at {
+            Some(at) => self.resolve_at(facts, at, depth),
+            None => self.bare_name(facts, &definition.name, definition.name_range.start, depth),
+        };
+        found.syms.iter().find_map(|sym| match sym {
+            Sym::Def(def) => Some(*def),
+            _ => None,
+        })
+    }
+
+    /// Finds what a name means at a place where it is not a reference.
+    pub(super) fn bare_name(&self, facts: &Facts, name: &str, at: u32, depth: u8) -> Found {
+        let reference = Reference {
+            name: name.to_owned(),
+            qualifier: None,
+            kind: crate::extract::ReferenceKind::Name,
+            range: crate::model::ByteRange::new(at, at),
+            receiver: crate::extract::Value::None,
+            n_arguments: None,
+            arguments: Vec::new(),
+        };
+        if depth == 0 { Found::unknown() } else { self.bare(facts, &reference, depth - 1) }
+    }
+
+    /// Finds a local variable or a definition of the file that is visible at `at`.
+    fn lexical(&self, facts: &Facts, reference: &Reference, depth: u8) -> Option<Found> {
+        let (name, at, usage) = (reference.name.as_str(), reference.range.start, Use::of(reference));
+        let local = facts
+            .bindings_of(name)
+            .filter(|(_, binding)| {
+                matches!(binding.kind, BindingKind::Local | BindingKind::Parameter)
+                    && binding.scope.start <= at
+                    && at < binding.scope.end
+            })
+            .map(|(index, binding)| (binding.scope.len(), binding.start > at, u32::MAX - binding.start, index))
+            .min();
+        let enclosing: Vec<u32> = facts.enclosing(at).collect();
+        let mut visible: Option<(usize, Vec<u32>)> = None;
+        for &index in facts.named(name) {
+            let definition = &facts.definitions[index as usize];
+            let is_member_of_type = definition
+                .container
+                .is_some_and(|container| facts.definitions[container as usize].kind.is_type());
+            let is_macro = definition.kind == DefinitionKind::Macro || usage.kind == Some(ReferenceKind::Macro);
+            if (is_member_of_type || is_macro) && !self.fits(facts.def(index), usage) {
+                continue;
+            }
+            if !facts.is_name(index) || definition.qualifier.is_some() && facts.family == Family::Go {
+                continue;
+            }
+            let size = match definition.container {
+                None => usize::MAX,
+                Some(container) => {
+                    let outer = &facts.definitions[container as usize];
+                    let is_inside = enclosing.contains(&container);
+                    let is_visible = match outer.kind {
+                        kind if kind.is_callable() => true,
+                        DefinitionKind::Module => facts.family != Family::Rust || inline_module(facts, at) == Some(container),
+                        kind if kind.is_type() => {
+                            facts.family.has_implicit_this() || definition.kind.is_type() && facts.family != Family::Rust
+                        }
+                        _ => true,
+                    };
+                    if !is_inside || !is_visible {
+                        continue;
+                    }
+                    outer.range.len()
+                }
+            };
+            if facts.family == Family::Rust && definition.container.is_none() && inline_module(facts, at).is_some() {
+                continue;
+            }
+            match &mut visible {
+                Some((known, list)) if *known == size => list.push(index),
+                Some((known, _)) if *known < size => {}
+                _ => visible = Some((size, vec![index])),
+            }
+        }
+        // Members that are inherited are nearer than the definitions of the file.
+        if facts.family.has_implicit_this() && visible.as_ref().is_none_or(|(size, _)| *size == usize::MAX) && local.is_none()
+        {
+            for &of in enclosing.iter().filter(|&&index| facts.definitions[index as usize].kind.is_type()) {
+                let members = self.members_for(facts.def(of), name, usage, depth);
+                if !members.is_empty() {
+                    return Some(Found { syms: members.into_iter().map(Sym::Def).collect(), tier: Tier::Own });
+                }
+            }
+        }
+        match (local, visible) {
+            (Some((size, _, _, index)), visible) if visible.as_ref().is_none_or(|(other, _)| size <= *other) => {
+                Some(Found { syms: vec![Sym::Local(facts.file, index)], tier: Tier::Scope })
+            }
+            (_, Some((_, list))) => {
+                let syms = self.one_of(facts, list).into_iter().map(|index| Sym::Def(facts.def(index))).collect();
+                Some(Found { syms, tier: Tier::Scope })
+            }
+            _ => None,
+        }
+    }
+
+    /// Of several definitions of a name in one scope, returns those that count.
+    pub(super) fn one_of(&self, facts: &Facts, mut list: Vec<u32>) -> Vec<u32> {
+        match facts.family {
+            // Overloads and accessors come before the function that implements them.
+            Family::Python => {
+                list.truncate(1);
+                list
+            }
+            _ => list,
+        }
+    }
+
+    /// Finds a name that an import of the file makes visible.
+    pub(super) fn imported(&self, facts: &Facts, name: &str, depth: u8) -> Option<Vec<Sym>> {
+        let depth = depth.checked_sub(1)?;
+        let &(import, at) = facts.imported.get(name)?;
+        let import = &facts.imports[import as usize];
+        let Some(at) = at else {
+            // `import a.b` makes `a` visible.
+            let module = match facts.family {
+                Family::Python => import.module.split('.').next().unwrap_or_default(),
+                _ => &import.module,
+            };
+            return Some(vec![self.module_sym(facts, module, import.range.start, depth)]);
+        };
+        let imported = &import.names[at as usize];
+        if imported.name.is_empty() || imported.name == "self" && facts.family == Family::Rust {
+            return Some(vec![self.module_sym(facts, &import.module, import.range.start, depth)]);
+        }
+        Some(self.taken(facts, &import.module, &imported.name, import.range.start, depth))
+    }
+
+    pub(super) fn module_sym(&self, facts: &Facts, module: &str, at: u32, depth: u8) -> Sym {
+        self.environment.module(self, facts, module, at, depth).map_or(Sym::Outside, Sym::Module)
+    }
+
+    /// Returns what the name `name` of a module means.
+    pub(super) fn taken(&self, facts: &Facts, module: &str, name: &str, at: u32, depth: u8) -> Vec<Sym> {
+        match self.module_sym(facts, module, at, depth) {
+            Sym::Module(module) => {
+                let found = self.look_up(&module, name, facts.file, depth);
+                if found.is_empty() { vec![Sym::Unknown] } else { found }
+            }
+            other => {
+                // `use Type::Variant` and `import a.Outer.Inner` take a member of a type.
+                self.taken_of_type(facts, module, name, at, depth).unwrap_or_else(|| vec![other])
+            }
+        }
+    }
+
+    fn taken_of_type(&self, facts: &Facts, module: &str, name: &str, at: u32, depth: u8) -> Option<Vec<Sym>> {
+        let depth = depth.checked_sub(1)?;
+        let separator = if facts.family == Family::Rust { "::" } else { "." };
+        let (outer, of) = module.rsplit_once(separator).unwrap_or(("", module));
+        let types = if outer.is_empty() {
+            self.bare_name(facts, of, at, depth).syms
+        } else {
+            self.taken(facts, outer, of, at, depth)
+        };
+        types.iter().find_map(|sym| match sym {
+            Sym::Def(def) => {
+                let members = self.members_of(*def, name, depth);
+                (!members.is_empty()).then(|| members.into_iter().map(Sym::Def).collect())
+            }
+            _ => None,
+        })
+    }
+
+    /// Finds a name among the names that imports of everything make visible.
+    fn by_star(&self, facts: &Facts, name: &str, depth: u8) -> Option<Vec<Sym>> {
+        let depth = depth.checked_sub(1)?;
+        for import in facts.imports.iter().filter(|import| import.names.iter().any(|name| name.name == "*")) {
+            if let Sym::Module(module) = self.module_sym(facts, &import.module, import.range.start, depth) {
+                let found = self.look_up(&module, name, facts.file, depth);
+                if !found.is_empty() {
+                    return Some(found);
+                }
+            } else if let Some(found) = self.taken_of_type(facts, &import.module, name, import.range.start, depth) {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// Finds a name in the other files of the package.
+    fn in_package(&self, facts: &Facts, name: &str) -> Option<Vec<Sym>> {
+        let files = self.environment.package_of(self, facts)?;
+        let syms = self.in_files(&files, name, Some(facts.file));
+        (!syms.is_empty()).then_some(syms)
+    }
+
+    /// Returns the definitions of a name at the top level of files.
+    pub(super) fn in_files(&self, files: &[FileId], name: &str, except: Option<FileId>) -> Vec<Sym> {
+        let mut syms = Vec::new();
+        let wanted = self.files_defining(name);
+        for file in wanted.iter().filter(|file| files.binary_search(file).is_ok() && Some(**file) != except) {
+            let Some(facts) = self.facts(*file) else { continue };
+            let top = facts.named(name).iter().filter(|&&index| {
+                let definition = &facts.definitions[index as usize];
+                definition.container.is_none()
+                    && !(definition.qualifier.is_some() && facts.family == Family::Go)
+                    && definition.kind != DefinitionKind::Module
+                    && facts.is_name(index)
+            });
+            syms.extend(top.map(|&index| Sym::Def(facts.def(index))));
+        }
+        // Of several files of a Go package that define a name, only one is built at a time.
+        if self.facts(files.first().copied().unwrap_or(FileId(0))).is_some_and(|facts| facts.family == Family::Go) {
+            syms.truncate(1);
+        }
+        syms
+    }
+}
+
+/// Returns the innermost module with a body that contains a byte.
+pub(super) fn inline_module(facts: &Facts, at: u32) -> Option<u32> {
+    facts.enclosing(at).find(|&index| facts.has_kind(index, DefinitionKind::Module))
+}
