@@ -17,16 +17,17 @@
 //! 5  snapshot/   manifests of trees; an immutable View = manifests + overlay + segments
 //!    history/    the changes of each commit, and the lifetimes of files and symbols
 //! 6  ingest/     the write path: indexes what a tree needs and the sidecar lacks
-//!    query/      the read path: search, grep, symbols, outline, read
-//! 7  bundle/     one file that carries an index to another clone
+//!    link/       resolves references to definitions
+//! 7  query/      the read path: search, grep, symbols, outline, read
+//! 8  bundle/     one file that carries an index to another clone
 //!    evaluate/   ranking quality
 //!    remote/     HTTP adapters for external services, with retries, deadlines and backoff
-//! 8  config/     settings, resolved into the options of each module
-//! 9  session/    one open repository: views, history, sharing
-//! 10 setup/      install/ edits configurations of coding agents; hooks/ runs from git hooks; doctor/ finds problems
-//! 11 ops/        one operation per file: request, logic, rows, rendering
-//! 12 mcp/        operations as tools for coding agents
-//! 13 cli/        operations as commands, and commands that mcp/ does not have
+//! 9  config/     settings, resolved into the options of each module
+//! 10 session/    one open repository: views, history, sharing
+//! 11 setup/      install/ edits configurations of coding agents; hooks/ runs from git hooks; doctor/ finds problems
+//! 12 ops/        one operation per file: request, logic, rows, rendering
+//! 13 mcp/        operations as tools for coding agents
+//! 14 cli/        operations as commands, and commands that mcp/ does not have
 //! ```
 //!
 //! Modules of one layer do not import one another: `ingest` and `query` meet only on disk.

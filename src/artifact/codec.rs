@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::extract::{
-    Binding, BindingKind, Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import, ImportedName, Literal,
-    Reference, ReferenceKind, Shape, Steps, Value,
+    Binding, BindingKind, Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import, ImportedName,
+    Literal, Reference, ReferenceKind, Shape, Steps, Value,
 };
 use crate::model::ByteRange;
 use crate::sidecar::{CodecError, decode, encode};
@@ -261,7 +261,10 @@ impl ValueColumns {
                 1 => Value::Other,
                 2..FIRST_STEPS => {
                     let number = form - 2;
-                    let unknown = RecordError::Unknown { what: "kind of literal", number: number.into() };
+                    let unknown = RecordError::Unknown {
+                        what: "kind of literal",
+                        number: number.into(),
+                    };
                     Value::Literal(Literal::from_number(number as u8).ok_or(unknown)?)
                 }
                 _ => Value::Of {
@@ -287,13 +290,18 @@ pub(super) fn encode_references(extraction: &Extraction) -> Vec<u8> {
         .map(|reference| reference.qualifier.as_deref().map_or(0, |text| names.number(text) + 1))
         .collect();
     let mut receiver = ValueColumns::default();
-    references.iter().for_each(|reference| receiver.push(reference.receiver, reference.range.start));
+    references
+        .iter()
+        .for_each(|reference| receiver.push(reference.receiver, reference.range.start));
     let mut arguments = ValueColumns::default();
     let mut n_kept = Vec::new();
     if references.iter().any(|reference| !reference.arguments.is_empty()) {
         for reference in references {
             n_kept.push(reference.arguments.len() as u8);
-            reference.arguments.iter().for_each(|value| arguments.push(*value, reference.range.start));
+            reference
+                .arguments
+                .iter()
+                .for_each(|value| arguments.push(*value, reference.range.start));
         }
     }
     let bindings = encode_bindings(&extraction.bindings, &mut names);
@@ -341,11 +349,18 @@ fn encode_bindings(bindings: &[Binding], names: &mut Names) -> BindingColumns {
             scope_start.len() as u32 - 1
         }));
         if !binding.declared.is_empty() {
-            columns.declared_offset.push(binding.declared.start.wrapping_sub(binding.start) as i32);
+            columns
+                .declared_offset
+                .push(binding.declared.start.wrapping_sub(binding.start) as i32);
         }
         value.push(binding.value, binding.start);
     }
-    BindingColumns { scope_start, scope_length, value, ..columns }
+    BindingColumns {
+        scope_start,
+        scope_length,
+        value,
+        ..columns
+    }
 }
 
 /// Decodes references and bindings.
@@ -394,10 +409,19 @@ fn decode_bindings(
 ) -> Result<Vec<Binding>, RecordError> {
     let (mut at, mut scope_at) = (Cursor::default(), Cursor::default());
     let scopes = columns.scope_start.iter().zip(&columns.scope_length);
-    let scopes: Vec<ByteRange> = scopes.map(|(&start, &length)| scope_at.take_range((start, length))).collect();
+    let scopes: Vec<ByteRange> = scopes
+        .map(|(&start, &length)| scope_at.take_range((start, length)))
+        .collect();
     let mut declared = columns.declared_offset.iter();
     let mut value = columns.value.reader();
-    let rows = columns.name.iter().zip(&columns.kind).zip(&columns.start).zip(&columns.scope).zip(&columns.declared_length).zip(&columns.shape);
+    let rows = columns
+        .name
+        .iter()
+        .zip(&columns.kind)
+        .zip(&columns.start)
+        .zip(&columns.scope)
+        .zip(&columns.declared_length)
+        .zip(&columns.shape);
     rows.map(|(((((&number, &kind), &start), &scope), &length), &form)| {
         let start = at.take(start);
         let declared = match length {
@@ -412,7 +436,10 @@ fn decode_bindings(
             name: name(number)?,
             kind: binding_kind(kind)?,
             start,
-            scope: *scopes.get(scope as usize).ok_or(RecordError::Unknown { what: "scope", number: scope })?,
+            scope: *scopes.get(scope as usize).ok_or(RecordError::Unknown {
+                what: "scope",
+                number: scope,
+            })?,
             declared,
             shape: shape(form)?,
             value: value(start)?,
@@ -604,7 +631,10 @@ mod tests {
                     qualifier: Some("self".to_owned()),
                     kind: ReferenceKind::Call,
                     range: ByteRange::new(70, 73),
-                    receiver: Value::Of { at: 61, steps: Steps::from_number(9) },
+                    receiver: Value::Of {
+                        at: 61,
+                        steps: Steps::from_number(9),
+                    },
                     n_arguments: None,
                     arguments: Vec::new(),
                 },
@@ -617,7 +647,10 @@ mod tests {
                     scope: ByteRange::new(50, 80),
                     declared: ByteRange::default(),
                     shape: Shape::Named,
-                    value: Value::Of { at: 61, steps: Steps::default() },
+                    value: Value::Of {
+                        at: 61,
+                        steps: Steps::default(),
+                    },
                 },
                 Binding {
                     name: "parse".to_owned(),
@@ -681,7 +714,10 @@ mod tests {
             qualifier: vec![0; n_references],
             kind: vec![ReferenceKind::Name as u8; n_references],
             start: vec![0; n_references],
-            receiver: ValueColumns { form: vec![0; n_references], back: Vec::new() },
+            receiver: ValueColumns {
+                form: vec![0; n_references],
+                back: Vec::new(),
+            },
             n_arguments: vec![0; n_references],
             n_kept: Vec::new(),
             arguments: ValueColumns::default(),

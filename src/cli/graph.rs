@@ -34,7 +34,11 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &GraphArgs, outpu
     let view = question.view();
     let sources = question.sources();
     let linker = Linker::new(view, &mut session.workspace.repository.reader());
-    let files: Vec<FileId> = view.files().map(|(file, _)| file).filter(|file| question.filter.passes(view, *file)).collect();
+    let files: Vec<FileId> = view
+        .files()
+        .map(|(file, _)| file)
+        .filter(|file| question.filter.passes(view, *file))
+        .collect();
     let lines: Lines = files.iter().map(|file| (*file, OnceLock::new())).collect();
     let rows = files
         .par_iter()
@@ -64,7 +68,8 @@ fn rows(sources: &Sources<'_>, linker: &Linker<'_>, lines: &Lines, file: FileId)
         let reference = &references[link.reference as usize];
         let line = line_of(sources, lines, file, reference.range.start)?;
         let mut add = |target: Option<(String, u32, u32)>| {
-            let (target, start, end) = target.map_or_else(Default::default, |(path, start, end)| (Some(path), start, end));
+            let (target, start, end) =
+                target.map_or_else(Default::default, |(path, start, end)| (Some(path), start, end));
             rows.push(json!({
                 "file": path(file),
                 "line": line,
@@ -80,7 +85,9 @@ fn rows(sources: &Sources<'_>, linker: &Linker<'_>, lines: &Lines, file: FileId)
             add(None);
         }
         for target in &link.targets {
-            let Some(definition) = linker.definition(*target) else { continue };
+            let Some(definition) = linker.definition(*target) else {
+                continue;
+            };
             let start = line_of(sources, lines, target.file, definition.range.start)?;
             let end = line_of(sources, lines, target.file, definition.range.end.saturating_sub(1))?;
             add(Some((path(target.file), start, end)));
@@ -103,5 +110,7 @@ fn line_of(sources: &Sources<'_>, lines: &Lines, file: FileId, at: u32) -> Resul
         }
         let _ = starts.set(found);
     }
-    Ok(starts.get().map_or(0, |starts| starts.partition_point(|start| *start <= at) as u32))
+    Ok(starts
+        .get()
+        .map_or(0, |starts| starts.partition_point(|start| *start <= at) as u32))
 }

@@ -39,7 +39,7 @@ pub use options::{Options, RECIPE_VERSION};
 pub use paths::{is_lock_file, is_vendored};
 pub use types::{
     Binding, BindingKind, Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import, ImportedName,
-    Literal,    Reference, ReferenceKind, Shape, Step, Steps, Value,
+    Literal, Reference, ReferenceKind, Shape, Step, Steps, Value,
 };
 
 #[cfg(test)]

@@ -322,9 +322,19 @@ impl Mention {
     pub(crate) fn new(kind: ReferenceKind, range: ByteRange, qualifier: ByteRange) -> Self {
         let receiver = match qualifier.is_empty() {
             true => Value::None,
-            false => Value::Of { at: qualifier.start, steps: Steps::default() },
+            false => Value::Of {
+                at: qualifier.start,
+                steps: Steps::default(),
+            },
         };
-        Self { kind, range, qualifier, receiver, n_arguments: None, arguments: Vec::new() }
+        Self {
+            kind,
+            range,
+            qualifier,
+            receiver,
+            n_arguments: None,
+            arguments: Vec::new(),
+        }
     }
 }
 
@@ -359,7 +369,13 @@ pub(crate) struct Bound<'t> {
 impl<'t> Bound<'t> {
     /// Creates a binding without type and value.
     pub(crate) fn new(kind: BindingKind, name: Node<'t>) -> Self {
-        Self { kind, name, declared: None, value: None, step: None }
+        Self {
+            kind,
+            name,
+            declared: None,
+            value: None,
+            step: None,
+        }
     }
 
     /// Sets the value.
@@ -529,17 +545,32 @@ pub(crate) const fn same(field: &'static str) -> Role {
 /// Creates the role of an expression that does something with the one in `field`, or in the first named child if
 /// `field` is empty.
 pub(crate) const fn step(field: &'static str, step: Step) -> Role {
-    Role::Step(Around { field, step: Some(step) })
+    Role::Step(Around {
+        field,
+        step: Some(step),
+    })
 }
 
 /// Creates the role of a node that binds the names in the field `name`.
 pub(crate) const fn bind(kind: BindingKind, name: &'static str, declared: &'static str, value: &'static str) -> Role {
-    Role::Bind(Bind { kind, name, declared, value, step: None })
+    Role::Bind(Bind {
+        kind,
+        name,
+        declared,
+        value,
+        step: None,
+    })
 }
 
 /// Like [`bind`], for names that are bound to what `step` makes of the value.
 pub(crate) const fn bind_by(kind: BindingKind, name: &'static str, value: &'static str, step: Step) -> Role {
-    Role::Bind(Bind { kind, name, declared: "", value, step: Some(step) })
+    Role::Bind(Bind {
+        kind,
+        name,
+        declared: "",
+        value,
+        step: Some(step),
+    })
 }
 
 /// Creates the role of a node that always belongs to the definition after it.

@@ -251,7 +251,9 @@ impl Literal {
     /// Returns the kind with the given number.
     pub fn from_number(number: u8) -> Option<Self> {
         use Literal::{Boolean, Character, Class, Float, Integer, Null, Other, String};
-        [Other, String, Integer, Float, Boolean, Character, Null, Class].get(usize::from(number)).copied()
+        [Other, String, Integer, Float, Boolean, Character, Null, Class]
+            .get(usize::from(number))
+            .copied()
     }
 }
 

@@ -149,7 +149,11 @@ fn check(bytes: &[u8], extraction: &Extraction) -> Result<(), &'static str> {
     let others = extraction.references.iter().map(|reference| reference.range);
     let others = others.chain(extraction.imports.iter().map(|import| import.range));
     let mut others = others.chain(extraction.headings.iter().map(|heading| heading.range));
-    if is_ordered && places && others.all(is_inside) {
+    let bound = extraction.bindings.iter().all(|binding| {
+        let name = ByteRange::new(binding.start, binding.start);
+        [name, binding.scope, binding.declared].into_iter().all(is_inside)
+    });
+    if is_ordered && places && bound && others.all(is_inside) {
         Ok(())
     } else {
         Err("a range outside the blob")

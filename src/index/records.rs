@@ -165,10 +165,14 @@ impl Records {
 fn recalled(artifacts: &ArtifactFile, blob: u32, key: ArtifactKey) -> Result<RecordedBlob, FileError> {
     let outcome = match artifacts.status(blob) {
         Some(Status::Skipped(reason)) => Err(reason),
-        _ => Ok(Extraction {
-            references: artifacts.references(blob)?,
-            ..artifacts.extraction(blob)?
-        }),
+        _ => {
+            let (references, bindings) = artifacts.links(blob)?;
+            Ok(Extraction {
+                references,
+                bindings,
+                ..artifacts.extraction(blob)?
+            })
+        }
     };
     Ok(RecordedBlob {
         lang: artifacts.lang(blob).unwrap_or(key.lang),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::facts::{Facts, Family};
+use super::memo::deeper;
 use super::resolve::{Linker, Sym};
 use super::scopes::inline_module;
 use crate::extract::DefinitionKind;
@@ -55,11 +56,15 @@ pub(super) struct Environment {
 /// Names of the manifests that are read.
 pub(super) fn is_manifest(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
-    matches!(name, "go.mod" | "Cargo.toml" | "package.json" | "tsconfig.json" | "jsconfig.json" | "tsconfig.base.json")
+    matches!(
+        name,
+        "go.mod" | "Cargo.toml" | "package.json" | "tsconfig.json" | "jsconfig.json" | "tsconfig.base.json"
+    )
 }
 
-const SCRIPT_ENDINGS: &[&str] =
-    &[".ts", ".tsx", ".mts", ".cts", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".vue", ".svelte"];
+const SCRIPT_ENDINGS: &[&str] = &[
+    ".ts", ".tsx", ".mts", ".cts", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".vue", ".svelte",
+];
 
 impl Environment {
     /// Reads the environment of a view. `read` returns the content of a manifest.
@@ -78,9 +83,16 @@ impl Environment {
         }
         for folder in environment.folders.keys() {
             let name = folder.rsplit('/').next().unwrap_or_default();
-            environment.folders_by_name.entry(name.to_owned()).or_default().push(folder.clone());
+            environment
+                .folders_by_name
+                .entry(name.to_owned())
+                .or_default()
+                .push(folder.clone());
         }
-        environment.folders_by_name.values_mut().for_each(|folders| folders.sort());
+        environment
+            .folders_by_name
+            .values_mut()
+            .for_each(|folders| folders.sort());
         for (id, path) in manifests {
             if let Some(text) = read(id) {
                 environment.add_manifest(&path, &text);
@@ -92,7 +104,9 @@ impl Environment {
         environment.go.sort_by_key(deepest_first);
         environment.cargo.sort_by_key(deepest_first);
         environment.npm.sort_by_key(deepest_first);
-        environment.aliases.sort_by_key(|(folder, _)| std::cmp::Reverse(folder.len()));
+        environment
+            .aliases
+            .sort_by_key(|(folder, _)| std::cmp::Reverse(folder.len()));
         environment
     }
 
@@ -104,26 +118,43 @@ impl Environment {
                 let module = text.lines().find_map(|line| line.trim().strip_prefix("module "));
                 if let Some(module) = module {
                     let name = module.trim().trim_matches('"').to_owned();
-                    self.go.push(Package { name, folder, roots: Vec::new() });
+                    self.go.push(Package {
+                        name,
+                        folder,
+                        roots: Vec::new(),
+                    });
                 }
             }
             "Cargo.toml" => self.cargo.extend(cargo_package(folder, text)),
             "package.json" => {
-                let Ok(json) = serde_json::from_str::<serde_json::Value>(text) else { return };
+                let Ok(json) = serde_json::from_str::<serde_json::Value>(text) else {
+                    return;
+                };
                 let Some(name) = json["name"].as_str() else { return };
                 let mut roots = Vec::new();
                 for key in ["source", "types", "module", "main"] {
                     roots.extend(json[key].as_str().map(str::to_owned));
                 }
-                self.npm.push(Package { name: name.to_owned(), folder, roots });
+                self.npm.push(Package {
+                    name: name.to_owned(),
+                    folder,
+                    roots,
+                });
             }
             _ => {
-                let Ok(json) = serde_json::from_str::<serde_json::Value>(&without_comments(text)) else { return };
+                let Ok(json) = serde_json::from_str::<serde_json::Value>(&without_comments(text)) else {
+                    return;
+                };
                 let options = &json["compilerOptions"];
                 let base = joined(&folder, options["baseUrl"].as_str().unwrap_or("."));
                 let mut patterns = Vec::new();
                 for (pattern, targets) in options["paths"].as_object().into_iter().flatten() {
-                    for target in targets.as_array().into_iter().flatten().filter_map(|target| target.as_str()) {
+                    for target in targets
+                        .as_array()
+                        .into_iter()
+                        .flatten()
+                        .filter_map(|target| target.as_str())
+                    {
                         patterns.push((pattern.clone(), joined(&base, target)));
                     }
                 }
@@ -137,10 +168,16 @@ impl Environment {
 
     fn index_python(&mut self) {
         for (path, &id) in &self.files {
-            let Some(stem) = path.strip_suffix(".py").or_else(|| path.strip_suffix(".pyi")) else { continue };
+            let Some(stem) = path.strip_suffix(".py").or_else(|| path.strip_suffix(".pyi")) else {
+                continue;
+            };
             let segments: Vec<&str> = stem.split('/').collect();
             let is_package = segments.last() == Some(&"__init__");
-            let segments = if is_package { &segments[..segments.len() - 1] } else { &segments[..] };
+            let segments = if is_package {
+                &segments[..segments.len() - 1]
+            } else {
+                &segments[..]
+            };
             // A file can be imported from any folder above it: which one is decided where it is imported.
             for first in 0..segments.len() {
                 self.python.entry(segments[first..].join(".")).or_default().push(id);
@@ -152,7 +189,10 @@ impl Environment {
         for folder in self.folders.keys() {
             let segments: Vec<&str> = folder.split('/').collect();
             for first in 0..segments.len() {
-                self.python_folders.entry(segments[first..].join(".")).or_default().push(folder.clone());
+                self.python_folders
+                    .entry(segments[first..].join("."))
+                    .or_default()
+                    .push(folder.clone());
             }
         }
         self.python_folders.values_mut().for_each(|folders| folders.sort());
@@ -173,10 +213,15 @@ impl Environment {
                     }
                 }
                 let inner = format!("{folder}/");
-                paths.extend(self.files.keys().filter(|path| {
-                    let rest = path.strip_prefix(&inner).and_then(|rest| rest.strip_suffix("/main.rs"));
-                    rest.is_some_and(|rest| !rest.contains('/'))
-                }).cloned());
+                paths.extend(
+                    self.files
+                        .keys()
+                        .filter(|path| {
+                            let rest = path.strip_prefix(&inner).and_then(|rest| rest.strip_suffix("/main.rs"));
+                            rest.is_some_and(|rest| !rest.contains('/'))
+                        })
+                        .cloned(),
+                );
             }
             for path in paths {
                 if let Some(&id) = self.files.get(&path) {
@@ -193,7 +238,9 @@ impl Environment {
 
     fn files_in(&self, folder: &str) -> Vec<(String, FileId)> {
         let ids = self.folders.get(folder).map_or(&[][..], Vec::as_slice);
-        ids.iter().filter_map(|&id| Some((self.path_of(id)?.to_owned(), id))).collect()
+        ids.iter()
+            .filter_map(|&id| Some((self.path_of(id)?.to_owned(), id)))
+            .collect()
     }
 
     fn file(&self, path: &str) -> Option<FileId> {
@@ -225,7 +272,9 @@ impl Environment {
             Module::Folder { path, .. } => path.to_string(),
             Module::File(file) => {
                 let path = self.path_of(*file)?;
-                path.strip_suffix("/__init__.py").or_else(|| path.strip_suffix("/__init__.pyi"))?.to_owned()
+                path.strip_suffix("/__init__.py")
+                    .or_else(|| path.strip_suffix("/__init__.pyi"))?
+                    .to_owned()
             }
             _ => return None,
         };
@@ -244,7 +293,10 @@ impl Environment {
 
     fn folder(&self, path: &str) -> Option<Module> {
         let files = self.folders.get(path)?;
-        Some(Module::Folder { path: path.into(), files: files.as_slice().into() })
+        Some(Module::Folder {
+            path: path.into(),
+            files: files.as_slice().into(),
+        })
     }
 
     fn python_module(&self, from: &str, module: &str) -> Option<Module> {
@@ -256,7 +308,11 @@ impl Environment {
                 base = base.rsplit_once('/').map_or("", |(outer, _)| outer);
             }
             let rest = module[n_dots..].replace('.', "/");
-            return self.python_at(&if rest.is_empty() { base.to_owned() } else { joined(base, &rest) });
+            return self.python_at(&if rest.is_empty() {
+                base.to_owned()
+            } else {
+                joined(base, &rest)
+            });
         }
         // The file whose root is nearest to the importing file: of all folders above it, the deepest.
         let path = module.replace('.', "/");
@@ -275,12 +331,18 @@ impl Environment {
         }
         // Elsewhere in the tree, only below a folder that is no package.
         let is_root = |path: &str, inner: &str| {
-            let root = path.strip_suffix(inner).map(|root| root.trim_end_matches('/')).unwrap_or_default();
+            let root = path
+                .strip_suffix(inner)
+                .map(|root| root.trim_end_matches('/'))
+                .unwrap_or_default();
             self.file(&joined(root, "__init__.py")).is_none()
         };
         let found = self.python.get(module).into_iter().flatten().find(|file| {
             let path_of = self.path_of(**file).unwrap_or_default();
-            let stem = path_of.trim_end_matches(".pyi").trim_end_matches(".py").trim_end_matches("/__init__");
+            let stem = path_of
+                .trim_end_matches(".pyi")
+                .trim_end_matches(".py")
+                .trim_end_matches("/__init__");
             is_root(stem, &path)
         });
         if let Some(file) = found {
@@ -325,16 +387,23 @@ impl Environment {
             }
         }
         for package in &self.npm {
-            let Some(rest) = module.strip_prefix(package.name.as_str()) else { continue };
+            let Some(rest) = module.strip_prefix(package.name.as_str()) else {
+                continue;
+            };
             if let Some(inner) = rest.strip_prefix('/') {
                 let inside = [inner.to_owned(), format!("src/{inner}")];
-                if let Some(found) = inside.iter().find_map(|inner| self.script_at(&joined(&package.folder, inner))) {
+                if let Some(found) = inside
+                    .iter()
+                    .find_map(|inner| self.script_at(&joined(&package.folder, inner)))
+                {
                     return Some(found);
                 }
             } else if rest.is_empty() {
                 let roots = ["src/index", "source/index", "lib/index", "index", "src"].map(str::to_owned);
                 let roots = package.roots.iter().chain(&roots);
-                let found = roots.into_iter().find_map(|root| self.script_at(&joined(&package.folder, root)));
+                let found = roots
+                    .into_iter()
+                    .find_map(|root| self.script_at(&joined(&package.folder, root)));
                 if found.is_some() {
                     return found;
                 }
@@ -348,7 +417,9 @@ impl Environment {
             return Some(file);
         }
         // `./a.js` can stand for `a.ts`.
-        let stems = [".js", ".mjs", ".cjs", ".jsx"].iter().filter_map(|ending| path.strip_suffix(ending));
+        let stems = [".js", ".mjs", ".cjs", ".jsx"]
+            .iter()
+            .filter_map(|ending| path.strip_suffix(ending));
         for stem in std::iter::once(path).chain(stems) {
             for ending in SCRIPT_ENDINGS {
                 if let Some(file) = self.file(&format!("{stem}{ending}")) {
@@ -356,7 +427,9 @@ impl Environment {
                 }
             }
         }
-        SCRIPT_ENDINGS.iter().find_map(|ending| self.file(&joined(path, &format!("index{ending}"))))
+        SCRIPT_ENDINGS
+            .iter()
+            .find_map(|ending| self.file(&joined(path, &format!("index{ending}"))))
     }
 
     fn go_package(&self, module: &str) -> Option<Module> {
@@ -378,7 +451,10 @@ impl Environment {
             .flat_map(|folder| self.folders[folder].iter().copied())
             .collect();
         files.sort_unstable();
-        (!files.is_empty()).then(|| Module::Folder { path: package.into(), files: files.into() })
+        (!files.is_empty()).then(|| Module::Folder {
+            path: package.into(),
+            files: files.into(),
+        })
     }
 
     /// Returns the files whose top-level names a file sees without importing them.
@@ -394,8 +470,7 @@ impl Environment {
                 let files = self.folders.get(folder)?.iter().copied().filter(|file| {
                     let other = linker.facts(*file);
                     other.is_some_and(|other| {
-                        other.family == Family::Go
-                            && package_clause(&other).is_some_and(|other| other == own)
+                        other.family == Family::Go && package_clause(&other).is_some_and(|other| other == own)
                     })
                 });
                 Some(files.collect())
@@ -414,7 +489,9 @@ impl Environment {
         let mut folder = Some(folder);
         while let Some(at) = folder {
             if let Some(roots) = self.rust_roots.get(at) {
-                return Some(Module::Crate { roots: roots.as_slice().into() });
+                return Some(Module::Crate {
+                    roots: roots.as_slice().into(),
+                });
             }
             folder = (!at.is_empty()).then(|| at.rsplit_once('/').map_or("", |(outer, _)| outer));
         }
@@ -436,7 +513,10 @@ impl Environment {
             joined(folder, own.trim_end_matches(".rs"))
         };
         let name = name.strip_prefix("r#").unwrap_or(name);
-        let paths = [joined(&inner, &format!("{name}.rs")), joined(&inner, &format!("{name}/mod.rs"))];
+        let paths = [
+            joined(&inner, &format!("{name}.rs")),
+            joined(&inner, &format!("{name}/mod.rs")),
+        ];
         let file = paths.iter().find_map(|path| self.file(path))?;
         Some(Module::Items { file, of: None })
     }
@@ -448,32 +528,34 @@ impl Environment {
         if self.is_rust_root(path, file) {
             return None;
         }
-        let folder = if own == "mod.rs" { folder.rsplit_once('/').map_or("", |(outer, _)| outer) } else { folder };
+        let folder = if own == "mod.rs" {
+            folder.rsplit_once('/').map_or("", |(outer, _)| outer)
+        } else {
+            folder
+        };
         let paths = [joined(folder, "mod.rs"), format!("{folder}.rs")];
         if let Some(file) = paths.iter().find_map(|path| self.file(path)) {
             return Some(Module::Items { file, of: None });
         }
-        self.rust_roots.get(folder).map(|roots| Module::Crate { roots: roots.as_slice().into() })
+        self.rust_roots.get(folder).map(|roots| Module::Crate {
+            roots: roots.as_slice().into(),
+        })
     }
 
-    fn rust_module(
-        &self,
-        linker: &Linker<'_>,
-        facts: &Facts,
-        module: &str,
-        at: u32,
-        depth: u8,
-    ) -> Option<Module> {
-        let depth = depth.checked_sub(1)?;
+    fn rust_module(&self, linker: &Linker<'_>, facts: &Facts, module: &str, at: u32, depth: u8) -> Option<Module> {
+        let depth = deeper(depth)?;
         let mut segments = module.trim_start_matches("::").split("::").map(str::trim);
-        let here = Module::Items { file: facts.file, of: inline_module(facts, at) };
+        let here = Module::Items {
+            file: facts.file,
+            of: inline_module(facts, at),
+        };
         let first = segments.next()?;
         let mut found = match first {
             "crate" => self.rust_crate(facts.file)?,
             "self" => here,
             "super" => linker.rust_parent(facts, at)?,
             "" => here,
-            _ => match linker.module_in(&here, first, facts.file, depth) {
+            _ => match linker.module_in(&here, first, depth) {
                 Some(module) => module,
                 None => self.rust_dependency(first)?,
             },
@@ -486,7 +568,7 @@ impl Environment {
                     Module::Items { file, .. } => Module::Items { file: *file, of: None },
                     _ => return None,
                 },
-                _ => linker.module_in(&found, segment, facts.file, depth)?,
+                _ => linker.module_in(&found, segment, depth)?,
             };
         }
         Some(found)
@@ -494,7 +576,10 @@ impl Environment {
 
     /// Returns the crate of the repository with this name.
     pub(super) fn rust_dependency(&self, name: &str) -> Option<Module> {
-        let package = self.cargo.iter().find(|package| package.name.replace('-', "_") == name)?;
+        let package = self
+            .cargo
+            .iter()
+            .find(|package| package.name.replace('-', "_") == name)?;
         let paths = package.roots.iter().map(|root| joined(&package.folder, root));
         let standard = [joined(&package.folder, "src/lib.rs")];
         let lib = standard.into_iter().chain(paths).find_map(|path| self.file(&path))?;
@@ -515,8 +600,8 @@ impl Linker<'_> {
     }
 
     /// Returns the module that `name` means in a module.
-    fn module_in(&self, module: &Module, name: &str, from: FileId, depth: u8) -> Option<Module> {
-        self.look_up(module, name, from, depth).into_iter().find_map(|sym| match sym {
+    fn module_in(&self, module: &Module, name: &str, depth: u8) -> Option<Module> {
+        self.look_up(module, name, depth).into_iter().find_map(|sym| match sym {
             Sym::Module(module) => Some(module),
             _ => None,
         })
@@ -525,7 +610,10 @@ impl Linker<'_> {
 
 /// Returns the package that a file says it belongs to.
 fn package_clause(facts: &Facts) -> Option<&str> {
-    let clause = facts.definitions.first().filter(|first| first.kind == DefinitionKind::Module)?;
+    let clause = facts
+        .definitions
+        .first()
+        .filter(|first| first.kind == DefinitionKind::Module)?;
     Some(&clause.name)
 }
 
@@ -537,8 +625,16 @@ fn cargo_package(folder: String, text: &str) -> Option<Package> {
         if line.starts_with('[') {
             section = line;
         }
-        let Some((key, value)) = line.split_once('=') else { continue };
-        let value = value.trim().split('#').next().unwrap_or_default().trim().trim_matches(['"', '\'']);
+        let Some((key, value)) = line.split_once('=') else {
+            continue;
+        };
+        let value = value
+            .trim()
+            .split('#')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .trim_matches(['"', '\'']);
         match (section, key.trim()) {
             ("[package]", "name") => name = Some(value.to_owned()),
             ("[lib]", "name") => lib_name = Some(value.to_owned()),
@@ -548,7 +644,11 @@ fn cargo_package(folder: String, text: &str) -> Option<Package> {
             _ => {}
         }
     }
-    Some(Package { name: lib_name.or(name)?, folder, roots })
+    Some(Package {
+        name: lib_name.or(name)?,
+        folder,
+        roots,
+    })
 }
 
 /// Removes comments and trailing commas from JSON.

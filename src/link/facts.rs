@@ -123,7 +123,10 @@ impl Facts {
         for (index, import) in facts.imports.iter().enumerate() {
             let index = index as u32;
             if import.names.is_empty() {
-                facts.imported.entry(local_module_name(family, &import.module)).or_insert((index, None));
+                facts
+                    .imported
+                    .entry(local_module_name(family, &import.module))
+                    .or_insert((index, None));
             }
             for (at, name) in import.names.iter().enumerate().filter(|(_, name)| name.name != "*") {
                 let local = name.alias.as_ref().unwrap_or(&name.name).clone();
@@ -148,13 +151,25 @@ impl Facts {
         indexes.iter().map(|&index| (index, &self.bindings[index as usize]))
     }
 
+    /// Returns the bindings of a name around a byte. If there are very many, returns the nearest ones.
+    pub(super) fn bindings_near(&self, name: &str, at: u32) -> impl Iterator<Item = (u32, &Binding)> {
+        const MAX_NEAR: usize = 256;
+        let indexes = self.bound.get(name).map_or(&[][..], Vec::as_slice);
+        let n_before = indexes.partition_point(|&index| self.bindings[index as usize].start <= at);
+        let near = n_before.saturating_sub(MAX_NEAR)..(n_before + MAX_NEAR).min(indexes.len());
+        indexes[near]
+            .iter()
+            .map(|&index| (index, &self.bindings[index as usize]))
+    }
+
     /// Returns the binding with the type and value of a definition.
     pub(super) fn binding_of(&self, definition: u32) -> Option<u32> {
         let definition = &self.definitions[definition as usize];
-        let same = |binding: &Binding| {
-            binding.start == definition.name_range.start && binding.kind == BindingKind::Definition
-        };
-        self.bindings_of(&definition.name).find(|(_, binding)| same(binding)).map(|(index, _)| index)
+        let same =
+            |binding: &Binding| binding.start == definition.name_range.start && binding.kind == BindingKind::Definition;
+        self.bindings_of(&definition.name)
+            .find(|(_, binding)| same(binding))
+            .map(|(index, _)| index)
     }
 
     /// Returns the values that a function returns.
@@ -174,20 +189,29 @@ impl Facts {
 
     /// Returns the reference whose name starts at `at`.
     pub(super) fn reference_at(&self, at: u32) -> Option<u32> {
-        let index = self.references.binary_search_by_key(&at, |reference| reference.range.start).ok()?;
+        let index = self
+            .references
+            .binary_search_by_key(&at, |reference| reference.range.start)
+            .ok()?;
         Some(index as u32)
     }
 
     /// Returns the references whose names start inside `range`.
     pub(super) fn references_in(&self, range: ByteRange) -> std::ops::Range<usize> {
-        let first = self.references.partition_point(|reference| reference.range.start < range.start);
-        let end = self.references.partition_point(|reference| reference.range.start < range.end);
+        let first = self
+            .references
+            .partition_point(|reference| reference.range.start < range.start);
+        let end = self
+            .references
+            .partition_point(|reference| reference.range.start < range.end);
         first..end
     }
 
     /// Returns the definitions that contain a byte, innermost first.
     pub(super) fn enclosing(&self, at: u32) -> impl Iterator<Item = u32> {
-        let n_before = self.definitions.partition_point(|definition| definition.range.start <= at);
+        let n_before = self
+            .definitions
+            .partition_point(|definition| definition.range.start <= at);
         let contains = move |index: &u32| self.definitions[*index as usize].range.end > at;
         let last = n_before.checked_sub(1).map(|last| last as u32);
         // The last definition before a byte is inside all those that contain the byte, or ended before.
@@ -204,12 +228,14 @@ impl Facts {
     }
 
     pub(super) fn enclosing_callable(&self, at: u32) -> Option<u32> {
-        self.enclosing(at).find(|&index| self.definitions[index as usize].kind.is_callable())
+        self.enclosing(at)
+            .find(|&index| self.definitions[index as usize].kind.is_callable())
     }
 
     /// Returns the innermost type that contains a byte.
     pub(super) fn enclosing_type(&self, at: u32) -> Option<u32> {
-        self.enclosing(at).find(|&index| self.definitions[index as usize].kind.is_type())
+        self.enclosing(at)
+            .find(|&index| self.definitions[index as usize].kind.is_type())
     }
 
     /// Returns the anonymous class whose creation a reference is part of.
@@ -228,7 +254,10 @@ impl Facts {
         let is_base = move |index: &usize| {
             let reference = &self.references[*index];
             (reference.kind == ReferenceKind::Inherit || self.anonymous(reference) == Some(definition))
-                && self.enclosing(reference.range.start).find(|&at| self.is_type_or_impl(at)) == Some(definition)
+                && self
+                    .enclosing(reference.range.start)
+                    .find(|&at| self.is_type_or_impl(at))
+                    == Some(definition)
         };
         self.references_in(range).filter(is_base).map(|index| index as u32)
     }
@@ -241,10 +270,18 @@ impl Facts {
     pub(super) fn takes(&self, definition: u32, n: usize) -> bool {
         let signature = self.definitions[definition as usize].signature;
         let first = self.bindings.partition_point(|binding| binding.start < signature.start);
-        let inside = self.bindings[first..].iter().take_while(|binding| binding.start < signature.end);
-        let parameters: Vec<&Binding> = inside.filter(|binding| binding.kind == BindingKind::Parameter).collect();
+        let inside = self.bindings[first..]
+            .iter()
+            .take_while(|binding| binding.start < signature.end);
+        let parameters: Vec<&Binding> = inside
+            .filter(|binding| binding.kind == BindingKind::Parameter)
+            .collect();
         let is_variadic = parameters.last().is_some_and(|last| last.value == Value::Other);
-        if is_variadic { n + 1 >= parameters.len() } else { n == parameters.len() }
+        if is_variadic {
+            n + 1 >= parameters.len()
+        } else {
+            n == parameters.len()
+        }
     }
 
     /// Returns true if code can refer to the definition by its name. The title of a test is no name, and the name of an
@@ -271,8 +308,14 @@ fn local_module_name(family: Family, module: &str) -> String {
             // The last segment can be a major version, which is no part of the name.
             let mut segments = module.rsplit('/');
             let last = segments.next().unwrap_or_default();
-            let is_version = last.strip_prefix('v').is_some_and(|n| n.bytes().all(|byte| byte.is_ascii_digit()));
-            let name = if is_version { segments.next().unwrap_or(last) } else { last };
+            let is_version = last
+                .strip_prefix('v')
+                .is_some_and(|n| n.bytes().all(|byte| byte.is_ascii_digit()));
+            let name = if is_version {
+                segments.next().unwrap_or(last)
+            } else {
+                last
+            };
             return name.split('.').next().unwrap_or_default().to_owned();
         }
         _ => &['/', '.', ':', '\\'],

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use super::environment::Module;
 use super::facts::{DefId, Facts, Family};
-use super::resolve::{Found, Linker, Sym};
+use super::memo::{Question, deeper};
+use super::resolve::{Found, Linker, Sym, Tier};
 use super::scopes::inline_module;
 use crate::extract::{BindingKind, DefinitionKind, Reference, ReferenceKind};
 use crate::snapshot::FileId;
@@ -18,25 +19,44 @@ pub(super) struct Use {
 
 impl Use {
     pub(super) fn of(reference: &Reference) -> Self {
-        Self { kind: Some(reference.kind), n_arguments: reference.n_arguments }
+        Self {
+            kind: Some(reference.kind),
+            n_arguments: reference.n_arguments,
+        }
     }
 }
 
 impl Linker<'_> {
-    /// Returns what `name` means in a module, as seen from `from`. Empty if the module does not have it.
-    pub(super) fn look_up(&self, module: &Module, name: &str, from: FileId, depth: u8) -> Vec<Sym> {
-        let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
+    /// Returns what `name` means in a module. Empty if the module does not have it.
+    pub(super) fn look_up(&self, module: &Module, name: &str, depth: u8) -> Vec<Sym> {
+        let question = Question::Name(module.clone(), name.into());
+        let find = || Found {
+            syms: self.find_in(module, name, depth),
+            tier: Tier::Receiver,
+        };
+        self.memo.answer(question, find).syms
+    }
+
+    fn find_in(&self, module: &Module, name: &str, depth: u8) -> Vec<Sym> {
+        let Some(depth) = deeper(depth) else { return Vec::new() };
         match module {
             Module::File(file) => self.look_up_in_file(*file, name, depth),
             Module::Items { file, of } => self.look_up_items(*file, *of, name, depth),
             Module::Folder { files, .. } => {
                 let found = self.in_files(files, name, None);
-                if found.is_empty() { self.environment.inside(module, name).map(Sym::Module).into_iter().collect() } else { found }
+                if found.is_empty() {
+                    self.environment
+                        .inside(module, name)
+                        .map(Sym::Module)
+                        .into_iter()
+                        .collect()
+                } else {
+                    found
+                }
             }
             Module::Crate { roots } => {
                 let found = roots.iter().map(|root| self.look_up_items(*root, None, name, depth));
                 let found = found.into_iter().find(|found| !found.is_empty());
-                let _ = from;
                 found.unwrap_or_default()
             }
         }
@@ -44,8 +64,12 @@ impl Linker<'_> {
 
     /// Finds a name that a file of Python or JavaScript exports.
     fn look_up_in_file(&self, file: FileId, name: &str, depth: u8) -> Vec<Sym> {
-        let Some(facts) = self.facts(file) else { return Vec::new() };
-        let exported = facts.bindings_of(name).find(|(_, binding)| binding.kind == BindingKind::Export);
+        let Some(facts) = self.facts(file) else {
+            return Vec::new();
+        };
+        let exported = facts
+            .bindings_of(name)
+            .find(|(_, binding)| binding.kind == BindingKind::Export);
         if let Some((index, _)) = exported {
             let found = self.exported(&facts, index, depth);
             if !found.is_empty() {
@@ -53,13 +77,13 @@ impl Linker<'_> {
             }
         }
         let top = facts.named(name).iter().copied();
-        let top: Vec<u32> =
-            top.filter(|&index| facts.definitions[index as usize].container.is_none() && facts.is_name(index)).collect();
+        let top: Vec<u32> = top
+            .filter(|&index| facts.definitions[index as usize].container.is_none() && facts.is_name(index))
+            .collect();
         let top = self.one_of(&facts, top);
         // `try: import x … except ImportError: x = None` means the import.
-        let is_fallback = |index: &u32| {
-            facts.has_kind(*index, DefinitionKind::Variable) && facts.imported.contains_key(name)
-        };
+        let is_fallback =
+            |index: &u32| facts.has_kind(*index, DefinitionKind::Variable) && facts.imported.contains_key(name);
         if !top.is_empty() && !top.iter().all(is_fallback) {
             return top.into_iter().map(|index| Sym::Def(facts.def(index))).collect();
         }
@@ -67,43 +91,65 @@ impl Linker<'_> {
             return found;
         }
         if name == "default"
-            && let Some((index, _)) = facts.bindings_of("exports").find(|(_, binding)| binding.kind == BindingKind::Export)
+            && let Some((index, _)) = facts
+                .bindings_of("exports")
+                .find(|(_, binding)| binding.kind == BindingKind::Export)
         {
             return self.exported(&facts, index, depth);
         }
-        let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
-        for import in facts.imports.iter().filter(|import| import.names.iter().any(|name| name.name == "*")) {
+        let Some(depth) = deeper(depth) else { return Vec::new() };
+        for import in facts
+            .imports
+            .iter()
+            .filter(|import| import.names.iter().any(|name| name.name == "*"))
+        {
             if facts.family == Family::JavaScript && !import.is_reexport {
                 continue;
             }
             if let Sym::Module(module) = self.module_sym(&facts, &import.module, import.range.start, depth)
                 && module != Module::File(file)
             {
-                let found = self.look_up(&module, name, file, depth);
+                let found = self.look_up(&module, name, depth);
                 if !found.is_empty() {
                     return found;
                 }
             }
         }
-        self.environment.inside(&Module::File(file), name).map(Sym::Module).into_iter().collect()
+        self.environment
+            .inside(&Module::File(file), name)
+            .map(Sym::Module)
+            .into_iter()
+            .collect()
     }
 
     fn exported(&self, facts: &Facts, binding: u32, depth: u8) -> Vec<Sym> {
-        let crate::extract::Value::Of { at, .. } = facts.bindings[binding as usize].value else { return Vec::new() };
+        let crate::extract::Value::Of { at, .. } = facts.bindings[binding as usize].value else {
+            return Vec::new();
+        };
         if let Some(reference) = facts.reference_at(at) {
             return self.resolve_at(facts, reference, depth).syms;
         }
         // The value can be the name of a definition: `export default function f() {}`.
-        let defined = facts.definitions.iter().position(|definition| definition.name_range.start == at);
-        defined.map(|index| Sym::Def(facts.def(index as u32))).into_iter().collect()
+        let defined = facts
+            .definitions
+            .iter()
+            .position(|definition| definition.name_range.start == at);
+        defined
+            .map(|index| Sym::Def(facts.def(index as u32)))
+            .into_iter()
+            .collect()
     }
 
     /// Finds an item of a Rust module.
     fn look_up_items(&self, file: FileId, of: Option<u32>, name: &str, depth: u8) -> Vec<Sym> {
-        let Some(facts) = self.facts(file) else { return Vec::new() };
+        let Some(facts) = self.facts(file) else {
+            return Vec::new();
+        };
         let items = facts.named(name).iter().copied().filter(|&index| {
             let definition = &facts.definitions[index as usize];
-            definition.container == of && definition.kind != DefinitionKind::Impl && !self.is_declared_module(&facts, index)
+            definition.container == of
+                && definition.kind != DefinitionKind::Impl
+                && !self.is_declared_module(&facts, index)
         });
         let items: Vec<Sym> = items
             .map(|index| match facts.definitions[index as usize].kind {
@@ -119,7 +165,7 @@ impl Linker<'_> {
         {
             return vec![Sym::Module(child)];
         }
-        let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
+        let Some(depth) = deeper(depth) else { return Vec::new() };
         for import in &facts.imports {
             if inline_module(&facts, import.range.start) != of {
                 continue;
@@ -129,7 +175,7 @@ impl Linker<'_> {
                     if let Sym::Module(module) = self.module_sym(&facts, &import.module, import.range.start, depth)
                         && module != (Module::Items { file, of })
                     {
-                        let found = self.look_up(&module, name, file, depth);
+                        let found = self.look_up(&module, name, depth);
                         if !found.is_empty() {
                             return found;
                         }
@@ -145,8 +191,7 @@ impl Linker<'_> {
     /// Returns true for `mod x;`.
     fn is_declared_module(&self, facts: &Facts, index: u32) -> bool {
         let definition = &facts.definitions[index as usize];
-        definition.kind == DefinitionKind::Module
-            && definition.signature.end >= definition.range.end.saturating_sub(1)
+        definition.kind == DefinitionKind::Module && definition.signature.end >= definition.range.end.saturating_sub(1)
     }
 
     /// Returns the members of a type with this name: its own, or else those that it inherits.
@@ -158,7 +203,7 @@ impl Linker<'_> {
     /// inherited one fits.
     pub(super) fn members_for(&self, of: DefId, name: &str, usage: Use, depth: u8) -> Vec<DefId> {
         let mut other = Vec::new();
-        let found = self.members_in(of, (name, usage), depth.min(12), &mut HashSet::new(), &mut other);
+        let found = self.members_in(of, (name, usage), depth, &mut HashSet::new(), &mut other);
         if found.is_empty() { other } else { found }
     }
 
@@ -170,7 +215,7 @@ impl Linker<'_> {
         seen: &mut HashSet<DefId>,
         other: &mut Vec<DefId>,
     ) -> Vec<DefId> {
-        let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
+        let Some(depth) = deeper(depth) else { return Vec::new() };
         if !seen.insert(of) {
             return Vec::new();
         }
@@ -178,9 +223,10 @@ impl Linker<'_> {
         let mut own = Vec::new();
         for part in &parts {
             let Some(facts) = self.facts(part.file) else { continue };
-            let children = facts.named(name).iter().filter(|&&index| {
-                facts.definitions[index as usize].container == Some(part.index)
-            });
+            let children = facts
+                .named(name)
+                .iter()
+                .filter(|&&index| facts.definitions[index as usize].container == Some(part.index));
             own.extend(children.map(|&index| facts.def(index)));
         }
         own.extend(self.outside_members(of, name));
@@ -213,7 +259,9 @@ impl Linker<'_> {
 
     /// Returns true if a definition can be what a use means.
     pub(super) fn fits(&self, def: DefId, usage: Use) -> bool {
-        let Some(facts) = self.facts(def.file) else { return false };
+        let Some(facts) = self.facts(def.file) else {
+            return false;
+        };
         let kind = facts.definitions[def.index as usize].kind;
         match usage.kind {
             Some(ReferenceKind::Macro) if facts.family == Family::Rust => kind == DefinitionKind::Macro,
@@ -239,14 +287,31 @@ impl Linker<'_> {
 
     /// Returns a type and the blocks that implement it.
     pub(super) fn parts_of(&self, of: DefId, depth: u8) -> Vec<DefId> {
-        let Some(facts) = self.facts(of.file) else { return vec![of] };
+        let find = || {
+            let parts = self.find_parts(of, depth).into_iter().map(Sym::Def).collect();
+            Found {
+                syms: parts,
+                tier: Tier::Own,
+            }
+        };
+        let parts = self.memo.answer(Question::Parts(of), find).syms;
+        let parts: Vec<DefId> = parts.into_iter().filter_map(|sym| sym.definition()).collect();
+        if parts.is_empty() { vec![of] } else { parts }
+    }
+
+    fn find_parts(&self, of: DefId, depth: u8) -> Vec<DefId> {
+        let Some(facts) = self.facts(of.file) else {
+            return vec![of];
+        };
         let definition = &facts.definitions[of.index as usize];
         let mut parts = vec![of];
         if facts.family != Family::Rust || !definition.kind.is_type() {
             return parts;
         }
         for file in self.files_defining(&definition.name).iter() {
-            let Some(other) = self.facts(*file).filter(|other| other.family == Family::Rust) else { continue };
+            let Some(other) = self.facts(*file).filter(|other| other.family == Family::Rust) else {
+                continue;
+            };
             for &index in other.named(&definition.name) {
                 if other.has_kind(index, DefinitionKind::Impl) && self.own_type(&other, index, depth) == Some(of) {
                     parts.push(other.def(index));
@@ -258,7 +323,9 @@ impl Linker<'_> {
 
     /// Returns the members of a type that are defined outside of it, such as the methods of a Go type.
     fn outside_members(&self, of: DefId, name: &str) -> Vec<DefId> {
-        let Some(facts) = self.facts(of.file) else { return Vec::new() };
+        let Some(facts) = self.facts(of.file) else {
+            return Vec::new();
+        };
         let definition = &facts.definitions[of.index as usize];
         let files = match facts.family {
             Family::Go => self.environment.package_of(self, &facts).unwrap_or_default(),
@@ -270,10 +337,13 @@ impl Linker<'_> {
             if facts.family != Family::C && files.binary_search(file).is_err() {
                 continue;
             }
-            let Some(other) = self.facts(*file).filter(|other| other.family == facts.family) else { continue };
-            let members = other.qualified(&definition.name).iter().filter(|&&index| {
-                other.definitions[index as usize].name == name
-            });
+            let Some(other) = self.facts(*file).filter(|other| other.family == facts.family) else {
+                continue;
+            };
+            let members = other
+                .qualified(&definition.name)
+                .iter()
+                .filter(|&&index| other.definitions[index as usize].name == name);
             found.extend(members.map(|&index| other.def(index)));
         }
         found

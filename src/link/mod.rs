@@ -7,6 +7,7 @@
 mod environment;
 mod facts;
 mod members;
+mod memo;
 mod overloads;
 mod resolve;
 mod scopes;

@@ -1,6 +1,7 @@
 //! Chooses among functions of one name by the types of the arguments.
 
 use super::facts::{DefId, Facts};
+use super::memo::deeper;
 use super::resolve::{Linker, Sym};
 use super::types::{Base, Ty, heads, literal_type};
 use crate::extract::{BindingKind, Reference, Shape, Value};
@@ -35,12 +36,21 @@ const PRIMITIVES: &[&str] = &["int", "long", "short", "byte", "char", "float", "
 impl Linker<'_> {
     /// Returns the functions that fit the types of the arguments best. Several if none is better than the others.
     pub(super) fn best_overloads(&self, facts: &Facts, reference: &Reference, targets: Vec<DefId>) -> Vec<DefId> {
-        let arguments: Vec<Option<Ty>> = reference.arguments.iter().map(|value| self.argument_type(facts, *value)).collect();
-        let scored: Vec<(u32, DefId)> =
-            targets.iter().filter_map(|target| Some((self.score(*target, &arguments)?, *target))).collect();
+        let arguments: Vec<Option<Ty>> = reference
+            .arguments
+            .iter()
+            .map(|value| self.argument_type(facts, *value))
+            .collect();
+        let scored: Vec<(u32, DefId)> = targets
+            .iter()
+            .filter_map(|target| Some((self.score(*target, &arguments)?, *target)))
+            .collect();
         let best = scored.iter().map(|(score, _)| *score).max();
-        let best: Vec<DefId> =
-            scored.into_iter().filter(|(score, _)| Some(*score) == best).map(|(_, target)| target).collect();
+        let best: Vec<DefId> = scored
+            .into_iter()
+            .filter(|(score, _)| Some(*score) == best)
+            .map(|(_, target)| target)
+            .collect();
         if best.is_empty() { targets } else { best }
     }
 
@@ -56,15 +66,21 @@ impl Linker<'_> {
     fn score(&self, target: DefId, arguments: &[Option<Ty>]) -> Option<u32> {
         let facts = self.facts(target.file)?;
         let signature = facts.definitions[target.index as usize].signature;
-        let first = facts.bindings.partition_point(|binding| binding.start < signature.start);
+        let first = facts
+            .bindings
+            .partition_point(|binding| binding.start < signature.start);
         let parameters = facts.bindings[first..]
             .iter()
             .take_while(|binding| binding.start < signature.end)
             .filter(|binding| binding.kind == BindingKind::Parameter);
         let mut score = 1;
         for (parameter, argument) in parameters.zip(arguments) {
-            let (Some(argument), false) = (argument, parameter.declared.is_empty()) else { continue };
-            let Some(&head) = heads(&facts, parameter.declared).first() else { continue };
+            let (Some(argument), false) = (argument, parameter.declared.is_empty()) else {
+                continue;
+            };
+            let Some(&head) = heads(&facts, parameter.declared).first() else {
+                continue;
+            };
             let name = facts.references[head as usize].name.as_str();
             if parameter.shape == Shape::Sequence {
                 match &argument.base {
@@ -74,10 +90,14 @@ impl Linker<'_> {
                 }
                 continue;
             }
-            let of = self.resolve_at(&facts, head, DEPTH).syms.into_iter().find_map(|sym| match sym {
-                Sym::Def(def) => Some(def),
-                _ => None,
-            });
+            let of = self
+                .resolve_at(&facts, head, DEPTH)
+                .syms
+                .into_iter()
+                .find_map(|sym| match sym {
+                    Sym::Def(def) => Some(def),
+                    _ => None,
+                });
             score += self.fit(argument, name, of)?;
         }
         Some(score)
@@ -95,12 +115,21 @@ impl Linker<'_> {
             (Base::Outer(known), _) if known.is_empty() => Some(0),
             (Base::Outer(known), None) if known == name => Some(4),
             (Base::Outer(known), of) => {
-                let wider = WIDENING.iter().find(|(from, _)| from == known).map_or(&[][..], |(_, to)| to);
+                let wider = WIDENING
+                    .iter()
+                    .find(|(from, _)| from == known)
+                    .map_or(&[][..], |(_, to)| to);
                 match wider.iter().position(|wide| *wide == name) {
                     Some(at) if at == 0 => Some(3),
                     Some(_) => Some(2),
                     None if is_anything => Some(0),
-                    None if of.is_some() || is_primitive || !wider.is_empty() || PRIMITIVES.contains(&known.as_str()) => None,
+                    None if of.is_some()
+                        || is_primitive
+                        || !wider.is_empty()
+                        || PRIMITIVES.contains(&known.as_str()) =>
+                    {
+                        None
+                    }
                     None => Some(1),
                 }
             }
@@ -110,8 +139,10 @@ impl Linker<'_> {
 
     /// Returns true if a type is a subtype of another one.
     fn extends(&self, def: DefId, of: DefId, depth: u8) -> bool {
-        let Some(depth) = depth.checked_sub(1) else { return false };
-        let Some(facts) = self.facts(def.file) else { return false };
+        let Some(depth) = deeper(depth) else { return false };
+        let Some(facts) = self.facts(def.file) else {
+            return false;
+        };
         facts.bases(def.index).collect::<Vec<_>>().into_iter().any(|base| {
             self.resolve_base(&facts, base, depth).syms.iter().any(|sym| match sym {
                 Sym::Def(base) => *base == of || *base != def && self.extends(*base, of, depth),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::environment::{Environment, Module};
 use super::facts::{DefId, Facts, Family};
 use super::members::Use;
+use super::memo::{Memo, Question, deeper};
 use super::types::{Base, Ty};
 use crate::extract::{BindingKind, Definition, DefinitionKind, Reference, ReferenceKind, Steps, Value};
 use crate::git::{BlobContent, ObjectReader};
@@ -13,9 +14,11 @@ use crate::sidecar::FileError;
 use crate::snapshot::{FileId, View};
 
 /// Limit on nested questions, such as the type of the receiver of a receiver.
-const MAX_DEPTH: u8 = 24;
+const MAX_DEPTH: u8 = 60;
 /// Limit on candidates for a reference that cannot be resolved.
 const MAX_CANDIDATES: usize = 24;
+/// Limit on the definitions of one name among which candidates are sought.
+const MAX_NAMESAKES: usize = 1_000;
 /// Limit on the size of a manifest in bytes.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
@@ -79,6 +82,15 @@ pub(super) enum Sym {
     Unknown,
 }
 
+impl Sym {
+    pub(super) fn definition(&self) -> Option<DefId> {
+        match self {
+            Self::Def(def) => Some(*def),
+            _ => None,
+        }
+    }
+}
+
 /// What a name means, and how that was found.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
@@ -88,11 +100,17 @@ pub(super) struct Found {
 
 impl Found {
     pub(super) fn outside() -> Self {
-        Self { syms: vec![Sym::Outside], tier: Tier::Outside }
+        Self {
+            syms: vec![Sym::Outside],
+            tier: Tier::Outside,
+        }
     }
 
     pub(super) fn unknown() -> Self {
-        Self { syms: Vec::new(), tier: Tier::Unknown }
+        Self {
+            syms: Vec::new(),
+            tier: Tier::Unknown,
+        }
     }
 }
 
@@ -113,7 +131,8 @@ pub struct Linker<'v> {
     pub(super) environment: Environment,
     files: Vec<OnceLock<Option<Arc<Facts>>>>,
     names: OnceLock<HashMap<String, Arc<[FileId]>>>,
-    found: Vec<Mutex<HashMap<u32, Found>>>,
+    pub(super) memo: Memo,
+    candidates: Mutex<HashMap<(Family, String), Arc<[DefId]>>>,
     errors: Mutex<Vec<FileError>>,
 }
 
@@ -129,7 +148,8 @@ impl<'v> Linker<'v> {
             environment: Environment::of(view, read),
             files: (0..view.n_files()).map(|_| OnceLock::new()).collect(),
             names: OnceLock::new(),
-            found: (0..view.n_files()).map(|_| Mutex::default()).collect(),
+            memo: Memo::new(),
+            candidates: Mutex::default(),
             errors: Mutex::default(),
         }
     }
@@ -137,7 +157,11 @@ impl<'v> Linker<'v> {
     /// Resolves every reference of a file. Returns `None` if the file is not indexed.
     pub fn link_file(&self, file: FileId) -> Option<Vec<Link>> {
         let facts = self.facts(file)?;
-        Some((0..facts.references.len() as u32).map(|index| self.link(&facts, index)).collect())
+        Some(
+            (0..facts.references.len() as u32)
+                .map(|index| self.link(&facts, index))
+                .collect(),
+        )
     }
 
     /// Returns the references of a file, to which the links of [`Self::link_file`] refer.
@@ -166,7 +190,14 @@ impl<'v> Linker<'v> {
             let extraction = segment.artifacts.extraction(local)?;
             let path = String::from_utf8_lossy(entry.path).into_owned();
             let links = segment.artifacts.links(local)?;
-            Ok(Facts::new(file, path, self.view.lang(file), extraction.definitions, extraction.imports, links))
+            Ok(Facts::new(
+                file,
+                path,
+                self.view.lang(file),
+                extraction.definitions,
+                extraction.imports,
+                links,
+            ))
         };
         match read() {
             Ok(facts) => Some(Arc::new(facts)),
@@ -182,7 +213,9 @@ impl<'v> Linker<'v> {
         let names = self.names.get_or_init(|| {
             let mut names: HashMap<String, Vec<FileId>> = HashMap::new();
             for (file, _) in self.view.files() {
-                let Some(Ok(extraction)) = self.view.extraction(file) else { continue };
+                let Some(Ok(extraction)) = self.view.extraction(file) else {
+                    continue;
+                };
                 for definition in extraction.definitions {
                     let files = names.entry(definition.name).or_default();
                     if files.last() != Some(&file) {
@@ -199,8 +232,13 @@ impl<'v> Linker<'v> {
     pub(super) fn named(&self, family: Family, name: &str) -> Vec<DefId> {
         let mut found = Vec::new();
         for file in self.files_defining(name).iter() {
-            let Some(facts) = self.facts(*file).filter(|facts| facts.family == family) else { continue };
+            let Some(facts) = self.facts(*file).filter(|facts| facts.family == family) else {
+                continue;
+            };
             found.extend(facts.named(name).iter().map(|&index| facts.def(index)));
+            if found.len() > MAX_NAMESAKES {
+                break;
+            }
         }
         found
     }
@@ -219,7 +257,11 @@ impl<'v> Linker<'v> {
         }
         let is_own = found.syms.iter().any(|sym| matches!(sym, Sym::This(_))) || reference.name == "Self";
         if is_own {
-            return Link { reference: index, tier: Tier::Outside, targets: Vec::new() };
+            return Link {
+                reference: index,
+                tier: Tier::Outside,
+                targets: Vec::new(),
+            };
         }
         targets.sort_unstable();
         targets.dedup();
@@ -232,7 +274,11 @@ impl<'v> Linker<'v> {
         }
         if targets.is_empty() {
             if is_outside {
-                return Link { reference: index, tier: Tier::Outside, targets };
+                return Link {
+                    reference: index,
+                    tier: Tier::Outside,
+                    targets,
+                };
             }
             targets = self.candidates(facts, reference);
             tier = match targets.is_empty() {
@@ -241,20 +287,39 @@ impl<'v> Linker<'v> {
                 false => Tier::Named,
             };
         }
-        Link { reference: index, tier, targets }
+        Link {
+            reference: index,
+            tier,
+            targets,
+        }
     }
 
     /// Returns the definitions that have the name of a reference and could be what it means.
     fn candidates(&self, facts: &Facts, reference: &Reference) -> Vec<DefId> {
-        let mut named = self.named(facts.family, &reference.name);
-        named.retain(|def| {
-            let Some(facts) = self.facts(def.file) else { return false };
+        let key = (facts.family, reference.name.clone());
+        let known = self
+            .candidates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&key)
+            .cloned();
+        let named = known.unwrap_or_else(|| {
+            let named: Arc<[DefId]> = self.named(facts.family, &reference.name).into();
+            self.candidates
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(key, Arc::clone(&named));
+            named
+        });
+        let could_be = |def: &&DefId| {
+            let Some(facts) = self.facts(def.file) else {
+                return false;
+            };
             let definition = &facts.definitions[def.index as usize];
             let is_member = definition.container.is_some() || definition.qualifier.is_some();
-            definition.kind != DefinitionKind::Impl && (is_member || reference.receiver == Value::None)
-        });
-        named.truncate(MAX_CANDIDATES);
-        named
+            facts.is_name(def.index) && (is_member || reference.receiver == Value::None)
+        };
+        named.iter().filter(could_be).take(MAX_CANDIDATES).copied().collect()
     }
 
     /// Of the targets of a call, returns those that fit: a constructor for a type, and the functions with as many
@@ -278,9 +343,17 @@ impl<'v> Linker<'v> {
                 called.extend(constructors);
             }
         }
-        let fitting: Vec<DefId> = called.iter().copied().filter(|target| self.fits(*target, Use::of(reference))).collect();
+        let fitting: Vec<DefId> = called
+            .iter()
+            .copied()
+            .filter(|target| self.fits(*target, Use::of(reference)))
+            .collect();
         let fitting = if fitting.is_empty() { called } else { fitting };
-        if fitting.len() > 1 && !reference.arguments.is_empty() { self.best_overloads(facts, reference, fitting) } else { fitting }
+        if fitting.len() > 1 && !reference.arguments.is_empty() {
+            self.best_overloads(facts, reference, fitting)
+        } else {
+            fitting
+        }
     }
 
     /// Returns true if the targets are overloads, of which only one is meant.
@@ -289,16 +362,24 @@ impl<'v> Linker<'v> {
         matches!(family, Some(Family::Java | Family::C))
     }
 
-    /// Finds what a reference means. The result does not depend on other questions.
+    /// Finds what a reference means.
     pub(super) fn resolve_at(&self, facts: &Facts, index: u32, depth: u8) -> Found {
-        let Some(depth) = depth.checked_sub(1) else { return Found::unknown() };
-        let known = &self.found[facts.file.0 as usize];
-        if let Some(found) = known.lock().unwrap_or_else(PoisonError::into_inner).get(&index) {
-            return found.clone();
+        let Some(depth) = deeper(depth) else {
+            return Found::unknown();
+        };
+        // The receivers of a long chain of calls are resolved one after the other, not one inside the other.
+        let mut chain = vec![index];
+        while let Some(&last) = chain.last()
+            && let Value::Of { at, .. } = facts.references[last as usize].receiver
+            && let Some(next) = facts.reference_at(at)
+            && next < last
+        {
+            chain.push(next);
         }
-        let found = self.resolve(facts, index, depth);
-        if depth >= MAX_DEPTH / 2 {
-            known.lock().unwrap_or_else(PoisonError::into_inner).insert(index, found.clone());
+        let mut found = Found::unknown();
+        for index in chain.into_iter().rev() {
+            let question = Question::Reference(facts.file, index);
+            found = self.memo.answer(question, || self.resolve(facts, index, depth));
         }
         found
     }
@@ -309,7 +390,10 @@ impl<'v> Linker<'v> {
             return self.import(facts, reference, depth);
         }
         if let Some(of) = facts.anonymous(reference) {
-            return Found { syms: vec![Sym::Def(facts.def(of))], tier: Tier::Scope };
+            return Found {
+                syms: vec![Sym::Def(facts.def(of))],
+                tier: Tier::Scope,
+            };
         }
         match reference.receiver {
             Value::None if reference.kind == ReferenceKind::Member => Found::unknown(),
@@ -317,7 +401,7 @@ impl<'v> Linker<'v> {
             Value::Literal(_) => Found::outside(),
             Value::Other => Found::unknown(),
             Value::Of { at, steps } => match self.value(facts, at, steps, depth) {
-                Some(of) => self.member(&of, reference, facts.file, depth),
+                Some(of) => self.member(&of, reference, depth),
                 None => Found::unknown(),
             },
         }
@@ -326,14 +410,21 @@ impl<'v> Linker<'v> {
     /// Finds what a name in an import means. The segments of the module's path mean no definition.
     fn import(&self, facts: &Facts, reference: &Reference, depth: u8) -> Found {
         let at = reference.range.start;
-        let around = facts.imports.iter().filter(|import| import.range.start <= at && at < import.range.end);
+        let around = facts
+            .imports
+            .iter()
+            .filter(|import| import.range.start <= at && at < import.range.end);
         for import in around {
-            let named = import.names.iter().find(|imported| {
-                imported.name == reference.name || imported.alias.as_ref() == Some(&reference.name)
-            });
+            let named = import
+                .names
+                .iter()
+                .find(|imported| imported.name == reference.name || imported.alias.as_ref() == Some(&reference.name));
             if let Some(named) = named.filter(|named| !named.name.is_empty()) {
                 let syms = self.taken(facts, &import.module, &named.name, at, depth);
-                return Found { syms, tier: Tier::Import };
+                return Found {
+                    syms,
+                    tier: Tier::Import,
+                };
             }
         }
         self.exported_here(facts, reference, depth)
@@ -342,32 +433,47 @@ impl<'v> Linker<'v> {
     /// Finds what a name in `export { name }` means.
     fn exported_here(&self, facts: &Facts, reference: &Reference, depth: u8) -> Found {
         let is_export = facts.bindings_of(&reference.name).any(|(_, binding)| {
-            binding.kind == BindingKind::Export && binding.value == (Value::Of { at: reference.range.start, steps: Steps::default() })
+            binding.kind == BindingKind::Export
+                && binding.value
+                    == (Value::Of {
+                        at: reference.range.start,
+                        steps: Steps::default(),
+                    })
         });
-        if is_export { self.bare(facts, reference, depth) } else { Found::outside() }
+        if is_export {
+            self.bare(facts, reference, depth)
+        } else {
+            Found::outside()
+        }
     }
 
     /// Finds a member of a value.
-    fn member(&self, of: &Ty, reference: &Reference, from: FileId, depth: u8) -> Found {
+    fn member(&self, of: &Ty, reference: &Reference, depth: u8) -> Found {
         let name = &reference.name;
         match &of.base {
-            Base::Module(module) => match self.look_up(module, name, from, depth) {
+            Base::Module(module) => match self.look_up(module, name, depth) {
                 found if found.is_empty() => Found::unknown(),
-                syms => Found { syms, tier: Tier::Receiver },
+                syms => Found {
+                    syms,
+                    tier: Tier::Receiver,
+                },
             },
             Base::Class(def) | Base::Instance(def) => {
                 let members = self.members_for(*def, name, Use::of(reference), depth);
                 if members.is_empty() {
                     return Found::unknown();
                 }
-                Found { syms: members.into_iter().map(Sym::Def).collect(), tier: of.tier }
+                Found {
+                    syms: members.into_iter().map(Sym::Def).collect(),
+                    tier: of.tier,
+                }
             }
             Base::Function(def) => match self.result(*def, None, depth) {
-                Some(result) => self.member(&result, reference, from, depth.saturating_sub(1)),
+                Some(result) => self.member(&result, reference, deeper(depth).unwrap_or(0)),
                 None => Found::unknown(),
             },
             Base::Outer(_) => match self.content(of, depth) {
-                Some(inner) if of.is_transparent() => self.member(&inner, reference, from, depth),
+                Some(inner) if of.is_transparent() => self.member(&inner, reference, depth),
                 _ => Found::outside(),
             },
             Base::Outside => Found::outside(),
@@ -376,7 +482,7 @@ impl<'v> Linker<'v> {
 
     /// Returns the type of a value.
     pub(super) fn value(&self, facts: &Facts, at: u32, steps: Steps, depth: u8) -> Option<Ty> {
-        let depth = depth.checked_sub(1)?;
+        let depth = deeper(depth)?;
         let index = facts.reference_at(at)?;
         self.value_of(facts, index, steps, depth)
     }

@@ -3,9 +3,13 @@
 use super::environment::Module;
 use super::facts::{DefId, Facts, Family};
 use super::members::Use;
+use super::memo::deeper;
 use super::resolve::{Found, Linker, Sym, Tier};
 use crate::extract::{BindingKind, DefinitionKind, Reference, ReferenceKind};
 use crate::snapshot::FileId;
+
+/// Limit on the definitions of one name in a file among which the visible ones are sought.
+const MAX_NAMESAKES: usize = 256;
 
 impl Linker<'_> {
     /// Finds what a name means at a byte of a file.
@@ -22,13 +26,22 @@ impl Linker<'_> {
             return found;
         }
         if let Some(syms) = self.imported(facts, name, depth) {
-            return Found { syms, tier: Tier::Import };
+            return Found {
+                syms,
+                tier: Tier::Import,
+            };
         }
         if let Some(syms) = self.in_package(facts, name) {
-            return Found { syms, tier: Tier::Scope };
+            return Found {
+                syms,
+                tier: Tier::Scope,
+            };
         }
         if let Some(syms) = self.by_star(facts, name, depth) {
-            return Found { syms, tier: Tier::Import };
+            return Found {
+                syms,
+                tier: Tier::Import,
+            };
         }
         if self.named(facts.family, name).is_empty() {
             return Found::outside();
@@ -41,13 +54,21 @@ impl Linker<'_> {
 
     /// Finds what `this`, `self`, `super` and similar words mean.
     fn special(&self, facts: &Facts, name: &str, at: u32, depth: u8) -> Option<Found> {
-        let scope = |sym| Some(Found { syms: vec![sym], tier: Tier::Own });
+        let scope = |sym| {
+            Some(Found {
+                syms: vec![sym],
+                tier: Tier::Own,
+            })
+        };
         match (facts.family, name) {
             (Family::Rust, "crate") => scope(Sym::Module(self.environment.rust_crate(facts.file)?)),
             (Family::Rust, "super") => scope(Sym::Module(self.rust_parent(facts, at)?)),
             (Family::Rust, "self") => match facts.enclosing_type(at) {
                 Some(of) => scope(Sym::This(self.own_type(facts, of, depth)?)),
-                None => scope(Sym::Module(Module::Items { file: facts.file, of: inline_module(facts, at) })),
+                None => scope(Sym::Module(Module::Items {
+                    file: facts.file,
+                    of: inline_module(facts, at),
+                })),
             },
             (Family::Rust, "Self") => {
                 let of = facts.enclosing_type(at)?;
@@ -100,14 +121,14 @@ impl Linker<'_> {
             n_arguments: None,
             arguments: Vec::new(),
         };
-        if depth == 0 { Found::unknown() } else { self.bare(facts, &reference, depth - 1) }
+        deeper(depth).map_or_else(Found::unknown, |depth| self.bare(facts, &reference, depth))
     }
 
     /// Finds a local variable or a definition of the file that is visible at `at`.
     fn lexical(&self, facts: &Facts, reference: &Reference, depth: u8) -> Option<Found> {
         let (name, at, usage) = (reference.name.as_str(), reference.range.start, Use::of(reference));
         let local = facts
-            .bindings_of(name)
+            .bindings_near(name, at)
             .filter(|(_, binding)| {
                 matches!(binding.kind, BindingKind::Local | BindingKind::Parameter)
                     && binding.scope.start <= at
@@ -117,7 +138,7 @@ impl Linker<'_> {
             .min();
         let enclosing: Vec<u32> = facts.enclosing(at).collect();
         let mut visible: Option<(usize, Vec<u32>)> = None;
-        for &index in facts.named(name) {
+        for &index in facts.named(name).iter().take(MAX_NAMESAKES) {
             let definition = &facts.definitions[index as usize];
             let is_member_of_type = definition
                 .container
@@ -136,9 +157,12 @@ impl Linker<'_> {
                     let is_inside = enclosing.contains(&container);
                     let is_visible = match outer.kind {
                         kind if kind.is_callable() => true,
-                        DefinitionKind::Module => facts.family != Family::Rust || inline_module(facts, at) == Some(container),
+                        DefinitionKind::Module => {
+                            facts.family != Family::Rust || inline_module(facts, at) == Some(container)
+                        }
                         kind if kind.is_type() => {
-                            facts.family.has_implicit_this() || definition.kind.is_type() && facts.family != Family::Rust
+                            facts.family.has_implicit_this()
+                                || definition.kind.is_type() && facts.family != Family::Rust
                         }
                         _ => true,
                     };
@@ -158,22 +182,40 @@ impl Linker<'_> {
             }
         }
         // Members that are inherited are nearer than the definitions of the file.
-        if facts.family.has_implicit_this() && visible.as_ref().is_none_or(|(size, _)| *size == usize::MAX) && local.is_none()
+        if facts.family.has_implicit_this()
+            && visible.as_ref().is_none_or(|(size, _)| *size == usize::MAX)
+            && local.is_none()
         {
-            for &of in enclosing.iter().filter(|&&index| facts.definitions[index as usize].kind.is_type()) {
+            for &of in enclosing
+                .iter()
+                .filter(|&&index| facts.definitions[index as usize].kind.is_type())
+            {
                 let members = self.members_for(facts.def(of), name, usage, depth);
                 if !members.is_empty() {
-                    return Some(Found { syms: members.into_iter().map(Sym::Def).collect(), tier: Tier::Own });
+                    return Some(Found {
+                        syms: members.into_iter().map(Sym::Def).collect(),
+                        tier: Tier::Own,
+                    });
                 }
             }
         }
         match (local, visible) {
             (Some((size, _, _, index)), visible) if visible.as_ref().is_none_or(|(other, _)| size <= *other) => {
-                Some(Found { syms: vec![Sym::Local(facts.file, index)], tier: Tier::Scope })
+                Some(Found {
+                    syms: vec![Sym::Local(facts.file, index)],
+                    tier: Tier::Scope,
+                })
             }
             (_, Some((_, list))) => {
-                let syms = self.one_of(facts, list).into_iter().map(|index| Sym::Def(facts.def(index))).collect();
-                Some(Found { syms, tier: Tier::Scope })
+                let syms = self
+                    .one_of(facts, list)
+                    .into_iter()
+                    .map(|index| Sym::Def(facts.def(index)))
+                    .collect();
+                Some(Found {
+                    syms,
+                    tier: Tier::Scope,
+                })
             }
             _ => None,
         }
@@ -193,7 +235,7 @@ impl Linker<'_> {
 
     /// Finds a name that an import of the file makes visible.
     pub(super) fn imported(&self, facts: &Facts, name: &str, depth: u8) -> Option<Vec<Sym>> {
-        let depth = depth.checked_sub(1)?;
+        let depth = deeper(depth)?;
         let &(import, at) = facts.imported.get(name)?;
         let import = &facts.imports[import as usize];
         let Some(at) = at else {
@@ -212,25 +254,28 @@ impl Linker<'_> {
     }
 
     pub(super) fn module_sym(&self, facts: &Facts, module: &str, at: u32, depth: u8) -> Sym {
-        self.environment.module(self, facts, module, at, depth).map_or(Sym::Outside, Sym::Module)
+        self.environment
+            .module(self, facts, module, at, depth)
+            .map_or(Sym::Outside, Sym::Module)
     }
 
     /// Returns what the name `name` of a module means.
     pub(super) fn taken(&self, facts: &Facts, module: &str, name: &str, at: u32, depth: u8) -> Vec<Sym> {
         match self.module_sym(facts, module, at, depth) {
             Sym::Module(module) => {
-                let found = self.look_up(&module, name, facts.file, depth);
+                let found = self.look_up(&module, name, depth);
                 if found.is_empty() { vec![Sym::Unknown] } else { found }
             }
             other => {
                 // `use Type::Variant` and `import a.Outer.Inner` take a member of a type.
-                self.taken_of_type(facts, module, name, at, depth).unwrap_or_else(|| vec![other])
+                self.taken_of_type(facts, module, name, at, depth)
+                    .unwrap_or_else(|| vec![other])
             }
         }
     }
 
     fn taken_of_type(&self, facts: &Facts, module: &str, name: &str, at: u32, depth: u8) -> Option<Vec<Sym>> {
-        let depth = depth.checked_sub(1)?;
+        let depth = deeper(depth)?;
         let separator = if facts.family == Family::Rust { "::" } else { "." };
         let (outer, of) = module.rsplit_once(separator).unwrap_or(("", module));
         let types = if outer.is_empty() {
@@ -249,10 +294,14 @@ impl Linker<'_> {
 
     /// Finds a name among the names that imports of everything make visible.
     fn by_star(&self, facts: &Facts, name: &str, depth: u8) -> Option<Vec<Sym>> {
-        let depth = depth.checked_sub(1)?;
-        for import in facts.imports.iter().filter(|import| import.names.iter().any(|name| name.name == "*")) {
+        let depth = deeper(depth)?;
+        for import in facts
+            .imports
+            .iter()
+            .filter(|import| import.names.iter().any(|name| name.name == "*"))
+        {
             if let Sym::Module(module) = self.module_sym(facts, &import.module, import.range.start, depth) {
-                let found = self.look_up(&module, name, facts.file, depth);
+                let found = self.look_up(&module, name, depth);
                 if !found.is_empty() {
                     return Some(found);
                 }
@@ -274,7 +323,10 @@ impl Linker<'_> {
     pub(super) fn in_files(&self, files: &[FileId], name: &str, except: Option<FileId>) -> Vec<Sym> {
         let mut syms = Vec::new();
         let wanted = self.files_defining(name);
-        for file in wanted.iter().filter(|file| files.binary_search(file).is_ok() && Some(**file) != except) {
+        for file in wanted
+            .iter()
+            .filter(|file| files.binary_search(file).is_ok() && Some(**file) != except)
+        {
             let Some(facts) = self.facts(*file) else { continue };
             let top = facts.named(name).iter().filter(|&&index| {
                 let definition = &facts.definitions[index as usize];
@@ -286,7 +338,10 @@ impl Linker<'_> {
             syms.extend(top.map(|&index| Sym::Def(facts.def(index))));
         }
         // Of several files of a Go package that define a name, only one is built at a time.
-        if self.facts(files.first().copied().unwrap_or(FileId(0))).is_some_and(|facts| facts.family == Family::Go) {
+        if self
+            .facts(files.first().copied().unwrap_or(FileId(0)))
+            .is_some_and(|facts| facts.family == Family::Go)
+        {
             syms.truncate(1);
         }
         syms
@@ -295,5 +350,7 @@ impl Linker<'_> {
 
 /// Returns the innermost module with a body that contains a byte.
 pub(super) fn inline_module(facts: &Facts, at: u32) -> Option<u32> {
-    facts.enclosing(at).find(|&index| facts.has_kind(index, DefinitionKind::Module))
+    facts
+        .enclosing(at)
+        .find(|&index| facts.has_kind(index, DefinitionKind::Module))
 }

@@ -3,6 +3,7 @@
 use super::environment::Module;
 use super::facts::{DefId, Facts, Family};
 use super::members::Use;
+use super::memo::deeper;
 use super::resolve::{Linker, Sym, Tier};
 use crate::extract::{Binding, BindingKind, DefinitionKind, Literal, Shape, Step, Steps, Value};
 use crate::model::ByteRange;
@@ -32,24 +33,120 @@ pub(super) enum Base {
 }
 
 /// Types whose members are those of their argument.
-const TRANSPARENT: &[&str] = &["Box", "Arc", "Rc", "Cow", "Ref", "RefMut", "MutexGuard", "Pin", "Readonly", "Partial",
-    "Required", "Optional", "Annotated", "Final", "ClassVar", "Mut"];
+const TRANSPARENT: &[&str] = &[
+    "Box",
+    "Arc",
+    "Rc",
+    "Cow",
+    "Ref",
+    "RefMut",
+    "MutexGuard",
+    "Pin",
+    "Readonly",
+    "Partial",
+    "Required",
+    "Optional",
+    "Annotated",
+    "Final",
+    "ClassVar",
+    "Mut",
+];
 /// Types with a content that `await`, `?` or a pattern takes out.
-const WRAPPERS: &[&str] = &["Option", "Result", "Promise", "PromiseLike", "Awaitable", "Coroutine", "Optional", "Future",
-    "CompletableFuture", "Type", "type", "Class"];
+const WRAPPERS: &[&str] = &[
+    "Option",
+    "Result",
+    "Promise",
+    "PromiseLike",
+    "Awaitable",
+    "Coroutine",
+    "Optional",
+    "Future",
+    "CompletableFuture",
+    "Type",
+    "type",
+    "Class",
+];
 /// Methods of types outside of the repository that return the content of the type.
-const CONTENT: &[&str] = &["unwrap", "expect", "unwrap_or", "unwrap_or_default", "unwrap_or_else", "lock", "borrow",
-    "borrow_mut", "get", "next", "remove", "poll", "peek", "getFirst", "getLast", "pop", "shift", "find", "at", "first",
-    "last", "orElse", "orElseThrow", "orElseGet", "findFirst", "get_mut", "read", "write", "popleft", "removeFirst",
-    "removeLast", "setdefault", "take", "next_back", "upgrade", "element", "newInstance"];
+const CONTENT: &[&str] = &[
+    "unwrap",
+    "expect",
+    "unwrap_or",
+    "unwrap_or_default",
+    "unwrap_or_else",
+    "lock",
+    "borrow",
+    "borrow_mut",
+    "get",
+    "next",
+    "remove",
+    "poll",
+    "peek",
+    "getFirst",
+    "getLast",
+    "pop",
+    "shift",
+    "find",
+    "at",
+    "first",
+    "last",
+    "orElse",
+    "orElseThrow",
+    "orElseGet",
+    "findFirst",
+    "get_mut",
+    "read",
+    "write",
+    "popleft",
+    "removeFirst",
+    "removeLast",
+    "setdefault",
+    "take",
+    "next_back",
+    "upgrade",
+    "element",
+    "newInstance",
+];
 /// Methods of types outside of the repository that return the same type.
-const SAME: &[&str] = &["iter", "iter_mut", "into_iter", "as_ref", "as_mut", "as_deref", "clone", "cloned", "copied",
-    "rev", "to_owned", "filter", "stream", "iterator", "sorted", "reverse", "slice", "values", "ok", "ok_or",
-    "ok_or_else", "map_err", "skip", "chain", "peekable", "copy", "limit", "concat", "or_else", "as_deref_mut"];
+const SAME: &[&str] = &[
+    "iter",
+    "iter_mut",
+    "into_iter",
+    "as_ref",
+    "as_mut",
+    "as_deref",
+    "clone",
+    "cloned",
+    "copied",
+    "rev",
+    "to_owned",
+    "filter",
+    "stream",
+    "iterator",
+    "sorted",
+    "reverse",
+    "slice",
+    "values",
+    "ok",
+    "ok_or",
+    "ok_or_else",
+    "map_err",
+    "skip",
+    "chain",
+    "peekable",
+    "copy",
+    "limit",
+    "concat",
+    "or_else",
+    "as_deref_mut",
+];
 
 impl Ty {
     fn new(base: Base, tier: Tier) -> Self {
-        Self { base, arguments: Vec::new(), tier }
+        Self {
+            base,
+            arguments: Vec::new(),
+            tier,
+        }
     }
 
     /// Returns an instance of a type outside of the repository.
@@ -70,7 +167,7 @@ impl Ty {
 impl Linker<'_> {
     /// Returns the type of what `steps` make of a reference.
     pub(super) fn value_of(&self, facts: &Facts, index: u32, steps: Steps, depth: u8) -> Option<Ty> {
-        let depth = depth.checked_sub(1)?;
+        let depth = deeper(depth)?;
         let found = self.resolve_at(facts, index, depth);
         let mut steps = steps.iter().peekable();
         let reference = &facts.references[index as usize];
@@ -129,7 +226,11 @@ impl Linker<'_> {
         match (step, &of.base) {
             (Step::Call, Base::Class(def)) => {
                 let base = Base::Instance(*def);
-                Some(Ty { base, arguments: of.arguments, tier: Tier::Type })
+                Some(Ty {
+                    base,
+                    arguments: of.arguments,
+                    tier: Tier::Type,
+                })
             }
             (Step::Call, Base::Function(def)) => self.result(*def, this, depth).map(|result| result.by(Tier::Return)),
             (Step::Call, _) => None,
@@ -163,7 +264,7 @@ impl Linker<'_> {
 
     /// Returns the type of the value of a definition.
     pub(super) fn type_of_definition(&self, def: DefId, tier: Tier, depth: u8) -> Option<Ty> {
-        let depth = depth.checked_sub(1)?;
+        let depth = deeper(depth)?;
         let facts = self.facts(def.file)?;
         let definition = &facts.definitions[def.index as usize];
         match definition.kind {
@@ -192,16 +293,16 @@ impl Linker<'_> {
     fn type_of_field(&self, facts: &Facts, def: DefId, depth: u8) -> Option<Ty> {
         let definition = &facts.definitions[def.index as usize];
         let of = definition.container;
-        let assigned = facts.bindings_of(&definition.name).filter(|(_, binding)| {
-            binding.kind == BindingKind::Field && facts.enclosing_type(binding.start) == of
-        });
+        let assigned = facts
+            .bindings_of(&definition.name)
+            .filter(|(_, binding)| binding.kind == BindingKind::Field && facts.enclosing_type(binding.start) == of);
         let (index, _) = assigned.into_iter().next()?;
         self.type_of_binding(facts, &facts.bindings[index as usize], depth)
     }
 
     /// Returns the type that an alias stands for.
     pub(super) fn aliased(&self, def: DefId, depth: u8) -> Option<DefId> {
-        let depth = depth.checked_sub(1)?;
+        let depth = deeper(depth)?;
         let facts = self.facts(def.file)?;
         if !facts.has_kind(def.index, DefinitionKind::TypeAlias) {
             return None;
@@ -214,7 +315,7 @@ impl Linker<'_> {
     }
 
     pub(super) fn type_of_binding(&self, facts: &Facts, binding: &Binding, depth: u8) -> Option<Ty> {
-        let depth = depth.checked_sub(1)?;
+        let depth = deeper(depth)?;
         if !binding.declared.is_empty() {
             return self.declared(facts, binding, depth);
         }
@@ -236,7 +337,7 @@ impl Linker<'_> {
 
     /// Returns the declared type of a binding.
     pub(super) fn declared(&self, facts: &Facts, binding: &Binding, depth: u8) -> Option<Ty> {
-        let depth = depth.checked_sub(1)?;
+        let depth = deeper(depth)?;
         if binding.shape == Shape::Opaque {
             return None;
         }
@@ -248,7 +349,11 @@ impl Linker<'_> {
                 heads.remove(0);
             }
             let arguments = heads.into_iter().map(|index| (facts.file, index)).collect();
-            return Some(Ty { base: Base::Outer("[]".to_owned()), arguments, tier: Tier::Type });
+            return Some(Ty {
+                base: Base::Outer("[]".to_owned()),
+                arguments,
+                tier: Tier::Type,
+            });
         }
         let (&first, rest) = heads.split_first()?;
         // `A | B` and `A | undefined` have no single head.
@@ -259,7 +364,7 @@ impl Linker<'_> {
 
     /// Returns an instance of the type that a reference names.
     fn named_type(&self, facts: &Facts, index: u32, depth: u8) -> Option<Ty> {
-        let depth = depth.checked_sub(1)?;
+        let depth = deeper(depth)?;
         let found = self.resolve_at(facts, index, depth);
         let name = &facts.references[index as usize].name;
         match found.syms.first() {
@@ -284,15 +389,25 @@ impl Linker<'_> {
 
     /// Returns the type of the result of a function. `this` is the value that the function is a member of.
     pub(super) fn result(&self, def: DefId, this: Option<&Ty>, depth: u8) -> Option<Ty> {
-        let depth = depth.checked_sub(1)?;
+        let depth = deeper(depth)?;
         let facts = self.facts(def.file)?;
         let binding = facts.binding_of(def.index).map(|index| &facts.bindings[index as usize]);
         if let Some(binding) = binding.filter(|binding| !binding.declared.is_empty()) {
-            let own = heads(&facts, binding.declared).first().map(|&index| facts.references[index as usize].name.as_str());
+            let own = heads(&facts, binding.declared)
+                .first()
+                .map(|&index| facts.references[index as usize].name.as_str());
             if matches!(own, Some("Self" | "this"))
-                && let Some(Ty { base: Base::Instance(of) | Base::Class(of), arguments, .. }) = this
+                && let Some(Ty {
+                    base: Base::Instance(of) | Base::Class(of),
+                    arguments,
+                    ..
+                }) = this
             {
-                return Some(Ty { base: Base::Instance(*of), arguments: arguments.clone(), tier: Tier::Return });
+                return Some(Ty {
+                    base: Base::Instance(*of),
+                    arguments: arguments.clone(),
+                    tier: Tier::Return,
+                });
             }
             return self.declared(&facts, binding, depth);
         }
@@ -309,7 +424,13 @@ impl Linker<'_> {
             };
             match (&result, &of.base) {
                 (None, _) => result = Some(of),
-                (Some(Ty { base: Base::Instance(known), .. }), Base::Instance(other)) if known == other => {}
+                (
+                    Some(Ty {
+                        base: Base::Instance(known),
+                        ..
+                    }),
+                    Base::Instance(other),
+                ) if known == other => {}
                 _ => return None,
             }
         }

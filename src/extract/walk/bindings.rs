@@ -22,7 +22,13 @@ impl<'t> Walker<'_, 't> {
             let part = |field: u16| (field != 0).then(|| node.child_by_field_id(field)).flatten();
             let Some(name) = part(bind.name) else { continue };
             let (declared, value, step) = (part(bind.declared), part(bind.value), bind.step);
-            found.push(Bound { kind: bind.kind, name, declared, value, step });
+            found.push(Bound {
+                kind: bind.kind,
+                name,
+                declared,
+                value,
+                step,
+            });
         }
         if let Some(find) = roles.bind_by {
             find(&self.cx(), node, &mut found);
@@ -32,13 +38,27 @@ impl<'t> Walker<'_, 't> {
 
     fn bind(&mut self, bound: &Bound<'t>, scope: ByteRange) {
         let (tables, src) = (self.tables, self.src);
-        let declared = bound.declared.map_or_else(ByteRange::default, |node| clamp(src, range_of(node)));
+        let declared = bound
+            .declared
+            .map_or_else(ByteRange::default, |node| clamp(src, range_of(node)));
         let shape = bound.declared.map_or(Shape::Named, |node| shape_of(tables, node));
         let value = bound.value.map_or(Value::None, |node| value_of(tables, src, node));
         let value = stepped(value, bound.step);
         let mut add = |kind, name: ByteRange, value| {
-            let name_text = if kind == BindingKind::Return { String::new() } else { text_of(src, name) };
-            self.bindings.push(Binding { name: name_text, kind, start: name.start, scope, declared, shape, value });
+            let name_text = if kind == BindingKind::Return {
+                String::new()
+            } else {
+                text_of(src, name)
+            };
+            self.bindings.push(Binding {
+                name: name_text,
+                kind,
+                start: name.start,
+                scope,
+                declared,
+                shape,
+                value,
+            });
         };
         if matches!(bound.kind, BindingKind::Return | BindingKind::Export) {
             return add(bound.kind, range_of(bound.name), value);
@@ -46,21 +66,33 @@ impl<'t> Walker<'_, 't> {
         // Wrappers around a single name: `&x`, `mut x`, `Some(x)`.
         let (mut name, mut value) = (bound.name, value);
         for _ in 0..4 {
-            let Some((field, step)) = tables.roles_of(name).step else { break };
+            let Some((field, step)) = tables.roles_of(name).step else {
+                break;
+            };
             value = stepped(value, step);
-            let inner = if field == 0 { name.named_child(0) } else { name.child_by_field_id(field) };
+            let inner = if field == 0 {
+                name.named_child(0)
+            } else {
+                name.child_by_field_id(field)
+            };
             let Some(inner) = inner else { return };
             name = inner;
         }
         let roles = tables.roles_of(name);
         if let Some(fields) = roles.path {
-            let Some(member) = name_in(tables, name, fields) else { return };
+            let Some(member) = name_in(tables, name, fields) else {
+                return;
+            };
             let (of, _) = member_of(tables, src, name, fields, member);
             if matches!(&src[clamp(src, of).as_usize()], b"self" | b"this" | b"cls") {
                 add(BindingKind::Field, range_of(member), value);
             }
         } else if let Some(leaf) = roles.leaf {
-            let kind = if bound.kind == BindingKind::Field { return } else { bound.kind };
+            let kind = if bound.kind == BindingKind::Field {
+                return;
+            } else {
+                bound.kind
+            };
             add(kind, dotted(src, name, leaf).0, value);
         } else if bound.kind != BindingKind::Field {
             names_in(tables, name, |leaf| add(bound.kind, range_of(leaf), Value::Other));
@@ -78,7 +110,9 @@ fn shape_of(tables: &Tables, mut node: Node<'_>) -> Shape {
         if roles.leaf.is_some() || roles.path.is_some() || roles.through.is_some() || node.named_child_count() != 1 {
             return Shape::Named;
         }
-        let Some(inner) = node.named_child(0) else { return Shape::Named };
+        let Some(inner) = node.named_child(0) else {
+            return Shape::Named;
+        };
         node = inner;
     }
     Shape::Named
@@ -86,9 +120,7 @@ fn shape_of(tables: &Tables, mut node: Node<'_>) -> Shape {
 
 fn stepped(value: Value, step: Option<Step>) -> Value {
     match (value, step) {
-        (Value::Of { at, steps }, Some(step)) => {
-            steps.then(step).map_or(Value::Other, |steps| Value::Of { at, steps })
-        }
+        (Value::Of { at, steps }, Some(step)) => steps.then(step).map_or(Value::Other, |steps| Value::Of { at, steps }),
         (Value::Literal(_), Some(_)) => Value::Other,
         _ => value,
     }
@@ -121,7 +153,10 @@ fn names_in<'t>(tables: &Tables, pattern: Node<'t>, mut see: impl FnMut(Node<'t>
 
 /// Sorts bindings, marks those of definitions, and drops those that say nothing.
 pub(super) fn settle(mut bindings: Vec<Binding>, definitions: &[Definition]) -> Vec<Binding> {
-    let names: HashMap<u32, ()> = definitions.iter().map(|definition| (definition.name_range.start, ())).collect();
+    let names: HashMap<u32, ()> = definitions
+        .iter()
+        .map(|definition| (definition.name_range.start, ()))
+        .collect();
     bindings.retain_mut(|binding| {
         if matches!(binding.kind, BindingKind::Return | BindingKind::Export) {
             return true;

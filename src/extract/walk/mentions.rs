@@ -35,7 +35,12 @@ impl<'t> Walker<'_, 't> {
             node.child_by_field_id(field)
         };
         let Some(callee) = callee else { return };
-        let Some(NameIn { name, mut qualifier, receiver: mut of }) = resolve(self.tables, self.src, callee) else {
+        let Some(NameIn {
+            name,
+            mut qualifier,
+            receiver: mut of,
+        }) = resolve(self.tables, self.src, callee)
+        else {
             return;
         };
         if receiver != 0
@@ -51,7 +56,12 @@ impl<'t> Walker<'_, 't> {
         let n_arguments = arguments.map(|list| list.named_child_count().min(255) as u8);
         let kept = arguments.filter(|_| self.tables.grammar.has_overloads);
         let arguments = kept.map_or_else(Vec::new, |list| self.arguments(list));
-        self.mentions.push(Mention { receiver: of, n_arguments, arguments, ..Mention::new(kind, name, qualifier) });
+        self.mentions.push(Mention {
+            receiver: of,
+            n_arguments,
+            arguments,
+            ..Mention::new(kind, name, qualifier)
+        });
     }
 
     fn arguments(&self, list: Node<'t>) -> Vec<Value> {
@@ -93,13 +103,18 @@ impl<'t> Walker<'_, 't> {
             (_, Leaf::Segment) if !is_qualifier => return,
             _ => ReferenceKind::Value,
         };
-        self.mentions.push(Mention { receiver, ..Mention::new(kind, range, qualifier) });
+        self.mentions.push(Mention {
+            receiver,
+            ..Mention::new(kind, range, qualifier)
+        });
     }
 }
 
 /// Removes mentions of local variables, unless their value matters: another name is a member of it or is bound to it.
 fn drop_locals(mentions: &mut Vec<Mention>, bindings: &[Binding], src: &[u8]) {
-    let values = mentions.iter().flat_map(|mention| mention.arguments.iter().chain([&mention.receiver]).copied());
+    let values = mentions
+        .iter()
+        .flat_map(|mention| mention.arguments.iter().chain([&mention.receiver]).copied());
     let needed: HashSet<u32> = values
         .chain(bindings.iter().map(|binding| binding.value))
         .filter_map(|value| match value {
@@ -131,7 +146,10 @@ fn drop_locals(mentions: &mut Vec<Mention>, bindings: &[Binding], src: &[u8]) {
             let n_before = scopes.partition_point(|scope| scope.start <= at);
             n_before > 0 && scopes[n_before - 1].end > at
         };
-        let is_plain = matches!(mention.kind, ReferenceKind::Value | ReferenceKind::Name | ReferenceKind::Type);
+        let is_plain = matches!(
+            mention.kind,
+            ReferenceKind::Value | ReferenceKind::Name | ReferenceKind::Type
+        );
         needed.contains(&at) || !(is_plain && mention.receiver == Value::None && (names.contains(&at) || is_local()))
     });
 }
@@ -153,7 +171,8 @@ pub(crate) fn settle(
     let mut names = names.into_iter().peekable();
     let mut name = ByteRange::default();
     // The name of an anonymous class ends with the type that it extends.
-    let is_last_word = |mention: &Mention, name: ByteRange| mention.range.end == name.end && mention.range.start > name.start;
+    let is_last_word =
+        |mention: &Mention, name: ByteRange| mention.range.end == name.end && mention.range.start > name.start;
     mentions.retain(|mention| {
         while let Some(next) = names.next_if(|next| next.start <= mention.range.start) {
             name = next;

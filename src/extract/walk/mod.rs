@@ -124,7 +124,12 @@ impl<'a, 't> Walker<'a, 't> {
         loop {
             let node = cursor.node();
             let slot = self.tables.slot(node.kind_id());
-            if let Descend::Into { owner, scope, zone, wrap } = self.visit(&cursor, node, slot)
+            if let Descend::Into {
+                owner,
+                scope,
+                zone,
+                wrap,
+            } = self.visit(&cursor, node, slot)
                 && cursor.goto_first_child()
             {
                 let last_clause = NONE;
@@ -152,10 +157,9 @@ impl<'a, 't> Walker<'a, 't> {
         self.layout
             .see(node.start_position(), node.start_byte(), self.frames.len(), self.src);
         self.record_error(node);
-        let (owner, scope, inherited) = self
-            .frames
-            .last()
-            .map_or((NONE, range_of(node), Zone::Plain), |frame| (frame.owner, frame.scope, frame.zone));
+        let (owner, scope, inherited) = self.frames.last().map_or((NONE, range_of(node), Zone::Plain), |frame| {
+            (frame.owner, frame.scope, frame.zone)
+        });
         let by_field = self.zone_by_field(cursor);
         let inherited = by_field.unwrap_or(inherited);
         if slot == 0 {
@@ -172,14 +176,7 @@ impl<'a, 't> Walker<'a, 't> {
         self.visit_with_roles(node, roles, owner, scope, zone)
     }
 
-    fn visit_with_roles(
-        &mut self,
-        node: Node<'t>,
-        roles: &Roles,
-        owner: u32,
-        scope: ByteRange,
-        zone: Zone,
-    ) -> Descend {
+    fn visit_with_roles(&mut self, node: Node<'t>, roles: &Roles, owner: u32, scope: ByteRange, zone: Zone) -> Descend {
         if roles.is_comment {
             self.visit_comment(node);
             return Descend::No;
@@ -191,7 +188,16 @@ impl<'a, 't> Walker<'a, 't> {
         }
         if self.is_import(node, roles) {
             let has_names = roles.zone == Some(Zone::As(ReferenceKind::Import)) && self.wanted == Wanted::All;
-            return if has_names { Descend::Into { owner, scope, zone, wrap: None } } else { Descend::No };
+            return if has_names {
+                Descend::Into {
+                    owner,
+                    scope,
+                    zone,
+                    wrap: None,
+                }
+            } else {
+                Descend::No
+            };
         }
         self.visit_embedded(node, roles);
         self.visit_lead(node, roles);
@@ -210,7 +216,12 @@ impl<'a, 't> Walker<'a, 't> {
         if roles.is_opaque {
             return Descend::No;
         }
-        Descend::Into { owner, scope, zone, wrap }
+        Descend::Into {
+            owner,
+            scope,
+            zone,
+            wrap,
+        }
     }
 
     fn cx(&self) -> Cx<'_, 't> {

@@ -36,8 +36,16 @@ pub(super) fn resolve<'t>(tables: &Tables, src: &[u8], mut node: Node<'t>) -> Op
             node = inner(node, field)?;
         } else {
             return Some(match dotted(src, node, roles.leaf?) {
-                (name, before) if before.is_empty() => NameIn { name, qualifier, receiver },
-                (name, before) => NameIn { name, qualifier: before, receiver: of(before) },
+                (name, before) if before.is_empty() => NameIn {
+                    name,
+                    qualifier,
+                    receiver,
+                },
+                (name, before) => NameIn {
+                    name,
+                    qualifier: before,
+                    receiver: of(before),
+                },
             });
         }
     }
@@ -50,12 +58,16 @@ pub(super) fn value_of(tables: &Tables, src: &[u8], mut node: Node<'_>) -> Value
     for _ in 0..MAX_WRAPPERS {
         let roles = tables.roles_of(node);
         let next = if let Some(call) = roles.call {
-            let Some(more) = steps.after(Step::Call) else { return Value::Other };
+            let Some(more) = steps.after(Step::Call) else {
+                return Value::Other;
+            };
             steps = more;
             inner(node, call.field)
         } else if let Some((field, step)) = roles.step {
             if let Some(step) = step {
-                let Some(more) = steps.after(step) else { return Value::Other };
+                let Some(more) = steps.after(step) else {
+                    return Value::Other;
+                };
                 steps = more;
             }
             inner(node, field)
@@ -67,7 +79,11 @@ pub(super) fn value_of(tables: &Tables, src: &[u8], mut node: Node<'_>) -> Value
             let at = dotted(src, node, leaf).0.start;
             return Value::Of { at, steps };
         } else if let Some(literal) = roles.literal {
-            return if steps == Steps::default() { Value::Literal(literal) } else { Value::Other };
+            return if steps == Steps::default() {
+                Value::Literal(literal)
+            } else {
+                Value::Other
+            };
         } else {
             return Value::Other;
         };
@@ -78,11 +94,18 @@ pub(super) fn value_of(tables: &Tables, src: &[u8], mut node: Node<'_>) -> Value
 }
 
 fn of(name: ByteRange) -> Value {
-    Value::Of { at: name.start, steps: Steps::default() }
+    Value::Of {
+        at: name.start,
+        steps: Steps::default(),
+    }
 }
 
 fn inner(node: Node<'_>, field: u16) -> Option<Node<'_>> {
-    if field == 0 { node.named_child(0) } else { node.child_by_field_id(field) }
+    if field == 0 {
+        node.named_child(0)
+    } else {
+        node.child_by_field_id(field)
+    }
 }
 
 /// Returns the last segment of `path`.
