@@ -394,7 +394,7 @@ fn poisoned(bytes: Vec<u8>, change: impl Fn(&mut Extraction)) -> Vec<u8> {
     let mut writer = ArtifactWriter::new(file.recipe());
     let extraction_of = |blob| {
         let mut extraction = file.extraction(blob).ok()?;
-        extraction.references = file.references(blob).ok()?;
+        (extraction.references, extraction.bindings) = file.links(blob).ok()?;
         Some(extraction)
     };
     // Selects the last blob, which the victim has not indexed yet.
@@ -453,6 +453,7 @@ fn records_that_are_not_true_are_refused() {
         ("lines of another file", |poison| poison.n_lines = 1 << 20),
         ("a line outside", |poison| poison.chunks[0].end_line = 1 << 20),
         ("no references", |poison| poison.references.clear()),
+        ("a binding outside", |poison| poison.bindings[0].scope.end = 1 << 30),
     ];
     for (about, change) in changes {
         let mut raw = victim.honest.clone();

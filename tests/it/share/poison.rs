@@ -4,7 +4,9 @@
 use std::path::Path;
 
 use codescout::artifact::{ArtifactFile, ArtifactKey, ArtifactWriter, SkipReason, Status};
-use codescout::extract::{Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Import, Reference, languages};
+use codescout::extract::{
+    Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Import, Reference, Value, languages,
+};
 use codescout::index::dense::FORMAT;
 use codescout::model::{ByteRange, Lang};
 use codescout::sidecar::{SectionFile, SectionWriter};
@@ -72,10 +74,14 @@ fn recorded(bytes: &[u8]) -> (u64, Vec<Recorded>) {
         lang: file.lang(blob).unwrap(),
         outcome: match file.status(blob).unwrap() {
             Status::Skipped(reason) => Err(reason),
-            Status::Indexed => Ok(Extraction {
-                references: file.references(blob).unwrap(),
-                ..file.extraction(blob).unwrap()
-            }),
+            Status::Indexed => {
+                let (references, bindings) = file.links(blob).unwrap();
+                Ok(Extraction {
+                    references,
+                    bindings,
+                    ..file.extraction(blob).unwrap()
+                })
+            }
         },
         docs: file.docs(blob).collect(),
     };
@@ -178,6 +184,26 @@ const EXTRACTIONS: &[(&str, OfExtraction)] = &[
     }),
     ("place of a reference", |it| Some(moved(&mut reference(it)?.range))),
     ("a reference less", |it| it.references.pop().map(drop)),
+    ("receiver", |it| {
+        let mut members = it.references.iter_mut();
+        Some(members.find(|member| member.receiver != Value::None)?.receiver = Value::None)
+    }),
+    ("number of arguments", |it| {
+        let mut calls = it.references.iter_mut();
+        Some(*calls.find_map(|call| call.n_arguments.as_mut())? += 1)
+    }),
+    ("name of a binding", |it| {
+        Some(it.bindings.first_mut()?.name = "evil".to_owned())
+    }),
+    ("place of a binding", |it| Some(it.bindings.first_mut()?.start += 1)),
+    ("scope of a binding", |it| {
+        Some(moved(&mut it.bindings.first_mut()?.scope))
+    }),
+    ("value of a binding", |it| {
+        let mut bindings = it.bindings.iter_mut();
+        Some(bindings.find(|binding| binding.value != Value::Other)?.value = Value::Other)
+    }),
+    ("a binding less", |it| it.bindings.pop().map(drop)),
     ("first line", |it| {
         let chunk = it.chunks.iter_mut().find(|chunk| chunk.start_line < chunk.end_line)?;
         Some(chunk.start_line += 1)
