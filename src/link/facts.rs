@@ -196,6 +196,16 @@ impl Facts {
         Some(index as u32)
     }
 
+    /// Returns true if a definition is a member of the type `of`. Parameters of a constructor can declare fields.
+    pub(super) fn is_member(&self, index: u32, of: u32) -> bool {
+        let definition = &self.definitions[index as usize];
+        definition.container.is_some_and(|container| {
+            let outer = &self.definitions[container as usize];
+            let declares = definition.kind == DefinitionKind::Field && outer.kind == DefinitionKind::Constructor;
+            container == of || declares && outer.container == Some(of)
+        })
+    }
+
     /// Returns the references whose names start inside `range`.
     pub(super) fn references_in(&self, range: ByteRange) -> std::ops::Range<usize> {
         let first = self

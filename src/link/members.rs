@@ -226,7 +226,7 @@ impl Linker<'_> {
             let children = facts
                 .named(name)
                 .iter()
-                .filter(|&&index| facts.definitions[index as usize].container == Some(part.index));
+                .filter(|&&index| facts.is_member(index, part.index));
             own.extend(children.map(|&index| facts.def(index)));
         }
         own.extend(self.outside_members(of, name));
@@ -255,6 +255,30 @@ impl Linker<'_> {
             }
         }
         Vec::new()
+    }
+
+    /// Finds the place at which a method of a type, or of a type that it extends, assigns to a field.
+    pub(super) fn assigned_field(&self, of: DefId, name: &str, depth: u8) -> Option<Sym> {
+        let depth = deeper(depth)?;
+        let facts = self.facts(of.file)?;
+        if !matches!(facts.family, Family::Python | Family::JavaScript) {
+            return None;
+        }
+        let own = facts.bindings_of(name).find(|(_, binding)| {
+            binding.kind == BindingKind::Field && facts.enclosing_type(binding.start) == Some(of.index)
+        });
+        if let Some((index, _)) = own {
+            return Some(Sym::Local(of.file, index));
+        }
+        let bases: Vec<u32> = facts.bases(of.index).collect();
+        bases.into_iter().find_map(|base| {
+            let base = self
+                .resolve_base(&facts, base, depth)
+                .syms
+                .iter()
+                .find_map(Sym::definition)?;
+            self.assigned_field(base, name, depth)
+        })
     }
 
     /// Returns true if a definition can be what a use means.

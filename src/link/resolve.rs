@@ -255,7 +255,8 @@ impl<'v> Linker<'v> {
                 Sym::Unknown => {}
             }
         }
-        let is_own = found.syms.iter().any(|sym| matches!(sym, Sym::This(_))) || reference.name == "Self";
+        let is_own = found.syms.iter().any(|sym| matches!(sym, Sym::This(_)))
+            || matches!(reference.name.as_str(), "Self" | "cls");
         if is_own {
             return Link {
                 reference: index,
@@ -460,13 +461,11 @@ impl<'v> Linker<'v> {
             },
             Base::Class(def) | Base::Instance(def) => {
                 let members = self.members_for(*def, name, Use::of(reference), depth);
-                if members.is_empty() {
-                    return Found::unknown();
+                let mut syms: Vec<Sym> = members.into_iter().map(Sym::Def).collect();
+                if syms.is_empty() {
+                    syms.extend(self.assigned_field(*def, name, depth));
                 }
-                Found {
-                    syms: members.into_iter().map(Sym::Def).collect(),
-                    tier: of.tier,
-                }
+                Found { syms, tier: of.tier }
             }
             Base::Function(def) => match self.result(*def, None, depth) {
                 Some(result) => self.member(&result, reference, deeper(depth).unwrap_or(0)),

@@ -83,7 +83,11 @@ impl Linker<'_> {
                     binding.kind == BindingKind::Parameter && binding.scope.start <= at && at < binding.scope.end
                 })?;
                 let of = facts.enclosing_type(parameter.1.start)?;
-                scope(Sym::This(facts.def(of)))
+                scope(if name == "cls" {
+                    Sym::Def(facts.def(of))
+                } else {
+                    Sym::This(facts.def(of))
+                })
             }
             (Family::Python, "Self") => scope(Sym::Def(facts.def(facts.enclosing_type(at)?))),
             (Family::Go | Family::Rust, "this") => None,

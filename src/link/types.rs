@@ -233,6 +233,11 @@ impl Linker<'_> {
                 })
             }
             (Step::Call, Base::Function(def)) => self.result(*def, this, depth).map(|result| result.by(Tier::Return)),
+            (Step::Call, Base::Instance(def)) => {
+                let call = self.members_of(*def, "__call__", depth);
+                self.result(*call.first()?, None, depth)
+                    .map(|result| result.by(Tier::Return))
+            }
             (Step::Call, _) => None,
             (Step::Element, Base::Outer(_)) => self.element(&of, depth),
             (Step::Element, _) => None,

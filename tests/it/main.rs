@@ -31,6 +31,7 @@ mod incremental;
 mod indexed;
 mod install;
 mod lineage;
+mod links;
 mod mcp;
 mod placement;
 mod promises;
