@@ -100,6 +100,7 @@ impl Command {
             Self::Search(_)
                 | Self::Grep(_)
                 | Self::Symbol(_)
+                | Self::Graph(_)
                 | Self::Outline(_)
                 | Self::Read(_)
                 | Self::History(_)

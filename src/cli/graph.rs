@@ -1,4 +1,4 @@
-//! `codescout graph export`
+//! `codescout graph`, and `codescout graph export`, which prints every link.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use super::args::{Global, GraphArgs, GraphCommand};
+use super::args::{Global, GraphArgs, GraphCommand, Paged};
 use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, INTERRUPTED};
@@ -14,11 +14,15 @@ use crate::extract::ReferenceKind;
 use crate::link::Linker;
 use crate::ops::{About, Ask, Common, Question};
 use crate::query::{Source, Sources};
-use crate::session::{Ctx, Result, Session, Workspace};
+use crate::session::{Ctx, OpError, Result, Session, Workspace};
 use crate::snapshot::FileId;
 
 pub(super) fn run(workspace: Workspace, global: &Global, args: &GraphArgs, output: &mut Output) -> Result<Found> {
-    let GraphCommand::Export(export) = &args.command;
+    let export = match (&args.command, &args.query) {
+        (Some(GraphCommand::Export(export)), _) => export,
+        (None, Some(Paged { op, page })) => return super::op::run("graph", op, page, workspace, global, output),
+        (None, None) => return Err(OpError::new("an operation is required", "codescout graph --help lists them")),
+    };
     let session = Session::for_command(workspace);
     let progress = CliProgress::new(global.quiet);
     let ask = Ask {

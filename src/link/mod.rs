@@ -6,12 +6,16 @@
 
 mod environment;
 mod facts;
+mod imports;
 mod members;
 mod memo;
 mod overloads;
+mod query;
 mod resolve;
 mod scopes;
 mod types;
 
 pub use facts::DefId;
+pub use imports::{ImportSite, Imported};
+pub use query::{Inbound, Mentions, Site};
 pub use resolve::{Link, Linker, Tier};

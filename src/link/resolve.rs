@@ -14,9 +14,9 @@ use crate::sidecar::FileError;
 use crate::snapshot::{FileId, View};
 
 /// Limit on nested questions, such as the type of the receiver of a receiver.
-const MAX_DEPTH: u8 = 60;
+pub(super) const MAX_DEPTH: u8 = 60;
 /// Limit on candidates for a reference that cannot be resolved.
-const MAX_CANDIDATES: usize = 24;
+pub(super) const MAX_CANDIDATES: usize = 24;
 /// Limit on the definitions of one name among which candidates are sought.
 const MAX_NAMESAKES: usize = 1_000;
 /// Limit on the size of a manifest in bytes.
@@ -127,7 +127,7 @@ pub struct Link {
 
 /// Resolves the references of a view.
 pub struct Linker<'v> {
-    view: &'v View,
+    pub(super) view: &'v View,
     pub(super) environment: Environment,
     files: Vec<OnceLock<Option<Arc<Facts>>>>,
     names: OnceLock<HashMap<String, Arc<[FileId]>>>,
@@ -177,6 +177,11 @@ impl<'v> Linker<'v> {
     /// Returns a definition.
     pub fn definition(&self, of: DefId) -> Option<Definition> {
         self.facts(of.file)?.definitions.get(of.index as usize).cloned()
+    }
+
+    /// Returns the first error from reading facts.
+    pub fn check(&self) -> Result<(), FileError> {
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner).pop().map_or(Ok(()), Err)
     }
 
     pub(super) fn facts(&self, file: FileId) -> Option<Arc<Facts>> {
@@ -243,7 +248,7 @@ impl<'v> Linker<'v> {
         found
     }
 
-    fn link(&self, facts: &Facts, index: u32) -> Link {
+    pub(super) fn link(&self, facts: &Facts, index: u32) -> Link {
         let reference = &facts.references[index as usize];
         let found = self.resolve_at(facts, index, MAX_DEPTH);
         let mut targets: Vec<DefId> = Vec::new();

@@ -4,6 +4,7 @@ mod ask;
 mod blame;
 mod diff;
 mod gc;
+mod graph;
 mod history;
 mod op;
 mod outline;
@@ -26,6 +27,7 @@ pub(crate) use ask::{Ask, CHARACTERS_PER_TOKEN, Common, Detail, FileSelection, S
 pub(crate) use blame::Blame;
 pub(crate) use diff::Diff;
 pub(crate) use gc::Gc;
+pub(crate) use graph::Graph;
 pub(crate) use history::History;
 pub(crate) use op::{Op, Page, Row};
 pub(crate) use outline::Outline;

@@ -641,7 +641,7 @@ pub(crate) fn definition_kinds(names: &[String]) -> Result<Vec<DefinitionKind>, 
 }
 
 /// Parses a location, `path:line` or `path:line:column`, into a query.
-fn place_query(workspace: &Workspace, view: &View, place: &str) -> Result<SymbolQuery> {
+pub(super) fn place_query(workspace: &Workspace, view: &View, place: &str) -> Result<SymbolQuery> {
     let place = inside(workspace, place);
     let (path, line, column) = split_position(&place).ok_or_else(|| {
         OpError::new(
@@ -653,7 +653,7 @@ fn place_query(workspace: &Workspace, view: &View, place: &str) -> Result<Symbol
     Ok(SymbolQuery::At { file, line, column })
 }
 
-fn path_of(view: &View, file: FileId) -> String {
+pub(super) fn path_of(view: &View, file: FileId) -> String {
     quoted(view.file(file).path).into_owned()
 }
 

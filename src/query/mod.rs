@@ -77,7 +77,7 @@ pub use scope::CommitFilter;
 pub use search::{LEG_CANDIDATES, Mode, Request, SearchError, SearchOutcome, Searcher, withheld};
 pub use source::{Source, SourceError, SourceReader, Sources};
 pub use symbols::{
-    FoundBy, SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, definition_names, symbols,
-    usages,
+    FoundBy, SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, definition_names,
+    definitions_at, symbols, usages,
 };
 pub use touching::{TouchingTest, TouchingTests, tests_touching};

@@ -175,6 +175,35 @@ pub fn definition_names(view: &View, start: &str, limit: usize) -> Result<BTreeS
     Ok(names)
 }
 
+/// Returns the definitions at these indices of a file's list. `bytes` is the content of the file.
+pub fn definitions_at(
+    view: &View,
+    file: FileId,
+    bytes: &[u8],
+    indices: impl Iterator<Item = u32>,
+) -> Result<Vec<FoundDefinition>, SymbolError> {
+    let extraction = view.extraction(file).transpose()?.unwrap_or_default();
+    Ok(present(view, file, bytes, &extraction, indices))
+}
+
+fn present(
+    view: &View,
+    file: FileId,
+    bytes: &[u8],
+    extraction: &Extraction,
+    indices: impl Iterator<Item = u32>,
+) -> Vec<FoundDefinition> {
+    let file = FileDefinitions {
+        file,
+        path: &quoted(view.file(file).path),
+        bytes,
+        lines: &LineStarts::of(bytes),
+        extraction,
+        numbers: Numbers::default(),
+    };
+    indices.filter_map(|index| file.found(index)).collect()
+}
+
 struct Finder<'a> {
     sources: Sources<'a>,
     view: &'a View,
@@ -279,18 +308,7 @@ impl Finder<'_> {
         let Source::Bytes(bytes) = self.reader.read(file)? else {
             return Ok(Vec::new());
         };
-        let file = FileDefinitions {
-            file,
-            path: &quoted(self.view.file(file).path),
-            bytes: &bytes,
-            lines: &LineStarts::of(&bytes),
-            extraction: &extraction,
-            numbers: Numbers::default(),
-        };
-        Ok(indices
-            .into_iter()
-            .filter_map(|index| file.found(index as u32))
-            .collect())
+        Ok(present(self.view, file, &bytes, &extraction, indices.into_iter().map(|index| index as u32)))
     }
 
     fn prefixed(&mut self, typed: &str) -> Result<SymbolOutcome, SymbolError> {

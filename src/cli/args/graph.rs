@@ -2,12 +2,16 @@
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use crate::ops::FileSelection;
+use super::Paged;
+use crate::ops::{FileSelection, Graph};
 
 #[derive(Debug, ClapArgs)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct GraphArgs {
     #[command(subcommand)]
-    pub(crate) command: GraphCommand,
+    pub(crate) command: Option<GraphCommand>,
+    #[command(flatten)]
+    pub(crate) query: Option<Paged<Graph>>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -37,6 +37,8 @@ pub enum LexicalError {
     Tantivy(String),
 }
 
+crate::model::explain_by!(LexicalError: File);
+
 impl LexicalError {
     pub(super) fn from_tantivy(error: tantivy::TantivyError) -> Self {
         Self::Tantivy(error.to_string())

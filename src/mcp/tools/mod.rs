@@ -6,13 +6,14 @@ mod status;
 
 use super::asked::{CURSOR, DETAIL, LIMIT, MAX_TOKENS, REF, REPO, STALE};
 use super::tool::Tool;
-use crate::ops::{Blame, Diff, History, Outline, Read, Search, Symbol};
+use crate::ops::{Blame, Diff, Graph, History, Outline, Read, Search, Symbol};
 
 /// Every tool, in the order of the tool list.
 pub(super) const TOOLS: &[Tool] = &[
     SEARCH,
     OUTLINE,
     SYMBOL,
+    GRAPH,
     READ,
     HISTORY,
     BLAME,
@@ -46,6 +47,13 @@ const SYMBOL: Tool = Tool::of_op::<Symbol>(
     "Find every definition of a name (Parser.parse, parse), at a place, or by id, with signature and docs. \
      include=[\"body\", \"refs\", \"history\"] adds its text, the lines that mention it, its last changes.",
     &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL, STALE],
+);
+
+const GRAPH: Tool = Tool::of_op::<Graph>(
+    "graph",
+    "Follow resolved references at any revision: who calls or uses a definition, what it calls, overrides and subtypes, \
+     call paths, imports, import cycles. Counts what it could not resolve.",
+    &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, STALE],
 );
 
 const HISTORY: Tool = Tool::of_op::<History>(

@@ -1,0 +1,341 @@
+//! Follows links: which references mean a definition, and what a definition refers to.
+
+use std::collections::{BTreeSet, HashSet};
+
+use rayon::prelude::*;
+
+use super::environment::Module;
+use super::facts::{DefId, Facts, Family};
+use super::resolve::{Linker, MAX_CANDIDATES, MAX_DEPTH, Sym, Tier};
+use crate::extract::{BindingKind, DefinitionKind, ReferenceKind};
+use crate::index::lexical::{LexicalError, for_each_term};
+use crate::model::ByteRange;
+use crate::snapshot::FileId;
+
+/// Limit on the names that imports give to a definition.
+const MAX_NAMES: usize = 16;
+
+/// A reference and what it means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// The file.
+    pub file: FileId,
+    /// The range of the name.
+    pub range: ByteRange,
+    /// The kind of reference.
+    pub kind: ReferenceKind,
+    /// The innermost definition that contains the reference.
+    pub inside: Option<DefId>,
+    /// How the reference was resolved.
+    pub tier: Tier,
+    /// The definitions that it means, or if the tier is not sure, that it could mean.
+    pub targets: Vec<DefId>,
+}
+
+/// The references with the name of a definition.
+#[derive(Clone, Debug, Default)]
+pub struct Mentions {
+    /// References that mean or could mean the definition, by file and position.
+    pub sites: Vec<Site>,
+    /// Number of references and local variables with the name that mean something else in the repository.
+    pub n_elsewhere: usize,
+    /// Number of references with the name that mean something outside of the repository.
+    pub n_outside: usize,
+    /// Number of references with the name of which nothing is known.
+    pub n_unknown: usize,
+    /// The files that may contain the name.
+    pub files: Vec<FileId>,
+    /// Number of files that may contain the name and were left out.
+    pub n_left_out: usize,
+}
+
+/// The definitions that references mean.
+#[derive(Clone, Debug, Default)]
+pub struct Inbound {
+    /// Definitions that a reference outside of them means.
+    pub sure: HashSet<DefId>,
+    /// Definitions that a reference could mean.
+    pub candidates: HashSet<DefId>,
+}
+
+impl Linker<'_> {
+    /// Finds the references that mean a definition, in the files that are wanted. Reads only files that contain one of
+    /// its names.
+    pub fn mentions(&self, of: DefId, is_wanted: impl Fn(FileId) -> bool + Sync) -> Result<Mentions, LexicalError> {
+        let targets = self.meanings(of);
+        let own = self.own_names(&targets);
+        let names = self.names(&targets, own.clone())?;
+        let mut files = BTreeSet::new();
+        for name in &names {
+            files.extend(self.files_with(name)?);
+        }
+        let n_files = files.len();
+        files.retain(|file| is_wanted(*file));
+        let files: Vec<FileId> = files.into_iter().collect();
+        let found = files.par_iter().map(|&file| self.mentions_in(file, &targets, &own, &names));
+        let mut all = Mentions { n_left_out: n_files - files.len(), ..Mentions::default() };
+        for found in found.collect::<Vec<_>>() {
+            all.sites.extend(found.sites);
+            all.n_elsewhere += found.n_elsewhere;
+            all.n_outside += found.n_outside;
+            all.n_unknown += found.n_unknown;
+        }
+        all.files = files;
+        Ok(all)
+    }
+
+    fn mentions_in(&self, file: FileId, targets: &[DefId], own: &[String], names: &[String]) -> Mentions {
+        let mut found = Mentions::default();
+        let Some(facts) = self.facts(file) else { return found };
+        for index in 0..facts.references.len() as u32 {
+            let name = &facts.references[index as usize].name;
+            if !names.contains(name) {
+                continue;
+            }
+            let site = self.site(&facts, index);
+            let has_own_name = own.contains(name);
+            // The list of candidates may have been cut.
+            let may_mean = site.tier == Tier::Named && site.targets.len() >= MAX_CANDIDATES && has_own_name;
+            if may_mean || site.targets.iter().any(|target| targets.contains(target)) {
+                found.sites.push(site);
+            } else if has_own_name {
+                match site.tier {
+                    Tier::Outside => found.n_outside += 1,
+                    Tier::Unknown => found.n_unknown += 1,
+                    _ => found.n_elsewhere += 1,
+                }
+            }
+        }
+        let locals = own.iter().flat_map(|name| facts.bindings_of(name));
+        found.n_elsewhere += locals.filter(|(_, local)| !facts.is_mention(local.start)).count();
+        found
+    }
+
+    /// Returns the number of definitions of a file.
+    pub fn n_definitions(&self, file: FileId) -> usize {
+        self.facts(file).map_or(0, |facts| facts.definitions.len())
+    }
+
+    /// Returns the references inside a definition and the blocks that implement it.
+    pub fn uses(&self, of: DefId) -> Vec<Site> {
+        let mut sites = Vec::new();
+        for part in self.parts_of(of, MAX_DEPTH) {
+            let Some(facts) = self.facts(part.file) else { continue };
+            let definition = &facts.definitions[part.index as usize];
+            // Decorators are before the signature.
+            let body = ByteRange::new(definition.signature.start, definition.range.end);
+            sites.extend(facts.references_in(body).map(|index| self.site(&facts, index as u32)));
+        }
+        sites
+    }
+
+    /// Returns what runs when a definition is called: the constructors of a type, or the definition itself.
+    pub fn called_by_name(&self, of: DefId) -> Vec<DefId> {
+        let Some(facts) = self.facts(of.file) else { return Vec::new() };
+        if !facts.definitions[of.index as usize].kind.is_type() {
+            return vec![of];
+        }
+        let inner = facts.children(of.index).iter().copied();
+        inner.filter(|&index| is_constructor(&facts, index)).map(|index| facts.def(index)).collect()
+    }
+
+    /// Returns the definitions with this name directly inside a type.
+    pub fn own_members(&self, of: DefId, name: &str) -> Vec<DefId> {
+        let Some(facts) = self.facts(of.file) else { return Vec::new() };
+        let inner = facts.children(of.index).iter();
+        inner.filter(|&&index| facts.definitions[index as usize].name == name).map(|&index| facts.def(index)).collect()
+    }
+
+    /// Returns the type that a definition is a member of.
+    pub fn type_around(&self, of: DefId) -> Option<DefId> {
+        let facts = self.facts(of.file)?;
+        let container = facts.definitions[of.index as usize].container?;
+        facts.definitions[container as usize].kind.is_type().then(|| facts.def(container))
+    }
+
+    /// Returns the type that a block implements, or the type itself.
+    pub fn implemented(&self, of: DefId) -> DefId {
+        let facts = self.facts(of.file);
+        facts.and_then(|facts| self.own_type(&facts, of.index, MAX_DEPTH)).unwrap_or(of)
+    }
+
+    /// Returns the definitions that the references of all wanted files mean.
+    pub fn inbound(&self, is_wanted: impl Fn(FileId) -> bool + Sync) -> Inbound {
+        let files: Vec<FileId> = self.view.files().map(|(file, _)| file).filter(|file| is_wanted(*file)).collect();
+        let of_files = files.par_iter().filter_map(|&file| self.facts(file)).map(|facts| self.inbound_of(&facts));
+        of_files.reduce(Inbound::default, |mut all, one| {
+            all.sure.extend(one.sure);
+            all.candidates.extend(one.candidates);
+            all
+        })
+    }
+
+    fn inbound_of(&self, facts: &Facts) -> Inbound {
+        let mut found = Inbound::default();
+        for index in 0..facts.references.len() as u32 {
+            let site = self.site(facts, index);
+            let at = site.range.start;
+            let is_recursive = |target: &DefId| {
+                target.file == facts.file && facts.enclosing(at).any(|around| around == target.index)
+            };
+            let list = if site.tier.is_sure() { &mut found.sure } else { &mut found.candidates };
+            list.extend(site.targets.iter().filter(|target| !is_recursive(target)));
+        }
+        found
+    }
+
+    /// Returns the positions at which a file mentions a name in code, in ascending order.
+    pub fn positions(&self, file: FileId, name: &str) -> BTreeSet<u32> {
+        let Some(facts) = self.facts(file) else { return BTreeSet::new() };
+        let references = facts.references.iter().filter(|reference| reference.name == name);
+        let defined = facts.named(name).iter().map(|&index| facts.definitions[index as usize].name_range.start);
+        let bound = facts.bindings_of(name).map(|(_, binding)| binding.start);
+        references.map(|reference| reference.range.start).chain(defined).chain(bound).collect()
+    }
+
+    fn site(&self, facts: &Facts, index: u32) -> Site {
+        let reference = &facts.references[index as usize];
+        let inside = facts.enclosing(reference.range.start).next().map(|index| facts.def(index));
+        let site = Site {
+            file: facts.file,
+            range: reference.range,
+            kind: reference.kind,
+            inside,
+            tier: Tier::Unknown,
+            targets: Vec::new(),
+        };
+        if facts.anonymous(reference).is_some() {
+            let base = self.resolve_base(facts, index, MAX_DEPTH);
+            let targets = definitions(&base.syms);
+            let tier = if targets.is_empty() { Tier::Outside } else { base.tier };
+            return Site { kind: ReferenceKind::Inherit, tier, targets, ..site };
+        }
+        let link = self.link(facts, index);
+        Site { tier: link.tier, targets: link.targets, ..site }
+    }
+
+    /// Returns the definitions that a reference to `of` may mean: a call of a type calls its constructor.
+    fn meanings(&self, of: DefId) -> Vec<DefId> {
+        let mut all = vec![of];
+        let Some(facts) = self.facts(of.file) else { return all };
+        let definition = &facts.definitions[of.index as usize];
+        if definition.kind.is_type() {
+            let same_name = |def: &DefId| facts.definitions[def.index as usize].name == definition.name;
+            all.extend(self.called_by_name(of).into_iter().filter(same_name));
+        } else if is_constructor(&facts, of.index) {
+            all.extend(definition.container.map(|container| facts.def(container)));
+        }
+        all
+    }
+
+    fn own_names(&self, targets: &[DefId]) -> Vec<String> {
+        let names = targets.iter().filter_map(|target| Some(self.definition(*target)?.name));
+        names.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Returns the names, and those that imports give to the definitions.
+    fn names(&self, targets: &[DefId], mut names: Vec<String>) -> Result<Vec<String>, LexicalError> {
+        for target in targets {
+            for exported in self.exported_as(*target) {
+                if matches!(exported.as_str(), "default" | "exports") {
+                    let files = self.files_with(&self.file_stem(target.file))?;
+                    self.add_aliases("default", &files, targets, &mut names);
+                } else if !names.contains(&exported) {
+                    names.push(exported);
+                }
+            }
+        }
+        let mut at = 0;
+        while at < names.len() && names.len() < MAX_NAMES {
+            let name = names[at].clone();
+            let files = self.files_with(&name)?;
+            self.add_aliases(&name, &files, targets, &mut names);
+            at += 1;
+        }
+        Ok(names)
+    }
+
+    /// Adds the aliases under which files import `name`, if it means one of the targets there.
+    fn add_aliases(&self, name: &str, files: &BTreeSet<FileId>, targets: &[DefId], names: &mut Vec<String>) {
+        let aliases = |file: &FileId| {
+            let Some(facts) = self.facts(*file) else { return Vec::new() };
+            let imported = facts.imports.iter().flat_map(|import| import.names.iter().map(move |name| (import, name)));
+            let aliases = imported.filter_map(|(import, imported)| {
+                let alias = imported.alias.as_ref().filter(|_| imported.name == name)?;
+                let syms = self.taken(&facts, &import.module, name, import.range.start, MAX_DEPTH);
+                definitions(&syms).iter().any(|def| targets.contains(def)).then(|| alias.clone())
+            });
+            aliases.collect::<Vec<_>>()
+        };
+        let found: Vec<Vec<String>> = files.par_iter().map(aliases).collect();
+        for alias in found.into_iter().flatten() {
+            if !names.contains(&alias) {
+                names.push(alias);
+            }
+        }
+    }
+
+    /// Returns the names under which the file of a definition exports it.
+    fn exported_as(&self, of: DefId) -> Vec<String> {
+        let Some(facts) = self.facts(of.file).filter(|facts| facts.family == Family::JavaScript) else {
+            return Vec::new();
+        };
+        let exports = facts.bindings.iter().filter(|binding| binding.kind == BindingKind::Export);
+        let means = |name: &str| {
+            let name = if name == "exports" { "default" } else { name };
+            definitions(&self.look_up(&Module::File(of.file), name, of.file, MAX_DEPTH)).contains(&of)
+        };
+        exports.filter(|binding| means(&binding.name)).map(|binding| binding.name.clone()).collect()
+    }
+
+    /// Returns the word by which other files import a file.
+    fn file_stem(&self, file: FileId) -> String {
+        let path = String::from_utf8_lossy(self.view.file(file).path).into_owned();
+        let mut segments = path.rsplit('/').map(|segment| segment.split('.').next().unwrap_or_default());
+        segments.find(|segment| *segment != "index").unwrap_or_default().to_owned()
+    }
+
+    /// Returns the files that may contain a name, according to the lexical index.
+    fn files_with(&self, name: &str) -> Result<BTreeSet<FileId>, LexicalError> {
+        let mut terms = BTreeSet::new();
+        for_each_term(name, |term| {
+            terms.insert(term.to_owned());
+        });
+        let mut files: Option<BTreeSet<FileId>> = None;
+        for term in terms {
+            let mut with_term = BTreeSet::new();
+            for segment in self.view.segments().iter() {
+                segment.lexical.postings(&term, |posting| {
+                    let places = self.view.places(segment.base_doc + posting.doc).iter();
+                    with_term.extend(places.map(|place| place.file));
+                })?;
+            }
+            files = Some(match files {
+                Some(files) => files.intersection(&with_term).copied().collect(),
+                None => with_term,
+            });
+        }
+        Ok(files.unwrap_or_else(|| self.view.files().map(|(file, _)| file).collect()))
+    }
+}
+
+impl Facts {
+    /// Returns true if a reference or the name of a definition starts at `at`.
+    fn is_mention(&self, at: u32) -> bool {
+        self.reference_at(at).is_some() || self.enclosing(at).any(|of| self.definitions[of as usize].name_range.start == at)
+    }
+}
+
+fn is_constructor(facts: &Facts, index: u32) -> bool {
+    let definition = &facts.definitions[index as usize];
+    definition.kind == DefinitionKind::Constructor
+        || facts.family == Family::Python && matches!(definition.name.as_str(), "__init__" | "__new__")
+}
+
+fn definitions(syms: &[Sym]) -> Vec<DefId> {
+    let definition = |sym: &Sym| match sym {
+        Sym::Def(def) => Some(*def),
+        _ => None,
+    };
+    syms.iter().filter_map(definition).collect()
+}

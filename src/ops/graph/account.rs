@@ -1,0 +1,129 @@
+//! Counts what was found and what was left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::Lookup;
+use crate::artifact::SkipReason;
+use crate::link::{DefId, Linker, Mentions, Site};
+use crate::model::count::count;
+use crate::query::{Source, Sources};
+use crate::session::Result;
+use crate::snapshot::{FileId, View};
+
+/// The totals of an answer, before any limit.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Account {
+    /// Number of results without candidates.
+    pub(super) total: usize,
+    /// Number of files with results.
+    pub(super) files: usize,
+    /// Number of results by how they were resolved.
+    pub(super) tiers: BTreeMap<&'static str, usize>,
+    /// Number of references that could mean the target.
+    pub(super) candidates: usize,
+    /// Number of references to the target that are not of the requested kind.
+    pub(super) other_references: usize,
+    /// Number of mentions of the name that mean something else in the repository.
+    pub(super) elsewhere: usize,
+    /// Number of references that mean something outside of the repository.
+    pub(super) outside: usize,
+    /// Number of references of which nothing is known.
+    pub(super) unknown: usize,
+    /// Number of mentions of the name in comments, strings and files that are not parsed.
+    pub(super) in_text: usize,
+    /// Number of files that may contain the name and are excluded by path, language or tests.
+    pub(super) excluded_files: usize,
+    /// Number of text files that are not indexed, by reason.
+    pub(super) not_indexed: BTreeMap<String, u32>,
+}
+
+impl Account {
+    pub(super) fn new(view: &View) -> Self {
+        let is_text = |reason: &SkipReason| {
+            !matches!(reason, SkipReason::Binary | SkipReason::Symlink | SkipReason::Submodule | SkipReason::LockFile)
+        };
+        let skipped = view.coverage().skipped.into_iter().filter(|(reason, _)| is_text(reason));
+        Self { not_indexed: skipped.map(|(reason, n)| (reason.to_string(), n)).collect(), ..Self::default() }
+    }
+
+    /// Adds a result to the totals.
+    pub(super) fn add(&mut self, site: &Site, files: &mut BTreeSet<FileId>) {
+        if !site.tier.is_sure() {
+            self.candidates += 1;
+            return;
+        }
+        self.total += 1;
+        *self.tiers.entry(site.tier.name()).or_default() += 1;
+        files.insert(site.file);
+        self.files = files.len();
+    }
+
+    /// Adds what is known about the mentions that are no results.
+    pub(super) fn add_others(&mut self, mentions: &Mentions) {
+        self.elsewhere += mentions.n_elsewhere;
+        self.outside += mentions.n_outside;
+        self.unknown += mentions.n_unknown;
+        self.excluded_files += mentions.n_left_out;
+    }
+
+    /// Describes the totals in one line. `noun` names a result.
+    pub(super) fn to_text(&self, noun: &str, how_to_list: &str) -> String {
+        let mut parts = vec![match self.total {
+            0 => format!("no {noun}"),
+            total => {
+                let tiers: Vec<String> = self.tiers.iter().map(|(tier, n)| format!("{tier} {n}")).collect();
+                format!("{} in {} ({})", count(total, noun), count(self.files, "file"), tiers.join(", "))
+            }
+        }];
+        let mut add = |n: usize, text: &dyn Fn(usize) -> String| {
+            if n > 0 {
+                parts.push(text(n));
+            }
+        };
+        add(self.candidates, &|n| format!("{}{how_to_list}", count(n, "candidate")));
+        add(self.other_references, &|n| count(n, "other reference"));
+        add(self.elsewhere, &|n| format!("{} of something else", count(n, "mention")));
+        add(self.outside, &|n| format!("{n} outside"));
+        add(self.unknown, &|n| format!("{n} unresolved"));
+        add(self.in_text, &|n| format!("{} in text", count(n, "mention")));
+        add(self.excluded_files, &|n| format!("{} excluded", count(n, "file")));
+        let reasons: Vec<String> = self.not_indexed.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
+        add(self.not_indexed.values().sum::<u32>() as usize, &|n| {
+            format!("{} not indexed ({})", count(n, "file"), reasons.join(", "))
+        });
+        parts.join(" · ")
+    }
+}
+
+impl Lookup<'_> {
+    pub(super) fn how_to_list_candidates(&self) -> &'static str {
+        match (self.request.candidates, self.ask.common.characters) {
+            (true, _) => "",
+            (false, None) => " (--candidates)",
+            (false, Some(_)) => " (candidates=true)",
+        }
+    }
+
+    /// Counts the mentions of a definition's name that are not code.
+    pub(super) fn in_text(&self, of: DefId, files: &[FileId]) -> Result<usize> {
+        let Some(definition) = self.linker.definition(of) else { return Ok(0) };
+        let sources = self.question.sources();
+        let counts = files.par_iter().map(|&file| in_text(&sources, self.linker, file, &definition.name));
+        Ok(counts.collect::<Result<Vec<_>>>()?.into_iter().sum())
+    }
+}
+
+fn in_text(sources: &Sources<'_>, linker: &Linker<'_>, file: FileId, name: &str) -> Result<usize> {
+    let Source::Bytes(bytes) = sources.reader().read(file)? else { return Ok(0) };
+    let known = linker.positions(file, name);
+    let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte > 127);
+    let is_mention = |at: &usize| {
+        !is_part(at.checked_sub(1).and_then(|before| bytes.get(before)))
+            && !is_part(bytes.get(at + name.len()))
+            && !known.contains(&(*at as u32))
+    };
+    Ok(memchr::memmem::find_iter(&bytes, name).filter(is_mention).count())
+}

@@ -1,0 +1,354 @@
+//! References between definitions: callers, callees, references, implementations and paths.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use serde::Serialize;
+
+use super::account::Account;
+use super::places::{Places, Wish};
+use super::rows::{EdgeOut, GraphRow, draw};
+use super::{Format, GraphOp, Lookup, Target};
+use crate::extract::{DefinitionKind, ReferenceKind};
+use crate::link::{DefId, Site};
+use crate::model::count::count;
+use crate::ops::op::Page;
+use crate::ops::sink::Recorded;
+use crate::ops::symbol::path_of;
+use crate::query::{FoundDefinition, UsageKind};
+use crate::session::Result;
+use crate::snapshot::FileId;
+
+/// Maximum number of definitions that a walk visits.
+const MAX_VISITED: usize = 20_000;
+
+/// The fields of an answer about a definition.
+#[derive(Debug, Serialize)]
+struct Facts {
+    /// The id of the target.
+    target: String,
+    #[serde(flatten)]
+    account: Account,
+    /// Number of results at each depth.
+    depths: Vec<usize>,
+}
+
+/// A site with its distance from the target.
+struct Step {
+    site: Site,
+    depth: u32,
+    kind: &'static str,
+    /// The definition of the walk that the site belongs to.
+    of: DefId,
+}
+
+/// What a walk has found.
+struct Walk {
+    steps: Vec<Step>,
+    account: Account,
+    files: BTreeSet<FileId>,
+    seen: HashSet<DefId>,
+    notes: Vec<String>,
+}
+
+impl Walk {
+    fn add(&mut self, site: Site, depth: u32, of: DefId, kind: &'static str) {
+        self.account.add(&site, &mut self.files);
+        self.steps.push(Step { site, depth, kind, of });
+    }
+
+    /// Returns true if a definition is to be visited next.
+    fn visits(&mut self, of: DefId) -> bool {
+        if self.seen.len() >= MAX_VISITED {
+            if !self.notes.iter().any(|note| note.starts_with("stopped")) {
+                self.notes.push(format!("stopped after {MAX_VISITED} definitions"));
+            }
+            return false;
+        }
+        self.seen.insert(of)
+    }
+}
+
+impl Lookup<'_> {
+    /// Answers what is asked about one definition.
+    pub(super) fn edges(&self) -> Result<Page<GraphRow>> {
+        let (of, found) = match self.target(self.request.target.as_deref())? {
+            Target::One(of, found) => (of, found),
+            Target::Page(page) => return Ok(*page),
+        };
+        let mut walk = Walk {
+            steps: Vec::new(),
+            account: Account::new(self.question.view()),
+            files: BTreeSet::new(),
+            seen: HashSet::from([of]),
+            notes: Vec::new(),
+        };
+        let (noun, shown) = match self.request.op {
+            GraphOp::Callees => {
+                self.callees(of, &mut walk);
+                ("callee", (self.request.max_depth() > 1, true))
+            }
+            GraphOp::Implementations => {
+                self.implementations(of, &found, &mut walk)?;
+                ("implementation", (true, false))
+            }
+            GraphOp::Refs => {
+                self.callers(of, &|_| true, 1, &mut walk)?;
+                ("reference", (true, false))
+            }
+            _ => {
+                let is_property = found.kind == DefinitionKind::Property;
+                let is_call = |kind| is_call(kind) || is_property && kind == ReferenceKind::Member;
+                self.callers(of, &is_call, self.request.max_depth(), &mut walk)?;
+                ("caller", (true, self.request.max_depth() > 1))
+            }
+        };
+        self.walked(&found, walk, noun, shown)
+    }
+
+    fn callers(&self, of: DefId, is_meant: &dyn Fn(ReferenceKind) -> bool, depth: u32, walk: &mut Walk) -> Result<()> {
+        let mut level = vec![of];
+        for depth in 1..=depth {
+            let mut next = Vec::new();
+            for of in level {
+                let mentions = self.linker.mentions(of, self.is_wanted())?;
+                if depth == 1 {
+                    walk.account.add_others(&mentions);
+                    walk.account.in_text = self.in_text(of, &mentions.files)?;
+                }
+                for site in mentions.sites {
+                    let (is_sure, kind) = (site.tier.is_sure(), site.kind);
+                    if !is_meant(kind) {
+                        walk.account.other_references += usize::from(depth == 1 && is_sure);
+                        continue;
+                    }
+                    let around = site.inside.filter(|_| is_sure);
+                    next.extend(around.filter(|around| walk.visits(*around)));
+                    walk.add(site, depth, of, kind_name(kind));
+                }
+            }
+            if next.is_empty() {
+                break;
+            }
+            level = next;
+        }
+        Ok(())
+    }
+
+    fn callees(&self, of: DefId, walk: &mut Walk) {
+        let mut level = vec![of];
+        for depth in 1..=self.request.max_depth() {
+            let mut next = Vec::new();
+            for of in level {
+                for site in self.calls_in(of, depth > 1) {
+                    match site.targets.is_empty() {
+                        true if site.tier.name() == "outside" => walk.account.outside += usize::from(depth == 1),
+                        true => walk.account.unknown += usize::from(depth == 1),
+                        false => {
+                            let sure = site.targets.iter().filter(|_| site.tier.is_sure());
+                            next.extend(sure.copied().filter(|target| walk.visits(*target)));
+                            let kind = kind_name(site.kind);
+                            walk.add(site, depth, of, kind);
+                        }
+                    }
+                }
+            }
+            if next.is_empty() {
+                break;
+            }
+            level = next;
+        }
+    }
+
+    /// Returns the calls in a definition. `is_called` is true if only what a call runs counts: of a type, its
+    /// constructors.
+    fn calls_in(&self, of: DefId, is_called: bool) -> Vec<Site> {
+        let parts = if is_called { self.linker.called_by_name(of) } else { vec![of] };
+        let wanted = self.is_wanted();
+        let uses = parts.into_iter().flat_map(|part| self.linker.uses(part));
+        uses.filter(|site| is_call(site.kind) && wanted(site.file)).collect()
+    }
+
+    fn implementations(&self, of: DefId, found: &FoundDefinition, walk: &mut Walk) -> Result<()> {
+        let member = (!found.kind.is_type()).then(|| self.linker.type_around(of)).flatten();
+        let mut level = vec![member.unwrap_or(of)];
+        let depth = if member.is_some() { u32::MAX } else { self.request.max_depth() };
+        for depth in 1..=depth {
+            let mut next = Vec::new();
+            for base in level {
+                for site in self.linker.mentions(base, self.is_wanted())?.sites {
+                    let Some(subtype) = site.inside.filter(|_| site.kind == ReferenceKind::Inherit) else { continue };
+                    if site.tier.is_sure() && walk.visits(subtype) {
+                        next.push(self.linker.implemented(subtype));
+                    }
+                    match member {
+                        None => walk.add(site, depth, base, "inherit"),
+                        Some(_) => self.overrides(of, &found.name, subtype, &site, depth, walk),
+                    }
+                }
+            }
+            if next.is_empty() {
+                break;
+            }
+            level = next;
+        }
+        if found.kind == DefinitionKind::Interface && self.is_go(of.file) {
+            walk.notes.push("types in Go do not name the interfaces that they implement; they were not compared".to_owned());
+        }
+        Ok(())
+    }
+
+    fn is_go(&self, file: FileId) -> bool {
+        crate::extract::language(self.question.view().lang(file)).is_some_and(|language| language.name == "go")
+    }
+
+    /// Adds the members of a subtype that have the name of a member of its base.
+    fn overrides(&self, of: DefId, name: &str, subtype: DefId, inherits: &Site, depth: u32, walk: &mut Walk) {
+        for member in self.linker.own_members(subtype, name) {
+            let Some(definition) = self.linker.definition(member) else { continue };
+            let site = Site {
+                file: member.file,
+                range: definition.name_range,
+                inside: Some(member),
+                targets: vec![of],
+                ..inherits.clone()
+            };
+            walk.add(site, depth, of, "override");
+        }
+    }
+
+    fn walked(&self, of: &FoundDefinition, mut walk: Walk, noun: &str, shown: (bool, bool)) -> Result<Page<GraphRow>> {
+        let mut depths: Vec<usize> = Vec::new();
+        for step in walk.steps.iter().filter(|step| step.site.tier.is_sure()) {
+            depths.resize(depths.len().max(step.depth as usize), 0);
+            depths[step.depth as usize - 1] += 1;
+        }
+        walk.steps.retain(|step| self.request.candidates || step.site.tier.is_sure());
+        walk.steps.sort_by_key(|step| (step.depth, !step.site.tier.is_sure(), step.site.file, step.site.range.start));
+        let mut line = walk.account.to_text(noun, self.how_to_list_candidates());
+        if depths.len() > 1 {
+            let depths: Vec<String> = depths.iter().map(usize::to_string).collect();
+            line += &format!(" · by depth {}", depths.join(", "));
+        }
+        let facts = Facts { target: of.id.clone(), account: walk.account, depths };
+        let mut page = self.stepped(walk.steps, shown, &facts)?;
+        page.notes = walk.notes;
+        self.finish(&mut page, line);
+        Ok(page)
+    }
+
+    /// Returns a page of steps.
+    fn stepped(&self, steps: Vec<Step>, shown: (bool, bool), facts: &impl Serialize) -> Result<Page<GraphRow>> {
+        let (n_before, n_all) = (self.question.n_before(), steps.len());
+        let of_page: Vec<Step> = steps.into_iter().skip(n_before).take(self.limit()).collect();
+        let mut wish = Wish::default();
+        for step in &of_page {
+            wish.position(step.site.file, step.site.range.start);
+            step.site.inside.iter().chain(&step.site.targets).chain([&step.of]).for_each(|of| wish.definition(*of));
+        }
+        let places = wish.read(&self.question.sources())?;
+        let rows = of_page.iter().map(|step| GraphRow::Edge(self.edge(step, &places, shown))).collect();
+        self.page(rows, n_all, facts)
+    }
+
+    fn edge(&self, step: &Step, places: &Places, shown: (bool, bool)) -> EdgeOut {
+        let Step { site, depth, kind, of } = step;
+        let (line, text) = places.line(site.file, site.range.start);
+        let id = |of: &DefId| places.definition(*of).map(|found| found.id.clone());
+        // Of a constructor and its type, the walk may have asked for the other one.
+        let is_asked = site.tier.is_sure() && self.request.op != GraphOp::Callees && self.request.op != GraphOp::Path;
+        let to = if is_asked { vec![*of] } else { site.targets.clone() };
+        EdgeOut {
+            path: path_of(self.question.view(), site.file),
+            line,
+            kind,
+            tier: site.tier.name(),
+            depth: *depth,
+            from: site.inside.as_ref().and_then(id),
+            to: to.iter().filter_map(id).collect(),
+            text,
+            shown: (shown.0, shown.1 || !site.tier.is_sure() && site.targets.len() > 1),
+        }
+    }
+
+    /// Adds the line with the totals, or a diagram.
+    pub(super) fn finish(&self, page: &mut Page<GraphRow>, line: String) {
+        match self.request.format {
+            Format::Text => page.head = Recorded::of(|out| out.whole_line(&line)),
+            format => {
+                draw(page, self.limit(), format);
+                page.notes.push(line);
+            }
+        }
+    }
+
+    /// Finds the shortest chain of sure calls from one definition to another.
+    pub(super) fn path(&self) -> Result<Page<GraphRow>> {
+        let mut ends = Vec::new();
+        for typed in [&self.request.target, &self.request.to] {
+            match self.target(typed.as_deref())? {
+                Target::One(of, found) => ends.push((of, found)),
+                Target::Page(page) => return Ok(*page),
+            }
+        }
+        let (from, to) = (ends[0].0, ends[1].0);
+        let (came_by, n_visited) = self.calls_between(from, to);
+        let mut steps = Vec::new();
+        let mut at = to;
+        while let Some((before, site)) = came_by.get(&at).filter(|_| at != from || steps.is_empty()) {
+            steps.push(Step { site: Site { targets: vec![at], ..site.clone() }, depth: 0, kind: kind_name(site.kind), of: *before });
+            at = *before;
+        }
+        steps.reverse();
+        steps.iter_mut().zip(1..).for_each(|(step, depth)| step.depth = depth);
+        let (from, to) = (&ends[0].1, &ends[1].1);
+        let visited = count(n_visited, "definition");
+        let line = match steps.len() {
+            0 => format!("no chain of sure calls from {} to {}; {visited} followed", from.id, to.id),
+            n => format!("{} from {} to {}; {visited} followed", count(n, "call"), from.id, to.id),
+        };
+        let facts = PathFacts { target: from.id.clone(), to: to.id.clone(), total: steps.len(), definitions_followed: n_visited };
+        let mut page = self.stepped(steps, (true, true), &facts)?;
+        self.finish(&mut page, line);
+        Ok(page)
+    }
+
+    /// Follows calls, breadth first. Returns for each definition the one that calls it and the call.
+    fn calls_between(&self, from: DefId, to: DefId) -> (HashMap<DefId, (DefId, Site)>, usize) {
+        let mut came_by: HashMap<DefId, (DefId, Site)> = HashMap::new();
+        let mut queue = std::collections::VecDeque::from([from]);
+        let mut n_visited = 0;
+        while let Some(of) = queue.pop_front() {
+            n_visited += 1;
+            for site in self.calls_in(of, of != from).into_iter().filter(|site| site.tier.is_sure()) {
+                for &target in &site.targets {
+                    if target != from && !came_by.contains_key(&target) && came_by.len() < MAX_VISITED {
+                        came_by.insert(target, (of, site.clone()));
+                        queue.push_back(target);
+                    }
+                }
+            }
+            if came_by.contains_key(&to) {
+                break;
+            }
+        }
+        (came_by, n_visited)
+    }
+}
+
+/// The fields of an answer about a path.
+#[derive(Debug, Serialize)]
+struct PathFacts {
+    target: String,
+    to: String,
+    total: usize,
+    definitions_followed: usize,
+}
+
+/// Returns true for references that run what they refer to.
+fn is_call(kind: ReferenceKind) -> bool {
+    matches!(kind, ReferenceKind::Call | ReferenceKind::Macro | ReferenceKind::Attribute)
+}
+
+fn kind_name(kind: ReferenceKind) -> &'static str {
+    UsageKind::Reference(kind).name()
+}

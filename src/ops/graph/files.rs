@@ -1,0 +1,256 @@
+//! Relations between files: imports, importers and cycles.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::places::{Places, Wish};
+use super::rows::{CycleOut, GraphRow, ImportOut};
+use super::{GraphOp, Lookup};
+use crate::link::{ImportSite, Imported};
+use crate::model::count::count;
+use crate::ops::op::Page;
+use crate::ops::paths::inside;
+use crate::ops::symbol::path_of;
+use crate::query::{is_folder, unknown_path};
+use crate::session::Result;
+use crate::snapshot::FileId;
+
+/// The fields of an answer about imports.
+#[derive(Debug, Default, Serialize)]
+struct Facts {
+    /// Number of imports.
+    total: usize,
+    /// Number of files with these imports.
+    files: usize,
+    /// Number of imports of something outside of the repository.
+    outside: usize,
+    /// Number of imports in languages whose imports are not resolved.
+    unknown: usize,
+}
+
+/// The fields of an answer about cycles.
+#[derive(Debug, Serialize)]
+struct CycleFacts {
+    total: usize,
+    files: usize,
+    imports: usize,
+}
+
+impl Lookup<'_> {
+    /// Lists the imports of files, or the imports of other files that import them.
+    pub(super) fn imports(&self) -> Result<Page<GraphRow>> {
+        let mut of = self.files_of_target()?;
+        of.sort_unstable();
+        let is_importers = self.request.op == GraphOp::Importers;
+        let mut sites = if is_importers { self.all_imports() } else { self.imports_of(&of) };
+        if is_importers {
+            let is_inside = |file: FileId| of.binary_search(&file).is_ok();
+            sites.retain(|site| !is_inside(site.file) && of.iter().any(|file| site.imported.includes(*file)));
+        }
+        let facts = Facts {
+            total: sites.len(),
+            files: sites.iter().map(|site| site.file).collect::<BTreeSet<_>>().len(),
+            outside: sites.iter().filter(|site| site.imported == Imported::Outside).count(),
+            unknown: sites.iter().filter(|site| site.imported == Imported::Unknown).count(),
+        };
+        let mut line = match (facts.total, is_importers) {
+            (0, true) => format!("no imports of {}", count(of.len(), "file")),
+            (0, false) => format!("no imports in {}", count(of.len(), "file")),
+            (total, _) => format!("{} in {}", count(total, "import"), count(facts.files, "file")),
+        };
+        for (n, what) in [(facts.outside, "outside"), (facts.unknown, "not resolved")] {
+            if n > 0 {
+                line += &format!(" · {n} {what}");
+            }
+        }
+        let n_before = self.question.n_before();
+        let of_page: Vec<&ImportSite> = sites.iter().skip(n_before).take(self.limit()).collect();
+        let mut wish = Wish::default();
+        of_page.iter().for_each(|site| wish.position(site.file, site.range.start));
+        let places = wish.read(&self.question.sources())?;
+        let rows = of_page.iter().map(|site| GraphRow::Import(self.import(site, &places))).collect();
+        let mut page = self.page(rows, sites.len(), &facts)?;
+        self.finish(&mut page, line);
+        Ok(page)
+    }
+
+    fn import(&self, site: &ImportSite, places: &Places) -> ImportOut {
+        let view = self.question.view();
+        let (line, text) = places.line(site.file, site.range.start);
+        let (kind, to) = match &site.imported {
+            Imported::Files(files) => ("file", files.iter().map(|file| path_of(view, *file)).collect()),
+            Imported::Package(path, _) => ("package", vec![path.clone()]),
+            Imported::Outside => ("outside", Vec::new()),
+            Imported::Unknown => ("unknown", Vec::new()),
+        };
+        ImportOut { path: path_of(view, site.file), line, module: site.module.clone(), kind, to, text }
+    }
+
+    /// Returns the files that the target names; without one, all files.
+    fn files_of_target(&self) -> Result<Vec<FileId>> {
+        let view = self.question.view();
+        let Some(typed) = &self.request.target else { return Ok(self.wanted_files()) };
+        let path = inside(&self.ask.session.workspace, typed);
+        let trimmed = path.trim_start_matches("./").trim_end_matches('/');
+        if let Some(file) = view.find_text(trimmed) {
+            return Ok(vec![file]);
+        }
+        if !is_folder(view, trimmed) {
+            return Err(unknown_path(view, trimmed).into());
+        }
+        let start = format!("{trimmed}/");
+        Ok(view.files().filter(|(_, file)| file.path.starts_with(start.as_bytes())).map(|(file, _)| file).collect())
+    }
+
+    pub(super) fn wanted_files(&self) -> Vec<FileId> {
+        let is_wanted = self.is_wanted();
+        self.question.view().files().map(|(file, _)| file).filter(|file| is_wanted(*file)).collect()
+    }
+
+    fn imports_of(&self, files: &[FileId]) -> Vec<ImportSite> {
+        let sites: Vec<Vec<ImportSite>> = files.par_iter().map(|file| self.linker.imports(*file)).collect();
+        sites.into_iter().flatten().collect()
+    }
+
+    fn all_imports(&self) -> Vec<ImportSite> {
+        self.imports_of(&self.wanted_files())
+    }
+
+    /// Lists the sets of files that import each other.
+    pub(super) fn cycles(&self) -> Result<Page<GraphRow>> {
+        let sites = self.all_imports();
+        let mut edges: BTreeMap<FileId, BTreeSet<FileId>> = BTreeMap::new();
+        for site in &sites {
+            if let Imported::Files(files) = &site.imported {
+                edges.entry(site.file).or_default().extend(files.iter().filter(|file| **file != site.file));
+            }
+        }
+        let components = components(&edges);
+        let path = |file: &FileId| path_of(self.question.view(), *file);
+        let row = |files: &BTreeSet<FileId>| {
+            let cycle = shortest_cycle(&edges, files);
+            GraphRow::Cycle(CycleOut { cycle: cycle.iter().map(path).collect(), files: files.iter().map(path).collect() })
+        };
+        let rows: Vec<GraphRow> = components.iter().map(row).collect();
+        let facts = CycleFacts {
+            total: rows.len(),
+            files: components.iter().map(BTreeSet::len).sum(),
+            imports: sites.len(),
+        };
+        let looked_at = format!("{} of {}", count(sites.len(), "import"), count(edges.len(), "file"));
+        let line = match facts.total {
+            0 => format!("no import cycles; {looked_at} followed"),
+            n => format!("{} with {} · {looked_at} followed", count(n, "import cycle"), count(facts.files, "file")),
+        };
+        let n_rows = rows.len();
+        let mut page = self.page(rows, n_rows, &facts)?;
+        self.finish(&mut page, line);
+        Ok(page)
+    }
+}
+
+/// Returns the sets of more than one file that reach one another (Tarjan's algorithm without recursion), by their first
+/// file.
+fn components(edges: &BTreeMap<FileId, BTreeSet<FileId>>) -> Vec<BTreeSet<FileId>> {
+    let mut search = Tarjan::default();
+    for &root in edges.keys() {
+        search.visit(root, edges);
+    }
+    search.found.sort_by_key(|files| files.first().copied());
+    search.found
+}
+
+#[derive(Default)]
+struct Tarjan {
+    /// For each visited file its number and the lowest number that it reaches.
+    numbers: HashMap<FileId, (usize, usize)>,
+    stack: Vec<FileId>,
+    on_stack: BTreeSet<FileId>,
+    found: Vec<BTreeSet<FileId>>,
+}
+
+impl Tarjan {
+    fn visit(&mut self, root: FileId, edges: &BTreeMap<FileId, BTreeSet<FileId>>) {
+        let next_of = |file: FileId| edges.get(&file).into_iter().flatten().copied();
+        if self.numbers.contains_key(&root) {
+            return;
+        }
+        self.enter(root);
+        let mut path = vec![(root, next_of(root))];
+        while let Some((file, next)) = path.last_mut() {
+            let file = *file;
+            match next.next() {
+                Some(other) if !self.numbers.contains_key(&other) => {
+                    self.enter(other);
+                    path.push((other, next_of(other)));
+                }
+                Some(other) if self.on_stack.contains(&other) => self.lower(file, self.numbers[&other].0),
+                Some(_) => {}
+                None => {
+                    path.pop();
+                    let (number, low) = self.numbers[&file];
+                    if let Some((before, _)) = path.last() {
+                        self.lower(*before, low);
+                    }
+                    if number == low {
+                        self.leave(file);
+                    }
+                }
+            }
+        }
+    }
+
+    fn enter(&mut self, file: FileId) {
+        let number = self.numbers.len();
+        self.numbers.insert(file, (number, number));
+        self.stack.push(file);
+        self.on_stack.insert(file);
+    }
+
+    fn lower(&mut self, file: FileId, low: usize) {
+        if let Some((_, lowest)) = self.numbers.get_mut(&file) {
+            *lowest = (*lowest).min(low);
+        }
+    }
+
+    /// Takes a set off the stack.
+    fn leave(&mut self, first: FileId) {
+        let mut files = BTreeSet::new();
+        while let Some(file) = self.stack.pop() {
+            self.on_stack.remove(&file);
+            files.insert(file);
+            if file == first {
+                break;
+            }
+        }
+        if files.len() > 1 {
+            self.found.push(files);
+        }
+    }
+}
+
+/// Returns the shortest cycle through the first file of a set.
+fn shortest_cycle(edges: &BTreeMap<FileId, BTreeSet<FileId>>, files: &BTreeSet<FileId>) -> Vec<FileId> {
+    let Some(&first) = files.first() else { return Vec::new() };
+    let mut came_from: HashMap<FileId, FileId> = HashMap::new();
+    let mut queue = VecDeque::from([first]);
+    while let Some(file) = queue.pop_front() {
+        for &next in edges.get(&file).into_iter().flatten().filter(|next| files.contains(next)) {
+            if next == first {
+                let mut cycle = vec![file];
+                while let Some(&before) = cycle.last().and_then(|last| came_from.get(last)) {
+                    cycle.push(before);
+                }
+                cycle.reverse();
+                return cycle;
+            }
+            if !came_from.contains_key(&next) {
+                came_from.insert(next, file);
+                queue.push_back(next);
+            }
+        }
+    }
+    vec![first]
+}

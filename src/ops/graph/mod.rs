@@ -1,0 +1,256 @@
+//! `graph`: relations between definitions and between files: who calls what, what imports what.
+
+mod account;
+mod edges;
+mod files;
+mod places;
+mod rows;
+mod whole;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+pub(crate) use self::rows::GraphRow;
+use self::rows::DefinitionOut;
+use super::ask::{Ask, FileSelection, path_text};
+use super::op::{Op, Page, Paging};
+use super::paths::inside;
+use super::question::{About, Question};
+use super::symbol::place_query;
+use crate::extract::DefinitionKind;
+use crate::link::{DefId, Linker};
+use crate::model::count::count;
+use crate::query::{
+    FileFilter, FoundBy, FoundDefinition, SymbolOutcome, SymbolQuery, SymbolRequest, split_position, symbols,
+};
+use crate::session::{OpError, Result};
+use crate::snapshot::FileId;
+
+/// Default maximum number of results.
+const DEFAULT_LIMIT: usize = 100;
+
+/// The request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = ["op"]))]
+#[command(after_help = "Examples:
+  codescout graph callers Parser.parse --depth 3
+  codescout graph refs src/parser.rs#Parser.parse --candidates
+  codescout graph path main Parser.parse --format mermaid
+  codescout graph importers src/parser.rs
+  codescout graph export --lang rust")]
+pub(crate) struct Graph {
+    /// Relation to show
+    #[arg(value_enum)]
+    #[schemars(description = "")]
+    op: GraphOp,
+    /// Definition: NAME, Outer.NAME, an id or PATH:LINE[:COL]; for imports and importers a file or directory
+    #[arg(value_parser = path_text())]
+    #[schemars(description = "name, id or path:line; of imports: a path")]
+    target: Option<String>,
+    /// Definition at the end of a path
+    #[arg(value_parser = path_text())]
+    #[schemars(description = "end of op=path")]
+    to: Option<String>,
+    /// Number of steps from TARGET, for callers and callees; 0 for all [default: 1]
+    #[arg(long, value_name = "N")]
+    #[schemars(description = "steps of callers, callees; 0: all")]
+    depth: Option<u32>,
+    /// Also list references that only have the name, and could mean TARGET
+    #[arg(long)]
+    #[schemars(description = "also uncertain ones")]
+    candidates: bool,
+    /// Format of the output
+    #[arg(long, value_enum, default_value_t)]
+    #[schemars(description = "")]
+    format: Format,
+    #[command(flatten)]
+    #[serde(flatten)]
+    files: FileSelection,
+}
+
+/// A relation.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+enum GraphOp {
+    /// Calls of a definition
+    #[default]
+    Callers,
+    /// Calls in a definition
+    Callees,
+    /// References to a definition
+    Refs,
+    /// Types that extend or implement a type, or methods that override a method
+    Implementations,
+    /// Shortest chain of calls from TARGET to TO
+    Path,
+    /// What files import
+    Imports,
+    /// Imports of files
+    Importers,
+    /// Files that import each other
+    Cycles,
+    /// Numbers of references by language and by how they were resolved
+    Stats,
+}
+
+/// The format of the output.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+enum Format {
+    /// One line per result
+    #[default]
+    Text,
+    /// Mermaid diagram
+    Mermaid,
+    /// Graphviz diagram
+    Dot,
+}
+
+/// The definitions that a target names.
+#[derive(Debug, Serialize)]
+struct ManyFacts {
+    total: usize,
+    near: Vec<String>,
+    ambiguous: bool,
+}
+
+/// A request that is being answered.
+struct Lookup<'a> {
+    request: &'a Graph,
+    ask: &'a Ask<'a>,
+    question: &'a Question<'a>,
+    linker: &'a Linker<'a>,
+}
+
+/// The result of looking a target up.
+enum Target {
+    One(DefId, Box<FoundDefinition>),
+    /// No definition, or several.
+    Page(Box<Page<GraphRow>>),
+}
+
+impl Op for Graph {
+    type Row = GraphRow;
+
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<GraphRow>> {
+        self.check()?;
+        let question = Question::new(ask, &About::files(&self.files))?;
+        let linker = Linker::new(question.view(), &mut ask.session.workspace.repository.reader());
+        let lookup = Lookup { request: self, ask, question: &question, linker: &linker };
+        let page = match self.op {
+            GraphOp::Callers | GraphOp::Callees | GraphOp::Refs | GraphOp::Implementations => lookup.edges(),
+            GraphOp::Path => lookup.path(),
+            GraphOp::Imports | GraphOp::Importers => lookup.imports(),
+            GraphOp::Cycles => lookup.cycles(),
+            GraphOp::Stats => lookup.stats(),
+        }?;
+        linker.check()?;
+        Ok(page)
+    }
+}
+
+impl Graph {
+    fn check(&self) -> Result<()> {
+        let needed = match self.op {
+            GraphOp::Path => 2,
+            GraphOp::Imports | GraphOp::Cycles | GraphOp::Stats => 0,
+            _ => 1,
+        };
+        let given = usize::from(self.target.is_some()) + usize::from(self.to.is_some());
+        if given >= needed {
+            return Ok(());
+        }
+        let what = if needed == 2 { "path needs two definitions, target and to" } else { "a target is required" };
+        Err(OpError::new(what, "give the name or the id of a definition")
+            .with_retry(json!({"tool": "graph", "arguments": {"op": "callers", "target": "main"}})))
+    }
+
+    fn max_depth(&self) -> u32 {
+        match self.depth {
+            Some(0) => u32::MAX,
+            depth => depth.unwrap_or(1),
+        }
+    }
+}
+
+impl Lookup<'_> {
+    /// Returns true if the answer includes a file. Returns false for all files after an interruption.
+    fn is_wanted(&self) -> impl Fn(FileId) -> bool + Sync {
+        let (view, filter, interrupt) = (self.question.view(), &self.question.filter, self.ask.ctx.interrupt);
+        move |file| !interrupt.load(std::sync::atomic::Ordering::Relaxed) && filter.passes(view, file)
+    }
+
+    fn limit(&self) -> usize {
+        self.ask.limit(DEFAULT_LIMIT)
+    }
+
+    /// Finds the definition that a target names.
+    fn target(&self, typed: Option<&str>) -> Result<Target> {
+        let typed = typed.unwrap_or_default();
+        let mut outcome = self.definitions(typed)?;
+        // Blocks that extend a type do not make its name ambiguous.
+        let is_part = |found: &FoundDefinition| matches!(found.kind, DefinitionKind::Impl | DefinitionKind::Module);
+        if !outcome.definitions.iter().all(is_part) {
+            outcome.definitions.retain(|found| !is_part(found));
+        }
+        if outcome.definitions.len() == 1 {
+            let found = outcome.definitions.remove(0);
+            return Ok(Target::One(DefId { file: found.file, index: found.index }, Box::new(found)));
+        }
+        Ok(Target::Page(Box::new(self.choice(typed, outcome)?)))
+    }
+
+    fn definitions(&self, typed: &str) -> Result<SymbolOutcome> {
+        let workspace = &self.ask.session.workspace;
+        let view = self.question.view();
+        let name = inside(workspace, typed);
+        let is_place = split_position(&name).is_some_and(|(path, ..)| view.find_text(path).is_some());
+        let query = match is_place {
+            true => place_query(workspace, view, typed)?,
+            false => SymbolQuery::Named(name.into_owned()),
+        };
+        let request = SymbolRequest { query, filter: FileFilter::default(), kinds: Vec::new() };
+        Ok(symbols(&self.question.sources(), &request)?)
+    }
+
+    /// Returns a page with the definitions that a target can mean.
+    fn choice(&self, typed: &str, outcome: SymbolOutcome) -> Result<Page<GraphRow>> {
+        let SymbolOutcome { definitions, found_by, near } = outcome;
+        let facts = ManyFacts { total: definitions.len(), near, ambiguous: !definitions.is_empty() };
+        let rows = definitions.iter().map(|found| GraphRow::Definition(DefinitionOut::of(self.question.view(), found)));
+        let mut page = self.page(rows.collect(), definitions.len(), &facts)?;
+        if definitions.is_empty() {
+            page.notes.push(format!(
+                "no definition is named {typed}; {} searched",
+                count(self.question.view().coverage().n_indexed, "file")
+            ));
+            page.hint = Some(match facts.near.as_slice() {
+                [] => "use search to find it by meaning, or search mode=regex to find it as text".to_owned(),
+                near => format!("did you mean {}?", near.join(" or ")),
+            });
+            return Ok(page);
+        }
+        let spelling = if found_by == FoundBy::OtherSpelling { ", in another spelling" } else { "" };
+        page.notes.push(format!("{} can be meant by {typed}{spelling}", count(definitions.len(), "definition")));
+        page.hint = Some("select one by its id".to_owned());
+        Ok(page)
+    }
+
+    /// Returns a page of `rows`, which are all rows or those from the start of the page.
+    fn page(&self, rows: Vec<GraphRow>, n_all: usize, facts: &impl Serialize) -> Result<Page<GraphRow>> {
+        let n_before = self.question.n_before().min(n_all);
+        let rows: Vec<GraphRow> =
+            if rows.len() == n_all { rows.into_iter().skip(n_before).collect() } else { rows };
+        let n_rows = rows.len();
+        let mut paging = Paging::numbered(self.question.key(), n_before, n_rows, self.limit());
+        if n_before + n_rows < n_all {
+            paging.end = Some(((n_before + n_rows) as u32, 0));
+        }
+        Page::new(self.question.provenance(), rows, paging).with_facts(facts)
+    }
+}

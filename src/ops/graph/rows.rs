@@ -1,0 +1,270 @@
+//! The rows of `graph`, as text, JSON and diagrams.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde::Serialize;
+
+use super::Format;
+use crate::ops::op::{Page, Row};
+use crate::ops::sink::{Recorded, Sink, Style};
+use crate::ops::symbol::path_of;
+use crate::query::{FoundDefinition, kind_name};
+use crate::snapshot::View;
+
+/// A result.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum GraphRow {
+    Edge(EdgeOut),
+    Definition(DefinitionOut),
+    Import(ImportOut),
+    Cycle(CycleOut),
+    Language(LanguageOut),
+    /// A row that a diagram shows.
+    Drawn(Box<GraphRow>),
+}
+
+/// A reference from one definition to another.
+#[derive(Debug, Serialize)]
+pub(crate) struct EdgeOut {
+    pub(super) path: String,
+    pub(super) line: u32,
+    pub(super) kind: &'static str,
+    pub(super) tier: &'static str,
+    /// Number of steps from the target, 1-based.
+    pub(super) depth: u32,
+    /// The id of the definition that contains the reference; `None` at file level.
+    pub(super) from: Option<String>,
+    /// The ids of the definitions that are meant, or of the candidates.
+    pub(super) to: Vec<String>,
+    pub(super) text: String,
+    /// The ends of the edge that are shown.
+    #[serde(skip)]
+    pub(super) shown: (bool, bool),
+}
+
+/// A definition.
+#[derive(Debug, Serialize)]
+pub(crate) struct DefinitionOut {
+    pub(super) path: String,
+    pub(super) line: u32,
+    pub(super) kind: &'static str,
+    pub(super) id: String,
+    pub(super) signature: String,
+    /// Why it is listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) because: Option<&'static str>,
+}
+
+/// An import.
+#[derive(Debug, Serialize)]
+pub(crate) struct ImportOut {
+    pub(super) path: String,
+    pub(super) line: u32,
+    pub(super) module: String,
+    /// `file`, `package`, `outside` or `unknown`.
+    pub(super) kind: &'static str,
+    /// The files, or the package.
+    pub(super) to: Vec<String>,
+    pub(super) text: String,
+}
+
+/// Files that import each other.
+#[derive(Debug, Serialize)]
+pub(crate) struct CycleOut {
+    /// The shortest cycle through the first file.
+    pub(super) cycle: Vec<String>,
+    /// All files that reach one another.
+    pub(super) files: Vec<String>,
+}
+
+/// The references of a language.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct LanguageOut {
+    pub(super) language: &'static str,
+    pub(super) files: usize,
+    pub(super) definitions: usize,
+    pub(super) references: usize,
+    pub(super) tiers: std::collections::BTreeMap<&'static str, usize>,
+}
+
+impl Row for GraphRow {
+    fn render(&self, out: &mut dyn Sink) {
+        match self {
+            Self::Edge(edge) => edge.render(out),
+            Self::Definition(definition) => definition.render(out),
+            Self::Import(import) => import.render(out),
+            Self::Cycle(cycle) => cycle.render(out),
+            Self::Language(language) => language.render(out),
+            Self::Drawn(_) => {}
+        }
+    }
+}
+
+impl DefinitionOut {
+    pub(super) fn of(view: &View, found: &FoundDefinition) -> Self {
+        Self {
+            path: path_of(view, found.file),
+            line: found.name_line,
+            kind: kind_name(found.kind),
+            id: found.id.clone(),
+            signature: found.signature.clone(),
+            because: None,
+        }
+    }
+
+    fn render(&self, out: &mut dyn Sink) {
+        place(out, &self.path, self.line);
+        out.span(Style::Fact, &format!(" {} ", self.kind));
+        out.span(Style::Name, name_of(&self.id));
+        out.span(Style::Fact, &format!(" id={}", self.id));
+        if let Some(because) = self.because {
+            out.plain(&format!(" ({because})"));
+        }
+        out.end();
+    }
+}
+
+impl EdgeOut {
+    fn render(&self, out: &mut dyn Sink) {
+        place(out, &self.path, self.line);
+        out.span(Style::Fact, &format!(" {} {} ", self.tier, self.kind));
+        let (shows_from, shows_to) = self.shown;
+        if shows_from {
+            out.span(Style::Name, self.from.as_deref().map_or("(file)", name_of));
+        }
+        if shows_to {
+            let names: BTreeSet<&str> = self.to.iter().map(|id| name_of(id)).collect();
+            out.plain(if shows_from { " → " } else { "→ " });
+            out.span(Style::Name, &names.into_iter().collect::<Vec<_>>().join(" | "));
+        }
+        out.line(&format!(": {}", self.text));
+    }
+}
+
+impl ImportOut {
+    fn render(&self, out: &mut dyn Sink) {
+        place(out, &self.path, self.line);
+        out.span(Style::Fact, &format!(" {} ", self.kind));
+        out.span(Style::Name, if self.to.is_empty() { &self.module } else { "" });
+        for (nth, path) in self.to.iter().enumerate() {
+            out.plain(if nth > 0 { ", " } else { "" });
+            out.span(Style::Path, path);
+        }
+        out.line(&format!(": {}", self.text));
+    }
+}
+
+impl CycleOut {
+    fn render(&self, out: &mut dyn Sink) {
+        for path in &self.cycle {
+            out.span(Style::Path, path);
+            out.plain(" → ");
+        }
+        out.span(Style::Path, self.cycle.first().map_or("", String::as_str));
+        if self.files.len() > self.cycle.len() {
+            out.span(Style::Fact, &format!(" ({} files reach one another)", self.files.len()));
+        }
+        out.end();
+    }
+}
+
+impl LanguageOut {
+    fn render(&self, out: &mut dyn Sink) {
+        out.span(Style::Name, self.language);
+        out.span(Style::Fact, &format!(
+            " {} files, {} definitions, {} references:",
+            self.files, self.definitions, self.references
+        ));
+        let tiers: Vec<String> = self.tiers.iter().map(|(tier, n)| format!(" {tier} {n}")).collect();
+        out.line(&tiers.join(","));
+    }
+}
+
+fn place(out: &mut dyn Sink, path: &str, line: u32) {
+    out.span(Style::Path, &format!("{path}:{line}"));
+}
+
+/// Returns the qualified name in an id.
+fn name_of(id: &str) -> &str {
+    id.rsplit_once('#').map_or(id, |(_, name)| name)
+}
+
+impl GraphRow {
+    /// Returns the edges of the row, each with its label and true if it is sure.
+    fn edges(&self) -> Vec<(&str, &str, &'static str, bool)> {
+        match self {
+            Self::Edge(edge) => {
+                let from = edge.from.as_deref().unwrap_or(&edge.path);
+                edge.to.iter().map(|to| (from, to.as_str(), edge.tier, edge.tier != "named")).collect()
+            }
+            Self::Import(import) if import.to.is_empty() => {
+                vec![(&import.path, &import.module, import.kind, true)]
+            }
+            Self::Import(import) => {
+                import.to.iter().map(|to| (import.path.as_str(), to.as_str(), import.kind, true)).collect()
+            }
+            Self::Cycle(CycleOut { cycle, .. }) => {
+                let next = cycle.iter().cycle().skip(1);
+                cycle.iter().zip(next).map(|(from, to)| (from.as_str(), to.as_str(), "import", true)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Replaces the text of a page by a diagram of the edges in its first `limit` rows.
+pub(super) fn draw(page: &mut Page<GraphRow>, limit: usize, format: Format) {
+    let mut diagram = Diagram { format, nodes: HashMap::new(), lines: Vec::new(), known: BTreeSet::new() };
+    for row in page.rows.iter().take(limit) {
+        for (from, to, label, is_sure) in row.edges() {
+            diagram.add(from, to, label, is_sure);
+        }
+    }
+    let rows = std::mem::take(&mut page.rows);
+    page.rows = rows.into_iter().map(|row| GraphRow::Drawn(Box::new(row))).collect();
+    page.head = Recorded::of(|out| {
+        let (first, last) = match format {
+            Format::Dot => ("digraph {", Some("}")),
+            _ => ("graph LR", None),
+        };
+        out.whole_line(first);
+        diagram.lines.iter().for_each(|line| out.whole_line(line));
+        last.into_iter().for_each(|line| out.whole_line(line));
+    });
+}
+
+struct Diagram {
+    format: Format,
+    nodes: HashMap<String, usize>,
+    lines: Vec<String>,
+    known: BTreeSet<(usize, usize)>,
+}
+
+impl Diagram {
+    fn add(&mut self, from: &str, to: &str, label: &str, is_sure: bool) {
+        let (from, to) = (self.node(from), self.node(to));
+        if !self.known.insert((from, to)) {
+            return;
+        }
+        self.lines.push(match (self.format, is_sure) {
+            (Format::Dot, true) => format!("  n{from} -> n{to} [label=\"{label}\"];"),
+            (Format::Dot, false) => format!("  n{from} -> n{to} [label=\"{label}\", style=dashed];"),
+            (_, true) => format!("  n{from} -->|{label}| n{to}"),
+            (_, false) => format!("  n{from} -.->|{label}| n{to}"),
+        });
+    }
+
+    fn node(&mut self, id: &str) -> usize {
+        let number = self.nodes.len();
+        if let Some(known) = self.nodes.get(id) {
+            return *known;
+        }
+        self.nodes.insert(id.to_owned(), number);
+        self.lines.push(match self.format {
+            Format::Dot => format!("  n{number} [label=\"{}\"];", id.replace('\\', "\\\\").replace('"', "\\\"")),
+            _ => format!("  n{number}[\"{}\"]", id.replace('"', "#quot;")),
+        });
+        number
+    }
+}

@@ -1,0 +1,80 @@
+//! Answers about all references of a view.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::rows::{GraphRow, LanguageOut};
+use super::Lookup;
+use crate::extract;
+use crate::link::Linker;
+use crate::model::count::count;
+use crate::ops::op::Page;
+use crate::session::Result;
+use crate::snapshot::{FileId, View};
+
+/// The fields of an answer about all references.
+#[derive(Debug, Serialize)]
+struct StatsFacts {
+    total: usize,
+    files: usize,
+    references: usize,
+    /// Number of references by how they were resolved.
+    tiers: BTreeMap<&'static str, usize>,
+}
+
+impl Lookup<'_> {
+    /// Counts references by language and by how they were resolved.
+    pub(super) fn stats(&self) -> Result<Page<GraphRow>> {
+        let (files, linker, view) = (self.wanted_files(), self.linker, self.question.view());
+        let of_files: Vec<LanguageOut> = files.par_iter().filter_map(|&file| stats_of(linker, view, file)).collect();
+        let mut languages: BTreeMap<&str, LanguageOut> = BTreeMap::new();
+        for one in of_files {
+            let all = languages.entry(one.language).or_default();
+            all.language = one.language;
+            all.files += one.files;
+            all.definitions += one.definitions;
+            all.references += one.references;
+            one.tiers.into_iter().for_each(|(tier, n)| *all.tiers.entry(tier).or_default() += n);
+        }
+        languages.retain(|_, language| language.references > 0);
+        let mut tiers: BTreeMap<&'static str, usize> = BTreeMap::new();
+        for (tier, n) in languages.values().flat_map(|language| &language.tiers) {
+            *tiers.entry(tier).or_default() += n;
+        }
+        let facts = StatsFacts {
+            total: languages.len(),
+            files: languages.values().map(|language| language.files).sum(),
+            references: tiers.values().sum(),
+            tiers,
+        };
+        let shown: Vec<String> = facts.tiers.iter().map(|(tier, n)| format!("{tier} {n}")).collect();
+        let line = format!(
+            "{} in {} ({})",
+            count(facts.references, "reference"),
+            count(facts.files, "file"),
+            shown.join(", ")
+        );
+        let mut rows: Vec<GraphRow> = languages.into_values().map(GraphRow::Language).collect();
+        rows.sort_by_key(|row| match row {
+            GraphRow::Language(language) => std::cmp::Reverse(language.references),
+            _ => std::cmp::Reverse(0),
+        });
+        let n_rows = rows.len();
+        let mut page = self.page(rows, n_rows, &facts)?;
+        self.finish(&mut page, line);
+        Ok(page)
+    }
+}
+
+fn stats_of(linker: &Linker<'_>, view: &View, file: FileId) -> Option<LanguageOut> {
+    let links = linker.link_file(file)?;
+    let mut tiers = BTreeMap::new();
+    for link in &links {
+        *tiers.entry(link.tier.name()).or_default() += 1;
+    }
+    let language = extract::language(view.lang(file)).map_or("text", |language| language.name);
+    let definitions = linker.n_definitions(file);
+    Some(LanguageOut { language, files: 1, definitions, references: links.len(), tiers })
+}
