@@ -2,7 +2,6 @@
 
 mod agents;
 mod eval;
-mod graph;
 mod grep;
 mod sharing;
 mod upkeep;
@@ -14,7 +13,6 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::agents::{BodiesArg, ClientArgs, InstallArgs, ServeArgs, UninstallArgs};
 pub(super) use self::eval::{EvalArgs, IdsArg};
-pub(super) use self::graph::{GraphArgs, GraphCommand};
 pub(super) use self::grep::GrepArgs;
 pub(super) use self::sharing::{
     CiArgs, CiCommand, ExportArgs, ImportArgs, KeyArgs, PullArgs, PushArgs, RestoreArgs, SaveArgs,
@@ -22,7 +20,7 @@ pub(super) use self::sharing::{
 pub(super) use self::upkeep::{
     ConfigArgs, ConfigCommand, DoctorArgs, GcArgs, HistoryVersions, HooksArgs, HooksCommand, IndexArgs, InitArgs,
 };
-use crate::ops::{Blame, Diff, History, Outline, Read, Search, Status, Symbol, Verify};
+use crate::ops::{Blame, Diff, Graph, History, Outline, Read, Search, Status, Symbol, Verify};
 
 /// Search, read and navigate any revision of a git repository.
 ///
@@ -116,10 +114,10 @@ pub(super) enum Command {
     Search(Paged<Search>),
     /// Print lines that match a regular expression
     Grep(GrepArgs),
-    /// Show which definitions refer to which
-    Graph(GraphArgs),
     /// Find definitions by name
     Symbol(Paged<Symbol>),
+    /// Show which definitions and files use which
+    Graph(Paged<Graph>),
     /// Outline the repository, a directory or a file
     Outline(Paged<Outline>),
     /// Print a file or parts of it at any revision

@@ -6,23 +6,21 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use super::args::{Global, GraphArgs, GraphCommand, Paged};
+use super::args::{Global, Paged};
 use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, INTERRUPTED};
 use crate::extract::ReferenceKind;
 use crate::link::Linker;
-use crate::ops::{About, Ask, Common, Question};
+use crate::ops::{About, Ask, Common, Graph, Question};
 use crate::query::{Source, Sources};
-use crate::session::{Ctx, OpError, Result, Session, Workspace};
+use crate::session::{Ctx, Result, Session, Workspace};
 use crate::snapshot::FileId;
 
-pub(super) fn run(workspace: Workspace, global: &Global, args: &GraphArgs, output: &mut Output) -> Result<Found> {
-    let export = match (&args.command, &args.query) {
-        (Some(GraphCommand::Export(export)), _) => export,
-        (None, Some(Paged { op, page })) => return super::op::run("graph", op, page, workspace, global, output),
-        (None, None) => return Err(OpError::new("an operation is required", "codescout graph --help lists them")),
-    };
+pub(super) fn run(workspace: Workspace, global: &Global, args: &Paged<Graph>, output: &mut Output) -> Result<Found> {
+    if !args.op.is_export() {
+        return super::op::run("graph", &args.op, &args.page, workspace, global, output);
+    }
     let session = Session::for_command(workspace);
     let progress = CliProgress::new(global.quiet);
     let ask = Ask {
@@ -34,7 +32,7 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &GraphArgs, outpu
             ..Common::default()
         },
     };
-    let question = Question::new(&ask, &About::files(&export.files))?;
+    let question = Question::new(&ask, &About::files(&args.op.files))?;
     let view = question.view();
     let sources = question.sources();
     let linker = Linker::new(view, &mut session.workspace.repository.reader());

@@ -23,6 +23,7 @@ mod edits;
 mod faults;
 mod gc;
 mod git;
+mod graph;
 mod grep;
 #[cfg(target_os = "linux")]
 mod hooks;

@@ -66,7 +66,7 @@ pub(crate) struct Graph {
     format: Format,
     #[command(flatten)]
     #[serde(flatten)]
-    files: FileSelection,
+    pub(crate) files: FileSelection,
 }
 
 /// A relation.
@@ -94,6 +94,9 @@ enum GraphOp {
     Cycles,
     /// Numbers of references by language and by how they were resolved
     Stats,
+    /// Every reference and what it means, one JSON object per line
+    #[serde(skip)]
+    Export,
 }
 
 /// The format of the output.
@@ -148,6 +151,7 @@ impl Op for Graph {
             GraphOp::Imports | GraphOp::Importers => lookup.imports(),
             GraphOp::Cycles => lookup.cycles(),
             GraphOp::Stats => lookup.stats(),
+            GraphOp::Export => Err(OpError::failed("export is only a command")),
         }?;
         linker.check()?;
         Ok(page)
@@ -155,10 +159,15 @@ impl Op for Graph {
 }
 
 impl Graph {
+    /// Returns true if the command line prints all links.
+    pub(crate) fn is_export(&self) -> bool {
+        self.op == GraphOp::Export
+    }
+
     fn check(&self) -> Result<()> {
         let needed = match self.op {
             GraphOp::Path => 2,
-            GraphOp::Imports | GraphOp::Cycles | GraphOp::Stats => 0,
+            GraphOp::Imports | GraphOp::Cycles | GraphOp::Stats | GraphOp::Export => 0,
             _ => 1,
         };
         let given = usize::from(self.target.is_some()) + usize::from(self.to.is_some());
