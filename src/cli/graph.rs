@@ -1,6 +1,5 @@
 //! `codescout graph`, and `codescout graph export`, which prints every link.
 
-use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
@@ -36,12 +35,9 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &Paged<Graph>, ou
     let view = question.view();
     let sources = question.sources();
     let linker = Linker::new(view, &mut session.workspace.repository.reader());
-    let files: Vec<FileId> = view
-        .files()
-        .map(|(file, _)| file)
-        .filter(|file| question.filter.passes(view, *file))
-        .collect();
-    let lines: Lines = files.iter().map(|file| (*file, OnceLock::new())).collect();
+    let files = view.files().map(|(file, _)| file);
+    let files: Vec<FileId> = files.filter(|file| question.filter.passes(view, *file)).collect();
+    let lines: Lines = view.files().map(|_| OnceLock::new()).collect();
     let rows = files
         .par_iter()
         .map(|&file| rows(&sources, &linker, &lines, file))
@@ -52,8 +48,8 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &Paged<Graph>, ou
     Ok(Found::Something)
 }
 
-/// The byte at which each line of a file starts.
-type Lines = HashMap<FileId, OnceLock<Vec<u32>>>;
+/// For each file of the view, the byte at which each line starts.
+type Lines = Vec<OnceLock<Vec<u32>>>;
 
 /// Returns a row for each definition that a reference of the file means, or one without a target.
 fn rows(sources: &Sources<'_>, linker: &Linker<'_>, lines: &Lines, file: FileId) -> Result<Vec<Value>> {
@@ -104,7 +100,7 @@ fn kind_name(kind: ReferenceKind) -> &'static str {
 
 /// Returns the 1-based line of a byte.
 fn line_of(sources: &Sources<'_>, lines: &Lines, file: FileId, at: u32) -> Result<u32> {
-    let Some(starts) = lines.get(&file) else { return Ok(0) };
+    let Some(starts) = lines.get(file.0 as usize) else { return Ok(0) };
     if starts.get().is_none() {
         let mut found = vec![0];
         if let Source::Bytes(bytes) = sources.reader().read(file)? {

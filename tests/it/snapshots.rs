@@ -219,6 +219,35 @@ fn symbol() {
 }
 
 #[test]
+fn graph() {
+    check(
+        "graph",
+        "graph",
+        vec![
+            case(&["callers", "lex"], json!({"op": "callers", "target": "lex"})),
+            case(&["refs", "Token"], json!({"op": "refs", "target": "Token"})),
+            case(
+                &["callees", "Session.login", "--depth", "2", "--ref", "v1"],
+                json!({"op": "callees", "target": "Session.login", "depth": 2, "ref": "v1"}),
+            ),
+            case(
+                &["callers", "open", "--format", "mermaid"],
+                json!({"op": "callers", "target": "open", "format": "mermaid"}),
+            ),
+            case(
+                &["path", "Session.login", "Session.open"],
+                json!({"op": "path", "target": "Session.login", "to": "Session.open"}),
+            ),
+            case(&["imports", "src"], json!({"op": "imports", "target": "src"})),
+            case(&["stats"], json!({"op": "stats"})),
+            case(&["cycles"], json!({"op": "cycles"})),
+            case(&["callers", "lexx"], json!({"op": "callers", "target": "lexx"})),
+            case(&["importers", "src/lexr.rs"], json!({"op": "importers", "target": "src/lexr.rs"})),
+        ],
+    );
+}
+
+#[test]
 fn outline() {
     check(
         "outline",

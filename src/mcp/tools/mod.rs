@@ -51,8 +51,8 @@ const SYMBOL: Tool = Tool::of_op::<Symbol>(
 
 const GRAPH: Tool = Tool::of_op::<Graph>(
     "graph",
-    "Follow resolved references at any revision: who calls or uses a definition, what it calls, overrides and subtypes, \
-     call paths, imports, import cycles. Counts what it could not resolve.",
+    "Who calls or uses a definition, what it calls, what implements it, call paths, imports and import cycles, at any \
+     revision. Counts what is not resolved.",
     &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, STALE],
 );
 

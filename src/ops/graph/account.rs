@@ -34,6 +34,8 @@ pub(super) struct Account {
     pub(super) unknown: usize,
     /// Number of mentions of the name in comments, strings and files that are not parsed.
     pub(super) in_text: usize,
+    /// Number of files searched, which contain the name.
+    pub(super) searched_files: usize,
     /// Number of files that may contain the name and are excluded by path, language or tests.
     pub(super) excluded_files: usize,
     /// Number of text files that are not indexed, by reason.
@@ -66,13 +68,18 @@ impl Account {
         self.elsewhere += mentions.n_elsewhere;
         self.outside += mentions.n_outside;
         self.unknown += mentions.n_unknown;
+        self.searched_files += mentions.files.len();
         self.excluded_files += mentions.n_left_out;
     }
 
     /// Describes the totals in one line. `noun` names a result.
     pub(super) fn to_text(&self, noun: &str, how_to_list: &str) -> String {
+        let looked_at = match noun {
+            "callee" => format!("{} in it", count(self.candidates + self.outside + self.unknown, "call")),
+            _ => format!("{} with the name searched", count(self.searched_files, "file")),
+        };
         let mut parts = vec![match self.total {
-            0 => format!("no {noun}"),
+            0 => format!("no {noun}; {looked_at}"),
             total => {
                 let tiers: Vec<String> = self.tiers.iter().map(|(tier, n)| format!("{tier} {n}")).collect();
                 format!("{} in {} ({})", count(total, noun), count(self.files, "file"), tiers.join(", "))

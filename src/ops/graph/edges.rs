@@ -175,7 +175,9 @@ impl Lookup<'_> {
         for depth in 1..=depth {
             let mut next = Vec::new();
             for base in level {
-                for site in self.linker.mentions(base, self.is_wanted())?.sites {
+                let mentions = self.linker.mentions(base, self.is_wanted())?;
+                walk.account.searched_files += mentions.files.len();
+                for site in mentions.sites {
                     let Some(subtype) = site.inside.filter(|_| site.kind == ReferenceKind::Inherit) else { continue };
                     if site.tier.is_sure() && walk.visits(subtype) {
                         next.push(self.linker.implemented(subtype));

@@ -46,7 +46,7 @@ pub(crate) struct Graph {
     op: GraphOp,
     /// Definition: NAME, Outer.NAME, an id or PATH:LINE[:COL]; for imports and importers a file or directory
     #[arg(value_parser = path_text())]
-    #[schemars(description = "name, id or path:line; of imports: a path")]
+    #[schemars(description = "name, id, path:line; path of imports")]
     target: Option<String>,
     /// Definition at the end of a path
     #[arg(value_parser = path_text())]
@@ -54,11 +54,11 @@ pub(crate) struct Graph {
     to: Option<String>,
     /// Number of steps from TARGET, for callers and callees; 0 for all [default: 1]
     #[arg(long, value_name = "N")]
-    #[schemars(description = "steps of callers, callees; 0: all")]
+    #[schemars(description = "0: all")]
     depth: Option<u32>,
     /// Also list references that only have the name, and could mean TARGET
     #[arg(long)]
-    #[schemars(description = "also uncertain ones")]
+    #[schemars(description = "list uncertain ones")]
     candidates: bool,
     /// Format of the output
     #[arg(long, value_enum, default_value_t)]
@@ -202,10 +202,13 @@ impl Lookup<'_> {
     fn target(&self, typed: Option<&str>) -> Result<Target> {
         let typed = typed.unwrap_or_default();
         let mut outcome = self.definitions(typed)?;
-        // Blocks that extend a type do not make its name ambiguous.
-        let is_part = |found: &FoundDefinition| matches!(found.kind, DefinitionKind::Impl | DefinitionKind::Module);
-        if !outcome.definitions.iter().all(is_part) {
-            outcome.definitions.retain(|found| !is_part(found));
+        // Blocks that extend a type do not make its name ambiguous, nor do headings and keys.
+        let is_minor = |found: &FoundDefinition| {
+            matches!(found.kind, DefinitionKind::Impl | DefinitionKind::Module | DefinitionKind::Section)
+                || found.kind.is_data()
+        };
+        if !outcome.definitions.iter().all(is_minor) {
+            outcome.definitions.retain(|found| !is_minor(found));
         }
         if outcome.definitions.len() == 1 {
             let found = outcome.definitions.remove(0);

@@ -51,9 +51,6 @@ pub(crate) struct DefinitionOut {
     pub(super) kind: &'static str,
     pub(super) id: String,
     pub(super) signature: String,
-    /// Why it is listed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) because: Option<&'static str>,
 }
 
 /// An import.
@@ -109,7 +106,6 @@ impl DefinitionOut {
             kind: kind_name(found.kind),
             id: found.id.clone(),
             signature: found.signature.clone(),
-            because: None,
         }
     }
 
@@ -118,10 +114,8 @@ impl DefinitionOut {
         out.span(Style::Fact, &format!(" {} ", self.kind));
         out.span(Style::Name, name_of(&self.id));
         out.span(Style::Fact, &format!(" id={}", self.id));
-        if let Some(because) = self.because {
-            out.plain(&format!(" ({because})"));
-        }
         out.end();
+        out.line(&format!("    {}", self.signature));
     }
 }
 

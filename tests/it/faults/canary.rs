@@ -225,6 +225,10 @@ const CALLS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     (
+        "graph",
+        &[&["graph", "stats"], &["graph", "imports"], &["graph", "export"]],
+    ),
+    (
         "outline",
         &[&["outline"], &["outline", "src/lib.rs"], &["outline", "--view", "map"]],
     ),
