@@ -100,7 +100,9 @@ fn kind_name(kind: ReferenceKind) -> &'static str {
 
 /// Returns the 1-based line of a byte.
 fn line_of(sources: &Sources<'_>, lines: &Lines, file: FileId, at: u32) -> Result<u32> {
-    let Some(starts) = lines.get(file.0 as usize) else { return Ok(0) };
+    let Some(starts) = lines.get(file.0 as usize) else {
+        return Ok(0);
+    };
     if starts.get().is_none() {
         let mut found = vec![0];
         if let Source::Bytes(bytes) = sources.reader().read(file)? {

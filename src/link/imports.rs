@@ -48,7 +48,9 @@ impl Imported {
 impl Linker<'_> {
     /// Resolves the imports of a file.
     pub fn imports(&self, file: FileId) -> Vec<ImportSite> {
-        let Some(facts) = self.facts(file) else { return Vec::new() };
+        let Some(facts) = self.facts(file) else {
+            return Vec::new();
+        };
         let site = |import: &Import| ImportSite {
             file,
             range: import.range,
@@ -62,7 +64,11 @@ impl Linker<'_> {
         let at = import.range.start;
         let module = self.environment.module(self, facts, &import.module, at, MAX_DEPTH);
         let mut files = BTreeSet::new();
-        for name in import.names.iter().filter(|name| !matches!(name.name.as_str(), "" | "*" | "self")) {
+        for name in import
+            .names
+            .iter()
+            .filter(|name| !matches!(name.name.as_str(), "" | "*" | "self"))
+        {
             for sym in self.taken(facts, &import.module, &name.name, at, MAX_DEPTH) {
                 match (sym, &module) {
                     (Sym::Module(Module::File(file) | Module::Items { file, .. }), _) => files.insert(file),

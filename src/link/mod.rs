@@ -17,5 +17,5 @@ mod types;
 
 pub use facts::DefId;
 pub use imports::{ImportSite, Imported};
-pub use query::{Inbound, Mentions, Site};
+pub use query::{Mentions, Site};
 pub use resolve::{Link, Linker, Tier};

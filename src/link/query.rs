@@ -1,6 +1,6 @@
 //! Follows links: which references mean a definition, and what a definition refers to.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use rayon::prelude::*;
 
@@ -49,15 +49,6 @@ pub struct Mentions {
     pub n_left_out: usize,
 }
 
-/// The definitions that references mean.
-#[derive(Clone, Debug, Default)]
-pub struct Inbound {
-    /// Definitions that a reference outside of them means.
-    pub sure: HashSet<DefId>,
-    /// Definitions that a reference could mean.
-    pub candidates: HashSet<DefId>,
-}
-
 impl Linker<'_> {
     /// Finds the references that mean a definition, in the files that are wanted. Reads only files that contain one of
     /// its names.
@@ -72,8 +63,13 @@ impl Linker<'_> {
         let n_files = files.len();
         files.retain(|file| is_wanted(*file));
         let files: Vec<FileId> = files.into_iter().collect();
-        let found = files.par_iter().map(|&file| self.mentions_in(file, &targets, &own, &names));
-        let mut all = Mentions { n_left_out: n_files - files.len(), ..Mentions::default() };
+        let found = files
+            .par_iter()
+            .map(|&file| self.mentions_in(file, &targets, &own, &names));
+        let mut all = Mentions {
+            n_left_out: n_files - files.len(),
+            ..Mentions::default()
+        };
         for found in found.collect::<Vec<_>>() {
             all.sites.extend(found.sites);
             all.n_elsewhere += found.n_elsewhere;
@@ -131,71 +127,73 @@ impl Linker<'_> {
 
     /// Returns what runs when a definition is called: the constructors of a type, or the definition itself.
     pub fn called_by_name(&self, of: DefId) -> Vec<DefId> {
-        let Some(facts) = self.facts(of.file) else { return Vec::new() };
+        let Some(facts) = self.facts(of.file) else {
+            return Vec::new();
+        };
         if !facts.definitions[of.index as usize].kind.is_type() {
             return vec![of];
         }
         let inner = facts.children(of.index).iter().copied();
-        inner.filter(|&index| is_constructor(&facts, index)).map(|index| facts.def(index)).collect()
+        inner
+            .filter(|&index| is_constructor(&facts, index))
+            .map(|index| facts.def(index))
+            .collect()
     }
 
     /// Returns the definitions with this name directly inside a type.
     pub fn own_members(&self, of: DefId, name: &str) -> Vec<DefId> {
-        let Some(facts) = self.facts(of.file) else { return Vec::new() };
+        let Some(facts) = self.facts(of.file) else {
+            return Vec::new();
+        };
         let inner = facts.children(of.index).iter();
-        inner.filter(|&&index| facts.definitions[index as usize].name == name).map(|&index| facts.def(index)).collect()
+        inner
+            .filter(|&&index| facts.definitions[index as usize].name == name)
+            .map(|&index| facts.def(index))
+            .collect()
     }
 
     /// Returns the type that a definition is a member of.
     pub fn type_around(&self, of: DefId) -> Option<DefId> {
         let facts = self.facts(of.file)?;
         let container = facts.definitions[of.index as usize].container?;
-        facts.definitions[container as usize].kind.is_type().then(|| facts.def(container))
+        facts.definitions[container as usize]
+            .kind
+            .is_type()
+            .then(|| facts.def(container))
     }
 
     /// Returns the type that a block implements, or the type itself.
     pub fn implemented(&self, of: DefId) -> DefId {
         let facts = self.facts(of.file);
-        facts.and_then(|facts| self.own_type(&facts, of.index, MAX_DEPTH)).unwrap_or(of)
-    }
-
-    /// Returns the definitions that the references of all wanted files mean.
-    pub fn inbound(&self, is_wanted: impl Fn(FileId) -> bool + Sync) -> Inbound {
-        let files: Vec<FileId> = self.view.files().map(|(file, _)| file).filter(|file| is_wanted(*file)).collect();
-        let of_files = files.par_iter().filter_map(|&file| self.facts(file)).map(|facts| self.inbound_of(&facts));
-        of_files.reduce(Inbound::default, |mut all, one| {
-            all.sure.extend(one.sure);
-            all.candidates.extend(one.candidates);
-            all
-        })
-    }
-
-    fn inbound_of(&self, facts: &Facts) -> Inbound {
-        let mut found = Inbound::default();
-        for index in 0..facts.references.len() as u32 {
-            let site = self.site(facts, index);
-            let at = site.range.start;
-            let is_recursive = |target: &DefId| {
-                target.file == facts.file && facts.enclosing(at).any(|around| around == target.index)
-            };
-            let list = if site.tier.is_sure() { &mut found.sure } else { &mut found.candidates };
-            list.extend(site.targets.iter().filter(|target| !is_recursive(target)));
-        }
-        found
+        facts
+            .and_then(|facts| self.own_type(&facts, of.index, MAX_DEPTH))
+            .unwrap_or(of)
     }
 
     /// Returns the positions at which a file mentions a name in code, in ascending order.
     pub fn positions(&self, file: FileId, name: &str) -> BTreeSet<u32> {
-        let Some(facts) = self.facts(file) else { return BTreeSet::new() };
+        let Some(facts) = self.facts(file) else {
+            return BTreeSet::new();
+        };
         let references = facts.references.iter().filter(|reference| reference.name == name);
-        let defined = facts.named(name).iter().map(|&index| facts.definitions[index as usize].name_range.start);
+        let defined = facts
+            .named(name)
+            .iter()
+            .map(|&index| facts.definitions[index as usize].name_range.start);
         let bound = facts.bindings_of(name).map(|(_, binding)| binding.start);
-        references.map(|reference| reference.range.start).chain(defined).chain(bound).collect()
+        references
+            .map(|reference| reference.range.start)
+            .chain(defined)
+            .chain(bound)
+            .collect()
     }
 
     fn site(&self, facts: &Facts, index: u32) -> Site {
         let reference = &facts.references[index as usize];
-        let inside = facts.enclosing(reference.range.start).next().map(|index| facts.def(index));
+        let inside = facts
+            .enclosing(reference.range.start)
+            .next()
+            .map(|index| facts.def(index));
         let site = Site {
             file: facts.file,
             range: reference.range,
@@ -208,10 +206,19 @@ impl Linker<'_> {
             let base = self.resolve_base(facts, index, MAX_DEPTH);
             let targets = definitions(&base.syms);
             let tier = if targets.is_empty() { Tier::Outside } else { base.tier };
-            return Site { kind: ReferenceKind::Inherit, tier, targets, ..site };
+            return Site {
+                kind: ReferenceKind::Inherit,
+                tier,
+                targets,
+                ..site
+            };
         }
         let link = self.link(facts, index);
-        Site { tier: link.tier, targets: link.targets, ..site }
+        Site {
+            tier: link.tier,
+            targets: link.targets,
+            ..site
+        }
     }
 
     /// Returns the definitions that a reference to `of` may mean: a call of a type calls its constructor.
@@ -258,12 +265,20 @@ impl Linker<'_> {
     /// Adds the aliases under which files import `name`, if it means one of the targets there.
     fn add_aliases(&self, name: &str, files: &BTreeSet<FileId>, targets: &[DefId], names: &mut Vec<String>) {
         let aliases = |file: &FileId| {
-            let Some(facts) = self.facts(*file) else { return Vec::new() };
-            let imported = facts.imports.iter().flat_map(|import| import.names.iter().map(move |name| (import, name)));
+            let Some(facts) = self.facts(*file) else {
+                return Vec::new();
+            };
+            let imported = facts
+                .imports
+                .iter()
+                .flat_map(|import| import.names.iter().map(move |name| (import, name)));
             let aliases = imported.filter_map(|(import, imported)| {
                 let alias = imported.alias.as_ref().filter(|_| imported.name == name)?;
                 let syms = self.taken(&facts, &import.module, name, import.range.start, MAX_DEPTH);
-                definitions(&syms).iter().any(|def| targets.contains(def)).then(|| alias.clone())
+                definitions(&syms)
+                    .iter()
+                    .any(|def| targets.contains(def))
+                    .then(|| alias.clone())
             });
             aliases.collect::<Vec<_>>()
         };
@@ -280,19 +295,30 @@ impl Linker<'_> {
         let Some(facts) = self.facts(of.file).filter(|facts| facts.family == Family::JavaScript) else {
             return Vec::new();
         };
-        let exports = facts.bindings.iter().filter(|binding| binding.kind == BindingKind::Export);
+        let exports = facts
+            .bindings
+            .iter()
+            .filter(|binding| binding.kind == BindingKind::Export);
         let means = |name: &str| {
             let name = if name == "exports" { "default" } else { name };
-            definitions(&self.look_up(&Module::File(of.file), name, of.file, MAX_DEPTH)).contains(&of)
+            definitions(&self.look_up(&Module::File(of.file), name, MAX_DEPTH)).contains(&of)
         };
-        exports.filter(|binding| means(&binding.name)).map(|binding| binding.name.clone()).collect()
+        exports
+            .filter(|binding| means(&binding.name))
+            .map(|binding| binding.name.clone())
+            .collect()
     }
 
     /// Returns the word by which other files import a file.
     fn file_stem(&self, file: FileId) -> String {
         let path = String::from_utf8_lossy(self.view.file(file).path).into_owned();
-        let mut segments = path.rsplit('/').map(|segment| segment.split('.').next().unwrap_or_default());
-        segments.find(|segment| *segment != "index").unwrap_or_default().to_owned()
+        let mut segments = path
+            .rsplit('/')
+            .map(|segment| segment.split('.').next().unwrap_or_default());
+        segments
+            .find(|segment| *segment != "index")
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// Returns the files that may contain a name, according to the lexical index.
@@ -322,7 +348,10 @@ impl Linker<'_> {
 impl Facts {
     /// Returns true if a reference or the name of a definition starts at `at`.
     fn is_mention(&self, at: u32) -> bool {
-        self.reference_at(at).is_some() || self.enclosing(at).any(|of| self.definitions[of as usize].name_range.start == at)
+        self.reference_at(at).is_some()
+            || self
+                .enclosing(at)
+                .any(|of| self.definitions[of as usize].name_range.start == at)
     }
 }
 
@@ -333,9 +362,5 @@ fn is_constructor(facts: &Facts, index: u32) -> bool {
 }
 
 fn definitions(syms: &[Sym]) -> Vec<DefId> {
-    let definition = |sym: &Sym| match sym {
-        Sym::Def(def) => Some(*def),
-        _ => None,
-    };
-    syms.iter().filter_map(definition).collect()
+    syms.iter().filter_map(Sym::definition).collect()
 }

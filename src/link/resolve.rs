@@ -1,7 +1,7 @@
 //! Resolves a reference to the definitions that it means.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use super::environment::{Environment, Module};
 use super::facts::{DefId, Facts, Family};
@@ -10,7 +10,7 @@ use super::memo::{Memo, Question, deeper};
 use super::types::{Base, Ty};
 use crate::extract::{BindingKind, Definition, DefinitionKind, Reference, ReferenceKind, Steps, Value};
 use crate::git::{BlobContent, ObjectReader};
-use crate::sidecar::FileError;
+use crate::index::lexical::{LexicalError, normal_name};
 use crate::snapshot::{FileId, View};
 
 /// Limit on nested questions, such as the type of the receiver of a receiver.
@@ -130,10 +130,10 @@ pub struct Linker<'v> {
     pub(super) view: &'v View,
     pub(super) environment: Environment,
     files: Vec<OnceLock<Option<Arc<Facts>>>>,
-    names: OnceLock<HashMap<String, Arc<[FileId]>>>,
+    names: RwLock<HashMap<String, Arc<[FileId]>>>,
     pub(super) memo: Memo,
     candidates: Mutex<HashMap<(Family, String), Arc<[DefId]>>>,
-    errors: Mutex<Vec<FileError>>,
+    errors: Mutex<Vec<LexicalError>>,
 }
 
 impl<'v> Linker<'v> {
@@ -147,7 +147,7 @@ impl<'v> Linker<'v> {
             view,
             environment: Environment::of(view, read),
             files: (0..view.n_files()).map(|_| OnceLock::new()).collect(),
-            names: OnceLock::new(),
+            names: RwLock::default(),
             memo: Memo::new(),
             candidates: Mutex::default(),
             errors: Mutex::default(),
@@ -179,9 +179,13 @@ impl<'v> Linker<'v> {
         self.facts(of.file)?.definitions.get(of.index as usize).cloned()
     }
 
-    /// Returns the first error from reading facts.
-    pub fn check(&self) -> Result<(), FileError> {
-        self.errors.lock().unwrap_or_else(PoisonError::into_inner).pop().map_or(Ok(()), Err)
+    /// Returns an error if facts or names could not be read.
+    pub fn check(&self) -> Result<(), LexicalError> {
+        self.errors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop()
+            .map_or(Ok(()), Err)
     }
 
     pub(super) fn facts(&self, file: FileId) -> Option<Arc<Facts>> {
@@ -207,7 +211,10 @@ impl<'v> Linker<'v> {
         match read() {
             Ok(facts) => Some(Arc::new(facts)),
             Err(error) => {
-                self.errors.lock().unwrap_or_else(PoisonError::into_inner).push(error);
+                self.errors
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(LexicalError::File(error));
                 None
             }
         }
@@ -215,22 +222,32 @@ impl<'v> Linker<'v> {
 
     /// Returns the files that define a name, sorted.
     pub(super) fn files_defining(&self, name: &str) -> Arc<[FileId]> {
-        let names = self.names.get_or_init(|| {
-            let mut names: HashMap<String, Vec<FileId>> = HashMap::new();
-            for (file, _) in self.view.files() {
-                let Some(Ok(extraction)) = self.view.extraction(file) else {
-                    continue;
-                };
-                for definition in extraction.definitions {
-                    let files = names.entry(definition.name).or_default();
-                    if files.last() != Some(&file) {
-                        files.push(file);
-                    }
-                }
+        if let Some(known) = self.names.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+            return Arc::clone(known);
+        }
+        let files: Arc<[FileId]> = match self.find_defining(name) {
+            Ok(files) => files.into(),
+            Err(error) => {
+                self.errors.lock().unwrap_or_else(PoisonError::into_inner).push(error);
+                [].into()
             }
-            names.into_iter().map(|(name, files)| (name, files.into())).collect()
-        });
-        names.get(name).cloned().unwrap_or_else(|| [].into())
+        };
+        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        names.insert(name.to_owned(), Arc::clone(&files));
+        files
+    }
+
+    /// Looks a name up in the lexical index, which ignores case and `_`.
+    fn find_defining(&self, name: &str) -> Result<Vec<FileId>, LexicalError> {
+        let mut files = BTreeSet::new();
+        for segment in self.view.segments().iter() {
+            for doc in segment.lexical.defining(&normal_name(name))? {
+                let places = self.view.places(segment.base_doc + doc).iter();
+                files.extend(places.map(|place| place.file));
+            }
+        }
+        let defines = |file: &FileId| self.facts(*file).is_some_and(|facts| !facts.named(name).is_empty());
+        Ok(files.into_iter().filter(defines).collect())
     }
 
     /// Returns the definitions with this name in files of a family.

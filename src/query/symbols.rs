@@ -308,7 +308,13 @@ impl Finder<'_> {
         let Source::Bytes(bytes) = self.reader.read(file)? else {
             return Ok(Vec::new());
         };
-        Ok(present(self.view, file, &bytes, &extraction, indices.into_iter().map(|index| index as u32)))
+        Ok(present(
+            self.view,
+            file,
+            &bytes,
+            &extraction,
+            indices.into_iter().map(|index| index as u32),
+        ))
     }
 
     fn prefixed(&mut self, typed: &str) -> Result<SymbolOutcome, SymbolError> {

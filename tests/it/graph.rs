@@ -68,7 +68,10 @@ fn project() -> TestRepo {
     );
     repo.tag("v1");
     let app = String::from_utf8(repo.read("app.py")).unwrap();
-    repo.write("app.py", format!("{app}\n\ndef again():\n    main()\n    return total(1)\n"));
+    repo.write(
+        "app.py",
+        format!("{app}\n\ndef again():\n    main()\n    return total(1)\n"),
+    );
     repo.commit("call it again");
     repo
 }
@@ -80,10 +83,19 @@ fn graph(repo: &TestRepo, args: &[&str]) -> Called {
 /// Returns the rows of an answer: from, to, tier and place.
 fn edges(answer: &Value) -> Vec<String> {
     let row = |row: &Value| {
-        let ids: Vec<&str> = row["to"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
+        let ids: Vec<&str> = row["to"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|id| id.as_str().unwrap())
+            .collect();
         let from = row["from"].as_str().unwrap_or("-");
         let (path, line) = (row["path"].as_str().unwrap(), &row["line"]);
-        format!("{from} -> {} {} {path}:{line}", ids.join("|"), row["tier"].as_str().unwrap())
+        format!(
+            "{from} -> {} {} {path}:{line}",
+            ids.join("|"),
+            row["tier"].as_str().unwrap()
+        )
     };
     answer["results"].as_array().unwrap().iter().map(row).collect()
 }
@@ -116,9 +128,13 @@ fn totals_are_counted_before_the_limit() {
     let expected = "3 callers in 2 files (import 2, receiver 1) · 1 other reference · 1 mention in text";
     assert!(called.text().starts_with(&format!("{expected}\n")), "{}", called.text());
     assert_eq!(called.text().lines().count(), 2, "{}", called.text());
-    let first = graph(&repo, &["callers", "total", "-n", "1", "--json"]).expect(0).json();
+    let first = graph(&repo, &["callers", "total", "-n", "1", "--json"])
+        .expect(0)
+        .json();
     let cursor = first["next_cursor"].as_str().unwrap();
-    let second = graph(&repo, &["callers", "total", "-n", "1", "--json", "--cursor", cursor]).expect(0).json();
+    let second = graph(&repo, &["callers", "total", "-n", "1", "--json", "--cursor", cursor])
+        .expect(0)
+        .json();
     assert_eq!(second["results"][0]["from"], "app.py#again");
     assert_eq!(second["total"], 3);
 }
@@ -127,56 +143,84 @@ fn totals_are_counted_before_the_limit() {
 fn a_walk_visits_each_definition_once() {
     let repo = project();
     let rows = edges_of(&repo, &["callers", "Item.price", "--candidates"]);
-    assert_eq!(rows, ["shop/sums.py#total -> shop/base.py#Item.price|shop/cart.py#Book.price named shop/sums.py:4"]);
-    let answer = graph(&repo, &["callers", "total", "--depth", "0", "--json"]).expect(0).json();
+    assert_eq!(
+        rows,
+        ["shop/sums.py#total -> shop/base.py#Item.price|shop/cart.py#Book.price named shop/sums.py:4"]
+    );
+    let answer = graph(&repo, &["callers", "total", "--depth", "0", "--json"])
+        .expect(0)
+        .json();
     assert_eq!(answer["depths"], serde_json::json!([3, 2]));
     let far: Vec<String> = edges(&answer).split_off(3);
-    assert_eq!(far, [
-        "app.py#again -> app.py#main import app.py:9".replace("import", "scope"),
-        "shop/cart.py#Cart.checkout -> shop/cart.py#Cart.add self shop/cart.py:15".to_owned(),
-    ]);
+    assert_eq!(
+        far,
+        [
+            "app.py#again -> app.py#main import app.py:9".replace("import", "scope"),
+            "shop/cart.py#Cart.checkout -> shop/cart.py#Cart.add self shop/cart.py:15".to_owned(),
+        ]
+    );
     let callees = edges_of(&repo, &["callees", "again", "--depth", "2"]);
-    assert_eq!(callees, [
-        "app.py#again -> app.py#main scope app.py:9",
-        "app.py#again -> shop/sums.py#total import app.py:10",
-        "app.py#main -> shop/sums.py#total import app.py:5",
-        "app.py#main -> shop/cart.py#Cart import app.py:5",
-    ]);
+    assert_eq!(
+        callees,
+        [
+            "app.py#again -> app.py#main scope app.py:9",
+            "app.py#again -> shop/sums.py#total import app.py:10",
+            "app.py#main -> shop/sums.py#total import app.py:5",
+            "app.py#main -> shop/cart.py#Cart import app.py:5",
+        ]
+    );
 }
 
 #[test]
 fn aliases_and_default_exports_are_followed() {
     let repo = project();
     let refs = edges_of(&repo, &["refs", "fetchAll"]);
-    assert_eq!(refs.last().unwrap(), "web/index.ts#start -> web/load.ts#fetchAll import web/index.ts:4");
+    assert_eq!(
+        refs.last().unwrap(),
+        "web/index.ts#start -> web/load.ts#fetchAll import web/index.ts:4"
+    );
     let calls = edges_of(&repo, &["callers", "helper"]);
-    assert_eq!(calls, ["web/index.ts#start -> web/helper.ts#helper import web/index.ts:5"]);
+    assert_eq!(
+        calls,
+        ["web/index.ts#start -> web/helper.ts#helper import web/index.ts:5"]
+    );
     let cart = edges_of(&repo, &["callers", "Cart"]);
     assert_eq!(cart, ["app.py#main -> shop/cart.py#Cart import app.py:5"]);
-    assert_eq!(edges_of(&repo, &["callers", "server/a.go#start"]), [
-        "server/a.go#Serve -> server/a.go#start scope server/a.go:3"
-    ]);
+    assert_eq!(
+        edges_of(&repo, &["callers", "server/a.go#start"]),
+        ["server/a.go#Serve -> server/a.go#start scope server/a.go:3"]
+    );
 }
 
 #[test]
 fn implementations_are_subtypes_and_overrides() {
     let repo = project();
-    assert_eq!(edges_of(&repo, &["implementations", "Item"]), [
-        "shop/cart.py#Book -> shop/base.py#Item import shop/cart.py:5"
-    ]);
+    assert_eq!(
+        edges_of(&repo, &["implementations", "Item"]),
+        ["shop/cart.py#Book -> shop/base.py#Item import shop/cart.py:5"]
+    );
     for reference in ["v1", "WORKTREE"] {
-        let rows = edges_of(&repo, &["implementations", "shop/base.py#Item.price", "--ref", reference]);
-        assert_eq!(rows, ["shop/cart.py#Book.price -> shop/base.py#Item.price import shop/cart.py:6"]);
+        let rows = edges_of(
+            &repo,
+            &["implementations", "shop/base.py#Item.price", "--ref", reference],
+        );
+        assert_eq!(
+            rows,
+            ["shop/cart.py#Book.price -> shop/base.py#Item.price import shop/cart.py:6"]
+        );
     }
 }
 
 #[test]
 fn a_path_is_the_shortest_chain_of_calls() {
     let repo = project();
-    assert_eq!(edges_of(&repo, &["path", "Cart.checkout", "total"]), [
-        "shop/cart.py#Cart.checkout -> shop/cart.py#Cart.add self shop/cart.py:15",
-        "shop/cart.py#Cart.add -> shop/sums.py#total receiver shop/cart.py:12",
-    ]);
+    assert_eq!(
+        edges_of(&repo, &["path", "Cart.checkout", "total"]),
+        [
+            "shop/cart.py#Cart.checkout -> shop/cart.py#Cart.add self shop/cart.py:15",
+            "shop/cart.py#Cart.add -> shop/sums.py#total receiver shop/cart.py:12",
+        ]
+    );
     let none = graph(&repo, &["path", "total", "Cart.checkout"]).expect(1);
     assert!(none.text().contains("no chain of sure calls"), "{}", none.text());
 }
@@ -193,9 +237,15 @@ fn imports_name_files_packages_and_what_is_outside() {
          shop/cart.py:3 outside os: import os\n"
     );
     let importers = graph(&repo, &["importers", "shop", "--json"]).expect(0).json();
-    assert_eq!((&importers["total"], &importers["results"][0]["path"]), (&Value::from(2), &Value::from("app.py")));
+    assert_eq!(
+        (&importers["total"], &importers["results"][0]["path"]),
+        (&Value::from(2), &Value::from("app.py"))
+    );
     let cycles = graph(&repo, &["cycles"]).expect(0).text();
-    assert!(cycles.contains("\nshop/cart.py → shop/sums.py → shop/cart.py\n"), "{cycles}");
+    assert!(
+        cycles.contains("\nshop/cart.py → shop/sums.py → shop/cart.py\n"),
+        "{cycles}"
+    );
 }
 
 #[test]
@@ -209,14 +259,21 @@ fn several_definitions_of_a_name_are_listed() {
     );
     assert!(called.stderr.contains("select one by its id"), "{}", called.stderr);
     let answer = graph(&repo, &["callers", "start", "--json"]).expect(0).json();
-    assert_eq!((&answer["ambiguous"], &answer["total"]), (&Value::from(true), &Value::from(2)));
+    assert_eq!(
+        (&answer["ambiguous"], &answer["total"]),
+        (&Value::from(true), &Value::from(2))
+    );
 }
 
 #[test]
 fn unknown_names_get_a_suggestion() {
     let repo = project();
     let called = graph(&repo, &["callers", "totla"]).expect(1);
-    assert!(called.stderr.contains("no definition is named totla"), "{}", called.stderr);
+    assert!(
+        called.stderr.contains("no definition is named totla"),
+        "{}",
+        called.stderr
+    );
     assert!(called.stderr.contains("did you mean total?"), "{}", called.stderr);
     let missing = graph(&repo, &["importers", "shop/crat.py"]).expect(2);
     assert!(missing.stderr.contains("shop/cart.py"), "{}", missing.stderr);
@@ -228,7 +285,10 @@ fn nothing_found_says_what_was_looked_at() {
     let called = graph(&repo, &["callers", "main", "--ref", "v1"]).expect(1);
     assert_eq!(called.text(), "no caller; 1 file with the name searched\n");
     let excluded = graph(&repo, &["callers", "total", "-p", "web"]).expect(1);
-    assert_eq!(excluded.text(), "no caller; 0 files with the name searched · 3 files excluded\n");
+    assert_eq!(
+        excluded.text(),
+        "no caller; 0 files with the name searched · 3 files excluded\n"
+    );
 }
 
 #[test]
@@ -242,21 +302,35 @@ fn diagrams_are_drawn() {
          n0 -> n2 [label=\"named\", style=dashed];\n}\n"
     );
     let mermaid = graph(&repo, &["callers", "helper", "--format", "mermaid"]).expect(0);
-    assert!(mermaid.text().starts_with("graph LR\n  n0[\"web/index.ts#start\"]\n"), "{}", mermaid.text());
+    assert!(
+        mermaid.text().starts_with("graph LR\n  n0[\"web/index.ts#start\"]\n"),
+        "{}",
+        mermaid.text()
+    );
     assert!(mermaid.text().contains("  n0 -->|import| n1\n"), "{}", mermaid.text());
 }
 
 #[test]
 fn a_name_with_thousands_of_definitions_is_counted() {
     let repo = TestRepo::new("//- one.py\ndef use(x):\n    x.same()\n");
-    let many: String = (0..10_000).map(|n| format!("class C{n}:\n    def same(self): pass\n")).collect();
+    let many: String = (0..10_000)
+        .map(|n| format!("class C{n}:\n    def same(self): pass\n"))
+        .collect();
     repo.write("many.py", many);
     repo.commit("many");
-    let answer = graph(&repo, &["callers", "C7.same", "--candidates", "--json"]).expect(0).json();
-    assert_eq!((&answer["total"], &answer["candidates"]), (&Value::from(0), &Value::from(1)));
+    let answer = graph(&repo, &["callers", "C7.same", "--candidates", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(
+        (&answer["total"], &answer["candidates"]),
+        (&Value::from(0), &Value::from(1))
+    );
     assert_eq!(answer["results"][0]["to"].as_array().unwrap().len(), 24);
     let listed = graph(&repo, &["callers", "same", "--json"]).expect(0).json();
-    assert_eq!((&listed["total"], listed["results"].as_array().unwrap().len()), (&Value::from(10_000), 100));
+    assert_eq!(
+        (&listed["total"], listed["results"].as_array().unwrap().len()),
+        (&Value::from(10_000), 100)
+    );
 }
 
 #[test]
@@ -264,7 +338,16 @@ fn export_prints_one_link_per_line() {
     let repo = project();
     let text = graph(&repo, &["export", "-p", "app.py"]).expect(0).text();
     let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let call = rows.iter().find(|row| row["name"] == "total" && row["kind"] == "call").unwrap();
-    assert_eq!((&call["line"], &call["tier"]), (&Value::from(5), &Value::from("import")));
-    assert_eq!((&call["target_file"], &call["target_start"]), (&Value::from("shop/sums.py"), &Value::from(3)));
+    let call = rows
+        .iter()
+        .find(|row| row["name"] == "total" && row["kind"] == "call")
+        .unwrap();
+    assert_eq!(
+        (&call["line"], &call["tier"]),
+        (&Value::from(5), &Value::from("import"))
+    );
+    assert_eq!(
+        (&call["target_file"], &call["target_start"]),
+        (&Value::from("shop/sums.py"), &Value::from(3))
+    );
 }

@@ -242,7 +242,10 @@ fn graph() {
             case(&["stats"], json!({"op": "stats"})),
             case(&["cycles"], json!({"op": "cycles"})),
             case(&["callers", "lexx"], json!({"op": "callers", "target": "lexx"})),
-            case(&["importers", "src/lexr.rs"], json!({"op": "importers", "target": "src/lexr.rs"})),
+            case(
+                &["importers", "src/lexr.rs"],
+                json!({"op": "importers", "target": "src/lexr.rs"}),
+            ),
         ],
     );
 }

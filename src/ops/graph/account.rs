@@ -45,10 +45,20 @@ pub(super) struct Account {
 impl Account {
     pub(super) fn new(view: &View) -> Self {
         let is_text = |reason: &SkipReason| {
-            !matches!(reason, SkipReason::Binary | SkipReason::Symlink | SkipReason::Submodule | SkipReason::LockFile)
+            !matches!(
+                reason,
+                SkipReason::Binary | SkipReason::Symlink | SkipReason::Submodule | SkipReason::LockFile
+            )
         };
-        let skipped = view.coverage().skipped.into_iter().filter(|(reason, _)| is_text(reason));
-        Self { not_indexed: skipped.map(|(reason, n)| (reason.to_string(), n)).collect(), ..Self::default() }
+        let skipped = view
+            .coverage()
+            .skipped
+            .into_iter()
+            .filter(|(reason, _)| is_text(reason));
+        Self {
+            not_indexed: skipped.map(|(reason, n)| (reason.to_string(), n)).collect(),
+            ..Self::default()
+        }
     }
 
     /// Adds a result to the totals.
@@ -82,7 +92,12 @@ impl Account {
             0 => format!("no {noun}; {looked_at}"),
             total => {
                 let tiers: Vec<String> = self.tiers.iter().map(|(tier, n)| format!("{tier} {n}")).collect();
-                format!("{} in {} ({})", count(total, noun), count(self.files, "file"), tiers.join(", "))
+                format!(
+                    "{} in {} ({})",
+                    count(total, noun),
+                    count(self.files, "file"),
+                    tiers.join(", ")
+                )
             }
         }];
         let mut add = |n: usize, text: &dyn Fn(usize) -> String| {
@@ -92,12 +107,18 @@ impl Account {
         };
         add(self.candidates, &|n| format!("{}{how_to_list}", count(n, "candidate")));
         add(self.other_references, &|n| count(n, "other reference"));
-        add(self.elsewhere, &|n| format!("{} of something else", count(n, "mention")));
+        add(self.elsewhere, &|n| {
+            format!("{} of something else", count(n, "mention"))
+        });
         add(self.outside, &|n| format!("{n} outside"));
         add(self.unknown, &|n| format!("{n} unresolved"));
         add(self.in_text, &|n| format!("{} in text", count(n, "mention")));
         add(self.excluded_files, &|n| format!("{} excluded", count(n, "file")));
-        let reasons: Vec<String> = self.not_indexed.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
+        let reasons: Vec<String> = self
+            .not_indexed
+            .iter()
+            .map(|(reason, n)| format!("{reason} {n}"))
+            .collect();
         add(self.not_indexed.values().sum::<u32>() as usize, &|n| {
             format!("{} not indexed ({})", count(n, "file"), reasons.join(", "))
         });
@@ -116,17 +137,24 @@ impl Lookup<'_> {
 
     /// Counts the mentions of a definition's name that are not code.
     pub(super) fn in_text(&self, of: DefId, files: &[FileId]) -> Result<usize> {
-        let Some(definition) = self.linker.definition(of) else { return Ok(0) };
+        let Some(definition) = self.linker.definition(of) else {
+            return Ok(0);
+        };
         let sources = self.question.sources();
-        let counts = files.par_iter().map(|&file| in_text(&sources, self.linker, file, &definition.name));
+        let counts = files
+            .par_iter()
+            .map(|&file| in_text(&sources, self.linker, file, &definition.name));
         Ok(counts.collect::<Result<Vec<_>>>()?.into_iter().sum())
     }
 }
 
 fn in_text(sources: &Sources<'_>, linker: &Linker<'_>, file: FileId, name: &str) -> Result<usize> {
-    let Source::Bytes(bytes) = sources.reader().read(file)? else { return Ok(0) };
+    let Source::Bytes(bytes) = sources.reader().read(file)? else {
+        return Ok(0);
+    };
     let known = linker.positions(file, name);
-    let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte > 127);
+    let is_part =
+        |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte > 127);
     let is_mention = |at: &usize| {
         !is_part(at.checked_sub(1).and_then(|before| bytes.get(before)))
             && !is_part(bytes.get(at + name.len()))

@@ -162,7 +162,11 @@ impl Lookup<'_> {
     /// Returns the calls in a definition. `is_called` is true if only what a call runs counts: of a type, its
     /// constructors.
     fn calls_in(&self, of: DefId, is_called: bool) -> Vec<Site> {
-        let parts = if is_called { self.linker.called_by_name(of) } else { vec![of] };
+        let parts = if is_called {
+            self.linker.called_by_name(of)
+        } else {
+            vec![of]
+        };
         let wanted = self.is_wanted();
         let uses = parts.into_iter().flat_map(|part| self.linker.uses(part));
         uses.filter(|site| is_call(site.kind) && wanted(site.file)).collect()
@@ -171,14 +175,20 @@ impl Lookup<'_> {
     fn implementations(&self, of: DefId, found: &FoundDefinition, walk: &mut Walk) -> Result<()> {
         let member = (!found.kind.is_type()).then(|| self.linker.type_around(of)).flatten();
         let mut level = vec![member.unwrap_or(of)];
-        let depth = if member.is_some() { u32::MAX } else { self.request.max_depth() };
+        let depth = if member.is_some() {
+            u32::MAX
+        } else {
+            self.request.max_depth()
+        };
         for depth in 1..=depth {
             let mut next = Vec::new();
             for base in level {
                 let mentions = self.linker.mentions(base, self.is_wanted())?;
                 walk.account.searched_files += mentions.files.len();
                 for site in mentions.sites {
-                    let Some(subtype) = site.inside.filter(|_| site.kind == ReferenceKind::Inherit) else { continue };
+                    let Some(subtype) = site.inside.filter(|_| site.kind == ReferenceKind::Inherit) else {
+                        continue;
+                    };
                     if site.tier.is_sure() && walk.visits(subtype) {
                         next.push(self.linker.implemented(subtype));
                     }
@@ -194,7 +204,8 @@ impl Lookup<'_> {
             level = next;
         }
         if found.kind == DefinitionKind::Interface && self.is_go(of.file) {
-            walk.notes.push("types in Go do not name the interfaces that they implement; they were not compared".to_owned());
+            walk.notes
+                .push("types in Go do not name the interfaces that they implement; they were not compared".to_owned());
         }
         Ok(())
     }
@@ -206,7 +217,9 @@ impl Lookup<'_> {
     /// Adds the members of a subtype that have the name of a member of its base.
     fn overrides(&self, of: DefId, name: &str, subtype: DefId, inherits: &Site, depth: u32, walk: &mut Walk) {
         for member in self.linker.own_members(subtype, name) {
-            let Some(definition) = self.linker.definition(member) else { continue };
+            let Some(definition) = self.linker.definition(member) else {
+                continue;
+            };
             let site = Site {
                 file: member.file,
                 range: definition.name_range,
@@ -224,14 +237,26 @@ impl Lookup<'_> {
             depths.resize(depths.len().max(step.depth as usize), 0);
             depths[step.depth as usize - 1] += 1;
         }
-        walk.steps.retain(|step| self.request.candidates || step.site.tier.is_sure());
-        walk.steps.sort_by_key(|step| (step.depth, !step.site.tier.is_sure(), step.site.file, step.site.range.start));
+        walk.steps
+            .retain(|step| self.request.candidates || step.site.tier.is_sure());
+        walk.steps.sort_by_key(|step| {
+            (
+                step.depth,
+                !step.site.tier.is_sure(),
+                step.site.file,
+                step.site.range.start,
+            )
+        });
         let mut line = walk.account.to_text(noun, self.how_to_list_candidates());
         if depths.len() > 1 {
             let depths: Vec<String> = depths.iter().map(usize::to_string).collect();
             line += &format!(" · by depth {}", depths.join(", "));
         }
-        let facts = Facts { target: of.id.clone(), account: walk.account, depths };
+        let facts = Facts {
+            target: of.id.clone(),
+            account: walk.account,
+            depths,
+        };
         let mut page = self.stepped(walk.steps, shown, &facts)?;
         page.notes = walk.notes;
         self.finish(&mut page, line);
@@ -245,10 +270,18 @@ impl Lookup<'_> {
         let mut wish = Wish::default();
         for step in &of_page {
             wish.position(step.site.file, step.site.range.start);
-            step.site.inside.iter().chain(&step.site.targets).chain([&step.of]).for_each(|of| wish.definition(*of));
+            step.site
+                .inside
+                .iter()
+                .chain(&step.site.targets)
+                .chain([&step.of])
+                .for_each(|of| wish.definition(*of));
         }
         let places = wish.read(&self.question.sources())?;
-        let rows = of_page.iter().map(|step| GraphRow::Edge(self.edge(step, &places, shown))).collect();
+        let rows = of_page
+            .iter()
+            .map(|step| GraphRow::Edge(self.edge(step, &places, shown)))
+            .collect();
         self.page(rows, n_all, facts)
     }
 
@@ -297,7 +330,15 @@ impl Lookup<'_> {
         let mut steps = Vec::new();
         let mut at = to;
         while let Some((before, site)) = came_by.get(&at).filter(|_| at != from || steps.is_empty()) {
-            steps.push(Step { site: Site { targets: vec![at], ..site.clone() }, depth: 0, kind: kind_name(site.kind), of: *before });
+            steps.push(Step {
+                site: Site {
+                    targets: vec![at],
+                    ..site.clone()
+                },
+                depth: 0,
+                kind: kind_name(site.kind),
+                of: *before,
+            });
             at = *before;
         }
         steps.reverse();
@@ -305,10 +346,18 @@ impl Lookup<'_> {
         let (from, to) = (&ends[0].1, &ends[1].1);
         let visited = count(n_visited, "definition");
         let line = match steps.len() {
-            0 => format!("no chain of sure calls from {} to {}; {visited} followed", from.id, to.id),
+            0 => format!(
+                "no chain of sure calls from {} to {}; {visited} followed",
+                from.id, to.id
+            ),
             n => format!("{} from {} to {}; {visited} followed", count(n, "call"), from.id, to.id),
         };
-        let facts = PathFacts { target: from.id.clone(), to: to.id.clone(), total: steps.len(), definitions_followed: n_visited };
+        let facts = PathFacts {
+            target: from.id.clone(),
+            to: to.id.clone(),
+            total: steps.len(),
+            definitions_followed: n_visited,
+        };
         let mut page = self.stepped(steps, (true, true), &facts)?;
         self.finish(&mut page, line);
         Ok(page)
@@ -321,7 +370,11 @@ impl Lookup<'_> {
         let mut n_visited = 0;
         while let Some(of) = queue.pop_front() {
             n_visited += 1;
-            for site in self.calls_in(of, of != from).into_iter().filter(|site| site.tier.is_sure()) {
+            for site in self
+                .calls_in(of, of != from)
+                .into_iter()
+                .filter(|site| site.tier.is_sure())
+            {
                 for &target in &site.targets {
                     if target != from && !came_by.contains_key(&target) && came_by.len() < MAX_VISITED {
                         came_by.insert(target, (of, site.clone()));
@@ -348,7 +401,10 @@ struct PathFacts {
 
 /// Returns true for references that run what they refer to.
 fn is_call(kind: ReferenceKind) -> bool {
-    matches!(kind, ReferenceKind::Call | ReferenceKind::Macro | ReferenceKind::Attribute)
+    matches!(
+        kind,
+        ReferenceKind::Call | ReferenceKind::Macro | ReferenceKind::Attribute
+    )
 }
 
 fn kind_name(kind: ReferenceKind) -> &'static str {

@@ -44,7 +44,11 @@ impl Lookup<'_> {
         let mut of = self.files_of_target()?;
         of.sort_unstable();
         let is_importers = self.request.op == GraphOp::Importers;
-        let mut sites = if is_importers { self.all_imports() } else { self.imports_of(&of) };
+        let mut sites = if is_importers {
+            self.all_imports()
+        } else {
+            self.imports_of(&of)
+        };
         if is_importers {
             let is_inside = |file: FileId| of.binary_search(&file).is_ok();
             sites.retain(|site| !is_inside(site.file) && of.iter().any(|file| site.imported.includes(*file)));
@@ -68,9 +72,14 @@ impl Lookup<'_> {
         let n_before = self.question.n_before();
         let of_page: Vec<&ImportSite> = sites.iter().skip(n_before).take(self.limit()).collect();
         let mut wish = Wish::default();
-        of_page.iter().for_each(|site| wish.position(site.file, site.range.start));
+        of_page
+            .iter()
+            .for_each(|site| wish.position(site.file, site.range.start));
         let places = wish.read(&self.question.sources())?;
-        let rows = of_page.iter().map(|site| GraphRow::Import(self.import(site, &places))).collect();
+        let rows = of_page
+            .iter()
+            .map(|site| GraphRow::Import(self.import(site, &places)))
+            .collect();
         let mut page = self.page(rows, sites.len(), &facts)?;
         self.finish(&mut page, line);
         Ok(page)
@@ -85,13 +94,22 @@ impl Lookup<'_> {
             Imported::Outside => ("outside", Vec::new()),
             Imported::Unknown => ("unknown", Vec::new()),
         };
-        ImportOut { path: path_of(view, site.file), line, module: site.module.clone(), kind, to, text }
+        ImportOut {
+            path: path_of(view, site.file),
+            line,
+            module: site.module.clone(),
+            kind,
+            to,
+            text,
+        }
     }
 
     /// Returns the files that the target names; without one, all files.
     fn files_of_target(&self) -> Result<Vec<FileId>> {
         let view = self.question.view();
-        let Some(typed) = &self.request.target else { return Ok(self.wanted_files()) };
+        let Some(typed) = &self.request.target else {
+            return Ok(self.wanted_files());
+        };
         let path = inside(&self.ask.session.workspace, typed);
         let trimmed = path.trim_start_matches("./").trim_end_matches('/');
         if let Some(file) = view.find_text(trimmed) {
@@ -101,12 +119,21 @@ impl Lookup<'_> {
             return Err(unknown_path(view, trimmed).into());
         }
         let start = format!("{trimmed}/");
-        Ok(view.files().filter(|(_, file)| file.path.starts_with(start.as_bytes())).map(|(file, _)| file).collect())
+        Ok(view
+            .files()
+            .filter(|(_, file)| file.path.starts_with(start.as_bytes()))
+            .map(|(file, _)| file)
+            .collect())
     }
 
     pub(super) fn wanted_files(&self) -> Vec<FileId> {
         let is_wanted = self.is_wanted();
-        self.question.view().files().map(|(file, _)| file).filter(|file| is_wanted(*file)).collect()
+        self.question
+            .view()
+            .files()
+            .map(|(file, _)| file)
+            .filter(|file| is_wanted(*file))
+            .collect()
     }
 
     fn imports_of(&self, files: &[FileId]) -> Vec<ImportSite> {
@@ -124,14 +151,20 @@ impl Lookup<'_> {
         let mut edges: BTreeMap<FileId, BTreeSet<FileId>> = BTreeMap::new();
         for site in &sites {
             if let Imported::Files(files) = &site.imported {
-                edges.entry(site.file).or_default().extend(files.iter().filter(|file| **file != site.file));
+                edges
+                    .entry(site.file)
+                    .or_default()
+                    .extend(files.iter().filter(|file| **file != site.file));
             }
         }
         let components = components(&edges);
         let path = |file: &FileId| path_of(self.question.view(), *file);
         let row = |files: &BTreeSet<FileId>| {
             let cycle = shortest_cycle(&edges, files);
-            GraphRow::Cycle(CycleOut { cycle: cycle.iter().map(path).collect(), files: files.iter().map(path).collect() })
+            GraphRow::Cycle(CycleOut {
+                cycle: cycle.iter().map(path).collect(),
+                files: files.iter().map(path).collect(),
+            })
         };
         let rows: Vec<GraphRow> = components.iter().map(row).collect();
         let facts = CycleFacts {
@@ -142,7 +175,11 @@ impl Lookup<'_> {
         let looked_at = format!("{} of {}", count(sites.len(), "import"), count(edges.len(), "file"));
         let line = match facts.total {
             0 => format!("no import cycles; {looked_at} followed"),
-            n => format!("{} with {} · {looked_at} followed", count(n, "import cycle"), count(facts.files, "file")),
+            n => format!(
+                "{} with {} · {looked_at} followed",
+                count(n, "import cycle"),
+                count(facts.files, "file")
+            ),
         };
         let n_rows = rows.len();
         let mut page = self.page(rows, n_rows, &facts)?;
@@ -237,7 +274,12 @@ fn shortest_cycle(edges: &BTreeMap<FileId, BTreeSet<FileId>>, files: &BTreeSet<F
     let mut came_from: HashMap<FileId, FileId> = HashMap::new();
     let mut queue = VecDeque::from([first]);
     while let Some(file) = queue.pop_front() {
-        for &next in edges.get(&file).into_iter().flatten().filter(|next| files.contains(next)) {
+        for &next in edges
+            .get(&file)
+            .into_iter()
+            .flatten()
+            .filter(|next| files.contains(next))
+        {
             if next == first {
                 let mut cycle = vec![file];
                 while let Some(&before) = cycle.last().and_then(|last| came_from.get(last)) {

@@ -10,8 +10,8 @@ mod whole;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-pub(crate) use self::rows::GraphRow;
 use self::rows::DefinitionOut;
+pub(crate) use self::rows::GraphRow;
 use super::ask::{Ask, FileSelection, path_text};
 use super::op::{Op, Page, Paging};
 use super::paths::inside;
@@ -70,9 +70,7 @@ pub(crate) struct Graph {
 }
 
 /// A relation.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum GraphOp {
     /// Calls of a definition
@@ -100,9 +98,7 @@ enum GraphOp {
 }
 
 /// The format of the output.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Format {
     /// One line per result
@@ -144,7 +140,12 @@ impl Op for Graph {
         self.check()?;
         let question = Question::new(ask, &About::files(&self.files))?;
         let linker = Linker::new(question.view(), &mut ask.session.workspace.repository.reader());
-        let lookup = Lookup { request: self, ask, question: &question, linker: &linker };
+        let lookup = Lookup {
+            request: self,
+            ask,
+            question: &question,
+            linker: &linker,
+        };
         let page = match self.op {
             GraphOp::Callers | GraphOp::Callees | GraphOp::Refs | GraphOp::Implementations => lookup.edges(),
             GraphOp::Path => lookup.path(),
@@ -174,7 +175,11 @@ impl Graph {
         if given >= needed {
             return Ok(());
         }
-        let what = if needed == 2 { "path needs two definitions, target and to" } else { "a target is required" };
+        let what = if needed == 2 {
+            "path needs two definitions, target and to"
+        } else {
+            "a target is required"
+        };
         Err(OpError::new(what, "give the name or the id of a definition")
             .with_retry(json!({"tool": "graph", "arguments": {"op": "callers", "target": "main"}})))
     }
@@ -204,15 +209,23 @@ impl Lookup<'_> {
         let mut outcome = self.definitions(typed)?;
         // Blocks that extend a type do not make its name ambiguous, nor do headings and keys.
         let is_minor = |found: &FoundDefinition| {
-            matches!(found.kind, DefinitionKind::Impl | DefinitionKind::Module | DefinitionKind::Section)
-                || found.kind.is_data()
+            matches!(
+                found.kind,
+                DefinitionKind::Impl | DefinitionKind::Module | DefinitionKind::Section
+            ) || found.kind.is_data()
         };
         if !outcome.definitions.iter().all(is_minor) {
             outcome.definitions.retain(|found| !is_minor(found));
         }
         if outcome.definitions.len() == 1 {
             let found = outcome.definitions.remove(0);
-            return Ok(Target::One(DefId { file: found.file, index: found.index }, Box::new(found)));
+            return Ok(Target::One(
+                DefId {
+                    file: found.file,
+                    index: found.index,
+                },
+                Box::new(found),
+            ));
         }
         Ok(Target::Page(Box::new(self.choice(typed, outcome)?)))
     }
@@ -226,15 +239,29 @@ impl Lookup<'_> {
             true => place_query(workspace, view, typed)?,
             false => SymbolQuery::Named(name.into_owned()),
         };
-        let request = SymbolRequest { query, filter: FileFilter::default(), kinds: Vec::new() };
+        let request = SymbolRequest {
+            query,
+            filter: FileFilter::default(),
+            kinds: Vec::new(),
+        };
         Ok(symbols(&self.question.sources(), &request)?)
     }
 
     /// Returns a page with the definitions that a target can mean.
     fn choice(&self, typed: &str, outcome: SymbolOutcome) -> Result<Page<GraphRow>> {
-        let SymbolOutcome { definitions, found_by, near } = outcome;
-        let facts = ManyFacts { total: definitions.len(), near, ambiguous: !definitions.is_empty() };
-        let rows = definitions.iter().map(|found| GraphRow::Definition(DefinitionOut::of(self.question.view(), found)));
+        let SymbolOutcome {
+            definitions,
+            found_by,
+            near,
+        } = outcome;
+        let facts = ManyFacts {
+            total: definitions.len(),
+            near,
+            ambiguous: !definitions.is_empty(),
+        };
+        let rows = definitions
+            .iter()
+            .map(|found| GraphRow::Definition(DefinitionOut::of(self.question.view(), found)));
         let mut page = self.page(rows.collect(), definitions.len(), &facts)?;
         if definitions.is_empty() {
             page.notes.push(format!(
@@ -247,8 +274,15 @@ impl Lookup<'_> {
             });
             return Ok(page);
         }
-        let spelling = if found_by == FoundBy::OtherSpelling { ", in another spelling" } else { "" };
-        page.notes.push(format!("{} can be meant by {typed}{spelling}", count(definitions.len(), "definition")));
+        let spelling = if found_by == FoundBy::OtherSpelling {
+            ", in another spelling"
+        } else {
+            ""
+        };
+        page.notes.push(format!(
+            "{} can be meant by {typed}{spelling}",
+            count(definitions.len(), "definition")
+        ));
         page.hint = Some("select one by its id".to_owned());
         Ok(page)
     }
@@ -256,8 +290,11 @@ impl Lookup<'_> {
     /// Returns a page of `rows`, which are all rows or those from the start of the page.
     fn page(&self, rows: Vec<GraphRow>, n_all: usize, facts: &impl Serialize) -> Result<Page<GraphRow>> {
         let n_before = self.question.n_before().min(n_all);
-        let rows: Vec<GraphRow> =
-            if rows.len() == n_all { rows.into_iter().skip(n_before).collect() } else { rows };
+        let rows: Vec<GraphRow> = if rows.len() == n_all {
+            rows.into_iter().skip(n_before).collect()
+        } else {
+            rows
+        };
         let n_rows = rows.len();
         let mut paging = Paging::numbered(self.question.key(), n_before, n_rows, self.limit());
         if n_before + n_rows < n_all {

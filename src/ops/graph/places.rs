@@ -55,11 +55,24 @@ impl Wish {
 impl Wanted {
     fn read(&self, sources: &Sources<'_>, file: FileId) -> Result<Places> {
         sources.go_on()?;
-        let Source::Bytes(bytes) = sources.reader().read(file)? else { return Ok(Places::default()) };
+        let Source::Bytes(bytes) = sources.reader().read(file)? else {
+            return Ok(Places::default());
+        };
         let mut places = Places::default();
         if !self.definitions.is_empty() {
             let found = definitions_at(sources.view(), file, &bytes, self.definitions.iter().copied())?;
-            places.definitions = found.into_iter().map(|found| (DefId { file, index: found.index }, found)).collect();
+            places.definitions = found
+                .into_iter()
+                .map(|found| {
+                    (
+                        DefId {
+                            file,
+                            index: found.index,
+                        },
+                        found,
+                    )
+                })
+                .collect();
         }
         let lines = LineStarts::of(&bytes);
         for &at in &self.positions {

@@ -166,10 +166,13 @@ impl CycleOut {
 impl LanguageOut {
     fn render(&self, out: &mut dyn Sink) {
         out.span(Style::Name, self.language);
-        out.span(Style::Fact, &format!(
-            " {} files, {} definitions, {} references:",
-            self.files, self.definitions, self.references
-        ));
+        out.span(
+            Style::Fact,
+            &format!(
+                " {} files, {} definitions, {} references:",
+                self.files, self.definitions, self.references
+            ),
+        );
         let tiers: Vec<String> = self.tiers.iter().map(|(tier, n)| format!(" {tier} {n}")).collect();
         out.line(&tiers.join(","));
     }
@@ -190,17 +193,26 @@ impl GraphRow {
         match self {
             Self::Edge(edge) => {
                 let from = edge.from.as_deref().unwrap_or(&edge.path);
-                edge.to.iter().map(|to| (from, to.as_str(), edge.tier, edge.tier != "named")).collect()
+                edge.to
+                    .iter()
+                    .map(|to| (from, to.as_str(), edge.tier, edge.tier != "named"))
+                    .collect()
             }
             Self::Import(import) if import.to.is_empty() => {
                 vec![(&import.path, &import.module, import.kind, true)]
             }
-            Self::Import(import) => {
-                import.to.iter().map(|to| (import.path.as_str(), to.as_str(), import.kind, true)).collect()
-            }
+            Self::Import(import) => import
+                .to
+                .iter()
+                .map(|to| (import.path.as_str(), to.as_str(), import.kind, true))
+                .collect(),
             Self::Cycle(CycleOut { cycle, .. }) => {
                 let next = cycle.iter().cycle().skip(1);
-                cycle.iter().zip(next).map(|(from, to)| (from.as_str(), to.as_str(), "import", true)).collect()
+                cycle
+                    .iter()
+                    .zip(next)
+                    .map(|(from, to)| (from.as_str(), to.as_str(), "import", true))
+                    .collect()
             }
             _ => Vec::new(),
         }
@@ -209,7 +221,12 @@ impl GraphRow {
 
 /// Replaces the text of a page by a diagram of the edges in its first `limit` rows.
 pub(super) fn draw(page: &mut Page<GraphRow>, limit: usize, format: Format) {
-    let mut diagram = Diagram { format, nodes: HashMap::new(), lines: Vec::new(), known: BTreeSet::new() };
+    let mut diagram = Diagram {
+        format,
+        nodes: HashMap::new(),
+        lines: Vec::new(),
+        known: BTreeSet::new(),
+    };
     for row in page.rows.iter().take(limit) {
         for (from, to, label, is_sure) in row.edges() {
             diagram.add(from, to, label, is_sure);
@@ -256,7 +273,10 @@ impl Diagram {
         }
         self.nodes.insert(id.to_owned(), number);
         self.lines.push(match self.format {
-            Format::Dot => format!("  n{number} [label=\"{}\"];", id.replace('\\', "\\\\").replace('"', "\\\"")),
+            Format::Dot => format!(
+                "  n{number} [label=\"{}\"];",
+                id.replace('\\', "\\\\").replace('"', "\\\"")
+            ),
             _ => format!("  n{number}[\"{}\"]", id.replace('"', "#quot;")),
         });
         number

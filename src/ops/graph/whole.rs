@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::rows::{GraphRow, LanguageOut};
 use super::Lookup;
+use super::rows::{GraphRow, LanguageOut};
 use crate::extract;
 use crate::link::Linker;
 use crate::model::count::count;
@@ -28,7 +28,10 @@ impl Lookup<'_> {
     /// Counts references by language and by how they were resolved.
     pub(super) fn stats(&self) -> Result<Page<GraphRow>> {
         let (files, linker, view) = (self.wanted_files(), self.linker, self.question.view());
-        let of_files: Vec<LanguageOut> = files.par_iter().filter_map(|&file| stats_of(linker, view, file)).collect();
+        let of_files: Vec<LanguageOut> = files
+            .par_iter()
+            .filter_map(|&file| stats_of(linker, view, file))
+            .collect();
         let mut languages: BTreeMap<&str, LanguageOut> = BTreeMap::new();
         for one in of_files {
             let all = languages.entry(one.language).or_default();
@@ -36,7 +39,9 @@ impl Lookup<'_> {
             all.files += one.files;
             all.definitions += one.definitions;
             all.references += one.references;
-            one.tiers.into_iter().for_each(|(tier, n)| *all.tiers.entry(tier).or_default() += n);
+            one.tiers
+                .into_iter()
+                .for_each(|(tier, n)| *all.tiers.entry(tier).or_default() += n);
         }
         languages.retain(|_, language| language.references > 0);
         let mut tiers: BTreeMap<&'static str, usize> = BTreeMap::new();
@@ -76,5 +81,11 @@ fn stats_of(linker: &Linker<'_>, view: &View, file: FileId) -> Option<LanguageOu
     }
     let language = extract::language(view.lang(file)).map_or("text", |language| language.name);
     let definitions = linker.n_definitions(file);
-    Some(LanguageOut { language, files: 1, definitions, references: links.len(), tiers })
+    Some(LanguageOut {
+        language,
+        files: 1,
+        definitions,
+        references: links.len(),
+        tiers,
+    })
 }

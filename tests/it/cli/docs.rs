@@ -188,7 +188,14 @@ fn every_field_of_an_answer_is_described() {
 }
 
 /// JSON objects whose keys depend on the content of the repository.
-const OPEN: &[&str] = &["features", "skipped", "by_category", "by_language", "tiers", "not_indexed"];
+const OPEN: &[&str] = &[
+    "features",
+    "skipped",
+    "by_category",
+    "by_language",
+    "tiers",
+    "not_indexed",
+];
 
 /// Collects the names of all fields, including nested ones.
 fn collect_keys(value: &Value, keys: &mut BTreeSet<String>) {
