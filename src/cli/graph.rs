@@ -16,6 +16,9 @@ use crate::query::{Source, Sources};
 use crate::session::{Ctx, Result, Session, Workspace};
 use crate::snapshot::FileId;
 
+/// Number of files whose links are held in memory at once.
+const FILES_AT_ONCE: usize = 256;
+
 pub(super) fn run(workspace: Workspace, global: &Global, args: &Paged<Graph>, output: &mut Output) -> Result<Found> {
     if !args.op.is_export() {
         return super::op::run("graph", &args.op, &args.page, workspace, global, output);
@@ -38,13 +41,13 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &Paged<Graph>, ou
     let files = view.files().map(|(file, _)| file);
     let files: Vec<FileId> = files.filter(|file| question.filter.passes(view, *file)).collect();
     let lines: Lines = view.files().map(|_| OnceLock::new()).collect();
-    let rows = files
-        .par_iter()
-        .map(|&file| rows(&sources, &linker, &lines, file))
-        .collect::<Result<Vec<_>>>()?;
-    for row in rows.into_iter().flatten() {
-        output.line(&row.to_string())?;
+    for some in files.chunks(FILES_AT_ONCE) {
+        let rows = some.par_iter().map(|&file| rows(&sources, &linker, &lines, file));
+        for row in rows.collect::<Result<Vec<_>>>()?.into_iter().flatten() {
+            output.line(&row.to_string())?;
+        }
     }
+    linker.check()?;
     Ok(Found::Something)
 }
 

@@ -107,11 +107,6 @@ impl Linker<'_> {
         found
     }
 
-    /// Returns the number of definitions of a file.
-    pub fn n_definitions(&self, file: FileId) -> usize {
-        self.facts(file).map_or(0, |facts| facts.definitions.len())
-    }
-
     /// Returns the references inside a definition and the blocks that implement it.
     pub fn uses(&self, of: DefId) -> Vec<Site> {
         let mut sites = Vec::new();

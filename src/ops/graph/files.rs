@@ -1,5 +1,6 @@
 //! Relations between files: imports, importers and cycles.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use rayon::prelude::*;
@@ -288,8 +289,8 @@ fn shortest_cycle(edges: &BTreeMap<FileId, BTreeSet<FileId>>, files: &BTreeSet<F
                 cycle.reverse();
                 return cycle;
             }
-            if !came_from.contains_key(&next) {
-                came_from.insert(next, file);
+            if let Entry::Vacant(unseen) = came_from.entry(next) {
+                unseen.insert(file);
                 queue.push_back(next);
             }
         }

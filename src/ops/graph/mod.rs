@@ -235,9 +235,10 @@ impl Lookup<'_> {
         let view = self.question.view();
         let name = inside(workspace, typed);
         let is_place = split_position(&name).is_some_and(|(path, ..)| view.find_text(path).is_some());
-        let query = match is_place {
-            true => place_query(workspace, view, typed)?,
-            false => SymbolQuery::Named(name.into_owned()),
+        let query = if is_place {
+            place_query(workspace, view, typed)?
+        } else {
+            SymbolQuery::Named(name.into_owned())
         };
         let request = SymbolRequest {
             query,

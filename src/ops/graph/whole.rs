@@ -80,7 +80,7 @@ fn stats_of(linker: &Linker<'_>, view: &View, file: FileId) -> Option<LanguageOu
         *tiers.entry(link.tier.name()).or_default() += 1;
     }
     let language = extract::language(view.lang(file)).map_or("text", |language| language.name);
-    let definitions = linker.n_definitions(file);
+    let definitions = linker.definitions(file).map_or(0, |list| list.len());
     Some(LanguageOut {
         language,
         files: 1,
