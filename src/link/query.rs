@@ -91,7 +91,8 @@ impl Linker<'_> {
             let site = self.site(&facts, index);
             let has_own_name = own.contains(name);
             // The list of candidates may have been cut.
-            let may_mean = site.tier == Tier::Named && site.targets.len() >= MAX_CANDIDATES && has_own_name;
+            let is_cut = site.tier == Tier::Named && site.targets.len() >= MAX_CANDIDATES;
+            let may_mean = is_cut && has_own_name && self.family(targets[0]) == Some(facts.family);
             if may_mean || site.targets.iter().any(|target| targets.contains(target)) {
                 found.sites.push(site);
             } else if has_own_name {
@@ -105,6 +106,10 @@ impl Linker<'_> {
         let locals = own.iter().flat_map(|name| facts.bindings_of(name));
         found.n_elsewhere += locals.filter(|(_, local)| !facts.is_mention(local.start)).count();
         found
+    }
+
+    fn family(&self, of: DefId) -> Option<Family> {
+        self.facts(of.file).map(|facts| facts.family)
     }
 
     /// Returns the references inside a definition and the blocks that implement it.

@@ -317,6 +317,7 @@ fn a_name_with_thousands_of_definitions_is_counted() {
         .map(|n| format!("class C{n}:\n    def same(self): pass\n"))
         .collect();
     repo.write("many.py", many);
+    repo.write("other.ts", "export function use(x) {\n  return x.same();\n}\n");
     repo.commit("many");
     let answer = graph(&repo, &["callers", "C7.same", "--candidates", "--json"])
         .expect(0)
