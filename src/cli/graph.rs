@@ -1,6 +1,7 @@
 //! `codescout graph`, and `codescout graph export`, which prints every link.
 
 use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use crate::extract::ReferenceKind;
 use crate::link::Linker;
 use crate::ops::{About, Ask, Common, Graph, Question};
 use crate::query::{Source, Sources};
-use crate::session::{Ctx, Result, Session, Workspace};
+use crate::session::{Ctx, OpError, Result, Session, Workspace};
 use crate::snapshot::FileId;
 
 /// Number of files whose links are held in memory at once.
@@ -37,13 +38,17 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &Paged<Graph>, ou
     let question = Question::new(&ask, &About::files(&args.op.files))?;
     let view = question.view();
     let sources = question.sources();
-    let linker = Linker::new(view, &mut session.workspace.repository.reader());
+    let linker = Linker::new(view, &mut session.workspace.repository.reader()).until(&INTERRUPTED);
     let files = view.files().map(|(file, _)| file);
     let files: Vec<FileId> = files.filter(|file| question.filter.passes(view, *file)).collect();
     let lines: Lines = view.files().map(|_| OnceLock::new()).collect();
     for some in files.chunks(FILES_AT_ONCE) {
         let rows = some.par_iter().map(|&file| rows(&sources, &linker, &lines, file));
-        for row in rows.collect::<Result<Vec<_>>>()?.into_iter().flatten() {
+        let rows = rows.collect::<Result<Vec<_>>>()?;
+        if INTERRUPTED.load(Ordering::Relaxed) {
+            return Err(OpError::interrupted());
+        }
+        for row in rows.into_iter().flatten() {
             output.line(&row.to_string())?;
         }
     }

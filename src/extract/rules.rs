@@ -320,12 +320,13 @@ pub(crate) struct Mention {
 impl Mention {
     /// Creates a mention whose receiver is the name in `qualifier`, which may be empty.
     pub(crate) fn new(kind: ReferenceKind, range: ByteRange, qualifier: ByteRange) -> Self {
-        let receiver = match qualifier.is_empty() {
-            true => Value::None,
-            false => Value::Of {
+        let receiver = if qualifier.is_empty() {
+            Value::None
+        } else {
+            Value::Of {
                 at: qualifier.start,
                 steps: Steps::default(),
-            },
+            }
         };
         Self {
             kind,

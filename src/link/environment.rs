@@ -1,7 +1,8 @@
 //! Knows where the modules of each language are in a tree, from paths and manifests.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::facts::{Facts, Family};
 use super::memo::deeper;
@@ -20,7 +21,23 @@ pub(super) enum Module {
     /// A Rust crate with one or more root files.
     Crate { roots: Arc<[FileId]> },
     /// The files of a package, sorted.
-    Folder { path: Arc<str>, files: Arc<[FileId]> },
+    Folder { path: Arc<str>, files: Files },
+}
+
+/// The files of a package. A package is told from others by its path, so its files are not compared.
+#[derive(Clone, Debug)]
+pub(super) struct Files(pub(super) Arc<[FileId]>);
+
+impl PartialEq for Files {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Files {}
+
+impl Hash for Files {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 /// A manifest that names a package and its folder.
@@ -31,6 +48,9 @@ struct Package {
     /// Root files, relative to `folder`.
     roots: Vec<String>,
 }
+
+/// The files of a package; `None` if there is no such package.
+type PackageFiles = Option<Arc<[FileId]>>;
 
 /// Where the modules of a tree are.
 #[derive(Debug, Default)]
@@ -51,6 +71,10 @@ pub(super) struct Environment {
     /// For each folder with a `tsconfig.json`, patterns of module names and the paths that they stand for.
     aliases: Vec<(String, Vec<(String, String)>)>,
     rust_roots: HashMap<String, Vec<FileId>>,
+    /// The root file of each crate, by the name in paths.
+    crates: HashMap<String, FileId>,
+    /// Packages that were looked up: Java packages by name, and those of Go by folder and package clause.
+    packages: Mutex<HashMap<(String, String), PackageFiles>>,
 }
 
 /// Names of the manifests that are read.
@@ -234,6 +258,15 @@ impl Environment {
             }
         }
         self.rust_roots = roots;
+        for package in &self.cargo {
+            let paths = package.roots.iter().map(|root| joined(&package.folder, root));
+            let lib = std::iter::once(joined(&package.folder, "src/lib.rs"))
+                .chain(paths)
+                .find_map(|path| self.file(&path));
+            if let Some(lib) = lib {
+                self.crates.entry(package.name.replace('-', "_")).or_insert(lib);
+            }
+        }
     }
 
     fn files_in(&self, folder: &str) -> Vec<(String, FileId)> {
@@ -295,7 +328,7 @@ impl Environment {
         let files = self.folders.get(path)?;
         Some(Module::Folder {
             path: path.into(),
-            files: files.as_slice().into(),
+            files: Files(files.as_slice().into()),
         })
     }
 
@@ -441,6 +474,39 @@ impl Environment {
     }
 
     fn java_package(&self, package: &str) -> Option<Module> {
+        let files = self.remembered(String::new(), package, || self.find_java_package(package))?;
+        // No folder of another language has a path like this.
+        Some(Module::Folder {
+            path: format!("{package}.*").into(),
+            files: Files(files),
+        })
+    }
+
+    /// Returns the files of a package. `find` finds them if they are not known.
+    fn remembered(
+        &self,
+        folder: String,
+        name: &str,
+        find: impl FnOnce() -> Option<Arc<[FileId]>>,
+    ) -> Option<Arc<[FileId]>> {
+        let key = (folder, name.to_owned());
+        let known = self
+            .packages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&key)
+            .cloned();
+        known.unwrap_or_else(|| {
+            let found = find();
+            self.packages
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(key, found.clone());
+            found
+        })
+    }
+
+    fn find_java_package(&self, package: &str) -> Option<Arc<[FileId]>> {
         let path = package.replace('.', "/");
         let last = path.rsplit('/').next().unwrap_or_default();
         let suffix = format!("/{path}");
@@ -451,10 +517,7 @@ impl Environment {
             .flat_map(|folder| self.folders[folder].iter().copied())
             .collect();
         files.sort_unstable();
-        (!files.is_empty()).then(|| Module::Folder {
-            path: package.into(),
-            files: files.into(),
-        })
+        (!files.is_empty()).then(|| files.into())
     }
 
     /// Returns the files whose top-level names a file sees without importing them.
@@ -462,10 +525,10 @@ impl Environment {
         let (folder, _) = facts.path.rsplit_once('/').unwrap_or(("", &facts.path));
         match facts.family {
             Family::Java => match package_clause(facts).and_then(|package| self.java_package(package))? {
-                Module::Folder { files, .. } => Some(files),
+                Module::Folder { files, .. } => Some(files.0),
                 _ => None,
             },
-            Family::Go => {
+            Family::Go => self.remembered(folder.to_owned(), package_clause(facts)?, || {
                 let own = package_clause(facts)?;
                 let files = self.folders.get(folder)?.iter().copied().filter(|file| {
                     let other = linker.facts(*file);
@@ -474,7 +537,7 @@ impl Environment {
                     })
                 });
                 Some(files.collect())
-            }
+            }),
             _ => None,
         }
     }
@@ -576,14 +639,8 @@ impl Environment {
 
     /// Returns the crate of the repository with this name.
     pub(super) fn rust_dependency(&self, name: &str) -> Option<Module> {
-        let package = self
-            .cargo
-            .iter()
-            .find(|package| package.name.replace('-', "_") == name)?;
-        let paths = package.roots.iter().map(|root| joined(&package.folder, root));
-        let standard = [joined(&package.folder, "src/lib.rs")];
-        let lib = standard.into_iter().chain(paths).find_map(|path| self.file(&path))?;
-        Some(Module::Crate { roots: [lib].into() })
+        let &root = self.crates.get(name)?;
+        Some(Module::Crate { roots: [root].into() })
     }
 }
 

@@ -73,6 +73,7 @@ pub(super) struct Facts {
     /// Names that definitions in other containers are members of, such as Go receivers.
     qualified: HashMap<String, Vec<u32>>,
     returns: HashMap<u32, Vec<u32>>,
+    bases: HashMap<u32, Vec<u32>>,
 }
 
 impl Facts {
@@ -99,7 +100,19 @@ impl Facts {
             children: HashMap::new(),
             qualified: HashMap::new(),
             returns: HashMap::new(),
+            bases: HashMap::new(),
         };
+        for index in 0..facts.references.len() {
+            let reference = &facts.references[index];
+            let of = match reference.kind {
+                ReferenceKind::Inherit => facts.enclosing_type(reference.range.start),
+                ReferenceKind::Call => facts.anonymous(reference),
+                _ => None,
+            };
+            if let Some(of) = of {
+                facts.bases.entry(of).or_default().push(index as u32);
+            }
+        }
         for (index, definition) in facts.definitions.iter().enumerate() {
             let index = index as u32;
             facts.defined.entry(definition.name.clone()).or_default().push(index);
@@ -259,21 +272,8 @@ impl Facts {
     }
 
     /// Returns the references to the types that a definition extends or implements.
-    pub(super) fn bases(&self, definition: u32) -> impl Iterator<Item = u32> {
-        let range = self.definitions[definition as usize].range;
-        let is_base = move |index: &usize| {
-            let reference = &self.references[*index];
-            (reference.kind == ReferenceKind::Inherit || self.anonymous(reference) == Some(definition))
-                && self
-                    .enclosing(reference.range.start)
-                    .find(|&at| self.is_type_or_impl(at))
-                    == Some(definition)
-        };
-        self.references_in(range).filter(is_base).map(|index| index as u32)
-    }
-
-    fn is_type_or_impl(&self, index: u32) -> bool {
-        self.definitions[index as usize].kind.is_type()
+    pub(super) fn bases(&self, definition: u32) -> &[u32] {
+        self.bases.get(&definition).map_or(&[], Vec::as_slice)
     }
 
     /// Returns true if a function can be called with `n` arguments.

@@ -84,7 +84,7 @@ impl Linker<'_> {
         match module {
             Some(Module::File(file) | Module::Items { file, .. }) => Imported::Files(vec![file]),
             Some(Module::Crate { roots }) => Imported::Files(roots.to_vec()),
-            Some(Module::Folder { path, files }) => Imported::Package(path.to_string(), files.to_vec()),
+            Some(Module::Folder { path, files }) => Imported::Package(path.to_string(), files.0.to_vec()),
             None if matches!(facts.family, Family::C | Family::Other(_)) => Imported::Unknown,
             None => Imported::Outside,
         }

@@ -43,7 +43,7 @@ impl Linker<'_> {
             Module::File(file) => self.look_up_in_file(*file, name, depth),
             Module::Items { file, of } => self.look_up_items(*file, *of, name, depth),
             Module::Folder { files, .. } => {
-                let found = self.in_files(files, name, None);
+                let found = self.in_files(&files.0, name, None);
                 if found.is_empty() {
                     self.environment
                         .inside(module, name)
@@ -242,7 +242,7 @@ impl Linker<'_> {
         }
         for part in parts {
             let Some(facts) = self.facts(part.file) else { continue };
-            for base in facts.bases(part.index).collect::<Vec<_>>() {
+            for &base in facts.bases(part.index) {
                 for sym in self.resolve_base(&facts, base, depth).syms {
                     if let Sym::Def(base) = sym {
                         let base = self.aliased(base, depth).unwrap_or(base);
@@ -270,7 +270,7 @@ impl Linker<'_> {
         if let Some((index, _)) = own {
             return Some(Sym::Local(of.file, index));
         }
-        let bases: Vec<u32> = facts.bases(of.index).collect();
+        let bases = facts.bases(of.index).to_vec();
         bases.into_iter().find_map(|base| {
             let base = self
                 .resolve_base(&facts, base, depth)

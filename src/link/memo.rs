@@ -1,11 +1,11 @@
 //! Remembers answers, so that no question is answered twice and questions that lead back to themselves end.
 //!
-//! An answer that does not depend on where the question came from is kept for the life of the linker. An answer on a
-//! cycle, such as two modules that import everything from each other, depends on where the cycle was entered, so it is
-//! kept only until the outermost question of the thread is answered. So answers do not depend on the order of questions.
+//! An answer is kept for the life of the linker if it does not depend on a question that is still being answered. An
+//! answer inside a cycle, such as two modules that import everything from each other, depends on where the cycle was
+//! entered; it is kept only until the outermost question of the thread is answered.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::{Mutex, PoisonError};
 
@@ -24,6 +24,10 @@ pub(super) enum Question {
     Reference(FileId, u32),
     /// What does a name of a module mean?
     Name(Module, Box<str>),
+    /// Which module does a path mean in a file, or in a module with a body inside of it?
+    Path(FileId, Option<u32>, Box<str>),
+    /// What does a word mean at a byte of a file?
+    Word(FileId, u32, Box<str>),
     /// Which blocks implement a type?
     Parts(DefId),
 }
@@ -35,13 +39,23 @@ pub(super) struct Memo {
 }
 
 /// The questions that a thread is answering.
-#[derive(Default)]
 struct Asking {
-    open: HashSet<Question>,
-    /// Answers that depend on a question in `open`, or were cut off.
+    /// The questions, and how many others each is nested in.
+    open: HashMap<Question, usize>,
+    /// Answers that depend on a question in `open`.
     provisional: HashMap<Question, Found>,
-    /// True if the answer being computed depends on an open question, or was cut off.
-    is_tainted: bool,
+    /// The outermost open question that the answer being computed depends on; `usize::MAX` for none.
+    lowest: usize,
+}
+
+impl Default for Asking {
+    fn default() -> Self {
+        Self {
+            open: HashMap::new(),
+            provisional: HashMap::new(),
+            lowest: usize::MAX,
+        }
+    }
 }
 
 thread_local! {
@@ -52,7 +66,8 @@ thread_local! {
 pub(super) fn deeper(depth: u8) -> Option<u8> {
     let deeper = depth.checked_sub(1);
     if deeper.is_none() {
-        ASKING.with_borrow_mut(|asking| asking.is_tainted = true);
+        // The answer depends on how far down the question is.
+        ASKING.with_borrow_mut(|asking| asking.lowest = 0);
     }
     deeper
 }
@@ -74,19 +89,23 @@ impl Memo {
         {
             return found.clone();
         }
-        let (known, was_tainted) = ASKING.with_borrow_mut(|asking| {
+        let (known, lowest_before, level) = ASKING.with_borrow_mut(|asking| {
+            let level = asking.open.len();
             let known = match asking.provisional.get(&question) {
-                Some(found) => Some(found.clone()),
-                None if asking.open.contains(&question) => Some(Found::unknown()),
-                None => None,
+                Some(found) => {
+                    asking.lowest = 0;
+                    Some(found.clone())
+                }
+                None => asking.open.get(&question).copied().map(|open| {
+                    asking.lowest = asking.lowest.min(open);
+                    Found::unknown()
+                }),
             };
             if known.is_some() {
-                asking.is_tainted = true;
-            } else {
-                asking.open.insert(question.clone());
+                return (known, 0, level);
             }
-            let was_tainted = std::mem::replace(&mut asking.is_tainted, known.is_some());
-            (known, was_tainted)
+            asking.open.insert(question.clone(), level);
+            (None, std::mem::replace(&mut asking.lowest, usize::MAX), level)
         });
         if let Some(found) = known {
             return found;
@@ -94,14 +113,16 @@ impl Memo {
         let found = find();
         let is_exact = ASKING.with_borrow_mut(|asking| {
             asking.open.remove(&question);
-            let is_exact = !asking.is_tainted;
-            if !is_exact {
+            let is_exact = asking.lowest >= level;
+            if is_exact {
+                asking.lowest = lowest_before;
+            } else {
                 asking.provisional.insert(question.clone(), found.clone());
+                asking.lowest = asking.lowest.min(lowest_before);
             }
-            asking.is_tainted |= was_tainted;
             if asking.open.is_empty() {
                 asking.provisional.clear();
-                asking.is_tainted = false;
+                asking.lowest = usize::MAX;
             }
             is_exact
         });

@@ -120,7 +120,7 @@ impl Linker<'_> {
                     .find(|(from, _)| from == known)
                     .map_or(&[][..], |(_, to)| to);
                 match wider.iter().position(|wide| *wide == name) {
-                    Some(at) if at == 0 => Some(3),
+                    Some(0) => Some(3),
                     Some(_) => Some(2),
                     None if is_anything => Some(0),
                     None if of.is_some()
@@ -143,7 +143,7 @@ impl Linker<'_> {
         let Some(facts) = self.facts(def.file) else {
             return false;
         };
-        facts.bases(def.index).collect::<Vec<_>>().into_iter().any(|base| {
+        facts.bases(def.index).iter().any(|&base| {
             self.resolve_base(&facts, base, depth).syms.iter().any(|sym| match sym {
                 Sym::Def(base) => *base == of || *base != def && self.extends(*base, of, depth),
                 _ => false,

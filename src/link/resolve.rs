@@ -1,6 +1,7 @@
 //! Resolves a reference to the definitions that it means.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use super::environment::{Environment, Module};
@@ -125,14 +126,18 @@ pub struct Link {
     pub targets: Vec<DefId>,
 }
 
+/// The definitions of a name in the languages of a family.
+type Candidates = HashMap<(Family, String), Arc<[DefId]>>;
+
 /// Resolves the references of a view.
 pub struct Linker<'v> {
     pub(super) view: &'v View,
     pub(super) environment: Environment,
     files: Vec<OnceLock<Option<Arc<Facts>>>>,
     names: RwLock<HashMap<String, Arc<[FileId]>>>,
+    interrupt: Option<&'v AtomicBool>,
     pub(super) memo: Memo,
-    candidates: Mutex<HashMap<(Family, String), Arc<[DefId]>>>,
+    candidates: Mutex<Candidates>,
     errors: Mutex<Vec<LexicalError>>,
 }
 
@@ -148,10 +153,24 @@ impl<'v> Linker<'v> {
             environment: Environment::of(view, read),
             files: (0..view.n_files()).map(|_| OnceLock::new()).collect(),
             names: RwLock::default(),
+            interrupt: None,
             memo: Memo::new(),
             candidates: Mutex::default(),
             errors: Mutex::default(),
         }
+    }
+
+    /// Sets a flag that ends linking when set: all later links are unknown.
+    pub fn until(self, interrupt: &'v AtomicBool) -> Self {
+        Self {
+            interrupt: Some(interrupt),
+            ..self
+        }
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupt
+            .is_some_and(|interrupt| interrupt.load(Ordering::Relaxed))
     }
 
     /// Resolves every reference of a file. Returns `None` if the file is not indexed.
@@ -387,7 +406,7 @@ impl<'v> Linker<'v> {
 
     /// Finds what a reference means.
     pub(super) fn resolve_at(&self, facts: &Facts, index: u32, depth: u8) -> Found {
-        let Some(depth) = deeper(depth) else {
+        let Some(depth) = deeper(depth).filter(|_| !self.is_interrupted()) else {
             return Found::unknown();
         };
         // The receivers of a long chain of calls are resolved one after the other, not one inside the other.

@@ -3,7 +3,7 @@
 use super::environment::Module;
 use super::facts::{DefId, Facts, Family};
 use super::members::Use;
-use super::memo::deeper;
+use super::memo::{Question, deeper};
 use super::resolve::{Found, Linker, Sym, Tier};
 use crate::extract::{BindingKind, DefinitionKind, Reference, ReferenceKind};
 use crate::snapshot::FileId;
@@ -125,7 +125,11 @@ impl Linker<'_> {
             n_arguments: None,
             arguments: Vec::new(),
         };
-        deeper(depth).map_or_else(Found::unknown, |depth| self.bare(facts, &reference, depth))
+        let Some(depth) = deeper(depth) else {
+            return Found::unknown();
+        };
+        let question = Question::Word(facts.file, at, name.into());
+        self.memo.answer(question, || self.bare(facts, &reference, depth))
     }
 
     /// Finds a local variable or a definition of the file that is visible at `at`.
@@ -257,10 +261,22 @@ impl Linker<'_> {
         Some(self.taken(facts, &import.module, &imported.name, import.range.start, depth))
     }
 
+    /// Returns the module that a path in an import means.
     pub(super) fn module_sym(&self, facts: &Facts, module: &str, at: u32, depth: u8) -> Sym {
-        self.environment
-            .module(self, facts, module, at, depth)
-            .map_or(Sym::Outside, Sym::Module)
+        let inside = if facts.family == Family::Rust {
+            inline_module(facts, at)
+        } else {
+            None
+        };
+        let find = || {
+            let found = self.environment.module(self, facts, module, at, depth);
+            Found {
+                syms: vec![found.map_or(Sym::Outside, Sym::Module)],
+                tier: Tier::Import,
+            }
+        };
+        let question = Question::Path(facts.file, inside, module.into());
+        self.memo.answer(question, find).syms.pop().unwrap_or(Sym::Outside)
     }
 
     /// Returns what the name `name` of a module means.

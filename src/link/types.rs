@@ -445,7 +445,7 @@ impl Linker<'_> {
     /// Returns an instance of the type that a type extends.
     fn base_of(&self, def: DefId, depth: u8) -> Option<Ty> {
         let facts = self.facts(def.file)?;
-        let base = facts.bases(def.index).next()?;
+        let base = *facts.bases(def.index).first()?;
         self.named_type(&facts, base, depth).map(|of| of.by(Tier::Own))
     }
 }
