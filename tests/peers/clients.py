@@ -12,6 +12,8 @@ CALLS = [
     ("outline", {}),
     ("outline", {"view": "tree"}),
     ("symbol", {"name": "lex", "include": ["body", "refs"]}),
+    ("graph", {"op": "callers", "target": "lex"}),
+    ("graph", {"op": "stats"}),
     ("read", {"target": "README.md", "heading": ["Installation"]}),
     ("status", {}),
     ("status", {"op": "guide"}),
@@ -43,7 +45,7 @@ FAILING = [{"query": ""}, {"target": ".env"}]
 
 async def check(client, label):
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    known = ["search", "outline", "symbol", "read", "history", "blame", "diff", "status", "index"]
+    known = ["search", "outline", "symbol", "graph", "read", "history", "blame", "diff", "status", "index"]
     assert list(tools) == known, list(tools)
     n_calls = 0
     for name, arguments in CALLS:
