@@ -347,7 +347,7 @@ pub(crate) struct Around {
     pub(crate) step: Option<Step>,
 }
 
-/// The fields of a node that binds names. Empty strings stand for parts that the node never has.
+/// The fields of a node that binds names. A part that the node never has is an empty string.
 pub(crate) struct Bind {
     pub(crate) kind: BindingKind,
     /// The name or a pattern that contains the names.
@@ -537,8 +537,8 @@ pub(crate) const fn flat_path() -> Role {
     })
 }
 
-/// Creates the role of an expression that stands for the one in `field`, or in the first named child if `field` is
-/// empty.
+/// Creates the role of an expression that has the same value as the one in `field`, or in the first named child if
+/// `field` is empty.
 pub(crate) const fn same(field: &'static str) -> Role {
     Role::Step(Around { field, step: None })
 }

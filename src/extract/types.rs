@@ -295,7 +295,7 @@ impl Steps {
         })
     }
 
-    /// Returns the number that stands for the steps on disk.
+    /// Returns the number of the steps on disk.
     pub fn number(self) -> u8 {
         self.0
     }

@@ -24,20 +24,22 @@ pub(super) enum Module {
     Folder { path: Arc<str>, files: Files },
 }
 
-/// The files of a package. A package is told from others by its path, so its files are not compared.
+/// The files of a package, sorted. Packages of one path differ in their first file, so the others are not compared.
 #[derive(Clone, Debug)]
 pub(super) struct Files(pub(super) Arc<[FileId]>);
 
 impl PartialEq for Files {
-    fn eq(&self, _: &Self) -> bool {
-        true
+    fn eq(&self, other: &Self) -> bool {
+        self.0.first() == other.0.first()
     }
 }
 
 impl Eq for Files {}
 
 impl Hash for Files {
-    fn hash<H: Hasher>(&self, _: &mut H) {}
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.first().hash(state);
+    }
 }
 
 /// A manifest that names a package and its folder.
@@ -68,7 +70,7 @@ pub(super) struct Environment {
     go: Vec<Package>,
     cargo: Vec<Package>,
     npm: Vec<Package>,
-    /// For each folder with a `tsconfig.json`, patterns of module names and the paths that they stand for.
+    /// For each folder with a `tsconfig.json`, patterns of module names and the paths that replace them.
     aliases: Vec<(String, Vec<(String, String)>)>,
     rust_roots: HashMap<String, Vec<FileId>>,
     /// The root file of each crate, by the name in paths.
@@ -449,7 +451,7 @@ impl Environment {
         if let Some(file) = self.file(path) {
             return Some(file);
         }
-        // `./a.js` can stand for `a.ts`.
+        // `./a.js` can mean `a.ts`.
         let stems = [".js", ".mjs", ".cjs", ".jsx"]
             .iter()
             .filter_map(|ending| path.strip_suffix(ending));
@@ -475,9 +477,8 @@ impl Environment {
 
     fn java_package(&self, package: &str) -> Option<Module> {
         let files = self.remembered(String::new(), package, || self.find_java_package(package))?;
-        // No folder of another language has a path like this.
         Some(Module::Folder {
-            path: format!("{package}.*").into(),
+            path: package.into(),
             files: Files(files),
         })
     }

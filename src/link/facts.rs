@@ -48,7 +48,7 @@ impl Family {
             Self::Java | Self::C => true,
             Self::Other(lang) => {
                 let name = language(lang).map_or("", |language| language.name);
-                matches!(name, "csharp" | "swift" | "dart" | "ruby" | "kotlin" | "scala")
+                matches!(name, "csharp" | "swift" | "dart" | "ruby")
             }
             _ => false,
         }
@@ -236,9 +236,8 @@ impl Facts {
             .definitions
             .partition_point(|definition| definition.range.start <= at);
         let contains = move |index: &u32| self.definitions[*index as usize].range.end > at;
-        let last = n_before.checked_sub(1).map(|last| last as u32);
         // The last definition before a byte is inside all those that contain the byte, or ended before.
-        let mut next = last;
+        let mut next = n_before.checked_sub(1).map(|last| last as u32);
         std::iter::from_fn(move || {
             while let Some(index) = next {
                 next = self.definitions[index as usize].container;
@@ -301,6 +300,12 @@ impl Facts {
             DefinitionKind::Test => self.family != Family::JavaScript,
             kind => kind != DefinitionKind::Impl,
         }
+    }
+
+    /// Returns true for `mod x;` in Rust.
+    pub(super) fn is_declared_module(&self, index: u32) -> bool {
+        let definition = &self.definitions[index as usize];
+        definition.kind == DefinitionKind::Module && definition.signature.end >= definition.range.end.saturating_sub(1)
     }
 
     /// Returns true if a definition has this kind.

@@ -62,7 +62,10 @@ impl Linker<'_> {
 
     fn imported_by(&self, facts: &Facts, import: &Import) -> Imported {
         let at = import.range.start;
-        let module = self.environment.module(self, facts, &import.module, at, MAX_DEPTH);
+        let module = match self.module_sym(facts, &import.module, at, MAX_DEPTH) {
+            Sym::Module(module) => Some(module),
+            _ => None,
+        };
         let mut files = BTreeSet::new();
         for name in import
             .names

@@ -7,7 +7,7 @@ use super::facts::{DefId, Facts, Family};
 use super::memo::{Question, deeper};
 use super::resolve::{Found, Linker, Sym, Tier};
 use super::scopes::inline_module;
-use crate::extract::{BindingKind, DefinitionKind, Reference, ReferenceKind};
+use crate::extract::{BindingKind, DefinitionKind, Reference, ReferenceKind, Value};
 use crate::snapshot::FileId;
 
 /// How a reference uses a name.
@@ -55,9 +55,8 @@ impl Linker<'_> {
                 }
             }
             Module::Crate { roots } => {
-                let found = roots.iter().map(|root| self.look_up_items(*root, None, name, depth));
-                let found = found.into_iter().find(|found| !found.is_empty());
-                found.unwrap_or_default()
+                let mut found = roots.iter().map(|root| self.look_up_items(*root, None, name, depth));
+                found.find(|found| !found.is_empty()).unwrap_or_default()
             }
         }
     }
@@ -123,7 +122,7 @@ impl Linker<'_> {
     }
 
     fn exported(&self, facts: &Facts, binding: u32, depth: u8) -> Vec<Sym> {
-        let crate::extract::Value::Of { at, .. } = facts.bindings[binding as usize].value else {
+        let Value::Of { at, .. } = facts.bindings[binding as usize].value else {
             return Vec::new();
         };
         if let Some(reference) = facts.reference_at(at) {
@@ -147,9 +146,7 @@ impl Linker<'_> {
         };
         let items = facts.named(name).iter().copied().filter(|&index| {
             let definition = &facts.definitions[index as usize];
-            definition.container == of
-                && definition.kind != DefinitionKind::Impl
-                && !self.is_declared_module(&facts, index)
+            definition.container == of && definition.kind != DefinitionKind::Impl && !facts.is_declared_module(index)
         });
         let items: Vec<Sym> = items
             .map(|index| match facts.definitions[index as usize].kind {
@@ -186,12 +183,6 @@ impl Linker<'_> {
             }
         }
         Vec::new()
-    }
-
-    /// Returns true for `mod x;`.
-    fn is_declared_module(&self, facts: &Facts, index: u32) -> bool {
-        let definition = &facts.definitions[index as usize];
-        definition.kind == DefinitionKind::Module && definition.signature.end >= definition.range.end.saturating_sub(1)
     }
 
     /// Returns the members of a type with this name: its own, or else those that it inherits.
@@ -270,8 +261,7 @@ impl Linker<'_> {
         if let Some((index, _)) = own {
             return Some(Sym::Local(of.file, index));
         }
-        let bases = facts.bases(of.index).to_vec();
-        bases.into_iter().find_map(|base| {
+        facts.bases(of.index).iter().find_map(|&base| {
             let base = self
                 .resolve_base(&facts, base, depth)
                 .syms
@@ -300,7 +290,8 @@ impl Linker<'_> {
         }
     }
 
-    /// Finds what a reference to a base type means. In an anonymous class, it stands where the class is created.
+    /// Finds what a reference to a base type means. That of an anonymous class is resolved where the class is
+    /// created.
     pub(super) fn resolve_base(&self, facts: &Facts, base: u32, depth: u8) -> Found {
         let reference = &facts.references[base as usize];
         match facts.anonymous(reference) {

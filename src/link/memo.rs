@@ -58,6 +58,17 @@ impl Default for Asking {
     }
 }
 
+/// Forgets the questions of the thread if answering one of them panics, because the thread may answer others later.
+struct Guard;
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            ASKING.with_borrow_mut(|asking| *asking = Asking::default());
+        }
+    }
+}
+
 thread_local! {
     static ASKING: RefCell<Asking> = RefCell::default();
 }
@@ -110,7 +121,9 @@ impl Memo {
         if let Some(found) = known {
             return found;
         }
+        let guard = Guard;
         let found = find();
+        drop(guard);
         let is_exact = ASKING.with_borrow_mut(|asking| {
             asking.open.remove(&question);
             let is_exact = asking.lowest >= level;

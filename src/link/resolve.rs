@@ -287,24 +287,16 @@ impl<'v> Linker<'v> {
     pub(super) fn link(&self, facts: &Facts, index: u32) -> Link {
         let reference = &facts.references[index as usize];
         let found = self.resolve_at(facts, index, MAX_DEPTH);
-        let mut targets: Vec<DefId> = Vec::new();
-        let mut is_outside = false;
-        for sym in &found.syms {
-            match sym {
-                Sym::Def(def) | Sym::This(def) => targets.push(*def),
-                Sym::Outside | Sym::Local(..) | Sym::Module(_) | Sym::Super(_) => is_outside = true,
-                Sym::Unknown => {}
-            }
+        let outside = Link {
+            reference: index,
+            tier: Tier::Outside,
+            targets: Vec::new(),
+        };
+        // The object or type that the code belongs to is no mention of the type.
+        if matches!(found.syms.first(), Some(Sym::This(_))) || matches!(reference.name.as_str(), "Self" | "cls") {
+            return outside;
         }
-        let is_own = found.syms.iter().any(|sym| matches!(sym, Sym::This(_)))
-            || matches!(reference.name.as_str(), "Self" | "cls");
-        if is_own {
-            return Link {
-                reference: index,
-                tier: Tier::Outside,
-                targets: Vec::new(),
-            };
-        }
+        let mut targets: Vec<DefId> = found.syms.iter().filter_map(Sym::definition).collect();
         targets.sort_unstable();
         targets.dedup();
         let mut tier = found.tier;
@@ -315,12 +307,8 @@ impl<'v> Linker<'v> {
             tier = Tier::Named;
         }
         if targets.is_empty() {
-            if is_outside {
-                return Link {
-                    reference: index,
-                    tier: Tier::Outside,
-                    targets,
-                };
+            if found.syms.iter().any(|sym| *sym != Sym::Unknown) {
+                return outside;
             }
             targets = self.candidates(facts, reference);
             tier = match targets.is_empty() {

@@ -132,101 +132,76 @@ impl Linker<'_> {
         self.memo.answer(question, || self.bare(facts, &reference, depth))
     }
 
-    /// Finds a local variable or a definition of the file that is visible at `at`.
+    /// Finds a local variable, an inherited member or a definition of the file that is visible where a reference is.
     fn lexical(&self, facts: &Facts, reference: &Reference, depth: u8) -> Option<Found> {
-        let (name, at, usage) = (reference.name.as_str(), reference.range.start, Use::of(reference));
-        let local = facts
-            .bindings_near(name, at)
-            .filter(|(_, binding)| {
-                matches!(binding.kind, BindingKind::Local | BindingKind::Parameter)
-                    && binding.scope.start <= at
-                    && at < binding.scope.end
-            })
-            .map(|(index, binding)| (binding.scope.len(), binding.start > at, u32::MAX - binding.start, index))
-            .min();
+        let visible = self.visible(facts, reference);
+        let size = visible.as_ref().map_or(usize::MAX, |(size, _)| *size);
+        let scope = |syms| Found {
+            syms,
+            tier: Tier::Scope,
+        };
+        if let Some((local_size, binding)) = nearest_local(facts, reference)
+            && local_size <= size
+        {
+            return Some(scope(vec![Sym::Local(facts.file, binding)]));
+        }
+        // Inherited members are nearer than the definitions of the file.
+        if size == usize::MAX
+            && let Some(found) = self.inherited(facts, reference, depth)
+        {
+            return Some(found);
+        }
+        let list = self.one_of(facts, visible?.1);
+        Some(scope(
+            list.into_iter().map(|index| Sym::Def(facts.def(index))).collect(),
+        ))
+    }
+
+    /// Returns the definitions of the file that a reference can mean in the innermost scope that has any, and the length
+    /// of that scope.
+    fn visible(&self, facts: &Facts, reference: &Reference) -> Option<(usize, Vec<u32>)> {
+        let (at, usage) = (reference.range.start, Use::of(reference));
         let enclosing: Vec<u32> = facts.enclosing(at).collect();
+        let module = inline_module(facts, at);
         let mut visible: Option<(usize, Vec<u32>)> = None;
-        for &index in facts.named(name).iter().take(MAX_NAMESAKES) {
+        for &index in facts.named(&reference.name).iter().take(MAX_NAMESAKES) {
             let definition = &facts.definitions[index as usize];
-            let is_member_of_type = definition
-                .container
-                .is_some_and(|container| facts.definitions[container as usize].kind.is_type());
+            let outer = definition.container.map(|outer| &facts.definitions[outer as usize]);
+            let is_member = outer.is_some_and(|outer| outer.kind.is_type());
             let is_macro = definition.kind == DefinitionKind::Macro || usage.kind == Some(ReferenceKind::Macro);
-            if (is_member_of_type || is_macro) && !self.fits(facts.def(index), usage) {
+            let is_method_of_go = definition.qualifier.is_some() && facts.family == Family::Go;
+            if !facts.is_name(index)
+                || is_method_of_go
+                || (is_member || is_macro) && !self.fits(facts.def(index), usage)
+                || definition.container.is_some_and(|outer| !enclosing.contains(&outer))
+                || !is_in_scope(facts, index, module)
+            {
                 continue;
             }
-            if !facts.is_name(index) || definition.qualifier.is_some() && facts.family == Family::Go {
-                continue;
-            }
-            let size = match definition.container {
-                None => usize::MAX,
-                Some(container) => {
-                    let outer = &facts.definitions[container as usize];
-                    let is_inside = enclosing.contains(&container);
-                    let is_visible = match outer.kind {
-                        kind if kind.is_callable() => true,
-                        DefinitionKind::Module => {
-                            facts.family != Family::Rust || inline_module(facts, at) == Some(container)
-                        }
-                        kind if kind.is_type() => {
-                            facts.family.has_implicit_this()
-                                || definition.kind.is_type() && facts.family != Family::Rust
-                        }
-                        _ => true,
-                    };
-                    if !is_inside || !is_visible {
-                        continue;
-                    }
-                    outer.range.len()
-                }
-            };
-            if facts.family == Family::Rust && definition.container.is_none() && inline_module(facts, at).is_some() {
-                continue;
-            }
+            let size = outer.map_or(usize::MAX, |outer| outer.range.len());
             match &mut visible {
                 Some((known, list)) if *known == size => list.push(index),
                 Some((known, _)) if *known < size => {}
                 _ => visible = Some((size, vec![index])),
             }
         }
-        // Members that are inherited are nearer than the definitions of the file.
-        if facts.family.has_implicit_this()
-            && visible.as_ref().is_none_or(|(size, _)| *size == usize::MAX)
-            && local.is_none()
-        {
-            for &of in enclosing
-                .iter()
-                .filter(|&&index| facts.definitions[index as usize].kind.is_type())
-            {
-                let members = self.members_for(facts.def(of), name, usage, depth);
-                if !members.is_empty() {
-                    return Some(Found {
-                        syms: members.into_iter().map(Sym::Def).collect(),
-                        tier: Tier::Own,
-                    });
-                }
-            }
+        visible
+    }
+
+    /// Finds a member that the types around a reference inherit, if members are visible without a receiver.
+    fn inherited(&self, facts: &Facts, reference: &Reference, depth: u8) -> Option<Found> {
+        if !facts.family.has_implicit_this() {
+            return None;
         }
-        match (local, visible) {
-            (Some((size, _, _, index)), visible) if visible.as_ref().is_none_or(|(other, _)| size <= *other) => {
-                Some(Found {
-                    syms: vec![Sym::Local(facts.file, index)],
-                    tier: Tier::Scope,
-                })
-            }
-            (_, Some((_, list))) => {
-                let syms = self
-                    .one_of(facts, list)
-                    .into_iter()
-                    .map(|index| Sym::Def(facts.def(index)))
-                    .collect();
-                Some(Found {
-                    syms,
-                    tier: Tier::Scope,
-                })
-            }
-            _ => None,
-        }
+        let types = facts.enclosing(reference.range.start);
+        let mut types = types.filter(|&index| facts.definitions[index as usize].kind.is_type());
+        types.find_map(|of| {
+            let members = self.members_for(facts.def(of), &reference.name, Use::of(reference), depth);
+            (!members.is_empty()).then(|| Found {
+                syms: members.into_iter().map(Sym::Def).collect(),
+                tier: Tier::Own,
+            })
+        })
     }
 
     /// Of several definitions of a name in one scope, returns those that count.
@@ -365,6 +340,35 @@ impl Linker<'_> {
             syms.truncate(1);
         }
         syms
+    }
+}
+
+/// Returns the local variable or parameter that a reference can mean in the innermost scope that has any, and the length
+/// of that scope.
+fn nearest_local(facts: &Facts, reference: &Reference) -> Option<(usize, u32)> {
+    let at = reference.range.start;
+    let locals = facts.bindings_near(&reference.name, at).filter(|(_, binding)| {
+        matches!(binding.kind, BindingKind::Local | BindingKind::Parameter)
+            && binding.scope.start <= at
+            && at < binding.scope.end
+    });
+    // Of several bindings in a scope, the last one before the reference counts.
+    let nearest = locals.min_by_key(|(_, binding)| (binding.scope.len(), binding.start > at, u32::MAX - binding.start));
+    nearest.map(|(index, binding)| (binding.scope.len(), index))
+}
+
+/// Returns true if a definition is visible by its name alone inside its container. `module` is the innermost module with
+/// a body around the place in question.
+fn is_in_scope(facts: &Facts, index: u32, module: Option<u32>) -> bool {
+    let definition = &facts.definitions[index as usize];
+    let is_rust = facts.family == Family::Rust;
+    let Some(container) = definition.container else {
+        return !is_rust || module.is_none();
+    };
+    match facts.definitions[container as usize].kind {
+        DefinitionKind::Module => !is_rust || module == Some(container),
+        kind if kind.is_type() => facts.family.has_implicit_this() || definition.kind.is_type() && !is_rust,
+        _ => true,
     }
 }
 

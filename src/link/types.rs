@@ -5,7 +5,7 @@ use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::deeper;
 use super::resolve::{Linker, Sym, Tier};
-use crate::extract::{Binding, BindingKind, DefinitionKind, Literal, Shape, Step, Steps, Value};
+use crate::extract::{Binding, DefinitionKind, Literal, Shape, Step, Steps, Value};
 use crate::model::ByteRange;
 use crate::snapshot::FileId;
 
@@ -239,7 +239,7 @@ impl Linker<'_> {
                     .map(|result| result.by(Tier::Return))
             }
             (Step::Call, _) => None,
-            (Step::Element, Base::Outer(_)) => self.element(&of, depth),
+            (Step::Element, Base::Outer(_)) => self.content(&of, depth),
             (Step::Element, _) => None,
             (Step::Unwrap, Base::Outer(name)) if WRAPPERS.contains(&name.as_str()) || name.ends_with("Result") => {
                 self.content(&of, depth)
@@ -253,10 +253,6 @@ impl Linker<'_> {
         let is_map = matches!(&of.base, Base::Outer(name) if name.contains("Map") || name.eq_ignore_ascii_case("dict"));
         let skipped = usize::from(is_map && of.arguments.len() > 1);
         self.argument(of, skipped, depth)
-    }
-
-    fn element(&self, of: &Ty, depth: u8) -> Option<Ty> {
-        self.content(of, depth)
     }
 
     fn argument(&self, of: &Ty, at: usize, depth: u8) -> Option<Ty> {
@@ -287,25 +283,23 @@ impl Linker<'_> {
             DefinitionKind::Field | DefinitionKind::Variable | DefinitionKind::Constant => {
                 match facts.binding_of(def.index) {
                     Some(binding) => self.type_of_binding(&facts, &facts.bindings[binding as usize], depth),
-                    None => self.type_of_field(&facts, def, depth),
+                    None => self.type_of_assigned(facts.def(definition.container?), &definition.name, depth),
                 }
             }
             _ => None,
         }
     }
 
-    /// Returns the type of a field from the values that methods assign to it.
-    fn type_of_field(&self, facts: &Facts, def: DefId, depth: u8) -> Option<Ty> {
-        let definition = &facts.definitions[def.index as usize];
-        let of = definition.container;
-        let assigned = facts
-            .bindings_of(&definition.name)
-            .filter(|(_, binding)| binding.kind == BindingKind::Field && facts.enclosing_type(binding.start) == of);
-        let (index, _) = assigned.into_iter().next()?;
-        self.type_of_binding(facts, &facts.bindings[index as usize], depth)
+    /// Returns the type of the value that methods of a type assign to a field.
+    fn type_of_assigned(&self, of: DefId, name: &str, depth: u8) -> Option<Ty> {
+        let Sym::Local(file, binding) = self.assigned_field(of, name, depth)? else {
+            return None;
+        };
+        let facts = self.facts(file)?;
+        self.type_of_binding(&facts, &facts.bindings[binding as usize], depth)
     }
 
-    /// Returns the type that an alias stands for.
+    /// Returns the type that an alias names.
     pub(super) fn aliased(&self, def: DefId, depth: u8) -> Option<DefId> {
         let depth = deeper(depth)?;
         let facts = self.facts(def.file)?;
@@ -361,7 +355,6 @@ impl Linker<'_> {
             });
         }
         let (&first, rest) = heads.split_first()?;
-        // `A | B` and `A | undefined` have no single head.
         let mut of = self.named_type(facts, first, depth)?;
         of.arguments = rest.iter().map(|&index| (facts.file, index)).collect();
         Some(of)

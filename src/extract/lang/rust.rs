@@ -203,7 +203,7 @@ fn joined(prefix: &str, path: &str) -> String {
     format!("{prefix}::{path}")
 }
 
-/// Finds the items in a macro call that stands for items: `cfg_rt! { pub fn f() {} }` or
+/// Finds the items in a macro call that expands to them: `cfg_rt! { pub fn f() {} }` or
 /// `cfg_if! { if #[cfg(unix)] { mod unix; } else { mod other; } }`. The grammar parses neither.
 fn items_in_macro<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<(ByteRange, &'static str)> {
     let parent = cx.parent()?;

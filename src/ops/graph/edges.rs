@@ -56,7 +56,7 @@ impl Walk {
         self.steps.push(Step { site, depth, kind, of });
     }
 
-    /// Returns true if a definition is to be visited next.
+    /// Returns true if the search continues with a definition.
     fn visits(&mut self, of: DefId) -> bool {
         if self.seen.len() >= MAX_VISITED {
             if !self.notes.iter().any(|note| note.starts_with("stopped")) {

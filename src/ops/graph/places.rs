@@ -12,18 +12,18 @@ use crate::snapshot::FileId;
 /// Maximum number of bytes of a line that is shown.
 const MAX_LINE_BYTES: usize = 200;
 
-/// What is to be presented of a file.
+/// The definitions and positions of a file to show.
 #[derive(Debug, Default)]
 struct Wanted {
     definitions: BTreeSet<u32>,
     positions: BTreeSet<u32>,
 }
 
-/// Definitions and positions that are to be presented.
+/// The definitions and positions to show, by file.
 #[derive(Debug, Default)]
 pub(super) struct Wish(BTreeMap<FileId, Wanted>);
 
-/// Presented definitions and positions.
+/// The definitions and lines that were read.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     definitions: HashMap<DefId, FoundDefinition>,
