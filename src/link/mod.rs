@@ -10,6 +10,7 @@ mod imports;
 mod members;
 mod memo;
 mod overloads;
+mod overrides;
 mod query;
 mod resolve;
 mod scopes;
