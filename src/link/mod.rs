@@ -6,6 +6,7 @@
 
 mod environment;
 mod facts;
+mod impact;
 mod imports;
 mod members;
 mod memo;
@@ -17,6 +18,7 @@ mod scopes;
 mod types;
 
 pub use facts::DefId;
+pub use impact::{Impact, Reach, Reached, Relation};
 pub use imports::{ImportSite, Imported};
 pub use query::{Mentions, Site};
 pub use resolve::{Link, Linker, Tier};

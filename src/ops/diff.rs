@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::ProvenanceOut;
-use super::ask::{Ask, path_text};
+use super::ask::{Ask, FileSelection, path_text};
+use super::graph::{Affected, ImpactTotals, ReachedOut};
 use super::op::{Op, Page, Paging, Row};
 use super::paths::typed_path;
+use super::reaching::reaching;
 use super::sink::{Sink, Style};
-use super::touching::{TestOut, TestsOut, touching};
 use crate::extract::{Extractor, Options};
 use crate::git::{FileMode, ObjectError, ObjectReader, WorkTreeReader, diff_lines, unified_diff};
 use crate::history::{Change, Entry, FilePair, FileShapes, SymbolDelta, SymbolKey, symbol_deltas, with_renames};
@@ -21,9 +22,6 @@ use crate::session::{Context as _, OpError, Result};
 
 /// Maximum number of files whose contents are compared. If more differ, files are only listed.
 const MAX_READ_FILES: usize = 2_000;
-
-/// Maximum number of ignored names in text output.
-const MAX_SHOWN_NAMES: usize = 10;
 
 /// The request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
@@ -72,7 +70,9 @@ pub(crate) enum DiffBy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DiffWith {
-    /// Tests that use a changed definition's name
+    /// Definitions that depend on a changed definition
+    Impact,
+    /// Tests that reach a changed definition
     Tests,
 }
 
@@ -86,7 +86,7 @@ struct Facts<'a> {
     added_lines: u32,
     removed_lines: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tests: Option<TestsOut>,
+    impact: Option<ImpactTotals>,
 }
 
 /// One of the two compared states.
@@ -102,7 +102,7 @@ struct SideOut<'a> {
 #[serde(untagged)]
 pub(crate) enum DiffRow {
     File(FileOut),
-    Test(TestOut),
+    Reached(ReachedOut),
 }
 
 /// A file that differs.
@@ -158,11 +158,15 @@ impl Op for Diff {
         let by = if is_read { self.by } else { DiffBy::File };
         let mut files = Comparison::new(self, ask).files(&changes, is_read)?;
         provenance_of_unread(&files, is_read, &mut provenance);
-        let (tests, rows_of_tests) = if is_read && self.with.contains(&DiffWith::Tests) {
-            Some(touching(ask, &to.reference, &files, &mut provenance)?).unzip()
+        let affected = if is_read && !self.with.is_empty() {
+            let sides = (from.reference.as_str(), to.reference.as_str());
+            let shown = (&FileSelection::default(), u32::MAX);
+            Some(reaching(ask, sides, &files, shown, &mut provenance)?)
         } else {
-            (None, None)
+            None
         };
+        let (totals, reached) = affected.map(|affected| self.shown(affected)).unzip();
+        let reached = reached.unwrap_or_default();
         if by != DiffBy::Symbol {
             files.iter_mut().for_each(|file| file.symbols = None);
         }
@@ -171,10 +175,10 @@ impl Op for Diff {
             from: from.out(),
             to: to.out(),
             by,
-            total: files.len() + rows_of_tests.as_ref().map_or(0, Vec::len),
+            total: files.len() + reached.len(),
             added_lines: sum(|file| file.added_lines),
             removed_lines: sum(|file| file.removed_lines),
-            tests,
+            impact: totals,
         };
         let notes = notes(&facts, files.len());
         let state = (from.target, &from.overlay, to.target, &to.overlay);
@@ -184,11 +188,10 @@ impl Op for Diff {
         let mut page = Page::new(provenance, Vec::new(), paging).with_facts(&facts)?;
         page.is_empty = facts.total == 0;
         page.notes = notes;
-        let tests = rows_of_tests.into_iter().flatten().map(DiffRow::Test);
         page.rows = files
             .into_iter()
             .map(DiffRow::File)
-            .chain(tests)
+            .chain(reached.into_iter().map(DiffRow::Reached))
             .skip(n_before)
             .collect();
         Ok(page)
@@ -219,22 +222,7 @@ fn notes(facts: &Facts<'_>, n_files: usize) -> Vec<String> {
         facts.added_lines,
         facts.removed_lines
     )];
-    if let Some(tests) = &facts.tests {
-        notes.push(format!("tests that use a changed definition's name: {}", tests.total));
-        if !tests.common.is_empty() {
-            let n_more = tests.common.len().saturating_sub(MAX_SHOWN_NAMES);
-            let more = if n_more > 0 {
-                format!(" and {n_more} more")
-            } else {
-                String::new()
-            };
-            let names = &tests.common[..tests.common.len() - n_more];
-            notes.push(format!(
-                "ignored names with too many definitions: {}{more}",
-                names.join(", ")
-            ));
-        }
-    }
+    notes.extend(facts.impact.as_ref().map(ImpactTotals::to_text));
     notes
 }
 
@@ -242,14 +230,14 @@ impl Row for DiffRow {
     fn render(&self, out: &mut dyn Sink) {
         match self {
             Self::File(file) => file.render(out),
-            Self::Test(test) => test.render(out),
+            Self::Reached(reached) => reached.render(out),
         }
     }
 
     fn bodies(&mut self) -> Vec<&mut Option<String>> {
         match self {
             Self::File(file) => vec![&mut file.diff],
-            Self::Test(_) => Vec::new(),
+            Self::Reached(_) => Vec::new(),
         }
     }
 }
@@ -354,6 +342,44 @@ impl Diff {
         });
         let n_hidden = n_all - changes.len();
         Ok((changes, n_hidden))
+    }
+}
+
+impl Diff {
+    /// Returns what the changes of `range`, such as `A..B`, reach in at most `max_depth` steps.
+    pub(crate) fn affected(
+        ask: &Ask<'_>,
+        range: &str,
+        selection: &FileSelection,
+        max_depth: u32,
+    ) -> Result<(Affected, ProvenanceOut)> {
+        let diff = Self {
+            from: Some(range.to_owned()),
+            ..Self::default()
+        };
+        let (from, to) = diff.sides(ask)?;
+        let (changes, _) = diff.changes(ask, &from, &to)?;
+        let workspace = &ask.session.workspace;
+        let mut provenance =
+            ProvenanceOut::without_view(workspace, &to.reference, to.target, to.overlay.len(), Vec::new());
+        let is_read = changes.len() <= MAX_READ_FILES;
+        let files = Comparison::new(&diff, ask).files(&changes, is_read)?;
+        provenance_of_unread(&files, is_read, &mut provenance);
+        let sides = (from.reference.as_str(), to.reference.as_str());
+        let affected = reaching(ask, sides, &files, (selection, max_depth), &mut provenance)?;
+        Ok((affected, provenance))
+    }
+
+    /// Returns the totals of what the change reaches, and the requested rows.
+    fn shown(&self, affected: Affected) -> (ImpactTotals, Vec<ReachedOut>) {
+        let mut rows = Vec::new();
+        if self.with.contains(&DiffWith::Impact) {
+            rows.extend(affected.definitions);
+        }
+        if self.with.contains(&DiffWith::Tests) {
+            rows.extend(affected.tests);
+        }
+        (affected.totals, rows)
     }
 }
 
@@ -465,7 +491,7 @@ impl<'a> Comparison<'a> {
         Self {
             ask,
             has_text: diff.by == DiffBy::Text,
-            has_symbols: diff.by == DiffBy::Symbol || diff.with.contains(&DiffWith::Tests),
+            has_symbols: diff.by == DiffBy::Symbol || !diff.with.is_empty(),
             disk: None,
             extractor: Extractor::new(Options::default()),
         }

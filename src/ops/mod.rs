@@ -12,6 +12,7 @@ mod paths;
 mod pins;
 mod provenance;
 mod question;
+mod reaching;
 mod read;
 mod record;
 mod search;
@@ -20,7 +21,6 @@ mod status;
 mod symbol;
 mod symbol_history;
 mod target;
-mod touching;
 mod verify;
 
 pub(crate) use ask::{Ask, CHARACTERS_PER_TOKEN, Common, Detail, FileSelection, Stale, path_text};

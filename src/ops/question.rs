@@ -1,6 +1,7 @@
 //! Prepares an answer: opens the view of a revision, selects files, and manages the pages of the answer.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -154,6 +155,11 @@ impl<'a> Question<'a> {
     /// Returns the sources of the files' bytes.
     pub(crate) fn sources(&self) -> Sources<'_> {
         Sources::new(&self.seen.view, &self.ask.session.workspace.repository).until(self.ask.ctx.interrupt)
+    }
+
+    /// Returns the flag that ends the work when set.
+    pub(crate) fn interrupt(&self) -> &AtomicBool {
+        self.ask.ctx.interrupt
     }
 
     /// Returns true if `path` is the path of a file.

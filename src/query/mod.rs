@@ -37,7 +37,6 @@ mod source;
 mod sparse_leg;
 mod spelling;
 mod symbols;
-mod touching;
 
 pub use blame::{
     BlamedLine, Owner, SymbolBlame, by_symbol as blame_by_symbol, change_owners, folder_owners,
@@ -80,4 +79,3 @@ pub use symbols::{
     FoundBy, SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, definition_names,
     definitions_at, symbols, usages,
 };
-pub use touching::{TouchingTest, TouchingTests, tests_touching};

@@ -3,6 +3,7 @@
 mod account;
 mod edges;
 mod files;
+mod impact;
 mod places;
 mod rows;
 mod whole;
@@ -10,6 +11,7 @@ mod whole;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+pub(crate) use self::impact::{Affected, ImpactTotals, ReachedOut, affected};
 use self::rows::DefinitionOut;
 pub(crate) use self::rows::GraphRow;
 use super::ask::{Ask, FileSelection, path_text};
@@ -37,6 +39,8 @@ const DEFAULT_LIMIT: usize = 100;
   codescout graph callers Parser.parse --depth 3
   codescout graph refs src/parser.rs#Parser.parse --candidates
   codescout graph path main Parser.parse --format mermaid
+  codescout graph impact Parser.parse
+  codescout graph impact main...HEAD
   codescout graph importers src/parser.rs
   codescout graph export --lang rust")]
 pub(crate) struct Graph {
@@ -44,7 +48,8 @@ pub(crate) struct Graph {
     #[arg(value_enum)]
     #[schemars(description = "")]
     op: GraphOp,
-    /// Definition: NAME, Outer.NAME, an id or PATH:LINE[:COL]; for imports and importers a file or directory
+    /// Definition: NAME, Outer.NAME, an id or PATH:LINE[:COL]; for imports and importers a file or directory; for impact
+    /// also A..B
     #[arg(value_parser = path_text())]
     #[schemars(description = "name, id, path:line; path of imports")]
     target: Option<String>,
@@ -52,7 +57,7 @@ pub(crate) struct Graph {
     #[arg(value_parser = path_text())]
     #[schemars(description = "end of op=path")]
     to: Option<String>,
-    /// Number of steps from TARGET, for callers and callees; 0 for all [default: 1]
+    /// Number of steps from TARGET; 0 for all [default: 1, of impact all]
     #[arg(long, value_name = "N")]
     #[schemars(description = "0: all")]
     depth: Option<u32>,
@@ -82,6 +87,8 @@ enum GraphOp {
     Refs,
     /// Types that extend or implement a type, or methods that override a method
     Implementations,
+    /// What depends on a definition or on the changes of A..B: definitions, then tests
+    Impact,
     /// Shortest chain of calls from TARGET to TO
     Path,
     /// What files import
@@ -149,6 +156,7 @@ impl Op for Graph {
         };
         let page = match self.op {
             GraphOp::Callers | GraphOp::Callees | GraphOp::Refs | GraphOp::Implementations => lookup.edges(),
+            GraphOp::Impact => lookup.impact(),
             GraphOp::Path => lookup.path(),
             GraphOp::Imports | GraphOp::Importers => lookup.imports(),
             GraphOp::Cycles => lookup.cycles(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 
-use super::Format;
+use super::{Format, ReachedOut};
 use crate::ops::op::{Page, Row};
 use crate::ops::sink::{Recorded, Sink, Style};
 use crate::ops::symbol::path_of;
@@ -20,6 +20,7 @@ pub(crate) enum GraphRow {
     Import(ImportOut),
     Cycle(CycleOut),
     Language(LanguageOut),
+    Reached(ReachedOut),
     /// A row that a diagram shows.
     Drawn(Box<GraphRow>),
 }
@@ -93,6 +94,7 @@ impl Row for GraphRow {
             Self::Import(import) => import.render(out),
             Self::Cycle(cycle) => cycle.render(out),
             Self::Language(language) => language.render(out),
+            Self::Reached(reached) => reached.render(out),
             Self::Drawn(_) => {}
         }
     }
@@ -183,7 +185,7 @@ fn place(out: &mut dyn Sink, path: &str, line: u32) {
 }
 
 /// Returns the qualified name in an id.
-fn name_of(id: &str) -> &str {
+pub(super) fn name_of(id: &str) -> &str {
     id.rsplit_once('#').map_or(id, |(_, name)| name)
 }
 
@@ -212,6 +214,13 @@ impl GraphRow {
                     .iter()
                     .zip(next)
                     .map(|(from, to)| (from.as_str(), to.as_str(), "import", true))
+                    .collect()
+            }
+            Self::Reached(reached) => {
+                let from = reached.id.as_deref().unwrap_or(&reached.path);
+                let next = reached.via.first();
+                next.map(|to| (from, to.as_str(), reached.relation, reached.sure))
+                    .into_iter()
                     .collect()
             }
             _ => Vec::new(),

@@ -1,0 +1,288 @@
+//! Follows references backwards: what a change of definitions reaches.
+
+use std::collections::HashSet;
+
+use rayon::prelude::*;
+
+use super::facts::{DefId, Facts, Family};
+use super::query::Site;
+use super::resolve::{Linker, MAX_DEPTH, Tier};
+use crate::extract::{DefinitionKind, ReferenceKind};
+use crate::index::lexical::LexicalError;
+use crate::snapshot::FileId;
+
+/// Methods that run before or after each test of their type.
+const AROUND_TESTS: &[&str] = &[
+    "setUp",
+    "tearDown",
+    "setUpClass",
+    "tearDownClass",
+    "asyncSetUp",
+    "asyncTearDown",
+    "setup_method",
+    "teardown_method",
+    "setup_class",
+    "teardown_class",
+    "setup",
+    "teardown",
+];
+/// Attributes of such methods.
+const MARKS_AROUND_TESTS: &[&str] = &[
+    "Before",
+    "BeforeEach",
+    "BeforeAll",
+    "BeforeClass",
+    "After",
+    "AfterEach",
+    "AfterAll",
+    "AfterClass",
+    "SetUp",
+    "TearDown",
+    "OneTimeSetUp",
+    "TestInitialize",
+];
+
+/// How one definition reaches another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Relation {
+    /// It refers to it.
+    Refers(ReferenceKind),
+    /// It contains it and runs it.
+    Contains,
+    /// It is overridden by it, so that its callers may run it.
+    Overridden,
+    /// It is a type whose values run it, although no call names it.
+    Type,
+    /// It is a test that runs after it.
+    Prepared,
+}
+
+/// What a change reaches in one step.
+#[derive(Clone, Debug)]
+pub struct Reached {
+    /// The definition, or `None` for code of the file outside of definitions.
+    pub definition: Option<DefId>,
+    /// The place in its file where the relation is.
+    pub site: Site,
+    /// How the definition reaches the one before.
+    pub relation: Relation,
+    /// Number of steps from the change.
+    pub depth: u32,
+    /// False if one of the steps is a candidate.
+    pub is_sure: bool,
+    /// The index of the one before; `None` for one step from a changed definition.
+    pub before: Option<usize>,
+    /// The definition that this one reaches.
+    pub of: DefId,
+}
+
+/// What a change reaches, nearest first.
+#[derive(Clone, Debug, Default)]
+pub struct Impact {
+    /// What it reaches.
+    pub reached: Vec<Reached>,
+    /// True if the limit on definitions was met.
+    pub is_cut: bool,
+}
+
+/// How far impact is followed.
+#[derive(Clone, Copy, Debug)]
+pub struct Reach {
+    /// Limit on steps.
+    pub max_depth: u32,
+    /// Limit on definitions.
+    pub max_reached: usize,
+    /// Limit on the definitions that an uncertain reference could mean; 0 follows only sure ones.
+    pub max_candidates: usize,
+}
+
+/// A definition to continue from.
+struct Open {
+    definition: DefId,
+    before: Option<usize>,
+}
+
+impl Linker<'_> {
+    /// Finds what changes of definitions reach. Sure steps are followed to their end before uncertain ones.
+    pub fn impact(
+        &self,
+        changed: &[DefId],
+        reach: Reach,
+        is_wanted: impl Fn(FileId) -> bool + Sync,
+    ) -> Result<Impact, LexicalError> {
+        let mut impact = Impact::default();
+        let mut seen: HashSet<(FileId, Option<u32>)> = changed.iter().map(|of| (of.file, Some(of.index))).collect();
+        let mut level: Vec<Open> = changed
+            .iter()
+            .map(|&definition| Open {
+                definition,
+                before: None,
+            })
+            .collect();
+        // Uncertain steps, which are followed after the sure ones.
+        let mut later: Vec<Reached> = Vec::new();
+        loop {
+            let found: Vec<Result<Vec<Reached>, LexicalError>> = level
+                .par_iter()
+                .map(|open| self.inbound(open, &impact, reach, &is_wanted))
+                .collect();
+            let mut next = Vec::new();
+            for reached in found {
+                for one in reached? {
+                    if one.is_sure {
+                        next.push(one);
+                    } else {
+                        later.push(one);
+                    }
+                }
+            }
+            if next.is_empty() {
+                later.sort_by_key(|one| one.depth);
+                let nearest = later.first().map_or(0, |one| one.depth);
+                let n = later.partition_point(|one| one.depth == nearest);
+                next = later.drain(..n).collect();
+            }
+            if next.is_empty() {
+                return Ok(impact);
+            }
+            level = Vec::new();
+            for one in next {
+                let place = (one.site.file, one.definition.map(|of| of.index));
+                if one.depth > reach.max_depth || !seen.insert(place) {
+                    continue;
+                }
+                if impact.reached.len() >= reach.max_reached {
+                    impact.is_cut = true;
+                    return Ok(impact);
+                }
+                let before = Some(impact.reached.len());
+                let goes_on = !matches!(one.relation, Relation::Refers(ReferenceKind::Type));
+                level.extend(
+                    one.definition
+                        .filter(|_| goes_on)
+                        .map(|definition| Open { definition, before }),
+                );
+                impact.reached.push(one);
+            }
+        }
+    }
+
+    /// Returns what reaches a definition in one step.
+    fn inbound(
+        &self,
+        open: &Open,
+        impact: &Impact,
+        reach: Reach,
+        is_wanted: &(impl Fn(FileId) -> bool + Sync),
+    ) -> Result<Vec<Reached>, LexicalError> {
+        let of = open.definition;
+        let Some(facts) = self.facts(of.file) else {
+            return Ok(Vec::new());
+        };
+        let before = open.before.map(|before| &impact.reached[before]);
+        let (depth, is_sure) = before.map_or((1, true), |before| (before.depth + 1, before.is_sure));
+        let mut found = Vec::new();
+        let mut add = |definition: Option<DefId>, site: Site, relation, is_step_sure: bool| {
+            found.push(Reached {
+                definition,
+                site,
+                relation,
+                depth,
+                is_sure: is_sure && is_step_sure,
+                before: open.before,
+                of,
+            });
+        };
+        let mentions = self.mentions(of, is_wanted)?;
+        let mut is_called = false;
+        for site in mentions.sites {
+            let is_likely = site.targets.len() <= reach.max_candidates;
+            if site.kind == ReferenceKind::Import || !site.tier.is_sure() && !is_likely {
+                continue;
+            }
+            is_called |= site.tier.is_sure();
+            let relation = Relation::Refers(site.kind);
+            let is_step_sure = site.tier.is_sure();
+            add(site.inside, site, relation, is_step_sure);
+        }
+        for base in self.overridden(of) {
+            is_called = true;
+            add(Some(base), self.site_of(base), Relation::Overridden, true);
+        }
+        let definition = &facts.definitions[of.index as usize];
+        let around = definition.container.map(|container| facts.def(container));
+        if let Some(around) = around.filter(|around| {
+            let outer = &facts.definitions[around.index as usize];
+            outer.kind.is_callable() && definition.kind != DefinitionKind::Test
+        }) {
+            is_called = true;
+            add(Some(around), self.site_of(of), Relation::Contains, true);
+        }
+        for test in self.prepared(&facts, of) {
+            is_called = true;
+            add(Some(test), self.site_of(test), Relation::Prepared, true);
+        }
+        if !is_called
+            && reach.max_candidates > 0
+            && definition.kind.is_callable()
+            && definition.kind != DefinitionKind::Test
+            && let Some(of_type) = self.type_of_member(&facts, of)
+        {
+            add(Some(of_type), self.site_of(of), Relation::Type, false);
+        }
+        Ok(found)
+    }
+
+    /// Returns the type that a method belongs to, also if it is defined outside of it.
+    fn type_of_member(&self, facts: &Facts, of: DefId) -> Option<DefId> {
+        if let Some(around) = self.type_around(of) {
+            return Some(self.implemented(around));
+        }
+        let definition = &facts.definitions[of.index as usize];
+        let qualifier = definition.qualifier.as_ref()?;
+        let found = self.bare_name(facts, qualifier, definition.name_range.start, MAX_DEPTH);
+        found.syms.iter().find_map(super::resolve::Sym::definition)
+    }
+
+    /// Returns the tests that a method runs for, if it runs before or after each test.
+    fn prepared(&self, facts: &Facts, of: DefId) -> Vec<DefId> {
+        let definition = &facts.definitions[of.index as usize];
+        let is_test = |&index: &u32| facts.has_kind(index, DefinitionKind::Test);
+        if facts.family == Family::Go && definition.name == "TestMain" {
+            let files = self.environment.package_of(self, facts).unwrap_or_default();
+            let tests = files.iter().filter_map(|file| self.facts(*file)).flat_map(|facts| {
+                let indices = 0..facts.definitions.len() as u32;
+                let tests = indices.filter(|&index| facts.has_kind(index, DefinitionKind::Test));
+                tests.map(|index| facts.def(index)).collect::<Vec<_>>()
+            });
+            return tests.collect();
+        }
+        let Some(container) = definition.container else {
+            return Vec::new();
+        };
+        let marks = facts.references_in(definition.range);
+        let is_marked = facts.references[marks]
+            .iter()
+            .take_while(|reference| reference.range.start < definition.name_range.start)
+            .any(|mark| MARKS_AROUND_TESTS.contains(&mark.name.as_str()));
+        if !is_marked && !AROUND_TESTS.contains(&definition.name.as_str()) {
+            return Vec::new();
+        }
+        let tests = facts.children(container).iter().copied().filter(is_test);
+        tests.map(|index| facts.def(index)).collect()
+    }
+
+    /// Returns the place of a definition's name.
+    fn site_of(&self, of: DefId) -> Site {
+        Site {
+            file: of.file,
+            range: self
+                .definition(of)
+                .map_or_else(Default::default, |definition| definition.name_range),
+            kind: ReferenceKind::Name,
+            inside: Some(of),
+            tier: Tier::Scope,
+            targets: vec![of],
+        }
+    }
+}

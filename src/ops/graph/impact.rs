@@ -1,0 +1,358 @@
+//! What a change reaches: the definitions and tests that depend on it.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use serde::Serialize;
+
+use super::places::{Places, Wish};
+use super::rows::{GraphRow, name_of};
+use super::{Lookup, Target};
+use crate::extract::{self, DefinitionKind};
+use crate::link::{DefId, Impact, Linker, Reach, Reached, Relation};
+use crate::model::count::count;
+use crate::ops::diff::Diff;
+use crate::ops::op::Page;
+use crate::ops::question::Question;
+use crate::ops::sink::{Sink, Style};
+use crate::ops::symbol::path_of;
+use crate::query::{FoundDefinition, UsageKind, is_test_path};
+use crate::session::Result;
+use crate::snapshot::FileId;
+
+/// Maximum number of definitions that a change is followed through.
+const MAX_REACHED: usize = 20_000;
+/// Maximum number of definitions that an uncertain reference could mean, for a change to be followed through it.
+const MAX_CANDIDATES: usize = 3;
+
+/// A definition or test that a change reaches.
+#[derive(Debug, Serialize)]
+pub(crate) struct ReachedOut {
+    /// `definition`, `test`, or `test_file` for code of a test file outside of any test.
+    pub(crate) kind: &'static str,
+    pub(crate) path: String,
+    pub(crate) line: u32,
+    /// The id of the definition; null for code outside of definitions.
+    pub(crate) id: Option<String>,
+    /// The qualified name.
+    pub(crate) name: Option<String>,
+    /// Number of steps from the change; 0 for a test that changed itself.
+    pub(crate) depth: u32,
+    /// How it reaches the first definition in `via`; `changed` for a test that changed itself.
+    pub(crate) relation: &'static str,
+    /// False if a step of `via` only has the name of what it means.
+    pub(crate) sure: bool,
+    /// The ids of the definitions through which it reaches the change; the last one changed.
+    pub(crate) via: Vec<String>,
+    /// The line of the source in which it refers to the first definition in `via`.
+    pub(crate) text: String,
+}
+
+/// The totals of what a change reaches.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct ImpactTotals {
+    /// Number of changed definitions that were followed.
+    pub(crate) changed: usize,
+    pub(crate) definitions: usize,
+    pub(crate) possible_definitions: usize,
+    pub(crate) tests: usize,
+    pub(crate) possible_tests: usize,
+    /// Number of files with tests.
+    pub(crate) test_files: usize,
+    /// Number of definitions and tests by their number of steps from the change, from 1.
+    pub(crate) depths: Vec<usize>,
+    /// True if more definitions are reached than are followed.
+    pub(crate) is_cut: bool,
+}
+
+/// What a change reaches.
+#[derive(Debug, Default)]
+pub(crate) struct Affected {
+    /// Definitions, nearest first.
+    pub(crate) definitions: Vec<ReachedOut>,
+    /// Tests, sure ones first, then nearest first.
+    pub(crate) tests: Vec<ReachedOut>,
+    pub(crate) totals: ImpactTotals,
+}
+
+/// A row before its text is read.
+struct Entry {
+    kind: &'static str,
+    file: FileId,
+    definition: Option<DefId>,
+    /// The index in the impact; `None` for a changed test.
+    reached: Option<usize>,
+}
+
+impl ReachedOut {
+    pub(crate) fn render(&self, out: &mut dyn Sink) {
+        let certainty = if self.sure { "" } else { "possible " };
+        out.span(Style::Fact, &format!("{certainty}{} ", self.kind.replace('_', " ")));
+        out.span(Style::Path, &format!("{}:{}", self.path, self.line));
+        if let Some(name) = &self.name {
+            out.plain(" ");
+            out.span(Style::Name, name);
+        }
+        out.span(Style::Fact, &format!(" {}", self.relation));
+        for id in &self.via {
+            out.plain(&format!(" → {}", name_of(id)));
+        }
+        out.end();
+    }
+}
+
+impl ImpactTotals {
+    /// Describes the totals in one line.
+    pub(crate) fn to_text(&self) -> String {
+        let mut parts = vec![
+            format!("{} changed", count(self.changed, "definition")),
+            format!("reaches {}", count(self.definitions, "definition")),
+            format!("{} in {}", count(self.tests, "test"), count(self.test_files, "file")),
+        ];
+        if self.possible_definitions + self.possible_tests > 0 {
+            let definitions = count(self.possible_definitions, "definition");
+            parts.push(format!(
+                "possibly {definitions}, {}",
+                count(self.possible_tests, "test")
+            ));
+        }
+        if self.depths.len() > 1 {
+            let depths: Vec<String> = self.depths.iter().map(usize::to_string).collect();
+            parts.push(format!("by depth {}", depths.join(", ")));
+        }
+        if self.is_cut {
+            parts.push(format!("stopped after {MAX_REACHED} definitions"));
+        }
+        parts.join(" · ")
+    }
+}
+
+impl Lookup<'_> {
+    /// Answers what depends on a definition, or on the changes between two states.
+    pub(super) fn impact(&self) -> Result<Page<GraphRow>> {
+        let typed = self.request.target.as_deref().unwrap_or_default();
+        let max_depth = match self.request.depth {
+            None | Some(0) => u32::MAX,
+            Some(depth) => depth,
+        };
+        let mut facts = ImpactFacts::default();
+        let (affected, provenance) = if typed.contains("..") {
+            Diff::affected(self.ask, typed, &self.request.files, max_depth)?
+        } else {
+            let (of, found) = match self.target(Some(typed))? {
+                Target::One(of, found) => (of, found),
+                Target::Page(page) => return Ok(*page),
+            };
+            facts.target = Some(found.id);
+            let affected = affected(self.question, self.linker, &[of], max_depth)?;
+            (affected, self.question.provenance())
+        };
+        let line = affected.totals.to_text();
+        let is_shown = |row: &ReachedOut| row.sure || self.request.candidates;
+        let rows = affected.definitions.into_iter().chain(affected.tests);
+        let rows: Vec<GraphRow> = rows.filter(is_shown).map(GraphRow::Reached).collect();
+        facts.total = rows.len();
+        facts.totals = affected.totals;
+        let mut page = self.page(rows, facts.total, &facts)?;
+        page.provenance = Some(provenance);
+        self.finish(&mut page, line);
+        Ok(page)
+    }
+}
+
+/// The fields of an answer about impact.
+#[derive(Debug, Default, Serialize)]
+struct ImpactFacts {
+    /// The id of the target; null for the changes between two states.
+    target: Option<String>,
+    total: usize,
+    #[serde(flatten)]
+    totals: ImpactTotals,
+}
+
+/// Finds what changes of definitions reach, in at most `max_depth` steps.
+pub(crate) fn affected(
+    question: &Question<'_>,
+    linker: &Linker<'_>,
+    changed: &[DefId],
+    max_depth: u32,
+) -> Result<Affected> {
+    let reach = Reach {
+        max_depth,
+        max_reached: MAX_REACHED,
+        max_candidates: MAX_CANDIDATES,
+    };
+    let interrupt = question.interrupt();
+    let impact = linker.impact(changed, reach, |_| !interrupt.load(Ordering::Relaxed))?;
+    let view = question.view();
+    let (definitions, tests) = entries(question, linker, changed, &impact);
+    let mut wish = Wish::default();
+    changed.iter().for_each(|of| wish.definition(*of));
+    for reached in &impact.reached {
+        reached.definition.iter().for_each(|of| wish.definition(*of));
+        wish.position(reached.site.file, reached.site.range.start);
+    }
+    let places = wish.read(&question.sources())?;
+    let row = |entry: &Entry| {
+        let reached = entry.reached.map(|at| &impact.reached[at]);
+        let found = entry.definition.and_then(|of| places.definition(of));
+        let site = reached.map(|reached| places.line(reached.site.file, reached.site.range.start));
+        let name_line = found.filter(|_| entry.kind == "test").map(|found| found.name_line);
+        let (line, text) = site.unwrap_or_default();
+        ReachedOut {
+            kind: entry.kind,
+            path: path_of(view, entry.file),
+            line: name_line.unwrap_or(line),
+            id: found.map(|found| found.id.clone()),
+            name: found.map(qualified),
+            depth: reached.map_or(0, |reached| reached.depth),
+            relation: reached.map_or("changed", |reached| relation_name(reached.relation)),
+            sure: reached.is_none_or(|reached| reached.is_sure),
+            via: entry.reached.map_or_else(Vec::new, |at| chain(&impact, at, &places)),
+            text,
+        }
+    };
+    let mut affected = Affected {
+        definitions: definitions.iter().map(row).collect(),
+        tests: tests.iter().map(row).collect(),
+        totals: ImpactTotals {
+            changed: changed.len(),
+            is_cut: impact.is_cut,
+            ..ImpactTotals::default()
+        },
+    };
+    affected.sort();
+    affected.count();
+    Ok(affected)
+}
+
+impl Affected {
+    /// Adds what the same change reaches in an older state, unless it is known.
+    pub(crate) fn add(&mut self, older: Self) {
+        let known: BTreeSet<Option<String>> = self.tests.iter().map(|test| test.id.clone()).collect();
+        self.tests
+            .extend(older.tests.into_iter().filter(|test| !known.contains(&test.id)));
+        let known: BTreeSet<Option<String>> = self.definitions.iter().map(|one| one.id.clone()).collect();
+        let new = older.definitions.into_iter().filter(|one| !known.contains(&one.id));
+        self.definitions.extend(new);
+        self.totals.changed += older.totals.changed;
+        self.totals.is_cut |= older.totals.is_cut;
+        self.sort();
+        self.count();
+    }
+
+    fn sort(&mut self) {
+        let place = |row: &ReachedOut| (row.path.clone(), row.line);
+        self.definitions
+            .sort_by_cached_key(|row| (row.depth, !row.sure, place(row)));
+        self.tests.sort_by_cached_key(|row| (!row.sure, row.depth, place(row)));
+    }
+
+    fn count(&mut self) {
+        let n_sure = |rows: &[ReachedOut]| rows.iter().filter(|row| row.sure).count();
+        let totals = &mut self.totals;
+        totals.definitions = n_sure(&self.definitions);
+        totals.possible_definitions = self.definitions.len() - totals.definitions;
+        totals.tests = n_sure(&self.tests);
+        totals.possible_tests = self.tests.len() - totals.tests;
+        let files: BTreeSet<&str> = self.tests.iter().map(|test| test.path.as_str()).collect();
+        totals.test_files = files.len();
+        totals.depths.clear();
+        for row in self.definitions.iter().chain(&self.tests).filter(|row| row.depth > 0) {
+            let depth = row.depth as usize;
+            totals.depths.resize(totals.depths.len().max(depth), 0);
+            totals.depths[depth - 1] += 1;
+        }
+    }
+}
+
+/// Divides what a change reaches into definitions and tests.
+fn entries(
+    question: &Question<'_>,
+    linker: &Linker<'_>,
+    changed: &[DefId],
+    impact: &Impact,
+) -> (Vec<Entry>, Vec<Entry>) {
+    let path = |file: FileId| path_of(question.view(), file);
+    let is_test = |of: DefId| {
+        let is_marked = linker
+            .definition(of)
+            .is_some_and(|found| found.kind == DefinitionKind::Test);
+        // In Python, functions are tests by their name, but only in test files.
+        is_marked && (is_test_path(&path(of.file)) || !has_tests_by_name(question, of.file))
+    };
+    let is_shown = |file: FileId| question.filter.passes(question.view(), file);
+    let (mut definitions, mut tests) = (Vec::new(), Vec::new());
+    for &of in changed.iter().filter(|of| is_test(**of) && is_shown(of.file)) {
+        tests.push(Entry {
+            kind: "test",
+            file: of.file,
+            definition: Some(of),
+            reached: None,
+        });
+    }
+    let mut whole_files = BTreeSet::new();
+    for (at, reached) in impact.reached.iter().enumerate() {
+        let file = reached.site.file;
+        if !is_shown(file) {
+            continue;
+        }
+        let entry = |kind, definition| Entry {
+            kind,
+            file,
+            definition,
+            reached: Some(at),
+        };
+        match reached.definition {
+            Some(of) if is_test(of) => tests.push(entry("test", Some(of))),
+            None if is_run_as_tests(question, linker, file) => {
+                if whole_files.insert(file) {
+                    tests.push(entry("test_file", None));
+                }
+            }
+            definition => definitions.push(entry("definition", definition)),
+        }
+    }
+    (definitions, tests)
+}
+
+/// Returns true if functions of a file are tests because of their names.
+fn has_tests_by_name(question: &Question<'_>, file: FileId) -> bool {
+    extract::language(question.view().lang(file)).is_some_and(|language| language.name == "python")
+}
+
+/// Returns true if a test runner runs the code of a file that is outside of definitions.
+fn is_run_as_tests(question: &Question<'_>, linker: &Linker<'_>, file: FileId) -> bool {
+    let path = path_of(question.view(), file);
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let definitions = linker.definitions(file).unwrap_or_default();
+    let has_tests = definitions.iter().any(|found| found.kind == DefinitionKind::Test);
+    is_test_path(name) && !name.starts_with("conftest.") || has_tests && is_test_path(&path)
+}
+
+/// Returns the ids of the definitions from one that is reached to the one that changed.
+fn chain(impact: &Impact, at: usize, places: &Places) -> Vec<String> {
+    let steps = std::iter::successors(Some(&impact.reached[at]), |reached: &&Reached| {
+        reached.before.map(|before| &impact.reached[before])
+    });
+    steps
+        .filter_map(|reached| Some(places.definition(reached.of)?.id.clone()))
+        .collect()
+}
+
+fn qualified(found: &FoundDefinition) -> String {
+    match &found.container {
+        Some(container) => format!("{container}.{}", found.name),
+        None => found.name.clone(),
+    }
+}
+
+fn relation_name(relation: Relation) -> &'static str {
+    match relation {
+        Relation::Refers(kind) => UsageKind::Reference(kind).name(),
+        Relation::Contains => "contains",
+        Relation::Overridden => "overridden by",
+        Relation::Type => "type of",
+        Relation::Prepared => "prepared by",
+    }
+}

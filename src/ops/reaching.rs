@@ -1,0 +1,102 @@
+//! Finds what the changes between two states reach.
+
+use super::ProvenanceOut;
+use super::ask::{Ask, FileSelection};
+use super::diff::{FileOut, SymbolOut, name_in};
+use super::graph::{Affected, affected};
+use super::question::{About, Question};
+use crate::link::{DefId, Linker};
+use crate::query::{Source, definitions_at};
+use crate::session::Result;
+
+/// One of two compared states.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Old,
+    New,
+}
+
+/// Returns what the changed definitions of `files` reach in `new`, and what the removed ones reach in `old`. Shows only files of
+/// `selection`. Adds gaps in the indexes of both to `provenance`.
+pub(crate) fn reaching(
+    ask: &Ask<'_>,
+    (old, new): (&str, &str),
+    files: &[FileOut],
+    (selection, max_depth): (&FileSelection, u32),
+    provenance: &mut ProvenanceOut,
+) -> Result<Affected> {
+    let mut all = Affected::default();
+    for (state, reference) in [(State::New, new), (State::Old, old)] {
+        let wanted = |symbol: &SymbolOut| is_followed(symbol) && state.has(symbol);
+        let is_changed = |file: &&FileOut| file.symbols.iter().flatten().any(wanted);
+        if !files.iter().any(|file| is_changed(&file)) {
+            continue;
+        }
+        let about = About {
+            reference: Some(reference),
+            has_cursor: false,
+            ..About::files(selection)
+        };
+        let question = Question::new(ask, &about)?;
+        for why in question.provenance().incomplete_because() {
+            provenance.also_incomplete(format!("{reference}: {why}"));
+        }
+        let linker =
+            Linker::new(question.view(), &mut ask.session.workspace.repository.reader()).until(ask.ctx.interrupt);
+        let mut changed = Vec::new();
+        for file in files.iter().filter(is_changed) {
+            changed.extend(definitions(&question, &linker, file, state, wanted)?);
+        }
+        let found = affected(&question, &linker, &changed, max_depth)?;
+        linker.check()?;
+        all.add(found);
+    }
+    Ok(all)
+}
+
+impl State {
+    /// Returns true if a changed definition is sought in this state.
+    fn has(self, symbol: &SymbolOut) -> bool {
+        (self == Self::Old) == symbol.events.contains(&"removed")
+    }
+}
+
+/// Returns true if code that depends on a definition can behave differently after the change.
+fn is_followed(symbol: &SymbolOut) -> bool {
+    symbol
+        .events
+        .iter()
+        .any(|event| !matches!(*event, "doc" | "formatting" | "moved"))
+}
+
+/// Returns the changed definitions of a file.
+fn definitions(
+    question: &Question<'_>,
+    linker: &Linker<'_>,
+    changed: &FileOut,
+    state: State,
+    wanted: impl Fn(&SymbolOut) -> bool,
+) -> Result<Vec<DefId>> {
+    let path = match (&changed.from_path, state) {
+        (Some(path), State::Old) => path,
+        _ => &changed.path,
+    };
+    let Some(file) = question.view().find_text(path) else {
+        return Ok(Vec::new());
+    };
+    let Source::Bytes(bytes) = question.sources().reader().read(file)? else {
+        return Ok(Vec::new());
+    };
+    let symbols = changed.symbols.iter().flatten().filter(|symbol| wanted(symbol));
+    let names: Vec<&str> = symbols.map(|symbol| name_in(&symbol.id, path)).collect();
+    let n = linker.definitions(file).map_or(0, |all| all.len() as u32);
+    let found = definitions_at(question.view(), file, &bytes, 0..n)?.into_iter();
+    let is_code = |found: &crate::query::FoundDefinition| !found.kind.is_data();
+    Ok(found
+        .filter(|found| is_code(found) && names.contains(&name_in(&found.id, path)))
+        .map(|found| DefId {
+            file,
+            index: found.index,
+        })
+        .collect())
+}
