@@ -179,6 +179,7 @@ impl Linker<'_> {
         let Some(facts) = self.facts(of.file) else {
             return Ok(Vec::new());
         };
+        let definition = &facts.definitions[of.index as usize];
         let before = open.before.map(|before| &impact.reached[before]);
         let (depth, is_sure) = before.map_or((1, true), |before| (before.depth + 1, before.is_sure));
         let mut found = Vec::new();
@@ -197,7 +198,9 @@ impl Linker<'_> {
         let mut is_called = false;
         for site in mentions.sites {
             let is_likely = site.targets.len() <= reach.max_candidates;
-            if site.kind == ReferenceKind::Import || !site.tier.is_sure() && !is_likely {
+            // The type of a parameter does not run the constructor.
+            let is_annotation = site.kind == ReferenceKind::Type && definition.kind.is_callable();
+            if site.kind == ReferenceKind::Import || is_annotation || !site.tier.is_sure() && !is_likely {
                 continue;
             }
             is_called |= site.tier.is_sure();
@@ -209,7 +212,6 @@ impl Linker<'_> {
             is_called = true;
             add(Some(base), self.site_of(base), Relation::Overridden, true);
         }
-        let definition = &facts.definitions[of.index as usize];
         let around = definition.container.map(|container| facts.def(container));
         if let Some(around) = around.filter(|around| {
             let outer = &facts.definitions[around.index as usize];

@@ -6,6 +6,7 @@
 
 mod environment;
 mod facts;
+mod fixtures;
 mod impact;
 mod imports;
 mod members;

@@ -103,8 +103,13 @@ impl Linker<'_> {
                 }
             }
         }
+        let filled = own.iter().flat_map(|name| self.filled(&facts, name, targets));
+        let filled: Vec<Site> = filled.collect();
+        let is_other = |local: u32| !facts.is_mention(local) && filled.iter().all(|site| site.range.start != local);
         let locals = own.iter().flat_map(|name| facts.bindings_of(name));
-        found.n_elsewhere += locals.filter(|(_, local)| !facts.is_mention(local.start)).count();
+        found.n_elsewhere += locals.filter(|(_, local)| is_other(local.start)).count();
+        found.sites.extend(filled);
+        found.sites.sort_by_key(|site| site.range.start);
         found
     }
 

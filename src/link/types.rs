@@ -330,7 +330,11 @@ impl Linker<'_> {
                 Some(of)
             }
             Value::Literal(literal) => Some(Ty::outer(literal_type(literal))),
-            _ => None,
+            Value::None => {
+                let fixture = self.fixture(facts, binding)?;
+                self.result(fixture, None, depth).map(|of| of.by(Tier::Type))
+            }
+            Value::Other => None,
         }
     }
 
