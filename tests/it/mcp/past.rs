@@ -146,29 +146,36 @@ fn people_and_agents_are_told_the_same() {
 }
 
 #[test]
-fn a_comparison_lists_the_tests_of_changed_definitions() {
+fn a_comparison_lists_the_tests_that_depend_on_it() {
     let repo = project();
+    let parser = String::from_utf8(repo.read("src/parser.rs")).unwrap();
+    let tests = "#[test]\nfn lengths() {\n    measured();\n}\n\nfn measured() -> usize {\n    Parser.parse(\"x\")\n}\n";
+    repo.write("src/parser.rs", format!("{parser}\n{tests}"));
+    repo.git(&["commit", "-qam", "Measure"]);
     let parser = String::from_utf8(repo.read("src/parser.rs")).unwrap();
     repo.write(
         "src/parser.rs",
         parser.replace("lex(text).len()", "lex(text).len() + 1"),
     );
-    let people = told_to_people(&repo, &["diff", "--with", "tests", "--json"]);
+    let people = told_to_people(&repo, &["diff", "--with", "impact", "--with", "tests", "--json"]);
     let mut client = Client::legacy(&repo, &[]);
     client.call_complete("symbol", json!({"name": "lex"}));
-    let all = client.call("diff", json!({"with": ["tests"]}));
+    let both = json!({"with": ["impact", "tests"]});
+    let all = client.call("diff", both.clone());
     assert_eq!(all.results(), people["results"].as_array().unwrap(), "{}", all.text);
-    assert_eq!(all.facts["tests"], people["tests"]);
-    assert_eq!(all.all("kind"), ["modified", "test"]);
+    assert_eq!(all.facts["impact"], people["impact"]);
+    assert_eq!(all.facts["impact"]["tests"], 1);
     assert!(
-        all.text.contains("test tests/parser_test.rs:1 parse_is_called (parse)"),
+        all.text.contains("lengths call → measured → Parser.parse\n"),
         "{}",
         all.text
     );
-    let first = client.call("diff", json!({"with": ["tests"], "limit": 1}));
-    let cursor = &first.facts["next_cursor"];
-    let rest = client.call("diff", json!({"with": ["tests"], "limit": 1, "cursor": cursor}));
-    assert_eq!(rest.results()[..], all.results()[1..], "{}", rest.text);
+    let mut first = both.clone();
+    first["limit"] = json!(1);
+    let mut rest = first.clone();
+    rest["cursor"] = client.call("diff", first).facts["next_cursor"].clone();
+    let rest = client.call("diff", rest);
+    assert_eq!(rest.results()[0], all.results()[1], "{}", rest.text);
 }
 
 #[test]
