@@ -16,18 +16,13 @@ impl Linker<'_> {
         if !facts.has_kind(taker, DefinitionKind::Test) && !facts.is_fixture(taker) {
             return None;
         }
+        let taker = facts.def(taker);
         let defines = |facts: &Facts| {
-            let named = facts.named(&parameter.name).iter();
+            let fixtures = facts.named(&parameter.name).iter();
+            let fixtures = fixtures.filter(|&&index| facts.is_fixture(index));
             // A fixture can take the fixture that it replaces.
-            let is_other = |index: u32| {
-                facts.def(index)
-                    != DefId {
-                        file: facts.file,
-                        index: taker,
-                    }
-            };
-            let mut named = named.filter(|&&index| facts.is_fixture(index) && (is_other(index)));
-            named.next_back().map(|&index| facts.def(index))
+            let mut others = fixtures.map(|&index| facts.def(index)).filter(|of| *of != taker);
+            others.next_back()
         };
         if let Some(found) = defines(facts) {
             return Some(found);

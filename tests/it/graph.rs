@@ -353,3 +353,119 @@ fn export_prints_one_link_per_line() {
         (&Value::from("shop/sums.py"), &Value::from(3))
     );
 }
+
+/// Returns what an answer about impact lists: kind, name, relation, chain and certainty.
+fn reached(repo: &TestRepo, args: &[&str]) -> Vec<String> {
+    let answer = graph(repo, &[args, &["--json", "--candidates"]].concat())
+        .expect(0)
+        .json();
+    let row = |row: &Value| {
+        let via: Vec<&str> = row["via"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|id| id.as_str().unwrap())
+            .collect();
+        let certainty = if row["sure"] == true { "" } else { "?" };
+        let name = row["name"].as_str().unwrap_or("-");
+        let (kind, relation) = (row["kind"].as_str().unwrap(), row["relation"].as_str().unwrap());
+        format!("{certainty}{kind} {name}: {relation} {}", via.join(" "))
+    };
+    answer["results"].as_array().unwrap().iter().map(row).collect()
+}
+
+/// Creates a project with tests that depend on `store.py#save` in several ways.
+fn tested() -> TestRepo {
+    let repo = TestRepo::new(
+        "
+        //- store.py
+        def save(item):
+            return item
+
+        def unused():
+            return 1
+
+        class Base:
+            def run(self):
+                pass
+
+        class Job(Base):
+            def run(self):
+                save(1)
+
+        def work(job: Base):
+            job.run()
+        //- tests/conftest.py
+        import pytest
+        from store import save
+
+        @pytest.fixture
+        def saved():
+            return save(2)
+        //- tests/test_store.py
+        import unittest
+        from store import Job, save, work
+
+        def test_fixture(saved):
+            assert saved
+
+        def test_override():
+            work(Job())
+
+        def test_import_only():
+            pass
+
+        class Prepared(unittest.TestCase):
+            def setUp(self):
+                save(3)
+
+            def test_after(self):
+                pass
+        ",
+    );
+    repo.tag("v1");
+    repo
+}
+
+#[test]
+fn impact_reaches_tests_through_fixtures_overrides_and_set_up() {
+    let repo = tested();
+    assert_eq!(
+        reached(&repo, &["impact", "save"]),
+        [
+            "definition Job.run: call store.py#save",
+            "definition saved: call store.py#save",
+            "definition Prepared.setUp: call store.py#save",
+            "definition Base.run: overridden by store.py#Job.run store.py#save",
+            "definition work: call store.py#Base.run store.py#Job.run store.py#save",
+            "test test_fixture: call tests/conftest.py#saved store.py#save",
+            "test Prepared.test_after: prepared by tests/test_store.py#Prepared.setUp store.py#save",
+            "test test_override: call store.py#work store.py#Base.run store.py#Job.run store.py#save",
+        ]
+    );
+    let near = reached(&repo, &["impact", "save", "--depth", "2", "--tests", "only"]);
+    assert_eq!(
+        near.iter().filter(|row| row.starts_with("test ")).count(),
+        2,
+        "{near:?}"
+    );
+    assert!(near.iter().all(|row| !row.contains("Job.run:")), "{near:?}");
+}
+
+#[test]
+fn impact_of_a_range_follows_changed_and_removed_definitions() {
+    let repo = tested();
+    let store = String::from_utf8(repo.read("store.py")).unwrap();
+    repo.write(
+        "store.py",
+        store.replace("def save(item):\n    return item\n", "def unsaved():\n    pass\n"),
+    );
+    repo.commit("Remove save");
+    let rows = reached(&repo, &["impact", "v1..HEAD", "--depth", "2"]);
+    assert!(
+        rows.contains(&"test test_fixture: call tests/conftest.py#saved store.py#save".to_owned()),
+        "{rows:?}"
+    );
+    assert!(rows.iter().all(|row| !row.contains("test_import_only")), "{rows:?}");
+    graph(&repo, &["impact", "unused"]).expect(1);
+}
