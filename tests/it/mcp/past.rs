@@ -151,7 +151,7 @@ fn a_comparison_lists_the_tests_that_depend_on_it() {
     let parser = String::from_utf8(repo.read("src/parser.rs")).unwrap();
     let tests = "#[test]\nfn lengths() {\n    measured();\n}\n\nfn measured() -> usize {\n    Parser.parse(\"x\")\n}\n";
     repo.write("src/parser.rs", format!("{parser}\n{tests}"));
-    repo.git(&["commit", "-qam", "Measure"]);
+    repo.git(["commit", "-qam", "Measure"]);
     let parser = String::from_utf8(repo.read("src/parser.rs")).unwrap();
     repo.write(
         "src/parser.rs",
