@@ -38,7 +38,8 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &Paged<Graph>, ou
     let question = Question::new(&ask, &About::files(&args.op.files))?;
     let view = question.view();
     let sources = question.sources();
-    let linker = Linker::new(view, &mut session.workspace.repository.reader()).until(&INTERRUPTED);
+    let links = question.links();
+    let linker = question.linker(&links);
     let files = view.files().map(|(file, _)| file);
     let files: Vec<FileId> = files.filter(|file| question.filter.passes(view, *file)).collect();
     let lines: Lines = view.files().map(|_| OnceLock::new()).collect();

@@ -653,7 +653,7 @@ impl Linker<'_> {
                 let of = facts.definitions[inner as usize].container;
                 Some(Module::Items { file: facts.file, of })
             }
-            None => self.environment.rust_outer(facts.file),
+            None => self.links.environment.rust_outer(facts.file),
         }
     }
 

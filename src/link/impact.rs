@@ -251,7 +251,7 @@ impl Linker<'_> {
         let definition = &facts.definitions[of.index as usize];
         let is_test = |&index: &u32| facts.has_kind(index, DefinitionKind::Test);
         if facts.family == Family::Go && definition.name == "TestMain" {
-            let files = self.environment.package_of(self, facts).unwrap_or_default();
+            let files = self.links.environment.package_of(self, facts).unwrap_or_default();
             let tests = files.iter().filter_map(|file| self.facts(*file)).flat_map(|facts| {
                 let indices = 0..facts.definitions.len() as u32;
                 let tests = indices.filter(|&index| facts.has_kind(index, DefinitionKind::Test));

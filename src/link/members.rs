@@ -34,7 +34,7 @@ impl Linker<'_> {
             syms: self.find_in(module, name, depth),
             tier: Tier::Receiver,
         };
-        self.memo.answer(question, find).syms
+        self.answer(question, find).syms
     }
 
     fn find_in(&self, module: &Module, name: &str, depth: u8) -> Vec<Sym> {
@@ -45,7 +45,8 @@ impl Linker<'_> {
             Module::Folder { files, .. } => {
                 let found = self.in_files(&files.0, name, None);
                 if found.is_empty() {
-                    self.environment
+                    self.links
+                        .environment
                         .inside(module, name)
                         .map(Sym::Module)
                         .into_iter()
@@ -114,7 +115,8 @@ impl Linker<'_> {
                 }
             }
         }
-        self.environment
+        self.links
+            .environment
             .inside(&Module::File(file), name)
             .map(Sym::Module)
             .into_iter()
@@ -158,7 +160,7 @@ impl Linker<'_> {
             return items;
         }
         if of.is_none()
-            && let Some(child) = self.environment.rust_child(file, name)
+            && let Some(child) = self.links.environment.rust_child(file, name)
         {
             return vec![Sym::Module(child)];
         }
@@ -309,7 +311,7 @@ impl Linker<'_> {
                 tier: Tier::Own,
             }
         };
-        let parts = self.memo.answer(Question::Parts(of), find).syms;
+        let parts = self.answer(Question::Parts(of), find).syms;
         let parts: Vec<DefId> = parts.into_iter().filter_map(|sym| sym.definition()).collect();
         if parts.is_empty() { vec![of] } else { parts }
     }
@@ -343,7 +345,7 @@ impl Linker<'_> {
         };
         let definition = &facts.definitions[of.index as usize];
         let files = match facts.family {
-            Family::Go => self.environment.package_of(self, &facts).unwrap_or_default(),
+            Family::Go => self.links.environment.package_of(self, &facts).unwrap_or_default(),
             Family::C | Family::JavaScript => vec![of.file].into(),
             _ => return Vec::new(),
         };

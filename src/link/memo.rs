@@ -90,8 +90,19 @@ impl Memo {
         }
     }
 
-    /// Returns the answer to a question. `find` computes it.
-    pub(super) fn answer(&self, question: Question, find: impl FnOnce() -> Found) -> Found {
+    /// Returns the number of answers.
+    pub(super) fn len(&self) -> usize {
+        let n = |shard: &Mutex<HashMap<Question, Found>>| shard.lock().unwrap_or_else(PoisonError::into_inner).len();
+        self.shards.iter().map(n).sum()
+    }
+
+    /// Returns the answer to a question. `find` computes it. It is kept if `may_keep` then returns true.
+    pub(super) fn answer(
+        &self,
+        question: Question,
+        find: impl FnOnce() -> Found,
+        may_keep: impl FnOnce() -> bool,
+    ) -> Found {
         let shard = BuildHasherDefault::<DefaultHasher>::default().hash_one(&question) as usize % N_SHARDS;
         if let Some(found) = self.shards[shard]
             .lock()
@@ -139,7 +150,7 @@ impl Memo {
             }
             is_exact
         });
-        if is_exact {
+        if is_exact && may_keep() {
             self.shards[shard]
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)

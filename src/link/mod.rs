@@ -1,8 +1,9 @@
 //! Resolves references to definitions, at any revision: who calls what, and what a change reaches.
 //!
 //! Linking is a pure function of the facts of the files in a view and of the manifests in the same tree. A [`Linker`]
-//! reads the facts of a file when a question first needs them. `environment` knows where the modules of each language
-//! are; `scopes` finds what a plain name means; `types` follows the type of a receiver; `resolve` combines them.
+//! reads the facts of a file when a question first needs them, and keeps them and its answers in [`Links`].
+//! `environment` knows where the modules of each language are; `scopes` finds what a plain name means; `types` follows
+//! the type of a receiver; `resolve` combines them.
 
 mod environment;
 mod facts;
@@ -17,9 +18,11 @@ mod query;
 mod resolve;
 mod scopes;
 mod types;
+mod usage;
 
 pub use facts::DefId;
 pub use impact::{Impact, Reach, Reached, Relation};
 pub use imports::{ImportSite, Imported};
 pub use query::{Mentions, Site};
-pub use resolve::{Link, Linker, Tier};
+pub use resolve::{Link, Linker, Links, Tier};
+pub use usage::{Usage, Usages};

@@ -130,6 +130,19 @@ impl Linker<'_> {
         sites
     }
 
+    /// Returns the references in a file that are outside of definitions.
+    pub fn uses_at_file_level(&self, file: FileId) -> Vec<Site> {
+        let Some(facts) = self.facts(file) else {
+            return Vec::new();
+        };
+        let is_outside = |index: &u32| {
+            let at = facts.references[*index as usize].range.start;
+            facts.enclosing(at).next().is_none()
+        };
+        let indices = (0..facts.references.len() as u32).filter(is_outside);
+        indices.map(|index| self.site(&facts, index)).collect()
+    }
+
     /// Returns what runs when a definition is called: the constructors of a type, or the definition itself.
     pub fn called_by_name(&self, of: DefId) -> Vec<DefId> {
         let Some(facts) = self.facts(of.file) else {
@@ -227,7 +240,7 @@ impl Linker<'_> {
     }
 
     /// Returns the definitions that a reference to `of` may mean: a call of a type calls its constructor.
-    fn meanings(&self, of: DefId) -> Vec<DefId> {
+    pub(super) fn meanings(&self, of: DefId) -> Vec<DefId> {
         let mut all = vec![of];
         let Some(facts) = self.facts(of.file) else { return all };
         let definition = &facts.definitions[of.index as usize];
@@ -296,7 +309,7 @@ impl Linker<'_> {
     }
 
     /// Returns the names under which the file of a definition exports it.
-    fn exported_as(&self, of: DefId) -> Vec<String> {
+    pub(super) fn exported_as(&self, of: DefId) -> Vec<String> {
         let Some(facts) = self.facts(of.file).filter(|facts| facts.family == Family::JavaScript) else {
             return Vec::new();
         };

@@ -1,7 +1,7 @@
 //! Resolves a reference to the definitions that it means.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use super::environment::{Environment, Module};
@@ -20,6 +20,8 @@ pub(super) const MAX_DEPTH: u8 = 60;
 pub(super) const MAX_CANDIDATES: usize = 24;
 /// Limit on the definitions of one name among which candidates are sought.
 const MAX_NAMESAKES: usize = 1_000;
+/// Limit on references, bindings and answers that a server keeps for a view.
+const MAX_KEPT: usize = 8_000_000;
 /// Limit on the size of a manifest in bytes.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
@@ -129,48 +131,72 @@ pub struct Link {
 /// The definitions of a name in the languages of a family.
 type Candidates = HashMap<(Family, String), Arc<[DefId]>>;
 
-/// Resolves the references of a view.
-pub struct Linker<'v> {
-    pub(super) view: &'v View,
+/// What is known about the links of a view. Answers are added as questions need them.
+#[derive(Debug)]
+pub struct Links {
     pub(super) environment: Environment,
     files: Vec<OnceLock<Option<Arc<Facts>>>>,
     names: RwLock<HashMap<String, Arc<[FileId]>>>,
-    interrupt: Option<&'v AtomicBool>,
-    pub(super) memo: Memo,
+    memo: Memo,
     candidates: Mutex<Candidates>,
+    /// Number of references and bindings kept.
+    n_kept: AtomicUsize,
     errors: Mutex<Vec<LexicalError>>,
+    /// True if something could not be read.
+    is_broken: AtomicBool,
 }
 
-impl<'v> Linker<'v> {
-    /// Creates a linker for a view. Reads the manifests of the view.
-    pub fn new(view: &'v View, reader: &mut ObjectReader) -> Self {
+/// Resolves the references of a view.
+#[derive(Clone, Copy)]
+pub struct Linker<'v> {
+    pub(super) view: &'v View,
+    pub(super) links: &'v Links,
+    interrupt: &'v AtomicBool,
+}
+
+impl Links {
+    /// Reads the manifests of a view.
+    pub fn new(view: &View, reader: &mut ObjectReader) -> Self {
         let read = |file: FileId| match view.read(file, reader, MAX_MANIFEST_BYTES) {
             Ok(BlobContent::Content(bytes)) => String::from_utf8(bytes).ok(),
             _ => None,
         };
         Self {
-            view,
             environment: Environment::of(view, read),
             files: (0..view.n_files()).map(|_| OnceLock::new()).collect(),
             names: RwLock::default(),
-            interrupt: None,
             memo: Memo::new(),
             candidates: Mutex::default(),
+            n_kept: AtomicUsize::new(0),
             errors: Mutex::default(),
+            is_broken: AtomicBool::new(false),
         }
     }
 
-    /// Sets a flag that ends linking when set: all later links are unknown.
-    pub fn until(self, interrupt: &'v AtomicBool) -> Self {
-        Self {
-            interrupt: Some(interrupt),
-            ..self
-        }
+    /// Returns true if the links must be created again: too much is kept, or something could not be read.
+    pub fn is_spent(&self) -> bool {
+        self.is_broken.load(Ordering::Relaxed) || self.n_kept.load(Ordering::Relaxed) + self.memo.len() > MAX_KEPT
+    }
+
+    fn report(&self, error: LexicalError) {
+        self.is_broken.store(true, Ordering::Relaxed);
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner).push(error);
+    }
+}
+
+impl<'v> Linker<'v> {
+    /// Creates a linker for a view and its links. All further links are unknown once `interrupt` is set.
+    pub fn new(view: &'v View, links: &'v Links, interrupt: &'v AtomicBool) -> Self {
+        Self { view, links, interrupt }
     }
 
     fn is_interrupted(&self) -> bool {
-        self.interrupt
-            .is_some_and(|interrupt| interrupt.load(Ordering::Relaxed))
+        self.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// Answers a question, from memory if possible. Answers found after an interruption are not kept.
+    pub(super) fn answer(&self, question: Question, find: impl FnOnce() -> Found) -> Found {
+        self.links.memo.answer(question, find, || !self.is_interrupted())
     }
 
     /// Resolves every reference of a file. Returns `None` if the file is not indexed.
@@ -200,15 +226,13 @@ impl<'v> Linker<'v> {
 
     /// Returns an error if facts or names could not be read.
     pub fn check(&self) -> Result<(), LexicalError> {
-        self.errors
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop()
-            .map_or(Ok(()), Err)
+        let mut errors = self.links.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        errors.pop().map_or(Ok(()), Err)
     }
 
     pub(super) fn facts(&self, file: FileId) -> Option<Arc<Facts>> {
-        self.files.get(file.0 as usize)?.get_or_init(|| self.read(file)).clone()
+        let known = self.links.files.get(file.0 as usize)?;
+        known.get_or_init(|| self.read(file)).clone()
     }
 
     fn read(&self, file: FileId) -> Option<Arc<Facts>> {
@@ -228,12 +252,13 @@ impl<'v> Linker<'v> {
             ))
         };
         match read() {
-            Ok(facts) => Some(Arc::new(facts)),
+            Ok(facts) => {
+                let n_kept = facts.references.len() + facts.bindings.len();
+                self.links.n_kept.fetch_add(n_kept, Ordering::Relaxed);
+                Some(Arc::new(facts))
+            }
             Err(error) => {
-                self.errors
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(LexicalError::File(error));
+                self.links.report(LexicalError::File(error));
                 None
             }
         }
@@ -241,17 +266,23 @@ impl<'v> Linker<'v> {
 
     /// Returns the files that define a name, sorted.
     pub(super) fn files_defining(&self, name: &str) -> Arc<[FileId]> {
-        if let Some(known) = self.names.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+        if let Some(known) = self
+            .links
+            .names
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+        {
             return Arc::clone(known);
         }
         let files: Arc<[FileId]> = match self.find_defining(name) {
             Ok(files) => files.into(),
             Err(error) => {
-                self.errors.lock().unwrap_or_else(PoisonError::into_inner).push(error);
+                self.links.report(error);
                 [].into()
             }
         };
-        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.links.names.write().unwrap_or_else(PoisonError::into_inner);
         names.insert(name.to_owned(), Arc::clone(&files));
         files
     }
@@ -328,6 +359,7 @@ impl<'v> Linker<'v> {
     fn candidates(&self, facts: &Facts, reference: &Reference) -> Vec<DefId> {
         let key = (facts.family, reference.name.clone());
         let known = self
+            .links
             .candidates
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -335,7 +367,8 @@ impl<'v> Linker<'v> {
             .cloned();
         let named = known.unwrap_or_else(|| {
             let named: Arc<[DefId]> = self.named(facts.family, &reference.name).into();
-            self.candidates
+            self.links
+                .candidates
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .insert(key, Arc::clone(&named));
@@ -409,7 +442,7 @@ impl<'v> Linker<'v> {
         let mut found = Found::unknown();
         for index in chain.into_iter().rev() {
             let question = Question::Reference(facts.file, index);
-            found = self.memo.answer(question, || self.resolve(facts, index, depth));
+            found = self.answer(question, || self.resolve(facts, index, depth));
         }
         found
     }

@@ -61,7 +61,7 @@ impl Linker<'_> {
             })
         };
         match (facts.family, name) {
-            (Family::Rust, "crate") => scope(Sym::Module(self.environment.rust_crate(facts.file)?)),
+            (Family::Rust, "crate") => scope(Sym::Module(self.links.environment.rust_crate(facts.file)?)),
             (Family::Rust, "super") => scope(Sym::Module(self.rust_parent(facts, at)?)),
             (Family::Rust, "self") => match facts.enclosing_type(at) {
                 Some(of) => scope(Sym::This(self.own_type(facts, of, depth)?)),
@@ -129,7 +129,7 @@ impl Linker<'_> {
             return Found::unknown();
         };
         let question = Question::Word(facts.file, at, name.into());
-        self.memo.answer(question, || self.bare(facts, &reference, depth))
+        self.answer(question, || self.bare(facts, &reference, depth))
     }
 
     /// Finds a local variable, an inherited member or a definition of the file that is visible where a reference is.
@@ -244,14 +244,14 @@ impl Linker<'_> {
             None
         };
         let find = || {
-            let found = self.environment.module(self, facts, module, at, depth);
+            let found = self.links.environment.module(self, facts, module, at, depth);
             Found {
                 syms: vec![found.map_or(Sym::Outside, Sym::Module)],
                 tier: Tier::Import,
             }
         };
         let question = Question::Path(facts.file, inside, module.into());
-        self.memo.answer(question, find).syms.pop().unwrap_or(Sym::Outside)
+        self.answer(question, find).syms.pop().unwrap_or(Sym::Outside)
     }
 
     /// Returns what the name `name` of a module means.
@@ -309,7 +309,7 @@ impl Linker<'_> {
 
     /// Finds a name in the other files of the package.
     fn in_package(&self, facts: &Facts, name: &str) -> Option<Vec<Sym>> {
-        let files = self.environment.package_of(self, facts)?;
+        let files = self.links.environment.package_of(self, facts)?;
         let syms = self.in_files(&files, name, Some(facts.file));
         (!syms.is_empty()).then_some(syms)
     }

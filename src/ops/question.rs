@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::ProvenanceOut;
 use super::ask::{Ask, FileSelection, Stale};
 use super::paths::{literal, pattern};
+use crate::link::{Linker, Links};
 use crate::model::{RepoPath, typed};
 use crate::query::{CursorKey, FileFilter, LikelyQuery, Source, Sources, likely, n_not_indexed};
 use crate::session::{Build, Edits, Hold, OpError, Result, SeenView, ViewRequest};
@@ -100,6 +101,16 @@ impl<'a> Question<'a> {
             is_for_once: false,
             hold: None,
         })
+    }
+
+    /// Returns what is known about the links of the view.
+    pub(crate) fn links(&self) -> Arc<Links> {
+        self.seen.links(&self.ask.session.workspace.repository)
+    }
+
+    /// Returns a linker for the view. `links` are the view's links.
+    pub(crate) fn linker<'q>(&'q self, links: &'q Links) -> Linker<'q> {
+        Linker::new(self.view(), links, self.interrupt())
     }
 
     /// Returns the view.

@@ -41,8 +41,8 @@ pub(crate) fn reaching(
         for why in question.provenance().incomplete_because() {
             provenance.also_incomplete(format!("{reference}: {why}"));
         }
-        let linker =
-            Linker::new(question.view(), &mut ask.session.workspace.repository.reader()).until(ask.ctx.interrupt);
+        let links = question.links();
+        let linker = question.linker(&links);
         let mut changed = Vec::new();
         for file in files.iter().filter(is_changed) {
             changed.extend(definitions(&question, &linker, file, state, wanted)?);

@@ -20,6 +20,7 @@ use crate::git::{KnownFiles, Repository, WorkTreeChanges, WorktreeWatch};
 use crate::history::History;
 use crate::index::Segments;
 use crate::ingest::{Outcome, Target};
+use crate::link::Links;
 use crate::model::{CommitId, RepoPath, TreeId};
 use crate::snapshot::{FileEntry, FileId, ListedFile, Provenance, View};
 
@@ -99,6 +100,20 @@ pub struct SeenView {
     pub(crate) building: Option<Arc<Job>>,
     /// True if the view contains only the list of files and the data that was indexed before.
     pub(crate) is_listed: bool,
+    links: Mutex<Option<Arc<Links>>>,
+}
+
+impl SeenView {
+    /// Returns what is known about the links of the view.
+    pub(crate) fn links(&self, repository: &Repository) -> Arc<Links> {
+        let mut links = locked(&self.links);
+        if let Some(known) = links.as_ref().filter(|known| !known.is_spent()) {
+            return Arc::clone(known);
+        }
+        let new = Arc::new(Links::new(&self.view, &mut repository.reader()));
+        *links = Some(Arc::clone(&new));
+        new
+    }
 }
 
 /// Determines whether files whose names suggest credentials are visible.
@@ -354,6 +369,7 @@ impl Session {
             changes,
             edits: request.edits,
             is_listed: matches!(known, Known::Soon(_) | Known::Files),
+            links: Mutex::default(),
             building: match known {
                 Known::Soon(job) => Some(job),
                 Known::All | Known::Files | Known::Asked => None,
@@ -428,6 +444,7 @@ impl Session {
             changes: seen.changes.clone(),
             edits: seen.edits,
             is_listed: true,
+            links: Mutex::default(),
             building: seen.building.clone(),
         }))
     }

@@ -146,8 +146,8 @@ impl Op for Graph {
     fn run(&self, ask: &Ask<'_>) -> Result<Page<GraphRow>> {
         self.check()?;
         let question = Question::new(ask, &About::files(&self.files))?;
-        let linker =
-            Linker::new(question.view(), &mut ask.session.workspace.repository.reader()).until(ask.ctx.interrupt);
+        let links = question.links();
+        let linker = question.linker(&links);
         let lookup = Lookup {
             request: self,
             ask,

@@ -496,7 +496,7 @@ fn configured_mailmaps_are_read_and_rewritten_history_is_named() {
 }
 
 #[test]
-fn the_tests_that_name_what_changed() {
+fn the_tests_that_depend_on_what_changed() {
     let repo = TestRepo::new(
         "
         //- src/lib.rs
@@ -519,29 +519,21 @@ fn the_tests_that_name_what_changed() {
     let text = String::from_utf8(repo.read("src/lib.rs")).unwrap();
     repo.write("src/lib.rs", text.replace("text.len()", "text.len() + 1"));
     let answer = json(&repo, &["diff", "--with", "tests"]);
-    let tests = &answer["tests"];
-    assert_eq!((&tests["by"], &tests["total"]), (&"names".into(), &2.into()));
-    assert_eq!(answer["total"], 3);
-    let told: Vec<(&str, &str, u64)> = answer["results"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|row| row["kind"] == "test")
-        .map(|test| {
-            assert_eq!(test["uses"], Value::from(vec!["parse"]));
-            let text = |field: &str| test[field].as_str().unwrap();
-            (text("path"), text("name"), test["line"].as_u64().unwrap())
-        })
-        .collect();
-    assert_eq!(told, [("src/lib.rs", "tests.parses", 6), ("tests/all.rs", "helper", 1)]);
+    let impact = &answer["impact"];
+    assert_eq!((&impact["changed"], &impact["tests"]), (&1.into(), &1.into()));
+    assert_eq!(answer["total"], 2);
+    let test = &answer["results"][1];
+    assert_eq!((&test["kind"], &test["line"]), (&"test".into(), &7.into()));
+    assert_eq!(test["id"], "src/lib.rs#tests.parses");
+    assert_eq!(test["via"], Value::from(vec!["src/lib.rs#parse"]));
     let shown = call(&repo, &["diff", "--with", "tests"]).expect(0).text();
-    assert!(shown.contains("test tests/all.rs:1 helper (parse)"), "{shown}");
+    assert!(shown.contains("test src/lib.rs:7 tests.parses call → parse"), "{shown}");
     // Definitions are compared to find tests, regardless of the level of detail.
     let by_text = json(&repo, &["diff", "--with", "tests", "--by", "text"]);
-    assert_eq!(by_text["tests"], *tests);
+    assert_eq!(by_text["impact"], *impact);
     assert!(by_text["results"][0].get("symbols").is_none());
     assert!(by_text["results"][0]["diff"].is_string());
-    assert!(json(&repo, &["diff"]).get("tests").is_none());
+    assert!(json(&repo, &["diff"]).get("impact").is_none());
 }
 
 #[test]

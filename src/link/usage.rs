@@ -1,0 +1,130 @@
+//! Counts the references to definitions, and recognises members that run without being named.
+
+use std::collections::{HashMap, HashSet};
+
+use rayon::prelude::*;
+
+use super::facts::DefId;
+use super::resolve::{Linker, MAX_DEPTH, Sym};
+use crate::extract::{DefinitionKind, ReferenceKind};
+use crate::index::lexical::LexicalError;
+use crate::snapshot::FileId;
+
+/// Number of references to a definition from outside of it. Imports do not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Number of sure references.
+    pub sure: u32,
+    /// Number of references that only have the name.
+    pub possible: u32,
+}
+
+/// Number of references to each definition.
+pub type Usages = HashMap<DefId, Usage>;
+
+impl Linker<'_> {
+    /// Counts the references in `files` to each definition.
+    pub fn usages(&self, files: &[FileId]) -> Usages {
+        let count = |mut usages: Usages, file: &FileId| {
+            self.count_usages(*file, &mut usages);
+            usages
+        };
+        let add = |mut all: Usages, some: Usages| {
+            for (of, usage) in some {
+                let known = all.entry(of).or_default();
+                known.sure += usage.sure;
+                known.possible += usage.possible;
+            }
+            all
+        };
+        files.par_iter().fold(Usages::new, count).reduce(Usages::new, add)
+    }
+
+    fn count_usages(&self, file: FileId, usages: &mut Usages) {
+        let Some(facts) = self.facts(file) else { return };
+        for index in 0..facts.references.len() as u32 {
+            let reference = &facts.references[index as usize];
+            let at = reference.range.start;
+            let heads_impl = |of: u32| {
+                facts.has_kind(of, DefinitionKind::Impl) && facts.definitions[of as usize].name_range.start == at
+            };
+            if reference.kind == ReferenceKind::Import || facts.enclosing(at).next().is_some_and(heads_impl) {
+                continue;
+            }
+            let link = self.link(&facts, index);
+            for target in link.targets {
+                if target.file == file && facts.enclosing(at).any(|around| around == target.index) {
+                    continue;
+                }
+                let usage = usages.entry(target).or_default();
+                if link.tier.is_sure() {
+                    usage.sure += 1;
+                } else {
+                    usage.possible += 1;
+                }
+            }
+        }
+    }
+
+    /// Returns the number of references to a definition. Those to a type include those to its constructors.
+    pub fn usage_of(&self, of: DefId, usages: &Usages) -> Usage {
+        let known = self.meanings(of).into_iter().filter_map(|of| usages.get(&of));
+        known.fold(Usage::default(), |all, one| Usage {
+            sure: all.sure + one.sure,
+            possible: all.possible + one.possible,
+        })
+    }
+
+    /// Returns true if a member may run through a call of another definition: it overrides a member, its type extends
+    /// something outside of the repository, or an interface has a member with its name.
+    pub fn may_run_through_another(&self, of: DefId) -> bool {
+        let Some(facts) = self.facts(of.file) else { return false };
+        let definition = &facts.definitions[of.index as usize];
+        if definition.container.is_none() && definition.qualifier.is_none() {
+            return false;
+        }
+        if let Some(around) = self.type_around(of) {
+            let is_outside = |&base: &u32| {
+                let syms = self.resolve_base(&facts, base, MAX_DEPTH).syms;
+                syms.is_empty() || syms.iter().any(|sym| !matches!(sym, Sym::Def(_)))
+            };
+            if facts.bases(around.index).iter().any(is_outside) {
+                return true;
+            }
+        }
+        let is_abstract = |other: &DefId| {
+            let container = self.type_around(*other).and_then(|around| self.definition(around));
+            container
+                .is_some_and(|container| matches!(container.kind, DefinitionKind::Interface | DefinitionKind::Trait))
+        };
+        let same_name = self.named(facts.family, &definition.name);
+        same_name.iter().any(|other| *other != of && is_abstract(other)) || !self.overridden(of).is_empty()
+    }
+
+    /// Returns the members of subtypes that override a member.
+    pub fn overriding(&self, of: DefId) -> Result<Vec<DefId>, LexicalError> {
+        let (Some(around), Some(definition)) = (self.type_around(of), self.definition(of)) else {
+            return Ok(Vec::new());
+        };
+        let (mut found, mut open) = (Vec::new(), vec![self.implemented(around)]);
+        let mut seen = HashSet::new();
+        while let Some(base) = open.pop() {
+            for site in self.mentions(base, |_| true)?.sites {
+                let is_sure = site.kind == ReferenceKind::Inherit && site.tier.is_sure();
+                let Some(subtype) = site.inside.filter(|subtype| is_sure && seen.insert(*subtype)) else {
+                    continue;
+                };
+                found.extend(self.own_members(subtype, &definition.name));
+                open.push(self.implemented(subtype));
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    /// Returns true if the file of a definition exports it by name.
+    pub fn is_exported(&self, of: DefId) -> bool {
+        !self.exported_as(of).is_empty()
+    }
+}
