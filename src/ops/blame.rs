@@ -309,7 +309,7 @@ impl SymbolOut {
 }
 
 impl OwnerOut {
-    fn render(&self, out: &mut dyn Sink) {
+    pub(crate) fn render(&self, out: &mut dyn Sink) {
         out.plain(&format!("{:>6} {:>5.1} % ", self.count, self.share * 100.0));
         out.span(Style::Name, &format!("{} <{}>", self.name, self.email));
         out.line(&format!(" {}, last {}", count(self.commits, "commit"), day(&self.last)));
@@ -787,7 +787,7 @@ fn symbol_out(path: &RepoPath, symbol: &SymbolBlame, blame: &GitBlame) -> Symbol
     }
 }
 
-fn owner_out(owner: &Owner) -> OwnerOut {
+pub(crate) fn owner_out(owner: &Owner) -> OwnerOut {
     OwnerOut {
         name: owner.who.name.to_string(),
         email: owner.who.email.to_string(),

@@ -1,11 +1,13 @@
 //! `diff`: the differences between two states of the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::ProvenanceOut;
 use super::ask::{Ask, FileSelection, path_text};
+use super::blame::{OwnerOut, owner_out};
 use super::graph::{Affected, ImpactTotals, ReachedOut};
 use super::op::{Op, Page, Paging, Row};
 use super::paths::typed_path;
@@ -16,12 +18,16 @@ use crate::git::{FileMode, ObjectError, ObjectReader, WorkTreeReader, diff_lines
 use crate::history::{Change, Entry, FilePair, FileShapes, SymbolDelta, SymbolKey, symbol_deltas, with_renames};
 use crate::ingest::Target;
 use crate::model::count::count;
-use crate::model::{RepoPath, TreeId};
-use crate::query::{FileChangeKind, kind_name};
+use crate::model::{RepoPath, TreeId, typed, without_placeholders};
+use crate::query::{FileChangeKind, Gaps, file_owners, kind_name};
 use crate::session::{Context as _, OpError, Result};
 
 /// Maximum number of files whose contents are compared. If more differ, files are only listed.
 const MAX_READ_FILES: usize = 2_000;
+/// Maximum number of owners.
+const MAX_OWNERS: usize = 10;
+/// Time that a call waits for commits to be recorded.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
@@ -47,8 +53,8 @@ pub(crate) struct Diff {
     #[arg(short, long = "path", value_name = "PATH", value_parser = path_text())]
     #[schemars(description = "files, folders")]
     path: Vec<String>,
-    /// Additional output
-    #[arg(long, value_enum, value_name = "WHAT")]
+    /// Additional output, separated by commas; repeatable
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     #[schemars(description = "")]
     with: Vec<DiffWith>,
 }
@@ -74,6 +80,8 @@ pub(crate) enum DiffWith {
     Impact,
     /// Tests that reach a changed definition
     Tests,
+    /// Authors of the changed files and of those with definitions that depend on the change
+    Owners,
 }
 
 /// The fields of the answer other than its rows.
@@ -103,6 +111,15 @@ struct SideOut<'a> {
 pub(crate) enum DiffRow {
     File(FileOut),
     Reached(ReachedOut),
+    Owner(OwnerRow),
+}
+
+/// An author of files that the change affects.
+#[derive(Debug, Serialize)]
+pub(crate) struct OwnerRow {
+    kind: &'static str,
+    #[serde(flatten)]
+    owner: OwnerOut,
 }
 
 /// A file that differs.
@@ -165,8 +182,14 @@ impl Op for Diff {
         } else {
             None
         };
+        let mut more = Vec::new();
+        if self.with.contains(&DiffWith::Owners)
+            && let Some(affected) = &affected
+        {
+            more = owners(ask, &to.reference, &files, affected, &mut provenance)?;
+        }
         let (totals, reached) = affected.map(|affected| self.shown(affected)).unzip();
-        let reached = reached.unwrap_or_default();
+        more.splice(0..0, reached.unwrap_or_default().into_iter().map(DiffRow::Reached));
         if by != DiffBy::Symbol {
             files.iter_mut().for_each(|file| file.symbols = None);
         }
@@ -175,7 +198,7 @@ impl Op for Diff {
             from: from.out(),
             to: to.out(),
             by,
-            total: files.len() + reached.len(),
+            total: files.len() + more.len(),
             added_lines: sum(|file| file.added_lines),
             removed_lines: sum(|file| file.removed_lines),
             impact: totals,
@@ -191,7 +214,7 @@ impl Op for Diff {
         page.rows = files
             .into_iter()
             .map(DiffRow::File)
-            .chain(reached.into_iter().map(DiffRow::Reached))
+            .chain(more)
             .skip(n_before)
             .collect();
         Ok(page)
@@ -213,6 +236,41 @@ fn provenance_of_unread(files: &[FileOut], is_read: bool, provenance: &mut Prove
     }
 }
 
+/// Returns the authors of the changed files and of those with definitions that depend on the change, by their number of
+/// changes. Adds gaps in the history to `provenance`.
+fn owners(
+    ask: &Ask<'_>,
+    reference: &str,
+    files: &[FileOut],
+    affected: &Affected,
+    provenance: &mut ProvenanceOut,
+) -> Result<Vec<DiffRow>> {
+    let (opened, job) = ask.session.history(reference, PATIENCE, &ask.ctx)?;
+    if let Some(job) = job {
+        let progress = job.advance().to_text();
+        provenance.also_incomplete(format!("owners: commits are being recorded ({progress})"));
+    }
+    let changed = files
+        .iter()
+        .flat_map(|file| [Some(&file.path), file.from_path.as_ref()]);
+    let dependent = affected.definitions.iter().map(|one| Some(&one.path));
+    let paths = changed.chain(dependent).flatten();
+    let paths: BTreeSet<RepoPath> = paths
+        .map(|path| RepoPath::new(without_placeholders(&typed(path))))
+        .collect();
+    let found = file_owners(&opened.history, &opened.reached, &paths, &opened.mailmap)?;
+    for gap in Gaps::of(&opened.history, &opened.reached)?.sentences() {
+        provenance.also_incomplete(format!("owners: {gap}"));
+    }
+    let rows = found.iter().take(MAX_OWNERS).map(|owner| {
+        DiffRow::Owner(OwnerRow {
+            kind: "owner",
+            owner: owner_out(owner),
+        })
+    });
+    Ok(rows.collect())
+}
+
 fn notes(facts: &Facts<'_>, n_files: usize) -> Vec<String> {
     let mut notes = vec![format!(
         "{} to {}: {}, +{} -{}",
@@ -231,13 +289,17 @@ impl Row for DiffRow {
         match self {
             Self::File(file) => file.render(out),
             Self::Reached(reached) => reached.render(out),
+            Self::Owner(row) => {
+                out.plain("owner ");
+                row.owner.render(out);
+            }
         }
     }
 
     fn bodies(&mut self) -> Vec<&mut Option<String>> {
         match self {
             Self::File(file) => vec![&mut file.diff],
-            Self::Reached(_) => Vec::new(),
+            Self::Reached(_) | Self::Owner(_) => Vec::new(),
         }
     }
 }

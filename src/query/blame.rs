@@ -1,12 +1,12 @@
 //! Summarizes authorship by line, by definition and by owner.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::git::{Blame, BlameLine, diff_lines};
 use crate::history::{CommitHead, FileShapes, History, HistoryError, Mailmap, Reachable, Who};
 use crate::model::{CommitId, RepoPath};
 
-use super::history::folder_log;
+use super::history::{FileLog, folder_log, log_of};
 
 /// An author with the number of their lines or changes.
 #[derive(Clone, Debug, PartialEq)]
@@ -165,7 +165,20 @@ pub fn folder_owners(
     folder: &RepoPath,
     mailmap: &Mailmap,
 ) -> Result<Vec<Owner>, HistoryError> {
-    let log = folder_log(history, reached, folder, mailmap)?;
+    Ok(owners_in(&folder_log(history, reached, folder, mailmap)?))
+}
+
+/// Returns the authors of the changes of these files, ordered by number of changed paths. Uses only the commit records.
+pub fn file_owners(
+    history: &History,
+    reached: &Reachable,
+    files: &BTreeSet<RepoPath>,
+    mailmap: &Mailmap,
+) -> Result<Vec<Owner>, HistoryError> {
+    Ok(owners_in(&log_of(history, reached, files, mailmap)?))
+}
+
+fn owners_in(log: &FileLog) -> Vec<Owner> {
     let mut by_who: BTreeMap<Who, (u32, u32, i64)> = BTreeMap::new();
     for entry in log.entries.iter().filter(|entry| !entry.is_merge) {
         let of_who = by_who.entry(entry.author.clone()).or_insert((0, 0, i64::MIN));
@@ -185,5 +198,5 @@ pub fn folder_owners(
         })
         .collect();
     owners.sort_by(|a, b| (b.n_lines, &a.who).cmp(&(a.n_lines, &b.who)));
-    Ok(owners)
+    owners
 }

@@ -188,9 +188,20 @@ pub fn folder_log(
         [] => Vec::new(),
         path => [path, b"/"].concat(),
     };
+    log_of(history, reached, history.paths_from(&beginning), mailmap)
+}
+
+/// Returns the commits that changed any of `paths`. A merge is included only for files that differ from every parent.
+pub(super) fn log_of<P: std::borrow::Borrow<RepoPath>>(
+    history: &History,
+    reached: &Reachable,
+    paths: impl IntoIterator<Item = P>,
+    mailmap: &Mailmap,
+) -> Result<FileLog, HistoryError> {
     let mut by_commit: HashMap<u32, Vec<FileChange>> = HashMap::new();
     let mut last: BTreeMap<RepoPath, (u32, bool)> = BTreeMap::new();
-    for path in history.paths_from(&beginning) {
+    for path in paths {
+        let path: &RepoPath = path.borrow();
         for change in history.changes_of(path.as_bytes())? {
             if !reached.has(change.commit) || (history.parents(change.commit).len() > 1 && !change.is_combined) {
                 continue;

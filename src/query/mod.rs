@@ -39,7 +39,7 @@ mod spelling;
 mod symbols;
 
 pub use blame::{
-    BlamedLine, Owner, SymbolBlame, by_symbol as blame_by_symbol, change_owners, folder_owners,
+    BlamedLine, Owner, SymbolBlame, by_symbol as blame_by_symbol, change_owners, file_owners, folder_owners,
     over_changes as blame_over_changes, owners as line_owners,
 };
 pub use commits::{CommitHit, CommitMode, CommitSearchError, CommitSearcher, CommitsOutcome};

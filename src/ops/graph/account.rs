@@ -148,7 +148,8 @@ impl Lookup<'_> {
     }
 }
 
-fn in_text(sources: &Sources<'_>, linker: &Linker<'_>, file: FileId, name: &str) -> Result<usize> {
+/// Counts the mentions of a name in a file that are not code.
+pub(super) fn in_text(sources: &Sources<'_>, linker: &Linker<'_>, file: FileId, name: &str) -> Result<usize> {
     let Source::Bytes(bytes) = sources.reader().read(file)? else {
         return Ok(0);
     };

@@ -6,13 +6,12 @@ use serde::Serialize;
 
 use super::account::Account;
 use super::places::{Places, Wish};
-use super::rows::{EdgeOut, GraphRow, draw};
-use super::{Format, GraphOp, Lookup, Target};
+use super::rows::{EdgeOut, GraphRow};
+use super::{GraphOp, Lookup, Target};
 use crate::extract::{DefinitionKind, ReferenceKind};
 use crate::link::{DefId, Site};
 use crate::model::count::count;
 use crate::ops::op::Page;
-use crate::ops::sink::Recorded;
 use crate::ops::symbol::path_of;
 use crate::query::{FoundDefinition, UsageKind};
 use crate::session::Result;
@@ -307,12 +306,8 @@ impl Lookup<'_> {
 
     /// Adds the line with the totals, or a diagram.
     pub(super) fn finish(&self, page: &mut Page<GraphRow>, line: String) {
-        match self.request.format {
-            Format::Text => page.head = Recorded::of(|out| out.whole_line(&line)),
-            format => {
-                draw(page, self.limit(), format);
-                page.notes.push(line);
-            }
+        if !self.is_whole {
+            self.request.present(page, self.limit(), line);
         }
     }
 
@@ -400,7 +395,7 @@ struct PathFacts {
 }
 
 /// Returns true for references that run what they refer to.
-fn is_call(kind: ReferenceKind) -> bool {
+pub(super) fn is_call(kind: ReferenceKind) -> bool {
     matches!(
         kind,
         ReferenceKind::Call | ReferenceKind::Macro | ReferenceKind::Attribute

@@ -137,7 +137,7 @@ impl Lookup<'_> {
             .collect()
     }
 
-    fn imports_of(&self, files: &[FileId]) -> Vec<ImportSite> {
+    pub(super) fn imports_of(&self, files: &[FileId]) -> Vec<ImportSite> {
         let sites: Vec<Vec<ImportSite>> = files.par_iter().map(|file| self.linker.imports(*file)).collect();
         sites.into_iter().flatten().collect()
     }

@@ -7,18 +7,19 @@ use serde::Serialize;
 
 use super::places::{Places, Wish};
 use super::rows::{GraphRow, name_of};
-use super::{Lookup, Target};
+use super::{CiList, Lookup, Target};
 use crate::extract::{self, DefinitionKind};
 use crate::link::{DefId, Impact, Linker, Reach, Reached, Relation};
 use crate::model::count::count;
+use crate::ops::ProvenanceOut;
 use crate::ops::diff::Diff;
-use crate::ops::op::Page;
+use crate::ops::op::{Page, Paging};
 use crate::ops::question::Question;
 use crate::ops::sink::{Sink, Style};
 use crate::ops::symbol::path_of;
 use crate::query::{FoundDefinition, UsageKind, is_test_path};
 use crate::session::Result;
-use crate::snapshot::FileId;
+use crate::snapshot::{FileId, View};
 
 /// Maximum number of definitions that a change is followed through.
 const MAX_REACHED: usize = 20_000;
@@ -147,6 +148,9 @@ impl Lookup<'_> {
             let affected = affected(self.question, self.linker, &[of], max_depth)?;
             (affected, self.question.provenance())
         };
+        if let Some(list) = self.request.ci {
+            return self.tests_to_run(list, &affected, provenance);
+        }
         let line = affected.totals.to_text();
         let is_shown = |row: &ReachedOut| row.sure || self.request.candidates;
         let rows = affected.definitions.into_iter().chain(affected.tests);
@@ -157,6 +161,56 @@ impl Lookup<'_> {
         page.provenance = Some(provenance);
         self.finish(&mut page, line);
         Ok(page)
+    }
+}
+
+impl Lookup<'_> {
+    /// Lists the tests that a change reaches, sure or not, for another program. The answer is unfinished if there may be
+    /// more.
+    fn tests_to_run(&self, list: CiList, affected: &Affected, provenance: ProvenanceOut) -> Result<Page<GraphRow>> {
+        let mut names: Vec<String> = Vec::new();
+        for test in &affected.tests {
+            let name = match (list, &test.id) {
+                (CiList::Ids, Some(id)) => id,
+                _ => &test.path,
+            };
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        let rows: Vec<GraphRow> = names.into_iter().map(|name| GraphRow::Test(TestOut { name })).collect();
+        let mut page = Page::new(
+            provenance,
+            Vec::new(),
+            Paging::numbered(None, 0, rows.len(), usize::MAX),
+        );
+        page = page.with_facts(&ImpactFacts {
+            target: None,
+            total: rows.len(),
+            totals: affected.totals.clone(),
+        })?;
+        page.is_empty = rows.is_empty();
+        let is_complete = page
+            .provenance
+            .as_ref()
+            .is_none_or(|known| known.incomplete_because().is_empty());
+        page.is_unfinished = affected.totals.is_cut || !is_complete;
+        page.rows = rows;
+        page.notes.push(affected.totals.to_text());
+        Ok(page)
+    }
+}
+
+/// A test or a file with tests.
+#[derive(Debug, Serialize)]
+pub(crate) struct TestOut {
+    /// The id of the test, or the path of the file.
+    name: String,
+}
+
+impl TestOut {
+    pub(super) fn render(&self, out: &mut dyn Sink) {
+        out.whole_line(&self.name);
     }
 }
 
@@ -273,14 +327,7 @@ fn entries(
     changed: &[DefId],
     impact: &Impact,
 ) -> (Vec<Entry>, Vec<Entry>) {
-    let path = |file: FileId| path_of(question.view(), file);
-    let is_test = |of: DefId| {
-        let is_marked = linker
-            .definition(of)
-            .is_some_and(|found| found.kind == DefinitionKind::Test);
-        // In Python, functions are tests by their name, but only in test files.
-        is_marked && (is_test_path(&path(of.file)) || !has_tests_by_name(question, of.file))
-    };
+    let is_test = |of: DefId| is_test(question.view(), linker, of);
     let is_shown = |file: FileId| question.filter.passes(question.view(), file);
     let (mut definitions, mut tests) = (Vec::new(), Vec::new());
     for &of in changed.iter().filter(|of| is_test(**of) && is_shown(of.file)) {
@@ -316,9 +363,18 @@ fn entries(
     (definitions, tests)
 }
 
+/// Returns true if a test runner runs a definition.
+pub(super) fn is_test(view: &View, linker: &Linker<'_>, of: DefId) -> bool {
+    let is_marked = linker
+        .definition(of)
+        .is_some_and(|found| found.kind == DefinitionKind::Test);
+    // In Python, functions are tests by their name, but only in test files.
+    is_marked && (is_test_path(&path_of(view, of.file)) || !has_tests_by_name(view, of.file))
+}
+
 /// Returns true if functions of a file are tests because of their names.
-fn has_tests_by_name(question: &Question<'_>, file: FileId) -> bool {
-    extract::language(question.view().lang(file)).is_some_and(|language| language.name == "python")
+fn has_tests_by_name(view: &View, file: FileId) -> bool {
+    extract::language(view.lang(file)).is_some_and(|language| language.name == "python")
 }
 
 /// Returns true if a test runner runs the code of a file that is outside of definitions.

@@ -3,21 +3,25 @@
 mod account;
 mod edges;
 mod files;
+mod flow;
 mod impact;
 mod places;
 mod rows;
+mod since;
+mod unreferenced;
 mod whole;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 pub(crate) use self::impact::{Affected, ImpactTotals, ReachedOut, affected};
-use self::rows::DefinitionOut;
 pub(crate) use self::rows::GraphRow;
+use self::rows::{DefinitionOut, draw};
 use super::ask::{Ask, FileSelection, path_text};
 use super::op::{Op, Page, Paging};
 use super::paths::inside;
 use super::question::{About, Question};
+use super::sink::Recorded;
 use super::symbol::place_query;
 use crate::extract::DefinitionKind;
 use crate::link::{DefId, Linker};
@@ -41,6 +45,8 @@ const DEFAULT_LIMIT: usize = 100;
   codescout graph path main Parser.parse --format mermaid
   codescout graph impact Parser.parse
   codescout graph impact main...HEAD
+  codescout graph flow main --depth 5
+  codescout graph callers Parser.parse --since v1.0
   codescout graph importers src/parser.rs
   codescout graph export --lang rust")]
 pub(crate) struct Graph {
@@ -57,7 +63,7 @@ pub(crate) struct Graph {
     #[arg(value_parser = path_text())]
     #[schemars(description = "end of op=path")]
     to: Option<String>,
-    /// Number of steps from TARGET; 0 for all [default: 1, of impact all]
+    /// Number of steps from TARGET; 0 for all [default: 1, of flow 3, of impact all]
     #[arg(long, value_name = "N")]
     #[schemars(description = "0: all")]
     depth: Option<u32>,
@@ -65,13 +71,30 @@ pub(crate) struct Graph {
     #[arg(long)]
     #[schemars(description = "list uncertain ones")]
     candidates: bool,
+    /// Compare with this revision: list only what was added or removed since
+    #[arg(long, value_name = "REV")]
+    #[schemars(description = "rev: only what was added or removed")]
+    since: Option<String>,
     /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     #[schemars(description = "")]
     format: Format,
+    /// With impact: print only the test files, or the ids of the tests, for another program
+    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "files")]
+    #[serde(skip)]
+    ci: Option<CiList>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) files: FileSelection,
+}
+
+/// What is printed for another program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum CiList {
+    /// Paths of files with tests
+    Files,
+    /// Ids of tests: PATH#NAME
+    Ids,
 }
 
 /// A relation.
@@ -91,6 +114,12 @@ enum GraphOp {
     Impact,
     /// Shortest chain of calls from TARGET to TO
     Path,
+    /// What a definition calls, as a tree; without TARGET the entry points
+    Flow,
+    /// Where programs start: what code outside of the repository runs
+    Entrypoints,
+    /// Definitions that nothing refers to
+    Unused,
     /// What files import
     Imports,
     /// Imports of files
@@ -131,6 +160,8 @@ struct Lookup<'a> {
     ask: &'a Ask<'a>,
     question: &'a Question<'a>,
     linker: &'a Linker<'a>,
+    /// True if the answer has all rows.
+    is_whole: bool,
 }
 
 /// The result of looking a target up.
@@ -145,19 +176,32 @@ impl Op for Graph {
 
     fn run(&self, ask: &Ask<'_>) -> Result<Page<GraphRow>> {
         self.check()?;
-        let question = Question::new(ask, &About::files(&self.files))?;
+        match &self.since {
+            Some(since) => self.compared(ask, since),
+            None => self.answer(ask, &Question::new(ask, &About::files(&self.files))?, false),
+        }
+    }
+}
+
+impl Graph {
+    /// Answers the request for the files of a question. `is_whole` asks for all rows instead of a page.
+    fn answer(&self, ask: &Ask<'_>, question: &Question<'_>, is_whole: bool) -> Result<Page<GraphRow>> {
         let links = question.links();
         let linker = question.linker(&links);
         let lookup = Lookup {
             request: self,
             ask,
-            question: &question,
+            question,
             linker: &linker,
+            is_whole,
         };
         let page = match self.op {
             GraphOp::Callers | GraphOp::Callees | GraphOp::Refs | GraphOp::Implementations => lookup.edges(),
             GraphOp::Impact => lookup.impact(),
             GraphOp::Path => lookup.path(),
+            GraphOp::Flow => lookup.flow(),
+            GraphOp::Entrypoints => lookup.entry_points(),
+            GraphOp::Unused => lookup.unused(),
             GraphOp::Imports | GraphOp::Importers => lookup.imports(),
             GraphOp::Cycles => lookup.cycles(),
             GraphOp::Stats => lookup.stats(),
@@ -166,18 +210,25 @@ impl Op for Graph {
         linker.check()?;
         Ok(page)
     }
-}
 
-impl Graph {
     /// Returns true if the command line prints all links.
     pub(crate) fn is_export(&self) -> bool {
         self.op == GraphOp::Export
     }
 
     fn check(&self) -> Result<()> {
+        if self.ci.is_some() && self.op != GraphOp::Impact {
+            return Err(OpError::new("--ci prints tests", "use it with: graph impact A..B"));
+        }
         let needed = match self.op {
             GraphOp::Path => 2,
-            GraphOp::Imports | GraphOp::Cycles | GraphOp::Stats | GraphOp::Export => 0,
+            GraphOp::Imports
+            | GraphOp::Flow
+            | GraphOp::Entrypoints
+            | GraphOp::Unused
+            | GraphOp::Cycles
+            | GraphOp::Stats
+            | GraphOp::Export => 0,
             _ => 1,
         };
         let given = usize::from(self.target.is_some()) + usize::from(self.to.is_some());
@@ -191,6 +242,17 @@ impl Graph {
         };
         Err(OpError::new(what, "give the name or the id of a definition")
             .with_retry(json!({"tool": "graph", "arguments": {"op": "callers", "target": "main"}})))
+    }
+
+    /// Adds the line with the totals to a page, or replaces its text by a diagram.
+    fn present(&self, page: &mut Page<GraphRow>, limit: usize, line: String) {
+        match self.format {
+            Format::Text => page.head = Recorded::of(|out| out.whole_line(&line)),
+            format => {
+                draw(page, limit, format);
+                page.notes.push(line);
+            }
+        }
     }
 
     fn max_depth(&self) -> u32 {
@@ -209,7 +271,11 @@ impl Lookup<'_> {
     }
 
     fn limit(&self) -> usize {
-        self.ask.limit(DEFAULT_LIMIT)
+        if self.is_whole {
+            usize::MAX
+        } else {
+            self.ask.limit(DEFAULT_LIMIT)
+        }
     }
 
     /// Finds the definition that a target names.

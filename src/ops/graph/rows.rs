@@ -2,8 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use serde::Serialize;
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 
+use super::flow::FlowOut;
+use super::impact::TestOut;
+use super::unreferenced::UnreferencedOut;
 use super::{Format, ReachedOut};
 use crate::ops::op::{Page, Row};
 use crate::ops::sink::{Recorded, Sink, Style};
@@ -21,6 +26,10 @@ pub(crate) enum GraphRow {
     Cycle(CycleOut),
     Language(LanguageOut),
     Reached(ReachedOut),
+    Flow(FlowOut),
+    Unreferenced(UnreferencedOut),
+    Test(TestOut),
+    Changed(ChangedOut),
     /// A row that a diagram shows.
     Drawn(Box<GraphRow>),
 }
@@ -42,6 +51,24 @@ pub(crate) struct EdgeOut {
     /// The ends of the edge that are shown.
     #[serde(skip)]
     pub(super) shown: (bool, bool),
+}
+
+/// A row of one of two compared answers.
+#[derive(Debug)]
+pub(crate) struct ChangedOut {
+    /// `added` or `removed`.
+    change: &'static str,
+    row: Box<GraphRow>,
+}
+
+impl Serialize for ChangedOut {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = Map::from_iter([("change".to_owned(), self.change.into())]);
+        if let Value::Object(row) = serde_json::to_value(&self.row).map_err(S::Error::custom)? {
+            fields.extend(row);
+        }
+        fields.serialize(serializer)
+    }
 }
 
 /// A definition.
@@ -95,6 +122,10 @@ impl Row for GraphRow {
             Self::Cycle(cycle) => cycle.render(out),
             Self::Language(language) => language.render(out),
             Self::Reached(reached) => reached.render(out),
+            Self::Flow(called) => called.render(out),
+            Self::Unreferenced(definition) => definition.render(out),
+            Self::Test(test) => test.render(out),
+            Self::Changed(changed) => changed.render(out),
             Self::Drawn(_) => {}
         }
     }
@@ -180,6 +211,16 @@ impl LanguageOut {
     }
 }
 
+impl ChangedOut {
+    fn render(&self, out: &mut dyn Sink) {
+        match self.change {
+            "added" => out.span(Style::Added, "+ "),
+            _ => out.span(Style::Removed, "- "),
+        }
+        self.row.render(out);
+    }
+}
+
 fn place(out: &mut dyn Sink, path: &str, line: u32) {
     out.span(Style::Path, &format!("{path}:{line}"));
 }
@@ -190,6 +231,18 @@ pub(super) fn name_of(id: &str) -> &str {
 }
 
 impl GraphRow {
+    /// Marks a row as added or removed.
+    pub(super) fn changed(change: &'static str, row: Self) -> Self {
+        Self::Changed(ChangedOut {
+            change,
+            row: Box::new(row),
+        })
+    }
+
+    pub(super) fn is_added(&self) -> bool {
+        matches!(self, Self::Changed(changed) if changed.change == "added")
+    }
+
     /// Returns the edges of the row, each with its label and true if it is sure.
     fn edges(&self) -> Vec<(&str, &str, &'static str, bool)> {
         match self {
@@ -221,6 +274,18 @@ impl GraphRow {
                 let next = reached.via.first();
                 next.map(|to| (from, to.as_str(), reached.relation, reached.sure))
                     .into_iter()
+                    .collect()
+            }
+            Self::Flow(called) => {
+                let label = if called.overrides { "overrides" } else { "call" };
+                let from = called.from.as_deref().into_iter();
+                from.map(|from| (from, called.id.as_str(), label, true)).collect()
+            }
+            Self::Changed(changed) => {
+                let edges = changed.row.edges().into_iter();
+                let is_added = self.is_added();
+                edges
+                    .map(|(from, to, _, _)| (from, to, changed.change, is_added))
                     .collect()
             }
             _ => Vec::new(),
