@@ -75,6 +75,8 @@ pub(super) struct Environment {
     rust_roots: HashMap<String, Vec<FileId>>,
     /// The root file of each crate, by the name in paths.
     crates: HashMap<String, FileId>,
+    /// The manifests that cannot be read or parsed.
+    pub(super) broken: Vec<String>,
     /// Packages that were looked up: Java packages by name, and those of Go by folder and package clause.
     packages: Mutex<HashMap<(String, String), PackageFiles>>,
 }
@@ -120,8 +122,9 @@ impl Environment {
             .values_mut()
             .for_each(|folders| folders.sort());
         for (id, path) in manifests {
-            if let Some(text) = read(id) {
-                environment.add_manifest(&path, &text);
+            let is_understood = read(id).is_some_and(|text| environment.add_manifest(&path, &text));
+            if !is_understood {
+                environment.broken.push(path);
             }
         }
         environment.index_python();
@@ -136,27 +139,32 @@ impl Environment {
         environment
     }
 
-    fn add_manifest(&mut self, path: &str, text: &str) {
+    /// Adds what a manifest says. Returns false if it cannot be parsed.
+    fn add_manifest(&mut self, path: &str, text: &str) -> bool {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let folder = folder.to_owned();
         match name {
             "go.mod" => {
                 let module = text.lines().find_map(|line| line.trim().strip_prefix("module "));
-                if let Some(module) = module {
-                    let name = module.trim().trim_matches('"').to_owned();
-                    self.go.push(Package {
-                        name,
-                        folder,
-                        roots: Vec::new(),
-                    });
-                }
+                let Some(module) = module else { return false };
+                let name = module.trim().trim_matches('"').to_owned();
+                self.go.push(Package {
+                    name,
+                    folder,
+                    roots: Vec::new(),
+                });
             }
-            "Cargo.toml" => self.cargo.extend(cargo_package(folder, text)),
+            "Cargo.toml" => {
+                let Ok(manifest) = text.parse::<toml::Table>() else {
+                    return false;
+                };
+                self.cargo.extend(cargo_package(folder, &manifest));
+            }
             "package.json" => {
                 let Ok(json) = serde_json::from_str::<serde_json::Value>(text) else {
-                    return;
+                    return false;
                 };
-                let Some(name) = json["name"].as_str() else { return };
+                let Some(name) = json["name"].as_str() else { return true };
                 let mut roots = Vec::new();
                 for key in ["source", "types", "module", "main"] {
                     roots.extend(json[key].as_str().map(str::to_owned));
@@ -169,7 +177,7 @@ impl Environment {
             }
             _ => {
                 let Ok(json) = serde_json::from_str::<serde_json::Value>(&without_comments(text)) else {
-                    return;
+                    return false;
                 };
                 let options = &json["compilerOptions"];
                 let base = joined(&folder, options["baseUrl"].as_str().unwrap_or("."));
@@ -190,6 +198,7 @@ impl Environment {
                 self.aliases.push((folder, patterns));
             }
         }
+        true
     }
 
     fn index_python(&mut self) {
@@ -675,35 +684,23 @@ fn package_clause(facts: &Facts) -> Option<&str> {
     Some(&clause.name)
 }
 
-/// Reads the name and the root files of a `Cargo.toml`.
-fn cargo_package(folder: String, text: &str) -> Option<Package> {
-    let (mut section, mut name, mut roots) = ("", None, Vec::new());
-    let mut lib_name = None;
-    for line in text.lines().map(str::trim) {
-        if line.starts_with('[') {
-            section = line;
-        }
-        let Some((key, value)) = line.split_once('=') else {
-            continue;
-        };
-        let value = value
-            .trim()
-            .split('#')
-            .next()
-            .unwrap_or_default()
-            .trim()
-            .trim_matches(['"', '\'']);
-        match (section, key.trim()) {
-            ("[package]", "name") => name = Some(value.to_owned()),
-            ("[lib]", "name") => lib_name = Some(value.to_owned()),
-            ("[lib]", "path") => roots.insert(0, value.to_owned()),
-            ("[[bin]]" | "[[test]]" | "[[bench]]" | "[[example]]", "path") => roots.push(value.to_owned()),
-            ("[package]", "build") => roots.push(value.to_owned()),
-            _ => {}
-        }
+/// Reads the name and the root files of a `Cargo.toml`. Returns `None` if it has no package.
+fn cargo_package(folder: String, manifest: &toml::Table) -> Option<Package> {
+    let text = |table: Option<&toml::Value>, key: &str| Some(table?.get(key)?.as_str()?.to_owned());
+    let (package, lib) = (manifest.get("package"), manifest.get("lib"));
+    let mut roots: Vec<String> = text(lib, "path").into_iter().collect();
+    for kind in ["bin", "test", "bench", "example"] {
+        let targets = manifest.get(kind).and_then(toml::Value::as_array);
+        roots.extend(
+            targets
+                .into_iter()
+                .flatten()
+                .filter_map(|target| text(Some(target), "path")),
+        );
     }
+    roots.extend(text(package, "build"));
     Some(Package {
-        name: lib_name.or(name)?,
+        name: text(lib, "name").or_else(|| text(package, "name"))?,
         folder,
         roots,
     })

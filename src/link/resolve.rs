@@ -178,6 +178,11 @@ impl Links {
         self.is_broken.load(Ordering::Relaxed) || self.n_kept.load(Ordering::Relaxed) + self.memo.len() > MAX_KEPT
     }
 
+    /// Returns the paths of the manifests that cannot be read or parsed.
+    pub fn broken_manifests(&self) -> &[String] {
+        &self.environment.broken
+    }
+
     fn report(&self, error: LexicalError) {
         self.is_broken.store(true, Ordering::Relaxed);
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).push(error);

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::facts::DefId;
 use super::resolve::{Linker, MAX_DEPTH, Sym};
-use crate::extract::{DefinitionKind, ReferenceKind};
+use crate::extract::{DefinitionKind, ReferenceKind, Value};
 use crate::index::lexical::LexicalError;
 use crate::snapshot::FileId;
 
@@ -52,6 +52,12 @@ impl Linker<'_> {
                 continue;
             }
             let link = self.link(&facts, index);
+            if link.targets.is_empty() && reference.receiver == Value::None {
+                // A variable with the name of a definition may hold the definition.
+                for &same in facts.named(&reference.name) {
+                    usages.entry(facts.def(same)).or_default().possible += 1;
+                }
+            }
             for target in link.targets {
                 if target.file == file && facts.enclosing(at).any(|around| around == target.index) {
                     continue;

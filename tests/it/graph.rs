@@ -469,3 +469,211 @@ fn impact_of_a_range_follows_changed_and_removed_definitions() {
     assert!(rows.iter().all(|row| !row.contains("test_import_only")), "{rows:?}");
     graph(&repo, &["impact", "unused"]).expect(1);
 }
+
+#[test]
+fn a_flow_lists_each_definition_once_below_its_caller() {
+    let repo = tested();
+    let called = graph(&repo, &["flow", "work"]).expect(0);
+    assert_eq!(
+        called.text(),
+        "4 definitions in the flow · by depth 1, 1, 1, 1\n\
+         work store.py:15\n  \
+           Base.run store.py:8\n    \
+             Job.run store.py:12 (overrides)\n      \
+               save store.py:1\n"
+    );
+    let near = graph(&repo, &["flow", "work", "--depth", "1", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(near["total"], 2);
+    assert_eq!(near["results"][1]["from"], "store.py#work");
+    let drawn = graph(&repo, &["flow", "work", "--format", "mermaid"]).expect(0).text();
+    assert!(drawn.contains("|overrides|"), "{drawn}");
+}
+
+/// Returns the reason and the id, or the path, of each row.
+fn reasons(answer: &Value) -> Vec<String> {
+    let row = |row: &Value| {
+        let what = row["id"].as_str().or(row["path"].as_str()).unwrap();
+        format!("{} {what}", row["reason"].as_str().unwrap())
+    };
+    answer["results"].as_array().unwrap().iter().map(row).collect()
+}
+
+/// Creates a project with definitions that nothing refers to, for different reasons.
+fn unreferenced() -> TestRepo {
+    TestRepo::new(
+        "
+        //- app.py
+        from web import route
+
+        def helper(x):
+            return x
+
+        @route('/')
+        def index():
+            return helper(1)
+
+        def _dead():
+            return _dead
+
+        def _tested():
+            pass
+
+        def run(x):
+            x._possible()
+
+        class Handler:
+            def __len__(self):
+                return 0
+
+            def _possible(self):
+                pass
+
+        run(Handler())
+        //- src/lib.rs
+        pub fn exported() { used() }
+        fn used() {}
+        fn dead() { dead() }
+        // dead is mentioned here
+        pub struct Point;
+        impl std::fmt::Display for Point {
+            fn fmt(&self) {}
+        }
+        //- src/main.rs
+        fn main() { lib::exported() }
+        //- tests/test_app.py
+        from app import _tested, index
+
+        def test_index():
+            assert index
+            _tested()
+
+        def _unused_in_tests():
+            pass
+        ",
+    )
+}
+
+#[test]
+fn unused_definitions_are_those_that_nothing_can_reach() {
+    let repo = unreferenced();
+    let answer = graph(&repo, &["unused", "--json"]).expect(0).json();
+    assert_eq!(
+        reasons(&answer),
+        [
+            "unused app.py#_dead",
+            "unused src/lib.rs#dead",
+            "unused tests/test_app.py#_unused_in_tests"
+        ]
+    );
+    assert_eq!((&answer["total"], &answer["candidates"]), (&3.into(), &1.into()));
+    assert_eq!(answer["results"][1]["in_text"], 1);
+    let all = graph(&repo, &["unused", "--json", "--candidates", "-p", "app.py"])
+        .expect(0)
+        .json();
+    assert_eq!(
+        reasons(&all),
+        ["unused app.py#_dead", "unused app.py#Handler._possible"]
+    );
+    let text = graph(&repo, &["unused", "--tests", "no"]).expect(0).text();
+    assert!(text.starts_with("3 unused of "), "{text}");
+    assert!(text.contains("unused function _tested"), "{text}");
+}
+
+#[test]
+fn entry_points_are_what_code_outside_runs() {
+    let repo = unreferenced();
+    let answer = graph(&repo, &["entrypoints", "--json"]).expect(0).json();
+    assert_eq!(
+        reasons(&answer)[..3],
+        ["main src/main.rs#main", "script app.py", "marked app.py#index"]
+    );
+    assert_eq!(answer["results"][2]["mark"], "@route");
+    assert_eq!(answer["reasons"]["test"], 1);
+    let same = graph(&repo, &["flow", "--json"]).expect(0).json();
+    assert_eq!(same["results"], answer["results"]);
+}
+
+#[test]
+fn answers_of_two_revisions_are_compared() {
+    let repo = project();
+    let shown = graph(&repo, &["callers", "total", "--since", "v1"]).expect(0).text();
+    assert_eq!(
+        shown,
+        "1 added · 0 removed since v1 · 3 now, 2 results then\n\
+         + app.py:10 import call again: return total(1)\n"
+    );
+    let back = graph(
+        &repo,
+        &["callers", "total", "--since", "WORKTREE", "--ref", "v1", "--json"],
+    );
+    let back = back.expect(0).json();
+    assert_eq!((&back["added"], &back["removed"]), (&0.into(), &1.into()));
+    assert_eq!(back["results"][0]["change"], "removed");
+    let new = graph(&repo, &["callers", "again", "--since", "v1"]).expect(1);
+    assert!(new.stderr.contains("the target does not exist at v1"), "{}", new.stderr);
+    graph(&repo, &["cycles", "--since", "v1"]).expect(1);
+    let refused = graph(&repo, &["stats", "--since", "v1"]).expect(2);
+    assert!(refused.stderr.contains("since cannot be used"), "{}", refused.stderr);
+}
+
+#[test]
+fn tests_of_a_change_are_printed_for_another_program() {
+    let repo = tested();
+    let files = graph(&repo, &["impact", "save", "--ci"]).expect(0);
+    assert_eq!(files.text(), "tests/test_store.py\n");
+    let ids = graph(&repo, &["impact", "save", "--ci=ids"]).expect(0).text();
+    let first = ids.lines().next();
+    assert_eq!(
+        (ids.lines().count(), first),
+        (3, Some("tests/test_store.py#test_fixture"))
+    );
+    graph(&repo, &["impact", "unused", "--ci"]).expect(1);
+    graph(&repo, &["callers", "save", "--ci"]).expect(2);
+}
+
+#[test]
+fn owners_are_the_authors_of_the_affected_files() {
+    let repo = tested();
+    repo.write(
+        "store.py",
+        String::from_utf8(repo.read("store.py"))
+            .unwrap()
+            .replace("return item", "return 2"),
+    );
+    repo.commit("change save");
+    let args = ["diff", "v1..HEAD", "--with", "tests,owners", "--json"];
+    let answer = call_in(repo.root(), &args, b"").expect(0).json();
+    let rows = answer["results"].as_array().unwrap();
+    let owner = rows.last().unwrap();
+    assert_eq!((&owner["kind"], &owner["commits"]), (&"owner".into(), &2.into()));
+    assert!(rows.iter().any(|row| row["kind"] == "test"), "{answer}");
+}
+
+#[test]
+fn broken_manifests_are_named() {
+    let repo = TestRepo::new(
+        "
+        //- package.json
+        { broken
+        //- a/tsconfig.json
+        { // a comment
+          \"compilerOptions\": {}, }
+        //- b/Cargo.toml
+        [package
+        //- b/src/lib.rs
+        pub fn one() {}
+        pub fn two() { one() }
+        ",
+    );
+    let called = graph(&repo, &["callers", "one"]).expect(0);
+    assert!(
+        called
+            .stderr
+            .contains("not parsed, so the modules that it names are unknown: b/Cargo.toml and 1 more")
+            || called.stderr.contains("unknown: package.json and 1 more"),
+        "{}",
+        called.stderr
+    );
+}

@@ -103,6 +103,8 @@ pub(crate) fn compare(updated: &Indexed, fresh: &Indexed, reference: &str, about
     let (ours, theirs) = (updated.view(reference), fresh.view(reference));
     assert_eq!(ours.provenance(), theirs.provenance(), "{about}");
     assert_eq!(updated.contents(&ours), fresh.contents(&theirs), "{about}");
+    // Linked in opposite orders: the result must not depend on what was asked before.
+    assert_eq!(updated.links(&ours, true), fresh.links(&theirs, false), "{about}");
     let (ours, theirs) = (updated.answers(&ours, &QUERIES), fresh.answers(&theirs, &QUERIES));
     for (our, their) in ours.iter().zip(&theirs) {
         our.assert_same(their, about);
@@ -258,7 +260,10 @@ fn name(dice: &mut Dice) -> String {
 
 fn body(dice: &mut Dice) -> String {
     let n_words = 1 + dice.below(6);
-    let words: Vec<&str> = (0..n_words).map(|_| *dice.one_of(&WORDS)).collect();
+    let mut words: Vec<String> = (0..n_words).map(|_| (*dice.one_of(&WORDS)).to_owned()).collect();
+    if dice.below(2) == 0 {
+        words.push(name(dice));
+    }
     words.join("(); ")
 }
 

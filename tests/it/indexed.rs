@@ -1,6 +1,6 @@
 //! A repository with its index. Opens views and collects all answers that can be compared between two indexes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex};
 use anyhow::Result;
 use codescout::config::Overrides;
 use codescout::ingest::{NoProgress, Outcome, Progress, Stage};
+use codescout::link::{DefId, Linker, Links};
 use codescout::model::ChunkKey;
 use codescout::query::{Hit, Mode, Request, SearchOutcome};
 use codescout::session::{Ctx, SeenView, Session, ViewRequest, Workspace};
-use codescout::snapshot::{Coverage, FileStatus, View};
+use codescout::snapshot::{Coverage, FileId, FileStatus, View};
 
 pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -116,6 +117,27 @@ impl Indexed {
 
     pub(crate) fn search(&self, view: &View, mode: Mode, query: &str) -> Vec<Hit> {
         self.try_search(view, mode, query).unwrap().hits
+    }
+
+    /// Returns what each reference means, by path and position. Links the files in reverse if `is_backwards`.
+    pub(crate) fn links(&self, view: &View, is_backwards: bool) -> BTreeSet<String> {
+        let links = Links::new(view, &mut self.workspace.repository.reader());
+        let linker = Linker::new(view, &links, &NEVER);
+        let mut files: Vec<FileId> = view.files().map(|(file, _)| file).collect();
+        if is_backwards {
+            files.reverse();
+        }
+        let place = |of: &DefId| format!("{}#{}", path_of(view, of.file), of.index);
+        let mut found = BTreeSet::new();
+        for file in files {
+            for link in linker.link_file(file).unwrap_or_default() {
+                let targets: Vec<String> = link.targets.iter().map(place).collect();
+                let (path, tier) = (path_of(view, file), link.tier.name());
+                found.insert(format!("{path}:{} {tier} {}", link.reference, targets.join(" ")));
+            }
+        }
+        linker.check().unwrap();
+        found
     }
 
     /// Returns the paths of the results of a keyword search, each once, sorted.

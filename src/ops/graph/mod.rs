@@ -195,7 +195,7 @@ impl Graph {
             linker: &linker,
             is_whole,
         };
-        let page = match self.op {
+        let mut page = match self.op {
             GraphOp::Callers | GraphOp::Callees | GraphOp::Refs | GraphOp::Implementations => lookup.edges(),
             GraphOp::Impact => lookup.impact(),
             GraphOp::Path => lookup.path(),
@@ -208,6 +208,16 @@ impl Graph {
             GraphOp::Export => Err(OpError::failed("export is only a command")),
         }?;
         linker.check()?;
+        if let [first, others @ ..] = links.broken_manifests() {
+            let more = if others.is_empty() {
+                String::new()
+            } else {
+                format!(" and {} more", others.len())
+            };
+            page.notes.push(format!(
+                "not parsed, so the modules that it names are unknown: {first}{more}"
+            ));
+        }
         Ok(page)
     }
 

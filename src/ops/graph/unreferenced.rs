@@ -73,7 +73,7 @@ enum Reason {
     Marked(String),
     /// Code outside of the repository can name it.
     Exported,
-    /// A test runner runs it.
+    /// A test runner runs it, or something marks it in a test file.
     Test,
     /// It may run when another definition is called, or the language runs it.
     Implicit,
@@ -172,12 +172,14 @@ impl Lookup<'_> {
 
     /// Lists where programs start: definitions and files that code outside of the repository runs.
     pub(super) fn entry_points(&self) -> Result<Page<GraphRow>> {
-        let (mut all, mut facts) = self.unreferenced()?;
-        all.extend(self.scripts()?);
+        // What only tests use still starts something.
+        let (mut all, mut facts) = self.unreferenced(false)?;
+        all.extend(self.scripts());
         *facts.reasons.entry("script").or_default() += all.iter().filter(|one| one.reason == Reason::Script).count();
+        let has_tests = self.request.candidates || self.request.files.tests == WithTests::Only;
         let is_listed = |one: &Unreferenced| match one.reason {
             Reason::Main | Reason::Script | Reason::Marked(_) | Reason::Exported => true,
-            Reason::Test => self.request.candidates,
+            Reason::Test => has_tests,
             Reason::Implicit | Reason::Unused => false,
         };
         all.retain(is_listed);
@@ -203,7 +205,7 @@ impl Lookup<'_> {
             let n = facts.reasons.get(reason).copied().unwrap_or_default();
             if n > 0 {
                 line += &format!(" · {n} {reason}");
-                if reason == "test" && !self.request.candidates {
+                if reason == "test" && !has_tests {
                     line += self.how_to_list_candidates();
                 }
             }
@@ -218,7 +220,7 @@ impl Lookup<'_> {
 
     /// Lists the definitions that nothing refers to and that nothing outside of the repository is known to need.
     pub(super) fn unused(&self) -> Result<Page<GraphRow>> {
-        let (mut all, mut facts) = self.unreferenced()?;
+        let (mut all, mut facts) = self.unreferenced(self.request.files.tests != WithTests::No)?;
         let is_sure = |one: &Unreferenced| one.reason == Reason::Unused && one.usage.possible == 0;
         let n_sure = all.iter().filter(|one| is_sure(one)).count();
         let is_possible = |one: &Unreferenced| matches!(one.reason, Reason::Unused | Reason::Exported);
@@ -263,14 +265,11 @@ impl Lookup<'_> {
         Ok(page)
     }
 
-    /// Returns the definitions of the selected files without sure references, by file and position.
-    fn unreferenced(&self) -> Result<(Vec<Unreferenced>, Facts)> {
-        let view = self.question.view();
-        // Of a selection of paths, the definitions are listed, but references from all paths count.
-        let has_tests = self.request.files.tests != WithTests::No;
-        let counts = |file: &FileId| has_tests || !is_test_path(&path_of(view, *file));
-        let files: Vec<FileId> = view.files().map(|(file, _)| file).filter(counts).collect();
-        let usages = self.linker.usages(&files);
+    /// Returns the definitions of the selected files without sure references, by file and position. References from
+    /// test files count if `has_tests`.
+    fn unreferenced(&self, has_tests: bool) -> Result<(Vec<Unreferenced>, Facts)> {
+        // Only definitions of the selected files are listed, but references from all files count.
+        let usages = self.linker.usages(&self.files_of_view(has_tests));
         let scan = self.scan();
         let of_files = self.wanted_files();
         let of_files = of_files.par_iter().map(|file| scan.unreferenced_in(*file, &usages));
@@ -287,8 +286,17 @@ impl Lookup<'_> {
         Ok((all, facts))
     }
 
+    /// Returns all files of the view, those of tests only if `has_tests`.
+    fn files_of_view(&self, has_tests: bool) -> Vec<FileId> {
+        let view = self.question.view();
+        let files = view.files().map(|(file, _)| file);
+        files
+            .filter(|file| has_tests || !is_test_path(&path_of(view, *file)))
+            .collect()
+    }
+
     /// Returns the files whose code calls definitions and that no other file imports.
-    fn scripts(&self) -> Result<Vec<Unreferenced>> {
+    fn scripts(&self) -> Vec<Unreferenced> {
         let scan = self.scan();
         let is_script = |file: &FileId| {
             matches!(
@@ -297,9 +305,8 @@ impl Lookup<'_> {
             ) && !is_test_path(&path_of(self.question.view(), *file))
         };
         let files: Vec<FileId> = self.wanted_files().into_iter().filter(is_script).collect();
-        let all_files: Vec<FileId> = self.question.view().files().map(|(file, _)| file).collect();
         let mut imported = BTreeSet::new();
-        for site in self.imports_of(&all_files) {
+        for site in self.imports_of(&self.files_of_view(false)) {
             match site.imported {
                 Imported::Files(files) => imported.extend(files.into_iter().filter(|file| *file != site.file)),
                 Imported::Package(_, files) => imported.extend(files.iter().copied()),
@@ -315,7 +322,7 @@ impl Lookup<'_> {
             reason: Reason::Script,
             usage: Usage::default(),
         });
-        Ok(scripts.collect())
+        scripts.collect()
     }
 }
 
@@ -365,6 +372,7 @@ impl Scan<'_> {
         let of = def_of(found);
         let definition = &definitions[found.index as usize];
         let name = definition.name.as_str();
+        let is_in_tests = is_test_path(&path_of(self.sources.view(), found.file));
         if is_test(self.sources.view(), self.linker, of) {
             return Reason::Test;
         }
@@ -373,7 +381,11 @@ impl Scan<'_> {
         }
         let head = bytes.get(definition.range.start as usize..definition.signature.start as usize);
         if let Some(mark) = mark_in(&String::from_utf8_lossy(head.unwrap_or_default())) {
-            return Reason::Marked(mark);
+            return if is_in_tests {
+                Reason::Test
+            } else {
+                Reason::Marked(mark)
+            };
         }
         let is_magic = name.starts_with("__") && name.ends_with("__") || RUN_BY_NAME.contains(&name);
         if is_magic
@@ -383,7 +395,7 @@ impl Scan<'_> {
         {
             return Reason::Implicit;
         }
-        if self.is_visible_outside(found, definitions, bytes) {
+        if !is_in_tests && self.is_visible_outside(found, definitions, bytes) {
             return Reason::Exported;
         }
         Reason::Unused
