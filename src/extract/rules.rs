@@ -365,6 +365,8 @@ pub(crate) struct Bound<'t> {
     pub(crate) declared: Option<Node<'t>>,
     pub(crate) value: Option<Node<'t>>,
     pub(crate) step: Option<Step>,
+    /// True if names that begin with a capital letter are constants, which the pattern compares with.
+    pub(crate) has_constants: bool,
 }
 
 impl<'t> Bound<'t> {
@@ -376,7 +378,14 @@ impl<'t> Bound<'t> {
             declared: None,
             value: None,
             step: None,
+            has_constants: false,
         }
+    }
+
+    /// Binds no names that begin with a capital letter.
+    pub(crate) fn with_constants(mut self) -> Self {
+        self.has_constants = true;
+        self
     }
 
     /// Sets the value.

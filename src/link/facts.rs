@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::extract::{
-    Binding, BindingKind, Definition, DefinitionKind, Import, Reference, ReferenceKind, Value, language,
+    Binding, BindingKind, Definition, DefinitionKind, Import, Reference, ReferenceKind, Steps, Value, language,
 };
 use crate::model::{ByteRange, Lang};
 use crate::snapshot::FileId;
@@ -142,7 +142,11 @@ impl Facts {
                     .or_insert((index, None));
             }
             for (at, name) in import.names.iter().enumerate().filter(|(_, name)| name.name != "*") {
-                let local = name.alias.as_ref().unwrap_or(&name.name).clone();
+                let local = match &name.alias {
+                    // `use a::b::{self}` makes `b` visible.
+                    None if name.name == "self" && family == Family::Rust => local_module_name(family, &import.module),
+                    alias => alias.as_ref().unwrap_or(&name.name).clone(),
+                };
                 facts.imported.insert(local, (index, Some(at as u32)));
             }
         }
@@ -207,6 +211,14 @@ impl Facts {
             .binary_search_by_key(&at, |reference| reference.range.start)
             .ok()?;
         Some(index as u32)
+    }
+
+    /// Returns true if a name is followed by `::`, so that it means a module or a type.
+    pub(super) fn is_path_segment(&self, reference: &Reference) -> bool {
+        let next = self.reference_at(reference.range.end + 2);
+        let receiver = next.map(|next| self.references[next as usize].receiver);
+        self.family == Family::Rust
+            && matches!(receiver, Some(Value::Of { at, steps }) if at == reference.range.start && steps == Steps::default())
     }
 
     /// Returns true if a definition is a member of the type `of`. Parameters of a constructor can declare fields.

@@ -150,19 +150,19 @@ impl Linker<'_> {
             let definition = &facts.definitions[index as usize];
             definition.container == of && definition.kind != DefinitionKind::Impl && !facts.is_declared_module(index)
         });
-        let items: Vec<Sym> = items
+        let mut items: Vec<Sym> = items
             .map(|index| match facts.definitions[index as usize].kind {
                 DefinitionKind::Module => Sym::Module(Module::Items { file, of: Some(index) }),
                 _ => Sym::Def(facts.def(index)),
             })
             .collect();
+        // A function can have the name of a module.
+        let is_declared = facts.named(name).iter().any(|&index| facts.is_declared_module(index));
+        if of.is_none() && (items.is_empty() || is_declared) {
+            items.extend(self.links.environment.rust_child(file, name).map(Sym::Module));
+        }
         if !items.is_empty() {
             return items;
-        }
-        if of.is_none()
-            && let Some(child) = self.links.environment.rust_child(file, name)
-        {
-            return vec![Sym::Module(child)];
         }
         let Some(depth) = deeper(depth) else { return Vec::new() };
         for import in &facts.imports {

@@ -384,7 +384,9 @@ impl<'v> Linker<'v> {
                 return false;
             };
             let definition = &facts.definitions[def.index as usize];
-            let is_member = definition.container.is_some() || definition.qualifier.is_some();
+            let is_in_function = |outer: u32| facts.definitions[outer as usize].kind.is_callable();
+            let is_member =
+                definition.container.is_some_and(|outer| !is_in_function(outer)) || definition.qualifier.is_some();
             facts.is_name(def.index) && (is_member || reference.receiver == Value::None)
         };
         named.iter().filter(could_be).take(MAX_CANDIDATES).copied().collect()
@@ -540,6 +542,7 @@ impl<'v> Linker<'v> {
             },
             Base::Outer(_) => match self.content(of, depth) {
                 Some(inner) if of.is_transparent() => self.member(&inner, reference, depth),
+                _ if of.is_parameter() => Found::unknown(),
                 _ => Found::outside(),
             },
             Base::Outside => Found::outside(),

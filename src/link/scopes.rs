@@ -1,5 +1,7 @@
 //! Finds what a name without a receiver means.
 
+use std::sync::Arc;
+
 use super::environment::Module;
 use super::facts::{DefId, Facts, Family};
 use super::members::Use;
@@ -43,11 +45,35 @@ impl Linker<'_> {
                 tier: Tier::Import,
             };
         }
-        if self.named(facts.family, name).is_empty() {
+        let named = self.named(facts.family, name);
+        if named.is_empty() {
             return Found::outside();
+        }
+        if facts.family == Family::Rust && reference.kind == ReferenceKind::Macro {
+            return self.macro_of_crate(facts, &named);
         }
         match facts.family {
             Family::Python | Family::Go | Family::Rust | Family::Java | Family::JavaScript => Found::outside(),
+            _ => Found::unknown(),
+        }
+    }
+
+    /// Of definitions with the name of a macro call, finds the macro of the same crate. `macro_use` makes it visible in
+    /// other files.
+    fn macro_of_crate(&self, facts: &Facts, named: &[DefId]) -> Found {
+        let environment = &self.links.environment;
+        let own = environment.rust_crate(facts.file);
+        let is_visible = |of: &&DefId| {
+            let is_macro = |facts: Arc<Facts>| facts.has_kind(of.index, DefinitionKind::Macro);
+            self.facts(of.file).is_some_and(is_macro) && environment.rust_crate(of.file) == own
+        };
+        let mut visible = named.iter().filter(is_visible);
+        match (visible.next(), visible.next()) {
+            (Some(of), None) => Found {
+                syms: vec![Sym::Def(*of)],
+                tier: Tier::Scope,
+            },
+            (None, _) => Found::outside(),
             _ => Found::unknown(),
         }
     }
@@ -142,6 +168,7 @@ impl Linker<'_> {
         };
         if let Some((local_size, binding)) = nearest_local(facts, reference)
             && local_size <= size
+            && !facts.is_path_segment(reference)
         {
             return Some(scope(vec![Sym::Local(facts.file, binding)]));
         }
@@ -163,6 +190,7 @@ impl Linker<'_> {
         let (at, usage) = (reference.range.start, Use::of(reference));
         let enclosing: Vec<u32> = facts.enclosing(at).collect();
         let module = inline_module(facts, at);
+        let is_path_segment = facts.is_path_segment(reference);
         let mut visible: Option<(usize, Vec<u32>)> = None;
         for &index in facts.named(&reference.name).iter().take(MAX_NAMESAKES) {
             let definition = &facts.definitions[index as usize];
@@ -170,7 +198,10 @@ impl Linker<'_> {
             let is_member = outer.is_some_and(|outer| outer.kind.is_type());
             let is_macro = definition.kind == DefinitionKind::Macro || usage.kind == Some(ReferenceKind::Macro);
             let is_method_of_go = definition.qualifier.is_some() && facts.family == Family::Go;
+            let has_members = definition.kind.is_type() || definition.kind == DefinitionKind::Module;
             if !facts.is_name(index)
+                || is_path_segment && !has_members
+                || !is_path_segment && definition.kind == DefinitionKind::Module && facts.family == Family::Rust
                 || is_method_of_go
                 || (is_member || is_macro) && !self.fits(facts.def(index), usage)
                 || definition.container.is_some_and(|outer| !enclosing.contains(&outer))

@@ -5,7 +5,7 @@ use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::deeper;
 use super::resolve::{Linker, Sym, Tier};
-use crate::extract::{Binding, DefinitionKind, Literal, Shape, Step, Steps, Value};
+use crate::extract::{Binding, DefinitionKind, Literal, ReferenceKind, Shape, Step, Steps, Value};
 use crate::model::ByteRange;
 use crate::snapshot::FileId;
 
@@ -159,6 +159,13 @@ impl Ty {
         self
     }
 
+    /// Returns true if the name of the type is that of a type parameter: a capital letter, and perhaps a digit.
+    pub(super) fn is_parameter(&self) -> bool {
+        let Base::Outer(name) = &self.base else { return false };
+        let mut letters = name.chars();
+        letters.next().is_some_and(|first| first.is_ascii_uppercase()) && letters.all(|letter| letter.is_ascii_digit())
+    }
+
     pub(super) fn is_transparent(&self) -> bool {
         matches!(&self.base, Base::Outer(name) if TRANSPARENT.contains(&name.as_str()))
     }
@@ -171,6 +178,22 @@ impl Linker<'_> {
         let found = self.resolve_at(facts, index, depth);
         let mut steps = steps.iter().peekable();
         let reference = &facts.references[index as usize];
+        // Methods that are often derived.
+        let is_derived = found.syms.is_empty() && matches!(reference.name.as_str(), "clone" | "default" | "to_owned");
+        if let Value::Of { at, steps: before } = reference.receiver
+            && is_derived
+            && facts.family == Family::Rust
+            && steps.next_if_eq(&Step::Call).is_some()
+        {
+            let mut of = self.value(facts, at, before, depth)?;
+            if let Base::Class(def) = of.base {
+                of.base = Base::Instance(def);
+            }
+            for step in steps {
+                of = self.after(of, step, None, depth)?;
+            }
+            return Some(of.by(Tier::Return));
+        }
         let mut of = match found.syms.first()? {
             Sym::Def(def) => self.type_of_definition(*def, found.tier, depth)?,
             Sym::Local(file, binding) => {
@@ -187,6 +210,14 @@ impl Linker<'_> {
             }
             Sym::Outside => {
                 let Value::Of { at, steps: before } = reference.receiver else {
+                    // A variable that a macro binds.
+                    let is_unbound = facts.family == Family::Rust
+                        && found.tier == Tier::Outside
+                        && reference.kind == ReferenceKind::Value
+                        && !facts.is_path_segment(reference);
+                    if is_unbound {
+                        return None;
+                    }
                     return Some(Ty::new(Base::Outside, Tier::Outside)).filter(|_| steps.peek().is_none());
                 };
                 // A method of a container or wrapper from outside.
@@ -278,6 +309,19 @@ impl Linker<'_> {
                 Some(Ty::new(Base::Class(of), Tier::Receiver))
             }
             kind if kind.is_type() => Some(Ty::new(Base::Class(def), Tier::Receiver)),
+            DefinitionKind::Module if facts.family == Family::Rust => {
+                let module = if !facts.is_declared_module(def.index) {
+                    Module::Items {
+                        file: def.file,
+                        of: Some(def.index),
+                    }
+                } else if definition.container.is_none() {
+                    self.links.environment.rust_child(def.file, &definition.name)?
+                } else {
+                    return None;
+                };
+                Some(Ty::new(Base::Module(module), Tier::Receiver))
+            }
             DefinitionKind::Property => self.result(def, None, depth),
             kind if kind.is_callable() => Some(Ty::new(Base::Function(def), tier)),
             DefinitionKind::Field | DefinitionKind::Variable | DefinitionKind::Constant => {

@@ -80,6 +80,7 @@ const RULES: &[Rule] = &[
     on(&["array_expression", "tuple_expression"], Role::Literal(Literal::Other)),
     on(&["array_type"], Role::Shape(Shape::Sequence)),
     on(&["function_type", "tuple_type"], Role::Shape(Shape::Opaque)),
+    on(&["lifetime", "label"], Role::Opaque),
     on(&["self", "crate", "super"], Role::Leaf(Leaf::This)),
     on(&["identifier"], Role::Leaf(Leaf::Name)),
     on(&["type_identifier"], Role::Leaf(Leaf::Type)),
@@ -103,7 +104,7 @@ fn matched<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
     }
     let is_alone = |pattern: Node<'t>| matches!(pattern.kind(), "ref_pattern" | "reference_pattern" | "mut_pattern");
     let inside = |pattern: Node<'t>| children(pattern).pop().unwrap_or(pattern);
-    let mut bound = Bound::new(BindingKind::Local, pattern).of(field(node, "type")).to(value);
+    let mut bound = Bound::new(BindingKind::Local, pattern).of(field(node, "type")).to(value).with_constants();
     if node.kind() == "for_expression" {
         bound = bound.by(Step::Element);
     }

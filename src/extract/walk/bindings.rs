@@ -28,6 +28,7 @@ impl<'t> Walker<'_, 't> {
                 declared,
                 value,
                 step,
+                has_constants: false,
             });
         }
         if let Some(find) = roles.bind_by {
@@ -45,6 +46,13 @@ impl<'t> Walker<'_, 't> {
         let value = bound.value.map_or(Value::None, |node| value_of(tables, src, node));
         let value = stepped(value, bound.step);
         let mut add = |kind, name: ByteRange, value| {
+            if bound.has_constants
+                && src[clamp(src, name).as_usize()]
+                    .first()
+                    .is_some_and(u8::is_ascii_uppercase)
+            {
+                return;
+            }
             let name_text = if kind == BindingKind::Return {
                 String::new()
             } else {
