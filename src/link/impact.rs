@@ -1,6 +1,7 @@
 //! Follows references backwards: what a change of definitions reaches.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use rayon::prelude::*;
 
@@ -102,6 +103,12 @@ struct Open {
     before: Option<usize>,
 }
 
+/// Returns true if Python runs a method of this name without a call by name, such as `__exit__`.
+fn is_run_by_language(facts: &Facts, name: &str) -> bool {
+    let is_magic = name.starts_with("__") && name.ends_with("__");
+    facts.family == Family::Python && is_magic && !matches!(name, "__init__" | "__new__")
+}
+
 impl Linker<'_> {
     /// Finds what changes of definitions reach. Sure steps are followed to their end before uncertain ones.
     pub fn impact(
@@ -111,7 +118,9 @@ impl Linker<'_> {
         is_wanted: impl Fn(FileId) -> bool + Sync,
     ) -> Result<Impact, LexicalError> {
         let mut impact = Impact::default();
-        let mut seen: HashSet<(FileId, Option<u32>)> = changed.iter().map(|of| (of.file, Some(of.index))).collect();
+        // For each place that is reached, its index if it is not followed further.
+        let changed_places = changed.iter().map(|of| ((of.file, Some(of.index)), None));
+        let mut seen: HashMap<(FileId, Option<u32>), Option<usize>> = changed_places.collect();
         let mut level: Vec<Open> = changed
             .iter()
             .map(|&definition| Open {
@@ -147,22 +156,35 @@ impl Linker<'_> {
             }
             level = Vec::new();
             for one in next {
-                let place = (one.site.file, one.definition.map(|of| of.index));
-                if one.depth > reach.max_depth || !seen.insert(place) {
+                if one.depth > reach.max_depth {
                     continue;
                 }
-                if impact.reached.len() >= reach.max_reached {
-                    impact.is_cut = true;
-                    return Ok(impact);
-                }
-                let before = Some(impact.reached.len());
                 let goes_on = !matches!(one.relation, Relation::Refers(ReferenceKind::Type));
-                level.extend(
-                    one.definition
-                        .filter(|_| goes_on)
-                        .map(|definition| Open { definition, before }),
-                );
-                impact.reached.push(one);
+                let place = (one.site.file, one.definition.map(|of| of.index));
+                let at = match seen.entry(place) {
+                    Entry::Vacant(new) => {
+                        if impact.reached.len() >= reach.max_reached {
+                            impact.is_cut = true;
+                            return Ok(impact);
+                        }
+                        let at = impact.reached.len();
+                        new.insert((!goes_on).then_some(at));
+                        impact.reached.push(one.clone());
+                        at
+                    }
+                    // A declared type reached it before.
+                    Entry::Occupied(mut known) => match known.get_mut().take_if(|_| goes_on) {
+                        Some(at) => {
+                            impact.reached[at] = one.clone();
+                            at
+                        }
+                        None => continue,
+                    },
+                };
+                if goes_on {
+                    let before = Some(at);
+                    level.extend(one.definition.map(|definition| Open { definition, before }));
+                }
             }
         }
     }
@@ -208,9 +230,12 @@ impl Linker<'_> {
             let is_step_sure = site.tier.is_sure();
             add(site.inside, site, relation, is_step_sure);
         }
-        for base in self.overridden(of) {
-            is_called = true;
-            add(Some(base), self.site_of(base), Relation::Overridden, true);
+        // A call of a type's constructor does not run those of its subtypes.
+        if !self.is_constructor(of) {
+            for base in self.overridden(of) {
+                is_called = true;
+                add(Some(base), self.site_of(base), Relation::Overridden, true);
+            }
         }
         let around = definition.container.map(|container| facts.def(container));
         if let Some(around) = around.filter(|around| {
@@ -220,17 +245,20 @@ impl Linker<'_> {
             is_called = true;
             add(Some(around), self.site_of(of), Relation::Contains, true);
         }
-        for test in self.prepared(&facts, of) {
+        let prepared = self.prepared(&facts, of);
+        let is_prepared = !prepared.is_empty();
+        for test in prepared {
             is_called = true;
             add(Some(test), self.site_of(test), Relation::Prepared, true);
         }
-        if !is_called
-            && reach.max_candidates > 0
+        let is_by_language = is_run_by_language(&facts, &definition.name);
+        let is_possible = reach.max_candidates > 0 && (!is_called || !is_prepared && self.has_outside_base(of));
+        if (is_by_language || is_possible)
             && definition.kind.is_callable()
             && definition.kind != DefinitionKind::Test
             && let Some(of_type) = self.type_of_member(&facts, of)
         {
-            add(Some(of_type), self.site_of(of), Relation::Type, false);
+            add(Some(of_type), self.site_of(of), Relation::Type, is_by_language);
         }
         Ok(found)
     }

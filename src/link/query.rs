@@ -14,6 +14,8 @@ use crate::snapshot::FileId;
 
 /// Limit on the names that imports give to a definition.
 const MAX_NAMES: usize = 16;
+/// Limit on the definitions that count as one function.
+const MAX_PARTS: usize = 16;
 
 /// A reference and what it means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,7 +122,8 @@ impl Linker<'_> {
     /// Returns the references inside a definition and the blocks that implement it.
     pub fn uses(&self, of: DefId) -> Vec<Site> {
         let mut sites = Vec::new();
-        for part in self.parts_of(of, MAX_DEPTH) {
+        let parts = self.same_function(of).into_iter();
+        for part in parts.flat_map(|part| self.parts_of(part, MAX_DEPTH)) {
             let Some(facts) = self.facts(part.file) else { continue };
             let definition = &facts.definitions[part.index as usize];
             // Decorators are before the signature.
@@ -149,7 +152,7 @@ impl Linker<'_> {
             return Vec::new();
         };
         if !facts.definitions[of.index as usize].kind.is_type() {
-            return vec![of];
+            return self.same_function(of);
         }
         let inner = facts.children(of.index).iter().copied();
         inner
@@ -250,7 +253,36 @@ impl Linker<'_> {
         } else if is_constructor(&facts, of.index) {
             all.extend(definition.container.map(|container| facts.def(container)));
         }
+        all.extend(self.same_function(of).into_iter().filter(|other| *other != of));
         all
+    }
+
+    /// Returns the parts of one function: in Python, the functions of one name in one scope are its overloads, accessors
+    /// or alternatives. References mean the first of them.
+    fn same_function(&self, of: DefId) -> Vec<DefId> {
+        let Some(facts) = self.facts(of.file).filter(|facts| facts.family == Family::Python) else {
+            return vec![of];
+        };
+        let definition = &facts.definitions[of.index as usize];
+        if !definition.kind.is_callable() {
+            return vec![of];
+        }
+        let is_part = |&&index: &&u32| {
+            let other = &facts.definitions[index as usize];
+            other.container == definition.container && other.kind.is_callable()
+        };
+        let parts = facts.named(&definition.name).iter().filter(is_part).take(MAX_PARTS);
+        let mut parts: Vec<DefId> = parts.map(|&index| facts.def(index)).collect();
+        if !parts.contains(&of) {
+            parts.push(of);
+        }
+        parts
+    }
+
+    /// Returns true if a definition is a constructor.
+    pub(super) fn is_constructor(&self, of: DefId) -> bool {
+        self.facts(of.file)
+            .is_some_and(|facts| is_constructor(&facts, of.index))
     }
 
     fn own_names(&self, targets: &[DefId]) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use rayon::prelude::*;
 
 use super::facts::DefId;
-use super::resolve::{Linker, MAX_DEPTH, Sym};
+use super::resolve::{Linker, MAX_CANDIDATES, MAX_DEPTH, Sym, Tier};
 use crate::extract::{DefinitionKind, ReferenceKind, Value};
 use crate::index::lexical::LexicalError;
 use crate::snapshot::FileId;
@@ -51,7 +51,10 @@ impl Linker<'_> {
             if reference.kind == ReferenceKind::Import || facts.enclosing(at).next().is_some_and(heads_impl) {
                 continue;
             }
-            let link = self.link(&facts, index);
+            let mut link = self.link(&facts, index);
+            if link.tier == Tier::Named && link.targets.len() >= MAX_CANDIDATES {
+                link.targets = self.named(facts.family, &reference.name);
+            }
             if link.targets.is_empty() && reference.receiver == Value::None {
                 // A variable with the name of a definition may hold the definition.
                 for &same in facts.named(&reference.name) {
@@ -89,14 +92,8 @@ impl Linker<'_> {
         if definition.container.is_none() && definition.qualifier.is_none() {
             return false;
         }
-        if let Some(around) = self.type_around(of) {
-            let is_outside = |&base: &u32| {
-                let syms = self.resolve_base(&facts, base, MAX_DEPTH).syms;
-                syms.is_empty() || syms.iter().any(|sym| !matches!(sym, Sym::Def(_)))
-            };
-            if facts.bases(around.index).iter().any(is_outside) {
-                return true;
-            }
+        if self.has_outside_base(of) {
+            return true;
         }
         let is_abstract = |other: &DefId| {
             let container = self.type_around(*other).and_then(|around| self.definition(around));
@@ -105,6 +102,17 @@ impl Linker<'_> {
         };
         let same_name = self.named(facts.family, &definition.name);
         same_name.iter().any(|other| *other != of && is_abstract(other)) || !self.overridden(of).is_empty()
+    }
+
+    /// Returns true if a member's type extends something outside of the repository.
+    pub(super) fn has_outside_base(&self, of: DefId) -> bool {
+        let (Some(around), Some(facts)) = (self.type_around(of), self.facts(of.file)) else {
+            return false;
+        };
+        facts.bases(around.index).iter().any(|&base| {
+            let syms = self.resolve_base(&facts, base, MAX_DEPTH).syms;
+            syms.is_empty() || syms.iter().any(|sym| !matches!(sym, Sym::Def(_)))
+        })
     }
 
     /// Returns the members of subtypes that override a member.

@@ -151,7 +151,9 @@ impl UnreferencedOut {
         facts.extend(self.calls.map(|n| format!("calls {n}")));
         facts.extend((self.candidates > 0).then(|| count(self.candidates, "candidate")));
         facts.extend(self.in_text.filter(|n| *n > 0).map(|n| format!("{n} in text")));
-        out.span(Style::Fact, &format!(" {}", facts.join(", ")).trim_end().to_owned());
+        if !facts.is_empty() {
+            out.span(Style::Fact, &format!(" {}", facts.join(", ")));
+        }
         out.end();
     }
 }
