@@ -287,16 +287,25 @@ impl Facts {
         self.bases.get(&definition).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns true if a function can be called with `n` arguments.
-    pub(super) fn takes(&self, definition: u32, n: usize) -> bool {
+    /// Returns the number of parameters of a function.
+    pub(super) fn n_parameters(&self, definition: u32) -> usize {
+        self.parameters(definition).len()
+    }
+
+    fn parameters(&self, definition: u32) -> Vec<&Binding> {
         let signature = self.definitions[definition as usize].signature;
         let first = self.bindings.partition_point(|binding| binding.start < signature.start);
         let inside = self.bindings[first..]
             .iter()
             .take_while(|binding| binding.start < signature.end);
-        let parameters: Vec<&Binding> = inside
+        inside
             .filter(|binding| binding.kind == BindingKind::Parameter)
-            .collect();
+            .collect()
+    }
+
+    /// Returns true if a function can be called with `n` arguments.
+    pub(super) fn takes(&self, definition: u32, n: usize) -> bool {
+        let parameters = self.parameters(definition);
         let is_variadic = parameters.last().is_some_and(|last| last.value == Value::Other);
         if is_variadic {
             n + 1 >= parameters.len()

@@ -264,7 +264,7 @@ impl Linker<'_> {
     }
 
     /// Returns the type that a method belongs to, also if it is defined outside of it.
-    fn type_of_member(&self, facts: &Facts, of: DefId) -> Option<DefId> {
+    pub(super) fn type_of_member(&self, facts: &Facts, of: DefId) -> Option<DefId> {
         if let Some(around) = self.type_around(of) {
             return Some(self.implemented(around));
         }
@@ -303,7 +303,7 @@ impl Linker<'_> {
     }
 
     /// Returns the place of a definition's name.
-    fn site_of(&self, of: DefId) -> Site {
+    pub fn site_of(&self, of: DefId) -> Site {
         Site {
             file: of.file,
             range: self

@@ -1,12 +1,25 @@
 //! Relates the members of types to those of the types that they extend or implement.
 
-use super::facts::DefId;
+use std::collections::HashSet;
+
+use super::facts::{DefId, Facts, Family};
 use super::resolve::{Linker, MAX_DEPTH, Sym};
+use crate::extract::{DefinitionKind, ReferenceKind};
+use crate::index::lexical::LexicalError;
+
+/// Limit on the methods of one name that are compared with interfaces.
+const MAX_INTERFACES: usize = 256;
 
 impl Linker<'_> {
     /// Returns the members that a member of a type overrides or implements.
     pub fn overridden(&self, of: DefId) -> Vec<DefId> {
-        let (Some(around), Some(facts)) = (self.type_around(of), self.facts(of.file)) else {
+        let Some(facts) = self.facts(of.file) else {
+            return Vec::new();
+        };
+        if facts.family == Family::Go {
+            return self.satisfied(&facts, of);
+        }
+        let Some(around) = self.type_around(of) else {
             return Vec::new();
         };
         let name = &facts.definitions[of.index as usize].name;
@@ -23,5 +36,82 @@ impl Linker<'_> {
         found.sort_unstable();
         found.dedup();
         found
+    }
+
+    /// Returns the methods of interfaces that a method of Go implements. Its type must have methods with the names of all
+    /// those of the interface, and if there is only one, with as many parameters.
+    fn satisfied(&self, facts: &Facts, of: DefId) -> Vec<DefId> {
+        let definition = &facts.definitions[of.index as usize];
+        let Some(of_type) = self
+            .type_of_member(facts, of)
+            .filter(|_| definition.qualifier.is_some())
+        else {
+            return Vec::new();
+        };
+        let has = |name: &str| !self.members_of(of_type, name, MAX_DEPTH).is_empty();
+        // The receiver counts as a parameter of a method.
+        let n_parameters = facts.n_parameters(of.index).saturating_sub(1);
+        let is_satisfied = |method: &DefId| {
+            let (Some(facts), Some(interface)) = (self.facts(method.file), self.type_around(*method)) else {
+                return false;
+            };
+            let methods = facts.children(interface.index);
+            facts.has_kind(interface.index, DefinitionKind::Interface)
+                && (methods.len() > 1 || facts.n_parameters(method.index) == n_parameters)
+                && methods
+                    .iter()
+                    .all(|&method| has(&facts.definitions[method as usize].name))
+        };
+        let mut found = self.named(Family::Go, &definition.name);
+        found.truncate(MAX_INTERFACES);
+        found.retain(is_satisfied);
+        found
+    }
+
+    /// Returns the members that override or implement a member.
+    pub fn overriding(&self, of: DefId) -> Result<Vec<DefId>, LexicalError> {
+        let (Some(around), Some(facts)) = (self.type_around(of), self.facts(of.file)) else {
+            return Ok(Vec::new());
+        };
+        let name = &facts.definitions[of.index as usize].name;
+        let mut found = Vec::new();
+        if facts.family == Family::Go {
+            if facts.has_kind(around.index, DefinitionKind::Interface) {
+                found = self.named(Family::Go, name);
+                found.truncate(MAX_INTERFACES);
+                found.retain(|member| self.overridden(*member).contains(&of));
+            }
+            return Ok(found);
+        }
+        let mut open = vec![self.implemented(around)];
+        let mut seen = HashSet::new();
+        while let Some(base) = open.pop() {
+            for site in self.mentions(base, |_| true)?.sites {
+                let is_sure = site.kind == ReferenceKind::Inherit && site.tier.is_sure();
+                let Some(subtype) = site.inside.filter(|subtype| is_sure && seen.insert(*subtype)) else {
+                    continue;
+                };
+                found.extend(self.own_members(subtype, name));
+                open.push(self.implemented(subtype));
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    /// Returns the types of Go that implement an interface.
+    pub fn satisfying(&self, interface: DefId) -> Result<Vec<DefId>, LexicalError> {
+        let Some(facts) = self.facts(interface.file).filter(|facts| facts.family == Family::Go) else {
+            return Ok(Vec::new());
+        };
+        let methods = facts.children(interface.index).iter();
+        let mut methods = methods.filter(|&&method| facts.definitions[method as usize].kind.is_callable());
+        let Some(&first) = methods.next() else {
+            return Ok(Vec::new());
+        };
+        let members = self.overriding(facts.def(first))?.into_iter();
+        let types = members.filter_map(|member| self.type_of_member(&*self.facts(member.file)?, member));
+        Ok(types.collect())
     }
 }

@@ -1,13 +1,12 @@
 //! Counts the references to definitions, and recognises members that run without being named.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use rayon::prelude::*;
 
 use super::facts::DefId;
 use super::resolve::{Linker, MAX_CANDIDATES, MAX_DEPTH, Sym, Tier};
 use crate::extract::{DefinitionKind, ReferenceKind, Value};
-use crate::index::lexical::LexicalError;
 use crate::snapshot::FileId;
 
 /// Number of references to a definition from outside of it. Imports do not count.
@@ -113,28 +112,6 @@ impl Linker<'_> {
             let syms = self.resolve_base(&facts, base, MAX_DEPTH).syms;
             syms.is_empty() || syms.iter().any(|sym| !matches!(sym, Sym::Def(_)))
         })
-    }
-
-    /// Returns the members of subtypes that override a member.
-    pub fn overriding(&self, of: DefId) -> Result<Vec<DefId>, LexicalError> {
-        let (Some(around), Some(definition)) = (self.type_around(of), self.definition(of)) else {
-            return Ok(Vec::new());
-        };
-        let (mut found, mut open) = (Vec::new(), vec![self.implemented(around)]);
-        let mut seen = HashSet::new();
-        while let Some(base) = open.pop() {
-            for site in self.mentions(base, |_| true)?.sites {
-                let is_sure = site.kind == ReferenceKind::Inherit && site.tier.is_sure();
-                let Some(subtype) = site.inside.filter(|subtype| is_sure && seen.insert(*subtype)) else {
-                    continue;
-                };
-                found.extend(self.own_members(subtype, &definition.name));
-                open.push(self.implemented(subtype));
-            }
-        }
-        found.sort_unstable();
-        found.dedup();
-        Ok(found)
     }
 
     /// Returns true if the file of a definition exports it by name.

@@ -677,3 +677,54 @@ fn broken_manifests_are_named() {
         called.stderr
     );
 }
+
+#[test]
+fn types_of_go_implement_the_interfaces_whose_methods_they_have() {
+    let repo = TestRepo::new(
+        "
+        //- go.mod
+        module example.com/shapes
+        //- shape.go
+        package shapes
+
+        type Shape interface {
+            Area() int
+            Scale(by int)
+        }
+
+        type base struct{}
+
+        func (b *base) Scale(by int) {}
+
+        type Square struct{ base }
+
+        func (s Square) Area() int { return side() }
+
+        func side() int { return 1 }
+
+        type Line struct{}
+
+        func (l Line) Area() int { return 0 }
+
+        func Total(s Shape) int { return s.Area() }
+        //- shape_test.go
+        package shapes
+
+        import \"testing\"
+
+        func TestTotal(t *testing.T) { Total(Square{}) }
+        ",
+    );
+    assert_eq!(
+        edges_of(&repo, &["implementations", "Shape"]),
+        ["shape.go#Square -> shape.go#Shape type shape.go:12"]
+    );
+    assert_eq!(
+        edges_of(&repo, &["implementations", "Shape.Area"]),
+        ["shape.go#Square.Area -> shape.go#Shape.Area type shape.go:14"]
+    );
+    assert_eq!(
+        reached(&repo, &["impact", "side"]).last().unwrap(),
+        "test TestTotal: call shape.go#Total shape.go#Shape.Area shape.go#Square.Area shape.go#side"
+    );
+}

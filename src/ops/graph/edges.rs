@@ -9,7 +9,7 @@ use super::places::{Places, Wish};
 use super::rows::{EdgeOut, GraphRow};
 use super::{GraphOp, Lookup, Target};
 use crate::extract::{DefinitionKind, ReferenceKind};
-use crate::link::{DefId, Site};
+use crate::link::{DefId, Site, Tier};
 use crate::model::count::count;
 use crate::ops::op::Page;
 use crate::ops::symbol::path_of;
@@ -202,15 +202,21 @@ impl Lookup<'_> {
             }
             level = next;
         }
-        if found.kind == DefinitionKind::Interface && self.is_go(of.file) {
-            walk.notes
-                .push("types in Go do not name the interfaces that they implement; they were not compared".to_owned());
+        let (satisfying, kind) = match member {
+            None => (self.linker.satisfying(of)?, "inherit"),
+            Some(_) if walk.steps.is_empty() => (self.linker.overriding(of)?, "override"),
+            Some(_) => (Vec::new(), "override"),
+        };
+        let wanted = self.is_wanted();
+        for one in satisfying.into_iter().filter(|one| wanted(one.file)) {
+            let site = Site {
+                tier: Tier::Type,
+                targets: vec![of],
+                ..self.linker.site_of(one)
+            };
+            walk.add(site, 1, of, kind);
         }
         Ok(())
-    }
-
-    fn is_go(&self, file: FileId) -> bool {
-        crate::extract::language(self.question.view().lang(file)).is_some_and(|language| language.name == "go")
     }
 
     /// Adds the members of a subtype that have the name of a member of its base.
