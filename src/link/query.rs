@@ -82,6 +82,12 @@ impl Linker<'_> {
         Ok(all)
     }
 
+    /// Returns the files that may contain the name of a definition.
+    pub fn files_naming(&self, of: DefId) -> Result<BTreeSet<FileId>, LexicalError> {
+        self.definition(of)
+            .map_or_else(|| Ok(BTreeSet::new()), |definition| self.files_with(&definition.name))
+    }
+
     fn mentions_in(&self, file: FileId, targets: &[DefId], own: &[String], names: &[String]) -> Mentions {
         let mut found = Mentions::default();
         let Some(facts) = self.facts(file) else { return found };

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::ProvenanceOut;
 use super::ask::{Ask, Detail, FileSelection, KindSelection, path_text};
+use super::graph::{RelationsOut, relations};
 use super::history::{EntryOut, latest_changes};
 use super::op::{Op, Page, Paging, Row};
 use super::paths::inside;
@@ -31,6 +32,8 @@ use crate::snapshot::{FileId, View};
 const PREFIX_LIMIT: usize = 100;
 /// Default maximum number of references on a page.
 const REFERENCES_OF_PAGE: usize = 100;
+/// Maximum number of definitions whose relations are shown.
+const MAX_RELATED: usize = 3;
 /// Maximum number of changes shown for a definition.
 const N_CHANGES: usize = 10;
 /// Time that a call waits for commits to be recorded.
@@ -185,8 +188,13 @@ pub(crate) struct DefinitionOut {
     doc: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<String>,
+    /// What refers to it and what it calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    relations: Option<RelationsOut>,
     #[serde(skip)]
     shows_doc: bool,
+    #[serde(skip)]
+    is_command: bool,
 }
 
 /// The numbers of lines that mention a name, in code and in text.
@@ -227,6 +235,7 @@ struct Shown {
     docs: bool,
     refs: bool,
     history: bool,
+    relations: bool,
 }
 
 /// The rows of a page. The position is `(n, 0)` for a definition, `(number of definitions, n)` for a change, and
@@ -318,8 +327,22 @@ impl Lookup<'_> {
             left: limit,
         };
         let sources = self.question.sources();
+        let mut related = match self.relations() {
+            Ok(related) => related.into_iter(),
+            Err(error) => {
+                provenance.also_incomplete(format!("the relations could not be read: {error:#}"));
+                Vec::new().into_iter()
+            }
+        };
         for (number, found) in definitions.iter().enumerate().skip(first as usize) {
-            let row = || Ok(SymbolRow::Definition(Box::new(self.definition(&sources, found)?)));
+            let relations = related.next().flatten();
+            let row = || {
+                let definition = self.definition(&sources, found)?;
+                Ok(SymbolRow::Definition(Box::new(DefinitionOut {
+                    relations,
+                    ..definition
+                })))
+            };
             if !rows.push((number as u32, 0), row)? {
                 break;
             }
@@ -346,6 +369,23 @@ impl Lookup<'_> {
             page.hint = Some("changes are shown only for a single definition; select it by id".to_owned());
         }
         Ok(page)
+    }
+
+    /// Returns the relations of each definition if they are few. They are left out while the index is being built.
+    fn relations(&self) -> Result<Vec<Option<RelationsOut>>> {
+        let (question, definitions) = (self.question, &self.outcome.definitions);
+        let is_first_page = question.after.is_none();
+        if !(self.shown.relations && is_first_page && definitions.len() <= MAX_RELATED && question.is_indexed()) {
+            return Ok(Vec::new());
+        }
+        let links = question.links();
+        let linker = question.linker(&links);
+        let related = definitions.iter().map(|found| relations(question, &linker, found));
+        let related = related.collect::<Result<Vec<_>>>()?;
+        linker.check()?;
+        // After an interruption, all further links are unknown.
+        question.sources().go_on()?;
+        Ok(related)
     }
 
     fn definition(&self, sources: &Sources<'_>, found: &FoundDefinition) -> Result<DefinitionOut> {
@@ -376,7 +416,9 @@ impl Lookup<'_> {
             // The JSON output of the command line always includes the documentation.
             doc: found.doc.clone().filter(|_| docs || is_command),
             body,
+            relations: None,
             shows_doc: docs,
+            is_command,
         })
     }
 
@@ -476,6 +518,7 @@ impl Symbol {
             docs: has(Included::Docs) || is_default && detail == Detail::Preview,
             refs: has(Included::Refs),
             history: has(Included::History),
+            relations: !self.prefix && (is_command || detail >= Detail::Outline),
         }
     }
 
@@ -603,13 +646,17 @@ impl DefinitionOut {
         }
         out.end();
         if let Some(body) = &self.body {
-            return out.numbered(self.start_line, body);
+            out.numbered(self.start_line, body);
+        } else {
+            if let Some(signature) = &self.signature {
+                out.line(&format!("    {}", signature.trim_end()));
+            }
+            for line in self.doc.iter().filter(|_| self.shows_doc).flat_map(|doc| doc.lines()) {
+                out.whole_line(&format!("    {}", line.trim()));
+            }
         }
-        if let Some(signature) = &self.signature {
-            out.line(&format!("    {}", signature.trim_end()));
-        }
-        for line in self.doc.iter().filter(|_| self.shows_doc).flat_map(|doc| doc.lines()) {
-            out.whole_line(&format!("    {}", line.trim()));
+        if let Some(relations) = &self.relations {
+            relations.render(out, self.is_command);
         }
     }
 }

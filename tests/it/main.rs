@@ -38,6 +38,7 @@ mod placement;
 mod promises;
 mod qdrant;
 mod read_only;
+mod relations;
 mod relevance;
 mod remote;
 mod rerank;

@@ -95,8 +95,7 @@ impl Lookup<'_> {
                 ("reference", (true, false))
             }
             _ => {
-                let is_property = found.kind == DefinitionKind::Property;
-                let is_call = |kind| is_call(kind) || is_property && kind == ReferenceKind::Member;
+                let is_call = |kind| is_call_of(found.kind, kind);
                 self.callers(of, &is_call, self.request.max_depth(), &mut walk)?;
                 ("caller", (true, self.request.max_depth() > 1))
             }
@@ -406,6 +405,19 @@ pub(super) fn is_call(kind: ReferenceKind) -> bool {
         kind,
         ReferenceKind::Call | ReferenceKind::Macro | ReferenceKind::Attribute
     )
+}
+
+/// Returns true for references that run a definition of this kind. A property runs when it is read.
+pub(super) fn is_call_of(of: DefinitionKind, kind: ReferenceKind) -> bool {
+    is_call(kind) || of == DefinitionKind::Property && kind == ReferenceKind::Member
+}
+
+/// Returns the definitions that sure calls run, in the order of the first call of each.
+pub(super) fn called(sites: &[Site]) -> Vec<DefId> {
+    let sure = sites.iter().filter(|site| site.tier.is_sure() && is_call(site.kind));
+    let mut seen = HashSet::new();
+    let targets = sure.flat_map(|site| site.targets.iter().copied());
+    targets.filter(|target| seen.insert(*target)).collect()
 }
 
 fn kind_name(kind: ReferenceKind) -> &'static str {

@@ -6,6 +6,7 @@ mod files;
 mod flow;
 mod impact;
 mod places;
+mod relations;
 mod rows;
 mod since;
 mod unreferenced;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 pub(crate) use self::impact::{Affected, ImpactTotals, ReachedOut, affected};
+pub(crate) use self::relations::{RelationsOut, relations};
 pub(crate) use self::rows::GraphRow;
 use self::rows::{DefinitionOut, draw};
 use super::ask::{Ask, FileSelection, path_text};
@@ -293,12 +295,6 @@ impl Lookup<'_> {
         let typed = typed.unwrap_or_default();
         let mut outcome = self.definitions(typed)?;
         // Blocks that extend a type do not make its name ambiguous, nor do headings and keys.
-        let is_minor = |found: &FoundDefinition| {
-            matches!(
-                found.kind,
-                DefinitionKind::Impl | DefinitionKind::Module | DefinitionKind::Section
-            ) || found.kind.is_data()
-        };
         if !outcome.definitions.iter().all(is_minor) {
             outcome.definitions.retain(|found| !is_minor(found));
         }
@@ -388,4 +384,12 @@ impl Lookup<'_> {
         }
         Page::new(self.question.provenance(), rows, paging).with_facts(facts)
     }
+}
+
+/// Returns true for blocks that extend a type, modules, headings and data.
+fn is_minor(found: &FoundDefinition) -> bool {
+    matches!(
+        found.kind,
+        DefinitionKind::Impl | DefinitionKind::Module | DefinitionKind::Section
+    ) || found.kind.is_data()
 }

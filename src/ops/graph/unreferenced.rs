@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::Lookup;
 use super::account::in_text;
-use super::edges::is_call;
+use super::edges::called;
 use super::impact::is_test;
 use super::rows::{GraphRow, name_of};
 use crate::extract::{self, DefinitionKind};
-use crate::link::{DefId, Imported, Linker, Site, Usage, Usages};
+use crate::link::{DefId, Imported, Linker, Usage, Usages};
 use crate::model::count::count;
 use crate::ops::ask::WithTests;
 use crate::ops::op::Page;
@@ -443,13 +443,13 @@ impl Scan<'_> {
     /// Returns the number of definitions that one calls.
     fn n_called(&self, one: &Unreferenced) -> usize {
         match &one.found {
-            Some(found) => n_called(&self.linker.uses(def_of(found))),
+            Some(found) => called(&self.linker.uses(def_of(found))).len(),
             None => self.called_at_file_level(one.file),
         }
     }
 
     fn called_at_file_level(&self, file: FileId) -> usize {
-        n_called(&self.linker.uses_at_file_level(file))
+        called(&self.linker.uses_at_file_level(file)).len()
     }
 
     /// Returns the number of mentions of a definition's name in comments, strings and files that are not parsed.
@@ -482,13 +482,7 @@ impl Scan<'_> {
     }
 }
 
-/// Returns the number of definitions that are called.
-fn n_called(sites: &[Site]) -> usize {
-    let called = sites.iter().filter(|site| site.tier.is_sure() && is_call(site.kind));
-    called.flat_map(|site| &site.targets).collect::<BTreeSet<_>>().len()
-}
-
-fn def_of(found: &FoundDefinition) -> DefId {
+pub(super) fn def_of(found: &FoundDefinition) -> DefId {
     DefId {
         file: found.file,
         index: found.index,
