@@ -214,6 +214,12 @@ impl<'v> Linker<'v> {
         )
     }
 
+    /// Resolves the reference at a position. Returns `None` if there is none.
+    pub fn link_at(&self, file: FileId, at: u32) -> Option<Link> {
+        let facts = self.facts(file)?;
+        Some(self.link(&facts, facts.reference_at(at)?))
+    }
+
     /// Returns the references of a file, to which the links of [`Self::link_file`] refer.
     pub fn references(&self, file: FileId) -> Option<Vec<Reference>> {
         Some(self.facts(file)?.references.clone())

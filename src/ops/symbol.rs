@@ -274,7 +274,10 @@ impl Op for Symbol {
             filter: question.filter.clone(),
             kinds,
         };
-        let outcome = symbols(&question.sources(), &request)?;
+        // While the index is being built, the definition may not be indexed yet.
+        let links = (self.at.is_some() && question.is_indexed()).then(|| question.links());
+        let linker = links.as_deref().map(|links| question.linker(links));
+        let outcome = symbols(&question.sources(), &request, linker.as_ref())?;
         let shown = self.shown(ask);
         // Every file that defines a name contains it with the exact spelling.
         let is_complete = has_all && sought.name.is_some() && outcome.found_by == FoundBy::Name;
@@ -789,6 +792,7 @@ fn found_by_name(found_by: FoundBy) -> &'static str {
         FoundBy::Prefix => "prefix",
         FoundBy::Part => "part",
         FoundBy::Definition => "definition",
+        FoundBy::Link => "link",
         FoundBy::Reference => "reference",
         FoundBy::Enclosing => "enclosing",
     }

@@ -397,7 +397,7 @@ pub(crate) fn named(workspace: &Workspace, view: &View, name: &str) -> Result<Na
         filter: FileFilter::default(),
         kinds: Vec::new(),
     };
-    let outcome = symbols(&Sources::new(view, &workspace.repository), &request)?;
+    let outcome = symbols(&Sources::new(view, &workspace.repository), &request, None)?;
     let mut candidates: Vec<CandidateTarget> = outcome
         .definitions
         .iter()

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::extract::{DefinitionKind, Extraction, Reference, ReferenceKind};
 use crate::index::lexical::{LexicalError, normal_name};
+use crate::link::{DefId, Linker};
 use crate::model::count::count;
 use crate::model::{explain_by, quoted};
 use crate::sidecar::FileError;
@@ -60,7 +61,9 @@ pub enum FoundBy {
     Part,
     /// The definition is at the position.
     Definition,
-    /// The name at the position refers to the definition.
+    /// The reference at the position means the definition.
+    Link,
+    /// The name at the position may refer to the definition.
     Reference,
     /// The definition encloses the position.
     Enclosing,
@@ -115,13 +118,19 @@ pub enum SymbolError {
 
 explain_by!(SymbolError: Source);
 
-/// Finds definitions. Returns all of them if several match.
-pub fn symbols(sources: &Sources<'_>, request: &SymbolRequest) -> Result<SymbolOutcome, SymbolError> {
+/// Finds definitions. Returns all of them if several match. Without a linker, or if a reference cannot be resolved, the
+/// name at a position can refer to any definition with that name.
+pub fn symbols(
+    sources: &Sources<'_>,
+    request: &SymbolRequest,
+    linker: Option<&Linker<'_>>,
+) -> Result<SymbolOutcome, SymbolError> {
     let mut finder = Finder {
         sources: *sources,
         view: sources.view(),
         reader: sources.reader(),
         request,
+        linker,
     };
     let mut outcome = match &request.query {
         SymbolQuery::Named(name) => finder.named(name)?,
@@ -209,6 +218,7 @@ struct Finder<'a> {
     view: &'a View,
     reader: SourceReader<'a>,
     request: &'a SymbolRequest,
+    linker: Option<&'a Linker<'a>>,
 }
 
 impl Finder<'_> {
@@ -435,11 +445,12 @@ impl Finder<'_> {
                 near: Vec::new(),
             });
         }
-        let definitions = self.meant_by(references.iter().filter(|reference| stands_there(reference.range)))?;
+        let references = references.iter().filter(|reference| stands_there(reference.range));
+        let (definitions, found_by) = self.meant_by(file, references)?;
         if !definitions.is_empty() {
             return Ok(SymbolOutcome {
                 definitions,
-                found_by: FoundBy::Reference,
+                found_by,
                 near: Vec::new(),
             });
         }
@@ -460,15 +471,23 @@ impl Finder<'_> {
         })
     }
 
-    /// Returns the definitions that references may refer to, by name. If some are in the container that qualifies the
-    /// reference, returns only those.
+    /// Returns the definitions that references of a file mean. For one that cannot be resolved, returns those that have
+    /// its name. If some are in the container that qualifies it, returns only those.
     fn meant_by<'r>(
         &mut self,
+        file: FileId,
         references: impl Iterator<Item = &'r Reference>,
-    ) -> Result<Vec<FoundDefinition>, SymbolError> {
+    ) -> Result<(Vec<FoundDefinition>, FoundBy), SymbolError> {
         let mut definitions: Vec<FoundDefinition> = Vec::new();
+        let mut found_by = FoundBy::Link;
         let (mut asked, mut known) = (HashSet::new(), HashSet::new());
         for reference in references {
+            let mut linked = self.linked(file, reference)?;
+            if !linked.is_empty() {
+                linked.retain(|found| known.insert((found.file, found.index)));
+                definitions.extend(linked);
+                continue;
+            }
             if !asked.insert((&reference.name, &reference.qualifier)) {
                 continue;
             }
@@ -485,9 +504,29 @@ impl Finder<'_> {
                 of_reference.retain(is_qualified);
             }
             of_reference.retain(|found| known.insert((found.file, found.index)));
+            if !of_reference.is_empty() {
+                found_by = FoundBy::Reference;
+            }
             definitions.extend(of_reference);
         }
-        Ok(definitions)
+        Ok((definitions, found_by))
+    }
+
+    /// Returns the selected definitions that a reference surely means.
+    fn linked(&mut self, file: FileId, reference: &Reference) -> Result<Vec<FoundDefinition>, SymbolError> {
+        let link = self
+            .linker
+            .and_then(|linker| linker.link_at(file, reference.range.start));
+        let mut found = Vec::new();
+        for DefId { file, index } in link
+            .filter(|link| link.tier.is_sure())
+            .map_or(Vec::new(), |link| link.targets)
+        {
+            if self.request.filter.is_open() || self.request.filter.passes(self.view, file) {
+                found.extend(self.all_in_file(file, |_, at| at == index as usize)?);
+            }
+        }
+        Ok(found)
     }
 }
 

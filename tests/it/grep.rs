@@ -89,7 +89,7 @@ fn an_outline_that_nobody_wants_any_more_is_not_made() {
             filter: FileFilter::default(),
             kinds: Vec::new(),
         };
-        assert_eq!(symbols(&sources, &request).is_ok(), is_made);
+        assert_eq!(symbols(&sources, &request, None).is_ok(), is_made);
     }
 }
 

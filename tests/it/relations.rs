@@ -121,3 +121,36 @@ fn relations_are_left_out_of_long_lists_and_of_names_in_very_many_files() {
     let expected = "    named in 302 files: codescout graph callers lib/core.py#start\n    calls 2: lib/core.py:1 Engine, lib/core.py:2 Engine.run\n";
     assert!(shown.ends_with(expected), "{shown}");
 }
+
+#[test]
+fn a_position_leads_to_the_definition_that_the_reference_means() {
+    let repo = project();
+    let at = |place: &str| {
+        let answer = answer(&repo, &["symbol", "--at", place]);
+        let ids = answer["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["id"].clone());
+        (answer["found_by"].as_str().unwrap().to_owned(), ids.collect::<Vec<_>>())
+    };
+    let found = |by: &str, ids: &[&str]| (by.to_owned(), ids.iter().map(|id| json!(id)).collect::<Vec<_>>());
+    assert_eq!(at("lib/other.py:4:14"), found("link", &["lib/core.py#Engine.run"]));
+    assert_eq!(at("lib/walk.py:6:14"), found("link", &["lib/walk.py#Walker.run"]));
+    let both = ["lib/core.py#Engine", "lib/core.py#Engine.run"];
+    assert_eq!(at("lib/other.py:4"), found("link", &both));
+    // The type of the parameter is unknown.
+    assert_eq!(at("lib/core.py:6:21"), found("reference", &["lib/core.py#Engine.step"]));
+    assert_eq!(at("lib/core.py:2:10"), found("definition", &["lib/core.py#Engine.run"]));
+    let callers = answer(&repo, &["graph", "callers", "lib/walk.py:6:14"]);
+    assert_eq!(
+        (&callers["target"], &callers["total"]),
+        (&json!("lib/walk.py#Walker.run"), &json!(1))
+    );
+    // A selection that excludes the definition leaves those with the name.
+    let selected = answer(&repo, &["symbol", "--at", "lib/other.py:4:14", "--path", "lib/walk.py"]);
+    assert_eq!(
+        (&selected["found_by"], &selected["total"]),
+        (&json!("reference"), &json!(1))
+    );
+}

@@ -326,7 +326,7 @@ impl Lookup<'_> {
             filter: FileFilter::default(),
             kinds: Vec::new(),
         };
-        Ok(symbols(&self.question.sources(), &request)?)
+        Ok(symbols(&self.question.sources(), &request, Some(self.linker))?)
     }
 
     /// Returns a page with the definitions that a target can mean.

@@ -55,7 +55,7 @@ fn definitions_of_one_name_take_time_in_proportion() {
             filter: FileFilter::default(),
             kinds: Vec::new(),
         };
-        let found = timed("symbol", || symbols(&sources, &request).unwrap());
+        let found = timed("symbol", || symbols(&sources, &request, None).unwrap());
         assert_eq!(found.definitions.len(), if name == "a" { N_LINES } else { 1 });
     }
 }
