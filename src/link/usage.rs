@@ -14,6 +14,10 @@ use crate::snapshot::FileId;
 pub struct Usage {
     /// Number of sure references.
     pub sure: u32,
+    /// Number of them in the file of the definition.
+    pub own: u32,
+    /// Number of other files with sure references.
+    pub files: u32,
     /// Number of references that only have the name.
     pub possible: u32,
 }
@@ -24,23 +28,23 @@ pub type Usages = HashMap<DefId, Usage>;
 impl Linker<'_> {
     /// Counts the references in `files` to each definition.
     pub fn usages(&self, files: &[FileId]) -> Usages {
-        let count = |mut usages: Usages, file: &FileId| {
-            self.count_usages(*file, &mut usages);
-            usages
-        };
         let add = |mut all: Usages, some: Usages| {
             for (of, usage) in some {
                 let known = all.entry(of).or_default();
                 known.sure += usage.sure;
+                known.own += usage.own;
+                known.files += usage.files;
                 known.possible += usage.possible;
             }
             all
         };
+        let count = |all: Usages, file: &FileId| add(all, self.usages_in(*file));
         files.par_iter().fold(Usages::new, count).reduce(Usages::new, add)
     }
 
-    fn count_usages(&self, file: FileId, usages: &mut Usages) {
-        let Some(facts) = self.facts(file) else { return };
+    fn usages_in(&self, file: FileId) -> Usages {
+        let mut usages = Usages::new();
+        let Some(facts) = self.facts(file) else { return usages };
         for index in 0..facts.references.len() as u32 {
             let reference = &facts.references[index as usize];
             let at = reference.range.start;
@@ -67,11 +71,14 @@ impl Linker<'_> {
                 let usage = usages.entry(target).or_default();
                 if link.tier.is_sure() {
                     usage.sure += 1;
+                    usage.own += u32::from(target.file == file);
+                    usage.files = u32::from(target.file != file);
                 } else {
                     usage.possible += 1;
                 }
             }
         }
+        usages
     }
 
     /// Returns the number of references to a definition. Those to a type include those to its constructors.
@@ -79,6 +86,9 @@ impl Linker<'_> {
         let known = self.meanings(of).into_iter().filter_map(|of| usages.get(&of));
         known.fold(Usage::default(), |all, one| Usage {
             sure: all.sure + one.sure,
+            own: all.own + one.own,
+            // A file that calls a constructor usually names the type, too.
+            files: all.files.max(one.files),
             possible: all.possible + one.possible,
         })
     }

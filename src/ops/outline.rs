@@ -346,7 +346,10 @@ impl Outlined<'_> {
             }
             OutlineView::Symbols => self.definitions(symbols_of(&sources, files, depth)?),
             OutlineView::Map => {
-                let map = map(&sources, files, self.kinds, self.max_tokens)?;
+                let links = self.question.links();
+                let linker = self.question.linker(&links);
+                let map = map(&sources, &linker, files, self.kinds, self.max_tokens)?;
+                linker.check()?;
                 more.tokens = Some(map.n_tokens);
                 more.left_out = Some(map.n_left_out);
                 self.definitions(map.files)

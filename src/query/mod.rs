@@ -23,7 +23,6 @@ mod likely;
 mod lines;
 mod marks;
 mod meaning;
-mod mentions;
 mod near;
 mod outline;
 mod pattern;

@@ -1,10 +1,12 @@
 //! Outlines a repository, a folder or a file: as a summary, a tree, definitions, or a map within a token budget.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rayon::prelude::*;
 
 use crate::extract::{self, DefinitionKind, Heading, Import};
+use crate::link::{DefId, Linker, Usage};
 use crate::model::{Lang, explain_by, quoted, with_placeholders, without_placeholders};
 use crate::sidecar::FileError;
 use crate::snapshot::{FileId, View};
@@ -12,7 +14,6 @@ use crate::snapshot::{FileId, View};
 use super::definition::{FileDefinitions, FoundDefinition, Numbers};
 use super::filter::{FileFilter, is_test_path};
 use super::lines::LineStarts;
-use super::mentions::{self, FileMentions};
 use super::source::{Source, SourceError, Sources};
 
 /// Approximate number of bytes of code per token.
@@ -176,10 +177,10 @@ pub struct FileImports {
     pub imports: Vec<(u32, Import)>,
 }
 
-/// The most mentioned definitions, by file.
+/// The most used definitions, by file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepositoryMap {
-    /// The files with their definitions in source order. The file with the most mentioned definition comes first.
+    /// The files with their definitions in source order. The file with the most used definition comes first.
     pub files: Vec<FileSymbols>,
     /// Approximate number of tokens.
     pub n_tokens: usize,
@@ -345,13 +346,14 @@ pub fn imports_of(sources: &Sources<'_>, files: &[FileId]) -> Result<Vec<FileImp
     })
 }
 
-/// Returns the most mentioned definitions that fit into about `max_tokens`. The result depends only on the files.
+/// Returns the most used definitions that fit into about `max_tokens`. The result depends only on the files.
 ///
-/// The weight of a definition comes from other files that mention its name and may refer to it (see `mentions.rs`),
-/// divided by the number of definitions with that name. Lists definitions of `kinds`, or functions and types if `kinds`
-/// is empty.
+/// A definition is used more if more other files refer to it; if they are equally many, by more references; then by
+/// references that only have its name, shared among the definitions with that name; then by references in its own file.
+/// References in tests do not count. Lists definitions of `kinds`, or functions and types if `kinds` is empty.
 pub fn map(
     sources: &Sources<'_>,
+    linker: &Linker<'_>,
     files: &[FileId],
     kinds: &[DefinitionKind],
     max_tokens: usize,
@@ -366,35 +368,52 @@ pub fn map(
         .copied()
         .filter(|&file| !is_test_path(&path_of(view, file)))
         .collect();
-    let read = mentions::read(sources, &files)?;
-    let mut ranked: Vec<(f32, bool, FileId, u32)> = mentions::weighed(&read, is_wanted)
-        .into_iter()
-        .map(|(at, index, weight)| {
-            let FileMentions { file, extraction, .. } = &read[at];
-            let is_type = extraction.definitions[index as usize].kind.is_type();
-            (weight, is_type, *file, index)
-        })
-        .collect();
-    ranked.sort_by(|a, b| {
-        b.0.total_cmp(&a.0)
-            .then(b.1.cmp(&a.1))
-            .then((a.2, a.3).cmp(&(b.2, b.3)))
+    let usages = linker.usages(&files);
+    // After an interruption, all further links are unknown.
+    sources.go_on()?;
+    let mut found = Vec::new();
+    let mut n_named: HashMap<String, u32> = HashMap::new();
+    for &file in &files {
+        for (index, definition) in (0..).zip(linker.definitions(file).unwrap_or_default()) {
+            if is_wanted(definition.kind) {
+                *n_named.entry(definition.name.clone()).or_default() += 1;
+                found.push((DefId { file, index }, definition));
+            }
+        }
+    }
+    found.sort_by_cached_key(|(of, definition)| {
+        let Usage {
+            sure,
+            own,
+            files,
+            possible,
+        } = if definition.kind.is_type() {
+            linker.usage_of(*of, &usages)
+        } else {
+            // A call of a type is no reason to list its constructor as well.
+            usages.get(of).copied().unwrap_or_default()
+        };
+        let rank = (
+            files,
+            sure - own,
+            possible / n_named[&definition.name],
+            own,
+            definition.kind.is_type(),
+        );
+        (Reverse(rank), *of)
     });
+    let ranked = found.into_iter().map(|(of, _)| of).collect();
     fill(sources, ranked, max_tokens * BYTES_PER_TOKEN)
 }
 
 /// Selects the best definitions that fit, and groups them by file.
-fn fill(
-    sources: &Sources<'_>,
-    ranked: Vec<(f32, bool, FileId, u32)>,
-    max_bytes: usize,
-) -> Result<RepositoryMap, OutlineError> {
+fn fill(sources: &Sources<'_>, ranked: Vec<DefId>, max_bytes: usize) -> Result<RepositoryMap, OutlineError> {
     let view = sources.view();
     let mut order: Vec<FileId> = Vec::new();
     let mut taken: HashMap<FileId, BTreeSet<u32>> = HashMap::new();
     let mut known: HashMap<FileId, HashMap<u32, (u32, FoundDefinition)>> = HashMap::new();
     let (mut n_bytes, mut n_left_out) = (0, 0);
-    for (_, _, file, index) in ranked {
+    for DefId { file, index } in ranked {
         if n_bytes >= max_bytes {
             n_left_out += 1;
             continue;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
+use codescout::link::{Linker, Links};
 use codescout::query::{
     FileFilter, GrepDetail, GrepRequest, Pattern, PatternOptions, Sources, SymbolQuery, SymbolRequest, files_below,
     grep, headings_of, map, summary, symbols, symbols_of,
@@ -78,12 +79,16 @@ fn an_outline_that_nobody_wants_any_more_is_not_made() {
     let view = index.view("HEAD");
     let files = files_below(&view, "", &FileFilter::default());
     let is_over = AtomicBool::new(true);
+    let links = Links::new(&view, &mut index.workspace.repository.reader());
     for (flag, is_made) in [(&NEVER, true), (&is_over, false)] {
         let sources = Sources::new(&view, &index.workspace.repository).until(flag);
         assert_eq!(summary(&sources, "", &files).is_ok(), is_made);
         assert_eq!(symbols_of(&sources, &files, 9).is_ok(), is_made);
         assert_eq!(headings_of(&sources, &files, 9).is_ok(), is_made);
-        assert_eq!(map(&sources, &files, &[], 1000).is_ok(), is_made);
+        assert_eq!(
+            map(&sources, &Linker::new(&view, &links, flag), &files, &[], 1000).is_ok(),
+            is_made
+        );
         let request = SymbolRequest {
             query: SymbolQuery::Named("one".to_owned()),
             filter: FileFilter::default(),

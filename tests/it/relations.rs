@@ -154,3 +154,40 @@ fn a_position_leads_to_the_definition_that_the_reference_means() {
         (&json!("reference"), &json!(1))
     );
 }
+
+#[test]
+fn the_map_begins_with_what_most_files_refer_to() {
+    let repo = TestRepo::new(
+        "
+        //- lib/a.py
+        def often(): pass
+        def wide(): pass
+        def tested(): pass
+        def format(x): pass
+        //- lib/b.py
+        from lib.a import often, wide
+        often(), often(), often(), wide(), '{}'.format(1)
+        //- lib/c.py
+        from lib.a import wide
+        wide(), '{}'.format(1)
+        //- lib/d.py
+        '{}'.format(1)
+        //- tests/test_a.py
+        from lib.a import tested
+        tested()
+        //- tests/test_b.py
+        from lib.a import tested
+        tested()
+        //- tests/test_c.py
+        from lib.a import tested
+        tested()
+        ",
+    );
+    let names = |tokens: &str| {
+        let map = answer(&repo, &["outline", "--view", "map", "--max-tokens", tokens]);
+        let names = map["results"].as_array().unwrap().iter().map(|row| row["name"].clone());
+        names.filter(|name| !name.is_null()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("8"), ["wide"]);
+    assert_eq!(names("13"), ["often", "wide"]);
+}

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use codescout::extract::{Extractor, Options};
 use codescout::history::{FilePair, FileShapes, symbol_deltas};
+use codescout::link::{Linker, Links};
 use codescout::model::RepoPath;
 use codescout::query::{
     FileFilter, PartQuery, PatternOptions, Sources, SymbolQuery, SymbolRequest, grep, map, read, symbols, symbols_of,
@@ -48,7 +49,9 @@ fn definitions_of_one_name_take_time_in_proportion() {
     let found = timed("read", || read(&sources, file, &[part]).unwrap());
     assert_eq!(found.parts[0].start_line, N_LINES as u32);
     let files: Vec<_> = view.files().map(|(id, _)| id).collect();
-    timed("map", || map(&sources, &files, &[], 1000).unwrap());
+    let links = Links::new(&view, &mut index.workspace.repository.reader());
+    let linker = Linker::new(&view, &links, &NEVER);
+    timed("map", || map(&sources, &linker, &files, &[], 1000).unwrap());
     for name in ["a", "a.c#a~3"] {
         let request = SymbolRequest {
             query: SymbolQuery::Named(name.to_owned()),
