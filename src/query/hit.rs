@@ -74,6 +74,8 @@ pub struct Symbol {
     pub qualified_name: String,
     /// The kind of the definition.
     pub kind: DefinitionKind,
+    /// The index of the definition in the file of the first place.
+    pub index: u32,
 }
 
 /// A place of a hit.
@@ -228,11 +230,13 @@ fn item_lines(extraction: &Extraction, chunk: &Chunk) -> (u32, u32) {
 }
 
 fn symbol_of(definitions: &[Definition], definition: &Definition) -> Symbol {
+    let index = definitions.iter().position(|known| std::ptr::eq(known, definition));
     let mut names: Vec<&str> = containers(definitions, definition).collect();
     names.reverse();
     names.push(&definition.name);
     Symbol {
         qualified_name: names.join("."),
         kind: definition.kind,
+        index: index.unwrap_or_default() as u32,
     }
 }

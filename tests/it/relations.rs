@@ -191,3 +191,23 @@ fn the_map_begins_with_what_most_files_refer_to() {
     assert_eq!(names("8"), ["wide"]);
     assert_eq!(names("13"), ["often", "wide"]);
 }
+
+#[test]
+fn search_shows_how_often_a_function_is_called() {
+    let repo = project();
+    let callers = |args: &[&str]| {
+        let answer = answer(&repo, &[&["search"], args].concat());
+        let rows = answer["results"].as_array().unwrap().iter();
+        let mut callers = rows
+            .map(|row| (row["symbol"].clone(), row["callers"].clone()))
+            .collect::<Vec<_>>();
+        callers.retain(|(symbol, _)| symbol.as_str().is_some_and(|name| name.starts_with("Engine.")));
+        callers
+    };
+    let expected = (json!("Engine.run"), json!(7));
+    assert!(callers(&["run"]).contains(&expected), "{:?}", callers(&["run"]));
+    let of_past = callers(&["run", "--refs", "HEAD"]);
+    assert!(of_past.contains(&(json!("Engine.run"), Value::Null)), "{of_past:?}");
+    let shown = text(&repo, &["search", "run"]);
+    assert!(shown.contains(" Engine.run called by 7\n"), "{shown}");
+}

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 pub(crate) use self::impact::{Affected, ImpactTotals, ReachedOut, affected};
-pub(crate) use self::relations::{RelationsOut, relations};
+pub(crate) use self::relations::{RelationsOut, n_callers, relations};
 pub(crate) use self::rows::GraphRow;
 use self::rows::{DefinitionOut, draw};
 use super::ask::{Ask, FileSelection, path_text};

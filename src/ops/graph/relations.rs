@@ -11,7 +11,7 @@ use super::is_minor;
 use super::places::{Places, Wish};
 use super::rows::name_of;
 use super::unreferenced::def_of;
-use crate::extract::ReferenceKind;
+use crate::extract::{DefinitionKind, ReferenceKind};
 use crate::link::{DefId, Linker, Site, Tier};
 use crate::model::count::count;
 use crate::ops::question::Question;
@@ -128,6 +128,13 @@ pub(crate) fn relations(
         out.references = referring;
     }
     Ok(Some(out))
+}
+
+/// Counts the sure calls of a definition.
+pub(crate) fn n_callers(linker: &Linker<'_>, of: DefId, kind: DefinitionKind) -> Result<usize> {
+    let sites = linker.mentions(of, |_| true)?.sites;
+    let is_caller = |site: &&Site| site.tier.is_sure() && is_call_of(kind, site.kind);
+    Ok(sites.iter().filter(is_caller).count())
 }
 
 /// The references to a definition.

@@ -19,6 +19,7 @@ use self::ranked::{
 };
 use super::ProvenanceOut;
 use super::ask::{Ask, Detail, FileSelection, KindSelection, path_text};
+use super::graph::n_callers;
 use super::op::{Op, Page, Paging, Row};
 use super::paths::inside;
 use super::question::{About, Question};
@@ -33,6 +34,8 @@ use crate::snapshot::Documents;
 pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
 /// Default number of lines in a snippet.
 const SNIPPET_LINES: usize = 6;
+/// Maximum number of files that contain the names of functions whose callers are counted.
+const MAX_CALLING_FILES: usize = 100;
 
 /// The request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
@@ -388,7 +391,9 @@ impl Asked<'_> {
                     ..self.ranking(question.after)
                 };
                 let kinds = request.kind.kinds()?;
-                ranked(self.ask, question.view(), &ranking, &kinds, request.explain)?
+                let mut page = ranked(self.ask, question.view(), &ranking, &kinds, request.explain)?;
+                count_callers(&question, &mut page.results)?;
+                page
             }
         };
         if page.is_interrupted {
@@ -573,6 +578,26 @@ impl Asked<'_> {
     }
 }
 
+/// Counts the callers of the functions on a first page, best first, until too many files would have to be read.
+fn count_callers(question: &Question<'_>, results: &mut [ResultOut]) -> Result<()> {
+    if question.after.is_some() || !question.is_indexed() {
+        return Ok(());
+    }
+    let links = question.links();
+    let linker = question.linker(&links);
+    let mut n_left = MAX_CALLING_FILES;
+    for result in results {
+        let Some((of, kind)) = result.function else { continue };
+        let n_files = linker.files_naming(of)?.len();
+        if n_files <= n_left {
+            n_left -= n_files;
+            let n_callers = n_callers(&linker, of, kind)?;
+            result.callers = (n_callers > 0 && question.sources().go_on().is_ok()).then_some(n_callers);
+        }
+    }
+    Ok(linker.check()?)
+}
+
 /// Returns true if a pattern seems to be meant to match across lines.
 fn spans_lines(pattern: &str) -> bool {
     pattern.contains('\n') || ["\\n", "(?s", "\\s*"].iter().any(|part| pattern.contains(part))
@@ -612,6 +637,9 @@ impl ResultOut {
             );
             if let Some(symbol) = &self.symbol {
                 out.span(Style::Name, &format!(" {symbol}"));
+            }
+            if let Some(callers) = self.callers {
+                out.span(Style::Fact, &format!(" called by {callers}"));
             }
         }
         for place in &self.places {

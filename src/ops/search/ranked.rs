@@ -11,6 +11,7 @@ use super::super::ask::Ask;
 use super::past::{LifeOut, Past};
 use crate::extract::{self, DefinitionKind};
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
+use crate::link::DefId;
 use crate::model::count::count;
 use crate::model::{ChunkKey, quoted};
 use crate::query::{
@@ -37,6 +38,12 @@ pub(crate) struct ResultOut {
     pub(crate) language: &'static str,
     pub(crate) kind: String,
     pub(crate) symbol: Option<String>,
+    /// Number of sure calls of the definition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) callers: Option<usize>,
+    /// The definition at the first place, if it is a function.
+    #[serde(skip)]
+    pub(crate) function: Option<(DefId, DefinitionKind)>,
     pub(crate) blob: String,
     pub(crate) places: Vec<PlaceOut>,
     /// The locations of the text in each revision, if several were searched.
@@ -434,6 +441,8 @@ fn lines_out(view: &View, file: FileId, lines: &[GrepLine]) -> ResultOut {
         language: extract::language(view.lang(file)).map_or("text", |language| language.name),
         kind: "line".to_owned(),
         symbol: None,
+        callers: None,
+        function: None,
         blob: view.file(file).entry().oid.to_string(),
         places: Vec::new(),
         refs: Vec::new(),
@@ -504,6 +513,15 @@ fn result_out(view: &View, reader: &mut ObjectReader, hit: &Hit, explain: bool) 
         language: extract::language(hit.lang).map_or("text", |language| language.name),
         kind: format!("{:?}", hit.kind).to_lowercase(),
         symbol: hit.symbol.as_ref().map(|symbol| symbol.qualified_name.clone()),
+        callers: None,
+        function: hit
+            .symbol
+            .as_ref()
+            .filter(|symbol| symbol.kind.is_callable())
+            .map(|symbol| {
+                let (file, index) = (place.file, symbol.index);
+                (DefId { file, index }, symbol.kind)
+            }),
         blob: view.file(place.file).entry().oid.to_string(),
         places: others
             .iter()
