@@ -112,7 +112,7 @@ fn print_rows<R: Row>(page: &Page<R>, limit: usize, terminal: &mut Terminal<'_>)
     page.head.replay(terminal);
     terminal.columns = terminal.output.columns();
     for (number, row) in page.rows[..limit].iter().enumerate() {
-        if R::IS_SPACED && number > 0 {
+        if number > 0 && row.is_apart() {
             terminal.output.put("\n")?;
         }
         match row.raw() {

@@ -179,6 +179,16 @@ impl Linker<'_> {
             .collect()
     }
 
+    /// Returns the definitions directly inside a type and the blocks that implement it.
+    pub fn members(&self, of: DefId) -> Vec<DefId> {
+        let inner = |part: DefId| {
+            let facts = self.facts(part.file);
+            let inner = facts.map(|facts| facts.children(part.index).iter().map(|&at| facts.def(at)).collect());
+            inner.unwrap_or_else(Vec::new)
+        };
+        self.parts_of(of, MAX_DEPTH).into_iter().flat_map(inner).collect()
+    }
+
     /// Returns the type that a definition is a member of.
     pub fn type_around(&self, of: DefId) -> Option<DefId> {
         let facts = self.facts(of.file)?;

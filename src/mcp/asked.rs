@@ -2,7 +2,7 @@
 
 use super::arguments::{Kind, Parameter};
 use super::tool::Call;
-use crate::ops::{CHARACTERS_PER_TOKEN, Common, Detail, Stale};
+use crate::ops::{CHARACTERS_PER_TOKEN, Common, Detail, PACK_TOKENS, Stale};
 use crate::session::Result;
 
 /// Maximum number of results of one answer.
@@ -20,6 +20,12 @@ pub(super) const LIMIT: Parameter = Parameter::new("limit", Kind::Number(MAX_LIM
 pub(super) const MAX_TOKENS: Parameter = Parameter::new("max_tokens", Kind::Number(100_000), "");
 pub(super) const CURSOR: Parameter = Parameter::new("cursor", Kind::Text, "");
 pub(super) const DETAIL: Parameter = Parameter::new("detail", Kind::Choice(&["ids", "outline", "preview", "full"]), "");
+/// The detail of a search.
+pub(super) const DETAIL_OR_PACK: Parameter = Parameter::new(
+    "detail",
+    Kind::Choice(&["ids", "outline", "preview", "full", "pack"]),
+    "",
+);
 pub(super) const STALE: Parameter = Parameter::new("stale", Kind::Choice(&["warn", "error", "ignore"]), "");
 
 /// The revision and the size limit of a call that runs no operation.
@@ -35,6 +41,7 @@ impl Asked {
     /// Reads a call's arguments.
     pub(super) fn of(call: &Call<'_>) -> Result<Self> {
         let max_tokens = match call.arguments.number("max_tokens") {
+            None | Some(0) if call.arguments.text("detail") == Some("pack") => PACK_TOKENS,
             None | Some(0) => DEFAULT_MAX_TOKENS,
             Some(max_tokens) => max_tokens,
         };
@@ -57,6 +64,7 @@ pub(super) fn common(call: &Call<'_>) -> Result<Common> {
             Some("ids") => Detail::Ids,
             Some("outline") => Detail::Outline,
             Some("full") => Detail::Full,
+            Some("pack") => Detail::Pack,
             _ => Detail::Preview,
         },
         stale: match arguments.text("stale") {

@@ -57,6 +57,8 @@ pub(crate) enum Detail {
     Preview,
     /// The whole text.
     Full,
+    /// The results with what is needed to understand them, within the size of the answer.
+    Pack,
 }
 
 /// Determines what to do while the index is being built.

@@ -129,7 +129,7 @@ pub(crate) struct FileOut {
     pub(crate) path: String,
     pub(crate) from_path: Option<String>,
     similarity: Option<u8>,
-    old_blob: Option<String>,
+    pub(crate) old_blob: Option<String>,
     new_blob: Option<String>,
     /// Number of added lines; null if one version is not text.
     added_lines: Option<u32>,
@@ -141,6 +141,9 @@ pub(crate) struct FileOut {
     /// True if the contents were not read, so it is unknown if the file is text.
     #[serde(skip)]
     is_unread: bool,
+    /// Added and changed lines of the new version, 1-based. Where lines were only removed, the line after them.
+    #[serde(skip)]
+    pub(crate) lines: Vec<(u32, u32)>,
 }
 
 /// A definition that differs.
@@ -151,8 +154,19 @@ pub(crate) struct SymbolOut {
     pub(crate) events: Vec<&'static str>,
     pub(crate) from: Option<String>,
     confidence: f64,
-    old_lines: Option<(u32, u32)>,
+    pub(crate) old_lines: Option<(u32, u32)>,
     new_lines: Option<(u32, u32)>,
+}
+
+/// The files that differ between two states.
+pub(crate) struct Compared {
+    /// The older state.
+    pub(crate) old: String,
+    /// The newer state.
+    pub(crate) new: String,
+    pub(crate) files: Vec<FileOut>,
+    /// Says which files were not compared.
+    pub(crate) provenance: ProvenanceOut,
 }
 
 impl Op for Diff {
@@ -408,13 +422,8 @@ impl Diff {
 }
 
 impl Diff {
-    /// Returns what the changes of `range`, such as `A..B`, reach in at most `max_depth` steps.
-    pub(crate) fn affected(
-        ask: &Ask<'_>,
-        range: &str,
-        selection: &FileSelection,
-        max_depth: u32,
-    ) -> Result<(Affected, ProvenanceOut)> {
+    /// Compares the states of `range`, such as `A..B`, by definition.
+    pub(crate) fn compared(ask: &Ask<'_>, range: &str) -> Result<Compared> {
         let diff = Self {
             from: Some(range.to_owned()),
             ..Self::default()
@@ -427,8 +436,28 @@ impl Diff {
         let is_read = changes.len() <= MAX_READ_FILES;
         let files = Comparison::new(&diff, ask).files(&changes, is_read)?;
         provenance_of_unread(&files, is_read, &mut provenance);
-        let sides = (from.reference.as_str(), to.reference.as_str());
-        let affected = reaching(ask, sides, &files, (selection, max_depth), &mut provenance)?;
+        Ok(Compared {
+            old: from.reference,
+            new: to.reference,
+            files,
+            provenance,
+        })
+    }
+
+    /// Returns what the changes of `range`, such as `A..B`, reach in at most `max_depth` steps.
+    pub(crate) fn affected(
+        ask: &Ask<'_>,
+        range: &str,
+        selection: &FileSelection,
+        max_depth: u32,
+    ) -> Result<(Affected, ProvenanceOut)> {
+        let Compared {
+            old,
+            new,
+            files,
+            mut provenance,
+        } = Self::compared(ask, range)?;
+        let affected = reaching(ask, (&old, &new), &files, (selection, max_depth), &mut provenance)?;
         Ok((affected, provenance))
     }
 
@@ -599,6 +628,8 @@ impl<'a> Comparison<'a> {
         }
         let (mut n_added, mut n_removed) = (0, 0);
         for hunk in diff_lines(&old, &new) {
+            file.lines
+                .push((hunk.new.start + 1, hunk.new.end.max(hunk.new.start + 1)));
             n_added += hunk.new.len() as u32;
             n_removed += hunk.old.len() as u32;
         }
@@ -653,6 +684,7 @@ fn file_out(change: &Change) -> FileOut {
         symbols: None,
         diff: None,
         is_unread: true,
+        lines: Vec::new(),
     }
 }
 

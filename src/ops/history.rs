@@ -231,6 +231,23 @@ pub(crate) struct EntryOut {
     pub(crate) heading: Recorded,
 }
 
+impl EntryOut {
+    /// Returns the commit, date, author and subject on one line.
+    pub(crate) fn in_short(&self) -> String {
+        let (Some(commit), Some(author)) = (&self.commit, &self.author) else {
+            return "not committed".to_owned();
+        };
+        let day = self.date.as_deref().and_then(|date| date.split('T').next());
+        let subject = self.subject.as_deref().unwrap_or_default();
+        format!(
+            "{} {} {}: {subject}",
+            &commit[..commit.len().min(10)],
+            day.unwrap_or_default(),
+            author.name
+        )
+    }
+}
+
 /// A change to a file.
 #[derive(Debug, Serialize)]
 struct ChangeOut {

@@ -36,7 +36,7 @@ pub(crate) use pins::Pins;
 pub(crate) use provenance::ProvenanceOut;
 pub(crate) use question::{About, Question, beside};
 pub(crate) use read::Read;
-pub(crate) use search::{MAX_QUERY_BYTES, Search, SearchMode};
+pub(crate) use search::{MAX_QUERY_BYTES, PACK_TOKENS, Search, SearchMode};
 pub(crate) use sink::{PlainText, Recorded, Sink, Style};
 pub(crate) use status::Status;
 pub(crate) use symbol::{Symbol, definition_kinds};

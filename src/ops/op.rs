@@ -28,6 +28,11 @@ pub(crate) trait Row: Serialize {
     /// True if the command line separates rows by an empty line.
     const IS_SPACED: bool = false;
 
+    /// True if the command line separates this row from the row before by an empty line.
+    fn is_apart(&self) -> bool {
+        Self::IS_SPACED
+    }
+
     /// False if answers are not lists. Their JSON has no `results`.
     const IS_LISTED: bool = true;
 

@@ -38,6 +38,36 @@ impl<'a> Past<'a> {
         })
     }
 
+    /// Opens the history as far as it is recorded. Returns `None` if it is not recorded.
+    pub(crate) fn recorded(ask: &'a Ask<'a>) -> Result<Option<Self>> {
+        let reference = ask.session.checked(&ask.common.reference)?;
+        let opened = ask.session.recorded_history(reference)?;
+        if opened.tip.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            ask,
+            opened,
+            uncommitted: ask.session.uncommitted(reference, ask.ctx.interrupt)?,
+            reference: reference.to_owned(),
+            recording: None,
+        }))
+    }
+
+    /// Returns true if the definitions of the revision are traced, so that their changes can be read at once.
+    pub(crate) fn is_traced(&self) -> bool {
+        let recipe = self.ask.session.workspace.records().symbol_recipe();
+        self.opened
+            .tip
+            .is_some_and(|tip| self.opened.history.is_traced(tip, recipe))
+    }
+
+    /// Returns true if the commit of the revision is recorded.
+    pub(crate) fn is_whole(&self) -> bool {
+        let commit = self.opened.target.and_then(|target| target.commit);
+        commit.is_none_or(|commit| self.opened.history.number(commit).is_some())
+    }
+
     /// Calls `answer` with the data needed to look up targets.
     pub(crate) fn with_targets<T>(&self, answer: impl FnOnce(&Targets<'_>) -> Result<T>) -> Result<T> {
         let ctx = &self.ask.ctx;

@@ -54,6 +54,12 @@ impl Session {
         Ok((opened, recording))
     }
 
+    /// Opens the history of a revision as far as it is recorded.
+    pub(crate) fn recorded_history(&self, reference: &str) -> Result<OpenedHistory> {
+        let records = self.workspace.records();
+        records.recorded_history(reference, locked(&self.records).as_ref())
+    }
+
     /// If the call has a time limit, waits until the commits reachable from a revision are recorded and searchable.
     /// Without a limit, they are recorded when they are read. The job continues if the call gives up.
     pub(crate) fn make_searchable(&self, reference: &str, ctx: &Ctx<'_>) -> Result<()> {

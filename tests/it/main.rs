@@ -34,6 +34,7 @@ mod install;
 mod lineage;
 mod links;
 mod mcp;
+mod pack;
 mod placement;
 mod promises;
 mod qdrant;

@@ -4,7 +4,7 @@ mod index;
 pub(super) mod op;
 mod status;
 
-use super::asked::{CURSOR, DETAIL, LIMIT, MAX_TOKENS, REF, REPO, STALE};
+use super::asked::{CURSOR, DETAIL, DETAIL_OR_PACK, LIMIT, MAX_TOKENS, REF, REPO, STALE};
 use super::tool::Tool;
 use crate::ops::{Blame, Diff, Graph, History, Outline, Read, Search, Symbol};
 
@@ -25,8 +25,9 @@ pub(super) const TOOLS: &[Tool] = &[
 const SEARCH: Tool = Tool::of_op::<Search>(
     "search",
     "Find code in any revision by a question, words, a name or a regex: use it when you do not know where something is. \
-     One call does what many greps do. mode=regex is a complete grep; mode=similar takes code or path:line.",
-    &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL, STALE],
+     mode=regex is a complete grep; mode=similar takes code or path:line. detail=pack: also callers, callees, tests; for \
+     A..B, too.",
+    &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL_OR_PACK, STALE],
 );
 
 const OUTLINE: Tool = Tool::of_op::<Outline>(

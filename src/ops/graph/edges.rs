@@ -400,7 +400,7 @@ struct PathFacts {
 }
 
 /// Returns true for references that run what they refer to.
-pub(super) fn is_call(kind: ReferenceKind) -> bool {
+pub(crate) fn is_call(kind: ReferenceKind) -> bool {
     matches!(
         kind,
         ReferenceKind::Call | ReferenceKind::Macro | ReferenceKind::Attribute

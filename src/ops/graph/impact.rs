@@ -364,7 +364,7 @@ fn entries(
 }
 
 /// Returns true if a test runner runs a definition.
-pub(super) fn is_test(view: &View, linker: &Linker<'_>, of: DefId) -> bool {
+pub(crate) fn is_test(view: &View, linker: &Linker<'_>, of: DefId) -> bool {
     let is_marked = linker
         .definition(of)
         .is_some_and(|found| found.kind == DefinitionKind::Test);

@@ -1,10 +1,11 @@
 //! `search`: finds code by words, names, meaning or a regular expression, at one revision, at several, or in all
 //! indexed versions. Also finds commits by their messages or changed lines.
 //!
-//! This file contains the request and the rows. `ranked.rs` finds code, `past.rs` handles versions of deleted code, and
-//! `commits.rs` finds commits.
+//! This file contains the request and the rows. `ranked.rs` finds code, `past.rs` handles versions of deleted code,
+//! `commits.rs` finds commits, and `pack/` adds what is needed to understand the results.
 
 mod commits;
+mod pack;
 mod past;
 mod ranked;
 
@@ -14,6 +15,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
 use self::commits::{DiffOut, MessageOut};
+pub(crate) use self::pack::PACK_TOKENS;
+use self::pack::PackOut;
 use self::ranked::{
     RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_in_past, ranked_over_refs,
 };
@@ -48,6 +51,8 @@ const MAX_CALLING_FILES: usize = 100;
   codescout search token bucket --ref v1.2.0 --json
   codescout search '\"no such table\" when a migration runs'
   codescout search token bucket --refs v1.0,v2.0,WORKTREE
+  codescout search --pack how is an upload retried     definitions with callers, tests and last change
+  codescout search --pack main...topic --max-tokens 9000
   codescout search --all-history token bucket          also what was deleted
   codescout search --in commits why are retries limited --since 1y
   codescout search --in diffs 'max_retries = 3' --path src
@@ -96,6 +101,16 @@ pub(crate) struct Search {
     #[arg(long)]
     #[schemars(description = "")]
     explain: bool,
+    /// Show whole definitions with their callers, callees, tests and last change; WORDS may also be an id, PATH:LINE or
+    /// A..B
+    #[arg(long)]
+    #[serde(skip)]
+    pack: bool,
+    /// With --pack: maximum size of the answer in tokens [default: 6000]
+    // Over MCP, `max_tokens` limits every answer and is a common parameter.
+    #[arg(long, value_name = "N", requires = "pack", value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    #[serde(skip)]
+    max_tokens: Option<u32>,
     /// Always rerank with the configured reranker (rerank.server), even if the query is a name
     #[arg(long, num_args = 0, default_missing_value = "true", conflicts_with = "no_rerank")]
     #[schemars(description = "")]
@@ -195,6 +210,7 @@ pub(crate) enum SearchRow {
     Code(Box<ResultOut>),
     Message(MessageOut),
     Diff(DiffOut),
+    Pack(Box<PackOut>),
 }
 
 /// Accepts a single string instead of a list.
@@ -226,7 +242,8 @@ impl Op for Search {
             )
             .with_retry(json!({"tool": "outline", "arguments": {}})));
         }
-        self.check()?;
+        let is_pack = self.pack || ask.common.detail == Detail::Pack;
+        self.check(is_pack)?;
         let asked = Asked {
             request: self,
             ask,
@@ -235,6 +252,7 @@ impl Op for Search {
         match self.inside {
             Some(Inside::Commits) => commits::messages(&asked),
             Some(Inside::Diffs) => commits::diffs(&asked),
+            _ if is_pack => asked.pack(),
             _ if self.deleted => asked.over_past(Documents::Gone),
             _ if self.all_history => asked.over_past(Documents::All),
             _ if !self.refs.is_empty() => asked.over_refs(),
@@ -286,7 +304,7 @@ impl Search {
     }
 
     /// Returns an error for options that cannot be used together.
-    fn check(&self) -> Result<(), OpError> {
+    fn check(&self, is_pack: bool) -> Result<(), OpError> {
         let history = self.inside.filter(|inside| *inside != Inside::Code);
         let inside = history.map(|inside| format!("in {}", inside.name()));
         let has_kind = !self.kind.kind.is_empty();
@@ -308,8 +326,11 @@ impl Search {
             _ => None,
         };
         let regex = mode.clone().filter(|_| self.is_regex());
+        let past = self.all_history.then(|| "all_history".to_owned());
+        let pack = is_pack.then(|| "pack".to_owned());
         let kind = has_kind.then(|| "kind".to_owned());
         let refusals = [
+            (is_pack, "pack", [&inside, &regex, &several, &past]),
             (
                 self.rerank() == Rerank::Always,
                 "rerank",
@@ -318,7 +339,7 @@ impl Search {
             (self.all_history, "all_history", [&inside, &mode, &several, &kind]),
             (!self.refs.is_empty(), "refs", [&inside, &regex, &kind, &None]),
             (has_kind, "kind", [&inside, &regex, &None, &None]),
-            (self.explain, "explain", [&inside, &regex, &None, &None]),
+            (self.explain, "explain", [&inside, &regex, &pack, &None]),
         ];
         for (is_given, name, others) in refusals {
             if let (true, Some(other)) = (is_given, others.into_iter().flatten().next()) {
@@ -618,7 +639,7 @@ impl ResultOut {
     fn cut_snippet(&mut self, detail: Detail) {
         let n_lines = match detail {
             Detail::Ids => return self.snippet = None,
-            Detail::Full => return self.n_shown = usize::MAX,
+            Detail::Full | Detail::Pack => return self.n_shown = usize::MAX,
             _ if self.kind == "line" => return,
             Detail::Outline => 1,
             Detail::Preview => self.n_shown,
@@ -695,17 +716,26 @@ fn first_lines(text: &str, n_lines: usize) -> &str {
 impl Row for SearchRow {
     const IS_SPACED: bool = true;
 
+    fn is_apart(&self) -> bool {
+        match self {
+            Self::Pack(item) => item.is_first,
+            _ => Self::IS_SPACED,
+        }
+    }
+
     fn render(&self, out: &mut dyn Sink) {
         match self {
             Self::Code(result) => result.render(out),
             Self::Message(message) => message.render(out),
             Self::Diff(diff) => diff.render(out),
+            Self::Pack(item) => item.render(out),
         }
     }
 
     fn bodies(&mut self) -> Vec<&mut Option<String>> {
         match self {
             Self::Code(result) => vec![&mut result.snippet],
+            Self::Pack(item) => vec![&mut item.text],
             Self::Message(_) | Self::Diff(_) => Vec::new(),
         }
     }

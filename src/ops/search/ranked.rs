@@ -113,15 +113,15 @@ pub(crate) fn ranked(
     page_of(workspace, view, request, &best, explain, interrupt)
 }
 
-struct Best {
-    outcome: SearchOutcome,
+pub(super) struct Best {
+    pub(super) outcome: SearchOutcome,
     /// Quoted texts that no file contains.
-    absent: Vec<String>,
+    pub(super) absent: Vec<String>,
     /// Notes about files and lines that were not searched.
-    notes: Vec<String>,
+    pub(super) notes: Vec<String>,
 }
 
-fn best_hits(
+pub(super) fn best_hits(
     workspace: &Workspace,
     view: &View,
     request: &Request,
