@@ -182,9 +182,11 @@ impl Linker<'_> {
     /// Returns the definitions directly inside a type and the blocks that implement it.
     pub fn members(&self, of: DefId) -> Vec<DefId> {
         let inner = |part: DefId| {
-            let facts = self.facts(part.file);
-            let inner = facts.map(|facts| facts.children(part.index).iter().map(|&at| facts.def(at)).collect());
-            inner.unwrap_or_else(Vec::new)
+            let Some(facts) = self.facts(part.file) else {
+                return Vec::new();
+            };
+            let inner = facts.children(part.index).iter();
+            inner.map(|&index| facts.def(index)).collect()
         };
         self.parts_of(of, MAX_DEPTH).into_iter().flat_map(inner).collect()
     }

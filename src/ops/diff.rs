@@ -141,7 +141,8 @@ pub(crate) struct FileOut {
     /// True if the contents were not read, so it is unknown if the file is text.
     #[serde(skip)]
     is_unread: bool,
-    /// Added and changed lines of the new version, 1-based. Where lines were only removed, the line after them.
+    /// Added and changed lines of the new version, 1-based. Where lines were only removed, the lines before
+    /// and after them.
     #[serde(skip)]
     pub(crate) lines: Vec<(u32, u32)>,
 }
@@ -628,8 +629,11 @@ impl<'a> Comparison<'a> {
         }
         let (mut n_added, mut n_removed) = (0, 0);
         for hunk in diff_lines(&old, &new) {
-            file.lines
-                .push((hunk.new.start + 1, hunk.new.end.max(hunk.new.start + 1)));
+            file.lines.push(if hunk.new.is_empty() {
+                (hunk.new.start.max(1), hunk.new.start + 1)
+            } else {
+                (hunk.new.start + 1, hunk.new.end)
+            });
             n_added += hunk.new.len() as u32;
             n_removed += hunk.old.len() as u32;
         }

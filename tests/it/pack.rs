@@ -207,6 +207,83 @@ fn a_range_gives_what_changed() {
 }
 
 #[test]
+fn a_question_finds_the_member_of_a_short_type() {
+    let repo = TestRepo::new(
+        "
+        //- src/lib.rs
+        pub struct Uploads;
+
+        impl Uploads {
+            pub fn list(&self) -> u32 {
+                1
+            }
+
+            /// Repeats a failed upload after a pause.
+            pub fn retry(&self) -> u32 {
+                self.list()
+            }
+        }
+
+        pub fn run(uploads: &Uploads) -> u32 {
+            uploads.retry()
+        }
+        ",
+    );
+    let answer = json_of(&repo, &["when is a failed upload repeated"]);
+    let told = told(&answer);
+    assert!(
+        told[0].starts_with("body src/lib.rs#Uploads.retry: matches"),
+        "{answer}"
+    );
+    assert!(
+        told.iter().any(|row| row.contains("Uploads: contains Uploads.retry")),
+        "{told:?}"
+    );
+    assert!(told.iter().any(|row| row.contains("calls Uploads.retry")), "{told:?}");
+    assert!(
+        told.iter().any(|row| row.contains("called by Uploads.retry")),
+        "{told:?}"
+    );
+    check_bodies(&repo, &answer);
+}
+
+#[test]
+fn removed_lines_and_shifted_blocks() {
+    let repo = TestRepo::new(
+        "
+        //- src/lib.rs
+        pub struct A;
+
+        impl A {
+            pub fn first(&self) {}
+        }
+
+        impl A {
+            pub fn second(&self) {
+                self.first();
+                self.first();
+            }
+        }
+        ",
+    );
+    let text = String::from_utf8(repo.read("src/lib.rs")).unwrap();
+    let block = "impl A {\n    pub fn between(&self) {}\n}\n\nimpl A {\n    pub fn second";
+    let text = text.replace("impl A {\n    pub fn second", block);
+    repo.write("src/lib.rs", text.replacen("        self.first();\n", "", 1));
+    repo.commit("add a block and remove a line");
+    let answer = json_of(&repo, &["HEAD~..HEAD"]);
+    let changed: Vec<&str> = rows(&answer)
+        .iter()
+        .filter(|row| row["reason"].as_str().unwrap().contains("HEAD~..HEAD"))
+        .map(|row| row["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(changed.len(), 2, "{answer}");
+    assert!(changed[0].contains("fn between"), "{answer}");
+    assert!(changed[1].contains("fn second"), "{answer}");
+    check_bodies(&repo, &answer);
+}
+
+#[test]
 fn an_answer_fits_into_its_budget() {
     let (small, big) = (project(), large());
     let queries = [
@@ -362,6 +439,20 @@ fn the_tool_packs_into_max_tokens() {
         let again = client.call("search", arguments);
         assert_eq!(again.results(), answer.results());
     }
+    // Structured content is longer, so it comes in pages, which together are the answer.
+    let mut client = Client::legacy(&repo, &["--bodies", "structured"]);
+    let mut arguments = json!({"query": "process", "detail": "pack", "max_tokens": 1_500});
+    let first = client.call_complete("search", arguments.clone());
+    let mut ids = first.all("id");
+    let mut page = first;
+    while let Some(cursor) = page.facts["next_cursor"].as_str() {
+        arguments["cursor"] = json!(cursor);
+        page = client.call("search", arguments.clone());
+        ids.extend(page.all("id"));
+    }
+    let left = page.facts["left_out"]["caller"].as_u64().unwrap();
+    let callers = ids.iter().filter(|id| id.starts_with("users/"));
+    assert_eq!(callers.count() as u64 + left, 30, "{ids:?}");
     let refused = client.call("search", json!({"query": "process", "detail": "pack", "mode": "regex"}));
     assert!(
         refused.failure().contains("pack cannot be used with mode regex"),

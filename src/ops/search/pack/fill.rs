@@ -9,6 +9,7 @@ use super::super::super::ask::Ask;
 use super::super::super::history::latest_changes;
 use super::super::super::question::Question;
 use super::super::super::record::Past;
+use super::parts::parts;
 use super::related::{Related, Relation, related};
 use super::rows::{PackOut, Role};
 use super::seeds::{Lines, Seed};
@@ -20,16 +21,10 @@ use crate::snapshot::FileId;
 
 /// Number of characters reserved for the line that says what was left out.
 const REST_CHARACTERS: usize = 160;
-/// Number of lines shown around a matching or changed line of a long definition.
-const AROUND: u32 = 2;
-/// Maximum number of matching or changed parts considered.
-const MAX_MARKED: usize = 200;
 /// Minimum size up to which a definition is shown whole, in characters.
 const MIN_BODY: usize = 800;
 /// Number of characters that an answer over MCP reserves for the facts of its first item.
 const FACTS_CHARACTERS: usize = 700;
-/// Minimum size of a part of a long definition, in characters.
-const MIN_PART: usize = 120;
 
 /// The items that were chosen.
 #[derive(Default)]
@@ -180,10 +175,10 @@ impl<'a> Packing<'a> {
     }
 
     fn go_on(&self) -> Result<()> {
-        match self.ask.ctx.is_interrupted() {
-            true => Err(OpError::interrupted()),
-            false => Ok(()),
+        if self.ask.ctx.is_interrupted() {
+            return Err(OpError::interrupted());
         }
+        Ok(())
     }
 
     fn size(&self, item: &PackOut) -> usize {
@@ -291,7 +286,8 @@ impl<'a> Packing<'a> {
         }
         let used: usize = items.iter().map(|item| self.size(item)).sum();
         let room = max_body.min(self.left).saturating_sub(used);
-        for part in self.parts(lines, room)? {
+        let shown = self.shown.get(&lines.file).map_or(&[][..], Vec::as_slice);
+        for part in parts(&mut self.texts, lines, room, shown)? {
             let mut item = self.texts.lines(lines.file, part)?;
             item.id.clone_from(&whole.id);
             let has_marked = lines
@@ -308,49 +304,6 @@ impl<'a> Packing<'a> {
             items.push(item);
         }
         Ok(items)
-    }
-
-    /// Returns the parts of a long definition that fit into `room` characters, in line order.
-    fn parts(&mut self, lines: &Lines, room: usize) -> Result<Vec<(u32, u32)>> {
-        let bytes = self.texts.bytes(lines.file)?;
-        let starts = LineStarts::of(&bytes);
-        let (first, last) = lines.lines;
-        // A heading precedes each part.
-        let path = self.texts.lines(lines.file, (first, first))?.path;
-        let heading = path.len() + MIN_PART / 2;
-        let size = |part: (u32, u32)| starts.range(part.0, part.1).len() + heading;
-        let free = |part: (u32, u32), shown: &[(u32, u32)]| shown.iter().all(|one| one.1 < part.0 || part.1 < one.0);
-        let shown = self.shown.get(&lines.file).cloned().unwrap_or_default();
-        let mut chosen: Vec<(u32, u32)> = Vec::new();
-        for &(start, end) in lines.marked.iter().take(MAX_MARKED) {
-            let window = (start.saturating_sub(AROUND).max(first), (end + AROUND).min(last));
-            let mut trial = chosen.clone();
-            trial.push(window);
-            trial.sort_unstable();
-            let trial = trial.into_iter().fold(Vec::<(u32, u32)>::new(), |mut joined, next| {
-                match joined.last_mut().filter(|before| next.0 <= before.1 + 1) {
-                    Some(before) => before.1 = before.1.max(next.1),
-                    None => joined.push(next),
-                }
-                joined
-            });
-            let fits = trial.iter().map(|part| size(*part)).sum::<usize>() <= room;
-            if fits && trial.iter().all(|part| free(*part, &shown)) {
-                chosen = trial;
-            }
-        }
-        if chosen.is_empty() {
-            // The first of the marked lines, or of all lines.
-            let start = lines.marked.first().map_or(first, |(start, _)| (*start).max(first));
-            let fits = |end: u32| size((start, end)) <= room && free((start, end), &shown);
-            chosen.extend(
-                (start..=last)
-                    .take_while(|end| fits(*end))
-                    .last()
-                    .map(|end| (start, end)),
-            );
-        }
-        Ok(chosen)
     }
 
     /// Returns the last change of a result, if there is room for it.
@@ -473,8 +426,8 @@ impl<'a> Packing<'a> {
     }
 
     /// Adds a reason to an item, if there is room.
-    fn add_reason(&mut self, group: usize, item: Option<usize>, reason: &str) {
-        let group = &self.groups[group];
+    fn add_reason(&mut self, at: usize, item: Option<usize>, reason: &str) {
+        let group = &self.groups[at];
         let old = item.map_or(&group.own[0], |item| &group.others[item]);
         let mut new = old.clone();
         if !new.add_reason(reason) {
@@ -485,10 +438,7 @@ impl<'a> Packing<'a> {
             return;
         }
         self.left -= more;
-        let place = self.groups.iter().position(|other| std::ptr::eq(other, group));
-        let Some(group) = place.and_then(|place| self.groups.get_mut(place)) else {
-            return;
-        };
+        let group = &mut self.groups[at];
         match item {
             None => group.own[0] = new,
             Some(item) => group.others[item] = new,

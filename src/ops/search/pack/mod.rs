@@ -1,9 +1,12 @@
 //! `search --pack`: one answer with the text of the results and what is needed to understand them, within a budget.
 //!
-//! `seeds.rs` finds the results: ranked hits, the definitions of a name, or the changes of `A..B`. `related.rs` finds
-//! what each is related to. `fill.rs` chooses what fits into the budget. `rows.rs` contains the rows.
+//! `seeds.rs` finds the results, ranked hits or the definitions of a name, and `changed.rs` the changes of `A..B`.
+//! `related.rs` finds what each is related to. `fill.rs` chooses what fits into the budget, and `parts.rs` the parts of
+//! long definitions. `rows.rs` contains the rows.
 
+mod changed;
 mod fill;
+mod parts;
 mod related;
 mod rows;
 mod seeds;

@@ -140,9 +140,10 @@ pub(super) fn related(
             if matches!(kind, None | Some(DefinitionKind::Field | DefinitionKind::Variant)) {
                 continue;
             }
-            let (relation, verb) = match is_call(site.kind) {
-                true => (Relation::Callee, "called by"),
-                false => (Relation::Used, "used by"),
+            let (relation, verb) = if is_call(site.kind) {
+                (Relation::Callee, "called by")
+            } else {
+                (Relation::Used, "used by")
             };
             all.push(Related {
                 relation,
@@ -165,10 +166,11 @@ pub(super) fn related(
     all.sort_by_key(|one| {
         let is_far = one.at.0 != of.file;
         let is_caller = matches!(one.relation, Relation::Caller | Relation::Overriding);
+        let is_in_tests = is_caller && is_test_path(&path(one.at.0));
         (
             one.relation,
-            is_caller && is_test_path(&path(one.at.0)),
-            is_caller && is_far,
+            is_in_tests,
+            is_far && (is_caller || one.relation == Relation::Used),
         )
     });
     let mut seen = HashSet::new();

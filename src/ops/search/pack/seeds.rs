@@ -3,20 +3,18 @@
 use std::collections::HashSet;
 
 use super::super::super::ask::Ask;
-use super::super::super::diff::{Compared, FileOut, SymbolOut, name_in};
 use super::super::super::paths::inside;
 use super::super::super::question::Question;
 use super::super::super::symbol::place_query;
 use super::super::ranked::best_hits;
 use super::super::{Asked, SearchMode};
-use super::rows::{PackOut, Role};
+use super::rows::PackOut;
 use super::texts::Texts;
 use crate::extract::{ChunkKind, DefinitionKind};
 use crate::link::{DefId, Linker};
 use crate::model::ByteRange;
 use crate::query::{
-    FoundBy, FoundDefinition, Hit, LineStarts, Marks, Request, SymbolQuery, SymbolRequest, definitions_at,
-    is_test_path, split_position, symbols,
+    FoundBy, FoundDefinition, Hit, LineStarts, Marks, Request, SymbolQuery, SymbolRequest, split_position, symbols,
 };
 use crate::session::Result;
 use crate::snapshot::FileId;
@@ -25,10 +23,10 @@ use crate::snapshot::FileId;
 const HITS_PER_RESULT: usize = 2;
 /// Maximum number of results of a question.
 const MAX_RESULTS: usize = 200;
+/// Minimum score of a result, relative to the best. Others are rarely about the question.
+const MIN_SCORE: f32 = 0.7;
 /// Maximum number of words of the question in a reason.
 const MAX_WORDS: usize = 4;
-/// Number of lines shown around changed lines outside of definitions.
-const AROUND: u32 = 2;
 
 /// A result.
 pub(super) enum Seed {
@@ -48,7 +46,7 @@ pub(super) struct Lines {
     pub(super) marked: Vec<(u32, u32)>,
     pub(super) marked_as: &'static str,
     /// True for a new definition.
-    is_added: bool,
+    pub(super) is_added: bool,
 }
 
 /// The results, with remarks.
@@ -76,10 +74,10 @@ pub(super) fn range_in<'q>(ask: &Ask<'_>, query: &'q str) -> Option<&'q str> {
 
 /// Finds results.
 pub(super) struct Seeker<'a> {
-    asked: &'a Asked<'a>,
+    pub(super) asked: &'a Asked<'a>,
     ask: &'a Ask<'a>,
-    question: &'a Question<'a>,
-    linker: &'a Linker<'a>,
+    pub(super) question: &'a Question<'a>,
+    pub(super) linker: &'a Linker<'a>,
     pub(super) texts: Texts<'a>,
 }
 
@@ -144,15 +142,14 @@ impl<'a> Seeker<'a> {
             FoundBy::Reference => "named at",
             _ => "named",
         };
-        let seed = |found: FoundDefinition| Seed::Lines(self.of_definition(found, format!("{verb} {query}")));
+        let seed = |found: FoundDefinition| Seed::Lines(Self::of_definition(found, format!("{verb} {query}")));
         Ok(Some(Found {
             seeds: definitions.into_iter().map(seed).collect(),
             ..Found::default()
         }))
     }
 
-    #[expect(clippy::unused_self, reason = "reads as the others")]
-    fn of_definition(&self, found: FoundDefinition, reason: String) -> Lines {
+    pub(super) fn of_definition(found: FoundDefinition, reason: String) -> Lines {
         let of = DefId {
             file: found.file,
             index: found.index,
@@ -188,8 +185,10 @@ impl<'a> Seeker<'a> {
             .extend(best.absent.iter().map(|text| format!("no file contains {text:?}")));
         let words = Marks::of_query(found.read_as.as_deref().unwrap_or(self.asked.query));
         let mut seen = HashSet::new();
+        let is_reranked = best.outcome.hits.iter().any(|hit| hit.reranked.is_some());
+        let least = best.outcome.hits.first().map_or(0.0, |hit| hit.score * MIN_SCORE);
         for hit in &best.outcome.hits {
-            if found.seeds.len() >= limit {
+            if found.seeds.len() >= limit || hit.score < least && !is_reranked {
                 break;
             }
             let Some(lines) = self.of_hit(hit, &words)? else {
@@ -224,7 +223,7 @@ impl<'a> Seeker<'a> {
                 let Some(found) = self.texts.definition(of)? else {
                     return Ok(None);
                 };
-                self.of_definition(found, String::new())
+                Self::of_definition(found, String::new())
             }
             None => Lines {
                 file: place.file,
@@ -271,199 +270,40 @@ impl<'a> Seeker<'a> {
                 hit.kind,
                 ChunkKind::Function | ChunkKind::Type | ChunkKind::Test | ChunkKind::Section
             );
-        if is_whole && around.is_some() {
+        // A short type is one chunk with its members.
+        let is_precise = around.is_some_and(|index| {
+            let kind = definitions[index as usize].kind;
+            !kind.is_type() && kind != DefinitionKind::Module
+        });
+        if is_whole && is_precise {
             return Ok(around);
         }
         // Of several small items, the one with the most words of the question.
         let marks = Marks::of_query(self.asked.query);
         let inside = (0..definitions.len() as u32).filter(|&index| {
-            let own = definitions[index as usize].range;
-            range.start <= own.start && own.start < range.end && own.end <= range.end.max(end)
+            let definition = &definitions[index as usize];
+            let own = definition.range;
+            let is_inside = start <= own.start && own.end <= range.end;
+            is_inside && (hit.kind == ChunkKind::Items || definition.kind.is_callable()) && !definition.kind.is_data()
         });
         let n_words = |index: u32| {
-            let text = bytes
-                .get(definitions[index as usize].range.as_usize())
-                .unwrap_or_default();
-            let text = String::from_utf8_lossy(text);
-            text.lines().map(|line| marks.spans(line).len()).sum::<usize>()
+            let lines = LineStarts::of(bytes);
+            let lines = lines.of_range(bytes, definitions[index as usize].range.as_usize());
+            matches_in(bytes, lines, &marks).1.len()
         };
-        let best = inside.map(|index| (n_words(index), std::cmp::Reverse(index))).max();
-        let best = best.filter(|(n, _)| *n > 0).map(|(_, std::cmp::Reverse(index))| index);
-        let is_code = |index: &u32| !definitions[*index as usize].kind.is_data();
-        Ok(best.filter(|_| hit.kind == ChunkKind::Items).filter(is_code))
-    }
-
-    /// Returns the changed definitions, those of tests last; then removed ones, those of which only the documentation,
-    /// format or place changed, and changed lines outside of definitions.
-    pub(super) fn changed(&mut self, compared: &Compared) -> Result<Found> {
-        let range = self.asked.query.trim();
-        let (mut code, mut tests, mut minor) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut others, mut removed) = (Vec::new(), Vec::new());
-        for file in &compared.files {
-            let symbols = file.symbols.iter().flatten();
-            for symbol in symbols.clone().filter(|symbol| symbol.events.contains(&"removed")) {
-                removed.push(Seed::Ready(removed_item(file, symbol, range)));
-            }
-            let Some(id) = self.question.view().find_text(&file.path) else {
-                continue;
-            };
-            if !self.question.filter.passes(self.question.view(), id) {
-                continue;
-            }
-            let seeds = self.changed_in(file, id, range)?;
-            others.extend(self.lines_outside(file, id, &seeds, range)?);
-            for (is_minor, lines) in seeds {
-                match (is_minor, is_test_path(&file.path)) {
-                    (true, _) => minor.push(lines),
-                    (false, true) => tests.push(lines),
-                    (false, false) => code.push(lines),
-                }
-            }
-        }
-        let lines = code.into_iter().chain(tests).map(Seed::Lines).chain(removed);
-        let rest = minor.into_iter().chain(others).map(Seed::Lines);
-        Ok(Found {
-            seeds: lines.chain(rest).collect(),
-            ..Found::default()
-        })
-    }
-
-    /// Returns the changed definitions of a file, with the changed lines of each. Of nested ones, returns the inner.
-    fn changed_in(&mut self, changed: &FileOut, file: FileId, range: &str) -> Result<Vec<(bool, Lines)>> {
-        let bytes = self.texts.bytes(file)?;
-        let n = self.linker.definitions(file).map_or(0, |all| all.len() as u32);
-        let all = definitions_at(self.question.view(), file, &bytes, 0..n)?;
-        let mut seeds: Vec<(bool, Lines)> = Vec::new();
-        for symbol in changed.symbols.iter().flatten() {
-            let name = name_in(&symbol.id, &changed.path);
-            let wanted = |found: &&FoundDefinition| name_in(&found.id, &changed.path) == name && !found.kind.is_data();
-            let Some(found) = all.iter().find(wanted).filter(|_| !symbol.events.contains(&"removed")) else {
-                continue;
-            };
-            let is_minor = symbol
-                .events
-                .iter()
-                .all(|event| matches!(*event, "doc" | "formatting" | "moved"));
-            let mut lines = self.of_definition(found.clone(), reason_of(symbol, range));
-            let (start, end) = lines.lines;
-            lines.marked = changed
-                .lines
-                .iter()
-                .filter(|(first, last)| *first <= end && start <= *last)
-                .map(|(first, last)| ((*first).max(start), (*last).min(end)))
-                .collect();
-            lines.marked_as = "changed lines";
-            lines.is_added = symbol.events.contains(&"added");
-            if let Some((start, end)) = doc_lines(found, &bytes) {
-                lines
-                    .marked
-                    .sort_by_key(|changed| start <= changed.0 && changed.1 <= end);
-            }
-            seeds.push((is_minor, lines));
-        }
-        let places: Vec<((u32, u32), bool)> = seeds.iter().map(|(_, lines)| (lines.lines, lines.is_added)).collect();
-        let contains =
-            |outer: (u32, u32), inner: (u32, u32)| outer != inner && outer.0 <= inner.0 && inner.1 <= outer.1;
-        seeds.retain(|(_, one)| {
-            !places
-                .iter()
-                .any(|(outer, is_added)| *is_added && contains(*outer, one.lines))
-        });
-        seeds.retain_mut(|(_, outer)| {
-            let had_marked = !outer.marked.is_empty();
-            let is_inner = |inner: &(u32, u32)| contains(outer.lines, *inner);
-            let inner: Vec<(u32, u32)> = places.iter().map(|(lines, _)| *lines).filter(is_inner).collect();
-            if !outer.is_added {
-                let is_covered =
-                    |changed: &(u32, u32)| inner.iter().any(|inner| inner.0 <= changed.0 && changed.1 <= inner.1);
-                outer.marked.retain(|changed| !is_covered(changed));
-            }
-            !had_marked || !outer.marked.is_empty()
-        });
-        Ok(seeds)
-    }
-
-    /// Returns the changed lines of a file that are in none of the changed definitions.
-    fn lines_outside(
-        &mut self,
-        changed: &FileOut,
-        file: FileId,
-        inside: &[(bool, Lines)],
-        range: &str,
-    ) -> Result<Vec<Lines>> {
-        let bytes = self.texts.bytes(file)?;
-        if bytes[..bytes.len().min(8_000)].contains(&0) {
-            return Ok(Vec::new());
-        }
-        let n_lines = LineStarts::of(&bytes).count();
-        let mut windows: Vec<(u32, u32)> = Vec::new();
-        for &(first, last) in &changed.lines {
-            let is_covered = inside
-                .iter()
-                .any(|(_, lines)| lines.lines.0 <= last && first <= lines.lines.1);
-            if is_covered || first > n_lines {
-                continue;
-            }
-            let (start, end) = (first.saturating_sub(AROUND).max(1), (last + AROUND).min(n_lines));
-            match windows.last_mut().filter(|window| start <= window.1 + 1) {
-                Some(window) => window.1 = end,
-                None => windows.push((start, end)),
-            }
-        }
-        let lines = |lines| Lines {
-            file,
-            lines,
-            of: None,
-            reason: format!("changed in {range}"),
-            marked: changed.lines.clone(),
-            marked_as: "changed lines",
-            is_added: false,
-        };
-        Ok(windows.into_iter().map(lines).collect())
-    }
-}
-
-/// Returns the lines of the documentation of a definition.
-fn doc_lines(found: &FoundDefinition, bytes: &[u8]) -> Option<(u32, u32)> {
-    let doc = found.doc.as_deref()?;
-    let text = bytes.get(found.range.clone())?;
-    let start = found.range.start + memchr::memmem::find(text, doc.as_bytes())?;
-    let lines = LineStarts::of(bytes);
-    Some((lines.line_of(start), lines.line_of(start + doc.len().saturating_sub(1))))
-}
-
-fn reason_of(symbol: &SymbolOut, range: &str) -> String {
-    if symbol.events.contains(&"added") {
-        return format!("added in {range}");
-    }
-    let from = symbol.from.as_ref().map(|from| format!(" from {from}"));
-    format!(
-        "changed in {range}: {}{}",
-        symbol.events.join(", "),
-        from.unwrap_or_default()
-    )
-}
-
-fn removed_item(file: &FileOut, symbol: &SymbolOut, range: &str) -> PackOut {
-    let (start_line, end_line) = symbol.old_lines.unwrap_or_default();
-    let path = file.from_path.as_ref().unwrap_or(&file.path);
-    let name = name_in(&symbol.id, path).to_owned();
-    let reason = format!("removed in {range}");
-    PackOut {
-        role: Role::Signature,
-        label: reason.clone(),
-        reason,
-        path: path.clone(),
-        start_line,
-        end_line,
-        line: None,
-        id: Some(symbol.id.clone()),
-        blob: file.old_blob.clone(),
-        text: Some(format!("{} {name}", symbol.kind)),
-        lossy: false,
-        name,
-        is_first: true,
-        n_reasons: 1,
+        // Of equal ones, the shortest.
+        let best = inside
+            .map(|index| {
+                (
+                    n_words(index),
+                    std::cmp::Reverse((definitions[index as usize].range.len(), index)),
+                )
+            })
+            .max();
+        let min_words = if around.is_some() && is_whole { 2 } else { 1 };
+        let best = best.filter(|(n, _)| *n >= min_words);
+        let best = best.map(|(_, std::cmp::Reverse((_, index)))| index);
+        Ok(best.or(around.filter(|_| is_whole)))
     }
 }
 
