@@ -271,6 +271,10 @@ fn removed_lines_and_shifted_blocks() {
     let text = text.replace("impl A {\n    pub fn second", block);
     repo.write("src/lib.rs", text.replacen("        self.first();\n", "", 1));
     repo.commit("add a block and remove a line");
+    call_in(repo.root(), &["index", "--history"], b"").expect(0);
+    let printed = pack(&repo, &["HEAD~..HEAD"]).expect(0).text();
+    assert_eq!(printed.matches("add a block").count(), 1, "{printed}");
+    assert_eq!(printed.matches(", as above").count(), 1, "{printed}");
     let answer = json_of(&repo, &["HEAD~..HEAD"]);
     let changed: Vec<&str> = rows(&answer)
         .iter()

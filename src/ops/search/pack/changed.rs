@@ -11,6 +11,14 @@ use crate::snapshot::FileId;
 /// Number of lines shown around changed lines outside of definitions.
 const AROUND: u32 = 2;
 
+impl Lines {
+    /// Returns true if it only groups other definitions.
+    fn is_block(&self) -> bool {
+        let kind = self.of.as_ref().map(|(_, found)| found.kind);
+        matches!(kind, Some(DefinitionKind::Impl | DefinitionKind::Module))
+    }
+}
+
 impl Seeker<'_> {
     /// Returns the changed definitions, those of tests last; then removed ones, those of which only the documentation,
     /// format or place changed, and changed lines outside of definitions.
@@ -84,24 +92,35 @@ impl Seeker<'_> {
                 seeds.push((is_minor, lines));
             }
         }
-        let places: Vec<((u32, u32), bool)> = seeds.iter().map(|(_, lines)| (lines.lines, lines.is_added)).collect();
+        let places: Vec<((u32, u32), bool)> = seeds
+            .iter()
+            .map(|(_, one)| (one.lines, one.is_added && !one.is_block()))
+            .collect();
         let contains =
             |outer: (u32, u32), inner: (u32, u32)| outer != inner && outer.0 <= inner.0 && inner.1 <= outer.1;
-        seeds.retain(|(_, one)| {
-            !places
+        // A new definition is shown with what is in it, a block or a changed definition without.
+        let is_in_new = |one: &Lines| {
+            places
                 .iter()
-                .any(|(outer, is_added)| *is_added && contains(*outer, one.lines))
-        });
+                .any(|(outer, is_new)| *is_new && contains(*outer, one.lines))
+        };
+        seeds.retain(|(_, one)| !is_in_new(one));
+        let starts = LineStarts::of(&bytes);
         seeds.retain_mut(|(_, outer)| {
-            let had_marked = !outer.marked.is_empty();
-            let is_inner = |inner: &(u32, u32)| contains(outer.lines, *inner);
-            let inner: Vec<(u32, u32)> = places.iter().map(|(lines, _)| *lines).filter(is_inner).collect();
-            if !outer.is_added {
-                let is_covered =
-                    |changed: &(u32, u32)| inner.iter().any(|inner| inner.0 <= changed.0 && changed.1 <= inner.1);
-                outer.marked.retain(|changed| !is_covered(changed));
+            let inner: Vec<(u32, u32)> = places.iter().map(|(lines, _)| *lines).collect();
+            let inner: Vec<_> = inner
+                .into_iter()
+                .filter(|inner| contains(outer.lines, *inner))
+                .collect();
+            if inner.is_empty() || outer.is_added && !outer.is_block() {
+                return true;
             }
-            !had_marked || !outer.marked.is_empty()
+            let is_shown = |line: u32| {
+                let is_blank = || bytes[starts.range(line, line)].trim_ascii().is_empty();
+                inner.iter().any(|inner| inner.0 <= line && line <= inner.1) || is_blank()
+            };
+            outer.marked.retain(|(first, last)| !(*first..=*last).all(is_shown));
+            !outer.is_block() && !outer.marked.is_empty()
         });
         Ok(seeds)
     }
@@ -187,5 +206,6 @@ fn removed_item(file: &FileOut, symbol: &SymbolOut, range: &str) -> PackOut {
         name,
         is_first: true,
         n_reasons: 1,
+        is_known: false,
     }
 }

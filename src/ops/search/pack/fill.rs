@@ -327,11 +327,17 @@ impl<'a> Packing<'a> {
         } else {
             "last change"
         };
+        let text = short(&entry.in_short());
+        let earlier = self.groups.iter().flat_map(|group| &group.own);
+        let is_known = earlier
+            .filter(|item| item.role == Role::Change)
+            .any(|item| item.text.as_deref() == Some(&text));
         let change = PackOut {
+            is_known,
             role: Role::Change,
             reason: what.to_owned(),
             label: what.to_owned(),
-            text: Some(short(&entry.in_short())),
+            text: Some(text),
             lossy: false,
             is_first: false,
             blob: None,

@@ -56,6 +56,9 @@ pub(crate) struct PackOut {
     pub(in super::super) is_first: bool,
     #[serde(skip)]
     pub(super) n_reasons: usize,
+    /// True for a change that is also that of an earlier result.
+    #[serde(skip)]
+    pub(super) is_known: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -100,7 +103,11 @@ impl PackOut {
         let indent = "  ";
         if self.role == Role::Change {
             out.span(Style::Fact, &format!("{indent}{}: ", self.label));
-            return out.whole_line(self.text.as_deref().unwrap_or_default());
+            let text = self.text.as_deref().unwrap_or_default();
+            return match text.split_once(' ') {
+                Some((commit, _)) if self.is_known => out.whole_line(&format!("{commit}, as above")),
+                _ => out.whole_line(text),
+            };
         }
         if self.is_first {
             return self.render_result(out);

@@ -66,6 +66,7 @@ impl<'a> Texts<'a> {
             label: String::new(),
             is_first: false,
             n_reasons: 1,
+            is_known: false,
         })
     }
 
@@ -87,6 +88,7 @@ impl<'a> Texts<'a> {
             label: String::new(),
             is_first: false,
             n_reasons: 1,
+            is_known: false,
         }
     }
 }
