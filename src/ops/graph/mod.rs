@@ -388,7 +388,7 @@ impl Lookup<'_> {
 }
 
 /// Returns true for blocks that extend a type, modules, headings and data.
-fn is_minor(found: &FoundDefinition) -> bool {
+pub(crate) fn is_minor(found: &FoundDefinition) -> bool {
     matches!(
         found.kind,
         DefinitionKind::Impl | DefinitionKind::Module | DefinitionKind::Section

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::super::super::ask::Ask;
+use super::super::super::graph::is_minor;
 use super::super::super::paths::inside;
 use super::super::super::question::Question;
 use super::super::super::symbol::place_query;
@@ -116,20 +117,13 @@ impl<'a> Seeker<'a> {
             kinds: self.asked.request.kind.kinds()?,
         };
         // A word that is no name is a question.
-        let Ok(outcome) = symbols(&self.question.sources(), &request) else {
+        let Ok(outcome) = symbols(&self.question.sources(), &request, Some(self.linker)) else {
             return Ok(None);
         };
         let mut definitions = outcome.definitions;
         if outcome.found_by == FoundBy::OtherSpelling || definitions.is_empty() {
             return Ok(None);
         }
-        let is_minor = |found: &FoundDefinition| {
-            let is_part = matches!(
-                found.kind,
-                DefinitionKind::Impl | DefinitionKind::Module | DefinitionKind::Section
-            );
-            is_part || found.kind.is_data()
-        };
         let is_id = query.contains('#') || is_place;
         if !is_id && definitions.iter().all(is_minor) {
             return Ok(None);
@@ -139,7 +133,7 @@ impl<'a> Seeker<'a> {
         }
         let verb = match outcome.found_by {
             FoundBy::Definition | FoundBy::Enclosing => "at",
-            FoundBy::Reference => "named at",
+            FoundBy::Link | FoundBy::Reference => "named at",
             _ => "named",
         };
         let seed = |found: FoundDefinition| Seed::Lines(Self::of_definition(found, format!("{verb} {query}")));
