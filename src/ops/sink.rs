@@ -34,6 +34,19 @@ pub(crate) trait Sink {
     }
 }
 
+/// Passes lines on so that a terminal shows them completely.
+pub(crate) struct Whole<'a>(pub(crate) &'a mut dyn Sink);
+
+impl Sink for Whole<'_> {
+    fn span(&mut self, style: Style, text: &str) {
+        self.0.span(style, text);
+    }
+
+    fn end(&mut self) {
+        self.0.end_whole();
+    }
+}
+
 impl dyn Sink + '_ {
     /// Adds a line of plain text.
     pub(crate) fn line(&mut self, text: &str) {

@@ -16,7 +16,7 @@ use super::op::{Op, Page, Paging, Row};
 use super::paths::inside;
 use super::question::{About, Question};
 use super::record::Past;
-use super::sink::{Recorded, Sink, Style};
+use super::sink::{Recorded, Sink, Style, Whole};
 use crate::extract::{self, DefinitionKind};
 use crate::model::count::count;
 use crate::model::{Hint, NameKind, quoted};
@@ -658,8 +658,10 @@ impl DefinitionOut {
                 out.whole_line(&format!("    {}", line.trim()));
             }
         }
-        if let Some(relations) = &self.relations {
-            relations.render(out, self.is_command);
+        match &self.relations {
+            Some(relations) if self.body.is_some() => relations.render(&mut Whole(out), self.is_command),
+            Some(relations) => relations.render(out, self.is_command),
+            None => {}
         }
     }
 }
