@@ -61,7 +61,7 @@ fn every_flag_is_described() {
             "{command} has no example in the document"
         );
         for line in help.lines().map(str::trim).filter(|line| line.starts_with('-')) {
-            let words = line.split([' ', ',', '=', '.']);
+            let words = line.split([' ', ',', '=', '.', '[']);
             for flag in words
                 .take_while(|word| word.is_empty() || word.starts_with('-'))
                 .filter(|w| w.len() > 1)
