@@ -114,7 +114,7 @@ fn relations_are_left_out_of_long_lists_and_of_names_in_very_many_files() {
     let listed = answer(&repo, &["symbol", "run", "--prefix"]);
     assert_eq!(listed["results"][0]["relations"], Value::Null, "{listed}");
     for number in 0..301 {
-        repo.write(&format!("many/m{number}.py"), format!("start({number})\n"));
+        repo.write(format!("many/m{number}.py"), format!("start({number})\n"));
     }
     repo.commit("use the name in many files");
     let shown = text(&repo, &["symbol", "start"]);
