@@ -367,6 +367,8 @@ pub(crate) struct Bound<'t> {
     pub(crate) step: Option<Step>,
     /// True if names that begin with a capital letter are constants, which the pattern compares with.
     pub(crate) has_constants: bool,
+    /// The byte from which the names are visible, if not in their whole scope.
+    pub(crate) from: u32,
 }
 
 impl<'t> Bound<'t> {
@@ -379,7 +381,14 @@ impl<'t> Bound<'t> {
             value: None,
             step: None,
             has_constants: false,
+            from: 0,
         }
+    }
+
+    /// Makes the names visible after `node` only: the value of a declaration does not see them.
+    pub(crate) fn after(mut self, node: Node<'t>) -> Self {
+        self.from = range_of(node).end;
+        self
     }
 
     /// Binds no names that begin with a capital letter.

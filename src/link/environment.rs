@@ -395,8 +395,9 @@ impl Environment {
         let mut base = Some(folder);
         while let Some(folder) = base {
             for root in ["", "src", "lib"] {
-                let at = joined(&joined(folder, root), &path);
-                if self.folders.contains_key(&at) && !module.is_empty() {
+                let (above, at) = (joined(folder, root), joined(&joined(folder, root), &path));
+                let is_package = self.file(&joined(&above, "__init__.py")).is_some();
+                if self.folders.contains_key(&at) && !module.is_empty() && !is_package {
                     let has_python = self.files_in(&at).iter().any(|(path, _)| path.ends_with(".py"));
                     if has_python {
                         return self.folder(&at);
@@ -636,11 +637,7 @@ impl Environment {
         for segment in segments {
             found = match segment {
                 "self" => found,
-                "super" => match &found {
-                    Module::Items { file, of: None } => self.rust_outer(*file)?,
-                    Module::Items { file, .. } => Module::Items { file: *file, of: None },
-                    _ => return None,
-                },
+                "super" => linker.outer_module(&found)?,
                 _ => linker.module_in(&found, segment, depth)?,
             };
         }
@@ -655,6 +652,18 @@ impl Environment {
 }
 
 impl Linker<'_> {
+    /// Returns the module around a module of Rust.
+    pub(super) fn outer_module(&self, module: &Module) -> Option<Module> {
+        match module {
+            Module::Items { file, of: None } => self.links.environment.rust_outer(*file),
+            Module::Items { file, of: Some(inner) } => {
+                let of = self.facts(*file)?.definitions[*inner as usize].container;
+                Some(Module::Items { file: *file, of })
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the module around the one at a byte of a Rust file.
     pub(super) fn rust_parent(&self, facts: &Facts, at: u32) -> Option<Module> {
         match inline_module(facts, at) {
@@ -666,8 +675,31 @@ impl Linker<'_> {
         }
     }
 
+    /// Returns the module with this name that a module of Rust declares.
+    fn module_inside(&self, file: FileId, of: Option<u32>, name: &str) -> Option<Module> {
+        let facts = self.facts(file)?;
+        let is_inner = |&&index: &&u32| {
+            facts.has_kind(index, DefinitionKind::Module)
+                && facts.definitions[index as usize].container == of
+                && !facts.is_declared_module(index)
+        };
+        if let Some(&inner) = facts.named(name).iter().find(is_inner) {
+            let of = Some(inner);
+            return Some(Module::Items { file, of });
+        }
+        if of.is_some() {
+            return None;
+        }
+        self.links.environment.rust_child(file, name)
+    }
+
     /// Returns the module that `name` means in a module.
     fn module_in(&self, module: &Module, name: &str, depth: u8) -> Option<Module> {
+        if let Module::Items { file, of } = module
+            && let Some(inner) = self.module_inside(*file, *of, name)
+        {
+            return Some(inner);
+        }
         self.look_up(module, name, depth).into_iter().find_map(|sym| match sym {
             Sym::Module(module) => Some(module),
             _ => None,

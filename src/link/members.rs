@@ -161,30 +161,39 @@ impl Linker<'_> {
         if of.is_none() && (items.is_empty() || is_declared) {
             items.extend(self.links.environment.rust_child(file, name).map(Sym::Module));
         }
-        if !items.is_empty() {
+        if items.iter().any(|sym| !matches!(sym, Sym::Module(_))) {
             return items;
         }
-        let Some(depth) = deeper(depth) else { return Vec::new() };
+        let Some(depth) = deeper(depth) else { return items };
         for import in &facts.imports {
             if inline_module(&facts, import.range.start) != of {
                 continue;
             }
             for imported in &import.names {
                 if imported.name == "*" {
-                    if let Sym::Module(module) = self.module_sym(&facts, &import.module, import.range.start, depth)
+                    if items.is_empty()
+                        && let Sym::Module(module) = self.module_sym(&facts, &import.module, import.range.start, depth)
                         && module != (Module::Items { file, of })
                     {
                         let found = self.look_up(&module, name, depth);
                         if !found.is_empty() {
-                            return found;
+                            items.extend(found);
+                            return items;
                         }
                     }
                 } else if imported.alias.as_ref().unwrap_or(&imported.name) == name {
-                    return self.taken(&facts, &import.module, &imported.name, import.range.start, depth);
+                    let taken = self.taken(&facts, &import.module, &imported.name, import.range.start, depth);
+                    items.extend(
+                        taken
+                            .into_iter()
+                            .filter(|sym| items.is_empty() || *sym != Sym::Unknown)
+                            .collect::<Vec<_>>(),
+                    );
+                    return items;
                 }
             }
         }
-        Vec::new()
+        items
     }
 
     /// Returns the members of a type with this name: its own, or else those that it inherits.
@@ -296,10 +305,20 @@ impl Linker<'_> {
     /// created.
     pub(super) fn resolve_base(&self, facts: &Facts, base: u32, depth: u8) -> Found {
         let reference = &facts.references[base as usize];
-        match facts.anonymous(reference) {
+        let mut found = match facts.anonymous(reference) {
             Some(_) => self.bare(facts, reference, depth),
             None => self.resolve_at(facts, base, depth),
+        };
+        // Inside a type, its name can mean its constructor.
+        for sym in &mut found.syms {
+            if let Sym::Def(of) = sym
+                && self.is_constructor(*of)
+                && let Some(around) = self.type_around(*of)
+            {
+                *of = around;
+            }
         }
+        found
     }
 
     /// Returns a type and the blocks that implement it.

@@ -24,6 +24,12 @@ impl Linker<'_> {
         };
         let name = &facts.definitions[of.index as usize].name;
         let mut found = Vec::new();
+        // The body of an enum's constant extends the enum.
+        if facts.has_kind(around.index, DefinitionKind::Variant)
+            && let Some(outer) = facts.definitions[around.index as usize].container
+        {
+            found.extend(self.members_of(facts.def(outer), name, MAX_DEPTH));
+        }
         for &base in facts.bases(around.index) {
             for sym in self.resolve_base(&facts, base, MAX_DEPTH).syms {
                 if let Sym::Def(base) = sym {
@@ -82,6 +88,11 @@ impl Linker<'_> {
                 found.retain(|member| self.overridden(*member).contains(&of));
             }
             return Ok(found);
+        }
+        for &constant in facts.children(around.index) {
+            if facts.has_kind(constant, DefinitionKind::Variant) {
+                found.extend(self.own_members(facts.def(constant), name));
+            }
         }
         let mut open = vec![self.implemented(around)];
         let mut seen = HashSet::new();

@@ -395,6 +395,12 @@ impl Linker<'_> {
         for_each_term(name, |term| {
             terms.insert(term.to_owned());
         });
+        // A text with a word has the terms of its parts, too. The term of the whole word is the longest.
+        if name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
+            && let Some(whole) = terms.iter().max_by_key(|term| term.len()).cloned()
+        {
+            terms = BTreeSet::from([whole]);
+        }
         let mut files: Option<BTreeSet<FileId>> = None;
         for term in terms {
             let mut with_term = BTreeSet::new();

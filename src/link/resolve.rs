@@ -152,6 +152,7 @@ pub struct Linker<'v> {
     pub(super) view: &'v View,
     pub(super) links: &'v Links,
     interrupt: &'v AtomicBool,
+    has_candidates: bool,
 }
 
 impl Links {
@@ -192,7 +193,21 @@ impl Links {
 impl<'v> Linker<'v> {
     /// Creates a linker for a view and its links. All further links are unknown once `interrupt` is set.
     pub fn new(view: &'v View, links: &'v Links, interrupt: &'v AtomicBool) -> Self {
-        Self { view, links, interrupt }
+        Self {
+            view,
+            links,
+            interrupt,
+            has_candidates: true,
+        }
+    }
+
+    /// Returns a linker that looks for no candidates: a reference that cannot be resolved is unknown. It reads fewer
+    /// files.
+    pub fn without_candidates(self) -> Self {
+        Self {
+            has_candidates: false,
+            ..self
+        }
     }
 
     fn is_interrupted(&self) -> bool {
@@ -275,7 +290,7 @@ impl<'v> Linker<'v> {
         }
     }
 
-    /// Returns the files that define a name, sorted.
+    /// Returns the files that define a name or one that differs in case and `_`, sorted. Reads no facts.
     pub(super) fn files_defining(&self, name: &str) -> Arc<[FileId]> {
         if let Some(known) = self
             .links
@@ -298,7 +313,6 @@ impl<'v> Linker<'v> {
         files
     }
 
-    /// Looks a name up in the lexical index, which ignores case and `_`.
     fn find_defining(&self, name: &str) -> Result<Vec<FileId>, LexicalError> {
         let mut files = BTreeSet::new();
         for segment in self.view.segments().iter() {
@@ -307,8 +321,13 @@ impl<'v> Linker<'v> {
                 files.extend(places.map(|place| place.file));
             }
         }
+        Ok(files.into_iter().collect())
+    }
+
+    /// Returns true if a file defines a name.
+    fn is_defined(&self, name: &str) -> bool {
         let defines = |file: &FileId| self.facts(*file).is_some_and(|facts| !facts.named(name).is_empty());
-        Ok(files.into_iter().filter(defines).collect())
+        self.files_defining(name).iter().any(defines)
     }
 
     /// Returns the definitions with this name in files of a family.
@@ -352,9 +371,11 @@ impl<'v> Linker<'v> {
             if found.syms.iter().any(|sym| *sym != Sym::Unknown) {
                 return outside;
             }
-            targets = self.candidates(facts, reference);
+            if self.has_candidates {
+                targets = self.candidates(facts, reference);
+            }
             tier = match targets.is_empty() {
-                true if self.files_defining(&reference.name).is_empty() => Tier::Outside,
+                true if self.has_candidates && !self.is_defined(&reference.name) => Tier::Outside,
                 true => Tier::Unknown,
                 false => Tier::Named,
             };
@@ -527,6 +548,13 @@ impl<'v> Linker<'v> {
     fn member(&self, of: &Ty, reference: &Reference, depth: u8) -> Found {
         let name = &reference.name;
         match &of.base {
+            Base::Module(module) if name == "super" => match self.outer_module(module) {
+                Some(outer) => Found {
+                    syms: vec![Sym::Module(outer)],
+                    tier: Tier::Receiver,
+                },
+                None => Found::unknown(),
+            },
             Base::Module(module) => match self.look_up(module, name, depth) {
                 found if found.is_empty() => Found::unknown(),
                 syms => Found {
@@ -548,7 +576,7 @@ impl<'v> Linker<'v> {
             },
             Base::Outer(_) => match self.content(of, depth) {
                 Some(inner) if of.is_transparent() => self.member(&inner, reference, depth),
-                _ if of.is_parameter() => Found::unknown(),
+                _ if of.is_undetermined() => Found::unknown(),
                 _ => Found::outside(),
             },
             Base::Outside => Found::outside(),

@@ -45,22 +45,17 @@ impl Linker<'_> {
                 tier: Tier::Import,
             };
         }
-        let named = self.named(facts.family, name);
-        if named.is_empty() {
-            return Found::outside();
-        }
-        if facts.family == Family::Rust && reference.kind == ReferenceKind::Macro {
-            return self.macro_of_crate(facts, &named);
-        }
         match facts.family {
+            Family::Rust if reference.kind == ReferenceKind::Macro => self.macro_of_crate(facts, name),
             Family::Python | Family::Go | Family::Rust | Family::Java | Family::JavaScript => Found::outside(),
+            _ if self.named(facts.family, name).is_empty() => Found::outside(),
             _ => Found::unknown(),
         }
     }
 
-    /// Of definitions with the name of a macro call, finds the macro of the same crate. `macro_use` makes it visible in
-    /// other files.
-    fn macro_of_crate(&self, facts: &Facts, named: &[DefId]) -> Found {
+    /// Finds the macro of the same crate with this name. `macro_use` makes it visible in other files.
+    fn macro_of_crate(&self, facts: &Facts, name: &str) -> Found {
+        let named = self.named(Family::Rust, name);
         let environment = &self.links.environment;
         let own = environment.rust_crate(facts.file);
         let is_visible = |of: &&DefId| {
@@ -86,10 +81,15 @@ impl Linker<'_> {
                 tier: Tier::Own,
             })
         };
+        // `self::name` is an item of the module, also in a method.
+        let is_path = || {
+            let reference = facts.reference_at(at);
+            reference.is_some_and(|index| facts.is_path_segment(&facts.references[index as usize]))
+        };
         match (facts.family, name) {
             (Family::Rust, "crate") => scope(Sym::Module(self.links.environment.rust_crate(facts.file)?)),
             (Family::Rust, "super") => scope(Sym::Module(self.rust_parent(facts, at)?)),
-            (Family::Rust, "self") => match facts.enclosing_type(at) {
+            (Family::Rust, "self") => match facts.enclosing_type(at).filter(|_| !is_path()) {
                 Some(of) => scope(Sym::This(self.own_type(facts, of, depth)?)),
                 None => scope(Sym::Module(Module::Items {
                     file: facts.file,
@@ -169,6 +169,7 @@ impl Linker<'_> {
         if let Some((local_size, binding)) = nearest_local(facts, reference)
             && local_size <= size
             && !facts.is_path_segment(reference)
+            && !(facts.family == Family::Java && reference.kind == ReferenceKind::Call)
         {
             return Some(scope(vec![Sym::Local(facts.file, binding)]));
         }

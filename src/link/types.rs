@@ -159,9 +159,13 @@ impl Ty {
         self
     }
 
-    /// Returns true if the name of the type is that of a type parameter: a capital letter, and perhaps a digit.
-    pub(super) fn is_parameter(&self) -> bool {
+    /// Returns true if nothing is known of the members: the type is a tuple, of which a part may be meant, or has the
+    /// name of a type parameter, a capital letter and perhaps a digit.
+    pub(super) fn is_undetermined(&self) -> bool {
         let Base::Outer(name) = &self.base else { return false };
+        if name.eq_ignore_ascii_case("tuple") {
+            return true;
+        }
         let mut letters = name.chars();
         letters.next().is_some_and(|first| first.is_ascii_uppercase()) && letters.all(|letter| letter.is_ascii_digit())
     }

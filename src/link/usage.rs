@@ -124,6 +124,15 @@ impl Linker<'_> {
         })
     }
 
+    /// Returns true if the file of a definition also imports its name, as an alternative.
+    pub fn is_imported_too(&self, of: DefId) -> bool {
+        let facts = self.facts(of.file);
+        facts.is_some_and(|facts| {
+            let definition = &facts.definitions[of.index as usize];
+            definition.container.is_none() && facts.imported.contains_key(&definition.name)
+        })
+    }
+
     /// Returns true if the file of a definition exports it by name.
     pub fn is_exported(&self, of: DefId) -> bool {
         !self.exported_as(of).is_empty()

@@ -13,7 +13,7 @@ use super::op::{Op, Page, Paging, Row};
 use super::paths::typed_path;
 use super::reaching::reaching;
 use super::sink::{Sink, Style};
-use crate::extract::{Extractor, Options};
+use crate::extract::{self, Extractor, Options};
 use crate::git::{FileMode, ObjectError, ObjectReader, WorkTreeReader, diff_lines, unified_diff};
 use crate::history::{Change, Entry, FilePair, FileShapes, SymbolDelta, SymbolKey, symbol_deltas, with_renames};
 use crate::ingest::Target;
@@ -145,6 +145,9 @@ pub(crate) struct FileOut {
     /// and after them.
     #[serde(skip)]
     pub(crate) lines: Vec<(u32, u32)>,
+    /// The lines of each difference in the old and in the new version, 1-based.
+    #[serde(skip)]
+    hunks: Vec<(Option<(u32, u32)>, Option<(u32, u32)>)>,
 }
 
 /// A definition that differs.
@@ -320,6 +323,26 @@ impl Row for DiffRow {
 }
 
 impl FileOut {
+    /// Returns true if the change can have effects that no changed definition has: of imports and other code outside of
+    /// definitions, of data, or of another path. Prose has none.
+    pub(crate) fn has_other_effects(&self) -> bool {
+        let path = RepoPath::new(without_placeholders(&typed(&self.path)));
+        let language = extract::language(extract::lang_of_path(&path)).map_or("", |language| language.name);
+        if matches!(language, "markdown" | "restructuredtext" | "asciidoc") {
+            return false;
+        }
+        let symbols = self.symbols.iter().flatten();
+        let symbols: Vec<&SymbolOut> = symbols.filter(|symbol| symbol.kind != "key").collect();
+        let is_inside = |lines: &Option<(u32, u32)>, of: fn(&SymbolOut) -> Option<(u32, u32)>| {
+            let mut known = symbols.iter().filter_map(|symbol| of(symbol));
+            lines.is_some_and(|lines| known.any(|(first, last)| first <= lines.1 && lines.0 <= last))
+        };
+        let is_outside = |(old, new): &(Option<(u32, u32)>, Option<(u32, u32)>)| {
+            !is_inside(old, |symbol| symbol.old_lines) && !is_inside(new, |symbol| symbol.new_lines)
+        };
+        self.from_path.is_some() || self.added_lines.is_none() || self.hunks.iter().any(is_outside)
+    }
+
     fn render(&self, out: &mut dyn Sink) {
         let lines = match (self.added_lines, self.removed_lines) {
             (Some(added), Some(removed)) => format!("+{added} -{removed}"),
@@ -634,6 +657,8 @@ impl<'a> Comparison<'a> {
             } else {
                 (hunk.new.start + 1, hunk.new.end)
             });
+            let lines = |lines: &std::ops::Range<u32>| (!lines.is_empty()).then(|| (lines.start + 1, lines.end));
+            file.hunks.push((lines(&hunk.old), lines(&hunk.new)));
             n_added += hunk.new.len() as u32;
             n_removed += hunk.old.len() as u32;
         }
@@ -689,6 +714,7 @@ fn file_out(change: &Change) -> FileOut {
         diff: None,
         is_unread: true,
         lines: Vec::new(),
+        hunks: Vec::new(),
     }
 }
 

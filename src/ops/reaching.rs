@@ -51,6 +51,7 @@ pub(crate) fn reaching(
         linker.check()?;
         all.add(found);
     }
+    all.set_other_files(files.iter().filter(|file| file.has_other_effects()).count());
     Ok(all)
 }
 

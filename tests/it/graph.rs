@@ -728,3 +728,81 @@ fn types_of_go_implement_the_interfaces_whose_methods_they_have() {
         "test TestTotal: call shape.go#Total shape.go#Shape.Area shape.go#Square.Area shape.go#side"
     );
 }
+
+#[test]
+fn changes_that_are_not_followed_end_ci_with_an_error() {
+    let repo = tested();
+    let store = String::from_utf8(repo.read("store.py")).unwrap();
+    let ci = |range: &str| graph(&repo, &["impact", range, "--ci"]);
+    repo.write("README.md", "# Read me\n");
+    repo.commit("prose");
+    ci("HEAD~1..HEAD").expect(1);
+    repo.write("store.py", format!("import os\n{store}"));
+    repo.commit("import");
+    let called = ci("HEAD~1..HEAD").expect(2);
+    assert!(
+        called
+            .stderr
+            .contains("changes outside of definitions in 1 file are not followed"),
+        "{}",
+        called.stderr
+    );
+    repo.git(["mv", "store.py", "shop.py"]);
+    repo.commit("rename");
+    ci("HEAD~1..HEAD").expect(2);
+    let named = graph(&repo, &["impact", "run", "--ci"]).expect(2);
+    assert_eq!(named.text(), "");
+    graph(&repo, &["impact", "nosuch", "--ci"]).expect(2);
+    graph(&repo, &["impact", "save", "--ci", "--depth", "1"]).expect(2);
+}
+
+#[test]
+fn options_that_mean_nothing_are_refused() {
+    let repo = project();
+    for args in [
+        &["unused", "shop"][..],
+        &["stats", "shop"],
+        &["callers", "total", "main"],
+        &["unused", "--format", "dot"],
+    ] {
+        graph(&repo, args).expect(2);
+    }
+}
+
+#[test]
+fn bodies_of_constants_override_the_methods_of_their_enum() {
+    let repo = TestRepo::new(
+        "
+        //- shop/State.java
+        package shop;
+        enum State {
+            First {
+                @Override
+                boolean run(int n) { return true; }
+            };
+            abstract boolean run(int n);
+        }
+        //- shop/User.java
+        package shop;
+        class User {
+            void use(State state) { state.run(1); }
+        }
+        //- pkg/__init__.py
+        //- pkg/json/__init__.py
+        import json as _json
+
+        def dumps(x):
+            return _json.dumps(x)
+        ",
+    );
+    let rows = edges_of(&repo, &["implementations", "shop/State.java#State.run"]);
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert!(rows[0].starts_with("shop/State.java#State.First.run -> "), "{rows:?}");
+    let impact = reached(&repo, &["impact", "shop/State.java#State.First.run"]);
+    assert!(
+        impact.iter().any(|row| row.starts_with("definition User.use: call")),
+        "{impact:?}"
+    );
+    // Inside a package, `json` is not the package beside the file.
+    graph(&repo, &["callers", "dumps"]).expect(1);
+}

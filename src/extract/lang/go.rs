@@ -149,7 +149,7 @@ fn assigned<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
     let values = field(node, "right").or_else(|| field(node, "value")).map(list).unwrap_or_default();
     let is_range = node.kind() == "range_clause";
     for (at, name) in names.iter().enumerate() {
-        let bound = Bound::new(BindingKind::Local, *name).of(field(node, "type"));
+        let bound = Bound::new(BindingKind::Local, *name).of(field(node, "type")).after(node);
         // Of several results, only the type of the first is known.
         let bound = if is_range {
             if at == 1 { bound.to(values.first().copied()).by(Step::Element) } else { bound }

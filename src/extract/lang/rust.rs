@@ -105,9 +105,11 @@ fn matched<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
     let is_alone = |pattern: Node<'t>| matches!(pattern.kind(), "ref_pattern" | "reference_pattern" | "mut_pattern");
     let inside = |pattern: Node<'t>| children(pattern).pop().unwrap_or(pattern);
     let mut bound = Bound::new(BindingKind::Local, pattern).of(field(node, "type")).to(value).with_constants();
-    if node.kind() == "for_expression" {
-        bound = bound.by(Step::Element);
-    }
+    bound = match node.kind() {
+        "for_expression" => bound.by(Step::Element).after(field(node, "value").unwrap_or(node)),
+        "match_arm" => bound,
+        _ => bound.after(node),
+    };
     if pattern.kind() == "tuple_struct_pattern" && pattern.named_child_count() == 2 {
         let is_wrapper = field(pattern, "type").is_some_and(|of| matches!(cx.text(of), "Some" | "Ok"));
         bound.name = inside(pattern);

@@ -29,6 +29,7 @@ impl<'t> Walker<'_, 't> {
                 value,
                 step,
                 has_constants: false,
+                from: 0,
             });
         }
         if let Some(find) = roles.bind_by {
@@ -39,6 +40,7 @@ impl<'t> Walker<'_, 't> {
 
     fn bind(&mut self, bound: &Bound<'t>, scope: ByteRange) {
         let (tables, src) = (self.tables, self.src);
+        let scope = ByteRange::new(scope.start.max(bound.from), scope.end.max(bound.from));
         let declared = bound
             .declared
             .map_or_else(ByteRange::default, |node| clamp(src, range_of(node)));

@@ -18,7 +18,7 @@ use crate::ops::question::Question;
 use crate::ops::sink::{Sink, Style};
 use crate::ops::symbol::path_of;
 use crate::query::{FoundDefinition, UsageKind, is_test_path};
-use crate::session::Result;
+use crate::session::{OpError, Result};
 use crate::snapshot::{FileId, View};
 
 /// Maximum number of definitions that a change is followed through.
@@ -64,6 +64,8 @@ pub(crate) struct ImpactTotals {
     pub(crate) depths: Vec<usize>,
     /// True if more definitions are reached than are followed.
     pub(crate) is_cut: bool,
+    /// Number of files with changes outside of definitions, which are not followed.
+    pub(crate) other_files: usize,
 }
 
 /// What a change reaches.
@@ -121,6 +123,10 @@ impl ImpactTotals {
             let depths: Vec<String> = self.depths.iter().map(usize::to_string).collect();
             parts.push(format!("by depth {}", depths.join(", ")));
         }
+        if self.other_files > 0 {
+            let files = count(self.other_files, "file");
+            parts.push(format!("changes outside of definitions in {files} are not followed"));
+        }
         if self.is_cut {
             parts.push(format!("stopped after {MAX_REACHED} definitions"));
         }
@@ -142,6 +148,10 @@ impl Lookup<'_> {
         } else {
             let (of, found) = match self.target(Some(typed))? {
                 Target::One(of, found) => (of, found),
+                Target::Page(_) if self.request.ci.is_some() => {
+                    let what = format!("{typed} does not name one definition");
+                    return Err(OpError::new(what, "give its id, or a range of commits: A..B"));
+                }
                 Target::Page(page) => return Ok(*page),
             };
             facts.target = Some(found.id);
@@ -194,7 +204,7 @@ impl Lookup<'_> {
             .provenance
             .as_ref()
             .is_none_or(|known| known.incomplete_because().is_empty());
-        page.is_unfinished = affected.totals.is_cut || !is_complete;
+        page.is_unfinished = affected.totals.is_cut || affected.totals.other_files > 0 || !is_complete;
         page.rows = rows;
         page.notes.push(affected.totals.to_text());
         Ok(page)
@@ -293,6 +303,11 @@ impl Affected {
         self.totals.is_cut |= older.totals.is_cut;
         self.sort();
         self.count();
+    }
+
+    /// Sets the number of files with changes that are not followed.
+    pub(crate) fn set_other_files(&mut self, n: usize) {
+        self.totals.other_files = n;
     }
 
     fn sort(&mut self) {

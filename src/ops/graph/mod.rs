@@ -20,7 +20,7 @@ pub(crate) use self::impact::{Affected, ImpactTotals, ReachedOut, affected, is_t
 pub(crate) use self::relations::{RelationsOut, n_callers, relations};
 pub(crate) use self::rows::GraphRow;
 use self::rows::{DefinitionOut, draw};
-use super::ask::{Ask, FileSelection, path_text};
+use super::ask::{Ask, FileSelection, WithTests, path_text};
 use super::op::{Op, Page, Paging};
 use super::paths::inside;
 use super::question::{About, Question};
@@ -232,6 +232,31 @@ impl Graph {
     fn check(&self) -> Result<()> {
         if self.ci.is_some() && self.op != GraphOp::Impact {
             return Err(OpError::new("--ci prints tests", "use it with: graph impact A..B"));
+        }
+        if self.ci.is_some() && (self.depth.is_some() || self.files.tests != WithTests::Any) {
+            return Err(OpError::new(
+                "--ci prints all tests that are reached",
+                "omit --depth and --tests",
+            ));
+        }
+        let takes_target = !matches!(
+            self.op,
+            GraphOp::Entrypoints | GraphOp::Unused | GraphOp::Cycles | GraphOp::Stats
+        );
+        if let (Some(target), false) = (&self.target, takes_target) {
+            return Err(OpError::new(
+                format!("this relation has no target: {target}"),
+                format!("to select files, use path: {target}"),
+            ));
+        }
+        if let Some(to) = self.to.as_ref().filter(|_| self.op != GraphOp::Path) {
+            return Err(OpError::new(
+                format!("only a path has a second definition: {to}"),
+                "use op path, or omit it",
+            ));
+        }
+        if self.format != Format::Text && matches!(self.op, GraphOp::Entrypoints | GraphOp::Unused | GraphOp::Stats) {
+            return Err(OpError::new("this relation has no diagram", "omit format"));
         }
         let needed = match self.op {
             GraphOp::Path => 2,

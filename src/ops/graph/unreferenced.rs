@@ -60,7 +60,19 @@ const PASSIVE_MARKS: &[&str] = &[
     "wraps",
 ];
 /// Functions that a language runs by their name, besides `main`.
-const RUN_BY_NAME: &[&str] = &["init", "TestMain", "deinit", "finalize"];
+const RUN_BY_NAME: &[&str] = &[
+    "init",
+    "TestMain",
+    "deinit",
+    "finalize",
+    "equals",
+    "hashCode",
+    "toString",
+    "compareTo",
+    "clone",
+    "toJSON",
+    "valueOf",
+];
 
 /// Why code outside of the repository may run a definition, or that nothing is known to run it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -340,7 +352,8 @@ impl Scan<'_> {
         let mut unreferenced = Vec::new();
         let mut n_definitions = 0;
         for (index, definition) in (0..).zip(&definitions) {
-            if !is_counted(definition.kind) {
+            // A type without a name is used where it is defined.
+            if !is_counted(definition.kind) || definition.name.contains(' ') && definition.kind.is_type() {
                 continue;
             }
             n_definitions += 1;
@@ -375,7 +388,11 @@ impl Scan<'_> {
         let definition = &definitions[found.index as usize];
         let name = definition.name.as_str();
         let is_in_tests = is_test_path(&path_of(self.sources.view(), found.file));
-        if is_test(self.sources.view(), self.linker, of) {
+        let has_tests = || {
+            let mut inner = definitions.iter().filter(|inner| inner.container == Some(found.index));
+            definition.kind.is_type() && inner.any(|inner| inner.kind == DefinitionKind::Test)
+        };
+        if is_test(self.sources.view(), self.linker, of) || is_in_tests && has_tests() {
             return Reason::Test;
         }
         if name == "main" && definition.kind.is_callable() {
@@ -392,13 +409,21 @@ impl Scan<'_> {
         let is_magic = name.starts_with("__") && name.ends_with("__") || RUN_BY_NAME.contains(&name);
         if is_magic
             || name == "_"
+            || self.is_in_value(found, definitions)
+            || self.linker.is_imported_too(of)
             || definition.kind == DefinitionKind::Constructor
             || self.linker.may_run_through_another(of)
         {
             return Reason::Implicit;
         }
-        if !is_in_tests && self.is_visible_outside(found, definitions, bytes) {
-            return Reason::Exported;
+        if self.is_visible_outside(found, definitions, bytes) {
+            let is_member = definition.container.is_some() || definition.qualifier.is_some();
+            match (is_in_tests, is_member) {
+                (false, _) => return Reason::Exported,
+                // An interface outside of the repository may need it.
+                (true, true) => return Reason::Implicit,
+                (true, false) => {}
+            }
         }
         Reason::Unused
     }
@@ -407,6 +432,11 @@ impl Scan<'_> {
     fn is_visible_outside(&self, found: &FoundDefinition, definitions: &[extract::Definition], bytes: &[u8]) -> bool {
         let language = self.language(found.file);
         let chain = std::iter::successors(Some(found.index), |index| definitions[*index as usize].container);
+        let outer = |index: u32| {
+            definitions[index as usize]
+                .container
+                .map(|outer| &definitions[outer as usize])
+        };
         let mut is_visible = true;
         for index in chain {
             let definition = &definitions[index as usize];
@@ -415,8 +445,13 @@ impl Scan<'_> {
             let has = |word: &str| before_name.split_whitespace().any(|part| part == word);
             let name = definition.name.as_str();
             is_visible &= match language {
-                // Members of a trait or interface have its visibility.
                 _ if definition.kind == DefinitionKind::Impl => true,
+                // Members of a trait or interface have its visibility.
+                _ if outer(index)
+                    .is_some_and(|outer| matches!(outer.kind, DefinitionKind::Interface | DefinitionKind::Trait)) =>
+                {
+                    true
+                }
                 // What is inside a function is local.
                 _ if index != found.index && definition.kind.is_callable() => false,
                 "rust" => has("pub") || definition.kind == DefinitionKind::Macro,
@@ -434,6 +469,15 @@ impl Scan<'_> {
             };
         }
         is_visible
+    }
+
+    /// Returns true for a function that is a part of a value in JavaScript: of an object, or assigned to a member.
+    fn is_in_value(&self, found: &FoundDefinition, definitions: &[extract::Definition]) -> bool {
+        let definition = &definitions[found.index as usize];
+        let is_script = matches!(self.language(found.file), "javascript" | "typescript" | "tsx");
+        let container = definition.container.map(|outer| definitions[outer as usize].kind);
+        let is_of_value = definition.kind == DefinitionKind::Method && container.is_none_or(|outer| !outer.is_type());
+        is_script && (is_of_value || definition.qualifier.is_some())
     }
 
     fn language(&self, file: FileId) -> &'static str {

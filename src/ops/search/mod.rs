@@ -38,7 +38,7 @@ pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
 /// Default number of lines in a snippet.
 const SNIPPET_LINES: usize = 6;
 /// Maximum number of files that contain the names of functions whose callers are counted.
-const MAX_CALLING_FILES: usize = 100;
+const MAX_CALLING_FILES: usize = 25;
 
 /// The request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
@@ -605,7 +605,7 @@ fn count_callers(question: &Question<'_>, results: &mut [ResultOut]) -> Result<(
         return Ok(());
     }
     let links = question.links();
-    let linker = question.linker(&links);
+    let linker = question.linker(&links).without_candidates();
     let mut n_left = MAX_CALLING_FILES;
     for result in results {
         let Some((of, kind)) = result.function else { continue };

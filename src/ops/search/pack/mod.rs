@@ -133,7 +133,7 @@ impl Asked<'_> {
         let paging = Paging::numbered(key, n_before, rows.len(), usize::MAX);
         let mut page = Page::new(provenance, rows, paging).with_facts(&facts)?;
         page.tail = Recorded::of(|out| rest.iter().for_each(|line| out.whole_line(line)));
-        page.is_empty = total == 0;
+        page.is_empty = page.rows.is_empty() && n_before == 0;
         page.notes
             .extend(read_as.map(|text| format!("query interpreted as: {text}")));
         page.notes.extend(notes);

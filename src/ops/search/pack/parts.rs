@@ -29,7 +29,8 @@ pub(super) fn parts(
     let size = |part: (u32, u32)| starts.range(part.0, part.1).len() + heading;
     let free = |part: (u32, u32)| shown.iter().all(|one| one.1 < part.0 || part.1 < one.0);
     let mut chosen: Vec<(u32, u32)> = Vec::new();
-    for &(start, end) in lines.marked.iter().take(MAX_MARKED) {
+    let is_here = |marked: &&(u32, u32)| marked.0 <= last && first <= marked.1;
+    for &(start, end) in lines.marked.iter().filter(is_here).take(MAX_MARKED) {
         let window = (start.saturating_sub(AROUND).max(first), (end + AROUND).min(last));
         let mut trial = chosen.clone();
         trial.push(window);
@@ -48,7 +49,8 @@ pub(super) fn parts(
     }
     if chosen.is_empty() {
         // The first of the marked lines, or of all lines.
-        let start = lines.marked.first().map_or(first, |(start, _)| (*start).max(first));
+        let marked = lines.marked.iter().find(is_here);
+        let start = marked.map_or(first, |(start, _)| (*start).max(first));
         let fits = |end: u32| size((start, end)) <= room && free((start, end));
         chosen.extend(
             (start..=last)

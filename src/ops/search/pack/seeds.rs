@@ -24,6 +24,8 @@ use crate::snapshot::FileId;
 const HITS_PER_RESULT: usize = 2;
 /// Maximum number of results of a question.
 const MAX_RESULTS: usize = 200;
+/// Maximum number of definitions of a name.
+const MAX_NAMED: usize = 24;
 /// Minimum score of a result, relative to the best. Others are rarely about the question.
 const MIN_SCORE: f32 = 0.7;
 /// Maximum number of words of the question in a reason.
@@ -131,6 +133,7 @@ impl<'a> Seeker<'a> {
         if !definitions.iter().all(is_minor) {
             definitions.retain(|found| !is_minor(found));
         }
+        definitions.truncate(MAX_NAMED);
         let verb = match outcome.found_by {
             FoundBy::Definition | FoundBy::Enclosing => "at",
             FoundBy::Link | FoundBy::Reference => "named at",
