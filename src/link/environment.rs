@@ -1,6 +1,6 @@
 //! Knows where the modules of each language are in a tree, from paths and manifests.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -75,6 +75,8 @@ pub(super) struct Environment {
     rust_roots: HashMap<String, Vec<FileId>>,
     /// The root file of each crate, by the name in paths.
     crates: HashMap<String, FileId>,
+    /// Names of packages that several manifests have.
+    ambiguous: HashSet<(Family, String)>,
     /// The manifests that cannot be read or parsed.
     pub(super) broken: Vec<String>,
     /// Packages that were looked up: Java packages by name, and those of Go by folder and package clause.
@@ -133,6 +135,19 @@ impl Environment {
         environment.go.sort_by_key(deepest_first);
         environment.cargo.sort_by_key(deepest_first);
         environment.npm.sort_by_key(deepest_first);
+        let crates = environment
+            .cargo
+            .iter()
+            .map(|package| (Family::Rust, package.name.replace('-', "_")));
+        let scripts = environment
+            .npm
+            .iter()
+            .map(|package| (Family::JavaScript, package.name.clone()));
+        let mut seen = HashSet::new();
+        environment.ambiguous = crates
+            .chain(scripts)
+            .filter(|name| !seen.insert(name.clone()))
+            .collect();
         environment
             .aliases
             .sort_by_key(|(folder, _)| std::cmp::Reverse(folder.len()));
@@ -289,6 +304,18 @@ impl Environment {
 
     fn file(&self, path: &str) -> Option<FileId> {
         self.files.get(path).copied()
+    }
+
+    /// Returns true if the package that an import names is one of several with that name.
+    pub(super) fn is_ambiguous(&self, family: Family, module: &str) -> bool {
+        let separator = if family == Family::Rust { "::" } else { "/" };
+        let mut segments = module.split(separator);
+        let first = segments.next().unwrap_or_default();
+        let name = match segments.next() {
+            Some(second) if first.starts_with('@') => format!("{first}/{second}"),
+            _ => first.to_owned(),
+        };
+        !self.ambiguous.is_empty() && self.ambiguous.contains(&(family, name))
     }
 
     /// Finds the module that an import in a file names.

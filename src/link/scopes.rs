@@ -276,9 +276,14 @@ impl Linker<'_> {
             None
         };
         let find = || {
-            let found = self.links.environment.module(self, facts, module, at, depth);
+            let environment = &self.links.environment;
+            let found = environment.module(self, facts, module, at, depth);
+            let found = match found {
+                Some(_) if environment.is_ambiguous(facts.family, module) => Sym::Unknown,
+                found => found.map_or(Sym::Outside, Sym::Module),
+            };
             Found {
-                syms: vec![found.map_or(Sym::Outside, Sym::Module)],
+                syms: vec![found],
                 tier: Tier::Import,
             }
         };

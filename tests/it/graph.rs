@@ -806,3 +806,30 @@ fn bodies_of_constants_override_the_methods_of_their_enum() {
     // Inside a package, `json` is not the package beside the file.
     graph(&repo, &["callers", "dumps"]).expect(1);
 }
+
+#[test]
+fn a_package_with_the_name_of_another_is_no_sure_target() {
+    let repo = TestRepo::new(
+        "
+        //- x/package.json
+        {\"name\": \"same\", \"main\": \"i.js\"}
+        //- x/i.js
+        export function load() {}
+        //- y/package.json
+        {\"name\": \"same\", \"main\": \"i.js\"}
+        //- y/i.js
+        export function load() {}
+        //- app.js
+        import { load } from 'same';
+        load();
+        ",
+    );
+    for id in ["x/i.js#load", "y/i.js#load"] {
+        let answer = graph(&repo, &["callers", id, "--json"]).expect(1).json();
+        assert_eq!(
+            (&answer["total"], &answer["candidates"]),
+            (&0.into(), &1.into()),
+            "{id}"
+        );
+    }
+}
