@@ -671,7 +671,7 @@ fn broken_manifests_are_named() {
     assert!(
         called
             .stderr
-            .contains("not parsed, so the modules that it names are unknown: b/Cargo.toml and 1 more")
+            .contains("not parsed, so the modules that they name are unknown: b/Cargo.toml and 1 more")
             || called.stderr.contains("unknown: package.json and 1 more"),
         "{}",
         called.stderr

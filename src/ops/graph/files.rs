@@ -168,12 +168,14 @@ impl Lookup<'_> {
             })
         };
         let rows: Vec<GraphRow> = components.iter().map(row).collect();
+        let is_of_file = |site: &&ImportSite| matches!(site.imported, Imported::Files(_));
+        let n_imports = sites.iter().filter(is_of_file).count();
         let facts = CycleFacts {
             total: rows.len(),
             files: components.iter().map(BTreeSet::len).sum(),
-            imports: sites.len(),
+            imports: n_imports,
         };
-        let looked_at = format!("{} of {}", count(sites.len(), "import"), count(edges.len(), "file"));
+        let looked_at = format!("{} of one file by another", count(n_imports, "import"));
         let line = match facts.total {
             0 => format!("no import cycles; {looked_at} followed"),
             n => format!(

@@ -110,7 +110,7 @@ impl ImpactTotals {
         let mut parts = vec![
             format!("{} changed", count(self.changed, "definition")),
             format!("reaches {}", count(self.definitions, "definition")),
-            format!("{} in {}", count(self.tests, "test"), count(self.test_files, "file")),
+            count(self.tests, "test"),
         ];
         if self.possible_definitions + self.possible_tests > 0 {
             let definitions = count(self.possible_definitions, "definition");
@@ -118,6 +118,9 @@ impl ImpactTotals {
                 "possibly {definitions}, {}",
                 count(self.possible_tests, "test")
             ));
+        }
+        if let Some(last) = parts.last_mut().filter(|_| self.test_files > 0) {
+            *last += &format!(" in {}", count(self.test_files, "file"));
         }
         if self.depths.len() > 1 {
             let depths: Vec<String> = self.depths.iter().map(usize::to_string).collect();

@@ -125,7 +125,7 @@ enum GraphOp {
     Unused,
     /// What files import
     Imports,
-    /// Imports of files
+    /// Imports of TARGET in other files
     Importers,
     /// Files that import each other
     Cycles,
@@ -212,14 +212,10 @@ impl Graph {
         }?;
         linker.check()?;
         if let [first, others @ ..] = links.broken_manifests() {
-            let more = if others.is_empty() {
-                String::new()
-            } else {
-                format!(" and {} more", others.len())
-            };
-            page.notes.push(format!(
-                "not parsed, so the modules that it names are unknown: {first}{more}"
-            ));
+            page.notes.push(match others.len() {
+                0 => format!("not parsed, so the modules that it names are unknown: {first}"),
+                n => format!("not parsed, so the modules that they name are unknown: {first} and {n} more"),
+            });
         }
         Ok(page)
     }
@@ -371,6 +367,13 @@ impl Lookup<'_> {
             .iter()
             .map(|found| GraphRow::Definition(DefinitionOut::of(self.question.view(), found)));
         let mut page = self.page(rows.collect(), definitions.len(), &facts)?;
+        let name = inside(&self.ask.session.workspace, typed);
+        let is_place = split_position(&name).is_some_and(|(path, ..)| self.question.view().find_text(path).is_some());
+        if definitions.is_empty() && is_place {
+            page.notes.push(format!("no definition or reference at {typed}"));
+            page.hint = Some("outline lists the definitions of a file".to_owned());
+            return Ok(page);
+        }
         if definitions.is_empty() {
             page.notes.push(format!(
                 "no definition is named {typed}; {} searched",
