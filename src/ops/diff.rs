@@ -147,7 +147,14 @@ pub(crate) struct FileOut {
     pub(crate) lines: Vec<(u32, u32)>,
     /// The lines of each difference in the old and in the new version, 1-based.
     #[serde(skip)]
-    hunks: Vec<(Option<(u32, u32)>, Option<(u32, u32)>)>,
+    hunks: Vec<Hunk>,
+}
+
+/// The first and last lines of a difference in both versions; `None` where it has none.
+#[derive(Debug)]
+struct Hunk {
+    old: Option<(u32, u32)>,
+    new: Option<(u32, u32)>,
 }
 
 /// A definition that differs.
@@ -337,8 +344,8 @@ impl FileOut {
             let mut known = symbols.iter().filter_map(|symbol| of(symbol));
             lines.is_some_and(|lines| known.any(|(first, last)| first <= lines.1 && lines.0 <= last))
         };
-        let is_outside = |(old, new): &(Option<(u32, u32)>, Option<(u32, u32)>)| {
-            !is_inside(old, |symbol| symbol.old_lines) && !is_inside(new, |symbol| symbol.new_lines)
+        let is_outside = |hunk: &Hunk| {
+            !is_inside(&hunk.old, |symbol| symbol.old_lines) && !is_inside(&hunk.new, |symbol| symbol.new_lines)
         };
         self.from_path.is_some() || self.added_lines.is_none() || self.hunks.iter().any(is_outside)
     }
@@ -658,7 +665,10 @@ impl<'a> Comparison<'a> {
                 (hunk.new.start + 1, hunk.new.end)
             });
             let lines = |lines: &std::ops::Range<u32>| (!lines.is_empty()).then(|| (lines.start + 1, lines.end));
-            file.hunks.push((lines(&hunk.old), lines(&hunk.new)));
+            file.hunks.push(Hunk {
+                old: lines(&hunk.old),
+                new: lines(&hunk.new),
+            });
             n_added += hunk.new.len() as u32;
             n_removed += hunk.old.len() as u32;
         }
