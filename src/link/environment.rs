@@ -250,6 +250,7 @@ impl Environment {
 
     fn index_rust(&mut self) {
         let mut roots: HashMap<String, Vec<FileId>> = HashMap::new();
+        let mains: Vec<&String> = self.files.keys().filter(|path| path.ends_with("/main.rs")).collect();
         for package in &self.cargo {
             let mut paths: Vec<String> = package.roots.iter().map(|root| joined(&package.folder, root)).collect();
             for standard in ["src/lib.rs", "src/main.rs", "build.rs"] {
@@ -263,15 +264,11 @@ impl Environment {
                     }
                 }
                 let inner = format!("{folder}/");
-                paths.extend(
-                    self.files
-                        .keys()
-                        .filter(|path| {
-                            let rest = path.strip_prefix(&inner).and_then(|rest| rest.strip_suffix("/main.rs"));
-                            rest.is_some_and(|rest| !rest.contains('/'))
-                        })
-                        .cloned(),
-                );
+                let is_root = |path: &&&String| {
+                    let rest = path.strip_prefix(&inner).and_then(|rest| rest.strip_suffix("/main.rs"));
+                    rest.is_some_and(|rest| !rest.contains('/'))
+                };
+                paths.extend(mains.iter().filter(is_root).map(|path| (*path).clone()));
             }
             for path in paths {
                 if let Some(&id) = self.files.get(&path) {

@@ -38,7 +38,7 @@ pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
 /// Default number of lines in a snippet.
 const SNIPPET_LINES: usize = 6;
 /// Maximum number of files that contain the names of functions whose callers are counted.
-const MAX_CALLING_FILES: usize = 25;
+const MAX_CALLING_FILES: usize = 12;
 
 /// The request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
