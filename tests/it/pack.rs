@@ -98,7 +98,7 @@ fn rows(answer: &Value) -> &Vec<Value> {
 }
 
 /// Returns role, place and reason of each item.
-fn told(answer: &Value) -> Vec<String> {
+fn described(answer: &Value) -> Vec<String> {
     let row = |row: &Value| {
         let place = row["id"].as_str().or(row["path"].as_str()).unwrap();
         format!(
@@ -143,7 +143,7 @@ fn a_name_gives_its_text_and_its_neighbours() {
         "test tests/test_sums.py#test_total: test of total",
         "signature shop/sums.py#capped: called by total",
     ];
-    assert_eq!(told(&answer), expected, "{answer}");
+    assert_eq!(described(&answer), expected, "{answer}");
     check_bodies(&repo, &answer);
     assert_eq!(rows(&answer)[1]["line"], 10, "the call: {answer}");
     assert_eq!(answer["left_out"], json!({}));
@@ -153,12 +153,12 @@ fn a_name_gives_its_text_and_its_neighbours() {
         "signature shop/base.py#Item: contains Item.price",
         "signature shop/cart.py#Book.price: overrides Item.price",
     ];
-    assert_eq!(told(&member), expected, "{member}");
+    assert_eq!(described(&member), expected, "{member}");
     let by_id = json_of(&repo, &["shop/sums.py#total"]);
     assert_eq!(rows(&by_id)[1..], rows(&answer)[1..]);
     let no_tests = json_of(&repo, &["total", "--tests", "no"]);
     assert!(
-        !told(&no_tests).iter().any(|row| row.starts_with("test ")),
+        !described(&no_tests).iter().any(|row| row.starts_with("test ")),
         "{no_tests}"
     );
 }
@@ -187,14 +187,14 @@ fn a_question_gives_the_definitions_that_match() {
 fn a_range_gives_what_changed() {
     let repo = project();
     let answer = json_of(&repo, &["v1..HEAD"]);
-    let told = told(&answer);
+    let described = described(&answer);
     assert_eq!(
-        told[0], "body shop/sums.py#LIMIT: changed in v1..HEAD: signature",
+        described[0], "body shop/sums.py#LIMIT: changed in v1..HEAD: signature",
         "{answer}"
     );
-    assert!(told.contains(&"body shop/sums.py#total: changed in v1..HEAD: body".to_owned()));
-    assert!(told.contains(&"signature shop/sums.py#obsolete: removed in v1..HEAD".to_owned()));
-    assert!(told.contains(&"signature shop/cart.py#Cart.checkout: calls total".to_owned()));
+    assert!(described.contains(&"body shop/sums.py#total: changed in v1..HEAD: body".to_owned()));
+    assert!(described.contains(&"signature shop/sums.py#obsolete: removed in v1..HEAD".to_owned()));
+    assert!(described.contains(&"signature shop/cart.py#Cart.checkout: calls total".to_owned()));
     check_bodies(&repo, &answer);
     assert_eq!(answer["commit"], repo.rev_parse("HEAD"));
     let merge_base = json_of(&repo, &["v1...HEAD"]);
@@ -230,19 +230,24 @@ fn a_question_finds_the_member_of_a_short_type() {
         ",
     );
     let answer = json_of(&repo, &["when is a failed upload repeated"]);
-    let told = told(&answer);
+    let described = described(&answer);
     assert!(
-        told[0].starts_with("body src/lib.rs#Uploads.retry: matches"),
+        described[0].starts_with("body src/lib.rs#Uploads.retry: matches"),
         "{answer}"
     );
     assert!(
-        told.iter().any(|row| row.contains("Uploads: contains Uploads.retry")),
-        "{told:?}"
+        described
+            .iter()
+            .any(|row| row.contains("Uploads: contains Uploads.retry")),
+        "{described:?}"
     );
-    assert!(told.iter().any(|row| row.contains("calls Uploads.retry")), "{told:?}");
     assert!(
-        told.iter().any(|row| row.contains("called by Uploads.retry")),
-        "{told:?}"
+        described.iter().any(|row| row.contains("calls Uploads.retry")),
+        "{described:?}"
+    );
+    assert!(
+        described.iter().any(|row| row.contains("called by Uploads.retry")),
+        "{described:?}"
     );
     check_bodies(&repo, &answer);
 }
@@ -331,7 +336,7 @@ fn what_is_left_out_is_counted() {
     let repo = large();
     for budget in ["300", "1000", "20000"] {
         let answer = json_of(&repo, &["process", "--max-tokens", budget]);
-        let callers = told(&answer);
+        let callers = described(&answer);
         let n_shown = callers.iter().filter(|row| row.ends_with(": calls process")).count();
         let n_left = answer["left_out"]["caller"].as_u64().unwrap_or(0);
         assert_eq!(n_shown + n_left as usize, 30, "{budget}: {answer}");
@@ -464,4 +469,19 @@ fn the_tool_packs_into_max_tokens() {
     );
     let other = client.call("symbol", json!({"name": "process", "detail": "pack"}));
     assert!(other.failure().contains("detail"), "{other:?}");
+}
+
+#[test]
+fn definitions_beyond_the_limit_are_counted() {
+    let repo = TestRepo::empty();
+    for number in 0..30 {
+        repo.write(format!("m{number}.py"), "def same():\n    return 1\n");
+    }
+    repo.commit("many");
+    let called = call_in(repo.root(), &["search", "--pack", "same"], b"").expect(0);
+    assert!(
+        called.stderr.contains("6 more definitions of same; symbol lists all"),
+        "{}",
+        called.stderr
+    );
 }

@@ -414,7 +414,8 @@ fn chain(impact: &Impact, at: usize, places: &Places) -> Vec<String> {
         .collect()
 }
 
-fn qualified(found: &FoundDefinition) -> String {
+/// Returns the name of a definition with its containers.
+pub(crate) fn qualified(found: &FoundDefinition) -> String {
     match &found.container {
         Some(container) => format!("{container}.{}", found.name),
         None => found.name.clone(),

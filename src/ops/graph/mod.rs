@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 pub(crate) use self::edges::is_call;
-pub(crate) use self::impact::{Affected, ImpactTotals, ReachedOut, affected, is_test};
+pub(crate) use self::impact::{Affected, ImpactTotals, ReachedOut, affected, is_test, qualified};
 pub(crate) use self::relations::{RelationsOut, n_callers, relations};
 pub(crate) use self::rows::GraphRow;
 use self::rows::{DefinitionOut, draw};

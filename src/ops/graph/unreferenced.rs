@@ -284,6 +284,8 @@ impl Lookup<'_> {
     fn unreferenced(&self, has_tests: bool) -> Result<(Vec<Unreferenced>, Facts)> {
         // Only definitions of the selected files are listed, but references from all files count.
         let usages = self.linker.usages(&self.files_of_view(has_tests));
+        // After an interruption, all further links are unknown, and what they mean seems to be unused.
+        self.question.sources().go_on()?;
         let scan = self.scan();
         let of_files = self.wanted_files();
         let of_files = of_files.par_iter().map(|file| scan.unreferenced_in(*file, &usages));

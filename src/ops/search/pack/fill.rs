@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::super::super::ask::Ask;
+use super::super::super::graph::qualified;
 use super::super::super::history::latest_changes;
 use super::super::super::question::Question;
 use super::super::super::record::Past;
@@ -13,7 +14,7 @@ use super::parts::parts;
 use super::related::{Related, Relation, related};
 use super::rows::{PackOut, Role};
 use super::seeds::{Lines, Seed};
-use super::texts::{Texts, qualified, short};
+use super::texts::{Texts, short};
 use crate::link::{DefId, Linker};
 use crate::query::LineStarts;
 use crate::session::{OpError, Result};

@@ -14,6 +14,7 @@ use super::texts::Texts;
 use crate::extract::{ChunkKind, DefinitionKind};
 use crate::link::{DefId, Linker};
 use crate::model::ByteRange;
+use crate::model::count::count;
 use crate::query::{
     FoundBy, FoundDefinition, Hit, LineStarts, Marks, Request, SymbolQuery, SymbolRequest, split_position, symbols,
 };
@@ -133,7 +134,10 @@ impl<'a> Seeker<'a> {
         if !definitions.iter().all(is_minor) {
             definitions.retain(|found| !is_minor(found));
         }
+        let n_left_out = definitions.len().saturating_sub(MAX_NAMED);
         definitions.truncate(MAX_NAMED);
+        let left_out = count(n_left_out, "more definition");
+        let notes = (n_left_out > 0).then(|| format!("{left_out} of {query}; symbol lists all"));
         let verb = match outcome.found_by {
             FoundBy::Definition | FoundBy::Enclosing => "at",
             FoundBy::Link | FoundBy::Reference => "named at",
@@ -142,6 +146,7 @@ impl<'a> Seeker<'a> {
         let seed = |found: FoundDefinition| Seed::Lines(Self::of_definition(found, format!("{verb} {query}")));
         Ok(Some(Found {
             seeds: definitions.into_iter().map(seed).collect(),
+            notes: notes.into_iter().collect(),
             ..Found::default()
         }))
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::super::super::graph::qualified;
 use super::super::super::question::Question;
 use super::super::super::symbol::path_of;
 use super::rows::{PackOut, Role};
@@ -90,14 +91,6 @@ impl<'a> Texts<'a> {
             n_reasons: 1,
             is_known: false,
         }
-    }
-}
-
-/// Returns the name with the containers.
-pub(super) fn qualified(found: &FoundDefinition) -> String {
-    match &found.container {
-        Some(container) => format!("{container}.{}", found.name),
-        None => found.name.clone(),
     }
 }
 
