@@ -705,6 +705,19 @@ pub(super) fn place_query(workspace: &Workspace, view: &View, place: &str) -> Re
     Ok(SymbolQuery::At { file, line, column })
 }
 
+/// Returns true if a text is a location in a file of the view.
+pub(crate) fn is_place(workspace: &Workspace, view: &View, typed: &str) -> bool {
+    split_position(&inside(workspace, typed)).is_some_and(|(path, ..)| view.find_text(path).is_some())
+}
+
+/// Parses a location, a name or an id into a query. The flag is true for a location.
+pub(crate) fn name_or_place(workspace: &Workspace, view: &View, typed: &str) -> Result<(SymbolQuery, bool)> {
+    if is_place(workspace, view, typed) {
+        return Ok((place_query(workspace, view, typed)?, true));
+    }
+    Ok((SymbolQuery::Named(inside(workspace, typed).into_owned()), false))
+}
+
 pub(super) fn path_of(view: &View, file: FileId) -> String {
     quoted(view.file(file).path).into_owned()
 }

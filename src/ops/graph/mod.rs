@@ -22,16 +22,13 @@ pub(crate) use self::rows::GraphRow;
 use self::rows::{DefinitionOut, draw};
 use super::ask::{Ask, FileSelection, WithTests, path_text};
 use super::op::{Op, Page, Paging};
-use super::paths::inside;
 use super::question::{About, Question};
 use super::sink::Recorded;
-use super::symbol::place_query;
+use super::symbol::{is_place, name_or_place};
 use crate::extract::DefinitionKind;
 use crate::link::{DefId, Linker};
 use crate::model::count::count;
-use crate::query::{
-    FileFilter, FoundBy, FoundDefinition, SymbolOutcome, SymbolQuery, SymbolRequest, split_position, symbols,
-};
+use crate::query::{FileFilter, FoundBy, FoundDefinition, SymbolOutcome, SymbolRequest, symbols};
 use crate::session::{OpError, Result};
 use crate::snapshot::FileId;
 
@@ -317,9 +314,7 @@ impl Lookup<'_> {
         let typed = typed.unwrap_or_default();
         let mut outcome = self.definitions(typed)?;
         // Blocks that extend a type do not make its name ambiguous, nor do headings and keys.
-        if !outcome.definitions.iter().all(is_minor) {
-            outcome.definitions.retain(|found| !is_minor(found));
-        }
+        drop_minor(&mut outcome.definitions);
         if outcome.definitions.len() == 1 {
             let found = outcome.definitions.remove(0);
             return Ok(Target::One(
@@ -334,15 +329,7 @@ impl Lookup<'_> {
     }
 
     fn definitions(&self, typed: &str) -> Result<SymbolOutcome> {
-        let workspace = &self.ask.session.workspace;
-        let view = self.question.view();
-        let name = inside(workspace, typed);
-        let is_place = split_position(&name).is_some_and(|(path, ..)| view.find_text(path).is_some());
-        let query = if is_place {
-            place_query(workspace, view, typed)?
-        } else {
-            SymbolQuery::Named(name.into_owned())
-        };
+        let (query, _) = name_or_place(&self.ask.session.workspace, self.question.view(), typed)?;
         let request = SymbolRequest {
             query,
             filter: FileFilter::default(),
@@ -367,9 +354,7 @@ impl Lookup<'_> {
             .iter()
             .map(|found| GraphRow::Definition(DefinitionOut::of(self.question.view(), found)));
         let mut page = self.page(rows.collect(), definitions.len(), &facts)?;
-        let name = inside(&self.ask.session.workspace, typed);
-        let is_place = split_position(&name).is_some_and(|(path, ..)| self.question.view().find_text(path).is_some());
-        if definitions.is_empty() && is_place {
+        if definitions.is_empty() && is_place(&self.ask.session.workspace, self.question.view(), typed) {
             page.notes.push(format!("no definition or reference at {typed}"));
             page.hint = Some("outline lists the definitions of a file".to_owned());
             return Ok(page);
@@ -412,6 +397,13 @@ impl Lookup<'_> {
             paging.end = Some(((n_before + n_rows) as u32, 0));
         }
         Page::new(self.question.provenance(), rows, paging).with_facts(facts)
+    }
+}
+
+/// Removes minor definitions, unless there are no others.
+pub(crate) fn drop_minor(definitions: &mut Vec<FoundDefinition>) {
+    if !definitions.iter().all(is_minor) {
+        definitions.retain(|found| !is_minor(found));
     }
 }
 

@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 
 use super::super::super::ask::Ask;
-use super::super::super::graph::is_minor;
-use super::super::super::paths::inside;
+use super::super::super::graph::{drop_minor, is_minor};
 use super::super::super::question::Question;
-use super::super::super::symbol::place_query;
+use super::super::super::symbol::name_or_place;
 use super::super::ranked::best_hits;
 use super::super::{Asked, SearchMode};
 use super::rows::PackOut;
@@ -15,9 +14,7 @@ use crate::extract::{ChunkKind, DefinitionKind};
 use crate::link::{DefId, Linker};
 use crate::model::ByteRange;
 use crate::model::count::count;
-use crate::query::{
-    FoundBy, FoundDefinition, Hit, LineStarts, Marks, Request, SymbolQuery, SymbolRequest, split_position, symbols,
-};
+use crate::query::{FoundBy, FoundDefinition, Hit, LineStarts, Marks, Request, SymbolRequest, symbols};
 use crate::session::Result;
 use crate::snapshot::FileId;
 
@@ -108,14 +105,9 @@ impl<'a> Seeker<'a> {
             return Ok(None);
         }
         let (workspace, view) = (&self.ask.session.workspace, self.question.view());
-        let name = inside(workspace, query);
-        let is_place = split_position(&name).is_some_and(|(path, ..)| view.find_text(path).is_some());
+        let (named, is_place) = name_or_place(workspace, view, query)?;
         let request = SymbolRequest {
-            query: if is_place {
-                place_query(workspace, view, query)?
-            } else {
-                SymbolQuery::Named(name.into_owned())
-            },
+            query: named,
             filter: self.question.filter.clone(),
             kinds: self.asked.request.kind.kinds()?,
         };
@@ -131,9 +123,7 @@ impl<'a> Seeker<'a> {
         if !is_id && definitions.iter().all(is_minor) {
             return Ok(None);
         }
-        if !definitions.iter().all(is_minor) {
-            definitions.retain(|found| !is_minor(found));
-        }
+        drop_minor(&mut definitions);
         let n_left_out = definitions.len().saturating_sub(MAX_NAMED);
         definitions.truncate(MAX_NAMED);
         let left_out = count(n_left_out, "more definition");
