@@ -64,6 +64,7 @@ struct DifferenceOut {
     to: String,
     ndcg_file: [f64; 3],
     ndcg_lines: [f64; 3],
+    ndcg_places: [f64; 3],
 }
 
 /// Means of the metrics with 95 % intervals, each as mean, lower and upper bound.
@@ -72,6 +73,9 @@ struct MeasuresOut {
     queries: usize,
     ndcg_file: [f64; 3],
     ndcg_lines: [f64; 3],
+    ndcg_places: [f64; 3],
+    /// Mean number of lines of the results and their further places.
+    lines_shown: f64,
     recall_file_1: f64,
     recall_file_5: f64,
     recall_file_10: f64,
@@ -370,8 +374,12 @@ fn ranked(view: &View, reader: &mut ObjectReader, hit: &Hit) -> Option<Ranked> {
     let (start, end, _) = hit.lines(&bytes)?;
     Some(Ranked {
         path: String::from_utf8_lossy(view.file(place.file).path).into_owned(),
-        start,
-        end,
+        lines: (start, end),
+        further: hit
+            .further
+            .iter()
+            .map(|part| (part.start_line, part.end_line))
+            .collect(),
     })
 }
 
@@ -406,8 +414,8 @@ fn write_features(file: &mut impl Write, corpus: &mut Corpus<'_>, judged: &Judge
         candidates: candidates
             .iter()
             .filter_map(|hit| {
-                let Ranked { path, start, end } = ranked(view, reader, hit)?;
-                Some((path, start, end, hit.features.to_array().to_vec()))
+                let Ranked { path, lines, .. } = ranked(view, reader, hit)?;
+                Some((path, lines.0, lines.1, hit.features.to_array().to_vec()))
             })
             .collect(),
     };
@@ -459,6 +467,7 @@ fn summarise(args: &EvalArgs, rows: &[Row], not_evaluated: Vec<NotEvaluatedOut>)
             to: asked[last].name(),
             ndcg_file: difference(|measures| measures.ndcg_file),
             ndcg_lines: difference(|measures| measures.ndcg_lines),
+            ndcg_places: difference(|measures| measures.ndcg_places),
         }
     });
     EvalOut {
@@ -477,6 +486,8 @@ fn measures_out(rows: &[&Row], setting: usize) -> MeasuresOut {
         queries: rows.len(),
         ndcg_file: triple(mean(&|measures| measures.ndcg_file)),
         ndcg_lines: triple(mean(&|measures| measures.ndcg_lines)),
+        ndcg_places: triple(mean(&|measures| measures.ndcg_places)),
+        lines_shown: mean(&|measures| measures.lines_shown).mean.round(),
         recall_file_1: mean(&|measures| measures.recall_file[0]).mean,
         recall_file_5: mean(&|measures| measures.recall_file[1]).mean,
         recall_file_10: mean(&|measures| measures.recall_file[2]).mean,
@@ -525,9 +536,12 @@ fn show(answer: &EvalOut, output: &mut Output) -> Result<()> {
         for (name, measures) in all.into_iter().chain(categories).chain(languages) {
             let [file, low, high] = measures.ndcg_file;
             let [lines, lines_low, lines_high] = measures.ndcg_lines;
+            let [places, places_low, places_high] = measures.ndcg_places;
             output.line(&format!(
-                "  {name:14} file {file:.3} [{low:.3} {high:.3}]  lines {lines:.3} [{lines_low:.3} {lines_high:.3}] \
-                  recall@1/5/10 {:.2} {:.2} {:.2}  MRR {:.3}  n={}",
+                "  {name:14} file {file:.3} [{low:.3} {high:.3}]  lines {lines:.3} [{lines_low:.3} {lines_high:.3}]  \
+                 places {places:.3} [{places_low:.3} {places_high:.3}] ({} lines)  recall@1/5/10 {:.2} {:.2} {:.2}  \
+                 MRR {:.3}  n={}",
+                measures.lines_shown,
                 measures.recall_file_1,
                 measures.recall_file_5,
                 measures.recall_file_10,
@@ -539,9 +553,11 @@ fn show(answer: &EvalOut, output: &mut Output) -> Result<()> {
     for difference in &answer.differences {
         let [mean, low, high] = difference.ndcg_file;
         let [lines, lines_low, lines_high] = difference.ndcg_lines;
+        let [places, places_low, places_high] = difference.ndcg_places;
         output.line("")?;
         output.line(&format!(
-            "{} → {}: file {mean:+.3} [{low:+.3} {high:+.3}], lines {lines:+.3} [{lines_low:+.3} {lines_high:+.3}]",
+            "{} → {}: file {mean:+.3} [{low:+.3} {high:+.3}], lines {lines:+.3} [{lines_low:+.3} {lines_high:+.3}], \
+             places {places:+.3} [{places_low:+.3} {places_high:+.3}]",
             difference.from, difference.to
         ))?;
     }

@@ -7,24 +7,31 @@ use super::judgements::Relevant;
 /// Number of leading results that are measured.
 const DEPTH: usize = 10;
 
-/// One result: a path and a range of lines.
+/// One result: a path and ranges of lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranked {
     /// Path relative to the root of the tree.
     pub path: String,
-    /// 1-based first line.
-    pub start: u32,
-    /// 1-based last line, inclusive.
-    pub end: u32,
+    /// The lines of the result.
+    pub lines: Lines,
+    /// The lines of further places in the same file that the result lists.
+    pub further: Vec<Lines>,
 }
+
+/// A range of lines, 1-based and inclusive.
+pub type Lines = (u32, u32);
 
 /// The quality of one answer. Every measure is between 0 and 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measures {
     /// NDCG@10 by file: a result is relevant if its path is judged.
     pub ndcg_file: f64,
-    /// NDCG@10 by line: a result is relevant if it overlaps a judged place.
+    /// NDCG@10 by line: a result is relevant if its own lines overlap a judged place.
     pub ndcg_lines: f64,
+    /// NDCG@10 by line with further places: each judged place gains at the rank of the result that lists it.
+    pub ndcg_places: f64,
+    /// Number of lines of the results and their further places.
+    pub lines_shown: f64,
     /// Recall of judged files among the first 1, 5 and 10 results.
     pub recall_file: [f64; 3],
     /// 1 / rank of the first result in a judged file; 0 if no measured result is in one.
@@ -37,6 +44,9 @@ pub struct Measures {
 /// result that hits it. A result that hits several places counts once, with the highest grade. A result that hits no
 /// new place gains nothing but takes up a rank. In the line measures, a result hits a place if they overlap by at least
 /// a third of the shorter one.
+///
+/// With further places, a result gains for every judged place that it hits first. The best possible order lists all
+/// judged places of a file at one rank, the files with the most gain first.
 ///
 /// Source: Järvelin, Kekäläinen, "Cumulated gain-based evaluation of IR techniques", 2002, with exponential gain.
 pub fn measure(results: &[Ranked], relevant: &[Relevant]) -> Measures {
@@ -65,50 +75,92 @@ pub fn measure(results: &[Ranked], relevant: &[Relevant]) -> Measures {
             &line_gains(top, relevant),
             relevant.iter().map(|place| place.grade).collect(),
         ),
+        ndcg_places: ndcg_places(top, relevant),
+        lines_shown: top
+            .iter()
+            .flat_map(Ranked::ranges)
+            .map(|(start, end)| f64::from(length(start, end)))
+            .sum(),
         recall_file: [1, 5, 10].map(found_by),
         mrr_file: first.map_or(0.0, |index| 1.0 / (index + 1) as f64),
     }
 }
 
+impl Ranked {
+    fn ranges(&self) -> impl Iterator<Item = Lines> {
+        [self.lines].into_iter().chain(self.further.iter().copied())
+    }
+}
+
+/// Returns the gain of each result for the judged places that its own lines hit first.
 fn line_gains(results: &[Ranked], relevant: &[Relevant]) -> Vec<u32> {
     let mut is_hit = vec![false; relevant.len()];
     results
         .iter()
-        .map(|result| {
-            let mut gain = 0;
-            for (place, is_hit) in relevant.iter().zip(&mut is_hit) {
-                if !*is_hit && hits(result, place) {
-                    *is_hit = true;
-                    gain = gain.max(place.grade);
-                }
-            }
-            gain
-        })
+        .map(|result| new_grade(&result.path, result.lines, relevant, &mut is_hit))
         .collect()
 }
 
-fn hits(result: &Ranked, place: &Relevant) -> bool {
-    if result.path != place.path {
-        return false;
+fn ndcg_places(results: &[Ranked], relevant: &[Relevant]) -> f64 {
+    let mut is_hit = vec![false; relevant.len()];
+    let gains = results.iter().map(|result| {
+        let grades = result
+            .ranges()
+            .map(|lines| new_grade(&result.path, lines, relevant, &mut is_hit));
+        grades.map(gain).sum::<f64>()
+    });
+    let found = discounted(gains);
+    let mut by_file: HashMap<&str, f64> = HashMap::new();
+    for place in relevant {
+        *by_file.entry(&place.path).or_default() += gain(place.grade);
     }
-    let length = |start: u32, end: u32| (u64::from(end) + 1).saturating_sub(u64::from(start));
-    let overlap = length(result.start.max(place.start), result.end.min(place.end));
-    let shorter = length(result.start, result.end).min(length(place.start, place.end));
-    overlap > 0 && overlap * 3 >= shorter
+    let mut ideal: Vec<f64> = by_file.into_values().collect();
+    ideal.sort_unstable_by(|a, b| b.total_cmp(a));
+    let best = discounted(ideal.into_iter().take(DEPTH));
+    if best == 0.0 { 0.0 } else { found / best }
+}
+
+/// Marks the judged places that the lines hit first, and returns the highest of their grades.
+fn new_grade(path: &str, lines: Lines, relevant: &[Relevant], is_hit: &mut [bool]) -> u32 {
+    let mut best = 0;
+    for (place, is_hit) in relevant.iter().zip(is_hit) {
+        if !*is_hit && path == place.path && hits(lines, place) {
+            *is_hit = true;
+            best = best.max(place.grade);
+        }
+    }
+    best
+}
+
+fn hits((start, end): Lines, place: &Relevant) -> bool {
+    let overlap = length(start.max(place.start), end.min(place.end));
+    let shorter = length(start, end).min(length(place.start, place.end));
+    overlap > 0 && u64::from(overlap) * 3 >= u64::from(shorter)
+}
+
+fn length(start: u32, end: u32) -> u32 {
+    end.saturating_add(1).saturating_sub(start)
 }
 
 fn ndcg(gains: &[u32], mut ideal: Vec<u32>) -> f64 {
     ideal.sort_unstable_by(|a, b| b.cmp(a));
     ideal.truncate(DEPTH);
-    let best = dcg(&ideal);
-    if best == 0.0 { 0.0 } else { dcg(gains) / best }
+    let best = discounted(ideal.into_iter().map(gain));
+    if best == 0.0 {
+        0.0
+    } else {
+        discounted(gains.iter().copied().map(gain)) / best
+    }
 }
 
-fn dcg(grades: &[u32]) -> f64 {
-    grades
-        .iter()
+fn gain(grade: u32) -> f64 {
+    f64::from(grade).exp2() - 1.0
+}
+
+fn discounted(gains: impl Iterator<Item = f64>) -> f64 {
+    gains
         .enumerate()
-        .map(|(index, &grade)| (f64::from(grade).exp2() - 1.0) / (index as f64 + 2.0).log2())
+        .map(|(index, gain)| gain / (index as f64 + 2.0).log2())
         .sum()
 }
 
@@ -119,8 +171,8 @@ mod tests {
     fn ranked(path: &str, start: u32, end: u32) -> Ranked {
         Ranked {
             path: path.to_owned(),
-            start,
-            end,
+            lines: (start, end),
+            further: Vec::new(),
         }
     }
 
@@ -165,5 +217,22 @@ mod tests {
         let measures = measure(&[ranked("a", 1, 10)], &relevant);
         let ideal = 3.0 + 1.0 / 3f64.log2();
         assert!((measures.ndcg_lines - 3.0 / ideal).abs() < 1e-12);
+    }
+
+    #[test]
+    fn further_places_gain_at_the_rank_of_their_result() {
+        let relevant = [place("a", 1, 5, 2), place("a", 20, 25, 1), place("b", 1, 5, 2)];
+        let listing = Ranked {
+            further: vec![(20, 25), (90, 99)],
+            ..ranked("a", 1, 5)
+        };
+        let measures = measure(&[listing, ranked("b", 1, 5)], &relevant);
+        assert!((measures.ndcg_places - 1.0).abs() < 1e-12);
+        assert!(measures.ndcg_lines < 0.95);
+        assert!((measures.lines_shown - 26.0).abs() < 1e-12);
+        let without = measure(&[ranked("a", 1, 5), ranked("b", 1, 5)], &relevant);
+        let second = 1.0 / 3f64.log2();
+        let expected = (3.0 + 3.0 * second) / (4.0 + 3.0 * second);
+        assert!((without.ndcg_places - expected).abs() < 1e-12);
     }
 }

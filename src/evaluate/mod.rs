@@ -11,5 +11,5 @@ mod statistics;
 
 pub use history::{HistoryOptions, sample_history};
 pub use judgements::{Category, Judged, JudgementError, Judgements, Relevant, read_folder};
-pub use metrics::{Measures, Ranked, measure};
+pub use metrics::{Lines, Measures, Ranked, measure};
 pub use statistics::{Interval, bootstrap_mean, paired_difference};

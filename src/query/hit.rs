@@ -1,4 +1,4 @@
-//! Turns candidates into hits: one per item, with its places and its definition.
+//! Turns candidates into hits: one per definition and, unless the query is a name, one per file.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -10,12 +10,17 @@ use crate::snapshot::{FileId, Place, View};
 
 use super::analyze::NameQuery;
 use super::defining::{asked_for, containers};
+use super::exact::ExactText;
 use super::lines::LineStarts;
 use super::rank::Features;
 use super::search::{Candidate, Scope, SearchError, Searcher};
 
-/// Maximum number of lines of an item that is shown as one hit. The parts of a longer function are separate hits.
-const MAX_ITEM_LINES: u32 = 120;
+/// Maximum number of lines of a type that is one hit with its members. The members of a longer type are separate hits.
+const MAX_TYPE_LINES: u32 = 120;
+/// Maximum number of further parts of a file in a hit.
+const MAX_FURTHER: usize = 3;
+/// The maximum difference between the scores of a hit and of a further part of its file, as a share of the best score.
+const MAX_FURTHER_DROP: f32 = 0.15;
 
 /// A chunk that matches a query.
 #[derive(Clone, Debug)]
@@ -24,6 +29,10 @@ pub struct Hit {
     pub doc: u32,
     /// The places of the chunk, the one that ranks best first.
     pub places: Vec<HitPlace>,
+    /// Further parts of the first place's file that match, best first.
+    pub further: Vec<FurtherPart>,
+    /// The number of further parts that are omitted from `further`.
+    pub n_omitted: usize,
     /// The score before reranking; comparable only within one result.
     pub score: f32,
     /// The kind of chunk.
@@ -67,6 +76,17 @@ impl Hit {
     }
 }
 
+/// Another part of a hit's file that matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FurtherPart {
+    /// First line, 1-based.
+    pub start_line: u32,
+    /// Last line, 1-based, inclusive.
+    pub end_line: u32,
+    /// The definition, as in [`Hit::symbol`].
+    pub symbol: Option<Symbol>,
+}
+
 /// The name and kind of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
@@ -76,6 +96,8 @@ pub struct Symbol {
     pub kind: DefinitionKind,
     /// The index of the definition in the file of the first place.
     pub index: u32,
+    /// The byte range of its signature there.
+    pub signature: ByteRange,
 }
 
 /// A place of a hit.
@@ -87,14 +109,16 @@ pub struct HitPlace {
     pub start_line: u32,
     /// Last line, 1-based, inclusive.
     pub end_line: u32,
-    /// The byte range of the chunk. It may be only a part of the item in the lines.
+    /// The byte range of the lines.
+    pub whole: ByteRange,
+    /// The byte range of the chunk, which may be only a part of `whole`.
     pub range: ByteRange,
     /// First line of `range`, 1-based.
     pub range_start_line: u32,
 }
 
 impl Searcher<'_> {
-    /// Returns the first `n_wanted` candidates. Omits further parts of an item that is shown whole.
+    /// Returns the first `n_wanted` of the ranked candidates, one per item.
     pub(super) fn one_per_item(
         &self,
         ranked: Vec<Candidate>,
@@ -108,21 +132,112 @@ impl Searcher<'_> {
                 break;
             }
             self.go_on()?;
-            let Place { file, chunk } = candidate.place;
-            let item = self
-                .view
-                .file(file)
-                .blob
-                .map(|blob| -> Result<Option<u32>, SearchError> {
-                    let extraction = opened.extraction(self.view, blob)?;
-                    let chunk = extraction.chunks.get(chunk as usize);
-                    Ok(chunk.and_then(|chunk| whole_item(extraction, chunk)))
-                });
-            if item.transpose()?.flatten().is_none_or(|item| seen.insert((file, item))) {
+            let item = self.item(candidate.place, opened)?;
+            if item.is_none_or(|item| seen.insert((candidate.place.file, item.definition))) {
                 kept.push(candidate);
             }
         }
         Ok(kept)
+    }
+
+    /// Returns the best candidate of each of the first `n_wanted` files, with further candidates of that file.
+    pub(super) fn one_per_file(
+        &self,
+        ranked: Vec<Candidate>,
+        n_wanted: usize,
+        opened: &mut Opened,
+    ) -> Result<Vec<Candidate>, SearchError> {
+        let best = ranked.first().map_or(0.0, |candidate| candidate.score.abs());
+        let mut kept: Vec<Candidate> = Vec::new();
+        let mut at_file: HashMap<FileId, usize> = HashMap::new();
+        // The lines of each kept candidate and its further candidates.
+        let mut lines: Vec<Vec<(u32, u32)>> = Vec::new();
+        for candidate in ranked {
+            self.go_on()?;
+            let at = match at_file.entry(candidate.place.file) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(entry) if kept.len() < n_wanted => {
+                    entry.insert(kept.len());
+                    lines.push(self.item_lines(candidate.place, opened)?.into_iter().collect());
+                    kept.push(candidate);
+                    continue;
+                }
+                Entry::Vacant(_) => continue,
+            };
+            if kept[at].score - candidate.score > MAX_FURTHER_DROP * best {
+                continue;
+            }
+            let own = self.item_lines(candidate.place, opened)?;
+            let overlaps = |known: &(u32, u32)| own.is_some_and(|own| own.0 <= known.1 && known.0 <= own.1);
+            if !lines[at].iter().any(overlaps) {
+                lines[at].extend(own);
+                kept[at].further.push(candidate);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Keeps the candidates with definitions of these kinds.
+    pub(super) fn retain_kinds(
+        &self,
+        ranked: &mut Vec<Candidate>,
+        kinds: &[DefinitionKind],
+        names: &[NameQuery],
+        opened: &mut Opened,
+    ) -> Result<(), SearchError> {
+        let mut kept = Vec::new();
+        for candidate in ranked.drain(..) {
+            self.go_on()?;
+            let part = self.part(candidate.place, names, opened)?;
+            let symbol = part.and_then(|part| part.symbol);
+            if symbol.is_some_and(|symbol| kinds.contains(&symbol.kind)) {
+                kept.push(candidate);
+            }
+        }
+        *ranked = kept;
+        Ok(())
+    }
+
+    fn chunk<'o>(
+        &self,
+        place: Place,
+        opened: &'o mut Opened,
+    ) -> Result<Option<(&'o Extraction, &'o Chunk)>, FileError> {
+        let Some(blob) = self.view.file(place.file).blob else {
+            return Ok(None);
+        };
+        let extraction = opened.extraction(self.view, blob)?;
+        Ok(extraction
+            .chunks
+            .get(place.chunk as usize)
+            .map(|chunk| (extraction, chunk)))
+    }
+
+    fn item(&self, place: Place, opened: &mut Opened) -> Result<Option<Item>, FileError> {
+        Ok(self
+            .chunk(place, opened)?
+            .and_then(|(extraction, chunk)| item_of(extraction, chunk)))
+    }
+
+    fn item_lines(&self, place: Place, opened: &mut Opened) -> Result<Option<(u32, u32)>, FileError> {
+        Ok(self
+            .chunk(place, opened)?
+            .map(|(extraction, chunk)| shown(extraction, chunk).lines))
+    }
+
+    /// Returns the lines and the definition of a chunk.
+    fn part(&self, place: Place, names: &[NameQuery], opened: &mut Opened) -> Result<Option<FurtherPart>, FileError> {
+        Ok(self.chunk(place, opened)?.map(|(extraction, chunk)| {
+            let (start_line, end_line) = shown(extraction, chunk).lines;
+            let named = asked_for(extraction, chunk, names);
+            FurtherPart {
+                start_line,
+                end_line,
+                symbol: named
+                    .or(own_definition(extraction, chunk))
+                    .map(|found| symbol_of(&extraction.definitions, found)),
+            }
+        }))
     }
 
     /// Builds a hit from a candidate and its places in scope.
@@ -131,6 +246,7 @@ impl Searcher<'_> {
         candidate: &Candidate,
         names: &[NameQuery],
         scope: &Scope,
+        exact: &ExactText,
         opened: &mut Opened,
     ) -> Result<Hit, SearchError> {
         let meta = self.view.segments().doc_meta(candidate.doc);
@@ -140,43 +256,48 @@ impl Searcher<'_> {
             .places(self.view, candidate.doc)
             .filter(|place| *place != candidate.place);
         for place in [candidate.place].into_iter().chain(others) {
-            let Some(blob) = self.view.file(place.file).blob else {
-                continue;
-            };
-            let extraction = opened.extraction(self.view, blob)?;
-            let Some(chunk) = extraction.chunks.get(place.chunk as usize) else {
+            let Some((extraction, chunk)) = self.chunk(place, opened)? else {
                 continue;
             };
             if places.is_empty() {
-                let own = chunk
-                    .definition
-                    .and_then(|index| extraction.definitions.get(index as usize));
                 let named = asked_for(extraction, chunk, names);
                 symbol = named
-                    .or(own)
+                    .or(own_definition(extraction, chunk))
                     .map(|definition| symbol_of(&extraction.definitions, definition));
                 focus = named
                     .filter(|definition| !is_callable(chunk.kind) && chunk.range.contains(definition.range))
                     .map(|definition| definition.range);
             }
-            let (start_line, end_line) = item_lines(extraction, chunk);
+            let Item { lines, range, .. } = shown(extraction, chunk);
             places.push(HitPlace {
                 file: place.file,
-                start_line,
-                end_line,
+                start_line: lines.0,
+                end_line: lines.1,
+                whole: range,
                 range: chunk.range,
                 range_start_line: chunk.start_line,
             });
         }
+        let mut further = Vec::new();
+        for candidate in candidate.further.iter().take(MAX_FURTHER) {
+            let line = exact.line(candidate.doc, candidate.place.file);
+            let part = self.part(candidate.place, names, opened)?;
+            further.extend(part.map(|part| FurtherPart {
+                start_line: line.unwrap_or(part.start_line),
+                ..part
+            }));
+        }
         Ok(Hit {
             doc: candidate.doc,
             places,
+            n_omitted: candidate.further.len() - further.len(),
+            further,
             score: candidate.score,
             kind: meta.map_or(ChunkKind::Window, |meta| meta.kind),
             lang: self.view.lang(candidate.place.file),
             symbol,
             focus,
-            line: None,
+            line: exact.line(candidate.doc, candidate.place.file),
             features: candidate.features,
             reranked: candidate.reranked,
         })
@@ -205,28 +326,52 @@ fn is_callable(kind: ChunkKind) -> bool {
     matches!(kind, ChunkKind::Function | ChunkKind::Test)
 }
 
-/// Returns the chunks of the callable item that a chunk belongs to.
-fn parts<'e>(extraction: &'e Extraction, chunk: &'e Chunk) -> impl Iterator<Item = &'e Chunk> {
-    let is_part = |other: &&Chunk| other.definition == chunk.definition && is_callable(other.kind);
-    extraction.chunks.iter().filter(is_part)
+/// The lines that are shown for a chunk.
+struct Item {
+    /// The index of the definition, if the lines are those of a whole definition.
+    definition: Option<u32>,
+    lines: (u32, u32),
+    range: ByteRange,
 }
 
-/// Returns the index of the callable item that a chunk belongs to, if the item is short enough to be shown whole.
-fn whole_item(extraction: &Extraction, chunk: &Chunk) -> Option<u32> {
-    let item = chunk.definition.filter(|_| is_callable(chunk.kind))?;
-    let start = parts(extraction, chunk).map(|part| part.start_line).min()?;
-    let end = parts(extraction, chunk).map(|part| part.end_line).max()?;
-    (end - start < MAX_ITEM_LINES).then_some(item)
+fn own_definition<'e>(extraction: &'e Extraction, chunk: &Chunk) -> Option<&'e Definition> {
+    extraction.definitions.get(chunk.definition? as usize)
 }
 
-/// Returns the lines of the item that a chunk belongs to, if the item is shown whole, and otherwise those of the chunk.
-fn item_lines(extraction: &Extraction, chunk: &Chunk) -> (u32, u32) {
-    if whole_item(extraction, chunk).is_none() {
-        return (chunk.start_line, chunk.end_line);
-    }
-    let start = parts(extraction, chunk).map(|part| part.start_line).min();
-    let end = parts(extraction, chunk).map(|part| part.end_line).max();
-    (start.unwrap_or(chunk.start_line), end.unwrap_or(chunk.end_line))
+/// Returns the function or short type that a chunk belongs to.
+fn item_of(extraction: &Extraction, chunk: &Chunk) -> Option<Item> {
+    let definition = own_definition(extraction, chunk)?;
+    let is_callable = is_callable(chunk.kind);
+    let is_part = |part: &&Chunk| {
+        if is_callable {
+            part.definition == chunk.definition && self::is_callable(part.kind)
+        } else {
+            chunk.range.start <= part.range.start && part.range.end <= definition.range.end.max(chunk.range.end)
+        }
+    };
+    let parts = || extraction.chunks.iter().filter(is_part);
+    let lines = (
+        parts().map(|part| part.start_line).min()?,
+        parts().map(|part| part.end_line).max()?,
+    );
+    let is_short = lines.1 - lines.0 < MAX_TYPE_LINES;
+    (is_callable || chunk.kind == ChunkKind::Type && is_short).then_some(Item {
+        definition: chunk.definition,
+        lines,
+        range: ByteRange::new(
+            parts().map(|part| part.range.start).min()?,
+            parts().map(|part| part.range.end).max()?,
+        ),
+    })
+}
+
+/// Returns the whole definition that a chunk belongs to, or the chunk if it belongs to a long type or to none.
+fn shown(extraction: &Extraction, chunk: &Chunk) -> Item {
+    item_of(extraction, chunk).unwrap_or(Item {
+        definition: None,
+        lines: (chunk.start_line, chunk.end_line),
+        range: chunk.range,
+    })
 }
 
 fn symbol_of(definitions: &[Definition], definition: &Definition) -> Symbol {
@@ -238,5 +383,6 @@ fn symbol_of(definitions: &[Definition], definition: &Definition) -> Symbol {
         qualified_name: names.join("."),
         kind: definition.kind,
         index: index.unwrap_or_default() as u32,
+        signature: definition.signature,
     }
 }

@@ -27,6 +27,7 @@ mod near;
 mod outline;
 mod pattern;
 mod pickaxe;
+mod preview;
 mod rank;
 mod read;
 mod rerank;
@@ -54,7 +55,7 @@ pub use history::{
     Cochange, FileChangeKind, FileLog, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log, folder_log,
     near_paths, patch_of,
 };
-pub use hit::{Hit, HitPlace, Symbol};
+pub use hit::{FurtherPart, Hit, HitPlace, Symbol};
 pub use likely::{LikelyFiles, LikelyQuery, likely, n_not_indexed};
 pub use lines::LineStarts;
 pub use marks::Marks;
@@ -65,6 +66,7 @@ pub use outline::{
 };
 pub use pattern::{Pattern, PatternError, PatternOptions};
 pub use pickaxe::{DiffHit, DiffSearch, DiffsOutcome};
+pub use preview::Preview;
 pub use rank::{FEATURES, Features, N_FEATURES, Weights};
 pub use read::{
     Part, PartQuery, ReadError, ReadOutcome, ReadTarget, is_folder, parse_lines, paths_in_target, read, read_target,

@@ -124,74 +124,66 @@ impl Features {
     }
 }
 
-/// A weight for each feature, and a penalty for several chunks of the same file.
+/// A weight for each feature.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
     /// The weights in the order of [`FEATURES`].
     pub by_feature: [f32; N_FEATURES],
-    /// Penalty subtracted from a chunk's score for every better chunk of its file.
-    pub repeat: f32,
 }
 
 impl Weights {
     /// Weights for queries that are names. In both sets of weights, `sparse` has half the weight of the cosine. That is
     /// a guess, because the user chooses the model.
-    pub const NAME: Self = Self::of(
-        &[
-            ("bm25", 0.6),
-            ("cosine", 0.3),
-            ("cosine_file_mean", 0.05),
-            ("cosine_file_best", 0.1),
-            ("covered", 0.3),
-            ("covered_file", 0.1),
-            ("named", 0.6),
-            ("defines", 1.0),
-            ("defines_in_container", 1.0),
-            ("file_name", 0.3),
-            ("rank_lexical", 0.1),
-            ("rank_dense", 0.1),
-            ("is_test", -0.3),
-            ("is_peripheral", -0.1),
-            ("is_function", 0.1),
-            ("is_type", 0.1),
-            ("is_prose", -0.2),
-            ("is_module_text", -0.2),
-            ("brevity", -0.2),
-            ("exact_text", EXACT_TEXT),
-            ("sparse", 0.15),
-        ],
-        0.05,
-    );
+    pub const NAME: Self = Self::of(&[
+        ("bm25", 0.6),
+        ("cosine", 0.3),
+        ("cosine_file_mean", 0.05),
+        ("cosine_file_best", 0.1),
+        ("covered", 0.3),
+        ("covered_file", 0.1),
+        ("named", 0.6),
+        ("defines", 1.0),
+        ("defines_in_container", 1.0),
+        ("file_name", 0.3),
+        ("rank_lexical", 0.1),
+        ("rank_dense", 0.1),
+        ("is_test", -0.3),
+        ("is_peripheral", -0.1),
+        ("is_function", 0.1),
+        ("is_type", 0.1),
+        ("is_prose", -0.2),
+        ("is_module_text", -0.2),
+        ("brevity", -0.2),
+        ("exact_text", EXACT_TEXT),
+        ("sparse", 0.15),
+    ]);
     /// Weights for descriptions.
-    pub const PROSE: Self = Self::of(
-        &[
-            ("bm25", 0.15),
-            ("bm25_file", 0.35),
-            ("cosine", 0.68),
-            ("cosine_file_mean", 0.14),
-            ("cosine_file_best", 0.18),
-            ("cosine_path", 0.14),
-            ("covered", 0.05),
-            ("covered_file", 0.05),
-            ("named", 0.1),
-            ("defines", 0.5),
-            ("file_name", 0.1),
-            ("rank_dense", 0.1),
-            ("is_test", -0.4),
-            ("is_peripheral", -0.15),
-            ("is_function", 0.25),
-            ("is_type", 0.05),
-            ("is_prose", -0.1),
-            ("is_module_text", -0.2),
-            ("brevity", -0.2),
-            ("exact_text", EXACT_TEXT),
-            ("sparse", 0.34),
-        ],
-        0.07,
-    );
+    pub const PROSE: Self = Self::of(&[
+        ("bm25", 0.15),
+        ("bm25_file", 0.35),
+        ("cosine", 0.68),
+        ("cosine_file_mean", 0.14),
+        ("cosine_file_best", 0.18),
+        ("cosine_path", 0.14),
+        ("covered", 0.05),
+        ("covered_file", 0.05),
+        ("named", 0.1),
+        ("defines", 0.5),
+        ("file_name", 0.1),
+        ("rank_dense", 0.1),
+        ("is_test", -0.4),
+        ("is_peripheral", -0.15),
+        ("is_function", 0.25),
+        ("is_type", 0.05),
+        ("is_prose", -0.1),
+        ("is_module_text", -0.2),
+        ("brevity", -0.2),
+        ("exact_text", EXACT_TEXT),
+        ("sparse", 0.34),
+    ]);
 
     /// Sets weights by feature name. Other features have weight 0.
-    const fn of(named: &[(&str, f32)], repeat: f32) -> Self {
+    const fn of(named: &[(&str, f32)]) -> Self {
         let mut by_feature = [0.0; N_FEATURES];
         let mut n_placed = 0;
         let mut feature = 0;
@@ -207,7 +199,7 @@ impl Weights {
             feature += 1;
         }
         assert!(n_placed == named.len(), "a weight names no feature");
-        Self { by_feature, repeat }
+        Self { by_feature }
     }
 
     /// Returns the weighted sum.

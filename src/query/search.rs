@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use roaring::RoaringBitmap;
 
 use crate::embed::{EmbedError, Embedder, Embedding, SparseEmbedder, StaticModel};
-use crate::extract::is_credential;
+use crate::extract::{DefinitionKind, is_credential};
 use crate::index::dense::{Cosine, DenseError};
 use crate::index::lexical::LexicalError;
 use crate::index::lexical::bm25::Params;
@@ -61,6 +61,10 @@ pub struct Request {
     pub skip: usize,
     /// The documents that contain literal texts of the query. Modes with words put them first.
     pub exact: ExactText,
+    /// The kinds of definitions to find; empty for everything.
+    pub kinds: Vec<DefinitionKind>,
+    /// True to return each definition as a hit of its own, even if the same file has a better one.
+    pub is_flat: bool,
     /// Determines whether a configured reranker is used.
     pub rerank: Rerank,
     /// The models that ordered the previous page. Other models are not used, and a missing one is an error.
@@ -88,6 +92,8 @@ pub struct SearchOutcome {
     pub has_more: bool,
     /// The query that was searched, if a word was corrected.
     pub read_as: Option<String>,
+    /// The terms of the query with their weights.
+    pub terms: Vec<(String, f32)>,
     /// Notes on problems that degraded the order.
     pub notes: Vec<String>,
     /// The models that determined the order.
@@ -153,6 +159,8 @@ impl From<EmbedError> for SearchError {
 pub const LEG_CANDIDATES: usize = 200;
 /// Number of files whose best chunk becomes a candidate.
 const FILE_CANDIDATES: usize = 40;
+/// The penalty for each better chunk of the same file, if a file can have several hits.
+const REPEAT: f32 = 0.05;
 
 const LEXICAL: LexicalParams = LexicalParams {
     chunk: Params { k1: 1.2, b: 0.6 },
@@ -264,7 +272,10 @@ impl<'a> Searcher<'a> {
         let mut notes = Vec::new();
         let text = read_as.as_deref().unwrap_or(&request.query);
         let mut judges = ScorersUsed::default();
-        let ranked = self.rank(request, text, &scope, &mut judges, &mut notes)?;
+        let Ranked {
+            candidates: mut ranked,
+            terms,
+        } = self.rank(request, text, &scope, &mut judges, &mut notes)?;
         let names = analyze(&request.query).names;
         let n_wanted = request.skip.saturating_add(request.limit);
         let mut opened = Opened::default();
@@ -272,7 +283,21 @@ impl<'a> Searcher<'a> {
         let without = "results are not reranked";
         let reranking = reranking.filter(|_| request.asks(|judges| judges.reranker, without, &mut notes));
         let n_judged = reranking.map_or(0, |reranking| reranking.n_candidates);
-        let mut kept = self.one_per_item(ranked, n_wanted.saturating_add(1).max(n_judged), &mut opened)?;
+        if !request.kinds.is_empty() {
+            if ranked.len() >= LEG_CANDIDATES {
+                notes.push(format!("kind was applied to the best {} hits only", ranked.len()));
+            }
+            self.retain_kinds(&mut ranked, &request.kinds, &names, &mut opened)?;
+        }
+        let n_kept = n_wanted.saturating_add(1).max(n_judged);
+        let mut kept = if self.is_flat(request, text, &ranked) {
+            if matches!(request.mode, Mode::Auto | Mode::Hybrid) {
+                spread(&mut ranked);
+            }
+            self.one_per_item(ranked, n_kept, &mut opened)?
+        } else {
+            self.one_per_file(ranked, n_kept, &mut opened)?
+        };
         if let Some(reranking) = reranking {
             judges.reranker = self.rerank(&reranking, request, text, &mut kept, &mut opened, &mut notes)?;
         }
@@ -297,20 +322,24 @@ impl<'a> Searcher<'a> {
             .skip(request.skip)
             .map(|candidate| {
                 self.go_on()?;
-                let line = request.exact.line(candidate.doc, candidate.place.file);
-                Ok(Hit {
-                    line,
-                    ..self.hit(candidate, &names, &scope, &mut opened)?
-                })
+                self.hit(candidate, &names, &scope, &request.exact, &mut opened)
             })
             .collect::<Result<Vec<_>, SearchError>>()?;
         Ok(SearchOutcome {
             hits,
             has_more: kept.len() > n_wanted,
             read_as,
+            terms,
             notes,
             judges,
         })
+    }
+
+    /// Returns true if a file can have several hits: on request, for similar code, and if the query is the name of a
+    /// definition.
+    fn is_flat(&self, request: &Request, text: &str, ranked: &[Candidate]) -> bool {
+        let defines = |candidate: &Candidate| candidate.features.defines > 0.0;
+        request.is_flat || request.mode == Mode::Similar || self.is_name_query(text) && ranked.iter().any(defines)
     }
 
     /// Returns every candidate with its features, in ranked order. Used as data for fitting weights.
@@ -325,8 +354,9 @@ impl<'a> Searcher<'a> {
             &mut ScorersUsed::default(),
             &mut Vec::new(),
         )?
+        .candidates
         .iter()
-        .map(|candidate| self.hit(candidate, &names, &scope, &mut opened))
+        .map(|candidate| self.hit(candidate, &names, &scope, &request.exact, &mut opened))
         .collect()
     }
 
@@ -338,14 +368,24 @@ impl<'a> Searcher<'a> {
         scope: &Scope,
         judges: &mut ScorersUsed,
         notes: &mut Vec<String>,
-    ) -> Result<Vec<Candidate>, SearchError> {
+    ) -> Result<Ranked, SearchError> {
         if request.mode == Mode::Similar {
-            return self.similar(request, text, scope, judges, notes);
+            let candidates = self.similar(request, text, scope, judges, notes)?;
+            return Ok(Ranked {
+                candidates,
+                terms: Vec::new(),
+            });
         }
         let analysis = analyze(text);
         let terms: Vec<(&str, f32)> = analysis.terms.iter().map(|term| (term.as_str(), 1.0)).collect();
         let lexical = LexicalLeg::run(self.view, &terms, &LEXICAL, || self.go_on())?;
         let by_words = self.ranked_docs(&lexical, &request.exact, scope);
+        let terms = analysis
+            .terms
+            .iter()
+            .cloned()
+            .zip(lexical.idf.iter().copied())
+            .collect();
         if request.mode == Mode::Keyword {
             let scored = by_words.iter().map(|&doc| (doc, lexical.docs[doc as usize].bm25.0));
             let scored: Vec<_> = scored.collect();
@@ -355,7 +395,8 @@ impl<'a> Searcher<'a> {
                 exact_text: request.exact.share(doc),
                 ..Features::default()
             };
-            return Ok(self.plain(&scored, features, scope));
+            let candidates = self.plain(&scored, features, scope);
+            return Ok(Ranked { candidates, terms });
         }
         let own = self.paths.embed_query(text, self.interrupt)?.vector;
         let leg = self.sparse.as_ref().filter(|_| request.mode != Mode::Semantic);
@@ -374,7 +415,8 @@ impl<'a> Searcher<'a> {
         self.go_on()?;
         let by_meaning = self.docs_by_meaning(&query, scope)?;
         if request.mode == Mode::Semantic {
-            return Ok(self.order_by_cosine(&by_meaning, scope));
+            let candidates = self.order_by_cosine(&by_meaning, scope);
+            return Ok(Ranked { candidates, terms });
         }
         let sparse = leg.and_then(|leg| {
             let found = leg.find(asked, scope.docs(&self.live), LEG_CANDIDATES, notes)?;
@@ -390,7 +432,8 @@ impl<'a> Searcher<'a> {
             sparse: sparse.as_ref().map(|(leg, found)| (*leg, found)),
             exact: &request.exact,
         };
-        self.fused(&legs, scope, notes)
+        let candidates = self.fused(&legs, scope, notes)?;
+        Ok(Ranked { candidates, terms })
     }
 
     /// Returns the query's vector from the active model if it is not the built-in one. If the vector is not available,
@@ -546,6 +589,7 @@ impl<'a> Searcher<'a> {
                 score,
                 features: features(rank, doc, score / best),
                 reranked: None,
+                further: Vec::new(),
             })
         });
         candidates.collect()
@@ -574,6 +618,7 @@ impl<'a> Searcher<'a> {
                     score: weights.score(&features),
                     features,
                     reranked: None,
+                    further: Vec::new(),
                 }
             });
             // A document at several places counts at the best one; among equal places, at the first by path.
@@ -581,7 +626,6 @@ impl<'a> Searcher<'a> {
             best.extend(candidate);
         }
         sort_best_first(&mut best);
-        spread(&mut best, weights.repeat);
         Ok(best)
     }
 
@@ -660,6 +704,12 @@ pub(super) struct Legs<'a> {
     pub(super) exact: &'a ExactText,
 }
 
+/// Candidates, best first, and the terms of the query with their weights.
+struct Ranked {
+    candidates: Vec<Candidate>,
+    terms: Vec<(String, f32)>,
+}
+
 /// A document, at the place where it ranks best.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
@@ -669,6 +719,8 @@ pub(super) struct Candidate {
     pub(super) features: Features,
     /// The reranker's score, if the candidate was reranked.
     pub(super) reranked: Option<f32>,
+    /// Further candidates in the same file, best first.
+    pub(super) further: Vec<Candidate>,
 }
 
 /// The files and documents to search; `None` for all.
@@ -722,12 +774,13 @@ fn sort_best_first(candidates: &mut [Candidate]) {
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.place.cmp(&b.place)));
 }
 
-/// Subtracts `repeat` from a chunk's score for every better chunk of its file, so that results come from several files.
-fn spread(candidates: &mut [Candidate], repeat: f32) {
+/// Subtracts [`REPEAT`] from a chunk's score for every better chunk of its file, so that results come from several
+/// files.
+fn spread(candidates: &mut [Candidate]) {
     let mut n_better: HashMap<FileId, u32> = HashMap::new();
     for candidate in candidates.iter_mut() {
         let better = n_better.entry(candidate.place.file).or_default();
-        candidate.score -= repeat * *better as f32;
+        candidate.score -= REPEAT * *better as f32;
         *better += 1;
     }
     sort_best_first(candidates);

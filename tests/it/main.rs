@@ -43,6 +43,7 @@ mod relations;
 mod relevance;
 mod remote;
 mod rerank;
+mod results;
 mod share;
 mod snapshots;
 mod sparse;

@@ -71,6 +71,7 @@ struct Figures {
 struct Means {
     ndcg_file: f64,
     ndcg_lines: f64,
+    ndcg_places: f64,
     mrr: f64,
     recall_5: f64,
 }
@@ -298,8 +299,12 @@ fn answer(searcher: &Searcher<'_>, query: &str, mode: Mode) -> Vec<Ranked> {
             let place = hit.places.first()?;
             Some(Ranked {
                 path: String::from_utf8_lossy(searcher.view().file(place.file).path).into_owned(),
-                start: place.start_line,
-                end: place.end_line,
+                lines: (place.start_line, place.end_line),
+                further: hit
+                    .further
+                    .iter()
+                    .map(|part| (part.start_line, part.end_line))
+                    .collect(),
             })
         })
         .collect()
@@ -346,6 +351,7 @@ fn means(measures: &[Measures]) -> Means {
     Means {
         ndcg_file: mean(&|measures| measures.ndcg_file),
         ndcg_lines: mean(&|measures| measures.ndcg_lines),
+        ndcg_places: mean(&|measures| measures.ndcg_places),
         mrr: mean(&|measures| measures.mrr_file),
         recall_5: mean(&|measures| measures.recall_file[1]),
     }
@@ -360,6 +366,7 @@ fn overall(figures: &[Figures]) -> Vec<Means> {
             Means {
                 ndcg_file: mean(|means| means.ndcg_file),
                 ndcg_lines: mean(|means| means.ndcg_lines),
+                ndcg_places: mean(|means| means.ndcg_places),
                 mrr: mean(|means| means.mrr),
                 recall_5: mean(|means| means.recall_5),
             }
@@ -369,18 +376,20 @@ fn overall(figures: &[Figures]) -> Vec<Means> {
 
 /// Formats the metrics as they are recorded. Includes the line over all crates only if all are available.
 fn table(figures: &[Figures], is_whole: bool) -> String {
-    let mut text = String::from("crate                          queries  mode      file   lines  mrr    recall@5\n");
+    let mut text =
+        String::from("crate                          queries  mode      file   lines  places mrr    recall@5\n");
     let mut rows = |name: &str, n_queries: usize, by_mode: &[Means]| {
         for ((_, mode), means) in MODES.iter().zip(by_mode) {
             let Means {
                 ndcg_file,
                 ndcg_lines,
+                ndcg_places,
                 mrr,
                 recall_5,
             } = means;
             writeln!(
                 text,
-                "{name:<30} {n_queries:>7}  {mode:<8}  {ndcg_file:.3}  {ndcg_lines:.3}  {mrr:.3}  {recall_5:.3}"
+                "{name:<30} {n_queries:>7}  {mode:<8}  {ndcg_file:.3}  {ndcg_lines:.3}  {ndcg_places:.3}  {mrr:.3}  {recall_5:.3}"
             )
             .unwrap();
         }

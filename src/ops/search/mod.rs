@@ -18,7 +18,8 @@ use self::commits::{DiffOut, MessageOut};
 pub(crate) use self::pack::PACK_TOKENS;
 use self::pack::PackOut;
 use self::ranked::{
-    RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_in_past, ranked_over_refs,
+    PlaceOut, RefView, ResultOut, SearchPage, Shown, lines_request, matching_lines, ranked, ranked_in_past,
+    ranked_over_refs,
 };
 use super::ProvenanceOut;
 use super::ask::{Ask, Detail, FileSelection, KindSelection, path_text};
@@ -409,10 +410,10 @@ impl Asked<'_> {
                 question.fill(&sought)?;
                 let ranking = Request {
                     filter: question.filter.clone(),
+                    kinds: request.kind.kinds()?,
                     ..self.ranking(question.after)
                 };
-                let kinds = request.kind.kinds()?;
-                let mut page = ranked(self.ask, question.view(), &ranking, &kinds, request.explain)?;
+                let mut page = ranked(self.ask, question.view(), &ranking, self.shown())?;
                 count_callers(&question, &mut page.results)?;
                 page
             }
@@ -467,7 +468,7 @@ impl Asked<'_> {
                 filter: question.filter.clone(),
             })
             .collect();
-        let page = ranked_over_refs(self.ask, &views, &self.ranking(after), self.request.explain)?;
+        let page = ranked_over_refs(self.ask, &views, &self.ranking(after), self.shown())?;
         let refs = questions.iter().map(|question| question.provenance()).collect();
         let is_indexed = questions.iter().all(Question::is_indexed);
         let paging = paging(is_indexed.then_some(key), after, &page);
@@ -490,9 +491,11 @@ impl Asked<'_> {
         let after = self.after(&key)?;
         let ranking = Request {
             filter: question.filter.clone(),
+            // Each version of a definition has its own life.
+            is_flat: true,
             ..self.ranking(after)
         };
-        let mut page = ranked_in_past(self.ask, &past, &ranking, self.request.explain)?;
+        let mut page = ranked_in_past(self.ask, &past, &ranking, self.shown())?;
         for life in page.results.iter_mut().filter_map(|result| result.life.as_mut()) {
             life.paths.retain(|path| !self.ask.visibility().hides(path.as_bytes()));
         }
@@ -555,15 +558,13 @@ impl Asked<'_> {
                 hint = Some("a regex matches within one line: search for a part that is on one line".to_owned());
             }
         }
-        let n_lines = self.n_lines();
         let marks = self
             .marks(found.read_as.as_deref().unwrap_or(self.query))?
             .map(Arc::new);
         for result in &mut found.results {
             result.marks.clone_from(&marks);
-            result.n_shown = if result.kind == "line" { usize::MAX } else { n_lines };
-            if self.ask.common.characters.is_some() {
-                result.cut_snippet(self.ask.common.detail);
+            if is_regex {
+                result.cut_lines(self.ask.common.detail);
             }
         }
         let rows = found.results.into_iter().map(Box::new).map(SearchRow::Code).collect();
@@ -590,6 +591,20 @@ impl Asked<'_> {
     /// Returns the query as a pattern.
     fn pattern(&self, options: PatternOptions) -> Result<Pattern> {
         Ok(Pattern::new(self.query.trim_end_matches('\n'), options)?)
+    }
+
+    /// Determines what is returned of each result.
+    fn shown(&self) -> Shown {
+        let detail = self.ask.common.detail;
+        Shown {
+            n_lines: match detail {
+                Detail::Ids => 0,
+                Detail::Outline => 1,
+                _ => self.n_lines(),
+            },
+            is_whole: matches!(detail, Detail::Full | Detail::Pack),
+            explain: self.request.explain,
+        }
     }
 
     /// Returns the number of lines in a snippet.
@@ -635,17 +650,16 @@ fn paging(key: impl Into<Option<CursorKey>>, after: Option<(u32, u32)>, page: &S
 }
 
 impl ResultOut {
-    /// Shortens the snippet according to `detail`.
-    fn cut_snippet(&mut self, detail: Detail) {
-        let n_lines = match detail {
-            Detail::Ids => return self.snippet = None,
-            Detail::Full | Detail::Pack => return self.n_shown = usize::MAX,
-            _ if self.kind == "line" => return,
-            Detail::Outline => 1,
-            Detail::Preview => self.n_shown,
-        };
-        if let Some(snippet) = &mut self.snippet {
-            snippet.truncate(first_lines(snippet, n_lines).len());
+    /// Shortens matching lines according to `detail`.
+    fn cut_lines(&mut self, detail: Detail) {
+        match detail {
+            Detail::Ids => self.snippet = None,
+            Detail::Outline => {
+                if let Some(snippet) = &mut self.snippet {
+                    snippet.truncate(first_lines(snippet, 1).len());
+                }
+            }
+            Detail::Preview | Detail::Full | Detail::Pack => {}
         }
     }
 
@@ -663,18 +677,29 @@ impl ResultOut {
                 out.span(Style::Fact, &format!(" called by {callers}"));
             }
         }
-        for place in &self.places {
+        let (further, copies): (Vec<_>, Vec<_>) = self.places.iter().partition(|place| place.path == self.path);
+        for place in copies {
             out.span(Style::Fact, &format!(" also {}:{}", place.path, place.start_line));
         }
         out.end();
+        if let Some(signature) = &self.signature {
+            render_preview(self.signature_line, signature, self.marks.as_deref(), out);
+        }
         if let Some(snippet) = &self.snippet {
-            let shown = first_lines(snippet, self.n_shown);
-            render_preview(self.snippet_start_line, shown, self.marks.as_deref(), out);
+            render_preview(self.snippet_start_line, snippet, self.marks.as_deref(), out);
         }
         let fact = |text: String, out: &mut dyn Sink| {
             out.span(Style::Fact, &format!("       {text}"));
             out.end_whole();
         };
+        if !further.is_empty() {
+            let further: Vec<String> = further.into_iter().map(PlaceOut::to_part).collect();
+            let more = match self.more_places {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            fact(format!("also {}{more}", further.join(", ")), out);
+        }
         if let Some(life) = &self.life {
             fact(life.to_text(), out);
         }
@@ -690,6 +715,14 @@ impl ResultOut {
             let features: Vec<String> = features.map(|(name, value)| format!("{name}={value:.3}")).collect();
             fact(features.join(" "), out);
         }
+    }
+}
+
+impl PlaceOut {
+    /// Returns the lines and the definition, without the path.
+    fn to_part(&self) -> String {
+        let symbol = self.symbol.as_ref().map(|symbol| format!(" {symbol}"));
+        format!("{}-{}{}", self.start_line, self.end_line, symbol.unwrap_or_default())
     }
 }
 

@@ -15,17 +15,19 @@ use crate::link::DefId;
 use crate::model::count::count;
 use crate::model::{ChunkKey, quoted};
 use crate::query::{
-    ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Marks, Mode,
-    Pattern, Request, Rerank, ScorersUsed, SearchOutcome, Sources, grep,
+    ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, LineStarts,
+    Marks, Mode, Pattern, Preview, Request, Rerank, ScorersUsed, SearchOutcome, Sources, Symbol, grep,
 };
 use crate::session::{OpError, Result, Workspace, bail};
 use crate::snapshot::{FileId, View};
 
-/// Maximum size of the text of one result, in bytes.
+/// Maximum size in bytes of the text of one result of a pattern.
 const MAX_SNIPPET_BYTES: usize = 4 << 10;
+/// Maximum size of a whole definition in bytes.
+const MAX_WHOLE_BYTES: usize = 16 << 10;
 /// Maximum size in bytes of adjacent lines that are combined into one result.
 const MAX_BLOCK_BYTES: usize = 1 << 10;
-/// Maximum number of hits that are filtered by kind.
+/// Minimum number of hits to look through for definitions that no longer exist.
 const MAX_LOOKED_THROUGH: usize = 400;
 
 /// A search result.
@@ -45,19 +47,26 @@ pub(crate) struct ResultOut {
     #[serde(skip)]
     pub(crate) function: Option<(DefId, DefinitionKind)>,
     pub(crate) blob: String,
+    /// Further parts of the file that match, then other locations of the same text.
     pub(crate) places: Vec<PlaceOut>,
+    /// Number of further parts that are omitted from `places`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) more_places: usize,
     /// The locations of the text in each revision, if several were searched.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) refs: Vec<RefPlacesOut>,
     /// The commits between which the text existed, if all history was searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) life: Option<LifeOut>,
+    /// The signature on one line, if it is not in the snippet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) signature: Option<String>,
+    /// The first line of the signature.
+    #[serde(skip)]
+    pub(crate) signature_line: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) snippet: Option<String>,
     pub(crate) snippet_start_line: u32,
-    /// Number of lines of the snippet in text output.
-    #[serde(skip)]
-    pub(crate) n_shown: usize,
     /// The parts of the snippet that are highlighted.
     #[serde(skip)]
     pub(crate) marks: Option<Arc<Marks>>,
@@ -65,12 +74,15 @@ pub(crate) struct ResultOut {
     pub(crate) features: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
-/// Another location of the same text.
+/// Another part of the file that matches, or another location of the same text.
 #[derive(Debug, Serialize)]
 pub(crate) struct PlaceOut {
     pub(crate) path: String,
     pub(crate) start_line: u32,
     pub(crate) end_line: u32,
+    /// The definition, if the part differs from the result's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) symbol: Option<String>,
 }
 
 /// The locations of a text in one of several revisions.
@@ -100,17 +112,22 @@ pub(crate) struct SearchPage {
     pub(crate) notes: Vec<String>,
 }
 
-/// Returns the best hits. If kinds are given, returns only definitions of these kinds.
-pub(crate) fn ranked(
-    ask: &Ask<'_>,
-    view: &View,
-    request: &Request,
-    kinds: &[DefinitionKind],
-    explain: bool,
-) -> Result<SearchPage> {
+/// Determines what is returned of each hit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    /// Maximum number of lines; 0 for no text.
+    pub(crate) n_lines: usize,
+    /// True for the whole definition.
+    pub(crate) is_whole: bool,
+    /// True for the features behind each score.
+    pub(crate) explain: bool,
+}
+
+/// Returns the best hits.
+pub(crate) fn ranked(ask: &Ask<'_>, view: &View, request: &Request, shown: Shown) -> Result<SearchPage> {
     let (workspace, interrupt) = (&*ask.session.workspace, ask.ctx.interrupt);
-    let best = best_hits(workspace, view, request, kinds, interrupt)?;
-    page_of(workspace, view, request, &best, explain, interrupt)
+    let best = best_hits(workspace, view, request, interrupt)?;
+    page_of(workspace, view, request, &best, shown, interrupt)
 }
 
 pub(super) struct Best {
@@ -121,13 +138,7 @@ pub(super) struct Best {
     pub(super) notes: Vec<String>,
 }
 
-pub(super) fn best_hits(
-    workspace: &Workspace,
-    view: &View,
-    request: &Request,
-    kinds: &[DefinitionKind],
-    interrupt: &AtomicBool,
-) -> Result<Best> {
+pub(super) fn best_hits(workspace: &Workspace, view: &View, request: &Request, interrupt: &AtomicBool) -> Result<Best> {
     refuse_reranking(workspace, request)?;
     let searcher = workspace
         .searcher(view, interrupt)?
@@ -140,24 +151,7 @@ pub(super) fn best_hits(
         exact,
         ..request.clone()
     };
-    let mut outcome = match kinds {
-        [] => searcher.search(request)?,
-        _ => searcher.search(&Request {
-            limit: MAX_LOOKED_THROUGH,
-            skip: 0,
-            ..request.clone()
-        })?,
-    };
-    if !kinds.is_empty() {
-        if outcome.has_more {
-            notes.push(format!("kind was applied to the best {MAX_LOOKED_THROUGH} hits only"));
-        }
-        let is_wanted = |hit: &Hit| hit.symbol.as_ref().is_some_and(|symbol| kinds.contains(&symbol.kind));
-        outcome.hits.retain(is_wanted);
-        outcome.hits.drain(..request.skip.min(outcome.hits.len()));
-        outcome.has_more = outcome.hits.len() > request.limit;
-        outcome.hits.truncate(request.limit);
-    }
+    let mut outcome = searcher.search(request)?;
     notes.append(&mut outcome.notes);
     Ok(Best { outcome, absent, notes })
 }
@@ -193,7 +187,7 @@ fn page_of(
     view: &View,
     request: &Request,
     best: &Best,
-    explain: bool,
+    shown: Shown,
     interrupt: &AtomicBool,
 ) -> Result<SearchPage> {
     let outcome = &best.outcome;
@@ -206,7 +200,8 @@ fn page_of(
     };
     for (hit, position) in outcome.hits.iter().zip(request.skip as u32 + 1..) {
         go_on(interrupt)?;
-        page.results.push(result_out(view, &mut reader, hit, explain)?);
+        page.results
+            .push(result_out(view, &mut reader, hit, &outcome.terms, shown)?);
         page.after.push((position, outcome.judges.to_number()));
     }
     page.next = page.after.last().copied().filter(|_| outcome.has_more);
@@ -229,14 +224,14 @@ fn about_exact(exact: &ExactText) -> Vec<String> {
 }
 
 /// Returns the best hits in the files of many commits, each with the commits between which it existed.
-pub(crate) fn ranked_in_past(ask: &Ask<'_>, past: &Past, request: &Request, explain: bool) -> Result<SearchPage> {
+pub(crate) fn ranked_in_past(ask: &Ask<'_>, past: &Past, request: &Request, shown: Shown) -> Result<SearchPage> {
     let (workspace, interrupt) = (&*ask.session.workspace, ask.ctx.interrupt);
     let best = if !past.is_of_gone() {
-        best_hits(workspace, &past.view, request, &[], interrupt)?
+        best_hits(workspace, &past.view, request, interrupt)?
     } else {
         gone_hits(workspace, past, request, interrupt)?
     };
-    let mut page = page_of(workspace, &past.view, request, &best, explain, interrupt)?;
+    let mut page = page_of(workspace, &past.view, request, &best, shown, interrupt)?;
     page.notes.splice(0..0, past.notes()?);
     if !past.is_whole() {
         let unknown = page.absent.drain(..);
@@ -259,7 +254,7 @@ fn gone_hits(workspace: &Workspace, past: &Past, request: &Request, interrupt: &
         skip: 0,
         ..request.clone()
     };
-    let mut best = best_hits(workspace, &past.view, &wider, &[], interrupt)?;
+    let mut best = best_hits(workspace, &past.view, &wider, interrupt)?;
     let mut hits = Vec::new();
     for hit in std::mem::take(&mut best.outcome.hits) {
         go_on(interrupt)?;
@@ -284,13 +279,14 @@ pub(crate) fn ranked_over_refs(
     ask: &Ask<'_>,
     views: &[RefView<'_>],
     request: &Request,
-    explain: bool,
+    shown: Shown,
 ) -> Result<SearchPage> {
     let (workspace, interrupt) = (&*ask.session.workspace, ask.ctx.interrupt);
     let n_wanted = request.skip.saturating_add(request.limit).saturating_add(1);
     let mut page = SearchPage::default();
     let mut found: Vec<(usize, ChunkKey, Hit)> = Vec::new();
     let mut judges: Vec<ScorersUsed> = Vec::new();
+    let mut terms = Vec::new();
     for (at, RefView { view, filter }) in views.iter().enumerate() {
         let request = Request {
             filter: filter.clone(),
@@ -300,9 +296,10 @@ pub(crate) fn ranked_over_refs(
             rerank: Rerank::Never,
             ..request.clone()
         };
-        let best = best_hits(workspace, view, &request, &[], interrupt)?;
+        let best = best_hits(workspace, view, &request, interrupt)?;
         let outcome = best.outcome;
         judges.push(outcome.judges);
+        terms.push(outcome.terms);
         page.read_as = page.read_as.or(outcome.read_as);
         let reference = &view.provenance().reference;
         let notes = best.notes.iter().map(|note| format!("{reference}: {note}"));
@@ -331,7 +328,7 @@ pub(crate) fn ranked_over_refs(
     };
     for ((at, key, hit), position) in told.zip(request.skip as u32 + 1..) {
         go_on(interrupt)?;
-        let mut result = result_out(views[*at].view, &mut reader, hit, explain)?;
+        let mut result = result_out(views[*at].view, &mut reader, hit, &terms[*at], shown)?;
         for RefView { view, .. } in views {
             let places = places_of(view, *key)?;
             if !places.is_empty() {
@@ -360,6 +357,7 @@ fn places_of(view: &View, key: ChunkKey) -> Result<Vec<PlaceOut>> {
             path: path_of(view, place.file),
             start_line: chunk.map_or(0, |chunk| chunk.start_line),
             end_line: chunk.map_or(0, |chunk| chunk.end_line),
+            symbol: None,
         });
     }
     Ok(places)
@@ -445,11 +443,13 @@ fn lines_out(view: &View, file: FileId, lines: &[GrepLine]) -> ResultOut {
         function: None,
         blob: view.file(file).entry().oid.to_string(),
         places: Vec::new(),
+        more_places: 0,
         refs: Vec::new(),
         life: None,
+        signature: None,
+        signature_line: 0,
         snippet: Some(String::from_utf8_lossy(&text).into_owned()),
         snippet_start_line: lines.first().map_or(0, |line| line.number),
-        n_shown: usize::MAX,
         marks: None,
         features: None,
     }
@@ -481,29 +481,47 @@ fn path_of(view: &View, file: FileId) -> String {
     quoted(view.file(file).path).into_owned()
 }
 
-fn result_out(view: &View, reader: &mut ObjectReader, hit: &Hit, explain: bool) -> Result<ResultOut> {
-    let [place, others @ ..] = hit.places.as_slice() else {
+fn result_out(
+    view: &View,
+    reader: &mut ObjectReader,
+    hit: &Hit,
+    terms: &[(String, f32)],
+    shown: Shown,
+) -> Result<ResultOut> {
+    let [place, copies @ ..] = hit.places.as_slice() else {
         bail!("a hit without a place");
     };
     let bytes = match view.read(place.file, reader, MAX_OBJECT_BYTES)? {
         BlobContent::Content(bytes) => bytes,
         BlobContent::TooLarge { .. } | BlobContent::Missing | BlobContent::Damaged => Vec::new(),
     };
-    let (start_line, end_line, range) = hit
+    let (start_line, end_line, _) = hit
         .lines(&bytes)
         .unwrap_or((place.start_line, place.end_line, place.range));
-    let text = bytes.get(range.as_usize()).unwrap_or_default();
-    let snippet = String::from_utf8_lossy(&text[..text.len().min(MAX_SNIPPET_BYTES)]).into_owned();
-    let snippet_start_line = if hit.focus.is_some() || hit.line.is_some() {
-        start_line
+    let preview = if shown.is_whole {
+        whole(&bytes, start_line, end_line)
     } else {
-        place.range_start_line
+        hit.preview(&bytes, terms, shown.n_lines)
     };
-    let features = explain.then(|| {
+    let (signature_line, signature) = preview.signature.unzip();
+    let features = shown.explain.then(|| {
         let values = hit.features.to_array().map(serde_json::Value::from);
         let features = FEATURES.iter().map(|name| (*name).to_owned()).zip(values);
         let reranked = hit.reranked.map(|score| ("reranker".to_owned(), score.into()));
         features.chain(reranked).collect()
+    });
+    let name = |symbol: &Symbol| symbol.qualified_name.clone();
+    let further = hit.further.iter().map(|part| PlaceOut {
+        path: path_of(view, place.file),
+        start_line: part.start_line,
+        end_line: part.end_line,
+        symbol: part.symbol.as_ref().map(name),
+    });
+    let copies = copies.iter().map(|place| PlaceOut {
+        path: path_of(view, place.file),
+        start_line: place.start_line,
+        end_line: place.end_line,
+        symbol: None,
     });
     Ok(ResultOut {
         path: path_of(view, place.file),
@@ -512,7 +530,7 @@ fn result_out(view: &View, reader: &mut ObjectReader, hit: &Hit, explain: bool) 
         score: hit.score,
         language: extract::language(hit.lang).map_or("text", |language| language.name),
         kind: format!("{:?}", hit.kind).to_lowercase(),
-        symbol: hit.symbol.as_ref().map(|symbol| symbol.qualified_name.clone()),
+        symbol: hit.symbol.as_ref().map(name),
         callers: None,
         function: hit
             .symbol
@@ -523,20 +541,32 @@ fn result_out(view: &View, reader: &mut ObjectReader, hit: &Hit, explain: bool) 
                 (DefId { file, index }, symbol.kind)
             }),
         blob: view.file(place.file).entry().oid.to_string(),
-        places: others
-            .iter()
-            .map(|place| PlaceOut {
-                path: path_of(view, place.file),
-                start_line: place.start_line,
-                end_line: place.end_line,
-            })
-            .collect(),
+        places: further.chain(copies).collect(),
+        more_places: hit.n_omitted,
         refs: Vec::new(),
         life: None,
-        snippet: Some(snippet),
-        snippet_start_line,
-        n_shown: usize::MAX,
+        signature,
+        signature_line: signature_line.unwrap_or_default(),
+        snippet: (shown.n_lines > 0).then_some(preview.text),
+        snippet_start_line: preview.start_line,
         marks: None,
         features,
     })
+}
+
+/// Returns whole lines, up to a size limit.
+fn whole(bytes: &[u8], start_line: u32, end_line: u32) -> Preview {
+    let range = LineStarts::of(bytes).range(start_line, end_line);
+    let text = bytes.get(range).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text[..text.len().min(MAX_WHOLE_BYTES)]);
+    Preview {
+        signature: None,
+        start_line,
+        text: text.trim_end().to_owned(),
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }

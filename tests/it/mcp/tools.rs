@@ -212,6 +212,11 @@ fn an_answer_is_as_small_as_it_was_asked_to_be() {
         .collect();
     let repo = TestRepo::new("//- README.md\n# Sample\n");
     repo.write("src/many.rs", &lines);
+    // A file has one result.
+    for n in 0..200 {
+        let part: Vec<&str> = lines.lines().skip(n).take(20).collect();
+        repo.write(format!("src/part_{n}.rs"), part.join("\n"));
+    }
     repo.commit("many");
     for bodies in ["text", "structured", "both"] {
         let mut client = Client::legacy(&repo, &["--bodies", bodies]);

@@ -162,11 +162,12 @@ impl<'a> Seeker<'a> {
         let request = Request {
             limit: limit.min(MAX_RESULTS) * HITS_PER_RESULT,
             filter: self.question.filter.clone(),
+            kinds: self.asked.request.kind.kinds()?,
+            is_flat: true,
             ..self.asked.ranking(None)
         };
-        let kinds = self.asked.request.kind.kinds()?;
         let (workspace, interrupt) = (&self.ask.session.workspace, self.ask.ctx.interrupt);
-        let best = best_hits(workspace, self.question.view(), &request, &kinds, interrupt)?;
+        let best = best_hits(workspace, self.question.view(), &request, interrupt)?;
         let mut found = Found {
             notes: best.notes,
             read_as: best.outcome.read_as,

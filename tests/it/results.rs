@@ -1,0 +1,193 @@
+//! Tests what a result of a search is: a definition with its best lines, and one result per file.
+
+use serde_json::{Value, json};
+
+use crate::cli::{Called, call_in};
+use crate::mcp::Client;
+use crate::support::TestRepo;
+
+/// Creates a project with a long function, a short class and several functions about uploads in one file.
+fn project() -> TestRepo {
+    let filler: String = (0..150).map(|n| format!("    step_{n} = {n}\n")).collect();
+    let long = format!(
+        "def synchronise(files):\n    '''Runs every step.'''\n{filler}    raise UploadError('the quota of the bucket is used up')\n"
+    );
+    let repo = TestRepo::new(
+        "
+        //- store/uploads.py
+        class Upload:
+            '''An upload that is retried after a failure.'''
+
+            def start(self, file):
+                '''Starts the upload of a file.'''
+                return self.send(file)
+
+            def retry(self, file, attempts):
+                '''Retries the failed upload of a file.'''
+                for attempt in range(attempts):
+                    self.send(file)
+
+        def retry_uploads(uploads):
+            '''Retries all failed uploads.'''
+            for upload in uploads:
+                upload.retry()
+        //- store/copies.py
+        def retry(copy):
+            '''Copies a file once more.'''
+            return copy()
+        //- store/notes.py
+        GREETING = 'hello'
+        //- README.md
+        # Store
+
+        Uploads are retried when they fail.
+        ",
+    );
+    repo.write("store/sync.py", long);
+    repo.commit("start");
+    repo
+}
+
+fn called(repo: &TestRepo, args: &[&str]) -> Called {
+    call_in(repo.root(), &[&["search"], args].concat(), b"")
+}
+
+fn searched(repo: &TestRepo, args: &[&str]) -> Value {
+    called(repo, &[&["--json"], args].concat()).json()
+}
+
+fn results(answer: &Value) -> &[Value] {
+    answer["results"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn paths(answer: &Value) -> Vec<&str> {
+    results(answer)
+        .iter()
+        .filter_map(|result| result["path"].as_str())
+        .collect()
+}
+
+#[test]
+fn a_file_has_one_result_with_further_parts() {
+    let repo = project();
+    let answer = searched(&repo, &["how is a failed upload retried"]);
+    let mut files = paths(&answer);
+    let n_results = files.len();
+    files.sort_unstable();
+    files.dedup();
+    assert_eq!(files.len(), n_results, "{answer}");
+    let uploads = &results(&answer)[0];
+    assert_eq!(uploads["path"], "store/uploads.py");
+    let places = uploads["places"].as_array().unwrap();
+    assert!(!places.is_empty(), "{uploads}");
+    for place in places {
+        assert_eq!(place["path"], "store/uploads.py");
+        assert!(place["symbol"].is_string(), "{place}");
+        let overlaps = place["start_line"].as_u64() <= uploads["end_line"].as_u64()
+            && uploads["start_line"].as_u64() <= place["end_line"].as_u64();
+        assert!(!overlaps, "{uploads}");
+    }
+    let text = called(&repo, &["how is a failed upload retried", "-n", "1"]).text();
+    let listed = format!("       also {}-{} ", places[0]["start_line"], places[0]["end_line"]);
+    assert!(text.contains(&listed), "{text}");
+}
+
+#[test]
+fn every_definition_of_a_name_is_a_result() {
+    let repo = project();
+    let answer = searched(&repo, &["retry"]);
+    let symbols: Vec<&str> = results(&answer)
+        .iter()
+        .take(3)
+        .filter_map(|result| result["symbol"].as_str())
+        .collect();
+    assert_eq!(symbols, ["Upload.retry", "retry", "retry_uploads"], "{answer}");
+}
+
+#[test]
+fn a_preview_has_the_signature_and_the_best_lines() {
+    let repo = project();
+    let answer = searched(
+        &repo,
+        &["what happens when the quota of a bucket is used up", "-n", "1"],
+    );
+    let sync = &results(&answer)[0];
+    assert_eq!(
+        (&sync["path"], &sync["symbol"]),
+        (&json!("store/sync.py"), &json!("synchronise"))
+    );
+    assert_eq!(
+        (&sync["start_line"], &sync["end_line"]),
+        (&json!(1), &json!(153)),
+        "{sync}"
+    );
+    assert_eq!(sync["signature"], "def synchronise(files):");
+    let snippet = sync["snippet"].as_str().unwrap();
+    assert!(snippet.contains("the quota of the bucket"), "{snippet}");
+    assert_eq!(
+        sync["snippet_start_line"].as_u64().unwrap() + snippet.lines().count() as u64 - 1,
+        153
+    );
+    let one = searched(
+        &repo,
+        &[
+            "what happens when the quota of a bucket is used up",
+            "-n",
+            "1",
+            "-C",
+            "1",
+        ],
+    );
+    assert_eq!(results(&one)[0]["snippet"], "def synchronise(files):");
+}
+
+#[test]
+fn a_result_starts_at_a_quoted_text() {
+    let repo = project();
+    let answer = searched(&repo, &["\"send(file)\""]);
+    let uploads = &results(&answer)[0];
+    assert_eq!(
+        (&uploads["path"], &uploads["start_line"]),
+        (&json!("store/uploads.py"), &json!(6))
+    );
+    assert!(
+        uploads["snippet"]
+            .as_str()
+            .unwrap()
+            .starts_with("        return self.send(file)")
+    );
+}
+
+#[test]
+fn kinds_select_among_the_parts_of_a_file() {
+    let repo = project();
+    let answer = searched(
+        &repo,
+        &[
+            "how is a failed upload retried",
+            "--kind",
+            "function",
+            "--path",
+            "store",
+        ],
+    );
+    assert_eq!(results(&answer)[0]["symbol"], "retry_uploads", "{answer}");
+    let none = searched(&repo, &["how is a failed upload retried", "--kind", "enum"]);
+    assert!(results(&none).is_empty(), "{none}");
+}
+
+#[test]
+fn full_detail_has_the_whole_definition() {
+    let repo = project();
+    let mut client = Client::legacy(&repo, &["--bodies", "both"]);
+    let question = "what happens when the quota of a bucket is used up";
+    let whole = client.call_complete(
+        "search",
+        json!({"query": question, "limit": 1, "detail": "full", "max_tokens": 9_000}),
+    );
+    let snippet = whole.results()[0]["snippet"].as_str().unwrap().to_owned();
+    assert!(snippet.starts_with("def synchronise"), "{snippet}");
+    assert_eq!(snippet.lines().count(), 153);
+    let ids = client.call("search", json!({"query": question, "limit": 1, "detail": "ids"}));
+    assert!(ids.results()[0].get("snippet").is_none());
+}
