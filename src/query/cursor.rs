@@ -18,7 +18,7 @@ pub struct CursorKey {
     question: [u8; 8],
 }
 
-/// The models, other than the built-in one, that determined the order of a result. All pages of a result must use the
+/// What determined the order of a result. All pages of a result must use the
 /// same models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScorersUsed {
@@ -28,6 +28,8 @@ pub struct ScorersUsed {
     pub sparse: bool,
     /// True for a reranker.
     pub reranker: bool,
+    /// True for the messages of recorded commits.
+    pub messages: bool,
 }
 
 impl ScorersUsed {
@@ -35,7 +37,9 @@ impl ScorersUsed {
 
     /// Encodes the value as part of a cursor position.
     pub fn to_number(self) -> u32 {
-        Self::IS_SET | u32::from(self.added) | u32::from(self.sparse) << 1 | u32::from(self.reranker) << 2
+        let flags = [self.added, self.sparse, self.reranker, false, self.messages];
+        let bits = flags.iter().enumerate().map(|(at, flag)| u32::from(*flag) << at);
+        bits.fold(Self::IS_SET, |number, bit| number | bit)
     }
 
     /// Decodes a number from a cursor position. Returns `None` if the number is invalid.
@@ -44,6 +48,7 @@ impl ScorersUsed {
             added: number & 1 > 0,
             sparse: number & 2 > 0,
             reranker: number & 4 > 0,
+            messages: number & 16 > 0,
         })
     }
 }

@@ -24,6 +24,7 @@ pub(super) struct FeatureExtractor<'s> {
     legs: &'s Legs<'s>,
     defining: &'s HashMap<u32, Defining>,
     cosines: &'s HashMap<u32, f32>,
+    messages: &'s HashMap<FileId, f32>,
     paths: &'s StaticModel,
     path_dots: TokenDots<'s>,
     best_chunk: f32,
@@ -52,6 +53,7 @@ impl<'s> FeatureExtractor<'s> {
         legs: &'s Legs<'s>,
         defining: &'s HashMap<u32, Defining>,
         cosines: &'s HashMap<u32, f32>,
+        messages: &'s HashMap<FileId, f32>,
     ) -> Self {
         let lexical = legs.lexical;
         let best = |scores: &mut dyn Iterator<Item = f32>| scores.fold(f32::MIN_POSITIVE, f32::max);
@@ -60,6 +62,7 @@ impl<'s> FeatureExtractor<'s> {
             legs,
             defining,
             cosines,
+            messages,
             paths: searcher.paths,
             path_dots: TokenDots::new(searcher.paths, &legs.query.own),
             best_chunk: best(&mut legs.by_words.iter().map(|&doc| lexical.docs[doc as usize].bm25.0)),
@@ -124,6 +127,7 @@ impl<'s> FeatureExtractor<'s> {
             is_module_text: is_kind(&[ChunkKind::Module]),
             brevity: 1.0 / (1.0 + meta.map_or(0.0, |meta| meta.n_tokens as f32) / 20.0),
             sparse: self.legs.sparse.map_or(0.0, |(leg, found)| leg.share(found, doc)),
+            messages: self.messages.get(&place.file).copied().unwrap_or_default(),
         }
     }
 

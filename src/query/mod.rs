@@ -23,6 +23,7 @@ mod likely;
 mod lines;
 mod marks;
 mod meaning;
+mod messages;
 mod near;
 mod outline;
 mod pattern;
@@ -59,6 +60,7 @@ pub use hit::{FurtherPart, Hit, HitPlace, Symbol};
 pub use likely::{LikelyFiles, LikelyQuery, likely, n_not_indexed};
 pub use lines::LineStarts;
 pub use marks::Marks;
+pub use messages::CommitMessages;
 pub use near::{Near, nearest};
 pub use outline::{
     FileHeadings, FileImports, FileSymbols, OutlineError, RepositoryMap, Share, Summary, TreeNode, files_below,

@@ -5,7 +5,7 @@
 //! perform.
 
 /// The number of features.
-pub const N_FEATURES: usize = 24;
+pub const N_FEATURES: usize = 25;
 
 /// The names of the features, in the order of the weights.
 pub const FEATURES: [&str; N_FEATURES] = [
@@ -33,6 +33,7 @@ pub const FEATURES: [&str; N_FEATURES] = [
     "brevity",
     "exact_text",
     "sparse",
+    "messages",
 ];
 
 /// Weight of literal matches. It is larger than the sum of all other weights, so literal matches come first.
@@ -90,6 +91,9 @@ pub struct Features {
     /// Dot product of its sparse vector and the query's, relative to the best candidate, times the configured weight; 0
     /// without sparse vectors.
     pub sparse: f32,
+    /// BM25 of the messages of the commits that changed its file, relative to the best candidate; 0 for names and
+    /// without recorded commits.
+    pub messages: f32,
 }
 
 impl Features {
@@ -120,6 +124,7 @@ impl Features {
             self.brevity,
             self.exact_text,
             self.sparse,
+            self.messages,
         ]
     }
 }
@@ -180,6 +185,7 @@ impl Weights {
         ("brevity", -0.2),
         ("exact_text", EXACT_TEXT),
         ("sparse", 0.34),
+        ("messages", 0.2),
     ]);
 
     /// Sets weights by feature name. Other features have weight 0.

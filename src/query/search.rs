@@ -1,6 +1,6 @@
 //! Runs a search in four steps: find candidates by words and by vectors, merge them, compute features, and sort.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use roaring::RoaringBitmap;
@@ -24,6 +24,7 @@ use super::filter::FileFilter;
 use super::hit::{Hit, Opened};
 use super::lexical_leg::{LexicalLeg, LexicalParams};
 use super::meaning::{Meaning, Query};
+use super::messages::{CommitMessages, MessagesError};
 use super::rank::{Features, Weights};
 use super::read::split_position;
 use super::rerank::{Rerank, Reranking};
@@ -115,6 +116,9 @@ pub enum SearchError {
     /// An artifact cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The messages of commits cannot be read.
+    #[error(transparent)]
+    Messages(#[from] MessagesError),
     /// A search for similar code names a location without indexed code.
     #[error("no indexed code at {place}")]
     NoSuchPlace {
@@ -178,6 +182,7 @@ pub struct Searcher<'a> {
     pub(super) paths: &'a StaticModel,
     meaning: Meaning<'a>,
     sparse: Option<SparseLeg<'a>>,
+    messages: Option<CommitMessages>,
     live: RoaringBitmap,
     pub(super) reranking: Option<Reranking<'a>>,
     interrupt: &'a AtomicBool,
@@ -195,6 +200,7 @@ impl<'a> Searcher<'a> {
             paths,
             meaning: Meaning::open(view.segments(), uses_added, &live, || withheld(view))?,
             sparse: None,
+            messages: None,
             live,
             reranking: None,
             interrupt: &NEVER,
@@ -225,6 +231,11 @@ impl<'a> Searcher<'a> {
             sparse: Some(leg),
             ..self
         }
+    }
+
+    /// Uses the messages of recorded commits to rank files.
+    pub fn with_messages(self, messages: Option<CommitMessages>) -> Self {
+        Self { messages, ..self }
     }
 
     /// Searches a remote index before the active model's local vectors.
@@ -309,7 +320,7 @@ impl<'a> Searcher<'a> {
             judges.reranker |= before.reranker && !is_judged;
             if judges != before {
                 let why = if notes.is_empty() {
-                    "a model used there is no longer configured".to_owned()
+                    "a model or record used there is no longer available".to_owned()
                 } else {
                     notes.join("; ")
                 };
@@ -423,6 +434,10 @@ impl<'a> Searcher<'a> {
             Some((leg, found))
         });
         judges.sparse = sparse.is_some();
+        let messages = self.messages.as_ref();
+        let messages =
+            messages.filter(|_| request.asks(|judges| judges.messages, "commit messages are not used", notes));
+        judges.messages = messages.is_some();
         let legs = Legs {
             analysis: &analysis,
             lexical: &lexical,
@@ -431,6 +446,7 @@ impl<'a> Searcher<'a> {
             by_meaning: &by_meaning,
             sparse: sparse.as_ref().map(|(leg, found)| (*leg, found)),
             exact: &request.exact,
+            messages,
         };
         let candidates = self.fused(&legs, scope, notes)?;
         Ok(Ranked { candidates, terms })
@@ -601,7 +617,8 @@ impl<'a> Searcher<'a> {
         let mut cosines = self.cosines(legs, &docs)?;
         let away = self.meaning.score_remote(legs.query, &docs, notes).into_iter();
         cosines.extend(away.map(|(doc, cosine)| (doc, cosine.0)));
-        let mut features = FeatureExtractor::new(self, legs, &defining, &cosines);
+        let messages = self.scores_of_messages(legs, &docs, scope)?;
+        let mut features = FeatureExtractor::new(self, legs, &defining, &cosines, &messages);
         let weights = if legs.analysis.is_name {
             &Weights::NAME
         } else {
@@ -627,6 +644,22 @@ impl<'a> Searcher<'a> {
         }
         sort_best_first(&mut best);
         Ok(best)
+    }
+
+    /// Returns the scores of the candidates' files by commit messages. Empty if the query is a name.
+    fn scores_of_messages(
+        &self,
+        legs: &Legs<'_>,
+        docs: &[u32],
+        scope: &Scope,
+    ) -> Result<HashMap<FileId, f32>, SearchError> {
+        let Some(messages) = legs.messages.filter(|_| !legs.analysis.is_name) else {
+            return Ok(HashMap::new());
+        };
+        let places = docs.iter().flat_map(|&doc| scope.places(self.view, doc));
+        let files: BTreeSet<FileId> = places.map(|place| place.file).collect();
+        let files: Vec<FileId> = files.into_iter().collect();
+        Ok(messages.scores(self.view, &files, &legs.analysis.terms)?)
     }
 
     fn gather(&self, legs: &Legs<'_>, defining: &HashMap<u32, Defining>, scope: &Scope) -> Vec<u32> {
@@ -702,6 +735,7 @@ pub(super) struct Legs<'a> {
     pub(super) by_meaning: &'a [(u32, Cosine)],
     pub(super) sparse: Option<(&'a SparseLeg<'a>, &'a SparseFound)>,
     pub(super) exact: &'a ExactText,
+    pub(super) messages: Option<&'a CommitMessages>,
 }
 
 /// Candidates, best first, and the terms of the query with their weights.

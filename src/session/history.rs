@@ -17,9 +17,10 @@ use crate::ingest::{
     Target, TraceOutcome, VerifiedCommits,
 };
 use crate::model::{BlobId, CommitId, ErrorKind, Oid, RepoPath, TreeId};
+use crate::query::CommitMessages;
 use crate::session::{Keeping, PATIENCE, Workspace, is_read_only};
 use crate::sidecar::{HistoryEntry, PastVersions, Sidecar, State, Store};
-use crate::snapshot::missing_blobs;
+use crate::snapshot::{View, missing_blobs};
 
 /// Note for an answer whose commits could not be stored.
 const IN_MEMORY_NOTE: &str = "the index cannot be written here; commits were recorded in memory";
@@ -526,7 +527,7 @@ impl<'w> Records<'w> {
         interrupt: &AtomicBool,
     ) -> Result<(OpenedHistory, Vec<Messages>)> {
         let opened = self.history(reference, progress, interrupt)?;
-        let messages = self.stored_messages(&opened)?;
+        let messages = self.stored_messages(opened.history.batches().len(), &opened.entries)?;
         if messages.iter().all(Option::is_some) {
             return Ok((opened, messages.into_iter().flatten().collect()));
         }
@@ -544,7 +545,7 @@ impl<'w> Records<'w> {
             Err(error) if is_read_only(&error) || error.kind == ErrorKind::Damaged => tracing::warn!("{error:#}"),
             Err(error) => return Err(error),
         }
-        let stored = self.stored_messages(&opened)?;
+        let stored = self.stored_messages(opened.history.batches().len(), &opened.entries)?;
         let in_memory = |(batch, stored): (&Arc<Batch>, Option<Messages>)| match stored {
             Some(messages) => Ok(messages),
             None => Ok(Messages::from_bytes(Messages::build(
@@ -558,16 +559,35 @@ impl<'w> Records<'w> {
         Ok((opened, messages))
     }
 
+    /// Returns the recorded commits that the commit of a view reaches, with their messages, for ranking. `None` unless
+    /// all of them are stored.
+    pub(crate) fn messages_of(self, view: &View) -> Result<Option<CommitMessages>> {
+        let Some((history, entries)) = self.stored_history()? else {
+            return Ok(None);
+        };
+        let commit = view.provenance().commit;
+        let Some(tip) = commit.and_then(|commit| history.number(commit)) else {
+            return Ok(None);
+        };
+        let messages = self.stored_messages(history.batches().len(), &entries)?;
+        let messages: Option<Vec<Messages>> = messages.into_iter().collect();
+        Ok(messages.map(|messages| CommitMessages {
+            reached: history.reachable(&[tip]),
+            messages,
+            history,
+        }))
+    }
+
     /// Returns the stored messages of each batch. `None` for a batch without messages or with those of another model.
-    fn stored_messages(self, opened: &OpenedHistory) -> Result<Vec<Option<Messages>>> {
+    fn stored_messages(self, n_batches: usize, entries: &[HistoryEntry]) -> Result<Vec<Option<Messages>>> {
         let profile = self.workspace.models.own_embedder().profile().id();
         let sidecar = self.workspace.storage.open()?;
         let open = |at: usize| {
-            let file = opened.entries.get(at)?.messages.as_ref()?;
+            let file = entries.get(at)?.messages.as_ref()?;
             let messages = Messages::open(sidecar.as_ref()?, &file.name).ok()?;
             (messages.profile() == profile).then_some(messages)
         };
-        Ok((0..opened.history.batches().len()).map(open).collect())
+        Ok((0..n_batches).map(open).collect())
     }
 
     /// Returns the signatures of changed lines, one element per batch. `None` for a batch without signatures.
