@@ -14,7 +14,7 @@ use crate::git::{RefKind, is_in_operation};
 use crate::index::RowKind;
 use crate::ingest::{CatchUpOutcome, EmbeddingSource, Outcome, Shared, TraceOutcome};
 use crate::model::count::count;
-use crate::model::{CommitId, TreeId};
+use crate::model::{CommitId, ErrorKind, TreeId};
 use crate::remote::SettingsApplied;
 use crate::session::{OpError, Result, Workspace};
 use crate::sidecar::PastVersions;
@@ -356,7 +356,8 @@ impl Indexer<'_> {
             self.done.insert(reference.clone(), target.tree);
             tips.extend(target.commit);
         }
-        answer.history = self.record(tips, output)?;
+        let is_new = answer.revisions.iter().any(|revision| revision.looked_at_files > 0);
+        answer.history = self.record(tips, is_new, output)?;
         let n_uploaded = self.catch_up(&mut answer, output)?;
         self.share(&n_uploaded, &mut answer, output)?;
         Ok(answer)
@@ -406,8 +407,9 @@ impl Indexer<'_> {
         Ok(())
     }
 
-    /// Records commits if history is requested now or if commits were recorded before.
-    fn record(&self, mut tips: Vec<CommitId>, output: &mut Output) -> Result<Option<HistoryOut>> {
+    /// Records commits if history is requested now or if commits were made searchable before. Otherwise records their
+    /// messages, if files were indexed.
+    fn record(&self, mut tips: Vec<CommitId>, is_new: bool, output: &mut Output) -> Result<Option<HistoryOut>> {
         let recorded = if self.history.is_some() {
             if self.records_branches {
                 tips.extend(self.workspace.records().branch_tips()?);
@@ -422,6 +424,9 @@ impl Indexer<'_> {
                 .records()
                 .record_new_commits(&tips, &self.progress, &INTERRUPTED)?
         };
+        if recorded.is_none() && is_new {
+            self.record_messages(&tips, output)?;
+        }
         let Some(outcome) = recorded else {
             return Ok(None);
         };
@@ -481,6 +486,31 @@ impl Indexer<'_> {
             traced_changes: traced.n_changes,
             trace_took_ms: traced.elapsed.as_millis() as u64,
         }))
+    }
+
+    /// Records the messages of commits for ranking, unless that would take long.
+    fn record_messages(&self, tips: &[CommitId], output: &mut Output) -> Result<()> {
+        let records = self.workspace.records();
+        let recorded = match records.record_messages(tips, true, &self.progress, &INTERRUPTED) {
+            Err(error) if error.kind != ErrorKind::Interrupted => {
+                output.remark(&format!("commit messages are not recorded for ranking: {error:#}"));
+                return Ok(());
+            }
+            recorded => recorded?,
+        };
+        if output.json {
+            return Ok(());
+        }
+        match recorded {
+            Some(outcome) if outcome.n_new_commits > 0 => output.line(&format!(
+                "messages: {} in {:.2} s",
+                count(outcome.n_new_commits, "new commit"),
+                outcome.elapsed.as_secs_f64(),
+            ))?,
+            Some(_) => {}
+            None => output.remark("more than 10,000 commits are not recorded; their messages improve ranking after: codescout index --history"),
+        }
+        Ok(())
     }
 
     /// Collects garbage if a collection is due. Called after the answer is printed, so that the user does not wait for

@@ -8,11 +8,12 @@ use crate::history::{
     BATCH_COMMITS, Batch, BatchWriter, Boundary, CollectError, History, HistoryError, HistoryLimit, LinesError,
     MessagesError, SymbolBatch, TraceError, collect, mergeable, merged, merged_symbols, plan,
 };
-use crate::model::{CommitId, ErrorKind, Explain, Explanation};
+use crate::model::{CommitId, ErrorKind, Explain, Explanation, chain};
 use crate::sidecar::{FileError, HistoryEntry, LockError, Sidecar, State, Store};
 
 use super::progress::{Progress, Stage};
 use super::publish::{publish_state, store};
+use super::repair::set_damaged_aside;
 use super::run::new_epoch;
 use super::sides::merge_sides;
 use super::sweep::retire_history;
@@ -176,7 +177,7 @@ impl Recorder<'_> {
         let history = match History::open(sidecar, &state.history) {
             Ok(history) => history,
             Err(error) => {
-                tracing::warn!(%error, "recording commits again");
+                tracing::debug!(%error, "cannot read the recorded commits");
                 return Ok(None);
             }
         };
@@ -360,9 +361,16 @@ impl Recorder<'_> {
             // The next indexing run starts a new epoch. Until then there is no state to extend.
             Err(error) => return Err(error.into()),
         };
+        let mut is_damaged = false;
         let (mut history, mut entries) = match self.sound(sidecar, &state)? {
             Some(history) => (history, state.history.clone()),
-            None => (History::default(), Vec::new()),
+            None => {
+                if let Err(error) = History::open(sidecar, &state.history) {
+                    tracing::warn!("{}: recording commits again", chain(&error));
+                    is_damaged = true;
+                }
+                (History::default(), Vec::new())
+            }
         };
         let mut expected = state.history;
         let plan = self.plan(&history, tips, interrupt)?;
@@ -388,8 +396,11 @@ impl Recorder<'_> {
                 messages: None,
                 lines: None,
             });
-            state.history.clone_from(&entries);
+            let replaced = std::mem::replace(&mut state.history, entries.clone());
             publish_state(sidecar, &lock, &mut state)?;
+            if std::mem::take(&mut is_damaged) {
+                set_damaged_aside(sidecar, replaced.iter().flat_map(HistoryEntry::files), &lock);
+            }
             drop(lock);
             expected.clone_from(&entries);
             history.push(Batch::from_bytes(bytes)?)?;

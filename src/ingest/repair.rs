@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::model::explain_by;
-use crate::sidecar::{FileError, LockError, SegmentEntry, State, Store, StoredFile, WriterLock, failpoint};
+use crate::sidecar::{FileError, LockError, SegmentEntry, Sidecar, State, Store, StoredFile, WriterLock, failpoint};
 
 use super::progress::Progress;
 use super::publish::publish_state;
@@ -92,16 +92,9 @@ impl Ingest<'_> {
         Ok(repair)
     }
 
-    /// Sets aside segment files whose content does not match their names. The files are no longer used; they are only
-    /// kept to find the cause of the damage.
+    /// Sets aside damaged segment files.
     pub(super) fn set_damaged_aside(&self, state: &State, lock: &WriterLock) {
-        for (store, file) in state.segments.iter().flat_map(SegmentEntry::files) {
-            if check_content(self.sidecar, store, file).is_err()
-                && let Err(error) = self.sidecar.set_aside(Some(store), OsStr::new(&file.name), lock)
-            {
-                tracing::debug!(name = file.name, %error, "cannot set file aside");
-            }
-        }
+        set_damaged_aside(self.sidecar, state.segments.iter().flat_map(SegmentEntry::files), lock);
     }
 
     /// Sets aside the manifest that `error` is about, which may be the base of the requested one.
@@ -203,6 +196,21 @@ impl Ingest<'_> {
         RepairError::Mend {
             path: self.sidecar.root().to_owned(),
             source,
+        }
+    }
+}
+/// Sets aside the files whose content does not match their names. The files are no longer used; they are only kept to
+/// find the cause of the damage.
+pub(super) fn set_damaged_aside<'f>(
+    sidecar: &Sidecar,
+    files: impl Iterator<Item = (Store, &'f StoredFile)>,
+    lock: &WriterLock,
+) {
+    for (store, file) in files {
+        if check_content(sidecar, store, file).is_err()
+            && let Err(error) = sidecar.set_aside(Some(store), OsStr::new(&file.name), lock)
+        {
+            tracing::debug!(name = file.name, %error, "cannot set file aside");
         }
     }
 }

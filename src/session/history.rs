@@ -7,16 +7,16 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::error::{Context as _, OpError, Result, ensure};
-use crate::git::{BlobContent, KnownFiles, OnDisk, WorkTreeChanges, WorkTreeReader};
+use crate::git::{BlobContent, KnownFiles, ObjectReader, OnDisk, WorkTreeChanges, WorkTreeReader};
 use crate::history::{
     Batch, Entry, History, LineChanges, Mailmap, Messages, Reachable, SymbolChangeCache, past_files, record_recipe,
     symbol_recipe, unread,
 };
 use crate::ingest::{
-    Audit, ExportedCommits, ImportRefusal, Outcome, Progress, ReceivedCommits, RecordError, RecordOutcome, Recorder,
-    Target, TraceOutcome, VerifiedCommits,
+    Audit, ExportedCommits, ImportRefusal, NoProgress, Outcome, Progress, ReceivedCommits, RecordError, RecordOutcome,
+    Recorder, Target, TraceOutcome, VerifiedCommits,
 };
-use crate::model::{BlobId, CommitId, ErrorKind, Oid, RepoPath, TreeId};
+use crate::model::{BlobId, CommitId, ErrorKind, Oid, RepoPath, TreeId, chain};
 use crate::query::CommitMessages;
 use crate::session::{Keeping, PATIENCE, Workspace, is_read_only};
 use crate::sidecar::{HistoryEntry, PastVersions, Sidecar, State, Store};
@@ -27,6 +27,10 @@ const IN_MEMORY_NOTE: &str = "the index cannot be written here; commits were rec
 /// Maximum number of new commits that are traced before answering. If there are more, the next indexing run traces
 /// them.
 const MAX_TRACED_FIRST: u32 = 256;
+/// Maximum number of commits whose messages are recorded while a command or a call waits. Takes about a second.
+const MAX_WAITED_COMMITS: usize = 10_000;
+/// Maximum number of commits after the last recorded one for which messages are still used.
+const MAX_UNRECORDED: usize = 256;
 /// Maximum number of commits with incomplete changes for which missing objects are listed.
 const MAX_UNKNOWN: usize = 1_000;
 /// Maximum size of a mailmap. A larger one is ignored.
@@ -54,6 +58,7 @@ pub struct OpenedHistory {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recorded {
     has_commits: bool,
+    is_searchable: bool,
     is_traced: bool,
 }
 
@@ -185,15 +190,46 @@ impl<'w> Records<'w> {
             .index_past(past, versions, progress, interrupt)?)
     }
 
-    /// Records the commits reachable from `tips` if the sidecar already has records of commits; otherwise returns
-    /// `None`. Also traces definitions through the new commits if that was done before.
+    /// Records the commits reachable from `tips` with their messages, which searches use for ranking. If
+    /// a command or call waits for it and too many commits are missing, does nothing and returns `None`.
+    pub(crate) fn record_messages(
+        self,
+        tips: &[CommitId],
+        is_waited_for: bool,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<RecordOutcome>> {
+        let (known, _) = self.stored_history()?.unwrap_or_default();
+        let mut reader = self.workspace.repository.reader();
+        if is_waited_for && lacks_many(&known, tips, &mut reader) {
+            return Ok(None);
+        }
+        let outcome = self.record_commits(tips, progress, interrupt)?;
+        let sidecar = self.workspace.storage.open_or_create(interrupt)?;
+        let embedder = self.workspace.models.own_embedder();
+        self.recorder()
+            .index_messages(&sidecar, embedder, progress, interrupt)?;
+        Ok(Some(outcome))
+    }
+
+    /// Like [`Self::record_messages`] after an index was built, which is complete without the messages. Logs errors.
+    pub(crate) fn add_messages(self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) {
+        let Some(commit) = target.commit else { return };
+        match self.record_messages(&[commit], true, progress, interrupt) {
+            Ok(outcome) => tracing::debug!(?outcome, "recorded commits for ranking"),
+            Err(error) => tracing::warn!("cannot record commit messages for ranking: {error:#}"),
+        }
+    }
+
+    /// Records the commits reachable from `tips` if commits were made searchable before; otherwise returns `None`. Also
+    /// traces definitions through the new commits if that was done before.
     pub fn record_new_commits(
         self,
         tips: &[CommitId],
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Option<RecordOutcome>> {
-        if tips.is_empty() || !self.has_history() {
+        if tips.is_empty() || !self.has_searchable_history() {
             return Ok(None);
         }
         let is_traced = self.is_traced();
@@ -212,6 +248,7 @@ impl<'w> Records<'w> {
         if let Ok(Some(state)) = sidecar.state() {
             return Recorded {
                 has_commits: !state.history.is_empty(),
+                is_searchable: state.has_searchable_history(),
                 is_traced: state.history.iter().any(|entry| entry.symbols.is_some()),
             };
         }
@@ -224,6 +261,7 @@ impl<'w> Records<'w> {
         };
         Recorded {
             has_commits: has("hist"),
+            is_searchable: has("lin"),
             is_traced: has("sym"),
         }
     }
@@ -235,8 +273,10 @@ impl<'w> Records<'w> {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<()> {
-        if recorded.has_commits {
+        if recorded.is_searchable {
             self.record_history(&self.branch_tips()?, progress, interrupt)?;
+        } else if recorded.has_commits {
+            self.record_messages(&self.branch_tips()?, false, progress, interrupt)?;
         }
         if recorded.is_traced {
             self.trace_history(progress, interrupt)?;
@@ -407,9 +447,9 @@ impl<'w> Records<'w> {
         matches!(self.workspace.storage.open_with_state(), Ok(Some((_, Some(state)))) if is_traced(&state))
     }
 
-    /// Returns true if commits are recorded. Then new commits are recorded too.
-    pub fn has_history(self) -> bool {
-        matches!(self.workspace.storage.open_with_state(), Ok(Some((_, Some(state)))) if !state.history.is_empty())
+    /// Returns true if commits were made searchable. Then new commits are made searchable too.
+    pub fn has_searchable_history(self) -> bool {
+        matches!(self.workspace.storage.open_with_state(), Ok(Some((_, Some(state)))) if state.has_searchable_history())
     }
 
     /// Opens the history of a revision. `WORKTREE` and `INDEX` mean the checked-out commit.
@@ -560,16 +600,42 @@ impl<'w> Records<'w> {
     }
 
     /// Returns the recorded commits that the commit of a view reaches, with their messages, for ranking. `None` unless
-    /// all of them are stored.
-    pub(crate) fn messages_of(self, view: &View) -> Result<Option<CommitMessages>> {
-        let Some((history, entries)) = self.stored_history()? else {
+    /// all of them are stored. Errors are logged, because an answer without messages is complete.
+    pub(crate) fn messages_of(self, view: &View, interrupt: &AtomicBool) -> Option<CommitMessages> {
+        let commit = view.provenance().commit?;
+        self.messages_reached(commit, interrupt).unwrap_or_else(|error| {
+            tracing::warn!("ranking without commit messages: {error:#}");
+            None
+        })
+    }
+
+    /// Returns the recorded commits that `commit` reaches, with their messages. Records damaged files again.
+    fn messages_reached(self, commit: CommitId, interrupt: &AtomicBool) -> Result<Option<CommitMessages>> {
+        let Some((sidecar, Some(state))) = self.workspace.storage.open_with_state()? else {
             return Ok(None);
         };
-        let commit = view.provenance().commit;
-        let Some(tip) = commit.and_then(|commit| history.number(commit)) else {
+        if state.history.is_empty() {
+            return Ok(None);
+        }
+        let (history, mut entries) = match self.recorder().sound(&sidecar, &state)? {
+            Some(history) => (history, state.history),
+            None => match self.record_messages(&[commit], true, &NoProgress, interrupt)? {
+                Some(_) => self.stored_history()?.unwrap_or_default(),
+                None => return Ok(None),
+            },
+        };
+        let Some(tip) = self.last_recorded(&history, commit)? else {
             return Ok(None);
         };
-        let messages = self.stored_messages(history.batches().len(), &entries)?;
+        let mut messages = self.stored_messages(history.batches().len(), &entries)?;
+        let mut both = messages.iter().zip(&entries);
+        if both.any(|(opened, entry)| opened.is_none() && entry.messages.is_some()) {
+            let embedder = self.workspace.models.own_embedder();
+            self.recorder()
+                .index_messages(&sidecar, embedder, &NoProgress, interrupt)?;
+            entries = sidecar.state()?.unwrap_or_default().history;
+            messages = self.stored_messages(history.batches().len(), &entries)?;
+        }
         let messages: Option<Vec<Messages>> = messages.into_iter().collect();
         Ok(messages.map(|messages| CommitMessages {
             reached: history.reachable(&[tip]),
@@ -578,14 +644,34 @@ impl<'w> Records<'w> {
         }))
     }
 
+    /// Returns the number of the first recorded commit in the first-parent history of `commit`, which includes `commit`.
+    fn last_recorded(self, history: &History, mut commit: CommitId) -> Result<Option<u32>> {
+        let mut reader = self.workspace.repository.reader();
+        for _ in 0..MAX_UNRECORDED {
+            if let Some(number) = history.number(commit) {
+                return Ok(Some(number));
+            }
+            match reader.commit(commit)?.parents.first() {
+                Some(parent) => commit = *parent,
+                None => break,
+            }
+        }
+        Ok(None)
+    }
+
     /// Returns the stored messages of each batch. `None` for a batch without messages or with those of another model.
     fn stored_messages(self, n_batches: usize, entries: &[HistoryEntry]) -> Result<Vec<Option<Messages>>> {
         let profile = self.workspace.models.own_embedder().profile().id();
         let sidecar = self.workspace.storage.open()?;
         let open = |at: usize| {
             let file = entries.get(at)?.messages.as_ref()?;
-            let messages = Messages::open(sidecar.as_ref()?, &file.name).ok()?;
-            (messages.profile() == profile).then_some(messages)
+            match Messages::open(sidecar.as_ref()?, &file.name) {
+                Ok(messages) => (messages.profile() == profile).then_some(messages),
+                Err(error) => {
+                    tracing::warn!("{}: indexing commit messages again", chain(&error));
+                    None
+                }
+            }
         };
         Ok((0..n_batches).map(open).collect())
     }
@@ -715,6 +801,22 @@ impl<'w> Records<'w> {
         tips.dedup();
         Ok(tips)
     }
+}
+
+/// Returns true if more than [`MAX_WAITED_COMMITS`] commits are reachable from `tips` and not recorded. Ignores commits
+/// that cannot be read.
+fn lacks_many(known: &History, tips: &[CommitId], reader: &mut ObjectReader) -> bool {
+    let mut seen: HashSet<CommitId> = HashSet::new();
+    let mut waiting = tips.to_vec();
+    while let Some(id) = waiting.pop() {
+        if seen.len() > MAX_WAITED_COMMITS {
+            return true;
+        }
+        if known.number(id).is_none() && seen.insert(id) {
+            waiting.extend(reader.commit(id).map(|commit| commit.parents).unwrap_or_default());
+        }
+    }
+    false
 }
 
 /// Returns the commit of the target, or `None` before the first commit.

@@ -499,6 +499,11 @@ impl Session {
 
     fn build_now(&self, target: Target, ctx: &Ctx<'_>) -> Result<Based> {
         let based = self.workspace.base(target, ctx)?;
+        if based.ingested.n_files > 0 {
+            self.workspace
+                .records()
+                .add_messages(target, ctx.progress, ctx.interrupt);
+        }
         Ok(Based {
             ingested: based.ingested,
             ..self.hold_base(target.tree, based.base, based.note)
@@ -692,7 +697,11 @@ fn build(workspace: &Workspace, bases: &Mutex<Vec<HeldBase>>, job: &Job) -> Resu
         Keeping::Nowhere => FOREIGN_NOTE,
         Keeping::Sidecar => match workspace.ingest(job.target, job, &job.interrupt) {
             Err(error) if is_read_only(&error) => READ_ONLY_NOTE,
-            ended => return ended,
+            ended => {
+                let ended = ended?;
+                workspace.records().add_messages(job.target, job, &job.interrupt);
+                return Ok(ended);
+            }
         },
     };
     let base = workspace.in_memory(job.target, newest_in_memory(bases), &job.interrupt)?;

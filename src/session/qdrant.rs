@@ -67,7 +67,7 @@ impl Workspace {
         if let Some(elsewhere) = sharing.sparse_elsewhere(view, interrupt)? {
             searcher = searcher.with_sparse_remote_index(elsewhere);
         }
-        Ok(searcher.with_messages(self.records().messages_of(view)?))
+        Ok(searcher.with_messages(self.records().messages_of(view, interrupt)))
     }
 }
 

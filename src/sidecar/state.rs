@@ -185,6 +185,11 @@ impl State {
         Ok(())
     }
 
+    /// Returns true if commits were made searchable, and not only recorded for ranking.
+    pub fn has_searchable_history(&self) -> bool {
+        self.history.iter().any(|entry| entry.lines.is_some())
+    }
+
     /// Returns the total size of all segment files in bytes.
     pub fn n_segment_bytes(&self) -> u64 {
         self.segments.iter().map(SegmentEntry::n_bytes).sum()

@@ -191,3 +191,49 @@ fn full_detail_has_the_whole_definition() {
     let ids = client.call("search", json!({"query": question, "limit": 1, "detail": "ids"}));
     assert!(ids.results()[0].get("snippet").is_none());
 }
+
+/// Returns the score of each path by commit messages.
+fn by_messages(repo: &TestRepo, reference: &str) -> Vec<(String, f64)> {
+    let query = "how is overload of the billing gateway avoided";
+    let answer = searched(repo, &[query, "--explain", "--ref", reference]);
+    let row = |row: &Value| {
+        let messages = row["features"]["messages"].as_f64().unwrap();
+        (row["path"].as_str().unwrap().to_owned(), messages)
+    };
+    results(&answer).iter().map(row).collect()
+}
+
+#[test]
+fn messages_of_reachable_commits_rank_their_files() {
+    let repo = TestRepo::new(
+        "
+        //- one.py
+        def alpha(value):
+            return value + 1
+        //- two.py
+        def beta(value):
+            return value + 2
+        ",
+    );
+    repo.commit("start");
+    repo.write("two.py", "def beta(value):\n    return min(value, 2)\n");
+    repo.commit("Avoid overload of the billing gateway\n\nRequests are limited.\n\nSigned-off-by: A <a@b>");
+    repo.git(["switch", "--quiet", "--create", "side"]);
+    repo.write("one.py", "def alpha(value):\n    return min(value, 1)\n");
+    repo.commit("Avoid overload of the billing gateway once more");
+    repo.git(["switch", "--quiet", "main"]);
+    call_in(repo.root(), &["index", "main", "side"], b"").expect(0);
+
+    let of = |list: &[(&str, f64)]| {
+        list.iter()
+            .map(|(path, score)| ((*path).to_owned(), *score))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(by_messages(&repo, "main"), of(&[("two.py", 1.0), ("one.py", 0.0)]));
+    assert!(by_messages(&repo, "side").iter().all(|(_, score)| *score > 0.5));
+    assert!(by_messages(&repo, "main~1").iter().all(|(_, score)| *score == 0.0));
+    // A renamed file keeps its messages, because the index records the rename.
+    repo.git(["mv", "two.py", "three.py"]);
+    repo.commit("move");
+    assert_eq!(by_messages(&repo, "main"), of(&[("three.py", 1.0), ("one.py", 0.0)]));
+}

@@ -194,7 +194,7 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
                 let (facts, line, is_done) = waited(call, job, reference, deadline, &n_before)?;
                 is_all &= is_done;
                 rows.push((facts, line));
-                if is_done && (call.arguments.flag("history") || session.workspace.records().has_history()) {
+                if is_done && (call.arguments.flag("history") || session.workspace.records().has_searchable_history()) {
                     let task = if call.arguments.flag("history") || session.workspace.records().is_traced() {
                         Task::Trace
                     } else {

@@ -248,14 +248,15 @@ impl<'a> Run<'a> {
         is_done
     }
 
-    /// Updates the index. Records commits too if some are already recorded.
+    /// Updates the index. Records commits too.
     fn ingest(&self, target: Target, interrupt: &AtomicBool) -> Result<Outcome> {
         let outcome = self.workspace.ingest(target, &NoProgress, interrupt)?;
         if !outcome.interrupted {
-            let recorded =
-                self.workspace
-                    .records()
-                    .record_new_commits(target.commit.as_slice(), &NoProgress, interrupt);
+            let (records, tips) = (self.workspace.records(), target.commit.as_slice());
+            let recorded = match records.record_new_commits(tips, &NoProgress, interrupt) {
+                Ok(None) => records.record_messages(tips, false, &NoProgress, interrupt),
+                recorded => recorded,
+            };
             recorded.context("cannot record commits")?;
             // Vectors that a server does not return now are requested again by the next run.
             let caught_up = self.workspace.catch_up(&[target.tree], &NoProgress, interrupt);

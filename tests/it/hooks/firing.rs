@@ -24,20 +24,26 @@ fn a_commit_is_indexed_and_nothing_is_printed() {
 }
 
 #[test]
-fn commits_are_recorded_where_they_were_before() {
+fn messages_are_always_recorded_and_lines_where_they_were_before() {
     let repo = hooked();
-    let n_commits = || {
+    let recorded = || {
         let sidecar = Sidecar::open(&repo.path(".codescout")).unwrap();
-        sidecar.state().unwrap().unwrap().n_commits()
+        let state = sidecar.state().unwrap().unwrap();
+        let entries = state.history.iter();
+        (
+            state.n_commits(),
+            entries.clone().all(|entry| entry.messages.is_some()),
+            entries.clone().all(|entry| entry.lines.is_some()),
+        )
     };
     commit_file(&repo, "one");
     settle(&repo);
-    assert_eq!(n_commits(), 0);
+    assert_eq!(recorded(), (2, true, false));
     call_in(repo.root(), &["index", "--history"], b"").expect(0);
-    assert_eq!(n_commits(), 2);
+    assert_eq!(recorded(), (2, true, true));
     commit_file(&repo, "two");
     settle(&repo);
-    assert_eq!(n_commits(), 3);
+    assert_eq!(recorded(), (3, true, true));
 }
 
 #[test]

@@ -709,8 +709,9 @@ fn records_that_lie_are_refused() {
         );
         let why = told["commits_passed_over"].as_str().unwrap();
         assert!(why.starts_with("it is damaged") && why.contains(said), "{about}: {why}");
-        assert!(
-            json(&victim.repo, &["status", "--json"])["history"].is_null(),
+        assert_eq!(
+            json(&victim.repo, &["status", "--json"])["history"]["commits"],
+            1,
             "{about}"
         );
     }

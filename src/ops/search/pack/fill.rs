@@ -79,14 +79,13 @@ impl<'a> Packing<'a> {
         texts: Texts<'a>,
         budget: usize,
     ) -> Result<Self> {
-        let past = Past::recorded(ask)?;
+        let past = Past::recorded(ask)?.filter(Past::is_traced);
         let mut notes = Vec::new();
         match &past {
-            None => notes.push("no commits are recorded, so last changes are left out: run codescout index --history"),
-            Some(past) if !past.is_whole() => notes.push("last changes: the newest commits are not recorded yet"),
-            Some(past) if !past.is_traced() => {
-                notes.push("last changes are those of the file: codescout index --history traces definitions");
+            None => {
+                notes.push("definitions are not traced, so last changes are left out: run codescout index --history")
             }
+            Some(past) if !past.is_whole() => notes.push("last changes: the newest commits are not recorded yet"),
             Some(_) => {}
         }
         Ok(Self {
@@ -310,10 +309,7 @@ impl<'a> Packing<'a> {
     /// Returns the last change of a result, if there is room for it.
     fn change(&mut self, lines: &Lines, first: &PackOut) -> Result<Option<PackOut>> {
         let Some(past) = &self.past else { return Ok(None) };
-        let target = match (&lines.of, past.is_traced()) {
-            (Some((_, found)), true) => &found.id,
-            _ => &first.path,
-        };
+        let target = lines.of.as_ref().map_or(&first.path, |(_, found)| &found.id);
         let latest = latest_changes(past, target, 1)?;
         for why in latest.incomplete {
             if !self.notes.contains(&why) {
@@ -323,11 +319,7 @@ impl<'a> Packing<'a> {
         let Some(entry) = latest.entries.first() else {
             return Ok(None);
         };
-        let what = if target == &first.path && lines.of.is_some() {
-            "last change of the file"
-        } else {
-            "last change"
-        };
+        let what = "last change";
         let text = short(&entry.in_short());
         let earlier = self.groups.iter().flat_map(|group| &group.own);
         let is_known = earlier
