@@ -71,6 +71,8 @@ struct DifferenceOut {
 #[derive(Debug, Serialize)]
 struct MeasuresOut {
     queries: usize,
+    /// Number of queries without results.
+    empty: usize,
     ndcg_file: [f64; 3],
     ndcg_lines: [f64; 3],
     ndcg_places: [f64; 3],
@@ -484,6 +486,7 @@ fn measures_out(rows: &[&Row], setting: usize) -> MeasuresOut {
     let mean = |pick: &dyn Fn(&Measures) -> f64| bootstrap_mean(&grouped(rows, |row| pick(&row.by_setting[setting])));
     MeasuresOut {
         queries: rows.len(),
+        empty: rows.iter().filter(|row| row.by_setting[setting].is_empty).count(),
         ndcg_file: triple(mean(&|measures| measures.ndcg_file)),
         ndcg_lines: triple(mean(&|measures| measures.ndcg_lines)),
         ndcg_places: triple(mean(&|measures| measures.ndcg_places)),
@@ -540,13 +543,14 @@ fn show(answer: &EvalOut, output: &mut Output) -> Result<()> {
             output.line(&format!(
                 "  {name:14} file {file:.3} [{low:.3} {high:.3}]  lines {lines:.3} [{lines_low:.3} {lines_high:.3}]  \
                  places {places:.3} [{places_low:.3} {places_high:.3}] ({} lines)  recall@1/5/10 {:.2} {:.2} {:.2}  \
-                 MRR {:.3}  n={}",
+                 MRR {:.3}  n={}  empty {}",
                 measures.lines_shown,
                 measures.recall_file_1,
                 measures.recall_file_5,
                 measures.recall_file_10,
                 measures.mrr_file,
-                measures.queries
+                measures.queries,
+                measures.empty
             ))?;
         }
     }

@@ -32,6 +32,8 @@ pub struct Measures {
     pub ndcg_places: f64,
     /// Number of lines of the results and their further places.
     pub lines_shown: f64,
+    /// True if there are no results.
+    pub is_empty: bool,
     /// Recall of judged files among the first 1, 5 and 10 results.
     pub recall_file: [f64; 3],
     /// 1 / rank of the first result in a judged file; 0 if no measured result is in one.
@@ -76,6 +78,7 @@ pub fn measure(results: &[Ranked], relevant: &[Relevant]) -> Measures {
             relevant.iter().map(|place| place.grade).collect(),
         ),
         ndcg_places: ndcg_places(top, relevant),
+        is_empty: top.is_empty(),
         lines_shown: top
             .iter()
             .flat_map(Ranked::ranges)
@@ -191,7 +194,13 @@ mod tests {
         let perfect = measure(&[ranked("a", 1, 10), ranked("b", 5, 9)], &relevant);
         assert!((perfect.ndcg_file - 1.0).abs() < 1e-12 && (perfect.ndcg_lines - 1.0).abs() < 1e-12);
         assert_eq!((perfect.recall_file, perfect.mrr_file), ([0.5, 1.0, 1.0], 1.0));
-        assert_eq!(measure(&[], &relevant), Measures::default());
+        assert_eq!(
+            measure(&[], &relevant),
+            Measures {
+                is_empty: true,
+                ..Measures::default()
+            }
+        );
     }
 
     #[test]

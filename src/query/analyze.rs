@@ -151,7 +151,7 @@ fn identifier_paths(query: &str) -> Vec<NameQuery> {
 
 /// Returns true if a word has an inner `_` or a capital after a lower-case letter, and is therefore unlikely to be
 /// prose.
-fn looks_like_code(word: &str) -> bool {
+pub(super) fn looks_like_code(word: &str) -> bool {
     let inner = word.trim_matches('_');
     inner.contains('_')
         || inner

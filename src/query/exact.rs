@@ -4,10 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
+use crate::index::lexical::{LexicalError, normal_name, stem, words};
 use crate::model::explain_by;
 use crate::sidecar::FileError;
 use crate::snapshot::{FileId, View};
 
+use super::analyze::looks_like_code;
 use super::filter::FileFilter;
 use super::grep::{FileMatches, GrepDetail, GrepLine, GrepRequest, grep};
 use super::pattern::{Pattern, PatternError, PatternOptions};
@@ -26,7 +28,7 @@ pub struct ExactText {
     by_doc: HashMap<u32, usize>,
     /// The first line that contains a text, by document and file.
     lines: HashMap<(u32, FileId), u32>,
-    /// The texts that were not found.
+    /// The texts and identifiers that were not found.
     pub absent: Vec<String>,
     /// Number of files that contain a text but give no hit because they are not indexed.
     pub n_unindexed: usize,
@@ -43,6 +45,9 @@ pub enum ExactError {
     /// An artifact cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The lexical index cannot be read.
+    #[error(transparent)]
+    Words(#[from] LexicalError),
 }
 
 explain_by!(ExactError: Pattern);
@@ -64,6 +69,11 @@ impl ExactText {
             let mut stands = |ignore_case| found.add(request(text, ignore_case, filter)?, sources, interrupt);
             if !stands(false)? && !stands(true)? {
                 found.absent.push(text.to_owned());
+            }
+        }
+        for word in identifiers(query) {
+            if !is_indexed(word, sources.view())? && !occurs(word, sources, filter, interrupt)? {
+                found.absent.push(word.to_owned());
             }
         }
         Ok(found)
@@ -134,6 +144,40 @@ impl ExactText {
     }
 }
 
+/// Returns true if an indexed document of the view contains a word, in any spelling.
+fn is_indexed(word: &str, view: &View) -> Result<bool, LexicalError> {
+    let mut is_found = false;
+    for term in [normal_name(word), stem(&word.to_lowercase())] {
+        for segment in view.segments().iter() {
+            segment.lexical.postings(&term, |posting| {
+                is_found |= view.live().contains(segment.base_doc + posting.doc);
+            })?;
+        }
+    }
+    Ok(is_found)
+}
+
+/// Returns true if a file contains a word, in any case.
+fn occurs(
+    word: &str,
+    sources: &Sources<'_>,
+    filter: &FileFilter,
+    interrupt: &AtomicBool,
+) -> Result<bool, PatternError> {
+    let options = PatternOptions {
+        ignore_case: true,
+        whole_words: true,
+        literal: true,
+        ..PatternOptions::default()
+    };
+    let request = GrepRequest {
+        pattern: Pattern::new(word, options)?,
+        limit: 1,
+        ..request(word, true, filter)?
+    };
+    Ok(grep(sources, &request, interrupt, &mut |_| ControlFlow::Break(())).n_files > 0)
+}
+
 fn request(text: &str, ignore_case: bool, filter: &FileFilter) -> Result<GrepRequest, PatternError> {
     let options = PatternOptions {
         ignore_case,
@@ -165,6 +209,14 @@ fn wanted(query: &str) -> Vec<&str> {
     } else {
         quoted
     }
+}
+
+/// Returns the words outside quotes that look like identifiers, or the only word.
+fn identifiers(query: &str) -> Vec<&str> {
+    let outside = || query.split('"').step_by(2).flat_map(words).map(|(_, word)| word);
+    let is_only = outside().nth(1).is_none();
+    let is_identifier = |word: &&str| word.len() > 1 && (is_only || looks_like_code(word));
+    outside().filter(is_identifier).take(MAX_TEXTS).collect()
 }
 
 fn is_odd(word: &str) -> bool {

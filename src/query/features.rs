@@ -9,6 +9,7 @@ use crate::snapshot::{FileId, Place, View};
 
 use super::defining::Defining;
 use super::filter::is_test_path;
+use super::messages::MessageScores;
 use super::rank::Features;
 use super::search::{Legs, Searcher};
 
@@ -24,7 +25,7 @@ pub(super) struct FeatureExtractor<'s> {
     legs: &'s Legs<'s>,
     defining: &'s HashMap<u32, Defining>,
     cosines: &'s HashMap<u32, f32>,
-    messages: &'s HashMap<FileId, f32>,
+    messages: &'s MessageScores,
     paths: &'s StaticModel,
     path_dots: TokenDots<'s>,
     best_chunk: f32,
@@ -53,7 +54,7 @@ impl<'s> FeatureExtractor<'s> {
         legs: &'s Legs<'s>,
         defining: &'s HashMap<u32, Defining>,
         cosines: &'s HashMap<u32, f32>,
-        messages: &'s HashMap<FileId, f32>,
+        messages: &'s MessageScores,
     ) -> Self {
         let lexical = legs.lexical;
         let best = |scores: &mut dyn Iterator<Item = f32>| scores.fold(f32::MIN_POSITIVE, f32::max);
@@ -127,7 +128,7 @@ impl<'s> FeatureExtractor<'s> {
             is_module_text: is_kind(&[ChunkKind::Module]),
             brevity: 1.0 / (1.0 + meta.map_or(0.0, |meta| meta.n_tokens as f32) / 20.0),
             sparse: self.legs.sparse.map_or(0.0, |(leg, found)| leg.share(found, doc)),
-            messages: self.messages.get(&place.file).copied().unwrap_or_default(),
+            messages: self.messages.by_file.get(&place.file).copied().unwrap_or_default(),
         }
     }
 

@@ -24,6 +24,15 @@ pub struct CommitMessages {
     pub reached: Reachable,
 }
 
+/// The scores of files by the messages of commits.
+#[derive(Debug, Default)]
+pub(super) struct MessageScores {
+    /// The BM25 of each file, relative to the best.
+    pub(super) by_file: HashMap<FileId, f32>,
+    /// The greatest share of the query's idf that belongs to terms in the messages of a file.
+    pub(super) covered: f32,
+}
+
 /// The terms of a query in the messages that changed one file.
 #[derive(Clone, Debug, Default)]
 struct Counts {
@@ -32,14 +41,13 @@ struct Counts {
 }
 
 impl CommitMessages {
-    /// Returns the BM25 of the messages of each file, relative to the best of these files. Each file is a document that
-    /// consists of the messages of all commits that changed it.
+    /// Scores files. Each file is a document that consists of the messages of all commits that changed it.
     pub(super) fn scores(
         &self,
         view: &View,
         files: &[FileId],
         terms: &[String],
-    ) -> Result<HashMap<FileId, f32>, MessagesError> {
+    ) -> Result<MessageScores, MessagesError> {
         let (found, idfs) = self.postings(terms)?;
         let mut n_paths = HashMap::new();
         let mut counts = Vec::with_capacity(files.len());
@@ -54,11 +62,19 @@ impl CommitMessages {
         };
         let scores: Vec<f32> = counts.iter().map(score).collect();
         let best = scores.iter().copied().fold(f32::MIN_POSITIVE, f32::max);
-        Ok(files
-            .iter()
-            .copied()
-            .zip(scores.iter().map(|score| score / best))
-            .collect())
+        let covered = |of: &Counts| {
+            let terms = of.by_term.iter().zip(&idfs);
+            terms
+                .filter(|(frequency, _)| **frequency > 0.0)
+                .map(|(_, idf)| idf)
+                .sum::<f32>()
+        };
+        let all_idf = idfs.iter().sum::<f32>().max(f32::MIN_POSITIVE);
+        let relative = scores.iter().map(|score| score / best);
+        Ok(MessageScores {
+            by_file: files.iter().copied().zip(relative).collect(),
+            covered: counts.iter().map(covered).fold(0.0, f32::max) / all_idf,
+        })
     }
 
     /// Returns the commits whose messages contain a term, each with the terms and their frequencies. Also returns the

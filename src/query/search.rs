@@ -24,7 +24,7 @@ use super::filter::FileFilter;
 use super::hit::{Hit, Opened};
 use super::lexical_leg::{LexicalLeg, LexicalParams};
 use super::meaning::{Meaning, Query};
-use super::messages::{CommitMessages, MessagesError};
+use super::messages::{CommitMessages, MessageScores, MessagesError};
 use super::rank::{Features, Weights};
 use super::read::split_position;
 use super::rerank::{Rerank, Reranking};
@@ -95,6 +95,8 @@ pub struct SearchOutcome {
     pub read_as: Option<String>,
     /// The terms of the query with their weights.
     pub terms: Vec<(String, f32)>,
+    /// True if there are candidates, but even the best ones match too little to be returned.
+    pub is_weak: bool,
     /// Notes on problems that degraded the order.
     pub notes: Vec<String>,
     /// The models that determined the order.
@@ -171,6 +173,12 @@ const LEXICAL: LexicalParams = LexicalParams {
     file: Params { k1: 1.2, b: 0.6 },
     name_weight: 3.0,
 };
+
+/// Candidates for a description are returned if their strength ([`Searcher::is_weak`]) is at least this.
+/// `docs/evaluation.md` describes how the value was chosen.
+const MIN_PROSE_STRENGTH: f32 = 0.34;
+/// Like [`MIN_PROSE_STRENGTH`], for a name that is not the name of a definition.
+const MIN_NAME_STRENGTH: f32 = 0.6;
 
 /// The default interrupt flag, which is never set.
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -286,6 +294,7 @@ impl<'a> Searcher<'a> {
         let Ranked {
             candidates: mut ranked,
             terms,
+            is_weak,
         } = self.rank(request, text, &scope, &mut judges, &mut notes)?;
         let names = analyze(&request.query).names;
         let n_wanted = request.skip.saturating_add(request.limit);
@@ -341,6 +350,7 @@ impl<'a> Searcher<'a> {
             has_more: kept.len() > n_wanted,
             read_as,
             terms,
+            is_weak,
             notes,
             judges,
         })
@@ -382,10 +392,7 @@ impl<'a> Searcher<'a> {
     ) -> Result<Ranked, SearchError> {
         if request.mode == Mode::Similar {
             let candidates = self.similar(request, text, scope, judges, notes)?;
-            return Ok(Ranked {
-                candidates,
-                terms: Vec::new(),
-            });
+            return Ok(Ranked::of(candidates, Vec::new()));
         }
         let analysis = analyze(text);
         let terms: Vec<(&str, f32)> = analysis.terms.iter().map(|term| (term.as_str(), 1.0)).collect();
@@ -406,8 +413,7 @@ impl<'a> Searcher<'a> {
                 exact_text: request.exact.share(doc),
                 ..Features::default()
             };
-            let candidates = self.plain(&scored, features, scope);
-            return Ok(Ranked { candidates, terms });
+            return Ok(Ranked::of(self.plain(&scored, features, scope), terms));
         }
         let own = self.paths.embed_query(text, self.interrupt)?.vector;
         let leg = self.sparse.as_ref().filter(|_| request.mode != Mode::Semantic);
@@ -426,8 +432,7 @@ impl<'a> Searcher<'a> {
         self.go_on()?;
         let by_meaning = self.docs_by_meaning(&query, scope)?;
         if request.mode == Mode::Semantic {
-            let candidates = self.order_by_cosine(&by_meaning, scope);
-            return Ok(Ranked { candidates, terms });
+            return Ok(Ranked::of(self.order_by_cosine(&by_meaning, scope), terms));
         }
         let sparse = leg.and_then(|leg| {
             let found = leg.find(asked, scope.docs(&self.live), LEG_CANDIDATES, notes)?;
@@ -448,8 +453,37 @@ impl<'a> Searcher<'a> {
             exact: &request.exact,
             messages,
         };
-        let candidates = self.fused(&legs, scope, notes)?;
-        Ok(Ranked { candidates, terms })
+        let defining = self.defining(&analysis, scope)?;
+        let docs = self.gather(&legs, &defining, scope);
+        let messages = self.scores_of_messages(&legs, &docs, scope)?;
+        // Other models have other cosines.
+        let is_calibrated = !judges.added && !judges.sparse;
+        let is_sure = !defining.is_empty() || request.exact.docs().next().is_some();
+        if is_calibrated && !is_sure && self.is_weak(&legs, &messages, scope) {
+            return Ok(Ranked {
+                is_weak: true,
+                ..Ranked::of(Vec::new(), terms)
+            });
+        }
+        let candidates = self.fused(&legs, docs, &defining, &messages, scope, notes)?;
+        Ok(Ranked::of(candidates, terms))
+    }
+
+    /// Returns true if the best candidates match so little that there is probably no answer: the sum of the best cosine,
+    /// half of the greatest share of the query's idf in a chunk and, for descriptions, half of the greatest share in a
+    /// file or its messages is low.
+    fn is_weak(&self, legs: &Legs<'_>, messages: &MessageScores, scope: &Scope) -> bool {
+        let lexical = legs.lexical;
+        let all_idf = lexical.idf.iter().sum::<f32>().max(f32::MIN_POSITIVE);
+        let greatest = |covered: &mut dyn Iterator<Item = f32>| covered.fold(0.0, f32::max) / all_idf;
+        let cosine = legs.by_meaning.first().map_or(0.0, |(_, cosine)| cosine.0);
+        let in_chunk = greatest(&mut legs.by_words.iter().map(|&doc| lexical.docs[doc as usize].covered));
+        if legs.analysis.is_name {
+            return cosine + in_chunk / 2.0 < MIN_NAME_STRENGTH;
+        }
+        let files = lexical.touched_files.iter().filter(|file| scope.has_file(**file));
+        let in_file = greatest(&mut files.map(|file| lexical.files[file.0 as usize].covered));
+        cosine + (in_chunk + in_file.max(messages.covered)) / 2.0 < MIN_PROSE_STRENGTH
     }
 
     /// Returns the query's vector from the active model if it is not the built-in one. If the vector is not available,
@@ -611,14 +645,19 @@ impl<'a> Searcher<'a> {
         candidates.collect()
     }
 
-    fn fused(&self, legs: &Legs<'_>, scope: &Scope, notes: &mut Vec<String>) -> Result<Vec<Candidate>, SearchError> {
-        let defining = self.defining(legs.analysis, scope)?;
-        let docs = self.gather(legs, &defining, scope);
+    fn fused(
+        &self,
+        legs: &Legs<'_>,
+        docs: Vec<u32>,
+        defining: &HashMap<u32, Defining>,
+        messages: &MessageScores,
+        scope: &Scope,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Candidate>, SearchError> {
         let mut cosines = self.cosines(legs, &docs)?;
         let away = self.meaning.score_remote(legs.query, &docs, notes).into_iter();
         cosines.extend(away.map(|(doc, cosine)| (doc, cosine.0)));
-        let messages = self.scores_of_messages(legs, &docs, scope)?;
-        let mut features = FeatureExtractor::new(self, legs, &defining, &cosines, &messages);
+        let mut features = FeatureExtractor::new(self, legs, defining, &cosines, messages);
         let weights = if legs.analysis.is_name {
             &Weights::NAME
         } else {
@@ -647,14 +686,9 @@ impl<'a> Searcher<'a> {
     }
 
     /// Returns the scores of the candidates' files by commit messages. Empty if the query is a name.
-    fn scores_of_messages(
-        &self,
-        legs: &Legs<'_>,
-        docs: &[u32],
-        scope: &Scope,
-    ) -> Result<HashMap<FileId, f32>, SearchError> {
+    fn scores_of_messages(&self, legs: &Legs<'_>, docs: &[u32], scope: &Scope) -> Result<MessageScores, SearchError> {
         let Some(messages) = legs.messages.filter(|_| !legs.analysis.is_name) else {
-            return Ok(HashMap::new());
+            return Ok(MessageScores::default());
         };
         let places = docs.iter().flat_map(|&doc| scope.places(self.view, doc));
         let files: BTreeSet<FileId> = places.map(|place| place.file).collect();
@@ -742,6 +776,17 @@ pub(super) struct Legs<'a> {
 struct Ranked {
     candidates: Vec<Candidate>,
     terms: Vec<(String, f32)>,
+    is_weak: bool,
+}
+
+impl Ranked {
+    fn of(candidates: Vec<Candidate>, terms: Vec<(String, f32)>) -> Self {
+        Self {
+            candidates,
+            terms,
+            is_weak: false,
+        }
+    }
 }
 
 /// A document, at the place where it ranks best.
@@ -776,11 +821,10 @@ impl Scope {
         self.limits.as_ref().map_or(live, |(_, docs)| docs)
     }
 
+    /// Returns the places of a document in scope, without files whose names suggest credentials.
     pub(super) fn places<'b>(&'b self, view: &'b View, doc: u32) -> impl Iterator<Item = Place> + 'b {
-        view.places(doc)
-            .iter()
-            .copied()
-            .filter(|place| self.has_file(place.file))
+        let is_hit = |place: &Place| self.has_file(place.file) && !is_credential(view.file(place.file).path);
+        view.places(doc).iter().copied().filter(is_hit)
     }
 }
 

@@ -231,9 +231,53 @@ fn messages_of_reachable_commits_rank_their_files() {
     };
     assert_eq!(by_messages(&repo, "main"), of(&[("two.py", 1.0), ("one.py", 0.0)]));
     assert!(by_messages(&repo, "side").iter().all(|(_, score)| *score > 0.5));
-    assert!(by_messages(&repo, "main~1").iter().all(|(_, score)| *score == 0.0));
+    assert_eq!(by_messages(&repo, "main~1"), [], "nothing there is about it");
     // A renamed file keeps its messages, because the index records the rename.
     repo.git(["mv", "two.py", "three.py"]);
     repo.commit("move");
     assert_eq!(by_messages(&repo, "main"), of(&[("three.py", 1.0), ("one.py", 0.0)]));
+}
+
+#[test]
+fn nothing_is_found_where_nothing_matches() {
+    let repo = project();
+    for (query, absent) in [
+        ("frobnicate_widget", json!(["frobnicate_widget"])),
+        ("frobnicateWidget", json!(["frobnicateWidget"])),
+        ("TODO", json!(["TODO"])),
+        ("kubernetes autoscaler", Value::Null),
+    ] {
+        let answer = called(&repo, &["--json", query]).expect(1).json();
+        assert!(results(&answer).is_empty(), "{query}: {answer}");
+        assert_eq!(answer["absent"], absent, "{query}");
+    }
+    // Another spelling occurs, and the nearest code is still listed on request.
+    let other_case = searched(&repo, &["RetryUploads"]);
+    assert_eq!(
+        (&other_case["absent"], &results(&other_case)[0]["symbol"]),
+        (&Value::Null, &json!("retry_uploads"))
+    );
+    called(&repo, &["--mode", "semantic", "kubernetes autoscaler"]).expect(0);
+}
+
+#[test]
+fn credential_files_are_no_results() {
+    let repo = project();
+    repo.write(".env", "RETRY_UPLOADS_TOKEN=hunter22\n");
+    repo.write("deploy/id_rsa", "retry_uploads_token\n");
+    repo.commit("secrets");
+    for query in [
+        "retry uploads token",
+        "where is the token for retried uploads",
+        "\"hunter22\"",
+        "RETRY_UPLOADS_TOKEN",
+    ] {
+        for mode in ["auto", "keyword", "semantic"] {
+            let text = called(&repo, &["-n", "0", "--mode", mode, query]).text();
+            assert!(
+                !text.contains("hunter22") && !text.contains("id_rsa"),
+                "{query}: {text}"
+            );
+        }
+    }
 }

@@ -199,7 +199,7 @@ struct Facts {
     /// The query that was searched, if its spelling was corrected.
     #[serde(skip_serializing_if = "Option::is_none")]
     read_as: Option<String>,
-    /// Quoted texts that no file contains.
+    /// Quoted texts and identifiers that no file contains.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     absent: Vec<String>,
 }
@@ -554,6 +554,10 @@ impl Asked<'_> {
             };
             notes.push(format!("nothing found{scope}"));
             hint = question.why_nothing();
+            if hint.is_none() && found.is_weak {
+                hint =
+                    Some("no part of the files matches well enough; mode semantic lists the nearest ones".to_owned());
+            }
             if hint.is_none() && is_regex && spans_lines(self.query) {
                 hint = Some("a regex matches within one line: search for a part that is on one line".to_owned());
             }

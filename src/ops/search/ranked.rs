@@ -104,8 +104,10 @@ pub(crate) struct SearchPage {
     pub(crate) next: Option<(u32, u32)>,
     /// The query that was searched, if its spelling was corrected.
     pub(crate) read_as: Option<String>,
-    /// Quoted texts that no file contains.
+    /// Quoted texts and identifiers that no file contains.
     pub(crate) absent: Vec<String>,
+    /// True if there are candidates, but they match too little.
+    pub(crate) is_weak: bool,
     /// True if the search was interrupted.
     pub(crate) is_interrupted: bool,
     /// Notes about files and lines that were not searched.
@@ -132,7 +134,7 @@ pub(crate) fn ranked(ask: &Ask<'_>, view: &View, request: &Request, shown: Shown
 
 pub(super) struct Best {
     pub(super) outcome: SearchOutcome,
-    /// Quoted texts that no file contains.
+    /// Quoted texts and identifiers that no file contains.
     pub(super) absent: Vec<String>,
     /// Notes about files and lines that were not searched.
     pub(super) notes: Vec<String>,
@@ -195,6 +197,7 @@ fn page_of(
     let mut page = SearchPage {
         read_as: best.outcome.read_as.clone(),
         absent: best.absent.clone(),
+        is_weak: outcome.is_weak,
         notes: best.notes.clone(),
         ..SearchPage::default()
     };
