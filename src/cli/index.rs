@@ -508,7 +508,10 @@ impl Indexer<'_> {
                 outcome.elapsed.as_secs_f64(),
             ))?,
             Some(_) => {}
-            None => output.remark("more than 10,000 commits are not recorded; their messages improve ranking after: codescout index --history"),
+            None => output.remark(
+                "more than 10,000 commits are not recorded; codescout index --history records them, which improves \
+                 ranking",
+            ),
         }
         Ok(())
     }

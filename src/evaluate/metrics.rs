@@ -21,7 +21,7 @@ pub struct Ranked {
 /// A range of lines, 1-based and inclusive.
 pub type Lines = (u32, u32);
 
-/// The quality of one answer. Every measure is between 0 and 1.
+/// The quality of one answer. Every measure except `lines_shown` is between 0 and 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measures {
     /// NDCG@10 by file: a result is relevant if its path is judged.
@@ -47,7 +47,7 @@ pub struct Measures {
 /// new place gains nothing but takes up a rank. In the line measures, a result hits a place if they overlap by at least
 /// a third of the shorter one.
 ///
-/// With further places, a result gains for every judged place that it hits first. The best possible order lists all
+/// With further places, each of a result's ranges gains with the highest grade that it hits first, at the result's rank. The best possible order lists all
 /// judged places of a file at one rank, the files with the most gain first.
 ///
 /// Source: Järvelin, Kekäläinen, "Cumulated gain-based evaluation of IR techniques", 2002, with exponential gain.

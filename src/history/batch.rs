@@ -205,7 +205,9 @@ impl Batch {
 
     /// Returns the number of paths that a commit changed.
     pub(super) fn n_touched(&self, local: u32) -> Result<usize, FileError> {
-        Ok(self.touched_numbers(local)?.len())
+        let bytes = self.touched_bytes(local)?;
+        // Each number ends with a byte below 128.
+        Ok(bytes.iter().filter(|byte| **byte < 0x80).count())
     }
 
     pub(super) fn damaged(&self, what: &str) -> FileError {
@@ -446,10 +448,14 @@ impl Batch {
         (0..self.paths.len()).map(run).collect()
     }
 
-    fn touched_numbers(&self, local: u32) -> Result<Vec<usize>, FileError> {
+    fn touched_bytes(&self, local: u32) -> Result<&[u8], FileError> {
         let ends = self.touched_ends.get(&self.file)?;
         let bytes = part(self.touched.get(&self.file)?, ends, local as usize);
-        let mut scan = Scan::new(bytes.ok_or_else(|| self.damaged("touched_ends"))?);
+        bytes.ok_or_else(|| self.damaged("touched_ends"))
+    }
+
+    fn touched_numbers(&self, local: u32) -> Result<Vec<usize>, FileError> {
+        let mut scan = Scan::new(self.touched_bytes(local)?);
         let (mut numbers, mut last) = (Vec::new(), 0usize);
         while !scan.is_over() {
             let step = scan.varint().ok_or_else(|| self.damaged("touched"))?;

@@ -199,6 +199,7 @@ impl Ingest<'_> {
         }
     }
 }
+
 /// Sets aside the files whose content does not match their names. The files are no longer used; they are only kept to
 /// find the cause of the damage.
 pub(super) fn set_damaged_aside<'f>(

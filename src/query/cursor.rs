@@ -18,8 +18,7 @@ pub struct CursorKey {
     question: [u8; 8],
 }
 
-/// What determined the order of a result. All pages of a result must use the
-/// same models.
+/// What determined the order of a result besides the built-in model. All pages of a result must use the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScorersUsed {
     /// True for a configured embedding model.

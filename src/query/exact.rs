@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
+use crate::extract::is_credential;
 use crate::index::lexical::{LexicalError, normal_name, stem, words};
 use crate::model::explain_by;
 use crate::sidecar::FileError;
@@ -28,10 +29,18 @@ pub struct ExactText {
     by_doc: HashMap<u32, usize>,
     /// The first line that contains a text, by document and file.
     lines: HashMap<(u32, FileId), u32>,
-    /// The texts and identifiers that were not found.
+    /// True if the query consists of literal texts only.
+    is_all: bool,
+    /// The texts that were not found.
     pub absent: Vec<String>,
+    /// The identifiers and lone words that no file contains.
+    pub absent_words: Vec<String>,
+    /// The identifiers and lone words that only files contain that are not indexed.
+    pub unindexed_words: Vec<String>,
     /// Number of files that contain a text but give no hit because they are not indexed.
     pub n_unindexed: usize,
+    /// Number of files that contain a text but give no hit because their names suggest credentials.
+    pub n_withheld: usize,
     /// True if more lines match than were read.
     pub is_cut: bool,
 }
@@ -61,7 +70,9 @@ impl ExactText {
         interrupt: &AtomicBool,
     ) -> Result<Self, ExactError> {
         let texts = wanted(query);
+        let is_quoted_only = query.split('"').step_by(2).all(|outside| outside.trim().is_empty());
         let mut found = Self {
+            is_all: !texts.is_empty() && (is_quoted_only || texts == [query.trim()]),
             n_texts: texts.len(),
             ..Self::default()
         };
@@ -72,9 +83,15 @@ impl ExactText {
             }
         }
         for word in identifiers(query) {
-            if !is_indexed(word, sources.view())? && !occurs(word, sources, filter, interrupt)? {
-                found.absent.push(word.to_owned());
+            if is_indexed(word, sources.view())? {
+                continue;
             }
+            let words = if occurs(word, sources, filter, interrupt)? {
+                &mut found.unindexed_words
+            } else {
+                &mut found.absent_words
+            };
+            words.push(word.to_owned());
         }
         Ok(found)
     }
@@ -82,6 +99,11 @@ impl ExactText {
     /// Returns the documents that contain any of the texts.
     pub(super) fn docs(&self) -> impl Iterator<Item = u32> {
         self.by_doc.keys().copied()
+    }
+
+    /// Returns true if the query consists of literal texts that no document contains.
+    pub(super) fn is_all_absent(&self) -> bool {
+        self.is_all && self.by_doc.is_empty()
     }
 
     /// Returns the share of the texts that a document contains.
@@ -127,6 +149,10 @@ impl ExactText {
     }
 
     fn note(&mut self, view: &View, matches: &FileMatches, docs: &mut HashSet<u32>) -> Result<(), FileError> {
+        if is_credential(view.file(matches.file).path) {
+            self.n_withheld += 1;
+            return Ok(());
+        }
         let Some(extraction) = view.extraction(matches.file) else {
             self.n_unindexed += 1;
             return Ok(());

@@ -20,7 +20,7 @@ const MAX_TYPE_LINES: u32 = 120;
 /// Maximum number of further parts of a file in a hit.
 const MAX_FURTHER: usize = 3;
 /// The maximum difference between the scores of a hit and of a further part of its file, as a share of the best score.
-const MAX_FURTHER_DROP: f32 = 0.15;
+const MAX_FURTHER_DROP: f32 = 0.2;
 
 /// A chunk that matches a query.
 #[derive(Clone, Debug)]
@@ -341,12 +341,16 @@ fn own_definition<'e>(extraction: &'e Extraction, chunk: &Chunk) -> Option<&'e D
 /// Returns the function or short type that a chunk belongs to.
 fn item_of(extraction: &Extraction, chunk: &Chunk) -> Option<Item> {
     let definition = own_definition(extraction, chunk)?;
-    let is_callable = is_callable(chunk.kind);
+    if !matches!(chunk.kind, ChunkKind::Function | ChunkKind::Test | ChunkKind::Type) {
+        return None;
+    }
+    let is_function = is_callable(chunk.kind) && !definition.kind.is_type();
     let is_part = |part: &&Chunk| {
-        if is_callable {
-            part.definition == chunk.definition && self::is_callable(part.kind)
+        if is_function {
+            part.definition == chunk.definition && is_callable(part.kind)
         } else {
-            chunk.range.start <= part.range.start && part.range.end <= definition.range.end.max(chunk.range.end)
+            (chunk.range.start..definition.range.end).contains(&part.range.start)
+                && !begins_another(extraction, definition, part)
         }
     };
     let parts = || extraction.chunks.iter().filter(is_part);
@@ -355,7 +359,7 @@ fn item_of(extraction: &Extraction, chunk: &Chunk) -> Option<Item> {
         parts().map(|part| part.end_line).max()?,
     );
     let is_short = lines.1 - lines.0 < MAX_TYPE_LINES;
-    (is_callable || chunk.kind == ChunkKind::Type && is_short).then_some(Item {
+    (is_function || is_short).then_some(Item {
         definition: chunk.definition,
         lines,
         range: ByteRange::new(
@@ -363,6 +367,15 @@ fn item_of(extraction: &Extraction, chunk: &Chunk) -> Option<Item> {
             parts().map(|part| part.range.end).max()?,
         ),
     })
+}
+
+/// Returns true if a definition that begins after the end of `definition` begins in the chunk.
+fn begins_another(extraction: &Extraction, definition: &Definition, chunk: &Chunk) -> bool {
+    let after = definition.range.end..chunk.range.end;
+    extraction
+        .definitions
+        .iter()
+        .any(|other| after.contains(&other.range.start))
 }
 
 /// Returns the whole definition that a chunk belongs to, or the chunk if it belongs to a long type or to none.

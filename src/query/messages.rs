@@ -40,6 +40,32 @@ struct Counts {
     by_term: Vec<f32>,
 }
 
+/// The terms of a query in the messages of commits.
+struct Found {
+    /// For each commit, the place of its terms in `terms`, from 1; 0 without terms.
+    place: Vec<u32>,
+    terms: Vec<Vec<(usize, u32)>>,
+}
+
+impl Found {
+    fn add(&mut self, commit: u32, term: usize, frequency: u32) {
+        let Some(place) = self.place.get_mut(commit as usize) else {
+            return;
+        };
+        if *place == 0 {
+            self.terms.push(Vec::new());
+            *place = self.terms.len() as u32;
+        }
+        self.terms[*place as usize - 1].push((term, frequency));
+    }
+
+    /// Returns the terms in a commit's message and their frequencies.
+    fn of(&self, commit: u32) -> &[(usize, u32)] {
+        let place = self.place.get(commit as usize).copied().unwrap_or_default() as usize;
+        place.checked_sub(1).map_or(&[], |at| &self.terms[at])
+    }
+}
+
 impl CommitMessages {
     /// Scores files. Each file is a document that consists of the messages of all commits that changed it.
     pub(super) fn scores(
@@ -49,11 +75,10 @@ impl CommitMessages {
         terms: &[String],
     ) -> Result<MessageScores, MessagesError> {
         let (found, idfs) = self.postings(terms)?;
-        let mut n_paths = HashMap::new();
-        let mut counts = Vec::with_capacity(files.len());
-        for &file in files {
-            counts.push(self.counts(view.file(file).path, terms.len(), &found, &mut n_paths)?);
-        }
+        let counts = files
+            .iter()
+            .map(|&file| self.counts(view.file(file).path, terms.len(), &found));
+        let counts = counts.collect::<Result<Vec<_>, _>>()?;
         let mean_length = counts.iter().map(|of| of.n_tokens).sum::<f32>() / counts.len().max(1) as f32;
         let score = |of: &Counts| {
             let terms = of.by_term.iter().zip(&idfs);
@@ -77,12 +102,13 @@ impl CommitMessages {
         })
     }
 
-    /// Returns the commits whose messages contain a term, each with the terms and their frequencies. Also returns the
-    /// idf of each term.
-    #[expect(clippy::type_complexity, reason = "used once")]
-    fn postings(&self, terms: &[String]) -> Result<(HashMap<u32, Vec<(usize, u32)>>, Vec<f32>), MessagesError> {
+    /// Finds the commits whose messages contain a term. Also returns the idf of each term.
+    fn postings(&self, terms: &[String]) -> Result<(Found, Vec<f32>), MessagesError> {
         let n_commits = self.reached.len();
-        let mut found: HashMap<u32, Vec<(usize, u32)>> = HashMap::new();
+        let mut found = Found {
+            place: vec![0; self.history.n_commits() as usize],
+            terms: Vec::new(),
+        };
         let mut idfs = Vec::with_capacity(terms.len());
         for (at, term) in terms.iter().enumerate() {
             let mut n_found = 0;
@@ -91,7 +117,7 @@ impl CommitMessages {
                     let number = messages.base() + posting.doc;
                     if self.reached.has(number) {
                         n_found += 1;
-                        found.entry(number).or_default().push((at, posting.in_body));
+                        found.add(number, at, posting.in_body);
                     }
                 })?;
             }
@@ -101,13 +127,7 @@ impl CommitMessages {
     }
 
     /// Counts the terms in the messages of the commits that changed a path, also before it was renamed.
-    fn counts(
-        &self,
-        path: &[u8],
-        n_terms: usize,
-        found: &HashMap<u32, Vec<(usize, u32)>>,
-        n_paths: &mut HashMap<u32, usize>,
-    ) -> Result<Counts, MessagesError> {
+    fn counts(&self, path: &[u8], n_terms: usize, found: &Found) -> Result<Counts, MessagesError> {
         let mut counts = Counts {
             n_tokens: 0.0,
             by_term: vec![0.0; n_terms],
@@ -124,16 +144,12 @@ impl CommitMessages {
                 if let (None, Some(from)) = (&origin, change.origin) {
                     origin = Some((from.path, number));
                 }
-                let n_paths = match n_paths.get(&number) {
-                    Some(known) => *known,
-                    None => *n_paths.entry(number).or_insert(self.history.n_touched(number)?),
-                };
-                if n_paths > MAX_CHANGED_PATHS {
+                if self.history.n_touched(number)? > MAX_CHANGED_PATHS {
                     continue;
                 }
                 let messages = &self.messages[self.history.batch_of(number)];
                 counts.n_tokens += messages.words.meta(number - messages.base()).n_tokens as f32;
-                for &(term, frequency) in found.get(&number).into_iter().flatten() {
+                for &(term, frequency) in found.of(number) {
                     counts.by_term[term] += frequency as f32;
                 }
             }

@@ -4,11 +4,16 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::hit::Hit;
 use super::lines::LineStarts;
+use crate::extract::ChunkKind;
 use crate::index::lexical::for_each_term;
 use crate::model::ByteRange;
 
 /// Maximum size of a definition whose best lines are searched. In a longer one, only the chunk that matches is searched.
 const MAX_SEARCHED_BYTES: usize = 64 << 10;
+/// Maximum number of lines to show for which the best place is searched.
+const MAX_SEARCHED_LINES: u32 = 100;
+/// Maximum length of a line in bytes. The rest is omitted.
+const MAX_LINE_BYTES: usize = 500;
 /// Maximum length of a signature in bytes.
 const MAX_SIGNATURE_BYTES: usize = 200;
 
@@ -34,7 +39,9 @@ impl Hit {
         let (first, last) = lines.of_range(bytes, range.as_usize());
         let (matched, _) = lines.of_range(bytes, matched.as_usize());
         let signature = self.symbol.as_ref().map(|symbol| symbol.signature);
-        let signature = signature.filter(|signature| range.contains(*signature) && self.line.is_none());
+        // Of several small items, the lines may belong to another one.
+        let is_one = self.focus.is_some() || !matches!(self.kind, ChunkKind::Items | ChunkKind::Data);
+        let signature = signature.filter(|signature| is_one && range.contains(*signature) && self.line.is_none());
         let signature = signature.map(|range| (lines.of_range(bytes, range.as_usize()).0, range));
         let text = |line: u32| String::from_utf8_lossy(bytes.get(lines.range(line, line)).unwrap_or_default());
         let n_lines = n_lines.max(1) as u32;
@@ -59,7 +66,7 @@ impl Hit {
                 .filter(|(line, _)| !(start..=end).contains(line))
                 .map(|(line, range)| (line, on_one_line(bytes.get(range.as_usize()).unwrap_or_default()))),
             start_line: start,
-            text: String::from_utf8_lossy(shown).trim_end().to_owned(),
+            text: cut_lines(String::from_utf8_lossy(shown).trim_end()),
         }
     }
 
@@ -88,6 +95,9 @@ fn best_start<'t>(
     text: impl Fn(u32) -> std::borrow::Cow<'t, str>,
 ) -> u32 {
     let weights: HashMap<&str, f32> = terms.iter().map(|(term, weight)| (term.as_str(), *weight)).collect();
+    if n_lines >= MAX_SEARCHED_LINES || n_lines > last.saturating_sub(first) {
+        return matched.min((last + 1).saturating_sub(n_lines)).max(first);
+    }
     let mut found: Vec<(u32, BTreeSet<&str>)> = Vec::new();
     for line in first..=last {
         let mut held = BTreeSet::new();
@@ -114,11 +124,21 @@ fn best_start<'t>(
 /// Joins the lines of a signature with single spaces.
 fn on_one_line(signature: &[u8]) -> String {
     let text = String::from_utf8_lossy(signature);
-    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.len() > MAX_SIGNATURE_BYTES {
-        let end = (0..=MAX_SIGNATURE_BYTES).rev().find(|&end| line.is_char_boundary(end));
-        line.truncate(end.unwrap_or_default());
-        line.push('…');
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = line.replace("( ", "(").replace(", )", ")").replace(" )", ")");
+    cut(&line, MAX_SIGNATURE_BYTES)
+}
+
+fn cut_lines(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(|line| cut(line, MAX_LINE_BYTES)).collect();
+    lines.join("\n")
+}
+
+/// Returns the start of a line that is longer than `max` bytes.
+fn cut(line: &str, max: usize) -> String {
+    if line.len() <= max {
+        return line.to_owned();
     }
-    line
+    let end = (0..=max).rev().find(|&end| line.is_char_boundary(end));
+    format!("{}…", &line[..end.unwrap_or_default()])
 }

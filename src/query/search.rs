@@ -356,11 +356,16 @@ impl<'a> Searcher<'a> {
         })
     }
 
-    /// Returns true if a file can have several hits: on request, for similar code, and if the query is the name of a
-    /// definition.
+    /// Returns true if a file can have several hits: on request, for similar code, and if the query is a name. A mode
+    /// that finds definitions must have found one with the name.
     fn is_flat(&self, request: &Request, text: &str, ranked: &[Candidate]) -> bool {
         let defines = |candidate: &Candidate| candidate.features.defines > 0.0;
-        request.is_flat || request.mode == Mode::Similar || self.is_name_query(text) && ranked.iter().any(defines)
+        request.is_flat
+            || match request.mode {
+                Mode::Similar => true,
+                Mode::Keyword | Mode::Semantic => self.is_name_query(text),
+                Mode::Auto | Mode::Hybrid => self.is_name_query(text) && ranked.iter().any(defines),
+            }
     }
 
     /// Returns every candidate with its features, in ranked order. Used as data for fitting weights.
@@ -393,6 +398,9 @@ impl<'a> Searcher<'a> {
         if request.mode == Mode::Similar {
             let candidates = self.similar(request, text, scope, judges, notes)?;
             return Ok(Ranked::of(candidates, Vec::new()));
+        }
+        if request.exact.is_all_absent() && request.mode != Mode::Semantic {
+            return Ok(Ranked::of(Vec::new(), Vec::new()));
         }
         let analysis = analyze(text);
         let terms: Vec<(&str, f32)> = analysis.terms.iter().map(|term| (term.as_str(), 1.0)).collect();
@@ -459,14 +467,26 @@ impl<'a> Searcher<'a> {
         // Other models have other cosines.
         let is_calibrated = !judges.added && !judges.sparse;
         let is_sure = !defining.is_empty() || request.exact.docs().next().is_some();
-        if is_calibrated && !is_sure && self.is_weak(&legs, &messages, scope) {
+        if is_calibrated && !is_sure && self.is_weak(&legs, &messages, scope) && !self.names_file(text) {
             return Ok(Ranked {
-                is_weak: true,
+                is_weak: !docs.is_empty(),
                 ..Ranked::of(Vec::new(), terms)
             });
         }
         let candidates = self.fused(&legs, docs, &defining, &messages, scope, notes)?;
         Ok(Ranked::of(candidates, terms))
+    }
+
+    /// Returns true if a word of the query is the name of a file.
+    fn names_file(&self, query: &str) -> bool {
+        let words: Vec<&str> = query.split_whitespace().filter(|word| word.contains('.')).collect();
+        let is_named = |path: &[u8]| {
+            let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            words
+                .iter()
+                .any(|word| word.as_bytes().eq_ignore_ascii_case(name) || word.as_bytes() == path)
+        };
+        !words.is_empty() && self.view.files().any(|(_, file)| is_named(file.path))
     }
 
     /// Returns true if the best candidates match so little that there is probably no answer: the sum of the best cosine,

@@ -609,7 +609,8 @@ impl<'w> Records<'w> {
         })
     }
 
-    /// Returns the recorded commits that `commit` reaches, with their messages. Records damaged files again.
+    /// Returns the recorded commits that `commit` reaches, with their messages. Indexes missing messages first, unless
+    /// there are many.
     fn messages_reached(self, commit: CommitId, interrupt: &AtomicBool) -> Result<Option<CommitMessages>> {
         let Some((sidecar, Some(state))) = self.workspace.storage.open_with_state()? else {
             return Ok(None);
@@ -628,8 +629,13 @@ impl<'w> Records<'w> {
             return Ok(None);
         };
         let mut messages = self.stored_messages(history.batches().len(), &entries)?;
-        let mut both = messages.iter().zip(&entries);
-        if both.any(|(opened, entry)| opened.is_none() && entry.messages.is_some()) {
+        let missing = history
+            .batches()
+            .iter()
+            .zip(&messages)
+            .filter(|(_, opened)| opened.is_none());
+        let n_missing: u32 = missing.map(|(batch, _)| batch.n_commits()).sum();
+        if n_missing > 0 && n_missing as usize <= MAX_WAITED_COMMITS {
             let embedder = self.workspace.models.own_embedder();
             self.recorder()
                 .index_messages(&sidecar, embedder, &NoProgress, interrupt)?;

@@ -281,3 +281,54 @@ fn credential_files_are_no_results() {
         }
     }
 }
+
+#[test]
+fn a_quoted_text_alone_is_found_or_nothing_is() {
+    let repo = project();
+    repo.write(".env", "TOKEN=hunter22\n");
+    repo.commit("secrets");
+    let missing = called(&repo, &["--json", "\"no such text at all\""]).expect(1).json();
+    assert_eq!(missing["absent"], json!(["no such text at all"]));
+    let withheld = called(&repo, &["\"hunter22\""]).expect(1);
+    assert!(
+        withheld.stderr.contains("1 file whose names suggest credentials"),
+        "{}",
+        withheld.stderr
+    );
+}
+
+#[test]
+fn similar_names_and_file_names_are_offered() {
+    let repo = project();
+    let misspelt = called(&repo, &["retry_uplods"]).expect(1);
+    assert!(
+        misspelt.stderr.contains("did you mean retry_uploads?"),
+        "{}",
+        misspelt.stderr
+    );
+    repo.write("setup.cfg", "[zebra]\nstripes = 9\n");
+    repo.commit("configure");
+    let file = searched(&repo, &["setup.cfg"]);
+    assert!(paths(&file).contains(&"setup.cfg"), "{file}");
+}
+
+#[test]
+fn a_short_type_has_all_of_its_lines() {
+    let repo = project();
+    let methods: String = (0..12)
+        .map(|n| format!("    def step_{n}(self, value):\n        \"\"\"Takes step {n} of the treatment of a value.\"\"\"\n        return value\n\n"))
+        .collect();
+    repo.write(
+        "store/steps.py",
+        format!("class Treatment:\n    \"\"\"Treats values.\"\"\"\n\n{methods}\ndef after(value):\n    return value\n"),
+    );
+    repo.commit("add steps");
+    let answer = searched(&repo, &["Treatment"]);
+    let found = &results(&answer)[0];
+    assert_eq!(
+        (&found["symbol"], &found["start_line"]),
+        (&json!("Treatment"), &json!(1)),
+        "{found}"
+    );
+    assert_eq!(found["end_line"], 50, "{found}");
+}

@@ -320,8 +320,8 @@ impl Collector<'_> {
         mark(self.repository, self.sidecar, state, segments, (keep, &past), max_bytes)
     }
 
-    /// Lists the past versions of files to keep: none unless commits were made searchable. Unreadable records keep nothing: the records are rebuilt, and so are
-    /// the versions.
+    /// Lists the past versions of files to keep: none unless commits were made searchable. Unreadable records keep
+    /// nothing: the records are rebuilt, and so are the versions.
     fn past(&self, state: &State) -> Vec<ArtifactKey> {
         if !state.has_searchable_history() {
             return Vec::new();

@@ -29,7 +29,8 @@ use super::paths::inside;
 use super::question::{About, Question};
 use super::sink::{Sink, Style};
 use crate::query::{
-    CursorKey, LikelyQuery, Marks, Mode, Pattern, PatternOptions, Request, Rerank, ScorersUsed, split_position,
+    CursorKey, LikelyQuery, Marks, Mode, Pattern, PatternOptions, Request, Rerank, ScorersUsed, SymbolQuery,
+    SymbolRequest, split_position, symbols,
 };
 use crate::session::{Build, OpError, Result, bail};
 use crate::snapshot::Documents;
@@ -544,6 +545,8 @@ impl Asked<'_> {
                 .map(|read_as| format!("query interpreted as: {read_as}")),
         );
         notes.extend(found.absent.iter().map(|text| format!("no file contains {text:?}")));
+        let words = found.absent_words.iter();
+        notes.extend(words.map(|word| format!("no file contains the word {word:?}")));
         let mut hint = None;
         if found.results.is_empty() {
             let is_complete = is_regex || question.is_indexed();
@@ -555,8 +558,7 @@ impl Asked<'_> {
             notes.push(format!("nothing found{scope}"));
             hint = question.why_nothing();
             if hint.is_none() && found.is_weak {
-                hint =
-                    Some("no part of the files matches well enough; mode semantic lists the nearest ones".to_owned());
+                hint = Some(self.about_weak(question));
             }
             if hint.is_none() && is_regex && spans_lines(self.query) {
                 hint = Some("a regex matches within one line: search for a part that is on one line".to_owned());
@@ -575,12 +577,34 @@ impl Asked<'_> {
         let facts = Facts {
             refs,
             read_as: found.read_as,
-            absent: found.absent,
+            absent: [found.absent, found.absent_words].concat(),
         };
         let mut page = Page::new(provenance, rows, paging).with_facts(&facts)?;
         page.notes = notes;
         page.hint = hint;
         Ok(page)
+    }
+
+    /// Returns what to do if nothing matches well enough.
+    fn about_weak(&self, question: &Question<'_>) -> String {
+        let request = SymbolRequest {
+            query: SymbolQuery::Named(self.query.trim().to_owned()),
+            filter: question.filter.clone(),
+            kinds: Vec::new(),
+        };
+        let is_word = !self.query.trim().contains(char::is_whitespace);
+        // A text that is no name has no similar names.
+        let named = is_word
+            .then(|| symbols(&question.sources(), &request, None).ok())
+            .flatten();
+        match named.map(|outcome| outcome.near).unwrap_or_default().as_slice() {
+            [] => {
+                let is_cli = self.ask.common.characters.is_none();
+                let mode = if is_cli { "--mode semantic" } else { "mode=semantic" };
+                format!("nothing matches well enough; {mode} lists what is nearest")
+            }
+            near => format!("did you mean {}?", near.join(" or ")),
+        }
     }
 
     /// Returns the parts of snippets to highlight, for the query as it was read.
@@ -681,16 +705,25 @@ impl ResultOut {
                 out.span(Style::Fact, &format!(" called by {callers}"));
             }
         }
-        let (further, copies): (Vec<_>, Vec<_>) = self.places.iter().partition(|place| place.path == self.path);
+        let (further, copies): (Vec<_>, Vec<_>) = self.places.iter().partition(|place| place.is_part);
         for place in copies {
             out.span(Style::Fact, &format!(" also {}:{}", place.path, place.start_line));
         }
         out.end();
-        if let Some(signature) = &self.signature {
-            render_preview(self.signature_line, signature, self.marks.as_deref(), out);
-        }
-        if let Some(snippet) = &self.snippet {
-            render_preview(self.snippet_start_line, snippet, self.marks.as_deref(), out);
+        let mut shown: Vec<(u32, &str)> = Vec::new();
+        shown.extend(
+            self.signature
+                .as_deref()
+                .map(|signature| (self.signature_line, signature)),
+        );
+        shown.extend(
+            self.snippet
+                .as_deref()
+                .map(|snippet| (self.snippet_start_line, snippet)),
+        );
+        shown.sort_by_key(|(line, _)| *line);
+        for (line, text) in shown {
+            render_preview(line, text, self.marks.as_deref(), out);
         }
         let fact = |text: String, out: &mut dyn Sink| {
             out.span(Style::Fact, &format!("       {text}"));

@@ -83,6 +83,9 @@ pub(crate) struct PlaceOut {
     /// The definition, if the part differs from the result's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) symbol: Option<String>,
+    /// True for a part of the same file.
+    #[serde(skip)]
+    pub(crate) is_part: bool,
 }
 
 /// The locations of a text in one of several revisions.
@@ -104,8 +107,10 @@ pub(crate) struct SearchPage {
     pub(crate) next: Option<(u32, u32)>,
     /// The query that was searched, if its spelling was corrected.
     pub(crate) read_as: Option<String>,
-    /// Quoted texts and identifiers that no file contains.
+    /// Quoted texts that no file contains.
     pub(crate) absent: Vec<String>,
+    /// Identifiers and lone words that no file contains.
+    pub(crate) absent_words: Vec<String>,
     /// True if there are candidates, but they match too little.
     pub(crate) is_weak: bool,
     /// True if the search was interrupted.
@@ -134,8 +139,10 @@ pub(crate) fn ranked(ask: &Ask<'_>, view: &View, request: &Request, shown: Shown
 
 pub(super) struct Best {
     pub(super) outcome: SearchOutcome,
-    /// Quoted texts and identifiers that no file contains.
+    /// Quoted texts that no file contains.
     pub(super) absent: Vec<String>,
+    /// Identifiers and lone words that no file contains.
+    pub(super) absent_words: Vec<String>,
     /// Notes about files and lines that were not searched.
     pub(super) notes: Vec<String>,
 }
@@ -148,14 +155,19 @@ pub(super) fn best_hits(workspace: &Workspace, view: &View, request: &Request, i
     let sources = Sources::new(view, &workspace.repository);
     let exact = ExactText::find(&request.query, &sources, &request.filter, interrupt)?;
     let mut notes = about_exact(&exact);
-    let absent = exact.absent.clone();
+    let (absent, absent_words) = (exact.absent.clone(), exact.absent_words.clone());
     let request = &Request {
         exact,
         ..request.clone()
     };
     let mut outcome = searcher.search(request)?;
     notes.append(&mut outcome.notes);
-    Ok(Best { outcome, absent, notes })
+    Ok(Best {
+        outcome,
+        absent,
+        absent_words,
+        notes,
+    })
 }
 
 /// Returns an error if the call was interrupted.
@@ -197,6 +209,7 @@ fn page_of(
     let mut page = SearchPage {
         read_as: best.outcome.read_as.clone(),
         absent: best.absent.clone(),
+        absent_words: best.absent_words.clone(),
         is_weak: outcome.is_weak,
         notes: best.notes.clone(),
         ..SearchPage::default()
@@ -215,11 +228,21 @@ fn page_of(
 fn about_exact(exact: &ExactText) -> Vec<String> {
     let mut notes = Vec::new();
     if exact.n_unindexed > 0 {
+        let files = count(exact.n_unindexed, "file");
         notes.push(format!(
-            "{} files that are not indexed also contain the text; use grep to list them",
-            exact.n_unindexed
+            "the text is also in {files} that are not indexed; use grep to list them"
         ));
     }
+    if exact.n_withheld > 0 {
+        let files = count(exact.n_withheld, "file");
+        notes.push(format!(
+            "the text is also in {files} whose names suggest credentials; use grep to list them"
+        ));
+    }
+    let unindexed = exact.unindexed_words.iter();
+    notes.extend(
+        unindexed.map(|word| format!("only files that are not indexed contain {word:?}; use grep to list them")),
+    );
     if exact.is_cut {
         notes.push("the text occurs on more lines than were checked; use grep to list all".to_owned());
     }
@@ -308,8 +331,12 @@ pub(crate) fn ranked_over_refs(
         let notes = best.notes.iter().map(|note| format!("{reference}: {note}"));
         page.notes.extend(notes);
         match at {
-            0 => page.absent = best.absent,
-            _ => page.absent.retain(|text| best.absent.contains(text)),
+            0 => (page.absent, page.absent_words, page.is_weak) = (best.absent, best.absent_words, outcome.is_weak),
+            _ => {
+                page.absent.retain(|text| best.absent.contains(text));
+                page.absent_words.retain(|word| best.absent_words.contains(word));
+                page.is_weak |= outcome.is_weak;
+            }
         }
         let key = |hit: &Hit| {
             let (segment, local) = view.segments().of_doc(hit.doc)?;
@@ -361,6 +388,7 @@ fn places_of(view: &View, key: ChunkKey) -> Result<Vec<PlaceOut>> {
             start_line: chunk.map_or(0, |chunk| chunk.start_line),
             end_line: chunk.map_or(0, |chunk| chunk.end_line),
             symbol: None,
+            is_part: false,
         });
     }
     Ok(places)
@@ -519,13 +547,20 @@ fn result_out(
         start_line: part.start_line,
         end_line: part.end_line,
         symbol: part.symbol.as_ref().map(name),
+        is_part: true,
     });
     let copies = copies.iter().map(|place| PlaceOut {
         path: path_of(view, place.file),
         start_line: place.start_line,
         end_line: place.end_line,
         symbol: None,
+        is_part: false,
     });
+    let mut seen = HashSet::from([(path_of(view, place.file), start_line, end_line)]);
+    let places = further
+        .chain(copies)
+        .filter(|place| seen.insert((place.path.clone(), place.start_line, place.end_line)));
+    let places = places.collect();
     Ok(ResultOut {
         path: path_of(view, place.file),
         start_line,
@@ -544,7 +579,7 @@ fn result_out(
                 (DefId { file, index }, symbol.kind)
             }),
         blob: view.file(place.file).entry().oid.to_string(),
-        places: further.chain(copies).collect(),
+        places,
         more_places: hit.n_omitted,
         refs: Vec::new(),
         life: None,
@@ -561,11 +596,12 @@ fn result_out(
 fn whole(bytes: &[u8], start_line: u32, end_line: u32) -> Preview {
     let range = LineStarts::of(bytes).range(start_line, end_line);
     let text = bytes.get(range).unwrap_or_default();
+    let is_cut = text.len() > MAX_WHOLE_BYTES;
     let text = String::from_utf8_lossy(&text[..text.len().min(MAX_WHOLE_BYTES)]);
     Preview {
         signature: None,
         start_line,
-        text: text.trim_end().to_owned(),
+        text: text.trim_end().to_owned() + if is_cut { "…" } else { "" },
     }
 }
 

@@ -319,7 +319,6 @@ impl<'a> Packing<'a> {
         let Some(entry) = latest.entries.first() else {
             return Ok(None);
         };
-        let what = "last change";
         let text = short(&entry.in_short());
         let earlier = self.groups.iter().flat_map(|group| &group.own);
         let is_known = earlier
@@ -328,8 +327,8 @@ impl<'a> Packing<'a> {
         let change = PackOut {
             is_known,
             role: Role::Change,
-            reason: what.to_owned(),
-            label: what.to_owned(),
+            reason: "last change".to_owned(),
+            label: "last change".to_owned(),
             text: Some(text),
             lossy: false,
             is_first: false,
