@@ -592,7 +592,8 @@ impl Asked<'_> {
             filter: question.filter.clone(),
             kinds: Vec::new(),
         };
-        let is_word = !self.query.trim().contains(char::is_whitespace);
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        let is_word = self.query.trim().chars().all(is_part);
         // A text that is no name has no similar names.
         let named = is_word
             .then(|| symbols(&question.sources(), &request, None).ok())
