@@ -47,8 +47,8 @@ pub struct Measures {
 /// new place gains nothing but takes up a rank. In the line measures, a result hits a place if they overlap by at least
 /// a third of the shorter one.
 ///
-/// With further places, each of a result's ranges gains with the highest grade that it hits first, at the result's rank. The best possible order lists all
-/// judged places of a file at one rank, the files with the most gain first.
+/// With further places, each of a result's ranges gains with the highest grade that it hits first, at the result's
+/// rank. The best possible order lists all judged places of a file at one rank, the files with the most gain first.
 ///
 /// Source: Järvelin, Kekäläinen, "Cumulated gain-based evaluation of IR techniques", 2002, with exponential gain.
 pub fn measure(results: &[Ranked], relevant: &[Relevant]) -> Measures {

@@ -10,11 +10,12 @@ use crate::embed::{EmbedError, Embedder};
 use crate::history::{CommitHead, History, HistoryError, Mailmap, Messages, Who, is_trailer};
 use crate::index::dense::{DenseError, DenseIndex, FlatIndex};
 use crate::index::lexical::bm25::{Params, idf};
-use crate::index::lexical::{LexicalError, for_each_term, for_each_word, is_stop_word, words};
+use crate::index::lexical::{LexicalError, for_each_word, is_stop_word, words};
 use crate::model::explain_by;
 use crate::sidecar::FileError;
 
 use super::pattern::Pattern;
+use super::preview::terms_in;
 
 /// Number of candidates from the word search and from the vector search, each.
 const LEG_CANDIDATES: usize = 200;
@@ -402,12 +403,7 @@ fn most_relevant_lines(message: &str, weights: &HashMap<&str, f32>) -> Vec<(u32,
     let body = (1..).zip(message.lines()).skip(1);
     let mut scored: Vec<(f32, u32, &str)> = Vec::new();
     for (number, line) in body.filter(|(_, line)| !line.trim().is_empty() && !is_trailer(line)) {
-        let mut held = BTreeSet::new();
-        for_each_term(line, |term| {
-            if let Some((known, _)) = weights.get_key_value(term) {
-                held.insert(*known);
-            }
-        });
+        let held = terms_in(line, weights);
         let score: f32 = held.iter().map(|term| weights[term]).sum();
         if score > 0.0 {
             scored.push((score, number, line));

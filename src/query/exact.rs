@@ -13,6 +13,7 @@ use crate::snapshot::{FileId, View};
 use super::analyze::looks_like_code;
 use super::filter::FileFilter;
 use super::grep::{FileMatches, GrepDetail, GrepLine, GrepRequest, grep};
+use super::lexical_leg::postings_in_view;
 use super::pattern::{Pattern, PatternError, PatternOptions};
 use super::source::Sources;
 
@@ -77,7 +78,13 @@ impl ExactText {
             ..Self::default()
         };
         for text in texts {
-            let mut stands = |ignore_case| found.add(request(text, ignore_case, filter)?, sources, interrupt);
+            let mut stands = |ignore_case| {
+                let options = PatternOptions {
+                    ignore_case,
+                    ..PatternOptions::default()
+                };
+                found.add(request(text, options, filter)?, sources, interrupt)
+            };
             if !stands(false)? && !stands(true)? {
                 found.absent.push(text.to_owned());
             }
@@ -172,15 +179,8 @@ impl ExactText {
 
 /// Returns true if an indexed document of the view contains a word, in any spelling.
 fn is_indexed(word: &str, view: &View) -> Result<bool, LexicalError> {
-    let mut is_found = false;
-    for term in [normal_name(word), stem(&word.to_lowercase())] {
-        for segment in view.segments().iter() {
-            segment.lexical.postings(&term, |posting| {
-                is_found |= view.live().contains(segment.base_doc + posting.doc);
-            })?;
-        }
-    }
-    Ok(is_found)
+    let n_found = |term: &str| postings_in_view(view, term).map(|postings| postings.len());
+    Ok(n_found(&normal_name(word))? > 0 || n_found(&stem(&word.to_lowercase()))? > 0)
 }
 
 /// Returns true if a file contains a word, in any case.
@@ -193,22 +193,20 @@ fn occurs(
     let options = PatternOptions {
         ignore_case: true,
         whole_words: true,
-        literal: true,
         ..PatternOptions::default()
     };
     let request = GrepRequest {
-        pattern: Pattern::new(word, options)?,
         limit: 1,
-        ..request(word, true, filter)?
+        ..request(word, options, filter)?
     };
     Ok(grep(sources, &request, interrupt, &mut |_| ControlFlow::Break(())).n_files > 0)
 }
 
-fn request(text: &str, ignore_case: bool, filter: &FileFilter) -> Result<GrepRequest, PatternError> {
+/// Returns the request for a literal text.
+fn request(text: &str, options: PatternOptions, filter: &FileFilter) -> Result<GrepRequest, PatternError> {
     let options = PatternOptions {
-        ignore_case,
         literal: true,
-        ..PatternOptions::default()
+        ..options
     };
     Ok(GrepRequest {
         pattern: Pattern::new(text, options)?,

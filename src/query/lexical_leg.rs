@@ -141,7 +141,7 @@ impl FileCounts {
 }
 
 /// Returns the postings of a term in the documents of the view, under the view's document numbers.
-fn postings_in_view(view: &View, term: &str) -> Result<Vec<Posting>, LexicalError> {
+pub(super) fn postings_in_view(view: &View, term: &str) -> Result<Vec<Posting>, LexicalError> {
     let mut postings = Vec::new();
     for segment in view.segments().iter() {
         segment.lexical.postings(term, |posting| {

@@ -38,6 +38,7 @@ mod source;
 mod sparse_leg;
 mod spelling;
 mod symbols;
+mod weak;
 
 pub use blame::{
     BlamedLine, Owner, SymbolBlame, by_symbol as blame_by_symbol, change_owners, file_owners, folder_owners,

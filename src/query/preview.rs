@@ -100,10 +100,7 @@ fn best_start<'t>(
     }
     let mut found: Vec<(u32, BTreeSet<&str>)> = Vec::new();
     for line in first..=last {
-        let mut held = BTreeSet::new();
-        for_each_term(&text(line), |term| {
-            held.extend(weights.get_key_value(term).map(|(known, _)| *known))
-        });
+        let held = terms_in(&text(line), &weights);
         if !held.is_empty() {
             found.push((line, held));
         }
@@ -119,6 +116,15 @@ fn best_start<'t>(
         }
     }
     best.2
+}
+
+/// Returns the terms with a weight that a line contains.
+pub(super) fn terms_in<'w>(line: &str, weights: &HashMap<&'w str, f32>) -> BTreeSet<&'w str> {
+    let mut held = BTreeSet::new();
+    for_each_term(line, |term| {
+        held.extend(weights.get_key_value(term).map(|(known, _)| *known));
+    });
+    held
 }
 
 /// Joins the lines of a signature with single spaces.

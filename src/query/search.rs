@@ -174,12 +174,6 @@ const LEXICAL: LexicalParams = LexicalParams {
     name_weight: 3.0,
 };
 
-/// Candidates for a description are returned if their strength ([`Searcher::is_weak`]) is at least this.
-/// `docs/evaluation.md` describes how the value was chosen.
-const MIN_PROSE_STRENGTH: f32 = 0.34;
-/// Like [`MIN_PROSE_STRENGTH`], for a name that is not the name of a definition.
-const MIN_NAME_STRENGTH: f32 = 0.6;
-
 /// The default interrupt flag, which is never set.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -475,35 +469,6 @@ impl<'a> Searcher<'a> {
         }
         let candidates = self.fused(&legs, docs, &defining, &messages, scope, notes)?;
         Ok(Ranked::of(candidates, terms))
-    }
-
-    /// Returns true if a word of the query is the name of a file.
-    fn names_file(&self, query: &str) -> bool {
-        let words: Vec<&str> = query.split_whitespace().filter(|word| word.contains('.')).collect();
-        let is_named = |path: &[u8]| {
-            let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-            words
-                .iter()
-                .any(|word| word.as_bytes().eq_ignore_ascii_case(name) || word.as_bytes() == path)
-        };
-        !words.is_empty() && self.view.files().any(|(_, file)| is_named(file.path))
-    }
-
-    /// Returns true if the best candidates match so little that there is probably no answer: the sum of the best cosine,
-    /// half of the greatest share of the query's idf in a chunk and, for descriptions, half of the greatest share in a
-    /// file or its messages is low.
-    fn is_weak(&self, legs: &Legs<'_>, messages: &MessageScores, scope: &Scope) -> bool {
-        let lexical = legs.lexical;
-        let all_idf = lexical.idf.iter().sum::<f32>().max(f32::MIN_POSITIVE);
-        let greatest = |covered: &mut dyn Iterator<Item = f32>| covered.fold(0.0, f32::max) / all_idf;
-        let cosine = legs.by_meaning.first().map_or(0.0, |(_, cosine)| cosine.0);
-        let in_chunk = greatest(&mut legs.by_words.iter().map(|&doc| lexical.docs[doc as usize].covered));
-        if legs.analysis.is_name {
-            return cosine + in_chunk / 2.0 < MIN_NAME_STRENGTH;
-        }
-        let files = lexical.touched_files.iter().filter(|file| scope.has_file(**file));
-        let in_file = greatest(&mut files.map(|file| lexical.files[file.0 as usize].covered));
-        cosine + (in_chunk + in_file.max(messages.covered)) / 2.0 < MIN_PROSE_STRENGTH
     }
 
     /// Returns the query's vector from the active model if it is not the built-in one. If the vector is not available,
@@ -833,7 +798,7 @@ impl Scope {
         self.limits.as_ref().is_none_or(|(_, docs)| docs.contains(doc))
     }
 
-    fn has_file(&self, file: FileId) -> bool {
+    pub(super) fn has_file(&self, file: FileId) -> bool {
         self.limits.as_ref().is_none_or(|(files, _)| files.contains(file.0))
     }
 

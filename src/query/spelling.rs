@@ -4,6 +4,7 @@ use crate::embed::StaticModel;
 use crate::index::lexical::{LexicalError, is_stop_word, stem, words};
 use crate::snapshot::View;
 
+use super::lexical_leg::postings_in_view;
 use super::near::edits;
 use super::search::SearchError;
 
@@ -71,12 +72,5 @@ fn nearest(word: &str, view: &View, model: &StaticModel) -> Result<Option<String
 
 /// Returns the number of documents of the view that contain a word in any form.
 fn n_docs(view: &View, word: &str) -> Result<usize, LexicalError> {
-    let term = stem(word);
-    let mut n_docs = 0;
-    for segment in view.segments().iter() {
-        segment.lexical.postings(&term, |posting| {
-            n_docs += usize::from(view.live().contains(segment.base_doc + posting.doc));
-        })?;
-    }
-    Ok(n_docs)
+    Ok(postings_in_view(view, &stem(word))?.len())
 }

@@ -190,8 +190,8 @@ impl<'w> Records<'w> {
             .index_past(past, versions, progress, interrupt)?)
     }
 
-    /// Records the commits reachable from `tips` with their messages, which searches use for ranking. If
-    /// a command or call waits for it and too many commits are missing, does nothing and returns `None`.
+    /// Records the commits reachable from `tips` with their messages, which searches use for ranking. If a command
+    /// or call waits for it and too many commits are missing, does nothing and returns `None`.
     pub(crate) fn record_messages(
         self,
         tips: &[CommitId],
