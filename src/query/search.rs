@@ -1,6 +1,7 @@
 //! Runs a search in four steps: find candidates by words and by vectors, merge them, compute features, and sort.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use roaring::RoaringBitmap;
@@ -184,7 +185,7 @@ pub struct Searcher<'a> {
     pub(super) paths: &'a StaticModel,
     meaning: Meaning<'a>,
     sparse: Option<SparseLeg<'a>>,
-    messages: Option<CommitMessages>,
+    messages: Option<Arc<CommitMessages>>,
     live: RoaringBitmap,
     pub(super) reranking: Option<Reranking<'a>>,
     interrupt: &'a AtomicBool,
@@ -236,7 +237,7 @@ impl<'a> Searcher<'a> {
     }
 
     /// Uses the messages of recorded commits to rank files.
-    pub fn with_messages(self, messages: Option<CommitMessages>) -> Self {
+    pub fn with_messages(self, messages: Option<Arc<CommitMessages>>) -> Self {
         Self { messages, ..self }
     }
 
@@ -441,7 +442,7 @@ impl<'a> Searcher<'a> {
             Some((leg, found))
         });
         judges.sparse = sparse.is_some();
-        let messages = self.messages.as_ref();
+        let messages = self.messages.as_deref();
         let messages =
             messages.filter(|_| request.asks(|judges| judges.messages, "commit messages are not used", notes));
         judges.messages = messages.is_some();

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::error::{Context as _, OpError, Result, ensure};
@@ -52,6 +52,14 @@ pub struct OpenedHistory {
     pub mailmap: Mailmap,
     /// Notes to add to the answer.
     pub notes: Vec<String>,
+}
+
+/// The messages that the last search used.
+pub(super) struct HeldMessages {
+    commit: CommitId,
+    /// The stored batches that were opened.
+    entries: Vec<HistoryEntry>,
+    messages: Arc<CommitMessages>,
 }
 
 /// Determines which data about commits is recorded.
@@ -601,7 +609,7 @@ impl<'w> Records<'w> {
 
     /// Returns the recorded commits that the commit of a view reaches, with their messages, for ranking. `None` unless
     /// all of them are stored. Errors are logged, because an answer without messages is complete.
-    pub(crate) fn messages_of(self, view: &View, interrupt: &AtomicBool) -> Option<CommitMessages> {
+    pub(crate) fn messages_of(self, view: &View, interrupt: &AtomicBool) -> Option<Arc<CommitMessages>> {
         let commit = view.provenance().commit?;
         self.messages_reached(commit, interrupt).unwrap_or_else(|error| {
             tracing::warn!("ranking without commit messages: {error:#}");
@@ -610,13 +618,19 @@ impl<'w> Records<'w> {
     }
 
     /// Returns the recorded commits that `commit` reaches, with their messages. Indexes missing messages first, unless
-    /// there are many.
-    fn messages_reached(self, commit: CommitId, interrupt: &AtomicBool) -> Result<Option<CommitMessages>> {
+    /// there are many. Keeps the last answer, because opening all batches takes as long as ranking.
+    fn messages_reached(self, commit: CommitId, interrupt: &AtomicBool) -> Result<Option<Arc<CommitMessages>>> {
         let Some((sidecar, Some(state))) = self.workspace.storage.open_with_state()? else {
             return Ok(None);
         };
         if state.history.is_empty() {
             return Ok(None);
+        }
+        let held = || self.workspace.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(held) = &*held()
+            && (held.commit, &held.entries) == (commit, &state.history)
+        {
+            return Ok(Some(Arc::clone(&held.messages)));
         }
         let (history, mut entries) = match self.recorder().sound(&sidecar, &state)? {
             Some(history) => (history, state.history),
@@ -642,12 +656,20 @@ impl<'w> Records<'w> {
             entries = sidecar.state()?.unwrap_or_default().history;
             messages = self.stored_messages(history.batches().len(), &entries)?;
         }
-        let messages: Option<Vec<Messages>> = messages.into_iter().collect();
-        Ok(messages.map(|messages| CommitMessages {
+        let Some(messages) = messages.into_iter().collect::<Option<Vec<Messages>>>() else {
+            return Ok(None);
+        };
+        let messages = Arc::new(CommitMessages {
             reached: history.reachable(&[tip]),
             messages,
             history,
-        }))
+        });
+        *held() = Some(HeldMessages {
+            commit,
+            entries,
+            messages: Arc::clone(&messages),
+        });
+        Ok(Some(messages))
     }
 
     /// Returns the number of the first recorded commit in the first-parent history of `commit`, which includes `commit`.

@@ -3,9 +3,10 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use super::error::{Context as _, Result};
+use super::history::HeldMessages;
 use super::models::Models;
 use super::place::default_sidecar_root;
 use super::storage::Storage;
@@ -26,6 +27,7 @@ pub struct Workspace {
     /// The models of the repository.
     pub models: Models,
     pub(super) qdrant: OnceLock<Vec<Qdrant>>,
+    pub(super) messages: Mutex<Option<HeldMessages>>,
     pub(super) options: BuildOptions,
     /// The caller's directory relative to the repository root. Paths given by the user are relative to it.
     here: String,
@@ -69,6 +71,7 @@ impl Workspace {
             storage,
             models,
             qdrant: OnceLock::new(),
+            messages: Mutex::default(),
             here: String::new(),
         })
     }
