@@ -1,7 +1,7 @@
 //! Scores many small bags of words, for example the words of each path, against one query.
 
 use super::rows;
-use super::static_model::{Side, StaticModel};
+use super::static_model::{Scratch, Side, StaticModel};
 
 /// A pooled, normalised bag of tokens: unit(pool(text)) = Σ weight · row over its terms.
 ///
@@ -44,6 +44,7 @@ pub struct TokenDots<'a> {
     /// The bits of each token's dot product. 0 means that it has not been computed; a product of +0 is stored as -0.
     /// (Zero pages cost nothing until written. Any other initial value would write 100 KB per query.)
     known: Vec<u32>,
+    scratch: Scratch,
 }
 
 impl<'a> TokenDots<'a> {
@@ -54,6 +55,7 @@ impl<'a> TokenDots<'a> {
             model,
             query,
             known: vec![0; model.n_tokens()],
+            scratch: Scratch::default(),
         }
     }
 
@@ -65,7 +67,8 @@ impl<'a> TokenDots<'a> {
     /// Returns the same as [`Self::bag`] for token ids, with the weights of a document. Pools the tokens in each call;
     /// for many calls, create a [`Bag`].
     pub fn pooled(&mut self, token_ids: &[u32]) -> f32 {
-        self.bag(&self.model.bag(token_ids, Side::Document))
+        let bag = self.model.bag_in(token_ids, Side::Document, &mut self.scratch);
+        self.bag(&bag)
     }
 
     /// Returns query · row, where the row is not multiplied with the token's scale.

@@ -210,6 +210,12 @@ impl Batch {
         Ok(bytes.iter().filter(|byte| **byte < 0x80).count())
     }
 
+    /// Returns true if a commit changed more than `n` paths.
+    pub(super) fn touches_more_than(&self, local: u32, n: usize) -> Result<bool, FileError> {
+        let bytes = self.touched_bytes(local)?;
+        Ok(bytes.iter().filter(|byte| **byte < 0x80).nth(n).is_some())
+    }
+
     pub(super) fn damaged(&self, what: &str) -> FileError {
         self.file.damaged(what)
     }

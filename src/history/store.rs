@@ -295,6 +295,12 @@ impl History {
         Ok(batch.n_touched(local)?)
     }
 
+    /// Returns true if a commit changed more than `n` paths.
+    pub fn touches_more_than(&self, number: u32, n: usize) -> Result<bool, HistoryError> {
+        let (batch, local) = self.batch(number);
+        Ok(batch.touches_more_than(local, n)?)
+    }
+
     /// Returns the message of a commit.
     pub fn message(&self, number: u32) -> Result<String, HistoryError> {
         let (batch, local) = self.batch(number);

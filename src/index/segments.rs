@@ -7,7 +7,7 @@ use crate::artifact::{ArtifactFile, ArtifactKey};
 use crate::embed::ProfileId;
 use crate::extract::Extraction;
 use crate::model::ChunkKey;
-use crate::sidecar::{Bytes, FileError, SegmentEntry, Sidecar, State, Store};
+use crate::sidecar::{Bytes, FileError, SegmentEntry, Sidecar, State};
 
 use super::build::SegmentData;
 use super::dense::VectorFile;
@@ -84,7 +84,7 @@ impl Segment {
             .vectors
             .iter()
             .find(|vectors| vectors.profile == profile)
-            .map(|vectors| open_vectors(sidecar, &vectors.file.name))
+            .map(|vectors| VectorFile::open(sidecar, &vectors.file.name))
             .transpose()?;
         let segment = Self {
             base_blob: entry.base_blob,
@@ -187,13 +187,6 @@ impl Segment {
             Some(vectors) if vectors.len() != n_docs => Err(inconsistent("number of vectors differs")),
             _ => Ok(()),
         }
-    }
-}
-
-fn open_vectors(sidecar: &Sidecar, name: &str) -> Result<VectorFile, FileError> {
-    match RowFile::open(sidecar, name)? {
-        RowFile::Dense(vectors) => Ok(vectors),
-        RowFile::Sparse(_) => Err(FileError::damaged(sidecar.path(Store::Dense, name), "sparse vectors")),
     }
 }
 

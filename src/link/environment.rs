@@ -66,7 +66,6 @@ pub(super) struct Environment {
     folders_by_name: HashMap<String, Vec<String>>,
     /// Files by dotted name.
     python: HashMap<String, Vec<FileId>>,
-    python_folders: HashMap<String, Vec<String>>,
     go: Vec<Package>,
     cargo: Vec<Package>,
     npm: Vec<Package>,
@@ -236,16 +235,6 @@ impl Environment {
         for files in self.python.values_mut() {
             files.sort_unstable();
         }
-        for folder in self.folders.keys() {
-            let segments: Vec<&str> = folder.split('/').collect();
-            for first in 0..segments.len() {
-                self.python_folders
-                    .entry(segments[first..].join("."))
-                    .or_default()
-                    .push(folder.clone());
-            }
-        }
-        self.python_folders.values_mut().for_each(|folders| folders.sort());
     }
 
     fn index_rust(&mut self) {

@@ -1,6 +1,7 @@
 //! Follows links: which references mean a definition, and what a definition refers to.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use rayon::prelude::*;
 
@@ -82,10 +83,13 @@ impl Linker<'_> {
         Ok(all)
     }
 
-    /// Returns the files that may contain the name of a definition.
-    pub fn files_naming(&self, of: DefId) -> Result<BTreeSet<FileId>, LexicalError> {
-        self.definition(of)
-            .map_or_else(|| Ok(BTreeSet::new()), |definition| self.files_with(&definition.name))
+    /// Returns the number of files that may contain the name of a definition. Returns `None` if it exceeds `limit`.
+    pub fn n_files_naming(&self, of: DefId, limit: usize) -> Result<Option<usize>, LexicalError> {
+        let Some(definition) = self.definition(of) else {
+            return Ok(Some(0));
+        };
+        let files = self.files_with_up_to(&definition.name, limit)?;
+        Ok((files.len() <= limit).then_some(files.len()))
     }
 
     fn mentions_in(&self, file: FileId, targets: &[DefId], own: &[String], names: &[String]) -> Mentions {
@@ -391,31 +395,52 @@ impl Linker<'_> {
 
     /// Returns the files that may contain a name, according to the lexical index.
     fn files_with(&self, name: &str) -> Result<BTreeSet<FileId>, LexicalError> {
+        self.files_with_up_to(name, usize::MAX)
+    }
+
+    /// Returns the files that may contain a name. If there are more than `limit`, returns only some of them.
+    fn files_with_up_to(&self, name: &str, limit: usize) -> Result<BTreeSet<FileId>, LexicalError> {
         let mut terms = BTreeSet::new();
         for_each_term(name, |term| {
             terms.insert(term.to_owned());
         });
         // A text with a word has the terms of its parts, too. The term of the whole word is the longest.
-        if name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
-            && let Some(whole) = terms.iter().max_by_key(|term| term.len()).cloned()
-        {
-            terms = BTreeSet::from([whole]);
+        let is_word = name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+        let term = if is_word {
+            terms.into_iter().max_by_key(String::len)
+        } else {
+            self.rarest(terms)?
+        };
+        let Some(term) = term else {
+            return Ok(self.view.files().map(|(file, _)| file).collect());
+        };
+        let mut files = BTreeSet::new();
+        for segment in self.view.segments().iter() {
+            segment.lexical.postings_until(&term, |posting| {
+                let places = self.view.places(segment.base_doc + posting.doc).iter();
+                files.extend(places.map(|place| place.file));
+                if files.len() > limit {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            })?;
         }
-        let mut files: Option<BTreeSet<FileId>> = None;
+        Ok(files)
+    }
+
+    /// Returns the term that the fewest documents contain.
+    fn rarest(&self, terms: BTreeSet<String>) -> Result<Option<String>, LexicalError> {
+        let mut rarest: Option<(u32, String)> = None;
         for term in terms {
-            let mut with_term = BTreeSet::new();
-            for segment in self.view.segments().iter() {
-                segment.lexical.postings(&term, |posting| {
-                    let places = self.view.places(segment.base_doc + posting.doc).iter();
-                    with_term.extend(places.map(|place| place.file));
-                })?;
+            let segments = self.view.segments().iter();
+            let n_docs = segments.map(|segment| segment.lexical.n_docs_with(&term));
+            let n_docs = n_docs.sum::<Result<u32, _>>()?;
+            if rarest.as_ref().is_none_or(|(fewest, _)| n_docs < *fewest) {
+                rarest = Some((n_docs, term));
             }
-            files = Some(match files {
-                Some(files) => files.intersection(&with_term).copied().collect(),
-                None => with_term,
-            });
         }
-        Ok(files.unwrap_or_else(|| self.view.files().map(|(file, _)| file).collect()))
+        Ok(rarest.map(|(_, term)| term))
     }
 }
 

@@ -70,8 +70,8 @@ impl ProvenanceOut {
                 indexed: coverage.n_indexed,
                 skipped: coverage
                     .skipped
-                    .into_iter()
-                    .map(|(reason, n_files)| (reason.to_string(), n_files))
+                    .iter()
+                    .map(|(reason, n_files)| (reason.to_string(), *n_files))
                     .chain(withheld)
                     .collect(),
             }),

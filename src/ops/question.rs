@@ -203,8 +203,9 @@ impl<'a> Question<'a> {
     /// Returns the provenance of an answer that depends on the index.
     pub(crate) fn provenance(&self) -> ProvenanceOut {
         let mut provenance = self.provenance_of_files();
-        let n_missing = n_not_indexed(&self.seen.view);
-        if let Some(job) = self.seen.building.as_ref().filter(|_| n_missing > 0) {
+        let building = self.seen.building.as_ref();
+        let building = building.map(|job| (job, n_not_indexed(&self.seen.view)));
+        if let Some((job, n_missing)) = building.filter(|(_, n_missing)| *n_missing > 0) {
             provenance.also_incomplete(format!(
                 "this revision is being indexed ({}, {:.0} s so far): {n_missing} of {} files are not indexed yet; \
                  repeat the call later for the full answer",

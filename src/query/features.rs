@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 use crate::embed::{StaticModel, TokenDots};
 use crate::extract::ChunkKind;
 use crate::index::lexical::for_each_term;
@@ -19,12 +21,15 @@ const MIN_BEST_COSINE: f32 = 0.05;
 /// Fusion", SIGIR 2009, with their K.
 const RANK_K: f32 = 60.0;
 
+/// The cosines of documents.
+pub(super) type Cosines = HashMap<u32, f32, RandomState>;
+
 /// Computes the features of candidates. Caches the features of files.
 pub(super) struct FeatureExtractor<'s> {
     view: &'s View,
     legs: &'s Legs<'s>,
     defining: &'s HashMap<u32, Defining>,
-    cosines: &'s HashMap<u32, f32>,
+    cosines: &'s Cosines,
     messages: &'s MessageScores,
     paths: &'s StaticModel,
     path_dots: TokenDots<'s>,
@@ -32,9 +37,11 @@ pub(super) struct FeatureExtractor<'s> {
     best_file: f32,
     best_cosine: f32,
     all_idf: f32,
-    lexical_ranks: HashMap<u32, usize>,
-    dense_ranks: HashMap<u32, usize>,
-    files: HashMap<FileId, FileFeatures>,
+    lexical_ranks: HashMap<u32, usize, RandomState>,
+    dense_ranks: HashMap<u32, usize, RandomState>,
+    files: HashMap<FileId, FileFeatures, RandomState>,
+    /// The share of the query's idf in the names of folders, by path.
+    folders: HashMap<String, f32, RandomState>,
 }
 
 #[derive(Clone, Copy)]
@@ -53,7 +60,7 @@ impl<'s> FeatureExtractor<'s> {
         searcher: &'s Searcher<'_>,
         legs: &'s Legs<'s>,
         defining: &'s HashMap<u32, Defining>,
-        cosines: &'s HashMap<u32, f32>,
+        cosines: &'s Cosines,
         messages: &'s MessageScores,
     ) -> Self {
         let lexical = legs.lexical;
@@ -66,13 +73,8 @@ impl<'s> FeatureExtractor<'s> {
             messages,
             paths: searcher.paths,
             path_dots: TokenDots::new(searcher.paths, &legs.query.own),
-            best_chunk: best(&mut legs.by_words.iter().map(|&doc| lexical.docs[doc as usize].bm25.0)),
-            best_file: best(
-                &mut lexical
-                    .touched_files
-                    .iter()
-                    .map(|file| lexical.files[file.0 as usize].bm25.0),
-            ),
+            best_chunk: best(&mut legs.by_words.iter().map(|&doc| lexical.doc(doc).bm25.0)),
+            best_file: best(&mut lexical.files().map(|(_, scores)| scores.bm25.0)),
             best_cosine: best(&mut legs.by_meaning.iter().map(|(_, cosine)| cosine.0)).max(MIN_BEST_COSINE),
             all_idf: lexical.idf.iter().sum::<f32>().max(f32::MIN_POSITIVE),
             lexical_ranks: legs
@@ -87,15 +89,16 @@ impl<'s> FeatureExtractor<'s> {
                 .enumerate()
                 .map(|(rank, (doc, _))| (*doc, rank))
                 .collect(),
-            files: HashMap::new(),
+            files: HashMap::default(),
+            folders: HashMap::default(),
         }
     }
 
     /// Returns the features of a document at one of its places.
     pub(super) fn of(&mut self, doc: u32, place: Place) -> Features {
         let file = self.file(place.file);
-        let chunk = self.legs.lexical.docs[doc as usize];
-        let in_file = self.legs.lexical.files[place.file.0 as usize];
+        let chunk = self.legs.lexical.doc(doc);
+        let in_file = self.legs.lexical.file(place.file);
         let meta = self.view.segments().doc_meta(doc);
         let kind = meta.map(|meta| meta.kind);
         let is_kind = |wanted: &[ChunkKind]| as_feature(kind.is_some_and(|kind| wanted.contains(&kind)));
@@ -149,12 +152,21 @@ impl<'s> FeatureExtractor<'s> {
             cosine_best: cosines.iter().copied().fold(0.0, f32::max),
             cosine_path: self.path_dots.pooled(&self.paths.token_ids(words.as_bytes())),
             file_name: self.idf_in(name),
-            folder_names: self.idf_in(folders),
+            folder_names: self.idf_in_folders(folders),
             is_test: as_feature(is_test_path(&path)),
             is_peripheral: as_feature(is_peripheral_path(&path)),
         };
         self.files.insert(id, features);
         features
+    }
+
+    fn idf_in_folders(&mut self, folders: &str) -> f32 {
+        if let Some(known) = self.folders.get(folders) {
+            return *known;
+        }
+        let share = self.idf_in(folders);
+        self.folders.insert(folders.to_owned(), share);
+        share
     }
 
     /// Returns the share of the query's idf that belongs to terms in `text`.

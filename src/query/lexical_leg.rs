@@ -1,8 +1,8 @@
 //! Scores chunks and whole files by BM25, with the statistics of the view.
 
+use crate::index::lexical::LexicalError;
 use crate::index::lexical::bm25::{Bm25, Params, idf};
-use crate::index::lexical::{LexicalError, Posting};
-use crate::snapshot::{FileId, View};
+use crate::snapshot::{DocEntry, FileId, View};
 
 use super::search::SearchError;
 
@@ -28,15 +28,44 @@ pub(super) struct Lexical {
 /// The scores of all chunks and files for one query.
 #[derive(Debug)]
 pub(super) struct LexicalLeg {
-    /// Scores by document number; zero for documents outside the view.
-    pub(super) docs: Vec<Lexical>,
-    /// Scores by file; `named` is not used.
-    pub(super) files: Vec<Lexical>,
-    /// Documents that contain a term, grouped by the first such term and ascending within a group.
-    pub(super) touched_docs: Vec<u32>,
-    pub(super) touched_files: Vec<FileId>,
+    docs: Scores,
+    files: Scores,
     /// The idf of each term of the query.
     pub(super) idf: Vec<f32>,
+}
+
+/// Scores by number. Only numbers with a score take memory that is written, because a query finds few of a million.
+#[derive(Debug)]
+struct Scores {
+    /// For each number, the position of its score in `list`, from 1; 0 without a score.
+    positions: Vec<u32>,
+    list: Vec<(u32, Lexical)>,
+}
+
+impl Scores {
+    fn new(n: u32) -> Self {
+        Self {
+            positions: vec![0; n as usize],
+            list: Vec::new(),
+        }
+    }
+
+    fn get(&self, number: u32) -> Lexical {
+        let position = self.positions[number as usize] as usize;
+        position
+            .checked_sub(1)
+            .map_or_else(Lexical::default, |at| self.list[at].1)
+    }
+
+    #[inline]
+    fn of(&mut self, number: u32) -> &mut Lexical {
+        let position = &mut self.positions[number as usize];
+        if *position == 0 {
+            self.list.push((number, Lexical::default()));
+            *position = self.list.len() as u32;
+        }
+        &mut self.list[*position as usize - 1].1
+    }
 }
 
 impl LexicalLeg {
@@ -48,20 +77,38 @@ impl LexicalLeg {
         go_on: impl Fn() -> Result<(), SearchError>,
     ) -> Result<Self, SearchError> {
         let mut leg = Self {
-            docs: vec![Lexical::default(); view.segments().n_docs() as usize],
-            files: vec![Lexical::default(); view.n_files() as usize],
-            touched_docs: Vec::new(),
-            touched_files: Vec::new(),
+            docs: Scores::new(view.segments().n_docs()),
+            files: Scores::new(view.n_files()),
             idf: Vec::new(),
         };
-        let mut file_counts = FileCounts::new(view.n_files());
+        let mut counts = FileCounts::new(view.n_files());
         for &(term, weight) in terms {
             go_on()?;
             let postings = postings_in_view(view, term)?;
             leg.add_docs(view, &postings, weight, params);
-            leg.add_files(view, &postings, weight, params, &mut file_counts);
+            leg.add_files(view, &postings, weight, params, &mut counts);
         }
         Ok(leg)
+    }
+
+    /// Returns the scores of a document; zero if it contains no term.
+    pub(super) fn doc(&self, doc: u32) -> Lexical {
+        self.docs.get(doc)
+    }
+
+    /// Returns the scores of a file; zero if it contains no term. `named` is not used.
+    pub(super) fn file(&self, file: FileId) -> Lexical {
+        self.files.get(file.0)
+    }
+
+    /// Returns the documents that contain a term, grouped by the first such term and ascending within a group.
+    pub(super) fn docs(&self) -> impl Iterator<Item = (u32, &Lexical)> {
+        self.docs.list.iter().map(|(doc, scores)| (*doc, scores))
+    }
+
+    /// Returns the files that contain a term.
+    pub(super) fn files(&self) -> impl Iterator<Item = (FileId, &Lexical)> {
+        self.files.list.iter().map(|(file, scores)| (FileId(*file), scores))
     }
 
     fn add_docs(&mut self, view: &View, postings: &[Posting], weight: f32, params: &LexicalParams) {
@@ -70,11 +117,8 @@ impl LexicalLeg {
         let mean_length = live.n_tokens as f32 / (live.n_docs as f32).max(1.0);
         self.idf.push(idf);
         for posting in postings {
-            let length = view.segments().doc_meta(posting.doc).map_or(0, |meta| meta.n_tokens) as f32;
-            let score = &mut self.docs[posting.doc as usize];
-            if score.covered == 0.0 {
-                self.touched_docs.push(posting.doc);
-            }
+            let score = self.docs.of(posting.doc);
+            let length = posting.entry.n_tokens as f32;
             score.bm25.0 += idf * params.chunk.saturate(params.frequency(posting), length, mean_length);
             score.covered += idf;
             if posting.in_name > 0 {
@@ -92,8 +136,13 @@ impl LexicalLeg {
         counts: &mut FileCounts,
     ) {
         for posting in postings {
-            for place in view.places(posting.doc) {
-                counts.add(place.file, params.frequency(posting));
+            let frequency = params.frequency(posting);
+            match posting.entry.only_file() {
+                Some(file) => counts.add(file, frequency),
+                None => {
+                    let places = view.places(posting.doc).iter();
+                    places.for_each(|place| counts.add(place.file, frequency));
+                }
             }
         }
         let n_files = counts.touched.len();
@@ -101,10 +150,7 @@ impl LexicalLeg {
         let mean_length = view.live().n_tokens as f32 / (view.n_files() as f32).max(1.0);
         for file in counts.touched.drain(..) {
             let frequency = std::mem::take(&mut counts.by_file[file.0 as usize]);
-            let score = &mut self.files[file.0 as usize];
-            if score.covered == 0.0 {
-                self.touched_files.push(file);
-            }
+            let score = self.files.of(file.0);
             let length = view.n_tokens(file) as f32;
             score.bm25.0 += idf * params.file.saturate(frequency, length, mean_length);
             score.covered += idf;
@@ -140,14 +186,28 @@ impl FileCounts {
     }
 }
 
-/// Returns the postings of a term in the documents of the view, under the view's document numbers.
+/// A document of a view that contains a term.
+pub(super) struct Posting {
+    /// The number of the document in the view.
+    doc: u32,
+    in_body: u32,
+    in_name: u32,
+    entry: DocEntry,
+}
+
+/// Returns the postings of a term in the documents of the view.
 pub(super) fn postings_in_view(view: &View, term: &str) -> Result<Vec<Posting>, LexicalError> {
     let mut postings = Vec::new();
     for segment in view.segments().iter() {
         segment.lexical.postings(term, |posting| {
             let doc = segment.base_doc + posting.doc;
-            if view.live().contains(doc) {
-                postings.push(Posting { doc, ..posting });
+            if let Some(entry) = view.doc(doc) {
+                postings.push(Posting {
+                    doc,
+                    in_body: posting.in_body,
+                    in_name: posting.in_name,
+                    entry,
+                });
             }
         })?;
     }

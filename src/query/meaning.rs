@@ -132,6 +132,11 @@ impl<'a> Meaning<'a> {
         })
     }
 
+    /// Returns true if only local vectors of the built-in model are in use.
+    pub(super) fn is_own(&self) -> bool {
+        self.added.is_none() && self.elsewhere.is_none()
+    }
+
     /// Returns the number of documents that still need a vector of the active model, or of all `live` documents if none
     /// has one. `None` if only the built-in model is in use.
     pub(super) fn n_without(&self, live: &RoaringBitmap) -> Option<u64> {

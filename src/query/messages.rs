@@ -144,7 +144,7 @@ impl CommitMessages {
                 if let (None, Some(from)) = (&origin, change.origin) {
                     origin = Some((from.path, number));
                 }
-                if self.history.n_touched(number)? > MAX_CHANGED_PATHS {
+                if self.history.touches_more_than(number, MAX_CHANGED_PATHS)? {
                     continue;
                 }
                 let messages = &self.messages[self.history.batch_of(number)];

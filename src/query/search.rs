@@ -1,8 +1,9 @@
 //! Runs a search in four steps: find candidates by words and by vectors, merge them, compute features, and sort.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{self, AtomicBool};
 
 use roaring::RoaringBitmap;
 
@@ -20,7 +21,7 @@ use super::cursor::ScorersUsed;
 use super::defining::Defining;
 use super::elsewhere::{Away, DenseRemoteIndex, SparseRemoteIndex};
 use super::exact::ExactText;
-use super::features::{FeatureExtractor, of_rank};
+use super::features::{Cosines, FeatureExtractor, of_rank};
 use super::filter::FileFilter;
 use super::hit::{Hit, Opened};
 use super::lexical_leg::{LexicalLeg, LexicalParams};
@@ -217,7 +218,7 @@ impl<'a> Searcher<'a> {
 
     /// Returns an error once the interrupt flag is set.
     pub(super) fn go_on(&self) -> Result<(), SearchError> {
-        if self.interrupt.load(Ordering::Relaxed) {
+        if self.interrupt.load(atomic::Ordering::Relaxed) {
             Err(SearchError::Interrupted)
         } else {
             Ok(())
@@ -399,7 +400,11 @@ impl<'a> Searcher<'a> {
         }
         let analysis = analyze(text);
         let terms: Vec<(&str, f32)> = analysis.terms.iter().map(|term| (term.as_str(), 1.0)).collect();
-        let lexical = LexicalLeg::run(self.view, &terms, &LEXICAL, || self.go_on())?;
+        let (lexical, by_own) = rayon::join(
+            || LexicalLeg::run(self.view, &terms, &LEXICAL, || self.go_on()),
+            || self.query_by_own(request.mode, text, scope),
+        );
+        let (lexical, by_own) = (lexical?, by_own?);
         let by_words = self.ranked_docs(&lexical, &request.exact, scope);
         let terms = analysis
             .terms
@@ -408,7 +413,7 @@ impl<'a> Searcher<'a> {
             .zip(lexical.idf.iter().copied())
             .collect();
         if request.mode == Mode::Keyword {
-            let scored = by_words.iter().map(|&doc| (doc, lexical.docs[doc as usize].bm25.0));
+            let scored = by_words.iter().map(|&doc| (doc, lexical.doc(doc).bm25.0));
             let scored: Vec<_> = scored.collect();
             let features = |rank, doc, share| Features {
                 bm25: share,
@@ -418,7 +423,6 @@ impl<'a> Searcher<'a> {
             };
             return Ok(Ranked::of(self.plain(&scored, features, scope), terms));
         }
-        let own = self.paths.embed_query(text, self.interrupt)?.vector;
         let leg = self.sparse.as_ref().filter(|_| request.mode != Mode::Semantic);
         let leg = leg.filter(|_| request.asks(|judges| judges.sparse, "sparse vectors are not used", notes));
         let mut ask_for_meaning = || self.asked(request, |embedder| embedder.embed_query(text, self.interrupt), notes);
@@ -429,9 +433,14 @@ impl<'a> Searcher<'a> {
         // An interrupted request must not be reported as an unavailable server.
         self.go_on()?;
         judges.added = added.is_some();
-        let query = self
-            .meaning
-            .query(own, added, scope.docs(&self.live), LEG_CANDIDATES, notes)?;
+        let query = match by_own {
+            Some(query) => query,
+            None => {
+                let own = self.paths.embed_query(text, self.interrupt)?.vector;
+                let docs = scope.docs(&self.live);
+                self.meaning.query(own, added, docs, LEG_CANDIDATES, notes)?
+            }
+        };
         self.go_on()?;
         let by_meaning = self.docs_by_meaning(&query, scope)?;
         if request.mode == Mode::Semantic {
@@ -470,6 +479,18 @@ impl<'a> Searcher<'a> {
         }
         let candidates = self.fused(&legs, docs, &defining, &messages, scope, notes)?;
         Ok(Ranked::of(candidates, terms))
+    }
+
+    /// Finds the nearest documents by the built-in model. Returns `None` if the mode does not need them or another model
+    /// or index is in use.
+    fn query_by_own(&self, mode: Mode, text: &str, scope: &Scope) -> Result<Option<Query>, SearchError> {
+        if mode == Mode::Keyword || !self.meaning.is_own() {
+            return Ok(None);
+        }
+        let own = self.paths.embed_query(text, self.interrupt)?.vector;
+        let docs = scope.docs(&self.live);
+        let query = self.meaning.query(own, None, docs, LEG_CANDIDATES, &mut Vec::new())?;
+        Ok(Some(query))
     }
 
     /// Returns the query's vector from the active model if it is not the built-in one. If the vector is not available,
@@ -568,26 +589,17 @@ impl<'a> Searcher<'a> {
     /// Returns the documents in scope: documents that contain literal texts of the query first, then by BM25. Documents
     /// with equal scores are ordered by place, because document numbers depend on the order of indexing.
     fn ranked_docs(&self, lexical: &LexicalLeg, exact: &ExactText, scope: &Scope) -> Vec<u32> {
-        let mut docs: Vec<u32> = lexical
-            .touched_docs
-            .iter()
-            .copied()
-            .filter(|&doc| scope.contains(doc) && exact.share(doc) == 0.0)
-            .chain(exact.docs())
-            .collect();
-        let score = |doc: u32| (exact.share(doc), lexical.docs[doc as usize].bm25.0);
+        let without_text = lexical
+            .docs()
+            .filter(|(doc, _)| scope.contains(*doc) && exact.share(*doc) == 0.0)
+            .map(|(doc, scores)| (0.0, scores.bm25.0, doc));
+        let with_text = exact.docs().map(|doc| (exact.share(doc), lexical.doc(doc).bm25.0, doc));
         let place = |doc: u32| self.view.places(doc).first();
-        let order = |a: &u32, b: &u32| {
-            let ((share_a, bm25_a), (share_b, bm25_b)) = (score(*a), score(*b));
-            let by_score = share_b.total_cmp(&share_a).then(bm25_b.total_cmp(&bm25_a));
-            by_score.then_with(|| place(*a).cmp(&place(*b)))
-        };
-        if docs.len() > LEG_CANDIDATES {
-            docs.select_nth_unstable_by(LEG_CANDIDATES, order);
-            docs.truncate(LEG_CANDIDATES);
-        }
-        docs.sort_unstable_by(order);
-        docs
+        let best = best(without_text.chain(with_text), LEG_CANDIDATES, |a, b| {
+            let by_score = b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
+            by_score.then_with(|| place(a.2).cmp(&place(b.2)))
+        });
+        best.into_iter().map(|(_, _, doc)| doc).collect()
     }
 
     /// Returns the documents in scope by cosine, best first. Documents with equal cosines are ordered by place.
@@ -698,7 +710,7 @@ impl<'a> Searcher<'a> {
         let by_sparse = legs.sparse.iter().flat_map(|(_, found)| &found.docs);
         by_sparse.map(|(doc, _)| *doc).for_each(&mut add);
         for file in best_files(legs.lexical, |file| scope.has_file(file)) {
-            let score = |doc: &u32| legs.lexical.docs[*doc as usize].bm25.0;
+            let score = |doc: &u32| legs.lexical.doc(*doc).bm25.0;
             let best = self
                 .view
                 .docs(file)
@@ -709,7 +721,7 @@ impl<'a> Searcher<'a> {
     }
 
     /// Returns the cosines of all chunks of all files that contain a candidate.
-    fn cosines(&self, legs: &Legs<'_>, docs: &[u32]) -> Result<HashMap<u32, f32>, SearchError> {
+    fn cosines(&self, legs: &Legs<'_>, docs: &[u32]) -> Result<Cosines, SearchError> {
         let mut files: Vec<FileId> = docs
             .iter()
             .flat_map(|&doc| self.view.places(doc))
@@ -822,16 +834,21 @@ pub fn withheld(view: &View) -> RoaringBitmap {
 
 /// Returns the files in scope by BM25, best first.
 fn best_files(lexical: &LexicalLeg, in_scope: impl Fn(FileId) -> bool) -> Vec<FileId> {
-    let mut files: Vec<FileId> = lexical
-        .touched_files
-        .iter()
-        .copied()
-        .filter(|&file| in_scope(file))
-        .collect();
-    let score = |file: FileId| lexical.files[file.0 as usize].bm25.0;
-    files.sort_unstable_by(|a, b| score(*b).total_cmp(&score(*a)).then(a.cmp(b)));
-    files.truncate(FILE_CANDIDATES);
-    files
+    let scored = lexical.files().filter(|(file, _)| in_scope(*file));
+    let scored = scored.map(|(file, scores)| (scores.bm25.0, file));
+    let best = best(scored, FILE_CANDIDATES, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    best.into_iter().map(|(_, file)| file).collect()
+}
+
+/// Returns the first `n` items in this order.
+fn best<T>(items: impl Iterator<Item = T>, n: usize, order: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    if items.len() > n {
+        items.select_nth_unstable_by(n, &order);
+        items.truncate(n);
+    }
+    items.sort_unstable_by(order);
+    items
 }
 
 fn sort_best_first(candidates: &mut [Candidate]) {

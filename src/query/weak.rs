@@ -30,12 +30,12 @@ impl Searcher<'_> {
         let all_idf = lexical.idf.iter().sum::<f32>().max(f32::MIN_POSITIVE);
         let greatest = |covered: &mut dyn Iterator<Item = f32>| covered.fold(0.0, f32::max) / all_idf;
         let cosine = legs.by_meaning.first().map_or(0.0, |(_, cosine)| cosine.0);
-        let in_chunk = greatest(&mut legs.by_words.iter().map(|&doc| lexical.docs[doc as usize].covered));
+        let in_chunk = greatest(&mut legs.by_words.iter().map(|&doc| lexical.doc(doc).covered));
         if legs.analysis.is_name {
             return cosine + in_chunk / 2.0 < MIN_NAME_STRENGTH;
         }
-        let files = lexical.touched_files.iter().filter(|file| scope.has_file(**file));
-        let in_file = greatest(&mut files.map(|file| lexical.files[file.0 as usize].covered));
+        let files = lexical.files().filter(|(file, _)| scope.has_file(*file));
+        let in_file = greatest(&mut files.map(|(_, scores)| scores.covered));
         cosine + (in_chunk + in_file.max(messages.covered)) / 2.0 < MIN_PROSE_STRENGTH
     }
 }

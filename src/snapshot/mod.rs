@@ -20,4 +20,4 @@ pub use listing::{
 pub use manifest::{FileEntry, FileStatus, Manifest, ManifestWriter};
 pub use overlay::{Change, OverlayError, lay_over_changes, list_changes};
 pub use store::{SnapshotStore, StoredManifest, tree_of_file};
-pub use view::{Coverage, Documents, FileId, LiveDocs, Place, Provenance, View, ViewFile};
+pub use view::{Coverage, DocEntry, Documents, FileId, LiveDocs, Place, Provenance, View, ViewFile};

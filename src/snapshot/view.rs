@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use blake3::Hasher;
 use roaring::RoaringBitmap;
@@ -107,6 +107,24 @@ impl LiveDocs {
     }
 }
 
+/// What ranking needs to know of each document in a view, in one place, because documents are looked up at random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DocEntry {
+    /// Number of words in the document.
+    pub n_tokens: u32,
+    file: u32,
+}
+
+impl DocEntry {
+    const NOT_IN_VIEW: u32 = u32::MAX;
+    const IN_SEVERAL: u32 = u32::MAX - 1;
+
+    /// Returns the only place's file. Returns `None` if there are several places.
+    pub fn only_file(self) -> Option<FileId> {
+        (self.file != Self::IN_SEVERAL).then_some(FileId(self.file))
+    }
+}
+
 /// Selects the documents of a view over the files of many commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Documents {
@@ -142,10 +160,12 @@ pub struct View {
     layers: Vec<Manifest>,
     files: Vec<FileRef>,
     live: LiveDocs,
+    docs: Vec<DocEntry>,
     places: Places,
     n_file_tokens: Vec<u32>,
     unsaved: Arc<HashMap<BlobId, Vec<u8>>>,
     n_withheld: u32,
+    coverage: OnceLock<Coverage>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -170,6 +190,7 @@ impl View {
         let mut view = Self {
             provenance,
             live: LiveDocs::default(),
+            docs: Vec::new(),
             places: Places::default(),
             n_file_tokens: Vec::new(),
             segments,
@@ -177,6 +198,7 @@ impl View {
             files,
             unsaved: Arc::new(unsaved),
             n_withheld: 0,
+            coverage: OnceLock::new(),
         };
         view.number_documents(|_| true);
         view
@@ -192,6 +214,7 @@ impl View {
         let mut view = Self {
             provenance: self.provenance.clone(),
             live: LiveDocs::default(),
+            docs: Vec::new(),
             places: Places::default(),
             n_file_tokens: Vec::new(),
             segments: self.segments.clone(),
@@ -201,6 +224,7 @@ impl View {
             layers: vec![manifest],
             unsaved: Arc::clone(&self.unsaved),
             n_withheld: 0,
+            coverage: OnceLock::new(),
         };
         view.number_documents(|doc| documents == Documents::All || !self.live.contains(doc));
         Ok(view)
@@ -213,6 +237,7 @@ impl View {
         files.retain(|file| !is_withheld(layers[usize::from(file.layer)].path(file.index)));
         if files.len() < n_files {
             self.n_withheld += (n_files - self.files.len()) as u32;
+            self.coverage = OnceLock::new();
             self.number_documents(|_| true);
         }
         self
@@ -287,6 +312,13 @@ impl View {
             .flat_map(|(segment, local)| segment.artifacts.docs(local))
     }
 
+    /// Returns what ranking needs to know of a document. Returns `None` if it is not in the view.
+    #[inline]
+    pub fn doc(&self, doc: u32) -> Option<DocEntry> {
+        let entry = *self.docs.get(doc as usize)?;
+        (entry.file != DocEntry::NOT_IN_VIEW).then_some(entry)
+    }
+
     /// Returns the number of words in a file.
     pub fn n_tokens(&self, id: FileId) -> u32 {
         self.n_file_tokens[id.0 as usize]
@@ -320,7 +352,11 @@ impl View {
     }
 
     /// Returns the counts of searched and skipped files.
-    pub fn coverage(&self) -> Coverage {
+    pub fn coverage(&self) -> &Coverage {
+        self.coverage.get_or_init(|| self.count_files())
+    }
+
+    fn count_files(&self) -> Coverage {
         let mut coverage = Coverage {
             n_files: self.n_files(),
             ..Coverage::default()
@@ -362,6 +398,11 @@ impl View {
     fn number_documents(&mut self, is_wanted: impl Fn(u32) -> bool) {
         let mut pairs = Vec::new();
         self.live = LiveDocs::with_capacity(self.segments.n_docs());
+        let nowhere = DocEntry {
+            n_tokens: 0,
+            file: DocEntry::NOT_IN_VIEW,
+        };
+        self.docs = vec![nowhere; self.segments.n_docs() as usize];
         self.n_file_tokens = vec![0; self.files.len()];
         for number in 0..self.n_files() {
             let file = FileId(number);
@@ -378,7 +419,11 @@ impl View {
                 .filter(|(_, doc)| is_wanted(*doc))
             {
                 let n_tokens = self.segments.doc_meta(doc).map_or(0, |meta| meta.n_tokens);
-                self.live.insert(doc, n_tokens);
+                let is_new = self.live.insert(doc, n_tokens);
+                if let Some(entry) = self.docs.get_mut(doc as usize) {
+                    entry.n_tokens = n_tokens;
+                    entry.file = if is_new { number } else { DocEntry::IN_SEVERAL };
+                }
                 self.n_file_tokens[number as usize] += n_tokens;
                 let chunk = chunk as u32;
                 pairs.push((doc, Place { file, chunk }));

@@ -86,7 +86,7 @@ fn large_blobs_are_left_out_by_their_size() {
     let index = Indexed::new(repo.root());
     for reference in ["HEAD", "WORKTREE"] {
         let opened = index.try_open(reference).unwrap();
-        let skipped = opened.view.coverage().skipped;
+        let skipped = &opened.view.coverage().skipped;
         assert_eq!(skipped.get(&SkipReason::TooLarge), Some(&2), "{reference}: {skipped:?}");
         assert!(opened.ingested.n_text_bytes < 1000, "{:?}", opened.ingested);
     }
@@ -103,7 +103,7 @@ fn large_blobs_are_left_out_by_their_size() {
     )
     .unwrap();
     let raised = Indexed::new(repo.root());
-    let skipped = raised.view("HEAD").coverage().skipped;
+    let skipped = raised.view("HEAD").coverage().skipped.clone();
     assert_eq!(skipped.get(&SkipReason::Minified), Some(&1), "{skipped:?}");
     assert_eq!(skipped.get(&SkipReason::TooLarge), Some(&1), "{skipped:?}");
 }

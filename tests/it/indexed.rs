@@ -164,7 +164,7 @@ impl Indexed {
         };
         Contents {
             digest: view.digest(),
-            coverage: view.coverage(),
+            coverage: view.coverage().clone(),
             files: view.files().map(file).collect(),
         }
     }

@@ -425,7 +425,7 @@ fn boundaries_are_not_crossed() {
         let found = index.search(&view, Mode::Keyword, "aardvark");
         let paths: Vec<&[u8]> = found.iter().map(|hit| view.file(hit.places[0].file).path).collect();
         assert_eq!(paths, [&b"src/caf\xe9.rs"[..]], "{reference}");
-        let skipped = view.coverage().skipped;
+        let skipped = &view.coverage().skipped;
         assert_eq!(skipped.get(&SkipReason::Symlink), Some(&2), "{reference}: {skipped:?}");
         assert_eq!(
             skipped.get(&SkipReason::Submodule),
@@ -612,7 +612,7 @@ fn what_was_done_before_an_interruption_is_kept() {
 fn rules_that_change_are_applied_to_files_that_do_not() {
     let repo = TestRepo::new(FIXTURE);
     let index = Indexed::new(repo.root());
-    let reasons = |reference: &str| index.view(reference).coverage().skipped;
+    let reasons = |reference: &str| index.view(reference).coverage().skipped.clone();
     assert_eq!(reasons("HEAD").len(), 0);
     repo.write(".gitattributes", "*.py linguist-generated\nweb/** linguist-vendored\n");
     repo.commit("attributes");

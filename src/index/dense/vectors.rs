@@ -6,7 +6,7 @@ use std::path::Path;
 use super::half;
 use super::quantise::{self, Quantisation};
 use crate::embed::ProfileId;
-use crate::sidecar::{Bytes, FileError, SectionFile};
+use crate::sidecar::{Bytes, FileError, SectionFile, Sidecar, Store};
 
 /// Format version of files of dense and of sparse vectors. 2: sections.
 pub const FORMAT: u32 = 2;
@@ -34,6 +34,12 @@ pub struct VectorFile {
 }
 
 impl VectorFile {
+    /// Opens the file `name` of the sidecar. Like all files there, it is verified by its checksums; values are verified
+    /// before a file from elsewhere is added.
+    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, FileError> {
+        Self::from_sections(SectionFile::open(sidecar, Store::Dense, name, FORMAT)?)
+    }
+
     /// Opens a file in memory. `name` is used in error messages.
     pub fn from_bytes(name: &Path, bytes: impl Into<Bytes>) -> Result<Self, FileError> {
         Self::from_sections(SectionFile::from_bytes(name, bytes.into(), FORMAT)?)

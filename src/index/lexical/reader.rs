@@ -6,10 +6,11 @@
 //! - `t.*`: the files of a tantivy index with one segment and its documents in the same order.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tantivy::postings::{Postings, SegmentPostings};
+use tantivy::postings::{BlockSegmentPostings, Postings, SegmentPostings};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet, Index, InvertedIndexReader, SegmentReader, TERMINATED, Term};
 
@@ -225,18 +226,51 @@ impl LexicalSegment {
 
     /// Calls `found` for every document that contains `term`, in ascending order.
     pub fn postings(&self, term: &str, mut found: impl FnMut(Posting)) -> Result<(), LexicalError> {
-        let mut body = self.body.read(term)?;
-        let mut name = self.name.read(term)?;
+        self.postings_until(term, |posting| {
+            found(posting);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// Returns an upper bound for the number of documents that contain `term`.
+    pub fn n_docs_with(&self, term: &str) -> Result<u32, LexicalError> {
+        let n_docs = |field: &FieldPostings| field.index.doc_freq(&Term::from_field_text(field.field, term));
+        let failed = |error: std::io::Error| LexicalError::Tantivy(error.to_string());
+        Ok(n_docs(&self.body)
+            .map_err(failed)?
+            .saturating_add(n_docs(&self.name).map_err(failed)?))
+    }
+
+    /// Calls `found` for the documents that contain `term`, in ascending order, until it breaks.
+    pub fn postings_until(
+        &self,
+        term: &str,
+        mut found: impl FnMut(Posting) -> ControlFlow<()>,
+    ) -> Result<(), LexicalError> {
+        let (mut body, mut name) = (Blocks::of(&self.body, term)?, Blocks::of(&self.name, term)?);
+        let (mut next_body, mut next_name) = (body.next(), name.next());
         loop {
-            let doc = body.doc().min(name.doc());
-            if doc == TERMINATED {
+            let doc = match (next_body, next_name) {
+                (None, None) => return Ok(()),
+                (Some((doc, _)), None) | (None, Some((doc, _))) => doc,
+                (Some((a, _)), Some((b, _))) => a.min(b),
+            };
+            let mut posting = Posting {
+                doc,
+                in_body: 0,
+                in_name: 0,
+            };
+            if let Some((_, frequency)) = next_body.filter(|(at, _)| *at == doc) {
+                posting.in_body = frequency;
+                next_body = body.next();
+            }
+            if let Some((_, frequency)) = next_name.filter(|(at, _)| *at == doc) {
+                posting.in_name = frequency;
+                next_name = name.next();
+            }
+            if found(posting).is_break() {
                 return Ok(());
             }
-            found(Posting {
-                doc,
-                in_body: take(&mut body, doc),
-                in_name: take(&mut name, doc),
-            });
         }
     }
 
@@ -365,13 +399,36 @@ impl FieldPostings {
     }
 }
 
-fn take(postings: &mut SegmentPostings, doc: u32) -> u32 {
-    if postings.doc() != doc {
-        return 0;
+/// Iterates over the postings of a term, which tantivy decodes in blocks.
+struct Blocks {
+    blocks: BlockSegmentPostings,
+    at: usize,
+}
+
+impl Blocks {
+    fn of(field: &FieldPostings, term: &str) -> Result<Self, LexicalError> {
+        let term = Term::from_field_text(field.field, term);
+        let blocks = field
+            .index
+            .read_block_postings(&term, IndexRecordOption::WithFreqs)
+            .map_err(|error| LexicalError::Tantivy(error.to_string()))?;
+        Ok(Self {
+            blocks: blocks.unwrap_or_else(BlockSegmentPostings::empty),
+            at: 0,
+        })
     }
-    let frequency = postings.term_freq();
-    postings.advance();
-    frequency
+
+    #[inline]
+    fn next(&mut self) -> Option<(u32, u32)> {
+        if self.at == self.blocks.docs().len() {
+            self.blocks.advance();
+            self.at = 0;
+        }
+        let doc = *self.blocks.docs().get(self.at)?;
+        let frequency = self.blocks.freqs().get(self.at).copied().unwrap_or(1);
+        self.at += 1;
+        Some((doc, frequency))
+    }
 }
 
 fn open_index(file: &SectionFile) -> Result<Index, LexicalError> {

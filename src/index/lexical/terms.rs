@@ -8,6 +8,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use rust_stemmers::{Algorithm, Stemmer};
 
 /// Length limit of words. A longer word is probably a key, a hash or encoded data. It becomes one term, truncated to
@@ -207,7 +208,7 @@ fn is_case_boundary(bytes: &[u8], at: usize) -> bool {
 /// A stemmer with a cache. Parts repeat, and a lookup is cheaper than stemming.
 struct Stems {
     stemmer: Stemmer,
-    known: HashMap<Box<str>, Box<str>>,
+    known: HashMap<Box<str>, Box<str>, RandomState>,
     lower: String,
 }
 
@@ -231,7 +232,7 @@ impl Stems {
 thread_local! {
     static STEMS: RefCell<Stems> = RefCell::new(Stems {
         stemmer: Stemmer::create(Algorithm::English),
-        known: HashMap::new(),
+        known: HashMap::default(),
         lower: String::new(),
     });
 }

@@ -50,13 +50,9 @@ impl Account {
                 SkipReason::Binary | SkipReason::Symlink | SkipReason::Submodule | SkipReason::LockFile
             )
         };
-        let skipped = view
-            .coverage()
-            .skipped
-            .into_iter()
-            .filter(|(reason, _)| is_text(reason));
+        let skipped = view.coverage().skipped.iter().filter(|(reason, _)| is_text(reason));
         Self {
-            not_indexed: skipped.map(|(reason, n)| (reason.to_string(), n)).collect(),
+            not_indexed: skipped.map(|(reason, n)| (reason.to_string(), *n)).collect(),
             ..Self::default()
         }
     }

@@ -94,7 +94,7 @@ pub(crate) fn relations(
     }
     let (view, of) = (question.view(), def_of(found));
     let is_callable = found.kind.is_callable();
-    let n_named = linker.files_naming(of)?.len();
+    let n_named = linker.n_files_naming(of, usize::MAX)?.unwrap_or_default();
     let references = match n_named {
         0..=MAX_FILES => Some(References::of(question, linker, found)?),
         _ => None,

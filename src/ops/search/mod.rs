@@ -643,9 +643,11 @@ impl Asked<'_> {
     }
 }
 
-/// Counts the callers of the functions on a first page, best first, until too many files would have to be read.
+/// Counts the callers of the functions on a first page that the query names, best first, until too many files would have
+/// to be read.
 fn count_callers(question: &Question<'_>, results: &mut [ResultOut]) -> Result<()> {
-    if question.after.is_some() || !question.is_indexed() {
+    let is_any_named = results.iter().any(|result| result.function.is_some());
+    if question.after.is_some() || !question.is_indexed() || !is_any_named {
         return Ok(());
     }
     let links = question.links();
@@ -653,8 +655,7 @@ fn count_callers(question: &Question<'_>, results: &mut [ResultOut]) -> Result<(
     let mut n_left = MAX_CALLING_FILES;
     for result in results {
         let Some((of, kind)) = result.function else { continue };
-        let n_files = linker.files_naming(of)?.len();
-        if n_files <= n_left {
+        if let Some(n_files) = linker.n_files_naming(of, n_left)? {
             n_left -= n_files;
             let n_callers = n_callers(&linker, of, kind)?;
             result.callers = (n_callers > 0 && question.sources().go_on().is_ok()).then_some(n_callers);

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::super::ask::Ask;
@@ -43,7 +44,7 @@ pub(crate) struct ResultOut {
     /// Number of sure calls of the definition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) callers: Option<usize>,
-    /// The definition at the first place, if it is a function.
+    /// The definition at the first place, if it is a function that the query names.
     #[serde(skip)]
     pub(crate) function: Option<(DefId, DefinitionKind)>,
     pub(crate) blob: String,
@@ -205,7 +206,6 @@ fn page_of(
     interrupt: &AtomicBool,
 ) -> Result<SearchPage> {
     let outcome = &best.outcome;
-    let mut reader = workspace.repository.reader();
     let mut page = SearchPage {
         read_as: best.outcome.read_as.clone(),
         absent: best.absent.clone(),
@@ -214,12 +214,24 @@ fn page_of(
         notes: best.notes.clone(),
         ..SearchPage::default()
     };
-    for (hit, position) in outcome.hits.iter().zip(request.skip as u32 + 1..) {
-        go_on(interrupt)?;
-        page.results
-            .push(result_out(view, &mut reader, hit, &outcome.terms, shown)?);
-        page.after.push((position, outcome.judges.to_number()));
-    }
+    let n_per_task = outcome.hits.len().div_ceil(rayon::current_num_threads()).max(1);
+    let results: Vec<Vec<ResultOut>> = outcome
+        .hits
+        .par_chunks(n_per_task)
+        .map(|hits| {
+            let mut reader = workspace.repository.reader();
+            let result = |hit| {
+                go_on(interrupt)?;
+                result_out(view, &mut reader, hit, &outcome.terms, shown)
+            };
+            hits.iter().map(result).collect()
+        })
+        .collect::<Result<_>>()?;
+    page.results = results.into_iter().flatten().collect();
+    let positions = (request.skip as u32 + 1..).take(page.results.len());
+    page.after = positions
+        .map(|position| (position, outcome.judges.to_number()))
+        .collect();
     page.next = page.after.last().copied().filter(|_| outcome.has_more);
     Ok(page)
 }
@@ -573,7 +585,7 @@ fn result_out(
         function: hit
             .symbol
             .as_ref()
-            .filter(|symbol| symbol.kind.is_callable())
+            .filter(|symbol| symbol.kind.is_callable() && hit.features.defines > 0.0)
             .map(|symbol| {
                 let (file, index) = (place.file, symbol.index);
                 (DefId { file, index }, symbol.kind)
