@@ -36,6 +36,17 @@ struct IndexOut {
     shared: Option<SharedOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     shared_sparse: Option<SharedOut>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    graphs: Vec<GraphOut>,
+}
+
+/// A new graph of vectors.
+#[derive(Debug, Serialize)]
+struct GraphOut {
+    profile: String,
+    chunks: u32,
+    bytes: u64,
+    took_ms: u64,
 }
 
 /// The outcome of computing the vectors of a configured model.
@@ -219,6 +230,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
                 HistoryVersions::All => PastVersions::All,
             })
         }),
+        builds_graphs: args.graph,
         records_branches: args.revisions.is_empty() && global.reference == "WORKTREE",
         done: HashMap::new(),
     };
@@ -285,6 +297,8 @@ struct Indexer<'w> {
     progress: CliProgress,
     /// `Some` if history is requested, with the selection of past versions of files to index.
     history: Option<Option<PastVersions>>,
+    /// True if graphs of vectors are requested.
+    builds_graphs: bool,
     /// True if no revision was given. Then the history of all local branches is recorded.
     records_branches: bool,
     /// The tree of each revision when it was last indexed.
@@ -301,6 +315,7 @@ impl Indexer<'_> {
             sparse_vectors: None,
             shared: None,
             shared_sparse: None,
+            graphs: Vec::new(),
         };
         let mut tips = Vec::new();
         for reference in revisions {
@@ -360,7 +375,37 @@ impl Indexer<'_> {
         answer.history = self.record(tips, is_new, output)?;
         let n_uploaded = self.catch_up(&mut answer, output)?;
         self.share(&n_uploaded, &mut answer, output)?;
+        if self.builds_graphs {
+            answer.graphs = self.build_graphs(output)?;
+        }
         Ok(answer)
+    }
+
+    fn build_graphs(&self, output: &mut Output) -> Result<Vec<GraphOut>> {
+        let mut graphs = Vec::new();
+        output.flush()?;
+        for graph in self.workspace.build_graphs(1, &INTERRUPTED)? {
+            if !output.json {
+                output.line(&format!(
+                    "graph: {} in {:.2} s, {:.1} MB",
+                    count(graph.n_docs, "chunk"),
+                    graph.elapsed.as_secs_f64(),
+                    graph.n_bytes as f64 / 1e6
+                ))?;
+            }
+            graphs.push(GraphOut {
+                profile: graph.profile,
+                chunks: graph.n_docs,
+                bytes: graph.n_bytes,
+                took_ms: graph.elapsed.as_millis() as u64,
+            });
+        }
+        if INTERRUPTED.load(Ordering::Relaxed) {
+            return Err(OpError::interrupted_with(
+                "the index is complete; the graph was not built",
+            ));
+        }
+        Ok(graphs)
     }
 
     /// Computes missing vectors of the configured models. An unavailable server is not an error. Returns the number of

@@ -10,7 +10,7 @@ use crate::model::ChunkKey;
 use crate::sidecar::{Bytes, FileError, SegmentEntry, Sidecar, State};
 
 use super::build::SegmentData;
-use super::dense::VectorFile;
+use super::dense::{GraphFile, VectorFile};
 use super::lexical::{DocMeta, LexicalError, LexicalSegment};
 use super::rows::RowFile;
 use super::sparse::SparseFile;
@@ -42,6 +42,7 @@ pub struct Segment {
 pub struct Segments {
     list: Arc<Vec<Arc<Segment>>>,
     epoch: [u8; 16],
+    graphs: Arc<Vec<GraphFile>>,
 }
 
 /// An error from opening a segment.
@@ -190,6 +191,22 @@ impl Segment {
     }
 }
 
+/// Opens the graph of a profile's vectors. Logs and ignores a file that cannot be read, because searches work without.
+fn graph_of(sidecar: &Sidecar, state: &State, profile: &str) -> Option<GraphFile> {
+    let entry = state.graphs.iter().find(|graph| graph.profile == profile)?;
+    match GraphFile::open(sidecar, &entry.file.name) {
+        Ok(graph) if graph.n_docs() == entry.n_docs && graph.profile().to_string() == profile => Some(graph),
+        Ok(_) => {
+            tracing::warn!(name = entry.file.name, "ignoring a graph of other vectors");
+            None
+        }
+        Err(error) => {
+            tracing::warn!(name = entry.file.name, %error, "ignoring a graph");
+            None
+        }
+    }
+}
+
 impl Segments {
     /// Opens the segments of `state`.
     pub fn open(sidecar: &Sidecar, state: &State, profile: &str) -> Result<Self, SegmentError> {
@@ -201,6 +218,7 @@ impl Segments {
         Ok(Self {
             list: Arc::new(list),
             epoch: state.epoch,
+            graphs: Arc::new(graph_of(sidecar, state, profile).into_iter().collect()),
         })
     }
 
@@ -232,6 +250,7 @@ impl Segments {
         Ok(Self {
             list: Arc::new(list),
             epoch: state.epoch,
+            graphs: Arc::new(graph_of(sidecar, state, profile).into_iter().collect()),
         })
     }
 
@@ -260,9 +279,12 @@ impl Segments {
                 Err(error) => tracing::warn!(name = file.file.name, %error, "ignoring vectors"),
             }
         }
+        let mut graphs = (*self.graphs).clone();
+        graphs.extend(graph_of(sidecar, state, profile));
         Self {
             list: Arc::new(list),
-            ..*self
+            epoch: self.epoch,
+            graphs: Arc::new(graphs),
         }
     }
 
@@ -302,7 +324,8 @@ impl Segments {
         list.push(Arc::new(segment));
         Self {
             list: Arc::new(list),
-            ..*self
+            epoch: self.epoch,
+            graphs: Arc::clone(&self.graphs),
         }
     }
 
@@ -310,8 +333,14 @@ impl Segments {
     pub fn first(&self, n: usize) -> Self {
         Self {
             list: Arc::new(self.list.iter().take(n).cloned().collect()),
-            ..*self
+            epoch: self.epoch,
+            graphs: Arc::clone(&self.graphs),
         }
+    }
+
+    /// Returns the graph of the vectors of a profile, if there is one.
+    pub fn graph(&self, profile: ProfileId) -> Option<GraphFile> {
+        self.graphs.iter().find(|graph| graph.profile() == profile).cloned()
     }
 
     /// Returns the total size of the segments that exist only in the memory of this process, in bytes.

@@ -357,6 +357,8 @@ impl CatchUp<'_> {
             }
         }
         if has_changed {
+            // A graph lacks the new vectors.
+            state.graphs.retain(|graph| graph.profile != profile);
             publish_state(self.sidecar, &lock, &mut state)?;
             retire_files(self.sidecar, replaced.iter().map(|file| (Store::Dense, file)));
         }

@@ -9,6 +9,7 @@ mod catch_up;
 mod commits;
 mod compact;
 mod gc;
+mod graph;
 mod handed;
 mod history;
 mod import;
@@ -35,6 +36,7 @@ pub use commits::{ExportedCommits, ImportRefusal, ReceivedCommits, VerifiedCommi
 pub use gc::{
     Cause, CollectError, CollectOptions, CollectOutcome, Collector, Keep, KeptSnapshot, Share, Survey, Trigger,
 };
+pub use graph::NewGraph;
 pub use handed::{ReceivedRows, VerifiedRows, gather_rows, has_rows, n_rows, probe_of};
 pub use history::{RecordError, RecordOutcome, Recorder};
 pub use import::{Audit, ImportError, Imported};

@@ -10,6 +10,7 @@ pub(super) const ARTIFACTS_ENDING: &str = "art";
 pub(super) const LEXICAL_ENDING: &str = "lex";
 pub(super) const VECTORS_ENDING: &str = "vec";
 pub(super) const SPARSE_ENDING: &str = "sparse";
+pub(super) const GRAPH_ENDING: &str = "graph";
 /// Hexadecimal digits of the content's hash at the start of file names.
 pub(super) const NAME_DIGITS: usize = StoredFile::NAME_DIGITS;
 
@@ -56,6 +57,7 @@ pub(super) fn store_segment(sidecar: &Sidecar, data: &SegmentData, profile: &str
 /// Publishes the next generation of the state.
 pub(super) fn publish_state(sidecar: &Sidecar, lock: &WriterLock, state: &mut State) -> Result<(), FileError> {
     state.generation += 1;
+    state.drop_stale_graphs();
     sidecar
         .publish(state, lock)
         .map_err(|source| FileError::write(sidecar.root(), source))

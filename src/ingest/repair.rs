@@ -129,7 +129,8 @@ impl Ingest<'_> {
         Ok(())
     }
 
-    /// Publishes a state without damaged vectors of external models. The vectors are computed again on demand.
+    /// Publishes a state without damaged graphs and damaged vectors of external models. The vectors are computed again on
+    /// demand.
     fn drop_damaged_vectors(&self, found: &Verification, lock: &WriterLock) -> Result<(), IngestError> {
         let Ok(Some(mut state)) = self.sidecar.state() else {
             return Ok(());
@@ -142,6 +143,9 @@ impl Ingest<'_> {
                 .vectors
                 .retain(|vectors| vectors.profile == own || is_sound(&vectors.file));
         }
+        state
+            .graphs
+            .retain(|graph| !found.has_finding(Store::Dense, &graph.file.name));
         if state != before {
             publish_state(self.sidecar, lock, &mut state)?;
         }

@@ -10,7 +10,7 @@ use crate::sidecar::{EntryKind, HistoryEntry, SegmentEntry, Sidecar, State, Stor
 use crate::snapshot::{EDITS_ENDING, SnapshotStore};
 
 use super::history::HISTORY_ENDING;
-use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, NAME_DIGITS, SPARSE_ENDING, VECTORS_ENDING};
+use super::publish::{ARTIFACTS_ENDING, GRAPH_ENDING, LEXICAL_ENDING, NAME_DIGITS, SPARSE_ENDING, VECTORS_ENDING};
 use super::sides::{LINES_ENDING, MESSAGES_ENDING};
 use super::trace::SYMBOLS_ENDING;
 
@@ -18,7 +18,7 @@ use super::trace::SYMBOLS_ENDING;
 const SWEPT: [(Store, &[&str]); 4] = [
     (Store::Artifacts, &[ARTIFACTS_ENDING, EDITS_ENDING]),
     (Store::Lexical, &[LEXICAL_ENDING]),
-    (Store::Dense, &[VECTORS_ENDING, SPARSE_ENDING]),
+    (Store::Dense, &[VECTORS_ENDING, SPARSE_ENDING, GRAPH_ENDING]),
     (
         Store::History,
         &[
@@ -236,7 +236,7 @@ mod tests {
             (Store::Lexical, file('b', "lex").name, 9),
             (Store::Lexical, file('c', "lex").name, 0),
             (Store::Dense, file('c', "vec").name, 9),
-            (Store::Dense, file('c', "graph").name, 9),
+            (Store::Dense, file('c', "other").name, 9),
         ] {
             write(&sidecar, store, &name, hours);
         }

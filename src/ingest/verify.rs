@@ -13,11 +13,13 @@ use std::time::Instant;
 
 use crate::git::ObjectError;
 use crate::history::{Batch, KNOWN_ENDING, LineChanges, Messages, SymbolBatch, SymbolChangeCache};
+use crate::index::dense::GraphFile;
 use crate::index::shared::{THERE_ENDING, There};
 use crate::index::{BuildError, RowFile, Segment, SegmentError, Segments};
 use crate::model::{TreeId, explain_by};
 use crate::sidecar::{
-    Entry, EntryKind, FileError, FileErrorKind, HistoryEntry, SegmentEntry, Sidecar, State, Store, StoredFile,
+    Entry, EntryKind, FileError, FileErrorKind, GraphEntry, HistoryEntry, SegmentEntry, Sidecar, State, Store,
+    StoredFile,
 };
 use crate::snapshot::{EDITS_ENDING, KeptEdits, Manifest, tree_of_file};
 
@@ -260,6 +262,7 @@ impl Ingest<'_> {
                 None => {}
             }
         }
+        self.check_graphs(&state, &mut found, progress, limits);
         self.check_history(&state, &mut found, progress, limits);
         progress.end();
         self.list_unused(&state, &mut found)?;
@@ -360,6 +363,25 @@ impl Ingest<'_> {
         };
         let (store, file) = found_in.unwrap_or((Store::Artifacts, &entry.artifacts));
         Some((store, file, fault.to_string()))
+    }
+
+    fn check_graphs(&self, state: &State, found: &mut Verification, progress: &dyn Progress, limits: Limits<'_>) {
+        for GraphEntry { file, .. } in &state.graphs {
+            progress.advance(file.length);
+            if limits.are_reached() {
+                found.n_unread += 1;
+                continue;
+            }
+            let checked = check_content(self.sidecar, Store::Dense, file).and_then(|n_bytes| {
+                let graph = GraphFile::open(self.sidecar, &file.name);
+                let sound = graph.and_then(|graph| graph.verify());
+                sound.map(|()| n_bytes).map_err(|error| error.to_string())
+            });
+            match checked {
+                Ok(n_bytes) => found.count(n_bytes),
+                Err(what) => found.blame(Some(Store::Dense), &file.name, what),
+            }
+        }
     }
 
     fn check_history(&self, state: &State, found: &mut Verification, progress: &dyn Progress, limits: Limits<'_>) {

@@ -61,11 +61,20 @@ struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
     shared_sparse: Option<SharedOut>,
     history: Option<HistoryStatus>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    graphs: Vec<GraphOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     causes: Option<CausesOut>,
     /// Running builds of this server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     building: Vec<String>,
+}
+
+/// A graph of vectors.
+#[derive(Debug, Serialize)]
+struct GraphOut {
+    profile: String,
+    chunks: u32,
 }
 
 impl Op for Status {
@@ -180,6 +189,13 @@ impl Facts {
             facts.snapshots = snapshots.trees()?.len();
             facts.bytes = Some(sizes(&sidecar, &state)?);
             facts.history = HistoryStatus::of(workspace, &sidecar, &state);
+            let graphs = state.graphs.into_iter();
+            facts.graphs = graphs
+                .map(|graph| GraphOut {
+                    profile: graph.profile,
+                    chunks: graph.n_docs,
+                })
+                .collect();
         }
         Ok(facts)
     }
@@ -226,6 +242,10 @@ impl Facts {
         }
         if let Some(history) = &self.history {
             field(out, "history", &history.to_text());
+        }
+        for graph in &self.graphs {
+            let text = format!("of {} of {}", count(graph.chunks, "vector"), self.chunks);
+            field(out, "graph", &text);
         }
         if let Some(causes) = &self.causes {
             causes.render(out);

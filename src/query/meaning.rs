@@ -8,7 +8,7 @@
 use roaring::RoaringBitmap;
 
 use crate::index::Segments;
-use crate::index::dense::{Cosine, DenseError, DenseIndex, FlatIndex};
+use crate::index::dense::{Cosine, DenseError, DenseIndex, FlatIndex, HnswIndex, VectorFile};
 
 use super::elsewhere::{Away, DenseRemoteIndex};
 use crate::model::chain;
@@ -19,7 +19,7 @@ const MIN_BEST: f32 = 0.05;
 
 /// The vectors of a view, by the built-in model and possibly a second, active model.
 pub(super) struct Meaning<'a> {
-    own: FlatIndex,
+    own: HnswIndex,
     added: Option<Added>,
     /// A remote index of the active model's vectors.
     pub(super) elsewhere: Option<DenseRemoteIndex<'a>>,
@@ -29,7 +29,7 @@ pub(super) struct Meaning<'a> {
 
 /// The vectors of an active model other than the built-in one.
 struct Added {
-    index: FlatIndex,
+    index: HnswIndex,
     /// Documents without a vector, including those of changed files.
     without: RoaringBitmap,
     /// Number of stored documents that still need an embedding.
@@ -60,6 +60,13 @@ impl Query {
     }
 }
 
+/// Combines vectors with their graph, if there is one.
+fn with_graph(segments: &Segments, vectors: Vec<(u32, VectorFile)>) -> Result<HnswIndex, DenseError> {
+    let profile = vectors.first().map(|(_, vectors)| vectors.profile());
+    let graph = profile.and_then(|profile| segments.graph(profile));
+    Ok(HnswIndex::new(FlatIndex::new(vectors)?, graph))
+}
+
 impl<'a> Meaning<'a> {
     /// Combines the vectors of segments. `live` are the documents to search; `withheld` are documents that are not sent
     /// to other models.
@@ -72,7 +79,7 @@ impl<'a> Meaning<'a> {
         let own = segments
             .iter()
             .filter_map(|segment| Some((segment.base_doc, segment.vectors.clone()?)));
-        let own = FlatIndex::new(own.collect())?;
+        let own = with_graph(segments, own.collect())?;
         if !uses_added {
             return Ok(Self {
                 own,
@@ -98,7 +105,7 @@ impl<'a> Meaning<'a> {
         let added = segments
             .iter()
             .filter_map(|segment| Some((segment.base_doc, segment.added.clone()?)));
-        let index = FlatIndex::new(added.collect())?;
+        let index = with_graph(segments, added.collect())?;
         let added = Some(Added {
             index,
             without,
@@ -121,7 +128,7 @@ impl<'a> Meaning<'a> {
         stored: &RoaringBitmap,
     ) -> Result<Self, DenseError> {
         let added = Added {
-            index: FlatIndex::new(Vec::new())?,
+            index: with_graph(&Segments::default(), Vec::new())?,
             without: live - &away.holds,
             n_missing: (stored - &away.holds - &away.empty).len(),
         };
@@ -135,6 +142,12 @@ impl<'a> Meaning<'a> {
     /// Returns true if only local vectors of the built-in model are in use.
     pub(super) fn is_own(&self) -> bool {
         self.added.is_none() && self.elsewhere.is_none()
+    }
+
+    /// Returns true if a search for the `k` nearest documents of `scope` uses a graph of the active model's vectors.
+    pub(super) fn uses_graph(&self, scope: &RoaringBitmap, k: usize) -> bool {
+        let index = self.added.as_ref().map_or(&self.own, |added| &added.index);
+        index.uses_graph(scope, k)
     }
 
     /// Returns the number of documents that still need a vector of the active model, or of all `live` documents if none
@@ -160,7 +173,7 @@ impl<'a> Meaning<'a> {
     ) -> Result<Query, DenseError> {
         let Some((vector, index)) = added.zip(self.added.as_ref()) else {
             let nearest = match (&self.elsewhere, &self.added) {
-                (Some(elsewhere), None) => elsewhere.nearest(&self.own, &own, scope, k, notes)?,
+                (Some(elsewhere), None) => elsewhere.nearest(self.own.flat(), &own, scope, k, notes)?,
                 _ => self.own.search(&own, scope, k)?,
             };
             return Ok(Query::by_own(own, nearest));
@@ -168,7 +181,7 @@ impl<'a> Meaning<'a> {
         // Searches only the documents with both vectors.
         let known = scope - &index.without;
         let (nearest, bound) = match (&self.away, &self.elsewhere) {
-            (Some(away), _) => match away.nearest(&vector, &known, k, &self.own, &own) {
+            (Some(away), _) => match away.nearest(&vector, &known, k, self.own.flat(), &own) {
                 Ok(found) => found,
                 Err(error) => {
                     notes.push(format!("{}: using the built-in model instead", chain(&error)));
@@ -177,7 +190,7 @@ impl<'a> Meaning<'a> {
                 }
             },
             (None, Some(elsewhere)) => (
-                elsewhere.nearest(&index.index, &vector, &known, k, notes)?,
+                elsewhere.nearest(index.index.flat(), &vector, &known, k, notes)?,
                 f32::INFINITY,
             ),
             (None, None) => (index.index.search(&vector, &known, k)?, f32::INFINITY),
@@ -245,10 +258,10 @@ impl<'a> Meaning<'a> {
     /// model.
     pub(super) fn score(&self, query: &Query, docs: &[u32]) -> Result<Vec<Cosine>, DenseError> {
         let Some(((vector, ratio), added)) = query.added.as_ref().zip(self.added.as_ref()) else {
-            return self.own.score(&query.own, docs);
+            return self.own.flat().score(&query.own, docs);
         };
         if self.away.is_some() {
-            let scores = self.own.score(&query.own, docs)?.into_iter().zip(docs);
+            let scores = self.own.flat().score(&query.own, docs)?.into_iter().zip(docs);
             let estimate = |(own, doc): (Cosine, &u32)| {
                 if added.without.contains(*doc) {
                     Cosine(own.0 * ratio)
@@ -258,13 +271,13 @@ impl<'a> Meaning<'a> {
             };
             return Ok(scores.map(estimate).collect());
         }
-        let mut scores = added.index.score(vector, docs)?;
+        let mut scores = added.index.flat().score(vector, docs)?;
         let others: Vec<u32> = docs
             .iter()
             .copied()
             .filter(|&doc| added.without.contains(doc))
             .collect();
-        let mut of_others = self.own.score(&query.own, &others)?.into_iter();
+        let mut of_others = self.own.flat().score(&query.own, &others)?.into_iter();
         for (score, doc) in scores.iter_mut().zip(docs) {
             if added.without.contains(*doc)
                 && let Some(own) = of_others.next()
@@ -278,7 +291,7 @@ impl<'a> Meaning<'a> {
     /// Returns a document's vector of the built-in model and its vector of the active model. Adds a note if a remote
     /// vector is unavailable.
     pub(super) fn vectors(&self, doc: u32, notes: &mut Vec<String>) -> Option<(Vec<f32>, Option<Vec<f32>>)> {
-        let own = self.own.vector(doc)?;
+        let own = self.own.flat().vector(doc)?;
         if let Some(away) = self.away.as_ref().filter(|away| away.holds.contains(doc)) {
             let vector = away.store.vector(doc).unwrap_or_else(|error| {
                 notes.push(format!("{}: using the built-in model instead", chain(&error)));
@@ -287,6 +300,6 @@ impl<'a> Meaning<'a> {
             return Some((own, vector));
         }
         let added = self.added.as_ref().filter(|added| !added.without.contains(doc));
-        Some((own, added.and_then(|added| added.index.vector(doc))))
+        Some((own, added.and_then(|added| added.index.flat().vector(doc))))
     }
 }

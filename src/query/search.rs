@@ -277,6 +277,12 @@ impl<'a> Searcher<'a> {
         analyze(query).is_name
     }
 
+    /// Returns true if the vectors for a request are found with a graph, false if all are compared.
+    pub fn uses_graph(&self, request: &Request) -> bool {
+        let scope = self.scope(&request.filter);
+        self.meaning.uses_graph(scope.docs(&self.live), LEG_CANDIDATES)
+    }
+
     /// Returns the best hits for a request.
     pub fn search(&self, request: &Request) -> Result<SearchOutcome, SearchError> {
         let read_as = match request.mode {

@@ -250,11 +250,6 @@ impl SectionFile {
         self.table.iter().any(|entry| entry.name == name)
     }
 
-    /// Returns true if the sections have the same names, lengths and checksums as those of `other`.
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.table == other.table
-    }
-
     /// Returns the path that error messages name.
     pub fn path(&self) -> &Path {
         &self.path

@@ -10,7 +10,7 @@ use super::record::RecordKind;
 /// The format skips numbers that differ by one bit from one that was used, so damage cannot turn one into the other.
 pub(super) const KIND: RecordKind = RecordKind {
     magic: *b"CSST",
-    format: 4,
+    format: 7,
 };
 
 /// The content of the sidecar at one generation.
@@ -28,6 +28,21 @@ pub struct State {
     /// The batches of commits, sorted by number. Their ranges of commit numbers are contiguous. Commit numbers do not
     /// depend on the epoch.
     pub history: Vec<HistoryEntry>,
+    /// The graphs of vectors, at most one per profile.
+    pub graphs: Vec<GraphEntry>,
+}
+
+/// A graph of the vectors of the first documents.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GraphEntry {
+    /// The epoch of the numbers in the graph.
+    pub epoch: [u8; 16],
+    /// The embedding profile of the vectors.
+    pub profile: String,
+    /// Number of documents.
+    pub n_docs: u32,
+    /// The graph, in `dense-v1/`.
+    pub file: StoredFile,
 }
 
 /// A batch of commits.
@@ -198,7 +213,21 @@ impl State {
     /// Returns all live files, each with its store.
     pub fn files(&self) -> impl Iterator<Item = (Store, &StoredFile)> {
         let of_segments = self.segments.iter().flat_map(SegmentEntry::files);
-        of_segments.chain(self.history.iter().flat_map(HistoryEntry::files))
+        of_segments
+            .chain(self.history.iter().flat_map(HistoryEntry::files))
+            .chain(self.graphs.iter().map(|graph| (Store::Dense, &graph.file)))
+    }
+
+    /// Removes the graphs of other numbers, and of vectors that no segment has.
+    pub fn drop_stale_graphs(&mut self) {
+        let (epoch, n_docs) = (self.epoch, self.n_docs());
+        let segments = &self.segments;
+        let has = |profile: &str| {
+            let mut vectors = segments.iter().flat_map(|entry| &entry.vectors);
+            vectors.any(|vectors| vectors.profile == profile)
+        };
+        self.graphs
+            .retain(|graph| graph.epoch == epoch && graph.n_docs <= n_docs && has(&graph.profile));
     }
 
     /// Returns the number of blobs.

@@ -5,7 +5,7 @@
 //! cargo bench --bench dense -- embed DIR                    # MB/s a core over the files below DIR
 //! cargo bench --bench dense -- recall DIR QUERIES           # int4 and int8 against f32; QUERIES has one query a line
 //! cargo bench --bench dense -- scan N [DIR]                 # whole, and through filters of 10 % and 1 %
-//! cargo bench --bench dense -- hnsw N DIR QUERIES           # the graph against the scan
+//! cargo bench --bench dense -- hnsw N DIR QUERIES [WIDTH]   # the graph against the scan
 //! cargo bench --bench dense -- sparse N TERMS               # made-up sparse vectors, against going through all rows
 //! ```
 //!
@@ -25,7 +25,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use codescout::embed::{Embedder, ProfileId, Scratch, Side, SparseVector, StaticModel};
-use codescout::index::dense::{DenseIndex, FlatIndex, HnswIndex, HnswOptions, Quantisation, VectorFile, VectorWriter};
+use codescout::index::dense::{
+    DenseIndex, FlatIndex, GraphFile, HnswIndex, Quantisation, VectorFile, VectorWriter, build_graph,
+};
 use codescout::index::sparse::{SparseFile, SparseIndex, SparseWriter};
 use roaring::RoaringBitmap;
 
@@ -43,7 +45,15 @@ fn main() {
         ["scan", n] => scan(&made_up(n.parse().unwrap())),
         ["scan", n, folder] => scan(&repeated(chunk_vectors(folder.as_ref(), 1000), n.parse().unwrap())),
         ["sparse", n, n_terms] => sparse(n.parse().unwrap(), n_terms.parse().unwrap()),
-        ["hnsw", n, folder, queries] => hnsw(n.parse().unwrap(), folder.as_ref(), queries.as_ref()),
+        ["hnsw", n, folder, queries] => hnsw(n.parse().unwrap(), 1, folder.as_ref(), queries.as_ref()),
+        ["hnsw", n, folder, queries, width] => {
+            hnsw(
+                n.parse().unwrap(),
+                width.parse().unwrap(),
+                folder.as_ref(),
+                queries.as_ref(),
+            );
+        }
         _ => scan(&made_up(100_000)),
     }
 }
@@ -128,36 +138,66 @@ fn one_in(share: u32, run: u32, n: u32) -> RoaringBitmap {
     (0..n).filter(|doc| mixed(doc / run).is_multiple_of(share)).collect()
 }
 
-fn hnsw(n: usize, folder: &Path, queries: &Path) {
-    let (vectors, queries) = (repeated(chunk_vectors(folder, 400), n), query_vectors(queries));
+/// Compares the graph with the scan, with the built-in model's vectors in int4, or with `width` times as many dimensions
+/// in int8: each vector is that of a chunk and those of its neighbours.
+fn hnsw(n: usize, width: usize, folder: &Path, queries: &Path) {
+    let vectors = widened(repeated(chunk_vectors(folder, 400), n), width);
+    let queries = widened(query_vectors(queries), width);
     let live = RoaringBitmap::from_iter(0..vectors.len() as u32);
-    let flat = flat(&vectors, Quantisation::Int4);
-    drop(vectors);
-    let (resident, start) = (resident_mib(), Instant::now());
-    // The threshold is so low that the graph always returns a result.
-    let options = HnswOptions {
-        threshold: 1,
-        ..HnswOptions::default()
+    let quantisation = if width == 1 {
+        Quantisation::Int4
+    } else {
+        Quantisation::Int8
     };
-    let index = HnswIndex::build(flat.clone(), &options, &AtomicBool::new(false)).unwrap();
+    let flat = flat(&vectors, quantisation);
+    drop(vectors);
+    let (before, start) = (reset_peak_mib(), Instant::now());
+    let bytes = build_graph(&flat, n as u32, &AtomicBool::new(false)).unwrap();
     println!(
-        "built in {:.1?}, {} MiB more resident: {index:?}",
+        "built in {:.1?} with at most {} MiB more, {:.1} bytes a vector",
         start.elapsed(),
-        resident_mib() - resident
+        peak_mib() - before,
+        bytes.len() as f64 / n as f64
     );
-    for k in [10, 50] {
-        let (mut hits, mut by_scan, mut by_graph) = (0, Duration::ZERO, Duration::ZERO);
+    let graph = GraphFile::from_bytes(Path::new("graph"), bytes).unwrap();
+    graph.verify().unwrap();
+    println!("ef {} of the trial", graph.ef());
+    let index = HnswIndex::new(flat.clone(), Some(graph));
+    for (k, ef) in [(10, 64), (10, 128), (10, 256), (200, 256), (200, 512), (200, 1024)] {
+        let (mut hits, mut n_hits, mut by_scan, mut by_graph) = (0, 0, Duration::ZERO, Duration::ZERO);
+        let mut best_ten = 0;
         for query in &queries {
             let (time, truth) = timed(|| flat.search(query, &live, k).unwrap());
             by_scan += time;
-            let (time, found) = timed(|| index.search(query, &live, k).unwrap());
+            let (time, found) = timed(|| index.search_graph(query, &live, k, ef).unwrap());
             by_graph += time;
+            let found = found.unwrap_or_default();
             hits += truth.iter().filter(|hit| found.contains(hit)).count();
+            best_ten += truth[..10].iter().filter(|hit| found.contains(hit)).count();
+            n_hits += truth.len();
         }
-        let recall = hits as f64 / (k * queries.len()) as f64;
+        let [recall, recall_10] = [(hits, n_hits), (best_ten, 10 * queries.len())].map(|(a, b)| a as f64 / b as f64);
         let [by_graph, by_scan] = [by_graph, by_scan].map(|time| time / queries.len() as u32);
-        println!("k {k}: recall {recall:.4}, graph {by_graph:.2?}, scan {by_scan:.2?} a query");
+        println!(
+            "k {k}, ef {ef}: recall {recall:.4}, of the best ten {recall_10:.4}; graph {by_graph:.2?}, scan {by_scan:.2?} \
+             a query; by rule: {}",
+            if index.uses_graph(&live, k) { "graph" } else { "scan" }
+        );
     }
+}
+
+/// Concatenates each vector with those that follow it, at unit length.
+fn widened(vectors: Vec<Vec<f32>>, width: usize) -> Vec<Vec<f32>> {
+    if width == 1 {
+        return vectors;
+    }
+    let scale = 1.0 / (width as f32).sqrt();
+    (0..vectors.len())
+        .map(|i| {
+            let parts = (0..width).map(|j| &vectors[(i + j * j) % vectors.len()]);
+            parts.flatten().map(|x| x * scale).collect()
+        })
+        .collect()
 }
 
 /// Returns the texts of the files below a folder, in path order.
@@ -256,7 +296,7 @@ fn mixed(i: u32) -> u32 {
 }
 
 fn flat(vectors: &[Vec<f32>], quantisation: Quantisation) -> FlatIndex {
-    let mut writer = VectorWriter::new(DIM, quantisation, ProfileId([0; 16])).unwrap();
+    let mut writer = VectorWriter::new(vectors[0].len(), quantisation, ProfileId([0; 16])).unwrap();
     vectors.iter().for_each(|vector| writer.push(vector, 1.0).unwrap());
     FlatIndex::new(vec![(
         0,
@@ -291,14 +331,18 @@ fn best_of(n_rounds: usize, mut run: impl FnMut()) -> Duration {
 }
 
 /// Returns the memory of this process in MiB, if the system reports it.
-fn resident_mib() -> i64 {
-    let status = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    status
-        .split(' ')
-        .nth(1)
-        .and_then(|pages| pages.parse::<i64>().ok())
-        .unwrap_or(0)
-        / 256
+/// Forgets the peak of resident memory, and returns the present use in MiB.
+fn reset_peak_mib() -> i64 {
+    let _ = fs::write("/proc/self/clear_refs", "5");
+    peak_mib()
+}
+
+fn peak_mib() -> i64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    peak.and_then(|peak| peak.split_whitespace().next()?.parse::<i64>().ok())
+        .unwrap_or_default()
+        / 1024
 }
 
 /// Generates sparse vectors whose tokens follow Zipf's law over a vocabulary of BERT's size, like those of texts.

@@ -48,4 +48,5 @@ mod share;
 mod snapshots;
 mod sparse;
 mod trust;
+mod vector_graph;
 mod verify;

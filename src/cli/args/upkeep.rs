@@ -22,6 +22,10 @@ pub(crate) struct IndexArgs {
     /// definition, or with =all every version
     #[arg(long, value_enum, value_name = "VERSIONS", num_args = 0..=1, require_equals = true)]
     pub(crate) history: Option<Option<HistoryVersions>>,
+    /// Build a graph of the vectors, which makes searches of millions of chunks faster; takes minutes. Hooks do so in the
+    /// background when it pays
+    #[arg(long)]
+    pub(crate) graph: bool,
     /// Keep running and index whenever a ref changes. Queries always include uncommitted edits
     #[arg(long)]
     pub(crate) watch: bool,

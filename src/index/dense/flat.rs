@@ -69,23 +69,22 @@ impl FlatIndex {
         Ok(Self { segments })
     }
 
-    /// Returns the cosines of `docs`, in the same order. A document without a vector has the cosine 0.
+    /// Returns the cosines of `docs`, in the same order. A document without a vector has the cosine 0. Fastest if `docs`
+    /// are ascending.
     pub fn score(&self, query: &[f32], docs: &[u32]) -> Result<Vec<Cosine>, DenseError> {
         let mut cosines = vec![0.0; docs.len()];
         if let Some(unit) = self.unit(query)? {
-            let queries: Vec<Query> = self.segments.iter().map(|segment| query_for(segment, &unit)).collect();
-            for (cosine, &doc) in cosines.iter_mut().zip(docs) {
-                if let Some(at) = self.segment_of(doc) {
-                    let row = (doc - self.segments[at].base_doc) as usize;
-                    queries[at].cosines(
-                        &self.segments[at].vectors,
-                        Pick::Run { first: row, len: 1 },
-                        std::slice::from_mut(cosine),
-                    );
-                }
-            }
+            self.scorer(&unit).score(docs, &mut cosines);
         }
         Ok(cosines.into_iter().map(Cosine).collect())
+    }
+
+    /// Prepares a unit query for scoring documents.
+    pub(super) fn scorer(&self, unit: &[f32]) -> Scorer<'_> {
+        Scorer {
+            index: self,
+            queries: self.segments.iter().map(|segment| query_for(segment, unit)).collect(),
+        }
     }
 
     /// Returns the vector of `doc`, converted back from integers. Used to search for similar documents.
@@ -113,19 +112,16 @@ impl FlatIndex {
         unit_query(query)
     }
 
-    /// Returns the `k` best live documents of some segments, best first.
-    pub(super) fn best_of(segments: &[&Segment], unit: &[f32], live: &RoaringBitmap, k: usize) -> Vec<(u32, f32)> {
-        let n_live: u64 = segments
-            .iter()
-            .map(|segment| live.range_cardinality(segment.docs()))
-            .sum();
+    /// Returns the `k` best live documents from `first` on, best first.
+    pub(super) fn best_from(&self, first: u32, unit: &[f32], live: &RoaringBitmap, k: usize) -> Vec<(u32, f32)> {
+        let ranges = || self.segments.iter().map(|segment| (segment, segment.docs_from(first)));
+        let n_live: u64 = ranges().map(|(_, docs)| live.range_cardinality(docs)).sum();
         let found = if n_live < PARALLEL_DOCS {
-            segments
-                .iter()
-                .flat_map(|segment| segment.best(unit, live, segment.docs(), k))
+            ranges()
+                .flat_map(|(segment, docs)| segment.best(unit, live, docs, k))
                 .collect()
         } else {
-            let tasks: Vec<(&Segment, Range<u32>)> = segments.iter().flat_map(|segment| segment.tasks()).collect();
+            let tasks: Vec<(&Segment, Range<u32>)> = ranges().flat_map(|(segment, docs)| segment.tasks(docs)).collect();
             let parts: Vec<_> = tasks
                 .into_par_iter()
                 .map(|(segment, docs)| segment.best(unit, live, docs, k))
@@ -133,6 +129,17 @@ impl FlatIndex {
             parts.concat()
         };
         top_k::best(found, k)
+    }
+
+    /// Returns the number after the last document.
+    pub(super) fn end_doc(&self) -> u32 {
+        self.segments.last().map_or(0, Segment::end_doc)
+    }
+
+    /// Returns the row of a document.
+    pub(super) fn row_of(&self, doc: u32) -> Option<(&VectorFile, usize)> {
+        let segment = &self.segments[self.segment_of(doc)?];
+        Some((&segment.vectors, (doc - segment.base_doc) as usize))
     }
 
     /// Returns the position in `segments` of the segment that contains the document.
@@ -148,9 +155,41 @@ impl DenseIndex for FlatIndex {
         let Some(unit) = self.unit(query)? else {
             return Ok(Vec::new());
         };
-        let segments: Vec<&Segment> = self.segments.iter().collect();
-        let found = Self::best_of(&segments, &unit, live, k);
+        let found = self.best_from(0, &unit, live, k);
         Ok(found.into_iter().map(|(doc, cosine)| (doc, Cosine(cosine))).collect())
+    }
+}
+
+/// A query, prepared for scoring documents.
+#[derive(Debug)]
+pub(super) struct Scorer<'a> {
+    index: &'a FlatIndex,
+    /// The query for each segment.
+    queries: Vec<Query>,
+}
+
+impl Scorer<'_> {
+    /// Writes the cosine of each document to `cosines`; 0 for a document without a vector.
+    pub(super) fn score(&self, docs: &[u32], cosines: &mut [f32]) {
+        let mut rows = Vec::with_capacity(BLOCK_ROWS);
+        let mut from = 0;
+        while let Some(&first) = docs.get(from) {
+            let Some(at) = self.index.segment_of(first) else {
+                cosines[from] = 0.0;
+                from += 1;
+                continue;
+            };
+            let segment = &self.index.segments[at];
+            let same = docs[from..].iter().take_while(|doc| segment.docs().contains(doc));
+            rows.clear();
+            rows.extend(same.take(BLOCK_ROWS).map(|doc| doc - segment.base_doc));
+            self.queries[at].cosines(
+                &segment.vectors,
+                Pick::List(&rows),
+                &mut cosines[from..from + rows.len()],
+            );
+            from += rows.len();
+        }
     }
 }
 
@@ -163,10 +202,16 @@ impl Segment {
         self.base_doc..self.end_doc()
     }
 
-    /// Splits the documents of the segment into parallel tasks.
-    fn tasks(&self) -> impl Iterator<Item = (&Self, Range<u32>)> {
-        let starts = self.docs().step_by(DOCS_PER_TASK as usize);
-        starts.map(move |start| (self, start..start.saturating_add(DOCS_PER_TASK).min(self.end_doc())))
+    /// Returns the documents of the segment from `first` on.
+    fn docs_from(&self, first: u32) -> Range<u32> {
+        self.base_doc.max(first).min(self.end_doc())..self.end_doc()
+    }
+
+    /// Splits documents of the segment into parallel tasks.
+    fn tasks(&self, docs: Range<u32>) -> impl Iterator<Item = (&Self, Range<u32>)> {
+        let end = docs.end;
+        let starts = docs.step_by(DOCS_PER_TASK as usize);
+        starts.map(move |start| (self, start..start.saturating_add(DOCS_PER_TASK).min(end)))
     }
 
     fn best(&self, unit: &[f32], live: &RoaringBitmap, docs: Range<u32>, k: usize) -> Vec<(u32, f32)> {

@@ -1,141 +1,89 @@
-//! Approximate vector search in large segments, with a graph built by hnsw_rs.
+//! Approximate vector search over very many documents, with a graph built by hnsw_rs.
 //!
 //! The graph only proposes candidates. They are scored with the arithmetic of the exact scan. Where the graph could
-//! reduce recall (few live documents, many results, too few candidates), the exact scan is used instead. This module
-//! works around these weaknesses of the crate:
+//! reduce recall (few live documents, many results, too few candidates) or would be slower, the exact scan is used
+//! instead. This module works around these weaknesses of the crate:
 //!
-//! - Equal vectors fill each other's neighbour lists and hide all other vectors. Therefore only distinct rows are
+//! - Equal vectors fill each other's neighbour lists and hide all other vectors. Therefore only distinct vectors are
 //!   inserted.
-//! - Some vectors that are inserted later are never found. Therefore a graph is built once, for an immutable segment.
-//! - Some vectors are unreachable. They are detected after building and scanned in every search.
+//! - Some vectors that are inserted later are never found. Therefore a graph is built once, for documents that never
+//!   change; later documents are scanned.
+//! - Some vectors are unreachable. They are detected after building and scored in every search.
 //! - Filtered search visits more of the graph the fewer documents pass the filter. Therefore it is not used.
-//! - The file reader ends the process on invalid input. Therefore graphs exist only in memory. (Reading one takes
-//!   longer than a scan.)
-//! - The crate accepts vectors of any length and asserts that no distance is negative or NaN. Therefore points are row
-//!   numbers, and this module provides the distance function.
+//! - The file reader ends the process on invalid input, and a graph takes 1.9 KB of memory per vector. Therefore
+//!   [`GraphFile`] has a format and a search of its own, and the crate only builds.
+//! - The crate accepts vectors of any length and asserts that no distance is negative or NaN. Therefore points are
+//!   document numbers, and this module provides the distance function.
 //! - The crate prints a message and exits if a parameter is too large, and it assigns random levels to points.
-//!   Therefore parameters are clamped, the random generator has a fixed seed, and insertion uses one thread, so that
-//!   the same rows give the same graph.
+//!   Therefore parameters are constants, the random generator has a fixed seed, and insertion uses one thread, so that
+//!   the same vectors give the same graph.
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hnsw_rs::prelude::{Distance, Hnsw};
 use roaring::RoaringBitmap;
 
 use super::dense_index::{Cosine, DenseError, DenseIndex};
-use super::flat::{FlatIndex, Segment};
+use super::flat::FlatIndex;
+use super::graph::{Graph, GraphFile};
 use super::half;
-use super::kernel::{self, Pick};
+use super::kernel;
 use super::quantise::Quantisation;
-use super::query::{BLOCK_ROWS, Query, unit_query};
+use super::query::unit_query;
 use super::top_k;
 use super::vectors::VectorFile;
+use crate::embed::ProfileId;
+use crate::sidecar::FileError;
 
-/// Minimum number of live documents for which searching the graph of a segment with 128 candidates is worthwhile. With
-/// more candidates, the minimum grows in proportion.
+/// Number of bytes that a scan would read, from which on a graph is built.
 ///
-/// For 250,000 code chunks in int4 with 256 dimensions, a graph search takes 0.3, 0.6 and 1.5 ms with 64, 128 and 256
-/// candidates and finds 0.95, 0.98 and 0.99 of the best 10. One thread scans all chunks in 1.1 ms, so the graph is
-/// faster from half this number on. But building the graph takes ten minutes of processor time, and it needs 1.9 KB of
-/// memory per vector.
-pub const DEFAULT_HNSW_THRESHOLD: usize = 250_000;
+/// TODO figures
+pub const MIN_GRAPH_BYTES: u64 = 32 << 20;
+/// Maximum number of documents of a graph. Building takes about 2 KB of memory for each.
+const MAX_GRAPH_DOCS: u32 = 4_000_000;
 
-/// Number of candidates that [`DEFAULT_HNSW_THRESHOLD`] refers to.
-const THRESHOLD_EF: usize = 128;
+/// Maximum number of neighbours of a point on the upper layers. The lowest layer allows twice as many.
+const M: usize = 16;
+/// Number of candidates during the insertion of a point.
+const EF_CONSTRUCTION: usize = 200;
+/// Initial number of candidates in a search. It is raised for a graph whose recall is too low.
+const EF_SEARCH: usize = 256;
+/// Maximum number of candidates in a search.
+const MAX_EF: usize = 1024;
+/// Maximum number of layers in hnsw_rs.
+const MAX_LAYERS: usize = 16;
+/// Maximum number of points where a search can start.
+const MAX_HUBS: usize = 1024;
 
-/// Parameters for building and searching graphs.
-#[derive(Clone, Debug)]
-pub struct HnswOptions {
-    /// Minimum number of rows for which a segment gets a graph, and minimum number of live documents for which a search
-    /// uses the graph. The latter is higher for searches that need more candidates. See [`DEFAULT_HNSW_THRESHOLD`].
-    pub threshold: usize,
-    /// Maximum number of neighbours of a point on the upper layers, from 2 to 64. The lowest layer allows twice as
-    /// many.
-    pub m: usize,
-    /// Number of candidates during the insertion of a point, from 1 to 4,096.
-    pub ef_construction: usize,
-    /// Initial number of candidates in a search. It is raised for a graph whose recall is too low.
-    pub ef_search: usize,
-}
-
-impl Default for HnswOptions {
-    fn default() -> Self {
-        Self {
-            threshold: DEFAULT_HNSW_THRESHOLD,
-            m: 16,
-            ef_construction: 200,
-            ef_search: THRESHOLD_EF,
-        }
-    }
-}
-
-/// The reason why a segment has no graph. The data is not at fault; the segment is scanned instead.
+/// An error from building a graph.
 #[derive(Debug, thiserror::Error)]
-pub enum BuildError {
+pub enum GraphBuildError {
     /// The interrupt flag was set.
     #[error("building a vector graph was interrupted")]
     Interrupted,
-    /// The segment has fewer than two distinct vectors.
-    #[error("a vector graph needs two distinct vectors")]
-    TooFew,
-    /// The graph needs so many candidates that a scan would be faster.
-    #[error("the vector graph needs {ef} candidates, which is slower than a scan")]
-    TooSlow {
-        /// The number of candidates.
-        ef: usize,
-    },
-    /// The recall of the graph is too low, even with many candidates.
-    #[error("the recall of the vector graph is only {recall:.3}")]
-    PoorRecall {
-        /// The mean recall of the trial queries.
-        recall: f32,
-    },
+    /// The new graph cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
-/// The vectors of several segments, with graphs for the large segments.
-#[derive(Debug)]
+/// The vectors of several segments, with a graph of the first documents if there are very many.
+#[derive(Clone, Debug)]
 pub struct HnswIndex {
     flat: FlatIndex,
-    /// The graph of each segment, in the order of the flat index.
-    graphs: Vec<Option<Arc<SegmentGraph>>>,
-    threshold: u64,
+    graph: Option<GraphFile>,
 }
 
 impl HnswIndex {
-    /// Builds a graph for each segment with at least `options.threshold` rows. Takes minutes for a few 100,000 rows. A
-    /// segment has no graph if its graph fails the trial.
-    pub fn build(flat: FlatIndex, options: &HnswOptions, interrupt: &AtomicBool) -> Result<Self, BuildError> {
-        let mut graphs = Vec::new();
-        for segment in flat.segments() {
-            if (segment.vectors.len() as usize) < options.threshold {
-                continue;
-            }
-            match SegmentGraph::build(&segment.vectors, options, interrupt) {
-                Ok(graph) => graphs.push((segment.base_doc, Arc::new(graph))),
-                Err(BuildError::Interrupted) => return Err(BuildError::Interrupted),
-                Err(error) => tracing::debug!(base_doc = segment.base_doc, %error, "no graph for this segment"),
-            }
-        }
-        Ok(Self::new(flat, graphs, options.threshold))
-    }
-
-    /// Combines `flat` with existing graphs, each given with the first document of its segment. Ignores a graph that
-    /// was built from other vectors than those of its segment.
-    pub fn new(flat: FlatIndex, graphs: Vec<(u32, Arc<SegmentGraph>)>, threshold: usize) -> Self {
-        let graph_of = |segment: &Segment| {
-            let mut fitting = graphs.iter().filter(|(base_doc, _)| *base_doc == segment.base_doc);
-            let found = fitting.find(|(_, graph)| graph.vectors.is_same(&segment.vectors));
-            found.map(|(_, graph)| Arc::clone(graph))
+    /// Combines vectors with a graph that was built from the first of them. Ignores a graph of other vectors.
+    pub fn new(flat: FlatIndex, graph: Option<GraphFile>) -> Self {
+        let fits = |graph: &GraphFile| {
+            let vectors = flat.segments().first().map(|segment| &segment.vectors);
+            graph.n_docs() <= flat.end_doc() && vectors.is_some_and(|vectors| vectors.profile() == graph.profile())
         };
-        let graphs = flat.segments().iter().map(graph_of).collect();
-        Self {
-            flat,
-            graphs,
-            threshold: threshold as u64,
-        }
+        let graph = graph.filter(fits);
+        Self { flat, graph }
     }
 
     /// Returns the exact index of the same vectors.
@@ -143,320 +91,301 @@ impl HnswIndex {
         &self.flat
     }
 
-    /// Returns the number of segments with a graph.
-    #[cfg(test)]
-    fn n_graphs(&self) -> usize {
-        self.graphs.iter().flatten().count()
+    /// Returns true if a search for the `k` nearest of the `live` documents uses the graph, unless too many of its
+    /// candidates are not live.
+    pub fn uses_graph(&self, live: &RoaringBitmap, k: usize) -> bool {
+        self.graph
+            .as_ref()
+            .is_some_and(|graph| self.n_candidates(graph, live, k).is_some())
+    }
+
+    /// Returns the number of candidates to search for. Returns `None` if a scan is faster.
+    fn n_candidates(&self, graph: &GraphFile, live: &RoaringBitmap, k: usize) -> Option<usize> {
+        let n_live = live.range_cardinality(0..graph.n_docs());
+        // About n_live / n_docs of the candidates are live.
+        let needed = (k as u64).saturating_mul(EF_PER_4_RESULTS * u64::from(graph.n_docs())) / (4 * n_live.max(1));
+        let ef = needed.max(graph.ef() as u64);
+        let row_bytes = self.flat.segments().first()?.vectors.row_bytes() as u64;
+        let is_faster = graph_cost(ef, graph.n_unlinked() as u64, row_bytes) < n_live * row_bytes;
+        (graph.ef() > 0 && k > 0 && ef <= MAX_EF as u64 && is_faster).then_some(ef as usize)
+    }
+
+    /// Returns the best live documents among `ef` candidates, best first. Returns `None` if a scan could find better ones,
+    /// or if there is no graph.
+    pub fn search_graph(
+        &self,
+        query: &[f32],
+        live: &RoaringBitmap,
+        k: usize,
+        ef: usize,
+    ) -> Result<Option<Vec<(u32, Cosine)>>, DenseError> {
+        let (Some(unit), Some(graph)) = (self.flat.unit(query)?, &self.graph) else {
+            return Ok(None);
+        };
+        let found = self.best_by_graph(graph, &unit, live, k, ef);
+        Ok(found.map(|found| found.into_iter().map(|(doc, cosine)| (doc, Cosine(cosine))).collect()))
+    }
+
+    /// Adds the best of the documents that the graph lacks.
+    fn with_later(
+        &self,
+        query: &[f32],
+        live: &RoaringBitmap,
+        k: usize,
+        found: Vec<(u32, Cosine)>,
+    ) -> Result<Vec<(u32, Cosine)>, DenseError> {
+        let first = self.graph.as_ref().map_or(0, GraphFile::n_docs);
+        let Some(unit) = self.flat.unit(query)? else {
+            return Ok(found);
+        };
+        let mut all: Vec<(u32, f32)> = found.into_iter().map(|(doc, cosine)| (doc, cosine.0)).collect();
+        all.extend(self.flat.best_from(first, &unit, live, k));
+        let best = top_k::best(all, k).into_iter();
+        Ok(best.map(|(doc, cosine)| (doc, Cosine(cosine))).collect())
+    }
+
+    fn best_by_graph(
+        &self,
+        graph: &GraphFile,
+        unit: &[f32],
+        live: &RoaringBitmap,
+        k: usize,
+        ef: usize,
+    ) -> Option<Vec<(u32, f32)>> {
+        let scorer = self.flat.scorer(unit);
+        let mut docs = graph.candidates(&scorer, ef);
+        docs.retain(|doc| live.contains(*doc));
+        let mut cosines = vec![0.0; docs.len()];
+        scorer.score(&docs, &mut cosines);
+        let found = top_k::best(docs.into_iter().zip(cosines).collect(), k);
+        // Zero vectors are not in the graph, but their cosine 0 is higher than negative cosines.
+        let is_whole = found.len() == k && found.last().is_some_and(|&(_, cosine)| cosine > 0.0);
+        is_whole.then_some(found)
     }
 }
 
 impl DenseIndex for HnswIndex {
     fn search(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, DenseError> {
-        let Some(unit) = self.flat.unit(query)? else {
-            return Ok(Vec::new());
+        let ef = self.graph.as_ref().and_then(|graph| self.n_candidates(graph, live, k));
+        let by_graph = match ef {
+            Some(ef) => self.search_graph(query, live, k, ef)?,
+            None => None,
         };
-        let (mut found, mut scanned) = (Vec::new(), Vec::new());
-        for (segment, graph) in self.flat.segments().iter().zip(&self.graphs) {
-            let graph = graph.as_ref();
-            match graph.and_then(|graph| graph.best_of(segment, &unit, live, k, self.threshold)) {
-                Some(by_graph) => found.extend(by_graph),
-                None => scanned.push(segment),
-            }
-        }
-        found.extend(FlatIndex::best_of(&scanned, &unit, live, k));
-        Ok(top_k::best(found, k)
-            .into_iter()
-            .map(|(doc, cosine)| (doc, Cosine(cosine)))
-            .collect())
+        let Some(found) = by_graph else {
+            return self.flat.search(query, live, k);
+        };
+        self.with_later(query, live, k, found)
     }
 }
 
-/// The graph of a segment's distinct rows.
-pub struct SegmentGraph {
-    graph: Hnsw<'static, u8, RowDistance>,
-    vectors: VectorFile,
-    /// Maps a row in the graph to the other rows with the same codes, ascending.
-    same_codes: HashMap<u32, Vec<u32>>,
-    /// The distinct rows that cannot be reached in the graph, ascending.
-    unlinked: Vec<u32>,
-    /// Number of candidates with which the graph passed the trial.
-    ef: usize,
+/// Number of candidates per four results: a graph that finds nearly all of the best 10 with its own number of candidates
+/// finds most of the best 200 with 250.
+const EF_PER_4_RESULTS: u64 = 5;
+
+/// Returns the cost of a search in a graph, in bytes that a scan reads in that time.
+fn graph_cost(ef: u64, n_unlinked: u64, row_bytes: u64) -> u64 {
+    (ef * SCORED_PER_CANDIDATE + n_unlinked) * (SCATTERED_BYTES + row_bytes)
 }
 
-/// Number of candidates per result. With 2.6 candidates per result, the graph of 250,000 code chunks found 0.95 of the
-/// best 50 for commit subjects; with 5.1, it found 0.98.
-const EF_PER_RESULT: u64 = 4;
+const SCORED_PER_CANDIDATE: u64 = 24;
+const SCATTERED_BYTES: u64 = 1536;
 
-/// The cost of scoring a row at a random position, relative to a row in a scan.
-const SCATTERED_COST: u64 = 3;
+/// Returns the number of documents that a new graph should have: all of `flat`, if those that `known` lacks are so many
+/// that scanning them is slow. Returns `None` if no graph is worthwhile.
+pub fn worthwhile(flat: &FlatIndex, known: Option<u32>, min_bytes: u64) -> Option<u32> {
+    let row_bytes = flat.segments().first()?.vectors.row_bytes() as u64;
+    let n_docs = flat.end_doc().min(MAX_GRAPH_DOCS);
+    let n_new = n_docs.saturating_sub(known.unwrap_or_default());
+    (u64::from(n_new) * row_bytes >= min_bytes).then_some(n_docs)
+}
 
 /// Number of insertions between two checks of the interrupt flag.
 const INSERTIONS_PER_LOOK: usize = 64;
 
-impl SegmentGraph {
-    /// Builds a graph and runs its trial. The same file and options give the same graph.
-    pub fn build(vectors: &VectorFile, options: &HnswOptions, interrupt: &AtomicBool) -> Result<Self, BuildError> {
-        let (rows, same_codes) = distinct_rows(vectors);
-        if rows.len() < 2 {
-            return Err(BuildError::TooFew);
+/// Builds the graph of the first `n_docs` documents and runs its trial. Returns the content of its file. The same vectors
+/// give the same graph. If there are fewer than two distinct vectors, or if the graph fails the trial, the graph has no
+/// points, so that nobody builds it again; these documents are scanned. Takes minutes for a few 100,000 documents.
+pub fn build_graph(flat: &FlatIndex, n_docs: u32, interrupt: &AtomicBool) -> Result<Vec<u8>, GraphBuildError> {
+    let (points, same) = distinct(flat, n_docs);
+    let first = flat.segments().first().map(|segment| &segment.vectors);
+    let mut graph = Graph {
+        dim: first.map_or(1, |vectors| vectors.dim() as u32),
+        profile: first.map_or(ProfileId([0; 16]), VectorFile::profile),
+        ..Graph::without_points(n_docs)
+    };
+    if points.len() < 2 {
+        return Ok(graph.to_bytes());
+    }
+    let distance = DocDistance { flat: flat.clone() };
+    let hnsw = Hnsw::new(M, points.len(), MAX_LAYERS, EF_CONSTRUCTION, distance);
+    for batch in shuffled(points.clone()).chunks(INSERTIONS_PER_LOOK) {
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(GraphBuildError::Interrupted);
         }
-        let (m, ef_construction) = (options.m.clamp(2, 64), options.ef_construction.clamp(1, 4096));
-        let distance = RowDistance {
-            vectors: vectors.clone(),
+        batch.iter().for_each(|&doc| hnsw.insert((&point(doc), doc as usize)));
+    }
+    graph.ef = EF_SEARCH as u32;
+    graph.same = same;
+    let mut levels: Vec<(u8, u32)> = Vec::with_capacity(points.len());
+    for point in hnsw.get_point_indexation() {
+        let doc = point.get_origin_id() as u32;
+        levels.push((point.get_point_id().0, doc));
+        let lowest = point.get_neighborhood_id().into_iter().next().unwrap_or_default();
+        let mut near: Vec<u32> = lowest.iter().map(|neighbour| neighbour.d_id as u32).collect();
+        near.sort_unstable();
+        graph.neighbours[doc as usize] = near;
+    }
+    drop(hnsw);
+    levels.sort_unstable_by(|a, b| b.cmp(a));
+    link(&mut graph, &points, &levels);
+    let recall = pass_trial(&mut graph, flat, &points, interrupt)?;
+    let (n_unlinked, ef) = (graph.unlinked.len(), graph.ef);
+    tracing::debug!(
+        n_docs,
+        n_distinct = points.len(),
+        n_unlinked,
+        ef,
+        recall,
+        "vector graph built"
+    );
+    if recall < TRIAL_RECALL {
+        graph = Graph {
+            dim: graph.dim,
+            profile: graph.profile,
+            ..Graph::without_points(n_docs)
         };
-        let graph = Hnsw::new(m, rows.len(), MAX_LAYERS, ef_construction, distance);
-        for batch in shuffled(rows.clone()).chunks(INSERTIONS_PER_LOOK) {
-            if interrupt.load(Ordering::Relaxed) {
-                return Err(BuildError::Interrupted);
-            }
-            batch.iter().for_each(|&row| graph.insert((&point(row), row as usize)));
-        }
-        let unlinked = unlinked(&graph, &rows);
-        let mut built = Self {
-            graph,
-            vectors: vectors.clone(),
-            same_codes,
-            unlinked,
-            ef: options.ef_search.max(1),
-        };
-        built.pass_trial(&rows)?;
-        if !built.beats_scan(u64::from(vectors.len()), built.ef as u64, options.threshold as u64) {
-            return Err(BuildError::TooSlow { ef: built.ef });
-        }
-        tracing::debug!(
-            n_rows = vectors.len(),
-            n_distinct = rows.len(),
-            n_unlinked = built.unlinked.len(),
-            ef = built.ef,
-            "vector graph built"
-        );
-        Ok(built)
     }
-
-    /// Returns the best live documents of the segment. Returns `None` if a scan is faster, or if only a scan finds the
-    /// documents reliably.
-    fn best_of(
-        &self,
-        segment: &Segment,
-        unit: &[f32],
-        live: &RoaringBitmap,
-        k: usize,
-        threshold: u64,
-    ) -> Option<Vec<(u32, f32)>> {
-        let n_live = live.range_cardinality(segment.docs());
-        let n_rows = u64::from(segment.vectors.len());
-        // About n_live / n_rows of the candidates are live.
-        let needed = (k as u64).saturating_mul(EF_PER_RESULT * n_rows) / n_live.max(1);
-        let ef = needed.max(self.ef as u64);
-        if k == 0 || !self.beats_scan(n_live, ef, threshold) {
-            return None;
-        }
-        let rows = self.candidates(unit, ef as usize);
-        let live_rows: Vec<u32> = rows
-            .into_iter()
-            .filter(|row| live.contains(segment.base_doc + row))
-            .collect();
-        let found = top_k::best(self.scored(unit, &live_rows), k);
-        // Zero vectors are not in the graph, but their cosine 0 is higher than negative cosines.
-        let complete = found.len() == k && found.last().is_some_and(|&(_, cosine)| cosine > 0.0);
-        complete.then(|| {
-            found
-                .into_iter()
-                .map(|(row, cosine)| (segment.base_doc + row, cosine))
-                .collect()
-        })
-    }
-
-    /// Returns true if a graph search with `ef` candidates is faster than scanning `n_live` documents.
-    fn beats_scan(&self, n_live: u64, ef: u64, threshold: u64) -> bool {
-        let by_graph = threshold.saturating_mul(ef) / THRESHOLD_EF as u64;
-        n_live >= by_graph.saturating_add(SCATTERED_COST * self.unlinked.len() as u64)
-    }
-
-    /// Returns the candidate rows: the rows that the graph search finds, all rows equal to them, and the unreachable
-    /// rows.
-    fn candidates(&self, unit: &[f32], ef: usize) -> Vec<u32> {
-        let query = graph_query(unit, self.vectors.quantisation());
-        let mut rows = self.unlinked.clone();
-        rows.extend(
-            self.graph
-                .search(&query, ef, ef)
-                .iter()
-                .map(|neighbour| neighbour.d_id as u32),
-        );
-        let equal: Vec<u32> = rows
-            .iter()
-            .filter_map(|row| self.same_codes.get(row))
-            .flatten()
-            .copied()
-            .collect();
-        rows.extend(equal);
-        // A search may start at an unreachable row, which is then contained twice.
-        rows.sort_unstable();
-        rows.dedup();
-        rows
-    }
-
-    /// Returns the cosines of some rows, computed as in the exact scan.
-    fn scored(&self, unit: &[f32], rows: &[u32]) -> Vec<(u32, f32)> {
-        let query = Query::new(unit, self.vectors.quantisation());
-        let mut cosines = vec![0.0; rows.len()];
-        for (rows, cosines) in rows.chunks(BLOCK_ROWS).zip(cosines.chunks_mut(BLOCK_ROWS)) {
-            query.cosines(&self.vectors, Pick::List(rows), cosines);
-        }
-        rows.iter().copied().zip(cosines).collect()
-    }
-
-    /// Compares the results of the graph with those of a scan, and raises `ef` until the recall is sufficient.
-    ///
-    /// Each query is the sum of one row and half of another. For 20,000 code chunks and 32 to 256 candidates, the
-    /// recall for these queries was within 0.01 of the recall for commit subjects. Rows alone would be too easy, and
-    /// midpoints between two rows too hard.
-    fn pass_trial(&mut self, rows: &[u32]) -> Result<(), BuildError> {
-        let step = (rows.len() / TRIAL_QUERIES).max(1);
-        let queries: Vec<Vec<f32>> = (0..TRIAL_QUERIES.min(rows.len()))
-            .map(|i| {
-                let (one, other) = (
-                    rows[i * step % rows.len()],
-                    rows[(i * step * 7 + rows.len() / 2) % rows.len()],
-                );
-                leaning(&self.vectors, one, other)
-            })
-            .collect();
-        let truth: Vec<Vec<(u32, f32)>> = queries
-            .iter()
-            .map(|query| top_k::best(self.scored(query, rows), TRIAL_K))
-            .collect();
-        loop {
-            let recall = queries
-                .iter()
-                .zip(&truth)
-                .map(|(query, truth)| self.recall(query, truth))
-                .sum::<f32>()
-                / queries.len() as f32;
-            if recall >= TRIAL_RECALL {
-                return Ok(());
-            }
-            if self.ef >= MAX_EF {
-                return Err(BuildError::PoorRecall { recall });
-            }
-            self.ef = (self.ef * 2).min(MAX_EF);
-        }
-    }
-
-    fn recall(&self, query: &[f32], truth: &[(u32, f32)]) -> f32 {
-        let found = self.candidates(query, self.ef);
-        let hits = truth.iter().filter(|(row, _)| found.contains(row)).count();
-        hits as f32 / truth.len() as f32
-    }
+    Ok(graph.to_bytes())
 }
 
-impl fmt::Debug for SegmentGraph {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SegmentGraph")
-            .field("vectors", &self.vectors)
-            .field("n_points", &self.graph.get_nb_point())
-            .field("n_unlinked", &self.unlinked.len())
-            .field("ef", &self.ef)
-            .finish()
+/// Sets the hubs, which are the points of the highest levels, and the points that cannot be reached from the first.
+fn link(graph: &mut Graph, points: &[u32], levels: &[(u8, u32)]) {
+    let Some(&(_, entry)) = levels.first() else { return };
+    let mut is_reached = vec![false; graph.neighbours.len()];
+    is_reached[entry as usize] = true;
+    let mut waiting = VecDeque::from([entry]);
+    while let Some(doc) = waiting.pop_front() {
+        for &near in &graph.neighbours[doc as usize] {
+            if !std::mem::replace(&mut is_reached[near as usize], true) {
+                waiting.push_back(near);
+            }
+        }
     }
+    graph.unlinked = points
+        .iter()
+        .copied()
+        .filter(|&doc| !is_reached[doc as usize])
+        .collect();
+    let highest = levels
+        .iter()
+        .take(MAX_HUBS)
+        .filter(|(level, doc)| *level > 0 || *doc == entry);
+    graph.hubs = highest
+        .map(|(_, doc)| *doc)
+        .filter(|&doc| is_reached[doc as usize])
+        .collect();
+    graph.hubs.sort_unstable();
 }
 
-/// The maximum number of layers in hnsw_rs.
-const MAX_LAYERS: usize = 16;
-const MAX_EF: usize = 1024;
 const TRIAL_QUERIES: usize = 200;
 const TRIAL_K: usize = 10;
-const TRIAL_RECALL: f32 = 0.95;
+const TRIAL_RECALL: f32 = 0.98;
 
-/// Computes the distance between two rows, or between a query and a row: 2 - cosine. Quantisation errors never make it
-/// negative.
-struct RowDistance {
-    vectors: VectorFile,
+/// Compares the results of the graph with those of a scan, and raises `ef` until the recall is sufficient. Returns the
+/// recall.
+///
+/// Each query is the sum of one vector and half of another. For 20,000 code chunks and 32 to 256 candidates, the recall
+/// for these queries was within 0.01 of the recall for commit subjects. Vectors alone would be too easy, and midpoints
+/// between two vectors too hard.
+fn pass_trial(
+    graph: &mut Graph,
+    flat: &FlatIndex,
+    points: &[u32],
+    interrupt: &AtomicBool,
+) -> Result<f32, GraphBuildError> {
+    let file = GraphFile::from_bytes(Path::new("new graph"), graph.to_bytes())?;
+    let live = RoaringBitmap::from_sorted_iter(points.iter().copied()).unwrap_or_default();
+    let step = (points.len() / TRIAL_QUERIES).max(1);
+    let mut trial = Vec::new();
+    for i in 0..TRIAL_QUERIES.min(points.len()) {
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(GraphBuildError::Interrupted);
+        }
+        let (one, other) = (
+            points[i * step % points.len()],
+            points[(i * step * 7 + points.len() / 2) % points.len()],
+        );
+        let query = leaning(flat, one, other);
+        let truth = flat.best_from(0, &query, &live, TRIAL_K);
+        trial.push((query, truth));
+    }
+    loop {
+        let recall = |(query, truth): &(Vec<f32>, Vec<(u32, f32)>)| {
+            let found = file.candidates(&flat.scorer(query), graph.ef as usize);
+            let hits = truth.iter().filter(|(doc, _)| found.contains(doc)).count();
+            hits as f32 / truth.len().max(1) as f32
+        };
+        let recall = trial.iter().map(recall).sum::<f32>() / trial.len() as f32;
+        if recall >= TRIAL_RECALL || graph.ef >= MAX_EF as u32 {
+            return Ok(recall);
+        }
+        graph.ef = (graph.ef * 2).min(MAX_EF as u32);
+    }
 }
 
-impl Distance<u8> for RowDistance {
+/// Computes the distance between two documents: 2 - cosine. Quantisation errors never make it negative.
+struct DocDistance {
+    flat: FlatIndex,
+}
+
+impl Distance<u8> for DocDistance {
     fn eval(&self, a: &[u8], b: &[u8]) -> f32 {
-        let cosine = match (row_of(a), row_of(b)) {
-            (Some(a), Some(b)) => self.row_and_row(a, b),
-            (None, Some(row)) => self.query_and_row(a, row),
-            (Some(row), None) => self.query_and_row(b, row),
-            (None, None) => 0.0,
-        };
+        let row = |point: &[u8]| self.flat.row_of(u32::from_le_bytes(point.try_into().ok()?));
+        let cosine = row(a).zip(row(b)).map_or(0.0, |(a, b)| row_and_row(a, b));
         (2.0 - cosine).max(0.0)
     }
 }
 
-impl RowDistance {
-    fn row_and_row(&self, a: usize, b: usize) -> f32 {
-        let (codes_a, codes_b) = (self.vectors.row(a), self.vectors.row(b));
-        let sum = match self.vectors.quantisation() {
-            Quantisation::Int4 => kernel::int4_pair(codes_a, codes_b),
-            Quantisation::Int8 => kernel::int8_pair(codes_a, codes_b),
-        };
-        let factors = self.vectors.factors();
-        sum as f32 * half::decode(factors.get(a)) * half::decode(factors.get(b))
-    }
-
-    fn query_and_row(&self, query: &[u8], row: usize) -> f32 {
-        let Some((head, codes)) = query.split_first_chunk::<QUERY_HEAD>() else {
-            return 0.0;
-        };
-        let [s0, s1, s2, s3, b0, b1, b2, b3] = *head;
-        let (scale, bias) = (
-            f32::from_le_bytes([s0, s1, s2, s3]),
-            i32::from_le_bytes([b0, b1, b2, b3]),
-        );
-        let mut sum = [0];
-        match self.vectors.quantisation() {
-            Quantisation::Int4 => {
-                kernel::int4(self.vectors.codes(), codes, Pick::Run { first: row, len: 1 }, &mut sum);
-                sum[0] = 2 * sum[0] - bias;
-            }
-            Quantisation::Int8 => sum[0] = kernel::int8_pair(self.vectors.row(row), codes),
-        }
-        sum[0] as f32 * half::decode(self.vectors.factors().get(row)) * scale
-    }
+fn row_and_row(a: (&VectorFile, usize), b: (&VectorFile, usize)) -> f32 {
+    let (codes_a, codes_b) = (a.0.row(a.1), b.0.row(b.1));
+    let sum = match a.0.quantisation() {
+        Quantisation::Int4 => kernel::int4_pair(codes_a, codes_b),
+        Quantisation::Int8 => kernel::int8_pair(codes_a, codes_b),
+    };
+    let factor = |(vectors, row): (&VectorFile, usize)| half::decode(vectors.factors().get(row));
+    sum as f32 * factor(a) * factor(b)
 }
 
-/// Encodes a row number as a point of the graph, in four bytes.
-fn point(row: u32) -> [u8; 4] {
-    row.to_le_bytes()
+/// Encodes a document number as a point of the graph, in four bytes.
+fn point(doc: u32) -> [u8; 4] {
+    doc.to_le_bytes()
 }
 
-/// Returns the row of a point. Returns `None` for a query, whose encoding is longer.
-fn row_of(point: &[u8]) -> Option<usize> {
-    Some(u32::from_le_bytes(point.try_into().ok()?) as usize)
-}
-
-/// Number of bytes before the codes of an encoded query: scale and bias.
-const QUERY_HEAD: usize = 8;
-
-/// Encodes a unit query for the distance function: scale, bias, and signed bytes in the order of a row's codes.
-fn graph_query(unit: &[f32], quantisation: Quantisation) -> Vec<u8> {
-    let (scale, bias, codes) = Query::in_bytes(unit, quantisation);
-    [&scale.to_le_bytes()[..], &bias.to_le_bytes(), &codes].concat()
-}
-
-/// Returns the first row of each distinct code, ascending, and a map from these to their duplicates. Omits zero
-/// vectors.
-fn distinct_rows(vectors: &VectorFile) -> (Vec<u32>, HashMap<u32, Vec<u32>>) {
+/// Returns the first document of each distinct vector, ascending, and pairs of these and others with the same vector.
+/// Omits zero vectors.
+fn distinct(flat: &FlatIndex, n_docs: u32) -> (Vec<u32>, Vec<(u32, u32)>) {
     let mut first_of: HashMap<&[u8], u32> = HashMap::new();
-    let (mut rows, mut same_codes) = (Vec::new(), HashMap::<u32, Vec<u32>>::new());
-    let factors = vectors.factors();
-    for row in (0..vectors.len()).filter(|&row| factors.get(row as usize) != 0) {
-        let first = *first_of.entry(vectors.row(row as usize)).or_insert(row);
-        if first == row {
-            rows.push(row);
+    let (mut points, mut same) = (Vec::new(), Vec::new());
+    for doc in 0..n_docs {
+        let Some((vectors, row)) = flat
+            .row_of(doc)
+            .filter(|(vectors, row)| vectors.has_vector(*row as u32))
+        else {
+            continue;
+        };
+        let first = *first_of.entry(vectors.row(row)).or_insert(doc);
+        if first == doc {
+            points.push(doc);
         } else {
-            same_codes.entry(first).or_default().push(row);
+            same.push((first, doc));
         }
     }
-    (rows, same_codes)
+    same.sort_unstable();
+    (points, same)
 }
 
-/// Shuffles the rows. The order depends only on their number. Neighbouring rows of a file are similar, and inserting
-/// them in that order gives worse long-distance edges.
+/// Shuffles the documents. The order depends only on their number. Neighbouring chunks of a file are similar, and
+/// inserting them in that order gives worse long-distance edges.
 fn shuffled(mut rows: Vec<u32>) -> Vec<u32> {
     let mut state = 0u64;
     for i in (1..rows.len()).rev() {
@@ -469,26 +398,9 @@ fn shuffled(mut rows: Vec<u32>) -> Vec<u32> {
     rows
 }
 
-/// Returns the rows that cannot be reached on the lowest layer from the entry point.
-fn unlinked(graph: &Hnsw<'static, u8, RowDistance>, rows: &[u32]) -> Vec<u32> {
-    let mut edges: HashMap<u32, Vec<u32>> = HashMap::with_capacity(rows.len());
-    let mut entry = (0, 0);
-    for point in graph.get_point_indexation() {
-        let row = point.get_origin_id() as u32;
-        entry = entry.max((point.get_point_id().0, row));
-        let lowest = point.get_neighborhood_id().into_iter().next().unwrap_or_default();
-        edges.insert(row, lowest.iter().map(|neighbour| neighbour.d_id as u32).collect());
-    }
-    let mut waiting = VecDeque::from([entry.1]);
-    while let Some(row) = waiting.pop_front() {
-        waiting.extend(edges.remove(&row).unwrap_or_default());
-    }
-    rows.iter().copied().filter(|row| edges.contains_key(row)).collect()
-}
-
-/// Returns the direction of the sum of one row and half of another.
-fn leaning(vectors: &VectorFile, one: u32, other: u32) -> Vec<f32> {
-    let [one, other] = [one, other].map(|row| vectors.vector(row).unwrap_or_default());
+/// Returns the direction of the sum of one document's vector and half of another's.
+fn leaning(flat: &FlatIndex, one: u32, other: u32) -> Vec<f32> {
+    let [one, other] = [one, other].map(|doc| flat.vector(doc).unwrap_or_default());
     let sum: Vec<f32> = one.iter().zip(&other).map(|(a, b)| a + 0.5 * b).collect();
     unit_query(&sum).ok().flatten().unwrap_or(one)
 }

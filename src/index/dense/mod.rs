@@ -6,6 +6,7 @@
 
 mod dense_index;
 mod flat;
+mod graph;
 mod half;
 mod hnsw;
 mod kernel;
@@ -17,7 +18,8 @@ mod writer;
 
 pub use dense_index::{Cosine, DenseError, DenseIndex, DenseStore};
 pub use flat::FlatIndex;
-pub use hnsw::{BuildError, DEFAULT_HNSW_THRESHOLD, HnswIndex, HnswOptions, SegmentGraph};
+pub use graph::{GRAPH_FORMAT, GraphFile};
+pub use hnsw::{GraphBuildError, HnswIndex, MIN_GRAPH_BYTES, build_graph, worthwhile};
 pub use quantise::Quantisation;
 pub use vectors::{FORMAT, VectorFile};
 pub use writer::{VectorWriter, WriteError};

@@ -153,11 +153,6 @@ impl VectorFile {
         Some(vector)
     }
 
-    /// Returns whether the two files have the same content, judged by their checksums.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.file.is_same(&other.file)
-    }
-
     /// Returns whether a row is stored as [`VectorWriter::push`] would store `vector` and `weight`, bit for bit.
     ///
     /// [`VectorWriter::push`]: super::VectorWriter::push
@@ -202,7 +197,7 @@ impl VectorFile {
         Halves(self.weights.as_chunks().0)
     }
 
-    fn row_bytes(&self) -> usize {
+    pub(super) fn row_bytes(&self) -> usize {
         self.quantisation.row_bytes(self.dim)
     }
 }

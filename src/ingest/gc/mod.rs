@@ -515,6 +515,7 @@ impl Run<'_> {
             recipe: self.state.recipe,
             segments: Vec::new(),
             history: self.state.history.clone(),
+            graphs: Vec::new(),
         };
         for group in groups {
             let entry = self.rewrite_group(group, &survivors)?;

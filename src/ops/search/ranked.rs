@@ -135,7 +135,16 @@ pub(crate) struct Shown {
 pub(crate) fn ranked(ask: &Ask<'_>, view: &View, request: &Request, shown: Shown) -> Result<SearchPage> {
     let (workspace, interrupt) = (&*ask.session.workspace, ask.ctx.interrupt);
     let best = best_hits(workspace, view, request, interrupt)?;
-    page_of(workspace, view, request, &best, shown, interrupt)
+    let mut page = page_of(workspace, view, request, &best, shown, interrupt)?;
+    if shown.explain && request.mode != Mode::Keyword {
+        let way = if workspace.searcher(view, interrupt)?.uses_graph(request) {
+            "the nearest vectors were found with a graph"
+        } else {
+            "the nearest vectors were found by comparing all"
+        };
+        page.notes.push(way.to_owned());
+    }
+    Ok(page)
 }
 
 pub(super) struct Best {

@@ -12,6 +12,7 @@ use super::log::{Entry, HookLog, RunOutcome, timestamp};
 use super::queue::{Queue, Request};
 use crate::config::Overrides;
 use crate::git::{RefKind, Repository, is_in_operation};
+use crate::index::dense::MIN_GRAPH_BYTES;
 use crate::ingest::{NoProgress, Outcome, Target};
 use crate::model::TreeId;
 use crate::session::{Context as _, Freshness, Result, Workspace};
@@ -173,16 +174,16 @@ impl<'a> Run<'a> {
             Ok(Some(target)) if self.is_done("HEAD", target) => {}
             Ok(Some(target)) => _ = self.index_one("HEAD", target, interrupt),
             Ok(None) => {}
-            Err(error) => self.tell(Entry {
-                outcome: RunOutcome::Failed,
-                why: Some(format!("{error:#}")),
-                ..start_of(&self.workspace.repository, self.event)
-            }),
+            Err(error) => self.fail(&format!("{error:#}")),
         }
         if self.event == HookEvent::PostReceive {
             self.index_pushed(interrupt);
         }
         self.collect_garbage(interrupt);
+        // Last, because it takes minutes.
+        if let Err(error) = self.workspace.build_graphs(MIN_GRAPH_BYTES, interrupt) {
+            self.fail(&format!("building a graph of vectors failed: {error:#}"));
+        }
     }
 
     /// Collects garbage if a collection is due, because no user waits for this run.
@@ -190,12 +191,16 @@ impl<'a> Run<'a> {
         let head = self.workspace.target("WORKTREE").ok().flatten();
         let used: Vec<TreeId> = head.into_iter().map(|target| target.tree).collect();
         if let Err(error) = self.workspace.collect_if_due(&used, &NoProgress, interrupt) {
-            self.tell(Entry {
-                outcome: RunOutcome::Failed,
-                why: Some(format!("garbage collection failed: {error:#}")),
-                ..start_of(&self.workspace.repository, self.event)
-            });
+            self.fail(&format!("garbage collection failed: {error:#}"));
         }
+    }
+
+    fn fail(&self, why: &str) {
+        self.tell(Entry {
+            outcome: RunOutcome::Failed,
+            why: Some(why.to_owned()),
+            ..start_of(&self.workspace.repository, self.event)
+        });
     }
 
     /// Returns true if the last run indexed this commit and its result still exists.

@@ -159,7 +159,7 @@ impl Scenario {
     fn commands(self) -> &'static [&'static [&'static str]] {
         match self {
             Self::First => &[&["config", "set", "search.limit", "7"], &["index"]],
-            Self::Update => &[&["index", "--history=all"]],
+            Self::Update => &[&["index", "--history=all", "--graph"]],
             Self::Collect => &[&["gc", "--pin", TAG], &["gc"], &["gc", "--aggressive"]],
             Self::Repair => &[&["verify", "--repair"]],
             Self::Request => &[&["hooks", "run", "post-commit"]],

@@ -51,28 +51,20 @@ fn flat(vectors: impl Iterator<Item = Vec<f32>>, quantisation: Quantisation) -> 
     .unwrap()
 }
 
-fn options(threshold: usize) -> HnswOptions {
-    HnswOptions {
-        threshold,
-        ..HnswOptions::default()
-    }
-}
-
-fn build(flat: FlatIndex, threshold: usize) -> HnswIndex {
-    let index = HnswIndex::build(flat, &options(threshold), &AtomicBool::new(false)).unwrap();
-    assert_eq!(index.n_graphs(), 1);
+fn indexed(flat: &FlatIndex) -> HnswIndex {
+    let bytes = build_graph(flat, flat.end_doc(), &AtomicBool::new(false)).unwrap();
+    let graph = GraphFile::from_bytes(Path::new("graph"), bytes).unwrap();
+    graph.verify().unwrap();
+    let index = HnswIndex::new(flat.clone(), Some(graph));
+    assert!(index.graph.is_some());
     index
 }
 
-/// Returns the share of the scan's results that the graph also finds. Asserts that the graph is used and that its
-/// scores equal those of the scan.
+/// Returns the share of the scan's results that the graph also finds. Asserts that its scores equal those of the scan.
 fn recall(index: &HnswIndex, live: &RoaringBitmap, k: usize, queries: impl Iterator<Item = Vec<f32>>) -> f64 {
     let (mut hits, mut all) = (0, 0);
-    let (segment, graph) = (&index.flat.segments()[0], index.graphs[0].as_ref().unwrap());
     for query in queries {
-        let query = unit(query);
-        assert!(graph.best_of(segment, &query, live, k, index.threshold).is_some());
-        let found = index.search(&query, live, k).unwrap();
+        let found = index.search_graph(&query, live, k, EF_SEARCH).unwrap().unwrap();
         assert!(found.iter().all(|(doc, _)| live.contains(*doc)));
         let truth = index.flat.search(&query, live, k).unwrap();
         hits += truth.iter().filter(|hit| found.contains(hit)).count();
@@ -86,10 +78,10 @@ fn clustered_vectors_are_found() {
     let n = sized(3000);
     for quantisation in [Quantisation::Int4, Quantisation::Int8] {
         let vectors = (0..n).map(|seed| clustered(seed.into(), 40));
-        let index = build(flat(vectors, quantisation), n as usize / 6);
+        let index = indexed(&flat(vectors, quantisation));
         let all = RoaringBitmap::from_iter(0..n);
         let found = recall(&index, &all, 10, (0..100).map(|seed| clustered(50_000 + seed, 40)));
-        assert!(found >= 0.95, "{quantisation:?} {found}");
+        assert!(found >= 0.98, "{quantisation:?} {found}");
         let half = RoaringBitmap::from_iter((0..n).filter(|doc| doc / 40 % 5 < 3));
         let found = recall(&index, &half, 10, (0..100).map(|seed| clustered(60_000 + seed, 40)));
         assert!(found >= 0.95, "{quantisation:?} filtered {found}");
@@ -113,73 +105,34 @@ fn duplicates_hide_nothing() {
         _ if i.is_multiple_of(50) => vec![0.0; DIM],
         _ => clustered(i, 200),
     };
-    let index = build(flat((0..n.into()).map(vector), Quantisation::Int8), n as usize / 10);
+    let index = indexed(&flat((0..n.into()).map(vector), Quantisation::Int8));
     let all = RoaringBitmap::from_iter(0..n);
     let found = recall(&index, &all, 10, (0..100).map(|seed| clustered(90_000 + seed, 200)));
     assert!(found >= 0.95, "{found}");
-    let found = recall(
-        &index,
-        &all,
-        10,
-        (half + 1..half + 100).filter(|i| i % 50 != 0).map(vector),
-    );
+    let others = (half + 1..half + 100).filter(|i| i % 50 != 0);
+    let found = recall(&index, &all, 10, others.map(vector));
     assert!(found >= 0.95, "{found}");
-    let equal = index.search(&clustered(1, 1), &all, 20).unwrap();
-    assert_eq!(equal, index.flat.search(&clustered(1, 1), &all, 20).unwrap());
+    let equal = index.search_graph(&clustered(1, 1), &all, 20, EF_SEARCH).unwrap();
+    assert_eq!(equal.unwrap(), index.flat.search(&clustered(1, 1), &all, 20).unwrap());
 }
 
 #[test]
-fn what_the_graph_cannot_answer_is_scanned() {
+fn what_the_graph_cannot_answer_is_left_to_the_scan() {
     let n = sized(3000);
-    let vectors = (0..n).map(|seed| clustered(seed.into(), 30));
-    let index = build(flat(vectors, Quantisation::Int4), n as usize / 3);
+    let index = indexed(&flat((0..n).map(|seed| clustered(seed.into(), 30)), Quantisation::Int4));
     let query = clustered(77_777, 30);
     let opposite: Vec<f32> = query.iter().map(|x| -x).collect();
-    let (all, few) = (
-        RoaringBitmap::from_iter(0..n),
-        RoaringBitmap::from_iter((0..n).step_by(n as usize / 30)),
-    );
-    let cases = [
-        (&query, &few, 5),
-        (&query, &all, n as usize - 10),
-        (&query, &all, 0),
-        (&query, &few, 100),
-        (&opposite, &few, 3),
-    ];
-    for (query, live, k) in cases {
+    let all = RoaringBitmap::from_iter(0..n);
+    let few = RoaringBitmap::from_iter((0..n).step_by(n as usize / 30));
+    for (query, live, k) in [(&query, &few, 25), (&opposite, &few, 3)] {
+        assert_eq!(index.search_graph(query, live, k, 8).unwrap(), None);
+    }
+    for (query, live, k) in [(&query, &few, 25), (&opposite, &few, 3), (&query, &all, 0)] {
         assert_eq!(
             index.search(query, live, k).unwrap(),
             index.flat.search(query, live, k).unwrap()
         );
     }
-}
-
-#[test]
-fn a_filter_that_hides_the_neighbourhood_costs_no_recall() {
-    let n = sized(4000);
-    let vectors = (0..n).map(|seed| clustered(seed.into(), 20));
-    let index = build(flat(vectors, Quantisation::Int4), n as usize / 4);
-    // Whole clusters are not live, including those of the queries.
-    let live = RoaringBitmap::from_iter((0..n).filter(|doc| doc % 20 < 10));
-    for seed in (0..200).filter(|seed| seed % 20 >= 10) {
-        let query = clustered(40_000 + seed, 20);
-        assert_eq!(
-            index.search(&query, &live, 10).unwrap(),
-            index.flat.search(&query, &live, 10).unwrap()
-        );
-    }
-}
-
-#[test]
-fn small_segments_get_no_graph_and_answer_all_the_same() {
-    let flat = flat((0..50).map(|seed| clustered(seed, 5)), Quantisation::Int4);
-    let index = HnswIndex::build(flat.clone(), &HnswOptions::default(), &AtomicBool::new(false)).unwrap();
-    assert_eq!(index.n_graphs(), 0);
-    let (query, all) = (clustered(7, 5), RoaringBitmap::from_iter(0..50));
-    assert_eq!(
-        index.search(&query, &all, 5).unwrap(),
-        flat.search(&query, &all, 5).unwrap()
-    );
     assert!(matches!(
         index.search(&[1.0], &all, 5),
         Err(DenseError::Dimension { found: 1, .. })
@@ -187,32 +140,86 @@ fn small_segments_get_no_graph_and_answer_all_the_same() {
 }
 
 #[test]
-fn a_graph_serves_only_the_vectors_it_was_built_from() {
-    let [one, other] =
-        [0, 9000].map(|from| flat((from..from + 400).map(|seed| clustered(seed, 5)), Quantisation::Int4));
-    let graph = SegmentGraph::build(&one.segments()[0].vectors, &options(1), &AtomicBool::new(false)).unwrap();
-    let graphs = vec![(0, Arc::new(graph))];
-    assert_eq!(HnswIndex::new(one, graphs.clone(), 1).n_graphs(), 1);
-    assert_eq!(HnswIndex::new(other, graphs, 1).n_graphs(), 0);
+fn later_documents_are_scanned() {
+    let n = sized(3000);
+    let vectors = || (0..n + 50).map(|seed| clustered(seed.into(), 30));
+    let (part, whole) = (
+        flat(vectors().take(n as usize), Quantisation::Int4),
+        flat(vectors(), Quantisation::Int4),
+    );
+    let index = HnswIndex::new(whole, indexed(&part).graph);
+    let all = RoaringBitmap::from_iter(0..n + 50);
+    for seed in n..n + 50 {
+        let query = clustered(seed.into(), 30);
+        let found = index.search_graph(&query, &all, 10, 256).unwrap().unwrap();
+        assert!(found.iter().all(|(doc, _)| *doc < n));
+        let found = index.with_later(&query, &all, 10, found).unwrap();
+        assert_eq!(found[0], index.flat.search(&query, &all, 1).unwrap()[0]);
+    }
+}
+
+/// A graph pays for millions of the built-in model's vectors, for fewer large vectors, and not if few are live.
+#[test]
+fn the_faster_way_is_chosen() {
+    let pays = |n_live: u64, row_bytes: u64| graph_cost(256, 0, row_bytes) < n_live * row_bytes;
+    assert!(!pays(20_000, 128) && pays(1_000_000, 128));
+    assert!(!pays(5_000, 1024) && pays(100_000, 1024));
+    let flat = flat((0..200).map(|seed| clustered(seed, 5)), Quantisation::Int4);
+    let index = indexed(&flat);
+    assert!(!index.uses_graph(&RoaringBitmap::from_iter(0..200), 10));
+    let n_bytes = 200 * flat.segments()[0].vectors.row_bytes() as u64;
+    assert_eq!(worthwhile(&flat, None, n_bytes), Some(200));
+    assert_eq!(worthwhile(&flat, None, n_bytes + 1), None);
+    assert_eq!(worthwhile(&flat, Some(100), n_bytes), None);
 }
 
 #[test]
 fn building_is_repeatable_and_can_be_interrupted() {
     let vectors = (0..sized(1500)).map(|seed| clustered(seed.into(), 20));
     let flat = flat(vectors, Quantisation::Int4);
-    let vectors = &flat.segments()[0].vectors;
-    let stop = SegmentGraph::build(vectors, &options(1), &AtomicBool::new(true));
-    assert!(matches!(stop, Err(BuildError::Interrupted)));
-    let [one, other] = [(); 2].map(|()| SegmentGraph::build(vectors, &options(1), &AtomicBool::new(false)).unwrap());
-    let query = clustered(5555, 20);
-    assert_eq!(one.candidates(&query, 64), other.candidates(&query, 64));
+    let stop = build_graph(&flat, flat.end_doc(), &AtomicBool::new(true));
+    assert!(matches!(stop, Err(GraphBuildError::Interrupted)));
+    let [one, other] = [(); 2].map(|()| build_graph(&flat, flat.end_doc(), &AtomicBool::new(false)).unwrap());
+    assert_eq!(one, other);
 }
 
 #[test]
 fn equal_and_zero_vectors_alone_make_no_graph() {
     for vector in [vec![0.0; DIM], clustered(1, 1)] {
         let flat = flat((0..300).map(|_| vector.clone()), Quantisation::Int8);
-        let built = SegmentGraph::build(&flat.segments()[0].vectors, &options(1), &AtomicBool::new(false));
-        assert!(matches!(built, Err(BuildError::TooFew)));
+        let index = indexed(&flat);
+        let all = RoaringBitmap::from_iter(0..300);
+        assert!(!index.uses_graph(&all, 1));
+        assert_eq!(index.search_graph(&clustered(1, 1), &all, 1, 64).unwrap(), None);
     }
+}
+
+/// A damaged file, and one whose checksums are valid but whose numbers are not, cost recall but nothing else.
+#[test]
+fn damaged_graphs_cause_no_panic() {
+    let n = 300;
+    let flat = flat((0..n).map(|seed| clustered(seed.into(), 5)), Quantisation::Int4);
+    let good = build_graph(&flat, n, &AtomicBool::new(false)).unwrap();
+    for at in (0..good.len()).step_by(101) {
+        let mut bad = good.clone();
+        bad[at] ^= 0x10;
+        let is_found = GraphFile::from_bytes(Path::new("graph"), bad).is_err_and(|error| error.is_invalid());
+        let is_padding = good[at] == 0;
+        assert!(is_found || is_padding, "byte {at}");
+    }
+    let wild = Graph {
+        dim: DIM as u32,
+        ef: 64,
+        profile: ProfileId([3; 16]),
+        hubs: vec![0, 7, 5_000_000],
+        neighbours: (0..n).map(|doc| vec![doc / 2, doc + 9, u32::MAX]).collect(),
+        unlinked: vec![4_000_000_000],
+        same: vec![(0, 900), (7, u32::MAX)],
+    };
+    let graph = GraphFile::from_bytes(Path::new("graph"), wild.to_bytes()).unwrap();
+    assert!(graph.verify().is_err());
+    let index = HnswIndex::new(flat, Some(graph));
+    let all = RoaringBitmap::from_iter(0..n);
+    let found = index.search_graph(&clustered(5, 5), &all, 3, 64).unwrap().unwrap();
+    assert!(found.iter().all(|(doc, _)| *doc < n));
 }
