@@ -14,6 +14,7 @@ const NAME: &str = "gc";
 const KIND: RecordKind = RecordKind {
     magic: *b"CSGC",
     format: 1,
+    earlier: None,
 };
 
 /// The last garbage collection. Used to decide when to run the next one.

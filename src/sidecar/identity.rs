@@ -11,6 +11,7 @@ const NAME: &str = "repository";
 const KIND: RecordKind = RecordKind {
     magic: *b"CSRP",
     format: 1,
+    earlier: None,
 };
 
 impl Sidecar {

@@ -14,6 +14,7 @@ const NAME: &str = "versions";
 const KIND: RecordKind = RecordKind {
     magic: *b"CSVE",
     format: 1,
+    earlier: None,
 };
 
 /// Selects the past file versions to index: those that no snapshot contains.

@@ -15,6 +15,7 @@ const NAME: &str = "pins";
 const KIND: RecordKind = RecordKind {
     magic: *b"CSPN",
     format: 1,
+    earlier: None,
 };
 
 /// A tree whose snapshot is not deleted until the tree is unpinned.

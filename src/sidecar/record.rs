@@ -22,6 +22,8 @@ const HEADER_BYTES: usize = 16;
 pub(super) struct RecordKind {
     pub(super) magic: [u8; 4],
     pub(super) format: u32,
+    /// The earlier format that is read too, with the encoding of the fields that were added at the end since.
+    pub(super) earlier: Option<(u32, &'static [u8])>,
 }
 
 /// Reads the record file `name`. Returns `None` if it does not exist, and fails if it is a link or a pipe.
@@ -60,13 +62,19 @@ fn from_bytes<T: DeserializeOwned>(path: &Path, bytes: &[u8], kind: RecordKind) 
     }
     let found = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
     let payload = &bytes[HEADER_BYTES..];
-    let record = if xxh3_64(payload).to_le_bytes() == bytes[8..HEADER_BYTES] {
+    let is_intact = xxh3_64(payload).to_le_bytes() == bytes[8..HEADER_BYTES];
+    let record = if is_intact {
         decode(payload).map_err(|error| damaged(&error.to_string()))
     } else {
         Err(damaged("checksum"))
     };
     if found == kind.format {
         return record;
+    }
+    if let Some((_, added)) = kind.earlier.filter(|(format, _)| *format == found)
+        && is_intact
+    {
+        return decode(&[payload, added].concat()).map_err(|error| damaged(&error.to_string()));
     }
     // Everything else is valid. A real file of another format would not decode as this one.
     if (found ^ kind.format).is_power_of_two() && record.is_ok() {
@@ -86,7 +94,24 @@ mod tests {
     const KIND: RecordKind = RecordKind {
         magic: *b"TEST",
         format: 1,
+        earlier: None,
     };
+
+    #[test]
+    fn an_earlier_format_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
+        write_record(&sidecar, "record", KIND, &"text".to_owned()).unwrap();
+        let later = RecordKind {
+            format: 6,
+            earlier: Some((1, &[0])),
+            ..KIND
+        };
+        let read = || read_record::<(String, Vec<u32>)>(&sidecar, "record", later);
+        assert_eq!(read().unwrap(), Some(("text".to_owned(), Vec::new())));
+        write_record(&sidecar, "record", later, &("text", vec![7u32])).unwrap();
+        assert_eq!(read().unwrap(), Some(("text".to_owned(), vec![7])));
+    }
 
     #[test]
     fn round_trips_and_distinguishes_damage_from_other_formats() {

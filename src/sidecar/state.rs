@@ -11,6 +11,8 @@ use super::record::RecordKind;
 pub(super) const KIND: RecordKind = RecordKind {
     magic: *b"CSST",
     format: 7,
+    // No graphs.
+    earlier: Some((4, &[0])),
 };
 
 /// The content of the sidecar at one generation.

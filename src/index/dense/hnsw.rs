@@ -37,9 +37,12 @@ use super::vectors::VectorFile;
 use crate::embed::ProfileId;
 use crate::sidecar::FileError;
 
-/// Number of bytes that a scan would read, from which on a graph is built.
+/// Number of bytes that a scan would read, from which on a graph is built: 262,144 vectors of the built-in model, or
+/// 32,768 vectors with 1,024 dimensions in 8 bits.
 ///
-/// TODO figures
+/// For 60,000 code chunks, a search with 256 candidates takes 0.6 ms with 128 bytes per vector, as long as a scan, and
+/// 2.6 ms with 1,024 bytes, a fifth of a scan. A scan takes time in proportion to the number of vectors, a graph hardly
+/// longer for more of them. But building takes a minute of processor time for these vectors and 2 KB of memory for each.
 pub const MIN_GRAPH_BYTES: u64 = 32 << 20;
 /// Maximum number of documents of a graph. Building takes about 2 KB of memory for each.
 const MAX_GRAPH_DOCS: u32 = 4_000_000;
@@ -182,13 +185,16 @@ impl DenseIndex for HnswIndex {
 /// finds most of the best 200 with 250.
 const EF_PER_4_RESULTS: u64 = 5;
 
-/// Returns the cost of a search in a graph, in bytes that a scan reads in that time.
+/// Number of vectors that are scored per candidate.
+const SCORED_PER_CANDIDATE: u64 = 24;
+/// The cost of reaching a vector at a random position, in bytes that a scan reads in that time.
+const SCATTERED_BYTES: u64 = 1536;
+
+/// Returns the cost of a search in a graph, in bytes that a scan reads in that time. About 1.3 times the cost measured
+/// with 60,000 vectors.
 fn graph_cost(ef: u64, n_unlinked: u64, row_bytes: u64) -> u64 {
     (ef * SCORED_PER_CANDIDATE + n_unlinked) * (SCATTERED_BYTES + row_bytes)
 }
-
-const SCORED_PER_CANDIDATE: u64 = 24;
-const SCATTERED_BYTES: u64 = 1536;
 
 /// Returns the number of documents that a new graph should have: all of `flat`, if those that `known` lacks are so many
 /// that scanning them is slow. Returns `None` if no graph is worthwhile.

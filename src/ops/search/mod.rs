@@ -537,7 +537,7 @@ impl Asked<'_> {
             question.provenance()
         };
         found.notes.drain(..).for_each(|why| provenance.also_incomplete(why));
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = found.explanation.take().into_iter().collect();
         notes.extend(
             found
                 .read_as

@@ -114,6 +114,8 @@ pub(crate) struct SearchPage {
     pub(crate) absent_words: Vec<String>,
     /// True if there are candidates, but they match too little.
     pub(crate) is_weak: bool,
+    /// How the results were found, if that was requested.
+    pub(crate) explanation: Option<String>,
     /// True if the search was interrupted.
     pub(crate) is_interrupted: bool,
     /// Notes about files and lines that were not searched.
@@ -137,12 +139,9 @@ pub(crate) fn ranked(ask: &Ask<'_>, view: &View, request: &Request, shown: Shown
     let best = best_hits(workspace, view, request, interrupt)?;
     let mut page = page_of(workspace, view, request, &best, shown, interrupt)?;
     if shown.explain && request.mode != Mode::Keyword {
-        let way = if workspace.searcher(view, interrupt)?.uses_graph(request) {
-            "the nearest vectors were found with a graph"
-        } else {
-            "the nearest vectors were found by comparing all"
-        };
-        page.notes.push(way.to_owned());
+        let uses_graph = workspace.searcher(view, interrupt)?.uses_graph(request);
+        let way = if uses_graph { "with a graph" } else { "by comparing all" };
+        page.explanation = Some(format!("vectors were found {way}"));
     }
     Ok(page)
 }
