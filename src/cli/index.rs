@@ -12,6 +12,7 @@ use super::render::{Output, one_line};
 use super::{Found, IDLE, INTERRUPTED};
 use crate::git::{RefKind, is_in_operation};
 use crate::index::RowKind;
+use crate::index::dense::GraphLimits;
 use crate::ingest::{CatchUpOutcome, EmbeddingSource, Outcome, Shared, TraceOutcome};
 use crate::model::count::count;
 use crate::model::{CommitId, ErrorKind, TreeId};
@@ -19,6 +20,11 @@ use crate::remote::SettingsApplied;
 use crate::session::{OpError, Result, Workspace};
 use crate::sidecar::PastVersions;
 
+/// The graphs that `--graph` builds.
+const ON_REQUEST: GraphLimits = GraphLimits {
+    min_bytes: 1,
+    max_docs: u32::MAX,
+};
 /// Time without ref changes after which `--watch` starts indexing. Refs change in bursts, for example in a rebase or
 /// fetch.
 const QUIET: Duration = Duration::from_millis(300);
@@ -245,11 +251,13 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
         }
     }
     if !args.watch {
-        let answer = indexer.update(&revisions(workspace, global, args)?, output)?;
+        let mut answer = indexer.update(&revisions(workspace, global, args)?, output)?;
+        // A collection can drop a graph.
+        indexer.collect_if_due(output)?;
+        answer.graphs = indexer.build_graphs(output)?;
         if output.json {
             output.json(&answer)?;
         }
-        indexer.collect_if_due(output)?;
         return Ok(Found::Something);
     }
     // The watch starts before the first update, so that no change of a ref is missed.
@@ -375,16 +383,24 @@ impl Indexer<'_> {
         answer.history = self.record(tips, is_new, output)?;
         let n_uploaded = self.catch_up(&mut answer, output)?;
         self.share(&n_uploaded, &mut answer, output)?;
-        if self.builds_graphs {
-            answer.graphs = self.build_graphs(output)?;
-        }
         Ok(answer)
     }
 
+    /// Builds graphs of vectors if they are requested.
     fn build_graphs(&self, output: &mut Output) -> Result<Vec<GraphOut>> {
         let mut graphs = Vec::new();
+        if !self.builds_graphs {
+            return Ok(graphs);
+        }
         output.flush()?;
-        for graph in self.workspace.build_graphs(1, &INTERRUPTED)? {
+        let Some(built) = self.workspace.build_graphs(ON_REQUEST, &INTERRUPTED)? else {
+            output.remark("no graph was built: another process computes vectors or a graph");
+            return Ok(graphs);
+        };
+        if INTERRUPTED.load(Ordering::Relaxed) {
+            return Err(OpError::interrupted());
+        }
+        for graph in built {
             if !output.json {
                 output.line(&format!(
                     "graph: {} in {:.2} s, {:.1} MB",
@@ -393,17 +409,15 @@ impl Indexer<'_> {
                     graph.n_bytes as f64 / 1e6
                 ))?;
             }
+            if !graph.is_usable {
+                output.remark("the graph is not used, because it finds too few of the nearest vectors");
+            }
             graphs.push(GraphOut {
                 profile: graph.profile,
                 chunks: graph.n_docs,
                 bytes: graph.n_bytes,
                 took_ms: graph.elapsed.as_millis() as u64,
             });
-        }
-        if INTERRUPTED.load(Ordering::Relaxed) {
-            return Err(OpError::interrupted_with(
-                "the index is complete; the graph was not built",
-            ));
         }
         Ok(graphs)
     }

@@ -193,15 +193,21 @@ impl Segment {
 
 /// Opens the graph of a profile's vectors. Logs and ignores a file that cannot be read, because searches work without.
 fn graph_of(sidecar: &Sidecar, state: &State, profile: &str) -> Option<GraphFile> {
-    let entry = state.graphs.iter().find(|graph| graph.profile == profile)?;
+    let mut entries = state.graphs.iter().filter(|graph| graph.epoch == state.epoch);
+    let entry = entries.find(|graph| graph.profile == profile)?;
     match GraphFile::open(sidecar, &entry.file.name) {
         Ok(graph) if graph.n_docs() == entry.n_docs && graph.profile().to_string() == profile => Some(graph),
         Ok(_) => {
-            tracing::warn!(name = entry.file.name, "ignoring a graph of other vectors");
+            tracing::warn!(
+                name = entry.file.name,
+                "all vectors are compared, because the graph is of others"
+            );
             None
         }
         Err(error) => {
-            tracing::warn!(name = entry.file.name, %error, "ignoring a graph");
+            tracing::warn!(
+                "all vectors are compared, because their graph cannot be used: {error}; run codescout verify --repair"
+            );
             None
         }
     }

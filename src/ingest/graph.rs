@@ -4,11 +4,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::index::Segments;
-use crate::index::dense::{FlatIndex, GraphBuildError, build_graph, worthwhile};
+use crate::index::dense::{FlatIndex, GraphBuildError, GraphFile, GraphLimits, VectorFile, build_graph, worthwhile};
 use crate::sidecar::{GraphEntry, State, Store};
 
 use super::publish::{GRAPH_ENDING, pass, publish_state, store};
 use super::run::{Ingest, IngestError};
+use super::sweep::retire_files;
 
 /// A new graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct NewGraph {
     pub profile: String,
     /// Number of documents.
     pub n_docs: u32,
+    /// True if the graph finds enough of the best results to be used.
+    pub is_usable: bool,
     /// Size of the file in bytes.
     pub n_bytes: u64,
     /// Duration of the build.
@@ -24,20 +27,23 @@ pub struct NewGraph {
 }
 
 impl Ingest<'_> {
-    /// Builds the graphs that are missing or lack many documents. A profile gets a graph if a scan of the documents that
-    /// the present one lacks reads at least `min_bytes`. Takes minutes, in which other processes can write. Returns
-    /// nothing if another process computes vectors or graphs.
-    pub fn build_graphs(&self, min_bytes: u64, interrupt: &AtomicBool) -> Result<Vec<NewGraph>, IngestError> {
+    /// Builds the graphs that are missing, damaged or lack many documents. Takes minutes, in which other processes can
+    /// write. Returns `None` if another process computes vectors or graphs.
+    pub fn build_graphs(
+        &self,
+        limits: GraphLimits,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<Vec<NewGraph>>, IngestError> {
         let mut built = Vec::new();
         let Some(_only) = self.sidecar.lock_embedding()? else {
-            return Ok(built);
+            return Ok(None);
         };
         let Some(state) = self
             .sidecar
             .state()?
             .filter(|state| state.recipe == self.options.recipe)
         else {
-            return Ok(built);
+            return Ok(Some(built));
         };
         let segments = state.segments.iter().flat_map(|entry| &entry.vectors);
         let mut profiles: Vec<&str> = segments.map(|vectors| vectors.profile.as_str()).collect();
@@ -45,16 +51,15 @@ impl Ingest<'_> {
         profiles.dedup();
         for profile in profiles {
             let started = Instant::now();
-            let known = state.graphs.iter().find(|graph| graph.profile == profile);
-            let Some(flat) = self.vectors_of(&state, profile)? else {
+            let Some((flat, known)) = self.vectors_of(&state, profile)? else {
                 continue;
             };
-            let Some(n_docs) = worthwhile(&flat, known.map(|graph| graph.n_docs), min_bytes) else {
+            let Some(n_docs) = worthwhile(&flat, known.map(|graph| graph.n_docs()), limits) else {
                 continue;
             };
             let bytes = match build_graph(&flat, n_docs, interrupt) {
                 Ok(bytes) => bytes,
-                Err(GraphBuildError::Interrupted) => return Ok(built),
+                Err(GraphBuildError::Interrupted) => return Ok(Some(built)),
                 Err(GraphBuildError::File(error)) => return Err(error.into()),
             };
             let file = store(self.sidecar, Store::Dense, GRAPH_ENDING, &bytes)?;
@@ -62,29 +67,37 @@ impl Ingest<'_> {
             let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
             // Garbage collection can have given other numbers to the documents meanwhile.
             let Some(mut newest) = self.sidecar.state()?.filter(|newest| newest.epoch == state.epoch) else {
-                return Ok(built);
+                return Ok(Some(built));
             };
+            let ef = GraphFile::open(self.sidecar, &file.name)?.ef() as u32;
             built.push(NewGraph {
                 profile: profile.to_owned(),
                 n_docs,
+                is_usable: ef > 0,
                 n_bytes: file.length,
                 elapsed: started.elapsed(),
             });
+            let replaced: Vec<GraphEntry> = newest
+                .graphs
+                .extract_if(.., |graph| graph.profile == profile && graph.file != file)
+                .collect();
             newest.graphs.retain(|graph| graph.profile != profile);
             newest.graphs.push(GraphEntry {
                 epoch: state.epoch,
                 profile: profile.to_owned(),
                 n_docs,
+                ef,
                 file,
             });
             publish_state(self.sidecar, &lock, &mut newest)?;
+            retire_files(self.sidecar, replaced.iter().map(|graph| (Store::Dense, &graph.file)));
             pass("graph.published", self.sidecar)?;
         }
-        Ok(built)
+        Ok(Some(built))
     }
 
-    /// Opens the dense vectors of a profile.
-    fn vectors_of(&self, state: &State, profile: &str) -> Result<Option<FlatIndex>, IngestError> {
+    /// Opens the dense vectors of a profile and their graph.
+    fn vectors_of(&self, state: &State, profile: &str) -> Result<Option<(FlatIndex, Option<GraphFile>)>, IngestError> {
         let own = self.profile();
         let mut segments = Segments::open_newest(self.sidecar, state, &own)?;
         if profile != own {
@@ -98,6 +111,8 @@ impl Ingest<'_> {
             };
             Some((segment.base_doc, vectors.clone()?))
         });
-        Ok(FlatIndex::new(vectors.collect()).ok())
+        let vectors: Vec<(u32, VectorFile)> = vectors.collect();
+        let graph = vectors.first().and_then(|(_, first)| segments.graph(first.profile()));
+        Ok(FlatIndex::new(vectors).ok().map(|flat| (flat, graph)))
     }
 }

@@ -75,6 +75,7 @@ struct Facts {
 struct GraphOut {
     profile: String,
     chunks: u32,
+    used: bool,
 }
 
 impl Op for Status {
@@ -194,6 +195,7 @@ impl Facts {
                 .map(|graph| GraphOut {
                     profile: graph.profile,
                     chunks: graph.n_docs,
+                    used: graph.ef > 0,
                 })
                 .collect();
         }
@@ -244,7 +246,12 @@ impl Facts {
             field(out, "history", &history.to_text());
         }
         for graph in &self.graphs {
-            let text = format!("of {} of {}", count(graph.chunks, "vector"), self.chunks);
+            let unused = if graph.used {
+                ""
+            } else {
+                "; not used, because it finds too few of the nearest"
+            };
+            let text = format!("{} of {}{unused}", graph.chunks, count(self.chunks, "vector"));
             field(out, "graph", &text);
         }
         if let Some(causes) = &self.causes {

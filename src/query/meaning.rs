@@ -144,10 +144,12 @@ impl<'a> Meaning<'a> {
         self.added.is_none() && self.elsewhere.is_none()
     }
 
-    /// Returns true if a search for the `k` nearest documents of `scope` uses a graph of the active model's vectors.
-    pub(super) fn uses_graph(&self, scope: &RoaringBitmap, k: usize) -> bool {
+    /// Returns true if a search for the `k` nearest documents of `scope` uses a graph of the active model's vectors, and
+    /// `None` if a server finds them.
+    pub(super) fn uses_graph(&self, scope: &RoaringBitmap, k: usize) -> Option<bool> {
         let index = self.added.as_ref().map_or(&self.own, |added| &added.index);
-        index.uses_graph(scope, k)
+        let is_local = self.elsewhere.is_none() && self.away.is_none();
+        is_local.then(|| index.uses_graph(scope, k))
     }
 
     /// Returns the number of documents that still need a vector of the active model, or of all `live` documents if none

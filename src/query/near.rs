@@ -11,14 +11,17 @@ const MAX_EDITS: usize = 3;
 /// differs in few letters.
 #[derive(Clone, Debug)]
 pub struct Near {
+    given: String,
     wanted: String,
-    found: Vec<(usize, String)>,
+    /// The distance without and with regard to case, and the name.
+    found: Vec<((usize, usize), String)>,
 }
 
 impl Near {
     /// Creates a collector for a name as given.
     pub fn new(wanted: &str) -> Self {
         Self {
+            given: wanted.to_owned(),
             wanted: wanted.to_lowercase(),
             found: Vec::new(),
         }
@@ -36,7 +39,8 @@ impl Near {
             None if self.wanted.len() > 2 && lower.contains(&self.wanted) => max + 1,
             None => return,
         };
-        self.found.push((distance, candidate.to_owned()));
+        let with_case = levenshtein(&self.given, candidate);
+        self.found.push(((distance, with_case), candidate.to_owned()));
         if self.found.len() > 64 * MAX_NEAR {
             self.settle();
         }
@@ -81,6 +85,8 @@ mod tests {
             ["parse_query", "parse_queries"]
         );
         assert_eq!(nearest("max_blob", known.into_iter()), ["index.max_blob_bytes"]);
+        let spellings = ["parse_query", "ParseQuery", "PARSE_QUERY"];
+        assert_eq!(nearest("ParseQeury", spellings.into_iter())[0], "ParseQuery");
         assert_eq!(nearest("zebra", known.into_iter()), Vec::<String>::new());
     }
 }

@@ -277,8 +277,9 @@ impl<'a> Searcher<'a> {
         analyze(query).is_name
     }
 
-    /// Returns true if the vectors for a request are found with a graph, false if all are compared.
-    pub fn uses_graph(&self, request: &Request) -> bool {
+    /// Returns true if the vectors for a request are found with a graph, false if all are compared, and `None` if a server
+    /// finds them.
+    pub fn uses_graph(&self, request: &Request) -> Option<bool> {
         let scope = self.scope(&request.filter);
         self.meaning.uses_graph(scope.docs(&self.live), LEG_CANDIDATES)
     }

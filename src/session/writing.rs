@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::Workspace;
 use super::error::{OpError, Result};
 use super::revision::while_objects_vanish;
+use crate::index::dense::GraphLimits;
 use crate::ingest::{CatchUp, CatchUpOutcome, EmbeddingSource, Ingest, NewGraph, Outcome, Progress, Target};
 use crate::model::{ErrorKind, TreeId};
 use crate::sidecar::Sidecar;
@@ -103,11 +104,12 @@ impl Workspace {
         Ok(outcomes)
     }
 
-    /// Builds the graphs of vectors for which a scan reads at least `min_bytes`, if they are missing or lack many chunks.
-    pub fn build_graphs(&self, min_bytes: u64, interrupt: &AtomicBool) -> Result<Vec<NewGraph>> {
+    /// Builds the graphs of vectors that are missing or lack many chunks. Returns `None` if another process computes
+    /// vectors or graphs.
+    pub fn build_graphs(&self, limits: GraphLimits, interrupt: &AtomicBool) -> Result<Option<Vec<NewGraph>>> {
         match self.storage.open()? {
-            Some(sidecar) => Ok(self.writer(&sidecar).build_graphs(min_bytes, interrupt)?),
-            None => Ok(Vec::new()),
+            Some(sidecar) => Ok(self.writer(&sidecar).build_graphs(limits, interrupt)?),
+            None => Ok(Some(Vec::new())),
         }
     }
 }

@@ -43,6 +43,8 @@ pub struct GraphEntry {
     pub profile: String,
     /// Number of documents.
     pub n_docs: u32,
+    /// Number of candidates with which the graph finds enough of the best results; 0 if it never does and is not used.
+    pub ef: u32,
     /// The graph, in `dense-v1/`.
     pub file: StoredFile,
 }

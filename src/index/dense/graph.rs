@@ -122,8 +122,8 @@ impl GraphFile {
         let is_whole = graph.ends.len() == graph.n_docs as usize * 4
             && [&graph.hubs, &graph.unlinked, &graph.same]
                 .iter()
-                .all(|list| list.len() % 4 == 0)
-            && graph.same.len() % 8 == 0
+                .all(|list| list.len().is_multiple_of(4))
+            && graph.same.len().is_multiple_of(8)
             && (1..=MAX_DIM as u32).contains(&graph.dim);
         if is_whole {
             Ok(graph)
@@ -135,7 +135,8 @@ impl GraphFile {
     /// Verifies the whole file and that every number is in range and in order.
     pub fn verify(&self) -> Result<(), FileError> {
         self.file.verify()?;
-        let is_sound = |list: &[u32]| list.is_sorted() && list.iter().all(|&number| number < self.n_docs);
+        let is_ascending = |list: &[u32]| list.is_sorted_by(|a, b| a < b);
+        let is_sound = |list: &[u32]| is_ascending(list) && list.iter().all(|&number| number < self.n_docs);
         let mut list = Vec::new();
         let mut start = 0;
         for point in 0..self.n_docs {
@@ -146,13 +147,13 @@ impl GraphFile {
             }
             start = end;
         }
-        let same: Vec<u32> = numbers(&self.same).collect();
-        let lists = [
-            numbers(&self.hubs).collect(),
-            numbers(&self.unlinked).collect::<Vec<u32>>(),
-        ];
-        let is_whole = start as usize == self.neighbours.len();
-        if is_whole && lists.iter().all(|list| is_sound(list)) && same.iter().all(|&doc| doc < self.n_docs) {
+        let lists = [&self.hubs, &self.unlinked].map(|list| numbers(list).collect::<Vec<u32>>());
+        let same: Vec<[u32; 2]> = numbers(&self.same).collect::<Vec<u32>>().as_chunks::<2>().0.to_vec();
+        let is_whole = start as usize == self.neighbours.len()
+            && lists.iter().all(|list| is_sound(list))
+            && same.is_sorted_by(|a, b| a < b)
+            && same.as_flattened().iter().all(|&doc| doc < self.n_docs);
+        if is_whole {
             Ok(())
         } else {
             Err(self.file.damaged("numbers of documents"))
@@ -189,6 +190,8 @@ impl GraphFile {
             .collect();
         docs.extend(numbers(&self.unlinked));
         docs.sort_unstable();
+        // Otherwise, a crafted file could repeat a point that has many equal documents.
+        docs.dedup();
         let same = docs.iter().flat_map(|&point| self.same_as(point)).collect::<Vec<u32>>();
         docs.extend(same);
         docs.sort_unstable();

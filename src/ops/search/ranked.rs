@@ -139,8 +139,11 @@ pub(crate) fn ranked(ask: &Ask<'_>, view: &View, request: &Request, shown: Shown
     let best = best_hits(workspace, view, request, interrupt)?;
     let mut page = page_of(workspace, view, request, &best, shown, interrupt)?;
     if shown.explain && request.mode != Mode::Keyword {
-        let uses_graph = workspace.searcher(view, interrupt)?.uses_graph(request);
-        let way = if uses_graph { "with a graph" } else { "by comparing all" };
+        let way = match workspace.searcher(view, interrupt)?.uses_graph(request) {
+            Some(true) => "with a graph",
+            Some(false) => "by comparing all",
+            None => "by a server",
+        };
         page.explanation = Some(format!("vectors were found {way}"));
     }
     Ok(page)

@@ -12,7 +12,7 @@ use super::log::{Entry, HookLog, RunOutcome, timestamp};
 use super::queue::{Queue, Request};
 use crate::config::Overrides;
 use crate::git::{RefKind, Repository, is_in_operation};
-use crate::index::dense::MIN_GRAPH_BYTES;
+use crate::index::dense::IN_BACKGROUND;
 use crate::ingest::{NoProgress, Outcome, Target};
 use crate::model::TreeId;
 use crate::session::{Context as _, Freshness, Result, Workspace};
@@ -46,9 +46,21 @@ pub fn work(repository: &Repository, interrupt: &AtomicBool) {
         // A hook may have written a request while this worker held the lock, and ended without starting a worker. So
         // look again after releasing the lock.
         let is_left = queue.requests().iter().any(|request| waiting.is_worth_it(request));
+        if !is_left && can_serve && !interrupt.load(Ordering::Relaxed) {
+            build_graphs(repository, interrupt);
+        }
         if !is_left || !can_serve || interrupt.load(Ordering::Relaxed) {
             return;
         }
+    }
+}
+
+/// Builds graphs of very many vectors. Takes minutes, so the queue is not locked meanwhile.
+fn build_graphs(repository: &Repository, interrupt: &AtomicBool) {
+    let built = Workspace::open(repository.discovery_dir(), &Overrides::default())
+        .and_then(|workspace| workspace.build_graphs(IN_BACKGROUND, interrupt));
+    if let Err(error) = built {
+        tracing::warn!("cannot build a graph of vectors: {error:#}");
     }
 }
 
@@ -180,10 +192,6 @@ impl<'a> Run<'a> {
             self.index_pushed(interrupt);
         }
         self.collect_garbage(interrupt);
-        // Last, because it takes minutes.
-        if let Err(error) = self.workspace.build_graphs(MIN_GRAPH_BYTES, interrupt) {
-            self.fail(&format!("building a graph of vectors failed: {error:#}"));
-        }
     }
 
     /// Collects garbage if a collection is due, because no user waits for this run.

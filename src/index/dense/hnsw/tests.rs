@@ -161,16 +161,20 @@ fn later_documents_are_scanned() {
 /// A graph pays for millions of the built-in model's vectors, for fewer large vectors, and not if few are live.
 #[test]
 fn the_faster_way_is_chosen() {
-    let pays = |n_live: u64, row_bytes: u64| graph_cost(256, 0, row_bytes) < n_live * row_bytes;
+    let pays = |n_live: u64, row_bytes: u64| graph_cost(500, 0, row_bytes) < n_live * row_bytes;
     assert!(!pays(20_000, 128) && pays(1_000_000, 128));
     assert!(!pays(5_000, 1024) && pays(100_000, 1024));
     let flat = flat((0..200).map(|seed| clustered(seed, 5)), Quantisation::Int4);
     let index = indexed(&flat);
     assert!(!index.uses_graph(&RoaringBitmap::from_iter(0..200), 10));
     let n_bytes = 200 * flat.segments()[0].vectors.row_bytes() as u64;
-    assert_eq!(worthwhile(&flat, None, n_bytes), Some(200));
-    assert_eq!(worthwhile(&flat, None, n_bytes + 1), None);
-    assert_eq!(worthwhile(&flat, Some(100), n_bytes), None);
+    let limits = |min_bytes, max_docs| GraphLimits { min_bytes, max_docs };
+    assert_eq!(worthwhile(&flat, None, limits(n_bytes, 1000)), Some(200));
+    assert_eq!(worthwhile(&flat, None, limits(n_bytes + 1, 1000)), None);
+    assert_eq!(worthwhile(&flat, Some(100), limits(n_bytes, 1000)), None);
+    assert_eq!(worthwhile(&flat, None, limits(1, 150)), Some(150));
+    assert_eq!(worthwhile(&flat, Some(190), limits(1, 1000)), None);
+    assert_eq!(worthwhile(&flat, Some(180), limits(1, 1000)), Some(200));
 }
 
 #[test]
@@ -218,6 +222,14 @@ fn damaged_graphs_cause_no_panic() {
     };
     let graph = GraphFile::from_bytes(Path::new("graph"), wild.to_bytes()).unwrap();
     assert!(graph.verify().is_err());
+    let repeated = Graph {
+        unlinked: vec![7; 5_000],
+        same: vec![(7, 9); 20_000],
+        ..Graph::without_points(n)
+    };
+    let repeated = GraphFile::from_bytes(Path::new("graph"), repeated.to_bytes()).unwrap();
+    assert!(repeated.verify().is_err());
+    assert_eq!(repeated.candidates(&flat.scorer(&clustered(5, 5)), 64), [7, 9]);
     let index = HnswIndex::new(flat, Some(graph));
     let all = RoaringBitmap::from_iter(0..n);
     let found = index.search_graph(&clustered(5, 5), &all, 3, 64).unwrap().unwrap();
