@@ -537,7 +537,10 @@ impl Asked<'_> {
             question.provenance()
         };
         found.notes.drain(..).for_each(|why| provenance.also_incomplete(why));
-        let mut notes: Vec<String> = found.explanation.take().into_iter().collect();
+        if let Some(explanation) = found.explanation.take() {
+            provenance.also_note(explanation);
+        }
+        let mut notes = Vec::new();
         notes.extend(
             found
                 .read_as
