@@ -68,6 +68,9 @@ cat "$FOLDER"/archives/*.sha256 >"$SUMS"
 echo generating
 OUT=$FOLDER/out.d
 check "everything" "$RELEASE/generate.py" "$VERSION" "$SUMS" "$OUT"
+check "a second time" "$RELEASE/generate.py" "$VERSION" "$SUMS" "$FOLDER/out2.d"
+check "the same bytes" diff -r "$OUT" "$FOLDER/out2.d"
+rm -rf "$FOLDER/out2.d"
 sed 1d "$SUMS" >"$FOLDER/archives/short"
 sed '1s/^./g/' "$SUMS" >"$FOLDER/archives/odd"
 sed '1s/^......../00000000/' "$SUMS" >"$FOLDER/archives/wrong"
