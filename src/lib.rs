@@ -13,6 +13,7 @@
 //!    extract/    pure: (bytes, language, options) -> chunks, definitions, references, imports, headings
 //! 3  artifact/   one extraction per blob, stored under the blob's id
 //!    embed/      texts to vectors: the trait Embedder and the model inside the binary
+//!    precise/    what a compiler says about blobs: SCIP indexes, checked and kept per blob
 //! 4  index/      segments of numbered documents; lexical/ (tantivy) and dense/ (vectors)
 //! 5  snapshot/   manifests of trees; an immutable View = manifests + overlay + segments
 //!    history/    the changes of each commit, and the lifetimes of files and symbols
@@ -62,6 +63,7 @@ pub mod link;
 pub mod mcp;
 pub mod model;
 pub mod ops;
+pub mod precise;
 pub mod query;
 pub mod remote;
 pub mod session;

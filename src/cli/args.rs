@@ -15,7 +15,8 @@ pub(super) use self::agents::{BodiesArg, ClientArgs, InstallArgs, ServeArgs, Uni
 pub(super) use self::eval::{EvalArgs, IdsArg};
 pub(super) use self::grep::GrepArgs;
 pub(super) use self::sharing::{
-    CiArgs, CiCommand, ExportArgs, ImportArgs, KeyArgs, PullArgs, PushArgs, RestoreArgs, SaveArgs,
+    CiArgs, CiCommand, ExportArgs, ImportArgs, ImportCommand, ImportScipArgs, KeyArgs, PullArgs, PushArgs, RestoreArgs,
+    SaveArgs,
 };
 pub(super) use self::upkeep::{
     ConfigArgs, ConfigCommand, DoctorArgs, GcArgs, HistoryVersions, HooksArgs, HooksCommand, IndexArgs, InitArgs,
@@ -142,7 +143,7 @@ pub(super) enum Command {
     Gc(GcArgs),
     /// Export the index of one or more revisions to a file
     Export(ExportArgs),
-    /// Import an index bundle
+    /// Import an index bundle, or what a compiler found names to mean
     Import(ImportArgs),
     /// Cache the index between CI jobs
     Ci(CiArgs),

@@ -1,12 +1,14 @@
 //! `codescout import`
 
+mod scip;
+
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::args::{Global, ImportArgs};
+use super::args::{Global, ImportArgs, ImportCommand};
 use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, INTERRUPTED};
@@ -16,7 +18,7 @@ use crate::embed::ProfileId;
 use crate::ingest::{Audit, ImportRefusal};
 use crate::model::count::count;
 use crate::session::{
-    Context as _, ImportOptions, ImportedBundle, Result, TakenCommits, Workspace, ensure, open_plain,
+    Context as _, ImportOptions, ImportedBundle, OpError, Result, TakenCommits, Workspace, ensure, open_plain,
 };
 
 #[derive(Debug, Serialize)]
@@ -180,18 +182,26 @@ pub(super) fn describe_vectors(n_new: usize, passed_over: Option<&str>) -> Strin
 }
 
 pub(super) fn run(global: &Global, args: &ImportArgs, output: &mut Output) -> Result<Found> {
+    match (&args.command, &args.file) {
+        (Some(ImportCommand::Scip(args)), _) => scip::run(global, args, output),
+        (None, Some(file)) => run_bundle(global, args, file, output),
+        (None, None) => Err(OpError::failed("a bundle to import is required")),
+    }
+}
+
+fn run_bundle(global: &Global, args: &ImportArgs, path: &Path, output: &mut Output) -> Result<Found> {
     let trust = trust_of(args.trust.as_deref())?;
     if args.inspect {
-        return inspect(args, output);
+        return inspect(path, output);
     }
-    let from = open(&args.file)?;
+    let from = open(path)?;
     let workspace = Workspace::open(&global.repo, &Overrides::default())?;
     let options = ImportOptions {
         trust,
         is_own: false,
         audit: if args.compare_all { Audit::All } else { Audit::Sample },
     };
-    let cannot = || format!("cannot import {}", args.file.display());
+    let cannot = || format!("cannot import {}", path.display());
     let progress = CliProgress::new(global.quiet);
     let bundle = BundleFile::open(from).with_context(cannot)?;
     let taken = workspace
@@ -209,13 +219,13 @@ pub(super) fn run(global: &Global, args: &ImportArgs, output: &mut Output) -> Re
     Ok(answer.taken.found())
 }
 
-fn inspect(args: &ImportArgs, output: &mut Output) -> Result<Found> {
-    let bundle = BundleFile::open(open(&args.file)?)?;
-    let (n_bytes, expected) = (n_bytes_of(&args.file), bundle.n_bytes());
+fn inspect(path: &Path, output: &mut Output) -> Result<Found> {
+    let bundle = BundleFile::open(open(path)?)?;
+    let (n_bytes, expected) = (n_bytes_of(path), bundle.n_bytes());
     ensure!(
         n_bytes.is_none_or(|n_bytes| n_bytes >= expected),
         "{} is truncated: expected {expected} bytes",
-        args.file.display()
+        path.display()
     );
     let shown = BundleOut::of(&bundle.header, bundle.signer);
     if output.json {

@@ -129,9 +129,9 @@ impl Ingest<'_> {
         Ok(())
     }
 
-    /// Publishes a state without damaged graphs and damaged vectors of external models. The vectors are computed again on
-    /// demand.
-    fn drop_damaged_vectors(&self, found: &Verification, lock: &WriterLock) -> Result<(), IngestError> {
+    /// Publishes a state without damaged graphs, vectors of external models and facts of indexers. The vectors are
+    /// computed again on demand, facts by another import.
+    fn drop_damaged_extras(&self, found: &Verification, lock: &WriterLock) -> Result<(), IngestError> {
         let Ok(Some(mut state)) = self.sidecar.state() else {
             return Ok(());
         };
@@ -146,6 +146,9 @@ impl Ingest<'_> {
         state
             .graphs
             .retain(|graph| !found.has_finding(Store::Dense, &graph.file.name));
+        state
+            .precise
+            .retain(|entry| !found.has_finding(Store::Artifacts, &entry.file.name));
         if state != before {
             publish_state(self.sidecar, lock, &mut state)?;
         }
@@ -162,7 +165,7 @@ impl Ingest<'_> {
         };
         let found = self.verify(depth, progress, no_deadline)?;
         self.drop_damaged_history(&found, &lock)?;
-        self.drop_damaged_vectors(&found, &lock)?;
+        self.drop_damaged_extras(&found, &lock)?;
         let mut n_set_aside = 0;
         for finding in &found.findings {
             let moved = self.sidecar.set_aside(finding.store, OsStr::new(&finding.name), &lock);
@@ -186,7 +189,7 @@ impl Ingest<'_> {
             .map_err(|source| self.repair_error(source))?;
         // If there is no tree to rebuild, no other code publishes a state, and the segments would remain unused.
         if let (false, Ok(None)) = (found.is_sound(), self.sidecar.state()) {
-            self.begin_epoch(&lock, Vec::new())?;
+            self.begin_epoch(&lock, Vec::new(), Vec::new())?;
         }
         Ok(n_set_aside)
     }

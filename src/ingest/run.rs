@@ -10,7 +10,9 @@ use crate::git::{Attributes, ObjectError, ObjectReader, Repository, TreeChange, 
 use crate::history::PastFile;
 use crate::index::{Build, BuildError, BuildOptions, SegmentError, Segments};
 use crate::model::{CommitId, TreeId, chain, explain_by};
-use crate::sidecar::{FileError, FileErrorKind, HistoryEntry, LockError, PastVersions, Sidecar, State, WriterLock};
+use crate::sidecar::{
+    FileError, FileErrorKind, HistoryEntry, LockError, PastVersions, PreciseEntry, Sidecar, State, WriterLock,
+};
 use crate::snapshot::{
     Blobs, Difference, ListedFile, Manifest, SnapshotStore, attributes_of, can_be_completed, missing_artifacts,
 };
@@ -168,10 +170,11 @@ impl Ingest<'_> {
     /// Returns the published state and its segments if this build can extend them. Otherwise returns the first state of
     /// a new epoch.
     pub(super) fn sound_state(&self, lock: &WriterLock) -> Result<(State, Segments), IngestError> {
-        let mut history = Vec::new();
+        let (mut history, mut precise) = (Vec::new(), Vec::new());
         match self.sidecar.state() {
             Ok(Some(state)) if state.recipe == self.options.recipe => {
                 history.clone_from(&state.history);
+                precise.clone_from(&state.precise);
                 match Segments::open(self.sidecar, &state, &self.profile()) {
                     Ok(segments) if segments.iter().all(|segment| segment.vectors.is_some()) => {
                         return Ok((state, segments));
@@ -186,7 +189,7 @@ impl Ingest<'_> {
             }
             Ok(Some(state)) => {
                 save_vectors(self.sidecar, &state, &self.profile());
-                history = state.history;
+                (history, precise) = (state.history, state.precise);
                 tracing::info!("another extraction recipe: indexing again");
             }
             Ok(None) => {}
@@ -195,15 +198,22 @@ impl Ingest<'_> {
             }
             Err(error) => return Err(error.into()),
         }
-        Ok((self.begin_epoch(lock, history)?, Segments::default()))
+        Ok((self.begin_epoch(lock, history, precise)?, Segments::default()))
     }
 
-    /// Publishes a state without segments. Keeps the recorded commits, which do not depend on the epoch.
-    pub(super) fn begin_epoch(&self, lock: &WriterLock, history: Vec<HistoryEntry>) -> Result<State, IngestError> {
+    /// Publishes a state without segments. Keeps the recorded commits and the facts of indexers, which do not depend on
+    /// the epoch.
+    pub(super) fn begin_epoch(
+        &self,
+        lock: &WriterLock,
+        history: Vec<HistoryEntry>,
+        precise: Vec<PreciseEntry>,
+    ) -> Result<State, IngestError> {
         let mut state = State {
             epoch: new_epoch().map_err(IngestError::Random)?,
             recipe: self.options.recipe,
             history,
+            precise,
             ..State::default()
         };
         publish_state(self.sidecar, lock, &mut state)?;

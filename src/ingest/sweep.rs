@@ -6,6 +6,7 @@ use std::io;
 use std::time::{Duration, SystemTime};
 
 use crate::history::KNOWN_ENDING;
+use crate::precise::FactsFile;
 use crate::sidecar::{EntryKind, HistoryEntry, SegmentEntry, Sidecar, State, Store, StoredFile, WriterLock, failpoint};
 use crate::snapshot::{EDITS_ENDING, SnapshotStore};
 
@@ -16,7 +17,7 @@ use super::trace::SYMBOLS_ENDING;
 
 /// The stores that contain segment files, and the file extensions in each.
 const SWEPT: [(Store, &[&str]); 4] = [
-    (Store::Artifacts, &[ARTIFACTS_ENDING, EDITS_ENDING]),
+    (Store::Artifacts, &[ARTIFACTS_ENDING, EDITS_ENDING, FactsFile::ENDING]),
     (Store::Lexical, &[LEXICAL_ENDING]),
     (Store::Dense, &[VECTORS_ENDING, SPARSE_ENDING, GRAPH_ENDING]),
     (

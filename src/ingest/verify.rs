@@ -17,9 +17,10 @@ use crate::index::dense::GraphFile;
 use crate::index::shared::{THERE_ENDING, There};
 use crate::index::{BuildError, RowFile, Segment, SegmentError, Segments};
 use crate::model::{TreeId, explain_by};
+use crate::precise::FactsFile;
 use crate::sidecar::{
-    Entry, EntryKind, FileError, FileErrorKind, GraphEntry, HistoryEntry, SegmentEntry, Sidecar, State, Store,
-    StoredFile,
+    Entry, EntryKind, FileError, FileErrorKind, GraphEntry, HistoryEntry, PreciseEntry, SegmentEntry, Sidecar, State,
+    Store, StoredFile,
 };
 use crate::snapshot::{EDITS_ENDING, KeptEdits, Manifest, tree_of_file};
 
@@ -263,6 +264,7 @@ impl Ingest<'_> {
             }
         }
         self.check_graphs(&state, &mut found, progress, limits);
+        self.check_facts(&state, &mut found, progress, limits);
         self.check_history(&state, &mut found, progress, limits);
         progress.end();
         self.list_unused(&state, &mut found)?;
@@ -380,6 +382,25 @@ impl Ingest<'_> {
             match checked {
                 Ok(n_bytes) => found.count(n_bytes),
                 Err(what) => found.blame(Some(Store::Dense), &file.name, what),
+            }
+        }
+    }
+
+    fn check_facts(&self, state: &State, found: &mut Verification, progress: &dyn Progress, limits: Limits<'_>) {
+        for PreciseEntry { file, .. } in &state.precise {
+            progress.advance(file.length);
+            if limits.are_reached() {
+                found.n_unread += 1;
+                continue;
+            }
+            let checked = check_content(self.sidecar, Store::Artifacts, file).and_then(|n_bytes| {
+                let facts = FactsFile::open(self.sidecar, file);
+                let sound = facts.and_then(|facts| facts.verify());
+                sound.map(|()| n_bytes).map_err(|error| error.to_string())
+            });
+            match checked {
+                Ok(n_bytes) => found.count(n_bytes),
+                Err(what) => found.blame(Some(Store::Artifacts), &file.name, what),
             }
         }
     }

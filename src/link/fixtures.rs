@@ -56,6 +56,7 @@ impl Linker<'_> {
                 kind: ReferenceKind::Call,
                 inside: facts.enclosing(parameter.start).next().map(|index| facts.def(index)),
                 tier: Tier::Scope,
+                is_lost: false,
                 targets: vec![fixture],
             })
         });

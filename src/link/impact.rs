@@ -312,6 +312,7 @@ impl Linker<'_> {
             kind: ReferenceKind::Name,
             inside: Some(of),
             tier: Tier::Scope,
+            is_lost: false,
             targets: vec![of],
         }
     }

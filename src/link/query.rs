@@ -33,6 +33,8 @@ pub struct Site {
     pub tier: Tier,
     /// The definitions that it means, or if the tier is not sure, that it could mean.
     pub targets: Vec<DefId>,
+    /// True if a compiler names a definition that this revision has in no file with facts.
+    pub is_lost: bool,
 }
 
 /// The references with the name of a definition.
@@ -244,6 +246,7 @@ impl Linker<'_> {
             inside,
             tier: Tier::Unknown,
             targets: Vec::new(),
+            is_lost: false,
         };
         if facts.anonymous(reference).is_some() {
             let base = self.resolve_base(facts, index, MAX_DEPTH);
@@ -260,6 +263,7 @@ impl Linker<'_> {
         Site {
             tier: link.tier,
             targets: link.targets,
+            is_lost: link.is_lost,
             ..site
         }
     }

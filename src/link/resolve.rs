@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
+use super::compiler::{CompilerFacts, Meaning};
 use super::environment::{Environment, Module};
 use super::facts::{DefId, Facts, Family};
 use super::members::Use;
@@ -12,6 +13,7 @@ use super::types::{Base, Ty};
 use crate::extract::{BindingKind, Definition, DefinitionKind, Reference, ReferenceKind, Steps, Value};
 use crate::git::{BlobContent, ObjectReader};
 use crate::index::lexical::{LexicalError, normal_name};
+use crate::precise::FactsFile;
 use crate::snapshot::{FileId, View};
 
 /// Limit on nested questions, such as the type of the receiver of a receiver.
@@ -28,6 +30,8 @@ const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 /// How a reference was resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tier {
+    /// A compiler says what the name means.
+    Compiler,
     /// The name is visible in its scope: in the function, the file or the package.
     Scope,
     /// The file imports the name.
@@ -52,6 +56,7 @@ impl Tier {
     /// Returns the name of the tier in output.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Compiler => "compiler",
             Self::Scope => "scope",
             Self::Import => "import",
             Self::Own => "self",
@@ -126,6 +131,9 @@ pub struct Link {
     pub tier: Tier,
     /// The definitions; empty if they are outside of the repository or unknown.
     pub targets: Vec<DefId>,
+    /// True if a compiler names a definition that no file of this revision with facts has. The link was then found
+    /// without the compiler.
+    pub is_lost: bool,
 }
 
 /// The definitions of a name in the languages of a family.
@@ -135,6 +143,7 @@ type Candidates = HashMap<(Family, String), Arc<[DefId]>>;
 #[derive(Debug)]
 pub struct Links {
     pub(super) environment: Environment,
+    pub(super) compiler: CompilerFacts,
     files: Vec<OnceLock<Option<Arc<Facts>>>>,
     names: RwLock<HashMap<String, Arc<[FileId]>>>,
     memo: Memo,
@@ -156,14 +165,15 @@ pub struct Linker<'v> {
 }
 
 impl Links {
-    /// Reads the manifests of a view.
-    pub fn new(view: &View, reader: &mut ObjectReader) -> Self {
+    /// Reads the manifests of a view. `precise` are the facts of indexers, of which the first counts.
+    pub fn new(view: &View, reader: &mut ObjectReader, precise: Arc<Vec<FactsFile>>) -> Self {
         let read = |file: FileId| match view.read(file, reader, MAX_MANIFEST_BYTES) {
             Ok(BlobContent::Content(bytes)) => String::from_utf8(bytes).ok(),
             _ => None,
         };
         Self {
             environment: Environment::of(view, read),
+            compiler: CompilerFacts::new(view, precise),
             files: (0..view.n_files()).map(|_| OnceLock::new()).collect(),
             names: RwLock::default(),
             memo: Memo::new(),
@@ -184,7 +194,12 @@ impl Links {
         &self.environment.broken
     }
 
-    fn report(&self, error: LexicalError) {
+    /// Returns true if the links use these facts.
+    pub fn uses(&self, precise: &Arc<Vec<FactsFile>>) -> bool {
+        Arc::ptr_eq(&self.compiler.tools, precise)
+    }
+
+    pub(super) fn report(&self, error: LexicalError) {
         self.is_broken.store(true, Ordering::Relaxed);
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).push(error);
     }
@@ -346,12 +361,42 @@ impl<'v> Linker<'v> {
     }
 
     pub(super) fn link(&self, facts: &Facts, index: u32) -> Link {
+        let link = |tier, targets| Link {
+            reference: index,
+            tier,
+            targets,
+            is_lost: false,
+        };
+        match self.meaning(facts, facts.references[index as usize].range.start) {
+            Meaning::Definitions(targets) => link(Tier::Compiler, targets),
+            Meaning::NoDefinition => link(Tier::Outside, Vec::new()),
+            Meaning::External => {
+                let own = self.link_by_names(facts, index);
+                // The package can be a part of the repository that was not indexed.
+                let is_known = |target: &DefId| self.links.compiler.has(target.file);
+                if own.tier.is_sure() && !own.targets.iter().any(is_known) {
+                    own
+                } else {
+                    link(Tier::Outside, Vec::new())
+                }
+            }
+            Meaning::Lost => Link {
+                is_lost: true,
+                ..self.link_by_names(facts, index)
+            },
+            Meaning::Unknown => self.link_by_names(facts, index),
+        }
+    }
+
+    /// Resolves a reference without a compiler.
+    fn link_by_names(&self, facts: &Facts, index: u32) -> Link {
         let reference = &facts.references[index as usize];
         let found = self.resolve_at(facts, index, MAX_DEPTH);
         let outside = Link {
             reference: index,
             tier: Tier::Outside,
             targets: Vec::new(),
+            is_lost: false,
         };
         // The object or type that the code belongs to is no mention of the type.
         if matches!(found.syms.first(), Some(Sym::This(_))) || matches!(reference.name.as_str(), "Self" | "cls") {
@@ -384,6 +429,7 @@ impl<'v> Linker<'v> {
             reference: index,
             tier,
             targets,
+            is_lost: false,
         }
     }
 

@@ -105,7 +105,7 @@ impl<'a> Question<'a> {
 
     /// Returns what is known about the links of the view.
     pub(crate) fn links(&self) -> Arc<Links> {
-        self.seen.links(&self.ask.session.workspace.repository)
+        self.ask.session.links(&self.seen)
     }
 
     /// Returns a linker for the view. `links` are the view's links.

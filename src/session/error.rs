@@ -241,6 +241,7 @@ unexplained!(
     crate::index::RecordsError,
     crate::index::SegmentError,
     crate::model::OidError,
+    crate::precise::ScipError,
     crate::remote::EndpointError,
     crate::sidecar::failpoint::NotAFailPoint,
     crate::snapshot::OverlayError,

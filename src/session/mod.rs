@@ -5,6 +5,7 @@ mod collect;
 mod ctx;
 mod error;
 mod exchange;
+mod facts;
 mod history;
 mod jobs;
 mod layers;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::ctx::Ctx;
 use super::error::{OpError, Result};
+use super::facts::ReadFacts;
 use super::jobs::{End, Job, Jobs, Made, Task};
 use super::revision::while_objects_vanish;
 use super::storage::Keeping;
@@ -22,6 +23,7 @@ use crate::index::Segments;
 use crate::ingest::{Outcome, Target};
 use crate::link::Links;
 use crate::model::{CommitId, RepoPath, TreeId};
+use crate::precise::FactsFile;
 use crate::snapshot::{FileEntry, FileId, ListedFile, Provenance, View};
 
 /// Maximum number of cached views. Each holds its lists of files and documents in memory.
@@ -59,6 +61,8 @@ pub struct Session {
     /// The files of the tree that is being indexed, as listed for one generation of the sidecar.
     listed: Mutex<Option<(TreeId, Option<u64>, Base)>>,
     views: Mutex<Vec<Arc<SeenView>>>,
+    /// The facts of indexers that were last read.
+    pub(super) precise: Mutex<ReadFacts>,
     /// Held while a view is created, so that concurrent calls do not all create the same one.
     making: Mutex<()>,
 }
@@ -104,13 +108,13 @@ pub struct SeenView {
 }
 
 impl SeenView {
-    /// Returns what is known about the links of the view.
-    pub(crate) fn links(&self, repository: &Repository) -> Arc<Links> {
+    /// Returns what is known about the links of the view, with the given facts of indexers.
+    pub(super) fn links(&self, repository: &Repository, precise: Arc<Vec<FactsFile>>) -> Arc<Links> {
         let mut links = locked(&self.links);
-        if let Some(known) = links.as_ref().filter(|known| !known.is_spent()) {
+        if let Some(known) = links.as_ref().filter(|known| !known.is_spent() && known.uses(&precise)) {
             return Arc::clone(known);
         }
-        let new = Arc::new(Links::new(&self.view, &mut repository.reader()));
+        let new = Arc::new(Links::new(&self.view, &mut repository.reader(), precise));
         *links = Some(Arc::clone(&new));
         new
     }
@@ -178,7 +182,7 @@ pub enum Build {
     Never,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Values are always replaced as a whole, so a panic leaves no partial state.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -207,6 +211,7 @@ impl Session {
             bases: Arc::default(),
             listed: Mutex::default(),
             views: Mutex::default(),
+            precise: Mutex::default(),
             making: Mutex::default(),
         }
     }

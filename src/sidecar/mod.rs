@@ -36,5 +36,5 @@ pub use past::PastVersions;
 pub use pins::Pin;
 pub use sections::{Bytes, SectionFile, SectionWriter};
 pub use staging::Staging;
-pub use state::{GraphEntry, HistoryEntry, SegmentEntry, State, StoredFile, VectorEntry};
+pub use state::{GraphEntry, HistoryEntry, PreciseEntry, SegmentEntry, State, StoredFile, VectorEntry};
 pub use volume::{Volume, volume};

@@ -10,9 +10,9 @@ use super::record::RecordKind;
 /// The format skips numbers that differ by one bit from one that was used, so damage cannot turn one into the other.
 pub(super) const KIND: RecordKind = RecordKind {
     magic: *b"CSST",
-    format: 7,
-    // No graphs.
-    earlier: Some((4, &[0])),
+    format: 11,
+    // No graphs and no facts of indexers.
+    earlier: Some((4, &[0, 0])),
 };
 
 /// The content of the sidecar at one generation.
@@ -32,6 +32,19 @@ pub struct State {
     pub history: Vec<HistoryEntry>,
     /// The graphs of vectors, at most one per profile.
     pub graphs: Vec<GraphEntry>,
+    /// The facts of indexers about blobs, at most one file per indexer. They do not depend on the epoch.
+    pub precise: Vec<PreciseEntry>,
+}
+
+/// The facts of an indexer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreciseEntry {
+    /// The name of the indexer.
+    pub tool: String,
+    /// Number of files that the facts are about.
+    pub n_documents: u32,
+    /// The facts, in `artifacts-v1/`.
+    pub file: StoredFile,
 }
 
 /// A graph of the vectors of the first documents.
@@ -220,6 +233,7 @@ impl State {
         of_segments
             .chain(self.history.iter().flat_map(HistoryEntry::files))
             .chain(self.graphs.iter().map(|graph| (Store::Dense, &graph.file)))
+            .chain(self.precise.iter().map(|entry| (Store::Artifacts, &entry.file)))
     }
 
     /// Removes the graphs of other numbers, and of vectors that no segment has.

@@ -9,7 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["model"],
     &["sidecar"],
     &["git", "extract", "lsp"],
-    &["artifact", "embed"],
+    &["artifact", "embed", "precise"],
     &["index"],
     &["snapshot", "history"],
     &["ingest", "link"],

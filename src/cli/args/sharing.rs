@@ -33,10 +33,15 @@ pub(crate) struct ExportArgs {
 #[command(after_help = "Examples:
   codescout import project.bundle
   codescout import project.bundle --trust public.pem
-  codescout import --inspect project.bundle --json")]
+  codescout import --inspect project.bundle --json
+  codescout import scip index.scip --commit main")]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ImportArgs {
-    /// File to read; `-` reads standard input
-    pub(crate) file: PathBuf,
+    #[command(subcommand)]
+    pub(crate) command: Option<ImportCommand>,
+    /// Bundle to read; `-` reads standard input
+    #[arg(required = true)]
+    pub(crate) file: Option<PathBuf>,
     /// Require a signature by this key (64 hexadecimal digits or a PEM file) and skip the comparison with files
     #[arg(long, value_name = "KEY", conflicts_with = "inspect")]
     pub(crate) trust: Option<String>,
@@ -46,6 +51,25 @@ pub(crate) struct ImportArgs {
     /// Verify the whole index against the repository's files instead of a sample
     #[arg(long, conflicts_with = "inspect")]
     pub(crate) compare_all: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImportCommand {
+    /// Import which definitions a compiler found each name to mean
+    Scip(ImportScipArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout import scip index.scip
+  codescout import scip index.scip --commit v1.2.0
+  cd packages/web && scip-typescript index && codescout import scip index.scip")]
+pub(crate) struct ImportScipArgs {
+    /// SCIP index to read; `-` reads standard input
+    pub(crate) file: PathBuf,
+    /// Commit that the indexer read; `--ref` by default
+    #[arg(long, value_name = "REV")]
+    pub(crate) commit: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -19,6 +19,7 @@ mod keep;
 mod manifests;
 mod survey;
 
+use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -32,7 +33,7 @@ use crate::index::dense::WriteError;
 use crate::index::{
     MergeError, Ranks, Segment, SegmentError, Segments, Survivors, rewrite_artifacts, rewrite_segments,
 };
-use crate::model::{TreeId, chain, explain_by};
+use crate::model::{BlobId, TreeId, chain, explain_by};
 use crate::sidecar::{
     FileError, HistoryEntry, LastCollection, LockError, PastVersions, SegmentEntry, Sidecar, State, Store, WriterLock,
     failpoint,
@@ -45,6 +46,7 @@ pub use survey::{KeptSnapshot, Share, Survey};
 use super::added::{CarryError, carry_added};
 use super::compact::{GRACE, MAX_MERGED_BYTES, tidy};
 use super::parts;
+use super::precise::surviving_facts;
 use super::progress::{Progress, Stage};
 use super::publish::{ARTIFACTS_ENDING, publish_state, store, store_segment};
 use super::run::{listed_past, new_epoch};
@@ -516,6 +518,7 @@ impl Run<'_> {
             segments: Vec::new(),
             history: self.state.history.clone(),
             graphs: Vec::new(),
+            precise: Vec::new(),
         };
         for group in groups {
             let entry = self.rewrite_group(group, &survivors)?;
@@ -527,6 +530,7 @@ impl Run<'_> {
                 return Ok(false);
             }
         }
+        new.precise = surviving_facts(self.sidecar(), &self.state, self.live_blobs(marked))?;
         self.collector.pass("gc.segments")?;
         let from = SnapshotStore::new(self.sidecar(), self.state.epoch, self.state.recipe);
         let to = SnapshotStore::new(self.sidecar(), new.epoch, new.recipe);
@@ -554,6 +558,19 @@ impl Run<'_> {
         }
         (self.state, self.segments, self.rewrote) = (new, segments, true);
         Ok(true)
+    }
+
+    /// Returns a function that returns true for the blobs that survive.
+    fn live_blobs(&self, marked: &Marked) -> impl Fn(BlobId) -> bool + use<> {
+        let mut live = HashSet::new();
+        for (segment, entry) in self.segments.iter().zip(&self.state.segments) {
+            let survives = |local: &u32| marked.blobs.contains(entry.base_blob + local);
+            let keys = (0..entry.n_blobs)
+                .filter(survives)
+                .filter_map(|local| segment.artifacts.key(local));
+            live.extend(keys.map(|key| key.blob));
+        }
+        move |blob| live.contains(&blob)
     }
 
     fn rewrite_group(&self, group: Range<usize>, survivors: &Survivors) -> Result<SegmentEntry, CollectError> {

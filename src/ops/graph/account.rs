@@ -22,6 +22,8 @@ pub(super) struct Account {
     pub(super) files: usize,
     /// Number of results by how they were resolved.
     pub(super) tiers: BTreeMap<&'static str, usize>,
+    /// Number of results that a compiler knows, but whose definition this revision has in no file with its facts.
+    pub(super) without_compiler: usize,
     /// Number of references that could mean the target.
     pub(super) candidates: usize,
     /// Number of references to the target that are not of the requested kind.
@@ -59,6 +61,7 @@ impl Account {
 
     /// Adds a result to the totals.
     pub(super) fn add(&mut self, site: &Site, files: &mut BTreeSet<FileId>) {
+        self.without_compiler += usize::from(site.is_lost);
         if !site.tier.is_sure() {
             self.candidates += 1;
             return;
@@ -102,6 +105,9 @@ impl Account {
             }
         };
         add(self.candidates, &|n| format!("{}{how_to_list}", count(n, "candidate")));
+        add(self.without_compiler, &|n| {
+            format!("{n} resolved without the compiler, because the file of the definition has changed")
+        });
         add(self.other_references, &|n| count(n, "other reference"));
         add(self.elsewhere, &|n| {
             format!("{} of something else", count(n, "mention"))

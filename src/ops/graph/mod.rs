@@ -208,6 +208,7 @@ impl Graph {
             GraphOp::Export => Err(OpError::failed("export is only a command")),
         }?;
         linker.check()?;
+        page.notes.extend(ask.session.facts().1);
         if let [first, others @ ..] = links.broken_manifests() {
             page.notes.push(match others.len() {
                 0 => format!("not parsed, so the modules that it names are unknown: {first}"),

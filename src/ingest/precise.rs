@@ -1,0 +1,343 @@
+//! Imports what a compiler says about the files of a tree, and drops the facts of blobs that are gone.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::git::{BlobContent, FileMode, ObjectError};
+use crate::model::{BlobId, RepoPath, TreeId, explain_by};
+use crate::precise::{Document, FactsFile, FactsWriter, Index, Mismatch, ScipError, check};
+use crate::sidecar::{FileError, LockError, PreciseEntry, Sidecar, State, Store};
+
+use super::progress::{Progress, Stage};
+use super::publish::{pass, publish_state, store};
+use super::run::Ingest;
+use super::sweep::retire_file;
+
+/// Limit on the size of a blob in bytes.
+const MAX_BLOB_BYTES: u64 = 64 << 20;
+/// Number of documents that are listed for each reason to refuse them.
+const MAX_LISTED: usize = 10;
+
+/// The reason why a document is not imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refusal {
+    /// The tree has no file with its path.
+    NoFile,
+    /// The text of the file has other names in its places.
+    OtherText,
+    /// It has places outside of the file.
+    OutsideFile,
+    /// The blob is missing, damaged or too large.
+    Unreadable,
+    /// The index has another document of the same path.
+    Repeated,
+}
+
+impl Refusal {
+    /// Describes the reason.
+    pub fn to_text(self) -> &'static str {
+        match self {
+            Self::NoFile => "no such file",
+            Self::OtherText => "other text",
+            Self::OutsideFile => "places outside of the file",
+            Self::Unreadable => "unreadable",
+            Self::Repeated => "listed twice",
+        }
+    }
+}
+
+/// The documents that are not imported for one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// Number of documents.
+    pub n: usize,
+    /// The paths of the first ones.
+    pub paths: Vec<RepoPath>,
+}
+
+/// The outcome of an import.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportedFacts {
+    /// The name of the indexer.
+    pub tool: String,
+    /// The version of the indexer.
+    pub version: String,
+    /// The folder that the paths of the index are relative to; empty for the root.
+    pub folder: String,
+    /// Number of documents in the index.
+    pub n_documents: usize,
+    /// Number of documents whose facts are stored.
+    pub n_joined: usize,
+    /// Number of names in these documents that are stored.
+    pub n_names: usize,
+    /// Number of names with local symbols in these documents.
+    pub n_local: usize,
+    /// Number of other occurrences in these documents that are not stored.
+    pub n_left_out: usize,
+    /// The other documents.
+    pub refused: BTreeMap<Refusal, Refused>,
+    /// Number of documents of the indexer that are stored now, with those of earlier imports.
+    pub n_stored: u32,
+    /// Size of their file in bytes.
+    pub n_bytes: u64,
+    /// Duration of the import.
+    pub elapsed: Duration,
+}
+
+/// An error from an import. Nothing was stored.
+#[derive(Debug, thiserror::Error)]
+pub enum FactsError {
+    /// The index cannot be read.
+    #[error(transparent)]
+    Scip(#[from] ScipError),
+    /// The index describes other files.
+    #[error(
+        "the index does not describe this revision: of {n_documents} documents, {n_joined} fit; {n_absent} are about \
+         files that it does not have, {n_other} about files with another text"
+    )]
+    OtherRevision {
+        /// Number of documents.
+        n_documents: usize,
+        /// Number of documents that fit.
+        n_joined: usize,
+        /// Number of documents without a file.
+        n_absent: usize,
+        /// Number of documents that do not fit their file.
+        n_other: usize,
+    },
+    /// Another writer did not finish in time, or the sidecar cannot be written.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// A file of the sidecar cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The repository cannot be read.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// The index must be built before facts are imported.
+    #[error("the revision is not indexed")]
+    NotIndexed,
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+explain_by!(FactsError: Lock, File, Object; Interrupted);
+
+/// The checked documents of an index.
+struct Checking<'a> {
+    files: HashMap<RepoPath, BlobId>,
+    seen: HashSet<RepoPath>,
+    writer: &'a mut FactsWriter,
+    imported: ImportedFacts,
+}
+
+impl Ingest<'_> {
+    /// Imports the facts of an index about the files of a tree. `folders` are the folders that the paths in the index may
+    /// be relative to; the one with the most files of the index counts. Facts of the same indexer about the same files
+    /// are replaced.
+    pub fn import_facts(
+        &self,
+        index: &Index<'_>,
+        tree: TreeId,
+        folders: &[&str],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<ImportedFacts, FactsError> {
+        let started = Instant::now();
+        let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
+        let mut state = self.sidecar.state()?.ok_or(FactsError::NotIndexed)?;
+        let old = state.precise.iter().find(|entry| entry.tool == index.tool).cloned();
+        let mut writer = match &old {
+            Some(old) => writer_of(self.sidecar, old)?,
+            None => FactsWriter::new(index.tool),
+        };
+        progress.begin(Stage::Importing, index.n_documents);
+        let mut imported = self.check_documents(index, tree, folders, &mut writer, progress, interrupt)?;
+        progress.end();
+        let n_of = |reason| imported.refused.get(&reason).map_or(0, |refused| refused.n);
+        let n_other = n_of(Refusal::OtherText) + n_of(Refusal::OutsideFile);
+        if imported.n_joined <= n_other {
+            return Err(FactsError::OtherRevision {
+                n_documents: index.n_documents,
+                n_joined: imported.n_joined,
+                n_absent: n_of(Refusal::NoFile),
+                n_other,
+            });
+        }
+        imported.n_stored = writer.n_documents() as u32;
+        let file = store(self.sidecar, Store::Artifacts, FactsFile::ENDING, &writer.finish())?;
+        pass("precise.stored", self.sidecar)?;
+        imported.n_bytes = file.length;
+        state.precise.retain(|entry| entry.tool != index.tool);
+        state.precise.push(PreciseEntry {
+            tool: index.tool.to_owned(),
+            n_documents: imported.n_stored,
+            file: file.clone(),
+        });
+        publish_state(self.sidecar, &lock, &mut state)?;
+        if let Some(old) = old.filter(|old| old.file != file) {
+            retire_file(self.sidecar, Store::Artifacts, &old.file);
+        }
+        imported.elapsed = started.elapsed();
+        Ok(imported)
+    }
+
+    fn check_documents(
+        &self,
+        index: &Index<'_>,
+        tree: TreeId,
+        folders: &[&str],
+        writer: &mut FactsWriter,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<ImportedFacts, FactsError> {
+        let mut reader = self.repository.reader();
+        let mut files = HashMap::new();
+        reader.tree_files(tree, &mut |file| {
+            if let (FileMode::File | FileMode::Executable, Some(blob)) = (file.mode, file.blob()) {
+                files.insert(file.path, blob);
+            }
+        })?;
+        let folder = best_folder(index, folders, &files)?;
+        let mut checking = Checking {
+            files,
+            seen: HashSet::new(),
+            writer,
+            imported: ImportedFacts {
+                tool: index.tool.to_owned(),
+                version: index.version.to_owned(),
+                folder: folder.to_owned(),
+                n_documents: index.n_documents,
+                ..ImportedFacts::default()
+            },
+        };
+        for document in index.documents() {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(FactsError::Interrupted);
+            }
+            let document = document?;
+            let path = path_in(folder, &document);
+            let added = match checking.blob_of(&path) {
+                Ok(blob) => match reader.blob(blob, MAX_BLOB_BYTES)? {
+                    BlobContent::Content(text) => checking.add(&document, &path, blob, &text)?,
+                    _ => Err(Refusal::Unreadable),
+                },
+                Err(refusal) => Err(refusal),
+            };
+            if let Err(refusal) = added {
+                let refused = checking.imported.refused.entry(refusal).or_default();
+                refused.n += 1;
+                if refused.paths.len() < MAX_LISTED {
+                    refused.paths.push(path);
+                }
+            }
+            progress.advance(0);
+        }
+        Ok(checking.imported)
+    }
+}
+
+impl Checking<'_> {
+    fn blob_of(&mut self, path: &RepoPath) -> Result<BlobId, Refusal> {
+        let blob = *self.files.get(path).ok_or(Refusal::NoFile)?;
+        if self.seen.insert(path.clone()) {
+            Ok(blob)
+        } else {
+            Err(Refusal::Repeated)
+        }
+    }
+
+    fn add(
+        &mut self,
+        document: &Document<'_>,
+        path: &RepoPath,
+        blob: BlobId,
+        text: &[u8],
+    ) -> Result<Result<(), Refusal>, ScipError> {
+        let checked = match check(document, text)? {
+            Ok(checked) => checked,
+            Err(Mismatch::Range) => return Ok(Err(Refusal::OutsideFile)),
+            Err(Mismatch::Text) => return Ok(Err(Refusal::OtherText)),
+        };
+        self.writer.add(blob, path.as_bytes(), &self.imported.version, &checked);
+        self.imported.n_joined += 1;
+        self.imported.n_names += checked.n_names();
+        self.imported.n_local += checked.n_local;
+        self.imported.n_left_out += checked.n_left_out;
+        Ok(Ok(()))
+    }
+}
+
+/// Returns the folder in which the most documents have files; of equal ones the first.
+fn best_folder<'f>(
+    index: &Index<'_>,
+    folders: &[&'f str],
+    files: &HashMap<RepoPath, BlobId>,
+) -> Result<&'f str, ScipError> {
+    let mut best = ("", None);
+    for folder in folders {
+        let mut n = 0;
+        for document in index.documents() {
+            n += usize::from(files.contains_key(&path_in(folder, &document?)));
+        }
+        if best.1.is_none_or(|most| n > most) {
+            best = (*folder, Some(n));
+        }
+    }
+    Ok(best.0)
+}
+
+fn path_in(folder: &str, document: &Document<'_>) -> RepoPath {
+    let mut path = folder.as_bytes().to_vec();
+    if !path.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(document.path.strip_prefix(b"./").unwrap_or(document.path));
+    RepoPath::new(path)
+}
+
+/// Returns a writer with the stored facts of an indexer. Damaged facts are left out, because another import replaces
+/// them.
+fn writer_of(sidecar: &Sidecar, entry: &PreciseEntry) -> Result<FactsWriter, FileError> {
+    let read = FactsFile::open(sidecar, &entry.file).and_then(|file| FactsWriter::of(&file, |_, _| true));
+    match read {
+        Err(error) if error.is_invalid() || error.is_gone() => {
+            tracing::warn!("{error}: the facts of {} about other files are lost", entry.tool);
+            Ok(FactsWriter::new(&entry.tool))
+        }
+        writer => writer,
+    }
+}
+
+/// Returns the facts about blobs for which `is_live` returns true, each file written again if it has others.
+pub(super) fn surviving_facts(
+    sidecar: &Sidecar,
+    state: &State,
+    is_live: impl Fn(BlobId) -> bool,
+) -> Result<Vec<PreciseEntry>, FileError> {
+    let mut surviving = Vec::new();
+    for entry in &state.precise {
+        let read =
+            FactsFile::open(sidecar, &entry.file).and_then(|file| FactsWriter::of(&file, |blob, _| is_live(blob)));
+        let writer = match read {
+            // Verification reports the damage.
+            Err(error) if error.is_invalid() || error.is_gone() => {
+                surviving.push(entry.clone());
+                continue;
+            }
+            writer => writer?,
+        };
+        match writer.n_documents() as u32 {
+            0 => {}
+            n if n == entry.n_documents => surviving.push(entry.clone()),
+            n_documents => surviving.push(PreciseEntry {
+                tool: entry.tool.clone(),
+                n_documents,
+                file: store(sidecar, Store::Artifacts, FactsFile::ENDING, &writer.finish())?,
+            }),
+        }
+    }
+    Ok(surviving)
+}

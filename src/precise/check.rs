@@ -1,0 +1,127 @@
+//! Checks what an index says about a file against the text of the file.
+
+use super::positions::{Encoding, Positions};
+use super::scip::{Document, RawOccurrence, ScipError};
+use super::symbol::Symbol;
+
+/// Share of the checked names in percent that must be what the index says. Import aliases are the rest.
+const MIN_PERCENT: usize = 90;
+
+/// The facts about a file that fit its text.
+#[derive(Debug, Default)]
+pub struct Checked<'a> {
+    /// The names with global symbols: the start of the name, the symbol, and whether the name is that of a definition.
+    pub(super) names: Vec<(u32, &'a str, bool)>,
+    /// Number of names with local symbols, which are not kept.
+    pub n_local: usize,
+    /// Number of other occurrences that are not kept: they are no single word, or not the name of their symbol.
+    pub n_left_out: usize,
+    n_equal: usize,
+}
+
+/// The reason why an index does not describe a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mismatch {
+    /// A range is outside of the file, or its form is unknown.
+    Range,
+    /// The index has another text of the file, or other names are where the index says.
+    Text,
+}
+
+impl<'a> Checked<'a> {
+    /// Returns the number of names that are kept.
+    pub fn n_names(&self) -> usize {
+        self.names.len()
+    }
+}
+
+/// Checks the occurrences of a document against the text of the file. The outer error means that the index is no valid
+/// message.
+pub fn check<'a>(document: &Document<'a>, text: &[u8]) -> Result<Result<Checked<'a>, Mismatch>, ScipError> {
+    if document
+        .text
+        .is_some_and(|expected| !expected.is_empty() && expected != text)
+    {
+        return Ok(Err(Mismatch::Text));
+    }
+    let encodings = match document.encoding {
+        Some(encoding) => vec![encoding],
+        None if text.is_ascii() => vec![Encoding::Utf8],
+        None => Encoding::ALL.to_vec(),
+    };
+    let mut best: Result<Checked<'a>, Mismatch> = Err(Mismatch::Range);
+    for encoding in encodings {
+        let checked = check_as(document, text, encoding)?;
+        let is_better = match (&checked, &best) {
+            (Ok(new), Ok(old)) => new.n_equal > old.n_equal,
+            (Err(Mismatch::Range), _) => false,
+            (_, old) => old.is_err(),
+        };
+        if is_better {
+            best = checked;
+        }
+    }
+    Ok(best)
+}
+
+fn check_as<'a>(
+    document: &Document<'a>,
+    text: &[u8],
+    encoding: Encoding,
+) -> Result<Result<Checked<'a>, Mismatch>, ScipError> {
+    let positions = Positions::new(text, encoding);
+    let mut checked = Checked::default();
+    let mut n_checked = 0;
+    for occurrence in document.occurrences() {
+        let RawOccurrence {
+            range,
+            symbol,
+            is_definition,
+        } = occurrence?;
+        let bytes = range.and_then(|[line, start, end_line, end]| {
+            let (start, end) = (positions.byte(line, start)?, positions.byte(end_line, end)?);
+            Some((start, text.get(start..end)?))
+        });
+        let Some((start, written)) = bytes else {
+            return Ok(Err(Mismatch::Range));
+        };
+        if symbol.is_empty() || symbol.starts_with("local ") {
+            checked.n_local += 1;
+            continue;
+        }
+        let Some(parts) = Symbol::parse(symbol) else {
+            checked.n_left_out += 1;
+            continue;
+        };
+        // A module has no name of its own at its start, and an import names it by a path.
+        let is_module = matches!(parts.suffix, b'/' | b':');
+        let is_equal = is_named(&parts, written);
+        if !is_module && !written.is_empty() {
+            n_checked += 1;
+            checked.n_equal += usize::from(is_equal);
+        }
+        if is_word(text, start, written) && (is_equal || !is_module) {
+            checked.names.push((start as u32, symbol, is_definition));
+        } else {
+            checked.n_left_out += 1;
+        }
+    }
+    if checked.n_equal * 100 < n_checked * MIN_PERCENT {
+        return Ok(Err(Mismatch::Text));
+    }
+    Ok(Ok(checked))
+}
+
+/// Returns true if a symbol is written like this. The name of a constructor is that of its type.
+fn is_named(symbol: &Symbol<'_>, written: &[u8]) -> bool {
+    let written = written.strip_prefix(b"r#").unwrap_or(written);
+    written == symbol.name.as_bytes() || symbol.suffix == b'.' && written == symbol.outer.as_bytes()
+}
+
+/// Returns true if a range contains one whole word.
+fn is_word(text: &[u8], start: usize, written: &[u8]) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || !byte.is_ascii();
+    let before = start.checked_sub(1).and_then(|before| text.get(before));
+    let after = text.get(start + written.len());
+    !written.is_empty() && written.iter().all(is_part) && !before.is_some_and(is_part) && !after.is_some_and(is_part)
+}

@@ -1,0 +1,477 @@
+//! The file that keeps the facts of an indexer.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::check::Checked;
+use super::symbol::{Symbol, end_of_package};
+use super::varint::{put, take_u32};
+use crate::model::{BlobId, Oid};
+use crate::sidecar::{
+    Bytes, FileError, SectionFile, SectionWriter, Sidecar, Store, StoredFile, compress, decode, decompress, encode,
+};
+
+/// Format version of files with facts. 1: initial.
+const FORMAT: u32 = 1;
+/// Uncompressed size in bytes at which a block of documents ends.
+const BLOCK_BYTES: usize = 64 << 10;
+/// Limit on the uncompressed size of a section or block in bytes.
+const MAX_BYTES: usize = 1 << 30;
+
+/// A name in a file, and what it means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Occurrence {
+    /// The start of the name in bytes.
+    pub start: u32,
+    /// The number of the symbol.
+    pub symbol: u32,
+    /// True for the name of a definition.
+    pub is_definition: bool,
+}
+
+/// The place of a document: id of the blob, path, number of the version, block, start in the block, length.
+type Row = (Vec<u8>, Vec<u8>, u32, u32, u32, u32);
+
+/// The facts of one indexer about any number of files.
+///
+/// Sections of the file (format 1). All except `meta` are a u64 length and a zstd frame; `meta` and `documents` are
+/// records.
+/// - `meta`: name of the indexer, its versions.
+/// - `symbols`: ascending, without the versions of packages; each as varint length of the part shared with the one
+///   before, varint length of the rest, the rest.
+/// - `packages`: varint number of symbols of each package, in the order of the symbols.
+/// - `suffixes`: the last byte of each symbol.
+/// - `definers`: per symbol, varint number of documents that define it; differences of their numbers.
+/// - `documents`: ascending by blob and path.
+/// - `blocks`, `block_ends`: concatenated frames with lengths; u32 each. A document is: varint number of symbols,
+///   differences of the symbols; varint number of occurrences; each as varint 2 × difference of starts + 1 for a
+///   definition, varint index in the document's symbols.
+#[derive(Debug)]
+pub struct FactsFile {
+    file: SectionFile,
+    tool: String,
+    versions: Vec<String>,
+    rows: Vec<Row>,
+    blocks: Bytes,
+    block_ends: Vec<u32>,
+    suffixes: Vec<u8>,
+    /// The first symbol of each package.
+    packages: Vec<u32>,
+    definer_ends: Vec<u32>,
+    definers: Vec<u32>,
+}
+
+impl FactsFile {
+    /// File extension.
+    pub const ENDING: &'static str = "precise";
+
+    /// Opens a file of the sidecar and verifies its checksums.
+    pub fn open(sidecar: &Sidecar, file: &StoredFile) -> Result<Self, FileError> {
+        Self::from_sections(SectionFile::open(sidecar, Store::Artifacts, &file.name, FORMAT)?)
+    }
+
+    fn from_sections(file: SectionFile) -> Result<Self, FileError> {
+        let damaged = |section: &str| file.damaged(format!("content of section {section}"));
+        let (tool, versions) = decode(&file.section("meta")?).map_err(|_| damaged("meta"))?;
+        let rows: Vec<Row> = decode(&unpacked(&file, "documents")?).map_err(|_| damaged("documents"))?;
+        let suffixes = unpacked(&file, "suffixes")?;
+        let (mut packages, mut first) = (Vec::new(), 0u32);
+        for n in numbers(&unpacked(&file, "packages")?).ok_or_else(|| damaged("packages"))? {
+            packages.push(first);
+            first = first.checked_add(n).ok_or_else(|| damaged("packages"))?;
+        }
+        let (definer_ends, definers) = read_definers(&unpacked(&file, "definers")?, suffixes.len(), rows.len())
+            .ok_or_else(|| damaged("definers"))?;
+        let ends = unpacked(&file, "block_ends")?;
+        let ends = ends
+            .chunks_exact(4)
+            .map(|end| u32::from_le_bytes(std::array::from_fn(|i| end[i])));
+        let is_sorted = rows.is_sorted_by(|a, b| (&a.0, &a.1) < (&b.0, &b.1));
+        if !is_sorted || first as usize != suffixes.len() {
+            return Err(damaged("documents"));
+        }
+        Ok(Self {
+            tool,
+            versions,
+            rows,
+            blocks: file.section("blocks")?,
+            block_ends: ends.collect(),
+            suffixes,
+            packages,
+            definer_ends,
+            definers,
+            file,
+        })
+    }
+
+    /// Returns the name of the indexer.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// Returns the number of the document about a blob at a path.
+    pub fn find(&self, blob: BlobId, path: &[u8]) -> Option<u32> {
+        let key = (blob.0.as_bytes(), path);
+        let found = self.rows.binary_search_by(|row| (&row.0[..], &row.1[..]).cmp(&key));
+        found.ok().map(|number| number as u32)
+    }
+
+    /// Returns the occurrences in a document, ascending.
+    pub fn occurrences(&self, document: u32) -> Result<Vec<Occurrence>, FileError> {
+        let (_, _, _, block, start, length) = &self.rows[document as usize];
+        let (start, end) = (*start as usize, *start as usize + *length as usize);
+        let block = self.block(*block as usize)?;
+        let n_symbols = self.suffixes.len() as u32;
+        let read = block.get(start..end).and_then(|bytes| read_document(bytes, n_symbols));
+        read.ok_or_else(|| self.file.damaged("content of a document"))
+    }
+
+    /// Returns the documents that define a symbol.
+    pub fn definers(&self, symbol: u32) -> &[u32] {
+        let at = symbol as usize;
+        let start = at.checked_sub(1).map_or(0, |before| self.definer_ends[before]);
+        &self.definers[start as usize..self.definer_ends[at] as usize]
+    }
+
+    /// Returns true if no document defines a symbol of the symbol's package.
+    pub fn is_external(&self, symbol: u32) -> bool {
+        let after = self.packages.partition_point(|&first| first <= symbol);
+        let first = self.packages[after - 1];
+        let end = self
+            .packages
+            .get(after)
+            .map_or(self.suffixes.len(), |&next| next as usize);
+        let end_of = |n: usize| n.checked_sub(1).map_or(0, |last| self.definer_ends[last]);
+        end_of(first as usize) == end_of(end)
+    }
+
+    /// Returns true if a symbol is a type, function or macro rather than a variable, parameter or module.
+    pub fn is_type_or_callable(&self, symbol: u32) -> bool {
+        // A method ends in `().`, but only its last byte is kept; variables with this byte are joined by position.
+        matches!(self.suffixes[symbol as usize], b'#' | b'!' | b'f')
+    }
+
+    /// Verifies the whole file.
+    pub fn verify(&self) -> Result<(), FileError> {
+        self.file.verify()?;
+        self.symbols()?;
+        (0..self.rows.len() as u32).try_for_each(|document| self.occurrences(document).map(drop))
+    }
+
+    fn symbols(&self) -> Result<Vec<String>, FileError> {
+        let bytes = unpacked(&self.file, "symbols")?;
+        let symbols = read_symbols(&bytes, self.suffixes.len());
+        symbols.ok_or_else(|| self.file.damaged("content of section symbols"))
+    }
+
+    fn block(&self, number: usize) -> Result<Vec<u8>, FileError> {
+        let start = number
+            .checked_sub(1)
+            .map_or(Some(&0), |before| self.block_ends.get(before));
+        let frame = start
+            .zip(self.block_ends.get(number))
+            .and_then(|(start, end)| self.blocks.slice(*start as usize, end.checked_sub(*start)? as usize));
+        let frame = frame.ok_or_else(|| self.file.damaged("content of section block_ends"))?;
+        unpack(&frame).ok_or_else(|| self.file.damaged("a block cannot be decompressed"))
+    }
+}
+
+/// Collects facts and writes them.
+#[derive(Debug, Default)]
+pub struct FactsWriter {
+    tool: String,
+    symbols: Vec<String>,
+    numbers: HashMap<String, u32>,
+    documents: BTreeMap<(Vec<u8>, Vec<u8>), (String, Vec<Occurrence>)>,
+}
+
+impl FactsWriter {
+    /// Starts without facts.
+    pub fn new(tool: &str) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Starts with the facts of a file about the files for which `stays` returns true.
+    pub fn of(file: &FactsFile, stays: impl Fn(BlobId, &[u8]) -> bool) -> Result<Self, FileError> {
+        let symbols = file.symbols()?;
+        let numbered = symbols.iter().zip(0..).map(|(symbol, number)| (symbol.clone(), number));
+        let mut writer = Self {
+            tool: file.tool.clone(),
+            numbers: numbered.collect(),
+            symbols,
+            documents: BTreeMap::new(),
+        };
+        for (number, (blob, path, version, ..)) in file.rows.iter().enumerate() {
+            let id = Oid::from_bytes(blob).map_err(|_| file.file.damaged("id of a blob"))?;
+            if stays(BlobId(id), path) {
+                let version = file.versions.get(*version as usize).cloned().unwrap_or_default();
+                let key = (blob.clone(), path.clone());
+                let facts = (version, file.occurrences(number as u32)?);
+                writer.documents.insert(key, facts);
+            }
+        }
+        Ok(writer)
+    }
+
+    /// Returns the number of documents.
+    pub fn n_documents(&self) -> usize {
+        self.documents.len()
+    }
+
+    /// Adds the facts about a blob at a path, in place of older ones.
+    pub fn add(&mut self, blob: BlobId, path: &[u8], version: &str, checked: &Checked<'_>) {
+        let mut occurrences: Vec<Occurrence> = Vec::with_capacity(checked.names.len());
+        for &(start, raw, is_definition) in &checked.names {
+            let Some(symbol) = Symbol::parse(raw) else { continue };
+            let key = symbol.key();
+            let symbol = match self.numbers.get(&key) {
+                Some(&number) => number,
+                None => {
+                    let number = self.symbols.len() as u32;
+                    self.symbols.push(key.clone());
+                    self.numbers.insert(key, number);
+                    number
+                }
+            };
+            occurrences.push(Occurrence {
+                start,
+                symbol,
+                is_definition,
+            });
+        }
+        occurrences.sort_unstable();
+        occurrences.dedup();
+        let key = (blob.0.as_bytes().to_vec(), path.to_vec());
+        self.documents.insert(key, (version.to_owned(), occurrences));
+    }
+
+    /// Returns the bytes of the file.
+    pub fn finish(self) -> Vec<u8> {
+        let mut used = vec![false; self.symbols.len()];
+        let all = self.documents.values().flat_map(|(_, occurrences)| occurrences);
+        all.for_each(|occurrence| used[occurrence.symbol as usize] = true);
+        let mut order: Vec<u32> = (0..self.symbols.len() as u32)
+            .filter(|&old| used[old as usize])
+            .collect();
+        order.sort_unstable_by_key(|&old| &self.symbols[old as usize]);
+        let mut new_of = vec![0; self.symbols.len()];
+        order.iter().zip(0..).for_each(|(&old, new)| new_of[old as usize] = new);
+        let symbols: Vec<&str> = order.iter().map(|&old| self.symbols[old as usize].as_str()).collect();
+
+        let mut versions: Vec<&str> = self.documents.values().map(|(version, _)| version.as_str()).collect();
+        versions.sort_unstable();
+        versions.dedup();
+        let mut blocks = Blocks::default();
+        let mut rows: Vec<Row> = Vec::new();
+        let mut definers = vec![Vec::new(); symbols.len()];
+        for (number, ((blob, path), (version, occurrences))) in self.documents.iter().enumerate() {
+            let renumbered: Vec<Occurrence> = occurrences
+                .iter()
+                .map(|occurrence| Occurrence {
+                    symbol: new_of[occurrence.symbol as usize],
+                    ..*occurrence
+                })
+                .collect();
+            for occurrence in renumbered.iter().filter(|occurrence| occurrence.is_definition) {
+                let list: &mut Vec<u32> = &mut definers[occurrence.symbol as usize];
+                if list.last() != Some(&(number as u32)) {
+                    list.push(number as u32);
+                }
+            }
+            let (block, start, length) = blocks.add(&write_document(&renumbered));
+            let version = versions.binary_search(&version.as_str()).unwrap_or_default() as u32;
+            rows.push((blob.clone(), path.clone(), version, block, start, length));
+        }
+        let (blocks, block_ends) = blocks.finish();
+        let mut file = SectionWriter::new(FORMAT);
+        file.add("meta", encode(&(&self.tool, &versions)));
+        file.add("symbols", pack(&write_symbols(&symbols)));
+        file.add("packages", pack(&write_packages(&symbols)));
+        file.add(
+            "suffixes",
+            pack(&symbols.iter().map(|symbol| suffix(symbol)).collect::<Vec<u8>>()),
+        );
+        file.add("definers", pack(&write_definers(&definers)));
+        file.add("documents", pack(&encode(&rows)));
+        file.add("block_ends", pack(&block_ends));
+        file.add("blocks", blocks);
+        file.finish()
+    }
+}
+
+/// The blocks being written.
+#[derive(Default)]
+struct Blocks {
+    done: Vec<u8>,
+    ends: Vec<u8>,
+    open: Vec<u8>,
+}
+
+impl Blocks {
+    /// Adds a document. Returns its block, its start in the block, and its length.
+    fn add(&mut self, document: &[u8]) -> (u32, u32, u32) {
+        if self.open.len() >= BLOCK_BYTES {
+            self.end_block();
+        }
+        let place = (self.ends.len() / 4, self.open.len(), document.len());
+        self.open.extend_from_slice(document);
+        (place.0 as u32, place.1 as u32, place.2 as u32)
+    }
+
+    fn end_block(&mut self) {
+        self.done.extend(pack(&self.open));
+        self.ends.extend((self.done.len() as u32).to_le_bytes());
+        self.open.clear();
+    }
+
+    fn finish(mut self) -> (Vec<u8>, Vec<u8>) {
+        self.end_block();
+        (self.done, self.ends)
+    }
+}
+
+/// Returns the byte that tells the kind of a symbol: its last one, or `f` for a function.
+fn suffix(symbol: &str) -> u8 {
+    match symbol.as_bytes() {
+        [.., b')', b'.'] => b'f',
+        [.., last] => *last,
+        [] => 0,
+    }
+}
+
+fn pack(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = (bytes.len() as u64).to_le_bytes().to_vec();
+    packed.extend(compress(bytes));
+    packed
+}
+
+fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
+    let (length, frame) = packed.split_first_chunk()?;
+    decompress(frame, u64::from_le_bytes(*length).try_into().ok()?, MAX_BYTES).ok()
+}
+
+fn unpacked(file: &SectionFile, section: &str) -> Result<Vec<u8>, FileError> {
+    let damaged = || file.damaged(format!("section {section} cannot be decompressed"));
+    unpack(&file.section(section)?).ok_or_else(damaged)
+}
+
+fn numbers(mut bytes: &[u8]) -> Option<Vec<u32>> {
+    let mut numbers = Vec::new();
+    while !bytes.is_empty() {
+        numbers.push(take_u32(&mut bytes)?);
+    }
+    Some(numbers)
+}
+
+fn write_symbols(symbols: &[&str]) -> Vec<u8> {
+    let (mut bytes, mut last) = (Vec::new(), &b""[..]);
+    for symbol in symbols {
+        let symbol = symbol.as_bytes();
+        let n_shared = symbol.iter().zip(last).take_while(|(a, b)| a == b).count();
+        put(&mut bytes, n_shared as u64);
+        put(&mut bytes, (symbol.len() - n_shared) as u64);
+        bytes.extend_from_slice(&symbol[n_shared..]);
+        last = symbol;
+    }
+    bytes
+}
+
+fn read_symbols(mut bytes: &[u8], n: usize) -> Option<Vec<String>> {
+    let (mut symbols, mut last) = (Vec::new(), Vec::new());
+    while !bytes.is_empty() {
+        let n_shared = take_u32(&mut bytes)? as usize;
+        let n_rest = take_u32(&mut bytes)? as usize;
+        let (rest, after) = bytes.split_at_checked(n_rest)?;
+        last.truncate(n_shared);
+        last.extend_from_slice(rest);
+        symbols.push(String::from_utf8(last.clone()).ok()?);
+        bytes = after;
+    }
+    (symbols.len() == n).then_some(symbols)
+}
+
+fn write_packages(symbols: &[&str]) -> Vec<u8> {
+    let package = |symbol: &str| symbol[..end_of_package(symbol).unwrap_or_default()].to_owned();
+    let mut bytes = Vec::new();
+    for group in symbols.chunk_by(|a, b| package(a) == package(b)) {
+        put(&mut bytes, group.len() as u64);
+    }
+    bytes
+}
+
+fn write_definers(definers: &[Vec<u32>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for documents in definers {
+        put(&mut bytes, documents.len() as u64);
+        put_ascending(&mut bytes, documents);
+    }
+    bytes
+}
+
+fn read_definers(mut bytes: &[u8], n_symbols: usize, n_documents: usize) -> Option<(Vec<u32>, Vec<u32>)> {
+    let (mut ends, mut definers) = (Vec::new(), Vec::new());
+    while !bytes.is_empty() {
+        let n = take_u32(&mut bytes)?;
+        take_ascending(&mut bytes, n, n_documents as u32, &mut definers)?;
+        ends.push(definers.len() as u32);
+    }
+    (ends.len() == n_symbols).then_some((ends, definers))
+}
+
+fn put_ascending(bytes: &mut Vec<u8>, numbers: &[u32]) {
+    let mut last = 0;
+    for &number in numbers {
+        put(bytes, u64::from(number - last));
+        last = number;
+    }
+}
+
+/// Takes `n` ascending numbers below `limit`.
+fn take_ascending(bytes: &mut &[u8], n: u32, limit: u32, to: &mut Vec<u32>) -> Option<()> {
+    let mut last = 0u32;
+    for _ in 0..n {
+        last = last.checked_add(take_u32(bytes)?).filter(|&number| number < limit)?;
+        to.push(last);
+    }
+    Some(())
+}
+
+fn write_document(occurrences: &[Occurrence]) -> Vec<u8> {
+    let mut symbols: Vec<u32> = occurrences.iter().map(|occurrence| occurrence.symbol).collect();
+    symbols.sort_unstable();
+    symbols.dedup();
+    let mut bytes = Vec::new();
+    put(&mut bytes, symbols.len() as u64);
+    put_ascending(&mut bytes, &symbols);
+    put(&mut bytes, occurrences.len() as u64);
+    let mut last = 0;
+    for occurrence in occurrences {
+        let index = symbols.binary_search(&occurrence.symbol).unwrap_or_default();
+        let step = u64::from(occurrence.start - last);
+        put(&mut bytes, 2 * step + u64::from(occurrence.is_definition));
+        put(&mut bytes, index as u64);
+        last = occurrence.start;
+    }
+    bytes
+}
+
+fn read_document(mut bytes: &[u8], n_symbols: u32) -> Option<Vec<Occurrence>> {
+    let (mut symbols, mut occurrences) = (Vec::new(), Vec::new());
+    let n = take_u32(&mut bytes)?;
+    take_ascending(&mut bytes, n, n_symbols, &mut symbols)?;
+    let n = take_u32(&mut bytes)?;
+    let mut start = 0u32;
+    for _ in 0..n {
+        let step = super::varint::take(&mut bytes)?;
+        start = start.checked_add(u32::try_from(step / 2).ok()?)?;
+        let symbol = *symbols.get(take_u32(&mut bytes)? as usize)?;
+        occurrences.push(Occurrence {
+            start,
+            symbol,
+            is_definition: step % 2 == 1,
+        });
+    }
+    bytes.is_empty().then_some(occurrences)
+}
