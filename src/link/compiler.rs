@@ -14,7 +14,7 @@ use crate::precise::FactsFile;
 use crate::snapshot::{FileId, View};
 
 /// The facts of indexers about the files of a view.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct CompilerFacts {
     pub(super) tools: Arc<Vec<FactsFile>>,
     documents: HashMap<FileId, Vec<Document>>,

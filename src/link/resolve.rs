@@ -165,15 +165,15 @@ pub struct Linker<'v> {
 }
 
 impl Links {
-    /// Reads the manifests of a view. `precise` are the facts of indexers, of which the first counts.
-    pub fn new(view: &View, reader: &mut ObjectReader, precise: Arc<Vec<FactsFile>>) -> Self {
+    /// Reads the manifests of a view.
+    pub fn new(view: &View, reader: &mut ObjectReader) -> Self {
         let read = |file: FileId| match view.read(file, reader, MAX_MANIFEST_BYTES) {
             Ok(BlobContent::Content(bytes)) => String::from_utf8(bytes).ok(),
             _ => None,
         };
         Self {
             environment: Environment::of(view, read),
-            compiler: CompilerFacts::new(view, precise),
+            compiler: CompilerFacts::default(),
             files: (0..view.n_files()).map(|_| OnceLock::new()).collect(),
             names: RwLock::default(),
             memo: Memo::new(),
@@ -192,6 +192,15 @@ impl Links {
     /// Returns the paths of the manifests that cannot be read or parsed.
     pub fn broken_manifests(&self) -> &[String] {
         &self.environment.broken
+    }
+
+    /// Adds the facts of indexers about the files of the view. Where several indexers know a name, the first counts.
+    #[must_use]
+    pub fn with_facts(self, view: &View, precise: Arc<Vec<FactsFile>>) -> Self {
+        Self {
+            compiler: CompilerFacts::new(view, precise),
+            ..self
+        }
     }
 
     /// Returns true if the links use these facts.

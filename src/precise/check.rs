@@ -16,7 +16,7 @@ pub struct Checked<'a> {
     pub n_local: usize,
     /// Number of other occurrences that are not kept: they are no single word, or not the name of their symbol.
     pub n_left_out: usize,
-    n_equal: usize,
+    pub(super) n_equal: usize,
 }
 
 /// The reason why an index does not describe a file.
@@ -80,7 +80,10 @@ fn check_as<'a>(
         } = occurrence?;
         let bytes = range.and_then(|[line, start, end_line, end]| {
             let (start, end) = (positions.byte(line, start)?, positions.byte(end_line, end)?);
-            Some((start, text.get(start..end)?))
+            let written = text.get(start..end)?;
+            // The range of an import can include its alias: `name as alias`.
+            let end = written.iter().position(|byte| *byte == b' ').unwrap_or(written.len());
+            Some((start, &written[..end]))
         });
         let Some((start, written)) = bytes else {
             return Ok(Err(Mismatch::Range));

@@ -475,3 +475,92 @@ fn read_document(mut bytes: &[u8], n_symbols: u32) -> Option<Vec<Occurrence>> {
     }
     bytes.is_empty().then_some(occurrences)
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use std::path::Path;
+
+    use super::*;
+
+    fn blob(n: u8) -> BlobId {
+        BlobId(Oid::from_bytes(&[n; 20]).unwrap())
+    }
+
+    fn checked(names: &[(u32, &'static str, bool)]) -> Checked<'static> {
+        Checked {
+            names: names.to_vec(),
+            ..Checked::default()
+        }
+    }
+
+    fn open(bytes: Vec<u8>) -> Result<FactsFile, FileError> {
+        FactsFile::from_sections(SectionFile::from_bytes(Path::new("facts"), bytes.into(), FORMAT)?)
+    }
+
+    fn sample() -> FactsWriter {
+        let mut writer = FactsWriter::new("tool");
+        writer.add(
+            blob(2),
+            b"b.rs",
+            "1",
+            &checked(&[(9, "s m p 1 x/f().", false), (3, "s m q 1 g().", false)]),
+        );
+        writer.add(
+            blob(1),
+            b"a.rs",
+            "1",
+            &checked(&[(4, "s m p 2 x/f().", true), (8, "s m p 2 x/T#", true)]),
+        );
+        writer
+    }
+
+    #[test]
+    fn facts_come_back_under_symbols_without_versions() {
+        let file = open(sample().finish()).unwrap();
+        file.verify().unwrap();
+        assert_eq!(file.find(blob(1), b"b.rs"), None);
+        let (a, b) = (
+            file.find(blob(1), b"a.rs").unwrap(),
+            file.find(blob(2), b"b.rs").unwrap(),
+        );
+        let uses = file.occurrences(b).unwrap();
+        assert_eq!(uses.iter().map(|one| one.start).collect::<Vec<_>>(), [3, 9]);
+        assert_eq!(file.definers(uses[1].symbol), [a]);
+        assert!(file.is_type_or_callable(uses[1].symbol) && !file.is_external(uses[1].symbol));
+        assert!(file.definers(uses[0].symbol).is_empty() && file.is_external(uses[0].symbol));
+    }
+
+    #[test]
+    fn files_are_extended_replaced_and_reduced() {
+        let file = open(sample().finish()).unwrap();
+        let mut writer = FactsWriter::of(&file, |_, _| true).unwrap();
+        assert_eq!(writer.n_documents(), 2);
+        writer.add(blob(2), b"b.rs", "2", &checked(&[]));
+        let again = open(writer.finish()).unwrap();
+        assert!(
+            again
+                .occurrences(again.find(blob(2), b"b.rs").unwrap())
+                .unwrap()
+                .is_empty()
+        );
+        let fewer = FactsWriter::of(&again, |of, _| of == blob(2)).unwrap();
+        let fewer = open(fewer.finish()).unwrap();
+        assert_eq!((fewer.rows.len(), fewer.suffixes.len()), (1, 0));
+        // The same facts give the same file.
+        assert_eq!(sample().finish(), sample().finish());
+    }
+
+    #[test]
+    fn many_documents_fill_several_blocks() {
+        let mut writer = FactsWriter::new("tool");
+        let names: Vec<(u32, &str, bool)> = (0..40_000).map(|n| (n * 7, "s m p 1 x.", false)).collect();
+        for n in 0..3 {
+            writer.add(blob(n), b"a", "1", &checked(&names));
+        }
+        let file = open(writer.finish()).unwrap();
+        assert!(file.block_ends.len() > 1);
+        file.verify().unwrap();
+        assert_eq!(file.occurrences(2).unwrap().len(), names.len());
+    }
+}

@@ -236,3 +236,96 @@ impl<'a> RawOccurrence<'a> {
 fn text(bytes: &[u8], at: usize) -> Result<&str, ScipError> {
     std::str::from_utf8(bytes).map_err(|_| ScipError::Malformed { at })
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::precise::check;
+    use crate::support::scip::{document, field, index, varint};
+
+    const TEXT: &str = "fn größe() {}\nfn main() { größe() }\n";
+
+    fn sample() -> Vec<u8> {
+        let names = [
+            ("größe", 0, "=a b c d größe()."),
+            ("größe", 1, "a b c d größe()."),
+            ("main", 0, "local 1"),
+        ];
+        index("tool", &[document("a.rs", TEXT, &names), document("b.rs", "", &[])])
+    }
+
+    /// Reads everything in an index. Returns the number of occurrences.
+    fn read(bytes: &[u8]) -> Result<usize, ScipError> {
+        let mut n = 0;
+        for document in Index::read(bytes)?.documents() {
+            let document = document?;
+            for occurrence in document.occurrences() {
+                occurrence?;
+                n += 1;
+            }
+            let _ = check(&document, TEXT.as_bytes())?;
+        }
+        Ok(n)
+    }
+
+    #[test]
+    fn occurrences_are_read_in_the_encoding_that_fits() {
+        let bytes = sample();
+        let index = Index::read(&bytes).unwrap();
+        assert_eq!((index.tool, index.version, index.n_documents), ("tool", "1.0", 2));
+        let first = index.documents().next().unwrap().unwrap();
+        let checked = check(&first, TEXT.as_bytes()).unwrap().unwrap();
+        let starts: Vec<(u32, bool)> = checked.names.iter().map(|name| (name.0, name.2)).collect();
+        assert_eq!((starts, checked.n_local), (vec![(3, true), (28, false)], 1));
+        assert_eq!(
+            check(&first, b"fn other() {}").unwrap().err(),
+            Some(crate::precise::Mismatch::Range)
+        );
+    }
+
+    #[test]
+    fn every_cut_is_an_error_or_a_shorter_index() {
+        let good = sample();
+        assert_eq!(read(&good), Ok(3));
+        for length in 0..good.len() {
+            if let Ok(n) = read(&good[..length]) {
+                assert!(n < 3 || length + 8 >= good.len(), "{length}");
+            }
+        }
+    }
+
+    #[test]
+    fn damaged_and_random_bytes_never_panic() {
+        let good = sample();
+        let mut seed = 1u64;
+        for at in 0..good.len() {
+            for _ in 0..8 {
+                seed = seed
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                let mut bad = good.clone();
+                bad[at] = (seed >> 33) as u8;
+                let _ = read(&bad);
+                let random: Vec<u8> = (0..at).map(|i| (seed.rotate_left(i as u32) >> 20) as u8).collect();
+                let _ = read(&random);
+            }
+        }
+    }
+
+    #[test]
+    fn huge_lengths_and_numbers_are_refused() {
+        for length in [1 << 20, u64::from(u32::MAX), u64::MAX] {
+            let bytes = [vec![2 << 3 | 2], varint(length), vec![0; 16]].concat();
+            assert_eq!(read(&bytes), Err(ScipError::Malformed { at: 0 }), "{length}");
+        }
+        let range = [varint(u64::MAX), varint(1 << 40), varint(3)].concat();
+        let occurrence = field(2, &[field(1, &range), field(2, b"a b c d x.")].concat());
+        let bytes = index("t", &[[field(1, b"a.rs"), occurrence].concat()]);
+        let document = Index::read(&bytes).unwrap().documents().next().unwrap().unwrap();
+        assert_eq!(
+            check(&document, b"x").unwrap().err(),
+            Some(crate::precise::Mismatch::Range)
+        );
+    }
+}

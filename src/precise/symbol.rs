@@ -33,6 +33,9 @@ impl<'a> Symbol<'a> {
             outer = std::mem::replace(&mut name, next);
             left = after;
         }
+        if name.is_empty() {
+            return None;
+        }
         Some(Self {
             package,
             descriptors,

@@ -114,7 +114,8 @@ impl SeenView {
         if let Some(known) = links.as_ref().filter(|known| !known.is_spent() && known.uses(&precise)) {
             return Arc::clone(known);
         }
-        let new = Arc::new(Links::new(&self.view, &mut repository.reader(), precise));
+        let new = Links::new(&self.view, &mut repository.reader()).with_facts(&self.view, precise);
+        let new = Arc::new(new);
         *links = Some(Arc::clone(&new));
         new
     }

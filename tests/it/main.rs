@@ -36,6 +36,7 @@ mod links;
 mod mcp;
 mod pack;
 mod placement;
+mod precise;
 mod promises;
 mod qdrant;
 mod read_only;

@@ -8,6 +8,7 @@ mod long;
 pub(crate) mod model;
 pub(crate) mod qdrant;
 mod repo;
+pub(crate) mod scip;
 mod stub;
 mod wait;
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::{Told, check_sound, copy_of, history, program, stderr, succeed, told_by};
 use crate::indexed::files_below;
 use crate::support::model::openai;
+use crate::support::scip::{document, index};
 use crate::support::{InTime, Stub, TestRepo};
 
 /// An operation on a copy of a repository. Together the scenarios pass every fail point.
@@ -28,7 +29,7 @@ pub(super) enum Scenario {
     Request,
     /// A worker indexes pushed commits, writes to a full log, and collects garbage automatically.
     Hook,
-    /// Imports a bundle of another clone into an existing index.
+    /// Imports a bundle of another clone and a SCIP index into an existing index.
     Import,
     /// Computes vectors on a server.
     Embed,
@@ -51,6 +52,7 @@ const PINNED: &str = "kept";
 const TAG: &str = "v1";
 const CONFIG: &str = ".codescout/config.toml";
 const BUNDLE: &str = ".git/shared.bundle";
+const SCIP: &str = ".git/index.scip";
 const WORK: &[&str] = &["hooks", "run", "--worker", "post-receive", "--repo", ".git"];
 
 /// The facts that must hold for every copy afterwards.
@@ -85,6 +87,7 @@ impl Start {
         copy_of(repo.root(), &maker);
         succeed(&maker, &["export", BUNDLE, &commits[6], &commits[5], "--history"]);
         fs::rename(maker.join(BUNDLE), import.join(BUNDLE)).unwrap();
+        fs::write(import.join(SCIP), scip(&repo)).unwrap();
         let server = Stub::start(|seen| openai(seen, 16));
         let embed = repo.beside("embed");
         copy_of(repo.root(), &embed);
@@ -164,7 +167,7 @@ impl Scenario {
             Self::Repair => &[&["verify", "--repair"]],
             Self::Request => &[&["hooks", "run", "post-commit"]],
             Self::Hook => &[WORK],
-            Self::Import => &[&["import", BUNDLE]],
+            Self::Import => &[&["import", BUNDLE], &["import", "scip", SCIP]],
             Self::Embed => &[&["index"]],
         }
     }
@@ -246,6 +249,17 @@ impl Scenario {
             }
         }
     }
+}
+
+/// Returns a SCIP index of one file.
+fn scip(repo: &TestRepo) -> Vec<u8> {
+    let text = fs::read_to_string(repo.path("src/part1.py")).unwrap();
+    let name = (
+        "handle_packet_1",
+        0,
+        "=scip-python python parts 1 part1/handle_packet_1().",
+    );
+    index("scip-python", &[document("src/part1.py", &text, &[name])])
 }
 
 /// Exit code 1 means that something was found, as in `verify`.
