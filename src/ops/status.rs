@@ -63,6 +63,8 @@ struct Facts {
     history: Option<HistoryStatus>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     graphs: Vec<GraphOut>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    precise: Vec<PreciseOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     causes: Option<CausesOut>,
     /// Running builds of this server.
@@ -76,6 +78,14 @@ struct GraphOut {
     profile: String,
     chunks: u32,
     used: bool,
+}
+
+/// The facts of an indexer.
+#[derive(Debug, Serialize)]
+struct PreciseOut {
+    indexer: String,
+    files: u32,
+    bytes: u64,
 }
 
 impl Op for Status {
@@ -190,6 +200,12 @@ impl Facts {
             facts.snapshots = snapshots.trees()?.len();
             facts.bytes = Some(sizes(&sidecar, &state)?);
             facts.history = HistoryStatus::of(workspace, &sidecar, &state);
+            let precise = state.precise.into_iter().map(|entry| PreciseOut {
+                indexer: entry.tool,
+                files: entry.n_documents,
+                bytes: entry.file.length,
+            });
+            facts.precise = precise.collect();
             let graphs = state.graphs.into_iter();
             facts.graphs = graphs
                 .map(|graph| GraphOut {
@@ -253,6 +269,10 @@ impl Facts {
             };
             let text = format!("{} of {}{unused}", graph.chunks, count(self.chunks, "vector"));
             field(out, "graph", &text);
+        }
+        for facts in &self.precise {
+            let text = format!("facts of {} about {}", facts.indexer, count(facts.files, "file"));
+            field(out, "precise", &text);
         }
         if let Some(causes) = &self.causes {
             causes.render(out);

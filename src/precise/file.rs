@@ -175,13 +175,17 @@ impl FactsFile {
     }
 }
 
+/// The id of a blob, and a path.
+type DocumentKey = (Vec<u8>, Vec<u8>);
+
 /// Collects facts and writes them.
 #[derive(Debug, Default)]
 pub struct FactsWriter {
     tool: String,
     symbols: Vec<String>,
     numbers: HashMap<String, u32>,
-    documents: BTreeMap<(Vec<u8>, Vec<u8>), (String, Vec<Occurrence>)>,
+    /// The version and the occurrences of each document.
+    documents: BTreeMap<DocumentKey, (String, Vec<Occurrence>)>,
 }
 
 impl FactsWriter {

@@ -23,6 +23,7 @@ pub(super) struct Account {
     /// Number of results by how they were resolved.
     pub(super) tiers: BTreeMap<&'static str, usize>,
     /// Number of results that a compiler knows, but whose definition this revision has in no file with its facts.
+    #[serde(skip_serializing_if = "is_zero")]
     pub(super) without_compiler: usize,
     /// Number of references that could mean the target.
     pub(super) candidates: usize,
@@ -42,6 +43,11 @@ pub(super) struct Account {
     pub(super) excluded_files: usize,
     /// Number of text files that are not indexed, by reason.
     pub(super) not_indexed: BTreeMap<String, u32>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 impl Account {
