@@ -233,7 +233,7 @@ impl Ingest<'_> {
                     refused.paths.push(path);
                 }
             }
-            progress.advance(0);
+            progress.advance(document.n_bytes() as u64);
         }
         Ok(checking.imported)
     }

@@ -4,7 +4,7 @@
 //! hold in every tree that has the file, even if the definition has moved within another one.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::facts::{DefId, Facts};
 use super::resolve::Linker;
@@ -13,6 +13,11 @@ use crate::model::BlobId;
 use crate::precise::FactsFile;
 use crate::snapshot::{FileId, View};
 
+/// Limit on the symbols of one name. A name rarely has more than two.
+const MAX_SYMBOLS: usize = 16;
+/// Limit on the definitions of one symbol. With more, the compiler is not asked.
+const MAX_DEFINITIONS: usize = 64;
+
 /// The facts of indexers about the files of a view.
 #[derive(Debug, Default)]
 pub(super) struct CompilerFacts {
@@ -20,6 +25,8 @@ pub(super) struct CompilerFacts {
     documents: HashMap<FileId, Vec<Document>>,
     /// For each indexer, the files that its documents are about.
     files: Vec<HashMap<u32, FileId>>,
+    /// What symbols mean, by indexer and symbol.
+    meanings: Mutex<HashMap<(usize, u32), Meaning>>,
 }
 
 /// What an indexer says about a file.
@@ -77,6 +84,7 @@ impl CompilerFacts {
             tools,
             documents,
             files,
+            meanings: Mutex::default(),
         }
     }
 
@@ -101,7 +109,7 @@ impl Linker<'_> {
             let first = names.references.partition_point(|&(start, _)| start < at);
             let here = names.references[first..].iter().take_while(|&&(start, _)| start == at);
             // A name can mean two things, such as a variable and the property with its value.
-            for &(_, symbol) in here {
+            for &(_, symbol) in here.take(MAX_SYMBOLS) {
                 match (self.meaning_of(document.tool, symbol), &mut meaning) {
                     (Meaning::Definitions(more), Meaning::Definitions(all)) => all.extend(more),
                     (_, Meaning::Definitions(_)) => {}
@@ -121,6 +129,22 @@ impl Linker<'_> {
     }
 
     fn meaning_of(&self, tool: usize, symbol: u32) -> Meaning {
+        let known = || {
+            self.links
+                .compiler
+                .meanings
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some(meaning) = known().get(&(tool, symbol)) {
+            return meaning.clone();
+        }
+        let meaning = self.find_meaning(tool, symbol);
+        known().insert((tool, symbol), meaning.clone());
+        meaning
+    }
+
+    fn find_meaning(&self, tool: usize, symbol: u32) -> Meaning {
         let compiler = &self.links.compiler;
         let facts = &compiler.tools[tool];
         let (mut found, mut is_in_view) = (Vec::new(), false);
@@ -135,7 +159,9 @@ impl Linker<'_> {
                 found.extend_from_slice(definitions);
             }
         }
-        if !found.is_empty() {
+        if found.len() > MAX_DEFINITIONS {
+            Meaning::Unknown
+        } else if !found.is_empty() {
             Meaning::Definitions(found)
         } else if is_in_view {
             // Extraction does not know this definition, or has another name for it.

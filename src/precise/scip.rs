@@ -189,6 +189,11 @@ impl<'a> Document<'a> {
         Ok(document)
     }
 
+    /// Returns the size of the document in bytes.
+    pub fn n_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Returns the occurrences in the order of the index.
     pub(super) fn occurrences(&self) -> impl Iterator<Item = Result<RawOccurrence<'a>, ScipError>> {
         Fields::of(self.bytes, self.base).filter_map(|field| match field {
