@@ -1,11 +1,16 @@
 //! Checks what an index says about a file against the text of the file.
 
+use std::collections::HashMap;
+
 use super::positions::{Encoding, Positions};
 use super::scip::{Document, RawOccurrence, ScipError};
 use super::symbol::Symbol;
 
-/// Share of the checked names in percent that must be what the index says. Import aliases are the rest.
-const MIN_PERCENT: usize = 90;
+/// Share of the names in percent that can be something else than the index says.
+const MAX_WRONG_PERCENT: usize = 10;
+/// Number of names from which a file can consist of aliases alone, such as one that exports other files again. In another
+/// text, so many places are hardly ever whole words.
+const MIN_ALIASES: usize = 4;
 
 /// The facts about a file that fit its text.
 #[derive(Debug, Default)]
@@ -71,7 +76,8 @@ fn check_as<'a>(
 ) -> Result<Result<Checked<'a>, Mismatch>, ScipError> {
     let positions = Positions::new(text, encoding);
     let mut checked = Checked::default();
-    let mut n_checked = 0;
+    let (mut n_checked, mut n_wrong) = (0, 0);
+    let mut aliases: HashMap<&str, &[u8]> = HashMap::new();
     for occurrence in document.occurrences() {
         let RawOccurrence {
             range,
@@ -99,17 +105,23 @@ fn check_as<'a>(
         // A module has no name of its own at its start, and an import names it by a path.
         let is_module = matches!(parts.suffix, b'/' | b':');
         let is_equal = is_named(&parts, written);
+        let is_word = is_word(text, start, written);
+        // A file imports a symbol under one other name at most.
+        let mut is_alias = || is_word && !is_definition && *aliases.entry(symbol).or_insert(written) == written;
+        let fits = is_equal || !is_module && is_alias();
         if !is_module && !written.is_empty() {
             n_checked += 1;
             checked.n_equal += usize::from(is_equal);
+            n_wrong += usize::from(!fits);
         }
-        if is_word(text, start, written) && (is_equal || !is_module) {
+        if is_word && fits {
             checked.names.push((start as u32, symbol, is_definition));
         } else {
             checked.n_left_out += 1;
         }
     }
-    if checked.n_equal * 100 < n_checked * MIN_PERCENT {
+    let has_names = checked.n_equal * 2 >= n_checked || n_wrong == 0 && n_checked >= MIN_ALIASES;
+    if !has_names || n_wrong * 100 > n_checked * MAX_WRONG_PERCENT {
         return Ok(Err(Mismatch::Text));
     }
     Ok(Ok(checked))
@@ -127,4 +139,49 @@ fn is_word(text: &[u8], start: usize, written: &[u8]) -> bool {
     let before = start.checked_sub(1).and_then(|before| text.get(before));
     let after = text.get(start + written.len());
     !written.is_empty() && written.iter().all(is_part) && !before.is_some_and(is_part) && !after.is_some_and(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::precise::Index;
+    use crate::support::scip;
+
+    /// Checks names at the places that they have in `text` against another text.
+    fn found(text: &str, names: &[(&str, usize, &str)], other: &str) -> Result<usize, Mismatch> {
+        let bytes = scip::index("tool", &[scip::document("a.py", text, names)]);
+        let document = Index::read(&bytes).unwrap().documents().next().unwrap().unwrap();
+        let checked = check(&document, other.as_bytes()).unwrap();
+        checked.map(|checked| checked.n_names())
+    }
+
+    #[test]
+    fn aliases_fit_and_other_words_do_not() {
+        let text = "import b as c\nc.f(); c.g(); c()\nd = 1\n";
+        let names = [
+            ("c", 0, "s m p 1 b."),
+            ("f", 0, "s m p 1 f()."),
+            ("g", 0, "s m p 1 g()."),
+            ("c", 3, "s m p 1 b."),
+            ("d", 0, "=s m p 1 d."),
+        ];
+        assert_eq!(found(text, &names, text), Ok(5));
+        assert_eq!(found(text, &names, &text.replace("c()", "x()")), Err(Mismatch::Text));
+        assert_eq!(found(text, &names, &text.replace("d =", "e =")), Err(Mismatch::Text));
+        assert_eq!(found(text, &names, &format!("\n{text}")), Err(Mismatch::Range));
+    }
+
+    #[test]
+    fn a_file_of_aliases_fits_if_it_has_enough() {
+        let text = "a b c d";
+        let names = [
+            ("a", 0, "s m p 1 w."),
+            ("b", 0, "s m p 1 x."),
+            ("c", 0, "s m p 1 y."),
+            ("d", 0, "s m p 1 z."),
+        ];
+        assert_eq!(found(text, &names, text), Ok(4));
+        assert_eq!(found(text, &names[..3], text), Err(Mismatch::Text));
+    }
 }
