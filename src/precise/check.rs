@@ -130,7 +130,9 @@ fn check_as<'a>(
 /// Returns true if a symbol is written like this. The name of a constructor is that of its type.
 fn is_named(symbol: &Symbol<'_>, written: &[u8]) -> bool {
     let written = written.strip_prefix(b"r#").unwrap_or(written);
-    written == symbol.name.as_bytes() || symbol.suffix == b'.' && written == symbol.outer.as_bytes()
+    // scip-typescript calls a constructor `<constructor>`.
+    let name = symbol.name.trim_start_matches('<').trim_end_matches('>');
+    written == name.as_bytes() || symbol.suffix == b'.' && written == symbol.outer.as_bytes()
 }
 
 /// Returns true if a range contains one whole word.
