@@ -376,8 +376,15 @@ impl<'v> Linker<'v> {
             targets,
             is_lost: false,
         };
-        match self.meaning(facts, facts.references[index as usize].range.start) {
-            Meaning::Definitions(targets) => link(Tier::Compiler, targets),
+        let reference = &facts.references[index as usize];
+        match self.meaning(facts, reference.range.start) {
+            Meaning::Definitions(mut targets) => {
+                targets
+                    .iter_mut()
+                    .for_each(|target| *target = self.written(*target, &reference.name));
+                targets.dedup();
+                link(Tier::Compiler, targets)
+            }
             Meaning::NoDefinition => link(Tier::Outside, Vec::new()),
             Meaning::External => {
                 let own = self.link_by_names(facts, index);
@@ -395,6 +402,18 @@ impl<'v> Linker<'v> {
             },
             Meaning::Unknown => self.link_by_names(facts, index),
         }
+    }
+
+    /// Returns the definition that a name stands for: the type instead of a constructor with another name.
+    fn written(&self, target: DefId, name: &str) -> DefId {
+        let has_other_name = |target| {
+            self.definition(target)
+                .is_some_and(|definition| definition.name != name)
+        };
+        let around = self.type_around(target);
+        around
+            .filter(|_| self.is_constructor(target) && has_other_name(target))
+            .unwrap_or(target)
     }
 
     /// Resolves a reference without a compiler.
