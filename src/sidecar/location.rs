@@ -208,7 +208,12 @@ impl Location {
 
     fn folder(&self) -> Result<Folder, OpenError> {
         let root = &self.root;
-        Folder::open(root, self.owners()).map_err(|source| match fs::symlink_metadata(root) {
+        let opened = match Folder::open(root, self.owners()) {
+            // Another process created it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && root.is_dir() => Folder::open(root, self.owners()),
+            opened => opened,
+        };
+        opened.map_err(|source| match fs::symlink_metadata(root) {
             Ok(found) if found.is_symlink() => OpenError::Link { path: root.clone() },
             Ok(found) if !found.is_dir() => OpenError::Foreign { root: root.clone() },
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
