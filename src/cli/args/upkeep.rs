@@ -22,7 +22,7 @@ pub(crate) struct IndexArgs {
     /// definition, or with =all every version
     #[arg(long, value_enum, value_name = "VERSIONS", num_args = 0..=1, require_equals = true)]
     pub(crate) history: Option<Option<HistoryVersions>>,
-    /// Build a graph of the vectors, which speeds up searches of more than 200,000 chunks. Takes 2 KB of memory and 2 ms
+    /// Build a graph of the vectors, which speeds up searches of more than 250,000 chunks. Takes 2 KB of memory and 2 ms
     /// of processor time for each. Hooks build it in the background from 262,144 chunks on
     #[arg(long, conflicts_with = "watch")]
     pub(crate) graph: bool,

@@ -194,9 +194,9 @@ impl DenseIndex for HnswIndex {
     }
 }
 
-/// Number of candidates per two results. For 60,000 code chunks, 512 candidates contain 0.97 of the best 200 and 0.99 of
-/// the best 10; 256 contain 0.92 and 0.98.
-const EF_PER_2_RESULTS: u64 = 5;
+/// Number of candidates per two results. For 262,144 code chunks, 1,024 candidates contain 0.97 of the best 200 and 0.99
+/// of the best 10; 512 contain 0.94 and 0.976.
+const EF_PER_2_RESULTS: u64 = 8;
 
 /// Number of vectors that are scored per candidate.
 const SCORED_PER_CANDIDATE: u64 = 24;
