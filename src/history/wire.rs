@@ -1,14 +1,8 @@
 //! Encodes and decodes numbers, in little endian or, if most are small, in LEB128 ("varint").
 
+use crate::model::varint;
+pub(super) use crate::model::varint::put as put_varint;
 use crate::sidecar::Bytes;
-
-pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
 
 pub(super) fn put_u32(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&value.to_le_bytes());
@@ -60,15 +54,7 @@ impl<'b> Scan<'b> {
     }
 
     pub(super) fn varint(&mut self) -> Option<u64> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
+        varint::take(&mut self.rest)
     }
 
     pub(super) fn bytes(&mut self, n_bytes: usize) -> Option<&'b [u8]> {

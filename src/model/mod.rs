@@ -11,6 +11,7 @@ mod lang;
 mod path;
 mod span;
 pub(crate) mod unprintable;
+pub(crate) mod varint;
 
 pub use chain::chain;
 pub(crate) use explain::explain_by;

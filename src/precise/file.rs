@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::check::Checked;
 use super::symbol::{Symbol, end_of_package};
-use super::varint::{put, take_u32};
+use crate::model::varint::{put, take, take_u32};
 use crate::model::{BlobId, Oid};
 use crate::sidecar::{
     Bytes, FileError, SectionFile, SectionWriter, Sidecar, Store, StoredFile, compress, decode, decompress, encode,
@@ -468,7 +468,7 @@ fn read_document(mut bytes: &[u8], n_symbols: u32) -> Option<Vec<Occurrence>> {
     let n = take_u32(&mut bytes)?;
     let mut start = 0u32;
     for _ in 0..n {
-        let step = super::varint::take(&mut bytes)?;
+        let step = take(&mut bytes)?;
         start = start.checked_add(u32::try_from(step / 2).ok()?)?;
         let symbol = *symbols.get(take_u32(&mut bytes)? as usize)?;
         occurrences.push(Occurrence {

@@ -9,7 +9,6 @@ mod file;
 mod positions;
 mod scip;
 mod symbol;
-mod varint;
 
 pub use check::{Checked, Mismatch, check};
 pub use file::{FactsFile, FactsWriter, Occurrence};

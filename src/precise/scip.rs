@@ -4,7 +4,7 @@
 //! <https://protobuf.dev/programming-guides/encoding/>.
 
 use super::positions::Encoding;
-use super::varint::take;
+use crate::model::varint::take;
 
 /// An error from reading a SCIP index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,13 +7,13 @@ use std::collections::BinaryHeap;
 use std::path::Path;
 
 use super::flat::Scorer;
-use super::vectors::MAX_DIM;
 use crate::embed::ProfileId;
+use crate::model::varint;
 use crate::sidecar::{Bytes, FileError, SectionFile, SectionWriter, Sidecar, Store};
 
 /// Format version of graph files. 1: initial.
-pub const GRAPH_FORMAT: u32 = 1;
-const META_BYTES: usize = 28;
+const FORMAT: u32 = 1;
+const META_BYTES: usize = 24;
 /// Number of the best hubs from which a search starts.
 const N_STARTS: usize = 4;
 
@@ -25,12 +25,11 @@ const N_STARTS: usize = 4;
 /// - `neighbours`: the neighbours of each point on the lowest layer, ascending, as LEB128 differences.
 /// - `unlinked`: ascending u32, the points that no path reaches. They are candidates in every search.
 /// - `same`: pairs of u32, ascending: a point, and another document with the same vector that is not a point.
-/// - `meta`: u32 n | u32 dim | u32 ef | 16 bytes id of the embedding profile.
+/// - `meta`: u32 n | u32 ef | 16 bytes id of the embedding profile.
 #[derive(Clone, Debug)]
 pub struct GraphFile {
     file: SectionFile,
     n_docs: u32,
-    dim: u32,
     ef: u32,
     profile: ProfileId,
     hubs: Bytes,
@@ -43,7 +42,6 @@ pub struct GraphFile {
 /// The content of a graph file.
 #[derive(Debug)]
 pub(super) struct Graph {
-    pub(super) dim: u32,
     pub(super) ef: u32,
     pub(super) profile: ProfileId,
     pub(super) hubs: Vec<u32>,
@@ -57,7 +55,6 @@ impl Graph {
     /// Returns a graph with which nothing is found.
     pub(super) fn without_points(n_docs: u32) -> Self {
         Self {
-            dim: 1,
             ef: 0,
             profile: ProfileId([0; 16]),
             hubs: Vec::new(),
@@ -73,15 +70,15 @@ impl Graph {
         for list in &self.neighbours {
             let mut last = 0;
             for &neighbour in list {
-                put_varint(&mut neighbours, neighbour - last);
+                varint::put(&mut neighbours, u64::from(neighbour - last));
                 last = neighbour;
             }
             ends.extend_from_slice(&(neighbours.len() as u32).to_le_bytes());
         }
         let same: Vec<u32> = self.same.iter().flat_map(|&(point, doc)| [point, doc]).collect();
-        let mut meta = numbers(&[self.neighbours.len() as u32, self.dim, self.ef]);
+        let mut meta = numbers(&[self.neighbours.len() as u32, self.ef]);
         meta.extend_from_slice(&self.profile.0);
-        let mut file = SectionWriter::new(GRAPH_FORMAT);
+        let mut file = SectionWriter::new(FORMAT);
         file.add("hubs", numbers(&self.hubs));
         file.add("ends", ends);
         file.add("neighbours", neighbours);
@@ -95,12 +92,12 @@ impl Graph {
 impl GraphFile {
     /// Opens the file `name` of the sidecar and verifies its checksums.
     pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, FileError> {
-        Self::from_sections(SectionFile::open(sidecar, Store::Dense, name, GRAPH_FORMAT)?)
+        Self::from_sections(SectionFile::open(sidecar, Store::Dense, name, FORMAT)?)
     }
 
     /// Opens a file in memory. `name` is used in error messages.
     pub fn from_bytes(name: &Path, bytes: impl Into<Bytes>) -> Result<Self, FileError> {
-        Self::from_sections(SectionFile::from_bytes(name, bytes.into(), GRAPH_FORMAT)?)
+        Self::from_sections(SectionFile::from_bytes(name, bytes.into(), FORMAT)?)
     }
 
     /// Numbers may be out of range, which costs recall but causes no panic; [`Self::verify`] finds them.
@@ -109,8 +106,7 @@ impl GraphFile {
         let meta: &[u8; META_BYTES] = (*meta).try_into().map_err(|_| file.damaged("meta"))?;
         let graph = Self {
             n_docs: number_at(meta, 0).unwrap_or_default(),
-            dim: number_at(meta, 1).unwrap_or_default(),
-            ef: number_at(meta, 2).unwrap_or_default(),
+            ef: number_at(meta, 1).unwrap_or_default(),
             profile: ProfileId(std::array::from_fn(|i| meta[META_BYTES - 16 + i])),
             hubs: file.section("hubs")?,
             ends: file.section("ends")?,
@@ -123,8 +119,7 @@ impl GraphFile {
             && [&graph.hubs, &graph.unlinked, &graph.same]
                 .iter()
                 .all(|list| list.len().is_multiple_of(4))
-            && graph.same.len().is_multiple_of(8)
-            && (1..=MAX_DIM as u32).contains(&graph.dim);
+            && graph.same.len().is_multiple_of(8);
         if is_whole {
             Ok(graph)
         } else {
@@ -258,12 +253,9 @@ impl GraphFile {
             .map_or(Some(0), |before| number_at(&self.ends, before as usize));
         let end = number_at(&self.ends, point as usize);
         let range = start.zip(end).map(|(start, end)| start as usize..end as usize);
-        let mut bytes = range
-            .and_then(|range| self.neighbours.get(range))
-            .unwrap_or_default()
-            .iter();
+        let mut bytes = range.and_then(|range| self.neighbours.get(range)).unwrap_or_default();
         let mut last = 0u32;
-        while let Some(step) = varint(&mut bytes) {
+        while let Some(step) = varint::take_u32(&mut bytes) {
             last = last.wrapping_add(step);
             list.push(last);
         }
@@ -322,24 +314,4 @@ fn number_at(raw: &[u8], at: usize) -> Option<u32> {
 
 fn numbers(raw: &[u8]) -> impl Iterator<Item = u32> + '_ {
     raw.as_chunks::<4>().0.iter().map(|raw| u32::from_le_bytes(*raw))
-}
-
-fn put_varint(out: &mut Vec<u8>, mut value: u32) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn varint(bytes: &mut std::slice::Iter<'_, u8>) -> Option<u32> {
-    let (mut value, mut shift) = (0u32, 0);
-    loop {
-        let byte = *bytes.next()?;
-        value |= u32::from(byte & 0x7f).checked_shl(shift).unwrap_or_default();
-        if byte < 0x80 {
-            return Some(value);
-        }
-        shift += 7;
-    }
 }

@@ -18,8 +18,8 @@ mod writer;
 
 pub use dense_index::{Cosine, DenseError, DenseIndex, DenseStore};
 pub use flat::FlatIndex;
-pub use graph::{GRAPH_FORMAT, GraphFile};
-pub use hnsw::{GraphBuildError, GraphLimits, HnswIndex, IN_BACKGROUND, MIN_GRAPH_BYTES, build_graph, worthwhile};
+pub use graph::GraphFile;
+pub use hnsw::{GraphBuildError, GraphLimits, HnswIndex, IN_BACKGROUND, build_graph, worthwhile};
 pub use quantise::Quantisation;
 pub use vectors::{FORMAT, VectorFile};
 pub use writer::{VectorWriter, WriteError};

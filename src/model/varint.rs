@@ -1,7 +1,7 @@
 //! Variable-length numbers: seven bits per byte, lowest first, with the top bit set on all bytes except the last.
 
 /// Appends a number.
-pub(super) fn put(bytes: &mut Vec<u8>, mut number: u64) {
+pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
         number >>= 7;
@@ -10,7 +10,7 @@ pub(super) fn put(bytes: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Takes a number from the start of `bytes`. Returns `None` if they end early or the number has more than 64 bits.
-pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
+pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0u64;
     for (at, &byte) in bytes.iter().enumerate().take(10) {
         if at == 9 && byte > 1 {
@@ -26,6 +26,6 @@ pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 /// Takes a number below 2³².
-pub(super) fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
+pub(crate) fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
     take(bytes)?.try_into().ok()
 }
