@@ -404,7 +404,7 @@ impl<'v> Linker<'v> {
         }
     }
 
-    /// Returns the definition that a name stands for: the type instead of a constructor with another name.
+    /// Returns the definition that a name means: the type instead of a constructor with another name.
     fn written(&self, target: DefId, name: &str) -> DefId {
         let has_other_name = |target| {
             self.definition(target)

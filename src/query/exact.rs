@@ -78,14 +78,14 @@ impl ExactText {
             ..Self::default()
         };
         for text in texts {
-            let mut stands = |ignore_case| {
+            let mut is_found = |ignore_case| {
                 let options = PatternOptions {
                     ignore_case,
                     ..PatternOptions::default()
                 };
                 found.add(request(text, options, filter)?, sources, interrupt)
             };
-            if !stands(false)? && !stands(true)? {
+            if !is_found(false)? && !is_found(true)? {
                 found.absent.push(text.to_owned());
             }
         }

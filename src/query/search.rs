@@ -103,6 +103,8 @@ pub struct SearchOutcome {
     pub notes: Vec<String>,
     /// The models that determined the order.
     pub judges: ScorersUsed,
+    /// True if a graph proposed the nearest vectors, false if all were compared, and `None` if a server found them.
+    pub uses_graph: Option<bool>,
 }
 
 /// An error from a search.
@@ -277,13 +279,6 @@ impl<'a> Searcher<'a> {
         analyze(query).is_name
     }
 
-    /// Returns true if the vectors for a request are found with a graph, false if all are compared, and `None` if a server
-    /// finds them.
-    pub fn uses_graph(&self, request: &Request) -> Option<bool> {
-        let scope = self.scope(&request.filter);
-        self.meaning.uses_graph(scope.docs(&self.live), LEG_CANDIDATES)
-    }
-
     /// Returns the best hits for a request.
     pub fn search(&self, request: &Request) -> Result<SearchOutcome, SearchError> {
         let read_as = match request.mode {
@@ -356,6 +351,7 @@ impl<'a> Searcher<'a> {
             is_weak,
             notes,
             judges,
+            uses_graph: self.meaning.uses_graph(scope.docs(&self.live), LEG_CANDIDATES),
         })
     }
 
