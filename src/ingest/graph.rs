@@ -1,5 +1,6 @@
 //! Builds graphs of vectors that are too many to scan quickly.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -45,11 +46,12 @@ impl Ingest<'_> {
         else {
             return Ok(Some(built));
         };
-        let segments = state.segments.iter().flat_map(|entry| &entry.vectors);
-        let mut profiles: Vec<&str> = segments.map(|vectors| vectors.profile.as_str()).collect();
-        profiles.sort_unstable();
-        profiles.dedup();
-        for profile in profiles {
+        let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
+        for vectors in state.segments.iter().flat_map(|entry| &entry.vectors) {
+            *sizes.entry(&vectors.profile).or_default() += vectors.file.length;
+        }
+        // Most repositories have so few vectors that no segment needs to be opened.
+        for (profile, _) in sizes.into_iter().filter(|(_, n_bytes)| *n_bytes >= limits.min_bytes) {
             let started = Instant::now();
             let Some((flat, known)) = self.vectors_of(&state, profile)? else {
                 continue;
@@ -77,11 +79,9 @@ impl Ingest<'_> {
                 n_bytes: file.length,
                 elapsed: started.elapsed(),
             });
-            let replaced: Vec<GraphEntry> = newest
-                .graphs
-                .extract_if(.., |graph| graph.profile == profile && graph.file != file)
-                .collect();
-            newest.graphs.retain(|graph| graph.profile != profile);
+            let known = newest.graphs.iter().position(|graph| graph.profile == profile);
+            let replaced = known.map(|at| newest.graphs.remove(at).file);
+            let replaced = replaced.filter(|old| *old != file);
             newest.graphs.push(GraphEntry {
                 epoch: state.epoch,
                 profile: profile.to_owned(),
@@ -90,7 +90,7 @@ impl Ingest<'_> {
                 file,
             });
             publish_state(self.sidecar, &lock, &mut newest)?;
-            retire_files(self.sidecar, replaced.iter().map(|graph| (Store::Dense, &graph.file)));
+            retire_files(self.sidecar, replaced.iter().map(|file| (Store::Dense, file)));
             pass("graph.published", self.sidecar)?;
         }
         Ok(Some(built))
@@ -113,6 +113,12 @@ impl Ingest<'_> {
         });
         let vectors: Vec<(u32, VectorFile)> = vectors.collect();
         let graph = vectors.first().and_then(|(_, first)| segments.graph(first.profile()));
-        Ok(FlatIndex::new(vectors).ok().map(|flat| (flat, graph)))
+        match FlatIndex::new(vectors) {
+            Ok(flat) => Ok(Some((flat, graph))),
+            Err(error) => {
+                tracing::warn!(profile, "cannot build a graph of vectors: {error}");
+                Ok(None)
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tantivy::postings::{BlockSegmentPostings, Postings, SegmentPostings};
+use tantivy::postings::{BlockSegmentPostings, Postings};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet, Index, InvertedIndexReader, SegmentReader, TERMINATED, Term};
 
@@ -42,6 +42,11 @@ crate::model::explain_by!(LexicalError: File);
 
 impl LexicalError {
     pub(super) fn from_tantivy(error: tantivy::TantivyError) -> Self {
+        Self::Tantivy(error.to_string())
+    }
+
+    /// tantivy reports its own files, which are in memory, with errors of this type.
+    fn from_reading(error: std::io::Error) -> Self {
         Self::Tantivy(error.to_string())
     }
 }
@@ -234,11 +239,11 @@ impl LexicalSegment {
 
     /// Returns an upper bound for the number of documents that contain `term`.
     pub fn n_docs_with(&self, term: &str) -> Result<u32, LexicalError> {
-        let n_docs = |field: &FieldPostings| field.index.doc_freq(&Term::from_field_text(field.field, term));
-        let failed = |error: std::io::Error| LexicalError::Tantivy(error.to_string());
-        Ok(n_docs(&self.body)
-            .map_err(failed)?
-            .saturating_add(n_docs(&self.name).map_err(failed)?))
+        let n_docs = |field: &FieldPostings| {
+            let term = Term::from_field_text(field.field, term);
+            field.index.doc_freq(&term).map_err(LexicalError::from_reading)
+        };
+        Ok(n_docs(&self.body)?.saturating_add(n_docs(&self.name)?))
     }
 
     /// Calls `found` for the documents that contain `term`, in ascending order, until it breaks.
@@ -277,19 +282,13 @@ impl LexicalSegment {
     /// Returns the numbers of the documents that define a name whose [normal form](super::normal_name) is `name`,
     /// ascending.
     pub fn defining(&self, name: &str) -> Result<Vec<u32>, LexicalError> {
-        let mut postings = self.exact.read(name)?;
-        let mut docs = Vec::new();
-        while postings.doc() != TERMINATED {
-            docs.push(postings.doc());
-            postings.advance();
-        }
-        Ok(docs)
+        let mut postings = Blocks::of(&self.exact, name)?;
+        Ok(std::iter::from_fn(|| postings.next()).map(|(doc, _)| doc).collect())
     }
 
     /// Calls `found` with the [normal form](super::normal_name) of each name that the segment defines.
     pub fn for_each_defined_name(&self, mut found: impl FnMut(&str)) -> Result<(), LexicalError> {
-        let io_error = |error: std::io::Error| LexicalError::Tantivy(error.to_string());
-        let mut names = self.exact.index.terms().stream().map_err(io_error)?;
+        let mut names = self.exact.index.terms().stream().map_err(LexicalError::from_reading)?;
         while let Some((name, _)) = names.next() {
             if let Ok(name) = std::str::from_utf8(name) {
                 found(name);
@@ -352,13 +351,12 @@ type List = Vec<(u32, u32)>;
 impl FieldPostings {
     /// Calls `found` with every term and its postings, in the order of terms.
     fn for_each_list(&self, found: &mut dyn FnMut(&[u8], List)) -> Result<(), LexicalError> {
-        let failed = |error: std::io::Error| LexicalError::Tantivy(error.to_string());
-        let mut terms = self.index.terms().stream().map_err(failed)?;
+        let mut terms = self.index.terms().stream().map_err(LexicalError::from_reading)?;
         while let Some((term, info)) = terms.next() {
             let mut postings = self
                 .index
                 .read_postings_from_terminfo(info, IndexRecordOption::WithFreqs)
-                .map_err(failed)?;
+                .map_err(LexicalError::from_reading)?;
             let mut list = List::new();
             while postings.doc() != TERMINATED {
                 list.push((postings.doc(), postings.term_freq()));
@@ -388,15 +386,6 @@ impl FieldPostings {
         let unseen = expected.into_keys().next();
         Ok(differing.or_else(|| unseen.map(|term| String::from_utf8_lossy(&term).into_owned())))
     }
-
-    fn read(&self, term: &str) -> Result<SegmentPostings, LexicalError> {
-        let term = Term::from_field_text(self.field, term);
-        let postings = self
-            .index
-            .read_postings(&term, IndexRecordOption::WithFreqs)
-            .map_err(|error| LexicalError::Tantivy(error.to_string()))?;
-        Ok(postings.unwrap_or_else(SegmentPostings::empty))
-    }
 }
 
 /// Iterates over the postings of a term, which tantivy decodes in blocks.
@@ -411,7 +400,7 @@ impl Blocks {
         let blocks = field
             .index
             .read_block_postings(&term, IndexRecordOption::WithFreqs)
-            .map_err(|error| LexicalError::Tantivy(error.to_string()))?;
+            .map_err(LexicalError::from_reading)?;
         Ok(Self {
             blocks: blocks.unwrap_or_else(BlockSegmentPostings::empty),
             at: 0,

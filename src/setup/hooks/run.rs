@@ -60,7 +60,14 @@ fn build_graphs(repository: &Repository, interrupt: &AtomicBool) {
     let built = Workspace::open(repository.discovery_dir(), &Overrides::default())
         .and_then(|workspace| workspace.build_graphs(IN_BACKGROUND, interrupt));
     if let Err(error) = built {
-        tracing::warn!("cannot build a graph of vectors: {error:#}");
+        let entry = Entry {
+            event: "graph".to_owned(),
+            outcome: RunOutcome::Failed,
+            why: Some(format!("cannot build a graph of vectors: {error:#}")),
+            ..start_of(repository, HookEvent::PostCommit)
+        };
+        // If the log cannot be written, the error cannot be reported.
+        let _ = HookLog::of(repository, None).append(&entry);
     }
 }
 
