@@ -15,9 +15,9 @@ const MIN_WORD_FOR_TWO: usize = 10;
 
 /// Returns the query with unknown words replaced, or `None` if no word was replaced.
 ///
-/// A word is unknown if it is not quoted, consists of lower-case letters and is neither in the view nor in the model's vocabulary. It
-/// is replaced by the vocabulary word with the smallest edit distance and the same first letter. Among several, the
-/// word that most documents of the view contain is chosen. Calls `go_on` before each word.
+/// A word is unknown if it is not quoted, consists of lower-case letters and is neither in the view nor in the model's
+/// vocabulary. It is replaced by the vocabulary word with the smallest edit distance and the same first letter. Among
+/// several, the word that most documents of the view contain is chosen. Calls `go_on` before each word.
 pub(super) fn corrected(
     query: &str,
     view: &View,
@@ -28,7 +28,7 @@ pub(super) fn corrected(
     let mut copied = 0;
     for (at, word) in words(query) {
         go_on()?;
-        let is_quoted = query[..at].matches('"').count() % 2 == 1;
+        let is_quoted = query[..at].matches('"').count() % 2 == 1 && query[at..].contains('"');
         if is_quoted || !is_plain(word) || model.token_id(word).is_some() || n_docs(view, word)? > 0 {
             continue;
         }
