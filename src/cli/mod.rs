@@ -18,6 +18,7 @@ mod init;
 mod input;
 mod install;
 mod links;
+mod notes;
 mod op;
 mod pager;
 mod progress;

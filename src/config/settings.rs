@@ -336,6 +336,11 @@ settings! {
         /// Folders in which calls of `codescout serve` may name repositories
         roots: Vec<PathBuf> = Vec::new();
     }
+    /// Hooks of coding agents.
+    agents: AgentsConfig, Machine {
+        /// Let the hooks of coding agents add notes
+        notes: bool = true, variable "CODESCOUT_AGENT_NOTES";
+    }
     /// Removal of index data that nothing needs.
     gc: GcConfig, Machine {
         /// Collect garbage after indexing and in background runs

@@ -147,6 +147,13 @@ pub(crate) enum HooksCommand {
         #[arg(long, hide = true)]
         worker: bool,
     },
+    /// Add a note to the context of a coding agent (called by the hooks of `codescout install --with hooks`)
+    #[command(hide = true)]
+    Agent {
+        /// Name of the agent
+        // Not checked, because the exit code of a usage error would stop some agents.
+        client: String,
+    },
 }
 
 #[derive(Debug, ClapArgs)]

@@ -10,6 +10,7 @@ mod doctor;
 mod here;
 mod history;
 mod lost_objects;
+mod notes;
 mod paging;
 mod quoting;
 mod reading;
