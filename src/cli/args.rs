@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use anstream::ColorChoice;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
-pub(super) use self::agents::{BodiesArg, ClientArgs, InstallArgs, ServeArgs, UninstallArgs};
+pub(super) use self::agents::{BodiesArg, ClientArgs, ExtraArg, InstallArgs, ServeArgs, UninstallArgs};
 pub(super) use self::eval::{EvalArgs, IdsArg};
 pub(super) use self::grep::GrepArgs;
 pub(super) use self::sharing::{

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::Found;
-use super::args::{ClientArgs, Global, InstallArgs, UninstallArgs};
+use super::args::{ClientArgs, ExtraArg, Global, InstallArgs, UninstallArgs};
 use super::render::{ADDED, FAINT, MATCH, Output, STRONG, one_line};
 use crate::git::Repository;
 use crate::session::{Context as _, OpError, Result};
@@ -57,14 +57,46 @@ struct ListedOut {
 }
 
 pub(super) fn run(global: &Global, args: &InstallArgs, output: &mut Output) -> Result<Found> {
-    let Some(client) = args.client.filter(|_| !args.list) else {
-        return list(global, &args.name, output);
-    };
-    let request = request(&args.common, &args.name, args.instructions)?;
+    match args.client.filter(|_| !args.list) {
+        Some(client) => install(global, client, args, output),
+        None => {
+            let (found, absent) = list(global, &args.name, output)?;
+            if args.list || output.json {
+                return Ok(found);
+            }
+            offer(global, &absent, args, output)?;
+            Ok(found)
+        }
+    }
+}
+
+/// Offers to configure the agents that were found, or says how to do it.
+fn offer(global: &Global, absent: &[&'static Client], args: &InstallArgs, output: &mut Output) -> Result<()> {
+    for client in absent {
+        let needs_roots = client.starts_anywhere && args.roots.is_empty();
+        if needs_roots || !output.can_ask() {
+            let roots = if needs_roots { " --root DIR" } else { "" };
+            output.remark(&format!(
+                "to configure {}: codescout install {}{roots}",
+                client.title, client.id
+            ));
+        } else if output.ask(&format!("Configure {}?", client.title))? {
+            install(global, client, args, output)?;
+        }
+    }
+    Ok(())
+}
+
+fn install(global: &Global, client: &Client, args: &InstallArgs, output: &mut Output) -> Result<Found> {
+    let mut request = request(&args.common, &args.name)?;
     let places = places(global, request.scope)?;
-    let server = server(client, request.scope, args, &places)?;
+    request.instructions = args.instructions;
+    request.skill = args.with.contains(&ExtraArg::Skill);
+    request.hooks = args.with.contains(&ExtraArg::Hooks);
+    request.program = program(request.scope, &places)?;
+    let server = server(client, &request, args)?;
     let plan = Plan::install(client, &server, &request, &places).map_err(|error| hinted(client, error))?;
-    let mut next = vec![plan.next.to_owned()];
+    let mut next = plan.next.clone();
     if args.http.is_some() {
         next.push(format!(
             "set {TOKEN_VARIABLE} to the server's token in the environment of {}; it is not stored in a file",
@@ -76,14 +108,15 @@ pub(super) fn run(global: &Global, args: &InstallArgs, output: &mut Output) -> R
 }
 
 pub(super) fn run_uninstall(global: &Global, args: &UninstallArgs, output: &mut Output) -> Result<Found> {
-    let request = request(&args.common, &args.name, false)?;
+    let mut request = request(&args.common, &args.name)?;
     let places = places(global, request.scope)?;
+    request.program = program(request.scope, &places)?;
     let plan = Plan::uninstall(args.client, &request, &places).map_err(|error| hinted(args.client, error))?;
     let done = settle(&plan, &args.common, output)?;
     report(args.client, &request, &plan, done, Vec::new(), output)
 }
 
-fn request(common: &ClientArgs, name: &str, instructions: bool) -> Result<Request> {
+fn request(common: &ClientArgs, name: &str) -> Result<Request> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if name.is_empty() || name.len() > 32 || !name.chars().all(is_part) {
         return Err(OpError::new(
@@ -94,7 +127,7 @@ fn request(common: &ClientArgs, name: &str, instructions: bool) -> Result<Reques
     Ok(Request {
         scope: common.scope.into(),
         name: name.to_owned(),
-        instructions,
+        ..Request::default()
     })
 }
 
@@ -119,22 +152,24 @@ fn work_dir(path: &Path) -> Result<PathBuf> {
     Ok(root.to_owned())
 }
 
-fn server(client: &Client, scope: Scope, args: &InstallArgs, places: &Places) -> Result<Server> {
+fn server(client: &Client, request: &Request, args: &InstallArgs) -> Result<Server> {
     if let Some(url) = &args.http {
         return Ok(Server::Http { url: checked(url)? });
     }
-    let roots = roots(client, scope, &args.roots)?;
-    // Project files are committed, so they must not contain paths of this machine.
+    let roots = roots(client, request.scope, &args.roots)?;
+    Ok(client.stdio(request.scope, &request.program, &roots))
+}
+
+/// Returns the program as clients start it. Project files are committed, so they must not contain paths of this machine.
+fn program(scope: Scope, places: &Places) -> Result<String> {
     if scope == Scope::Project {
-        return Ok(client.stdio(scope, "codescout", &[]));
+        return Ok("codescout".to_owned());
     }
     let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let program = places.stable_path(&program);
-    let program = program.to_str().with_context(|| {
-        let shown = program.display();
-        format!("the path of this program is not UTF-8: {shown}")
-    })?;
-    Ok(client.stdio(scope, program, &roots))
+    let shown = program.display();
+    let text = program.to_str().map(str::to_owned);
+    text.with_context(|| format!("the path of this program is not UTF-8: {shown}"))
 }
 
 /// Returns the folders below which calls may name repositories, as they are written to the configuration. A client that
@@ -317,6 +352,8 @@ impl From<&Change> for FileOut {
             part: match change.part {
                 Part::Server => "server",
                 Part::Instructions => "instructions",
+                Part::Skill => "skill",
+                Part::Hooks => "hooks",
             },
             act: match change.act() {
                 Act::Keep => "keep",
@@ -330,7 +367,8 @@ impl From<&Change> for FileOut {
     }
 }
 
-fn list(global: &Global, name: &str, output: &mut Output) -> Result<Found> {
+/// Lists all clients. Also returns those that were found without the server.
+fn list(global: &Global, name: &str, output: &mut Output) -> Result<(Found, Vec<&'static Client>)> {
     // Outside a repository only the user scope exists.
     let scope = match work_dir(&global.repo) {
         Ok(_) => Scope::Project,
@@ -359,9 +397,12 @@ fn list(global: &Global, name: &str, output: &mut Output) -> Result<Found> {
     } else {
         Found::Nothing
     };
+    let pairs = clients().iter().zip(&listed);
+    let absent = pairs.filter(|(_, listed)| listed.found.is_some() && listed.installed.is_empty());
+    let absent = absent.map(|(client, _)| client).collect();
     if output.json {
         output.json(&ListOut { clients: listed })?;
-        return Ok(found);
+        return Ok((found, absent));
     }
     for client in &listed {
         let name = output.styled(STRONG, &format!("{:<12}", client.client));
@@ -372,5 +413,5 @@ fn list(global: &Global, name: &str, output: &mut Output) -> Result<Found> {
         };
         output.line(&format!("{name} {:<12} {}", client.title, one_line(&state)))?;
     }
-    Ok(found)
+    Ok((found, absent))
 }

@@ -982,3 +982,182 @@ fn a_client_that_starts_the_server_anywhere_is_told_where_repositories_are() {
     );
     assert!(!failure.contains("git init"), "{failure}");
 }
+
+/// Clients with hooks: the file of the user, that of a project, and the list of hooks around tool calls.
+const HOOKED: [(&str, &str, &str, &str); 4] = [
+    (
+        "claude-code",
+        ".claude/settings.json",
+        ".claude/settings.json",
+        "PreToolUse",
+    ),
+    ("codex", ".codex/hooks.json", ".codex/hooks.json", "PreToolUse"),
+    ("cursor", ".cursor/hooks.json", ".cursor/hooks.json", "postToolUse"),
+    ("gemini", ".gemini/settings.json", ".gemini/settings.json", "AfterTool"),
+];
+
+/// Returns the commands of all hooks in a file.
+fn hook_commands(text: &str) -> Vec<String> {
+    fn collect(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                found.extend(fields.get("command").and_then(Value::as_str).map(str::to_owned));
+                fields.values().for_each(|value| collect(value, found));
+            }
+            Value::Array(items) => items.iter().for_each(|value| collect(value, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    collect(&parsed(Form::Json, text)["hooks"], &mut found);
+    found
+}
+
+#[test]
+fn a_skill_and_hooks_come_and_go_without_a_trace() {
+    let layouts = [
+        "",
+        "{}",
+        "{ \"model\": \"x\" }\n",
+        "{\n  // mine\n  \"hooks\": {},\n}\n",
+        "{\"hooks\":{\"LIST\":[]}}",
+        "{\r\n\t\"hooks\": {\r\n\t\t\"LIST\": [\r\n\t\t\t{\"command\": \"mine\"}, // first\r\n\t\t],\r\n\t},\r\n}\r\n",
+        "{\"hooks\": {\"LIST\": [{\"matcher\": \"*\", \"hooks\": [{\"type\": \"command\", \"command\": \"mine\"}]}]}}\n",
+    ];
+    let user = User::new();
+    for (client, file, _, list) in HOOKED {
+        for layout in layouts {
+            let before = layout.replace("LIST", list);
+            user.write(file, &before);
+            let all = user.everything();
+            let answer = user.install(&[client, "--with", "skill,hooks"]);
+            let parts: Vec<&str> = answer["files"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter_map(|file| file["part"].as_str())
+                .collect();
+            assert!(parts.contains(&"skill"), "{client}: {answer}");
+            let commands = hook_commands(&user.read(file));
+            let own = commands
+                .iter()
+                .filter(|command| command.contains(&format!(" hooks agent {client} ")));
+            assert_eq!(own.count(), 2, "{client}, {before:?}: {}", user.read(file));
+            assert_eq!(commands.contains(&"mine".to_owned()), before.contains("\"mine\""));
+            assert_eq!(
+                user.install(&[client, "--with", "skill,hooks"])["changed"],
+                false,
+                "{client}"
+            );
+            user.uninstall(&[client]);
+            assert_eq!(user.everything(), all, "{client}, {before:?}");
+        }
+        fs::remove_file(user.path(file)).unwrap();
+    }
+    let user = User::new();
+    let before = user.everything();
+    for client in ["claude-code", "codex", "cursor", "gemini", "opencode"] {
+        for scope in ["user", "project"] {
+            user.install(&[client, "--with", "hooks,skill", "--scope", scope]);
+            assert_ne!(user.everything(), before);
+            user.uninstall(&[client, "--scope", scope]);
+            assert_eq!(user.everything(), before, "{client}, {scope}");
+        }
+    }
+}
+
+#[test]
+fn hooks_of_others_stay_and_those_of_another_machine_can_be_taken_out() {
+    for (client, _, file, list) in HOOKED {
+        let user = User::new();
+        user.repo.write(
+            file,
+            format!("{{\n  \"hooks\": {{\n    \"{list}\": [{{\"command\": \"mine\"}}]\n  }}\n}}\n"),
+        );
+        user.install(&[client, "--with", "hooks,skill", "--scope", "project"]);
+        let text = String::from_utf8(user.repo.read(file)).unwrap();
+        assert!(
+            hook_commands(&text)
+                .iter()
+                .any(|command| command.starts_with("codescout hooks agent ")),
+            "{text}"
+        );
+        user.repo.write(file, text.replacen("mine", "theirs", 1));
+        // Another user of the repository has no record of the installation.
+        fs::remove_dir_all(user.path(".state")).unwrap();
+        user.uninstall(&[client, "--scope", "project"]);
+        let left = String::from_utf8(user.repo.read(file)).unwrap();
+        assert_eq!(hook_commands(&left), ["theirs"], "{client}: {left}");
+        assert_eq!(
+            user.everything()
+                .keys()
+                .filter(|path| path.ends_with("SKILL.md"))
+                .count(),
+            0,
+            "{client}"
+        );
+    }
+}
+
+#[test]
+fn what_a_client_cannot_do_is_said() {
+    let user = User::new();
+    let answer = user.install(&["vscode", "--with", "skill,hooks"]);
+    let next = answer["next"].to_string();
+    assert!(
+        next.contains("no skills of VS Code") && next.contains("no hooks of VS Code"),
+        "{next}"
+    );
+    assert_eq!(answer["files"][1]["part"], "instructions");
+
+    user.write(".claude/skills/codescout/SKILL.md", "mine\n");
+    let before = user.everything();
+    let told = user
+        .call(&["install", "claude-code", "--yes", "--with", "skill"])
+        .expect(2);
+    assert!(told.stderr.contains("was not written by codescout"), "{}", told.stderr);
+    user.write(".claude/settings.json", "{\"hooks\": []}");
+    user.call(&["install", "claude-code", "--yes", "--with", "hooks"])
+        .expect(2);
+    fs::remove_file(user.path(".claude/settings.json")).unwrap();
+    assert_eq!(user.everything(), before);
+}
+
+#[test]
+fn without_a_client_the_ones_found_are_named() {
+    let user = User::new();
+    user.write(".codex/AGENTS.md", "");
+    user.write(".codeium/windsurf/x", "");
+    let before = user.everything();
+    let told = user.call(&["install"]).expect(0);
+    assert!(told.stdout.contains("codex"), "{}", told.stdout);
+    assert!(told.stderr.contains("codescout install codex\n"), "{}", told.stderr);
+    assert!(
+        told.stderr.contains("codescout install windsurf --root DIR"),
+        "{}",
+        told.stderr
+    );
+    assert!(!told.stderr.contains("Cline"), "{}", told.stderr);
+    assert_eq!(user.everything(), before);
+}
+
+#[test]
+fn the_examples_of_the_skill_are_calls_that_the_tools_accept() {
+    let user = User::new();
+    user.install(&["claude-code", "--with", "skill"]);
+    let skill = user.read(".claude/skills/codescout/SKILL.md");
+    let mut client = crate::mcp::Client::start(user.repo.root(), &[]);
+    client.initialize("test");
+    let mut n_examples = 0;
+    for example in skill.split('`').filter(|span| span.ends_with('}')) {
+        let (tool, arguments) = example.split_once(' ').unwrap();
+        let answer = client.call(tool, serde_json::from_str(arguments).unwrap());
+        assert!(
+            !answer.text.contains("parameter") && !answer.text.contains("must be"),
+            "{example}: {}",
+            answer.text
+        );
+        n_examples += 1;
+    }
+    assert_eq!(n_examples, 16);
+}

@@ -51,11 +51,12 @@ pub(crate) enum BodiesArg {
   codescout install vscode --http http://127.0.0.1:8000/mcp --yes
   codescout install windsurf --root ~/src         for agents that do not pass the open project
   codescout install gemini --instructions         also add instructions for the agent
+  codescout install codex --with skill,hooks      also add a skill, and notes before or after its searches
 
 Changes are shown and written only after confirmation. `codescout uninstall` restores the previous files.")]
 pub(crate) struct InstallArgs {
-    /// Agent to configure
-    #[arg(value_parser = client_parser(), required_unless_present = "list", conflicts_with = "list")]
+    /// Agent to configure; without it, the agents found are listed and, on a terminal, offered one by one
+    #[arg(value_parser = client_parser(), conflicts_with = "list")]
     pub(crate) client: Option<&'static Client>,
     /// List installed agents and whether codescout is configured in them
     #[arg(long)]
@@ -71,9 +72,18 @@ pub(crate) struct InstallArgs {
     /// Also add instructions for agents on when to use which tool
     #[arg(long)]
     pub(crate) instructions: bool,
+    /// Also add a skill, or hooks that add a line to each session and notes to the agent's searches
+    #[arg(long, value_enum, value_name = "EXTRA,…", value_delimiter = ',')]
+    pub(crate) with: Vec<ExtraArg>,
     /// Name of the server in the configuration
     #[arg(long, value_name = "NAME", default_value = "codescout")]
     pub(crate) name: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExtraArg {
+    Skill,
+    Hooks,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::entry::{Entry, HttpShape, Server, Shape, StdioShape, Token};
+use super::extras::{HookForm, Hooks, Skills};
 use super::places::{Base, Places, Scope};
 
 /// A client.
@@ -27,6 +28,10 @@ pub(crate) struct Client {
     pub(super) project: &'static [&'static str],
     /// Its instruction files.
     pub(super) instructions: Instructions,
+    /// Its folders for skills, if it has any.
+    pub(super) skills: Option<Skills>,
+    /// Its hooks that can add to the agent's context, if it has any.
+    pub(super) hooks: Option<Hooks>,
     /// Arguments after `serve` in a project's entry.
     project_args: &'static [&'static str],
     /// True if the client starts the user's server in an arbitrary folder, so that each call must name a repository.
@@ -92,6 +97,19 @@ static CLIENTS: [Client; 11] = [
             project: Some("CLAUDE.md"),
             preamble: PLAIN,
         },
+        skills: Some(Skills {
+            user: (Base::Claude, "skills"),
+            project: ".claude/skills",
+        }),
+        hooks: Some(Hooks {
+            user: (Base::Claude, "settings.json"),
+            project: ".claude/settings.json",
+            form: HookForm::Groups {
+                tools: ("PreToolUse", "Bash|Grep"),
+                timeout: 5,
+            },
+            next: "",
+        }),
         project_args: &[],
         starts_anywhere: false,
         programs: &["claude"],
@@ -115,6 +133,19 @@ static CLIENTS: [Client; 11] = [
             project: Some("AGENTS.md"),
             preamble: PLAIN,
         },
+        skills: Some(Skills {
+            user: (Base::Home, ".agents/skills"),
+            project: ".agents/skills",
+        }),
+        hooks: Some(Hooks {
+            user: (Base::Codex, "hooks.json"),
+            project: ".codex/hooks.json",
+            form: HookForm::Groups {
+                tools: ("PreToolUse", "Bash"),
+                timeout: 5,
+            },
+            next: "Codex runs new hooks after you have approved them with /hooks",
+        }),
         project_args: &[],
         starts_anywhere: false,
         programs: &["codex"],
@@ -138,6 +169,18 @@ static CLIENTS: [Client; 11] = [
             project: Some(".cursor/rules/codescout.mdc"),
             preamble: "---\ndescription: When to use which tool of codescout\nalwaysApply: true\n---\n",
         },
+        skills: Some(Skills {
+            user: (Base::Home, ".cursor/skills"),
+            project: ".cursor/skills",
+        }),
+        hooks: Some(Hooks {
+            user: (Base::Home, ".cursor/hooks.json"),
+            project: ".cursor/hooks.json",
+            form: HookForm::Commands {
+                tools: ("postToolUse", "Shell|Grep"),
+            },
+            next: "Cursor adds the note to the result of a search, not before it",
+        }),
         // Cursor starts servers in its own folder.
         project_args: &["--repo", "${workspaceFolder}"],
         starts_anywhere: true,
@@ -163,6 +206,8 @@ static CLIENTS: [Client; 11] = [
             project: Some(".github/instructions/codescout.instructions.md"),
             preamble: "---\ndescription: When to use which tool of codescout\napplyTo: \"**\"\n---\n",
         },
+        skills: None,
+        hooks: None,
         project_args: &[],
         starts_anywhere: false,
         programs: &["code"],
@@ -186,6 +231,19 @@ static CLIENTS: [Client; 11] = [
             project: Some("GEMINI.md"),
             preamble: PLAIN,
         },
+        skills: Some(Skills {
+            user: (Base::Home, ".gemini/skills"),
+            project: ".gemini/skills",
+        }),
+        hooks: Some(Hooks {
+            user: (Base::Home, ".gemini/settings.json"),
+            project: ".gemini/settings.json",
+            form: HookForm::Groups {
+                tools: ("AfterTool", "run_shell_command|grep_search|search_file_content"),
+                timeout: 5000,
+            },
+            next: "Gemini CLI adds the note to the result of a search, not before it",
+        }),
         project_args: &[],
         starts_anywhere: false,
         programs: &["gemini"],
@@ -209,6 +267,8 @@ static CLIENTS: [Client; 11] = [
             project: Some("AGENTS.md"),
             preamble: PLAIN,
         },
+        skills: None,
+        hooks: None,
         project_args: &[],
         starts_anywhere: false,
         programs: &["zed", "zeditor"],
@@ -235,6 +295,16 @@ static CLIENTS: [Client; 11] = [
             project: Some("AGENTS.md"),
             preamble: PLAIN,
         },
+        skills: Some(Skills {
+            user: (Base::Config, "opencode/skills"),
+            project: ".opencode/skills",
+        }),
+        hooks: Some(Hooks {
+            user: (Base::Config, "opencode/plugins/codescout.js"),
+            project: ".opencode/plugins/codescout.js",
+            form: HookForm::Plugin,
+            next: "OpenCode has no hook that adds to the start of a session; it adds the note to the result of a search",
+        }),
         project_args: &[],
         starts_anywhere: false,
         programs: &["opencode"],
@@ -258,6 +328,8 @@ static CLIENTS: [Client; 11] = [
             project: None,
             preamble: PLAIN,
         },
+        skills: None,
+        hooks: None,
         project_args: &[],
         starts_anywhere: true,
         programs: &["windsurf"],
@@ -285,6 +357,8 @@ static CLIENTS: [Client; 11] = [
             project: None,
             preamble: PLAIN,
         },
+        skills: None,
+        hooks: None,
         project_args: &[],
         starts_anywhere: true,
         programs: &[],
@@ -312,6 +386,8 @@ static CLIENTS: [Client; 11] = [
             project: Some(".continue/rules/codescout.md"),
             preamble: "---\nname: codescout\nalwaysApply: true\n---\n",
         },
+        skills: None,
+        hooks: None,
         project_args: &[],
         starts_anywhere: false,
         programs: &["cn"],
@@ -338,6 +414,8 @@ static CLIENTS: [Client; 11] = [
             project: Some(".roo/rules/codescout.md"),
             preamble: PLAIN,
         },
+        skills: None,
+        hooks: None,
         project_args: &[],
         starts_anywhere: false,
         programs: &[],
@@ -379,6 +457,26 @@ impl Client {
         }
     }
 
+    /// Returns the path of the client's skill.
+    pub(super) fn skill_file(&self, scope: Scope, places: &Places) -> Option<PathBuf> {
+        let skills = self.skills?;
+        Some(scoped(scope, places, &skills.user, skills.project)?.join("codescout/SKILL.md"))
+    }
+
+    /// Returns the path of the file with the client's hooks.
+    pub(super) fn hooks_file(&self, scope: Scope, places: &Places) -> Option<PathBuf> {
+        let hooks = self.hooks?;
+        scoped(scope, places, &hooks.user, hooks.project)
+    }
+
+    /// Returns the fields of a new file with hooks.
+    pub(super) fn hooks_template(&self) -> Entry {
+        match self.hooks.map(|hooks| hooks.form) {
+            Some(HookForm::Commands { .. }) => Entry::from_iter([("version".to_owned(), 1.into())]),
+            _ => self.template(),
+        }
+    }
+
     /// Returns a program or folder that indicates that the client is used on this machine.
     pub(crate) fn trace(&self, places: &Places) -> Option<String> {
         if let Some(program) = self.programs.iter().find(|program| places.has_program(program)) {
@@ -410,6 +508,13 @@ impl Client {
             "opencode" => Entry::from_iter([("$schema".to_owned(), "https://opencode.ai/config.json".into())]),
             _ => Entry::new(),
         }
+    }
+}
+
+fn scoped(scope: Scope, places: &Places, user: &Place, project: &str) -> Option<PathBuf> {
+    match scope {
+        Scope::User => Some(at(places, user)),
+        Scope::Project => Some(places.project.as_ref()?.join(project)),
     }
 }
 

@@ -1,9 +1,11 @@
-//! Adds and removes the entry of a server in JSON with comments and trailing commas. All other bytes remain unchanged.
+//! Adds and removes the entry of a server, or an item of a list (`list`), in JSON with comments and trailing commas. All
+//! other bytes remain unchanged.
 //!
 //! `jsonc-parser` reports the position of each value, and the text is edited there. Its own editor (`cst`) is not
 //! suitable: it spreads objects over several lines and removes comments next to a field.
 
 mod document;
+pub(super) mod list;
 #[cfg(test)]
 mod tests;
 
@@ -41,15 +43,9 @@ pub(super) fn is_leftover(text: &str, template: &Entry) -> bool {
 /// entry, only the fields that describe how to connect to the server change. An empty text gets the fields of
 /// `template` first.
 pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry, template: &Entry) -> Result<Edited, TextError> {
-    let (mark, blank) = split_mark(text);
     let Some(root) = parse(text)? else {
-        let mut root = template.clone();
-        root.insert(section.to_owned(), one(name, entry));
-        let pretty = Style::of("").pretty(&Value::Object(root), "");
-        let newline = newline(blank);
-        let text = format!("{mark}{}{newline}", pretty.replace('\n', newline));
         return Ok(Edited {
-            text,
+            text: put_root(text, section, one(name, entry), template),
             made_section: true,
         });
     };
@@ -69,12 +65,22 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry, template
     servers.insert(name.to_owned(), Value::Object(wanted));
 
     let text = match root.member(section) {
-        None => insert(text, &root, section, &one(name, entry)),
-        Some(servers) if found.is_none() => insert(text, &servers.value, name, &Value::Object(entry.clone())),
+        None => insert(text, &root, Some(section), &one(name, entry)),
+        Some(servers) if found.is_none() => insert(text, &servers.value, Some(name), &Value::Object(entry.clone())),
         Some(_) => change(text, section, name, entry)?,
     };
     check(&text, &expected, name)?;
     Ok(Edited { text, made_section })
+}
+
+/// Returns a blank text with the fields of `template` and the section.
+fn put_root(blank: &str, section: &str, value: Value, template: &Entry) -> String {
+    let (mark, blank) = split_mark(blank);
+    let mut root = template.clone();
+    root.insert(section.to_owned(), value);
+    let newline = newline(blank);
+    let pretty = Style::of("").pretty(&Value::Object(root), "");
+    format!("{mark}{}{newline}", pretty.replace('\n', newline))
 }
 
 /// Removes the entry `name` from `section`. If `with_section` is true, also removes the section if it is empty then.
@@ -149,7 +155,7 @@ fn change(text: &str, section: &str, name: &str, wanted: &Entry) -> Result<Strin
         text = if let Some((field, value)) = difference.set.first() {
             match entry.member(field) {
                 Some(member) => replace(&text, &member.value, value),
-                None => insert(&text, entry, field, value),
+                None => insert(&text, entry, Some(field), value),
             }
         } else if let Some(index) = difference.remove.first().and_then(|field| entry.index(field)) {
             remove(&text, entry, index)
@@ -185,22 +191,24 @@ impl Style {
         }
     }
 
-    /// Formats a value on several lines; arrays are on one line. All lines but the first begin with `indent`.
+    /// Formats a value on several lines; lists of scalars are on one line. All lines but the first begin with `indent`.
     fn pretty(&self, value: &Value, indent: &str) -> String {
-        let Value::Object(fields) = value else {
-            return inline(value, " ");
-        };
-        if fields.is_empty() {
-            return "{}".to_owned();
-        }
         let inner = format!("{indent}{}", self.unit);
         let newline = self.newline;
-        let fields = fields.iter().map(|(key, value)| {
-            let value = self.pretty(value, &inner);
-            format!("{newline}{inner}{}: {value}", Value::from(key.as_str()))
-        });
-        let fields: Vec<String> = fields.collect();
-        format!("{{{}{newline}{indent}}}", fields.join(","))
+        let member = |key: Option<&str>, value: &Value| {
+            format!("{newline}{inner}{}{}", label(key, " "), self.pretty(value, &inner))
+        };
+        let (open, members, close): (_, Vec<String>, _) = match value {
+            Value::Object(fields) if !fields.is_empty() => {
+                let fields = fields.iter().map(|(key, value)| member(Some(key.as_str()), value));
+                ('{', fields.collect(), '}')
+            }
+            Value::Array(items) if items.iter().any(Value::is_object) => {
+                ('[', items.iter().map(|item| member(None, item)).collect(), ']')
+            }
+            _ => return inline(value, " "),
+        };
+        format!("{open}{}{newline}{indent}{close}", members.join(","))
     }
 }
 
@@ -229,8 +237,8 @@ fn replace(text: &str, node: &Node, value: &Value) -> String {
     format!("{}{value}{}", &text[..span.start], &text[span.end..])
 }
 
-/// Adds a field at the end of `object`.
-fn insert(text: &str, object: &Node, key: &str, value: &Value) -> String {
+/// Adds a field at the end of `object`, or without a key an item at the end of a list.
+fn insert(text: &str, object: &Node, key: Option<&str>, value: &Value) -> String {
     match object.members().last() {
         Some(last) if text[object.span()].contains('\n') => insert_line(text, object, last, key, value),
         Some(last) => insert_beside(text, last, key, value),
@@ -238,8 +246,13 @@ fn insert(text: &str, object: &Node, key: &str, value: &Value) -> String {
     }
 }
 
+/// Returns the text before the value of a field, with `gap` after the colon.
+fn label(key: Option<&str>, gap: &str) -> String {
+    key.map_or(String::new(), |key| format!("{}:{gap}", Value::from(key)))
+}
+
 /// Adds a field on a new line, after the last field and the comment on its line.
-fn insert_line(text: &str, object: &Node, last: &Member, key: &str, value: &Value) -> String {
+fn insert_line(text: &str, object: &Node, last: &Member, key: Option<&str>, value: &Value) -> String {
     let style = Style::of(text);
     let own_line = &text[line_start(text, last.start)..last.start];
     let indent = if own_line.trim().is_empty() {
@@ -251,47 +264,44 @@ fn insert_line(text: &str, object: &Node, last: &Member, key: &str, value: &Valu
     let (comma, comma_after) = if last.comma.is_some() { ("", ",") } else { (",", "") };
     let at = after_comment(text, last.comma.map_or(end, |comma| comma + 1));
     format!(
-        "{}{comma}{}{}{indent}{}: {}{comma_after}{}",
+        "{}{comma}{}{}{indent}{}{}{comma_after}{}",
         &text[..end],
         &text[end..at],
         style.newline,
-        Value::from(key),
+        label(key, " "),
         style.pretty(value, &indent),
         &text[at..],
     )
 }
 
 /// Adds a field on the line of the last field, with the same spacing.
-fn insert_beside(text: &str, last: &Member, key: &str, value: &Value) -> String {
+fn insert_beside(text: &str, last: &Member, key: Option<&str>, value: &Value) -> String {
     let span = last.value.span();
-    let gap = if text[last.start..span.start].ends_with(' ') {
-        " "
-    } else {
-        ""
-    };
-    let field = format!(",{gap}{}:{gap}{}", Value::from(key), inline(value, gap));
+    let is_tight = key.is_some() && !text[last.start..span.start].ends_with(' ');
+    let gap = if is_tight { "" } else { " " };
+    let field = format!(",{gap}{}{}", label(key, gap), inline(value, gap));
     format!("{}{field}{}", &text[..span.end], &text[span.end..])
 }
 
-fn insert_first(text: &str, object: &Node, key: &str, value: &Value) -> String {
+fn insert_first(text: &str, object: &Node, key: Option<&str>, value: &Value) -> String {
     let span = object.span();
     let (before, inner, after) = (
         &text[..span.start + 1],
         &text[span.start + 1..span.end - 1],
         &text[span.end - 1..],
     );
+    let label = label(key, " ");
     if text[..span.start].contains('{') && !text.trim().contains('\n') {
         let kept = if inner.trim().is_empty() { "" } else { inner };
-        return format!("{before}{kept}{}: {}{after}", Value::from(key), inline(value, " "));
+        return format!("{before}{kept}{label}{}{after}", inline(value, " "));
     }
     let style = Style::of(text);
     let outer = indentation(text, span.start);
     let indent = format!("{outer}{}", style.unit);
     let newline = style.newline;
     format!(
-        "{before}{}{newline}{indent}{}: {}{newline}{outer}{after}",
+        "{before}{}{newline}{indent}{label}{}{newline}{outer}{after}",
         inner.trim_end(),
-        Value::from(key),
         style.pretty(value, &indent)
     )
 }
@@ -313,7 +323,7 @@ fn after_comment(text: &str, at: usize) -> usize {
     }
 }
 
-/// Removes field `index` of `object` with its comma, and the lines that become empty.
+/// Removes field or item `index` of `object` with its comma, and the lines that become empty.
 fn remove(text: &str, object: &Node, index: usize) -> String {
     let members = object.members();
     let member = &members[index];
@@ -328,7 +338,7 @@ fn remove(text: &str, object: &Node, index: usize) -> String {
     ]
     .concat();
     if members.len() == 1 && inner.trim().is_empty() {
-        return format!("{}{{}}{}", &text[..span.start], &text[span.end..]);
+        return format!("{}{}", &text[..span.start + 1], &text[span.end - 1..]);
     }
     if !before_comma.trim().is_empty() {
         // Keeps a comment between the value and its comma.

@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Determines for whom codescout is installed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// The installation is for all projects of this user.
+    #[default]
     User,
     /// The installation is for all users of one repository.
     Project,

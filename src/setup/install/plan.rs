@@ -7,11 +7,15 @@ use serde_json::Value;
 
 use super::clients::{Client, Format};
 use super::entry::{Entry, Server};
+use super::extras::{self, HookForm, hook_command, is_own_hook, put_whole, take_whole};
 use super::file::{self, FileError, Found};
 use super::places::{Places, Scope};
 use super::record::{Kept, Record, Records, hash};
 use super::{Edited, TextError, block, diff, json_text, toml_text, yaml_text};
 use crate::model::Explain;
+
+/// The section of a configuration that contains lists of hooks.
+const HOOKS: &str = "hooks";
 
 /// An error after which all files are unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +53,7 @@ pub(crate) enum InstallError {
 impl Explain for InstallError {}
 
 /// A request to install or uninstall.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
     /// Determines whether the user's or a project's files are changed.
     pub(crate) scope: Scope,
@@ -57,6 +61,12 @@ pub(crate) struct Request {
     pub(crate) name: String,
     /// True to also add the block to the instruction file.
     pub(crate) instructions: bool,
+    /// True to also add the skill; for a client without skills, the block.
+    pub(crate) skill: bool,
+    /// True to also add hooks.
+    pub(crate) hooks: bool,
+    /// The program that hooks run.
+    pub(crate) program: String,
 }
 
 /// A file of a client.
@@ -66,6 +76,10 @@ pub(crate) enum Part {
     Server,
     /// The instruction file.
     Instructions,
+    /// The skill.
+    Skill,
+    /// The file with hooks.
+    Hooks,
 }
 
 /// The kind of change of a file.
@@ -147,7 +161,7 @@ pub(crate) struct Plan {
     /// The changes. For an installation, includes files that do not change.
     pub(crate) changes: Vec<Change>,
     /// Notes for the user.
-    pub(crate) next: &'static str,
+    pub(crate) next: Vec<String>,
     records: Records,
 }
 
@@ -159,82 +173,77 @@ impl Plan {
         request: &Request,
         places: &Places,
     ) -> Result<Self, InstallError> {
-        let records = Records::new(places.records());
-        let path = config_file(client, request, places)?;
         let entry = client.shape.entry(server);
-        let put = |text: &str| put_server(client, text, &request.name, &entry);
-        let desk = Desk {
-            records: &records,
-            root: root(request.scope, places),
-        };
-        let mut changes = vec![desk.put(Part::Server, path, &format!("server:{}", request.name), put)?];
-        if request.instructions {
-            let path = client.instructions_file(request.scope, places).ok_or(no_file(
-                client,
-                "instruction file",
-                request.scope,
-            ))?;
-            let put = |text: &str| {
-                let text = block::put(text, client.id, client.instructions.preamble)?;
-                Ok(Edited {
-                    text,
-                    made_section: false,
-                })
-            };
-            changes.push(desk.put(Part::Instructions, path, &format!("block:{}", client.id), put)?);
+        let mut desk = Desk::new(client, request, places);
+        desk.put(
+            Part::Server,
+            config_file(client, request, places)?,
+            &format!("server:{}", request.name),
+            |text| put_server(client, text, &request.name, &entry),
+        )?;
+        let mut next = vec![client.next.to_owned()];
+        let skill = client.skill_file(request.scope, places).filter(|_| request.skill);
+        if request.instructions || (request.skill && skill.is_none()) {
+            let path = client.instructions_file(request.scope, places);
+            desk.put_block(path.ok_or(no_file(client, "instruction file", request.scope))?)?;
         }
-        Ok(Self {
-            changes,
-            next: client.next,
-            records,
-        })
+        match skill {
+            Some(path) => desk.put(Part::Skill, path, &format!("skill:{}", client.id), |text| {
+                put_whole(text, &extras::skill())
+            })?,
+            None if request.skill => next.push(format!(
+                "no skills of {} are known, so the same is in its instruction file, without examples",
+                client.title
+            )),
+            None => {}
+        }
+        if request.hooks {
+            match (client.hooks, client.hooks_file(request.scope, places)) {
+                (Some(hooks), Some(path)) => {
+                    desk.put_hooks(hooks.form, path)?;
+                    next.push(hooks.next.to_owned());
+                }
+                _ => next.push(format!(
+                    "no hooks of {} that add to the agent's context are known, so none were added",
+                    client.title
+                )),
+            }
+        }
+        next.retain(|note| !note.is_empty());
+        Ok(desk.into_plan(next))
     }
 
-    /// Plans to remove the server and the block of instructions from the configuration of `client`.
+    /// Plans to remove the server from the configuration of `client`, and with its last server the block of
+    /// instructions, the skill and the hooks.
     pub(crate) fn uninstall(client: &Client, request: &Request, places: &Places) -> Result<Self, InstallError> {
-        let records = Records::new(places.records());
         let files = client.files(request.scope, &request.name, places);
         if files.is_empty() {
             return Err(no_file(client, "configuration", request.scope));
         }
-        let desk = Desk {
-            records: &records,
-            root: root(request.scope, places),
-        };
-        let mut changes = Vec::new();
+        let mut desk = Desk::new(client, request, places);
         for path in files {
             let take = |text: &str, with_section: bool| take_server(client, text, &request.name, with_section);
             let is_leftover = |text: &str| match client.format {
                 Format::Json => json_text::is_leftover(text, &client.template()),
                 _ => text.trim().is_empty(),
             };
-            changes.push(desk.take(
+            desk.take(
                 Part::Server,
                 path,
                 &format!("server:{}", request.name),
                 take,
                 is_leftover,
-            )?);
+            )?;
         }
-        let has_another = changes.iter().any(|change| {
+        let has_another = desk.changes.iter().any(|change| {
             let parts = change.kept.as_ref().map(|kept| &kept.record.parts);
             parts.is_some_and(|parts| parts.iter().any(|part| part.starts_with("server:")))
         });
-        if let Some(path) = client.instructions_file(request.scope, places)
-            && !has_another
-        {
-            let take = |text: &str, _| block::take(text, client.id);
-            let preamble = client.instructions.preamble.trim();
-            let is_leftover = |text: &str| text.trim().is_empty() || text.replace("\r\n", "\n").trim() == preamble;
-            let tag = format!("block:{}", client.id);
-            changes.push(desk.take(Part::Instructions, path, &tag, take, is_leftover)?);
+        if !has_another {
+            desk.take_extras(client)?;
         }
-        changes.retain(|change| change.act() != Act::Keep);
-        Ok(Self {
-            changes,
-            next: client.next,
-            records,
-        })
+        desk.changes.retain(|change| change.act() != Act::Keep);
+        Ok(desk.into_plan(Vec::new()))
     }
 
     /// Returns true if a file would change.
@@ -310,37 +319,156 @@ fn take_server(client: &Client, text: &str, name: &str, with_section: bool) -> R
 
 /// Computes the changes of files.
 struct Desk<'a> {
-    records: &'a Records,
-    /// The folder that the files must be in after resolving links.
-    root: Option<&'a Path>,
+    client: &'a Client,
+    request: &'a Request,
+    places: &'a Places,
+    records: Records,
+    changes: Vec<Change>,
 }
 
-impl Desk<'_> {
-    /// Returns the change that adds a part to a file.
+impl<'a> Desk<'a> {
+    fn new(client: &'a Client, request: &'a Request, places: &'a Places) -> Self {
+        Self {
+            client,
+            request,
+            places,
+            records: Records::new(places.records()),
+            changes: Vec::new(),
+        }
+    }
+
+    fn into_plan(self, next: Vec<String>) -> Plan {
+        Plan {
+            changes: self.changes,
+            next,
+            records: self.records,
+        }
+    }
+
+    /// Reads a file as the changes so far leave it, with its record.
+    fn read(&self, path: &Path) -> Result<(Found, Option<Kept>), InstallError> {
+        // The files must be in the project's folder after resolving links.
+        let mut found = Found::read(path, root(self.request.scope, self.places))?;
+        match self.changes.iter().find(|change| change.path == path) {
+            Some(change) => {
+                found.text.clone_from(&change.after);
+                Ok((found, change.kept.clone()))
+            }
+            None => {
+                let kept = self.known(&found);
+                Ok((found, kept))
+            }
+        }
+    }
+
+    /// Adds a change, or extends that of the same file.
+    fn add(&mut self, change: Change) {
+        match self.changes.iter_mut().find(|earlier| earlier.path == change.path) {
+            Some(earlier) if earlier.after == change.after => {}
+            Some(earlier) => {
+                let before = earlier.before.take();
+                let part = earlier.part;
+                *earlier = Change { part, before, ..change };
+            }
+            None => self.changes.push(change),
+        }
+    }
+
+    /// Adds a part to a file.
     fn put(
-        &self,
+        &mut self,
         part: Part,
         path: PathBuf,
         tag: &str,
         edit: impl Fn(&str) -> Result<Edited, TextError>,
-    ) -> Result<Change, InstallError> {
-        let found = Found::read(&path, self.root)?;
+    ) -> Result<(), InstallError> {
+        let (found, kept) = self.read(&path)?;
         let edited = edit(found.text.as_deref().unwrap_or_default()).map_err(|source| InstallError::Text {
             path: path.clone(),
             source,
         })?;
-        let kept = self.known(&found);
-        if found.text.as_deref() == Some(edited.text.as_str()) {
-            return Ok(self.change(part, path, found, Some(edited.text), kept));
-        }
-        found.writable()?;
-        let kept = recorded(&found, kept, tag, &edited);
-        Ok(self.change(part, path, found, Some(edited.text), Some(kept)))
+        let kept = if found.text.as_deref() == Some(edited.text.as_str()) {
+            kept
+        } else {
+            found.writable()?;
+            Some(recorded(&found, kept, tag, &edited))
+        };
+        let change = self.change(part, path, found, Some(edited.text), kept);
+        self.add(change);
+        Ok(())
     }
 
-    /// Returns the change that removes a part from a file. `is_leftover` returns true if the remaining text can be
-    /// deleted.
+    fn put_block(&mut self, path: PathBuf) -> Result<(), InstallError> {
+        let client = self.client;
+        self.put(Part::Instructions, path, &format!("block:{}", client.id), |text| {
+            let text = block::put(text, client.id, client.instructions.preamble)?;
+            Ok(Edited {
+                text,
+                made_section: false,
+            })
+        })
+    }
+
+    fn put_hooks(&mut self, form: HookForm, path: PathBuf) -> Result<(), InstallError> {
+        let program = &self.request.program;
+        let client = self.client;
+        let items = form.items(&hook_command(program, client.id, self.places.platform));
+        let edit = |text: &str| match form {
+            HookForm::Plugin => put_whole(text, &extras::plugin(program)),
+            _ => json_text::list::put(text, HOOKS, &items, is_own_hook, &client.hooks_template()),
+        };
+        self.put(Part::Hooks, path, &format!("hooks:{}", client.id), edit)
+    }
+
+    /// Removes the block of instructions, the skill and the hooks.
+    fn take_extras(&mut self, client: &Client) -> Result<(), InstallError> {
+        let scope = self.request.scope;
+        if let Some(path) = client.instructions_file(scope, self.places) {
+            let take = |text: &str, _| block::take(text, client.id);
+            let preamble = client.instructions.preamble.trim();
+            let is_leftover = |text: &str| text.trim().is_empty() || text.replace("\r\n", "\n").trim() == preamble;
+            self.take(
+                Part::Instructions,
+                path,
+                &format!("block:{}", client.id),
+                take,
+                is_leftover,
+            )?;
+        }
+        if let Some(path) = client.skill_file(scope, self.places) {
+            let take = |text: &str, _| Ok(take_whole(text, &extras::skill()));
+            self.take(Part::Skill, path, &format!("skill:{}", client.id), take, str::is_empty)?;
+        }
+        if let (Some(hooks), Some(path)) = (client.hooks, client.hooks_file(scope, self.places)) {
+            let plugin = extras::plugin(&self.request.program);
+            let take = |text: &str, with_section| match hooks.form {
+                HookForm::Plugin => Ok(take_whole(text, &plugin)),
+                _ => json_text::list::take(text, HOOKS, is_own_hook, with_section),
+            };
+            let is_leftover = |text: &str| match hooks.form {
+                HookForm::Plugin => text.is_empty(),
+                _ => json_text::is_leftover(text, &client.hooks_template()),
+            };
+            self.take(Part::Hooks, path, &format!("hooks:{}", client.id), take, is_leftover)?;
+        }
+        Ok(())
+    }
+
+    /// Removes a part from a file. `is_leftover` returns true if the remaining text can be deleted.
     fn take(
+        &mut self,
+        part: Part,
+        path: PathBuf,
+        tag: &str,
+        edit: impl Fn(&str, bool) -> Result<Option<String>, TextError>,
+        is_leftover: impl Fn(&str) -> bool,
+    ) -> Result<(), InstallError> {
+        let change = self.taken(part, path, tag, edit, is_leftover)?;
+        self.add(change);
+        Ok(())
+    }
+
+    fn taken(
         &self,
         part: Part,
         path: PathBuf,
@@ -348,8 +476,7 @@ impl Desk<'_> {
         edit: impl Fn(&str, bool) -> Result<Option<String>, TextError>,
         is_leftover: impl Fn(&str) -> bool,
     ) -> Result<Change, InstallError> {
-        let found = Found::read(&path, self.root)?;
-        let kept = self.known(&found);
+        let (found, kept) = self.read(&path)?;
         let Some(before) = found.text.clone() else {
             return Ok(self.change(part, path, found, None, kept));
         };
@@ -370,7 +497,9 @@ impl Desk<'_> {
         };
         found.writable()?;
         let Some(mut kept) = kept else {
-            return Ok(self.change(part, path, found, Some(after), None));
+            // A skill or plugin that somebody else committed.
+            let is_whole = after.is_empty() && matches!(part, Part::Skill | Part::Hooks);
+            return Ok(self.change(part, path, found, (!is_whole).then_some(after), None));
         };
         if is_last {
             let is_blank = kept.original.as_ref().is_none_or(|original| original.trim().is_empty());

@@ -1,9 +1,9 @@
 //! Parses JSON with comments and trailing commas, with the positions of values, fields and commas.
 
-use std::ops::Range;
+use std::ops;
 
 use jsonc_parser::ast;
-use jsonc_parser::common::Ranged;
+use jsonc_parser::common::{Range, Ranged};
 use jsonc_parser::tokens::{Token, TokenAndRange};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::{Map, Value};
@@ -14,21 +14,23 @@ use crate::config::lines::{line_number, split_mark};
 /// A value and its position.
 #[derive(Debug)]
 pub(super) struct Node {
-    span: Range<usize>,
+    span: ops::Range<usize>,
     kind: Kind,
 }
 
 #[derive(Debug)]
 enum Kind {
     Object(Vec<Member>),
+    List(Vec<Member>),
     Other(Value),
 }
 
-/// A field of an object.
+/// A field of an object, or an item of a list.
 #[derive(Debug)]
 pub(super) struct Member {
+    /// The key; empty for an item of a list.
     key: String,
-    /// Start of the key.
+    /// Start of the key, or of the item.
     pub(super) start: usize,
     pub(super) value: Node,
     /// Position of the comma after the value, if there is one.
@@ -37,21 +39,24 @@ pub(super) struct Member {
 
 impl Node {
     /// The byte range of the value.
-    pub(super) fn span(&self) -> Range<usize> {
+    pub(super) fn span(&self) -> ops::Range<usize> {
         self.span.clone()
     }
 
-    /// Returns the fields in order. Empty if the value is not an object.
+    /// Returns the fields or items in order. Empty if the value is neither an object nor a list.
     pub(super) fn members(&self) -> &[Member] {
         match &self.kind {
-            Kind::Object(members) => members,
+            Kind::Object(members) | Kind::List(members) => members,
             Kind::Other(_) => &[],
         }
     }
 
     /// Returns the index of the field with this key. If there are several, the last one is used, as in every client.
     pub(super) fn index(&self, key: &str) -> Option<usize> {
-        self.members().iter().rposition(|member| member.key == key)
+        match &self.kind {
+            Kind::Object(members) => members.iter().rposition(|member| member.key == key),
+            _ => None,
+        }
     }
 
     /// Returns the field with this key.
@@ -62,6 +67,7 @@ impl Node {
     pub(super) fn value(&self) -> Value {
         match &self.kind {
             Kind::Other(value) => value.clone(),
+            Kind::List(items) => items.iter().map(|item| item.value.value()).collect(),
             Kind::Object(members) => {
                 let fields = members.iter().map(|member| (member.key.clone(), member.value.value()));
                 Value::Object(Map::from_iter(fields))
@@ -125,7 +131,18 @@ impl Places {
     fn node(&self, value: ast::Value<'_>) -> Node {
         let range = value.range();
         let kind = match value {
-            ast::Value::Object(object) => Kind::Object(self.members(object)),
+            ast::Value::Object(object) => {
+                let fields = object.properties.into_iter();
+                let fields = fields.map(|field| (field.range, field.name.into_string(), field.value));
+                Kind::Object(self.members(object.range.end, fields.collect()))
+            }
+            ast::Value::Array(list) => {
+                let items = list
+                    .elements
+                    .into_iter()
+                    .map(|item| (item.range(), String::new(), item));
+                Kind::List(self.members(list.range.end, items.collect()))
+            }
             other => Kind::Other(other.into()),
         };
         Node {
@@ -134,16 +151,17 @@ impl Places {
         }
     }
 
-    fn members(&self, object: ast::Object<'_>) -> Vec<Member> {
-        let starts = object.properties.iter().skip(1).map(Ranged::start);
-        let ends: Vec<usize> = starts.chain([object.range.end]).collect();
-        let members = object.properties.into_iter().zip(ends).map(|(property, end)| {
-            let next = self.commas.partition_point(|&comma| comma < property.range.end);
+    /// Returns the members of a value that ends at `end`, given their ranges, keys and values.
+    fn members(&self, end: usize, members: Vec<(Range, String, ast::Value<'_>)>) -> Vec<Member> {
+        let starts = members.iter().skip(1).map(|(range, ..)| range.start);
+        let ends: Vec<usize> = starts.chain([end]).collect();
+        let members = members.into_iter().zip(ends).map(|((range, key, value), end)| {
+            let next = self.commas.partition_point(|&comma| comma < range.end);
             let comma = self.commas.get(next).filter(|&&comma| comma < end);
             Member {
-                start: property.range.start + self.offset,
-                key: property.name.into_string(),
-                value: self.node(property.value),
+                start: range.start + self.offset,
+                key,
+                value: self.node(value),
                 comma: comma.map(|comma| comma + self.offset),
             }
         });

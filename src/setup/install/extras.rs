@@ -1,0 +1,164 @@
+//! What can be installed beside the server: a skill, and hooks that add notes to the agent's context.
+
+use serde_json::{Value, json};
+
+use super::clients::Place;
+use super::json_text::list::Item;
+use super::places::Platform;
+use super::{Edited, TextError};
+
+/// The text of a skill.
+const SKILL: &str = include_str!("skill.md");
+/// OpenCode's hooks. `PROGRAM` stands for the program.
+const OPENCODE_PLUGIN: &str = include_str!("opencode.js");
+/// Follows the comment mark in every file that codescout writes whole.
+const MARK: &str = " Written by `codescout install`; `codescout uninstall` removes it.";
+/// The part of a hook's command by which it is recognised.
+const COMMAND: &str = " hooks agent ";
+
+/// The folders in which a client looks for skills: the user's, and a project's relative to the root of the worktree.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Skills {
+    pub(super) user: Place,
+    pub(super) project: &'static str,
+}
+
+/// The file with a client's hooks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hooks {
+    pub(super) user: Place,
+    /// The file of a project, relative to the root of the worktree.
+    pub(super) project: &'static str,
+    pub(super) form: HookForm,
+    /// What the user should know about them.
+    pub(super) next: &'static str,
+}
+
+/// The form of a hook.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum HookForm {
+    /// Lists of groups in the section `hooks` of a JSON file: `{"matcher": …, "hooks": [{"type": "command", …}]}`.
+    Groups {
+        /// The event before or after a tool call, and the tools for which it is called.
+        tools: (&'static str, &'static str),
+        /// The time limit in the client's unit.
+        timeout: u32,
+    },
+    /// Lists of commands in the section `hooks` of a JSON file with a version.
+    Commands {
+        /// As for groups.
+        tools: (&'static str, &'static str),
+    },
+    /// A plugin in a file of its own.
+    Plugin,
+}
+
+impl HookForm {
+    /// Returns the items of the lists of hooks.
+    pub(super) fn items(self, command: &str) -> Vec<Item> {
+        match self {
+            Self::Groups {
+                tools: (list, matcher),
+                timeout,
+            } => {
+                let hook = json!({"type": "command", "command": command, "timeout": timeout});
+                let start = json!({"hooks": [hook]});
+                let tools = json!({"matcher": matcher, "hooks": [hook]});
+                vec![item("SessionStart", start), item(list, tools)]
+            }
+            Self::Commands { tools: (list, matcher) } => {
+                let tools = json!({"command": command, "matcher": matcher});
+                vec![item("sessionStart", json!({"command": command})), item(list, tools)]
+            }
+            Self::Plugin => Vec::new(),
+        }
+    }
+}
+
+fn item(list: &'static str, value: Value) -> Item {
+    Item { list, value }
+}
+
+/// Returns the shell command of a hook. It never fails, because some clients stop the tool call then.
+pub(super) fn hook_command(program: &str, client: &str, platform: Platform) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+');
+    if platform == Platform::Windows {
+        return format!("\"{program}\"{COMMAND}{client}");
+    }
+    let program = if program.chars().all(is_plain) {
+        program.to_owned()
+    } else {
+        format!("'{}'", program.replace('\'', "'\\''"))
+    };
+    format!("{program}{COMMAND}{client} 2>/dev/null || true")
+}
+
+/// Returns true for an item of a list of hooks that consists of codescout's hooks alone.
+pub(super) fn is_own_hook(item: &Value) -> bool {
+    let is_own = |hook: &Value| {
+        hook["command"]
+            .as_str()
+            .is_some_and(|command| command.contains(COMMAND))
+    };
+    match item["hooks"].as_array() {
+        Some(hooks) => !hooks.is_empty() && hooks.iter().all(is_own),
+        None => is_own(item),
+    }
+}
+
+/// Returns the text of the skill.
+pub(super) fn skill() -> String {
+    SKILL.to_owned()
+}
+
+/// Returns the text of OpenCode's plugin.
+pub(super) fn plugin(program: &str) -> String {
+    OPENCODE_PLUGIN.replace("PROGRAM", &Value::from(program).to_string())
+}
+
+/// Writes a whole file, which must be blank or written by codescout.
+pub(super) fn put_whole(text: &str, wanted: &str) -> Result<Edited, TextError> {
+    if !text.trim().is_empty() && !text.contains(MARK) {
+        return Err(TextError::Foreign);
+    }
+    Ok(Edited {
+        text: wanted.to_owned(),
+        made_section: false,
+    })
+}
+
+/// Returns an empty text if the file is as codescout writes it, or else `None`.
+pub(super) fn take_whole(text: &str, written: &str) -> Option<String> {
+    (text.replace("\r\n", "\n") == written).then(String::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_files_carry_the_mark_and_others_are_refused() {
+        for text in [skill(), plugin("/x \"y\"")] {
+            assert!(text.contains(MARK));
+            assert!(put_whole(&text, "new").is_ok());
+            assert_eq!(take_whole(&text, &text), Some(String::new()));
+            assert_eq!(take_whole("mine", &text), None);
+        }
+        assert!(matches!(put_whole("mine", "new"), Err(TextError::Foreign)));
+    }
+
+    #[test]
+    fn the_command_is_one_word_and_never_fails() {
+        let command = |program| hook_command(program, "codex", Platform::Linux);
+        assert_eq!(
+            command("/usr/bin/codescout"),
+            "/usr/bin/codescout hooks agent codex 2>/dev/null || true"
+        );
+        assert_eq!(
+            command("/a b/it's"),
+            "'/a b/it'\\''s' hooks agent codex 2>/dev/null || true"
+        );
+        let windows = hook_command("C:\\x y\\codescout.exe", "codex", Platform::Windows);
+        assert_eq!(windows, "\"C:\\x y\\codescout.exe\" hooks agent codex");
+    }
+}
