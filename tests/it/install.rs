@@ -26,7 +26,7 @@ enum Form {
 /// project's file.
 type Row = (&'static str, Form, &'static str, &'static str, Option<&'static str>);
 
-const ROWS: [Row; 11] = [
+const ROWS: [Row; 13] = [
     (
         "claude-code",
         Form::Json,
@@ -104,6 +104,20 @@ const ROWS: [Row; 11] = [
         ".xdg/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
         Some(".roo/mcp.json"),
     ),
+    (
+        "amp",
+        Form::Json,
+        "amp.mcpServers",
+        ".xdg/amp/settings.json",
+        Some(".amp/settings.json"),
+    ),
+    (
+        "junie",
+        Form::Json,
+        "mcpServers",
+        ".junie/mcp/mcp.json",
+        Some(".junie/mcp/mcp.json"),
+    ),
 ];
 
 /// The clients whose files may contain other entries.
@@ -130,11 +144,12 @@ fn http_entry(client: &str, url: &str) -> Value {
     let of_env = headers("${env:CODESCOUT_TOKEN}");
     match client {
         "claude-code" => json!({"type": "http", "url": url, "headers": headers("${CODESCOUT_TOKEN}")}),
+        "amp" => json!({"url": url, "headers": headers("${CODESCOUT_TOKEN}")}),
         "codex" => json!({"url": url, "bearer_token_env_var": "CODESCOUT_TOKEN"}),
         "cursor" => json!({"url": url, "headers": of_env}),
         "vscode" => json!({"type": "http", "url": url, "headers": of_env}),
         "gemini" => json!({"type": "http", "url": url, "headers": headers("$CODESCOUT_TOKEN")}),
-        "zed" => json!({"url": url}),
+        "zed" | "junie" => json!({"url": url}),
         "opencode" => json!({"type": "remote", "url": url, "headers": headers("{env:CODESCOUT_TOKEN}")}),
         "windsurf" => json!({"serverUrl": url, "headers": of_env}),
         "cline" => json!({"type": "streamableHttp", "url": url, "headers": of_env}),
@@ -439,7 +454,7 @@ fn files_that_were_not_there_go_again_with_their_folders() {
             client,
             "--instructions",
             "--scope",
-            if client == "cursor" || client == "zed" {
+            if ["cursor", "zed", "junie"].contains(&client) {
                 "project"
             } else {
                 "user"

@@ -79,7 +79,7 @@ pub(crate) fn clients() -> &'static [Client] {
     &CLIENTS
 }
 
-static CLIENTS: [Client; 11] = [
+static CLIENTS: [Client; 13] = [
     Client {
         id: "claude-code",
         aliases: &["claude"],
@@ -421,6 +421,57 @@ static CLIENTS: [Client; 11] = [
         programs: &[],
         traces: &[(Base::VsCodeUser, "globalStorage/rooveterinaryinc.roo-cline")],
         next: "no restart needed: Roo Code reloads its settings",
+    },
+    Client {
+        id: "amp",
+        aliases: &[],
+        title: "Amp",
+        format: Format::Json,
+        // One key with a dot, as in the settings of an editor.
+        section: "amp.mcpServers",
+        shape: Shape {
+            stdio: StdioShape::Plain,
+            http: http("url", None, Token::Header("Bearer ${VARIABLE}")),
+        },
+        user: &[(Base::Config, "amp/settings.json")],
+        project: &[".amp/settings.json"],
+        instructions: Instructions {
+            user: Some((Base::Config, "amp/AGENTS.md")),
+            project: Some("AGENTS.md"),
+            preamble: PLAIN,
+        },
+        skills: None,
+        hooks: None,
+        project_args: &[],
+        starts_anywhere: false,
+        programs: &["amp"],
+        traces: &[(Base::Config, "amp")],
+        next: "restart Amp; it asks once whether to trust the servers of a project",
+    },
+    Client {
+        id: "junie",
+        aliases: &["jetbrains"],
+        title: "Junie",
+        format: Format::Json,
+        section: MCP_SERVERS,
+        shape: Shape {
+            stdio: StdioShape::Plain,
+            http: http("url", None, Token::None),
+        },
+        user: &[(Base::Home, ".junie/mcp/mcp.json")],
+        project: &[".junie/mcp/mcp.json"],
+        instructions: Instructions {
+            user: None,
+            project: Some(".junie/guidelines.md"),
+            preamble: PLAIN,
+        },
+        skills: None,
+        hooks: None,
+        project_args: &[],
+        starts_anywhere: false,
+        programs: &["junie"],
+        traces: &[(Base::Home, ".junie")],
+        next: "reload the servers in the IDE's settings under Tools, Junie, MCP Settings",
     },
 ];
 
