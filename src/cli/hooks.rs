@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::args::{Global, HooksArgs, HooksCommand};
 use super::render::{Output, STRONG, one_line};
-use super::{Found, INTERRUPTED, notes};
+use super::{Found, INTERRUPTED, advice};
 use crate::config::Environment;
 use crate::git::Repository;
 use crate::session::{Context as _, OpError, Result, sidecar_root_of};
@@ -108,7 +108,7 @@ pub(super) fn run(global: &Global, args: &HooksArgs, output: &mut Output) -> Res
             }
             Ok(Found::Something)
         }
-        HooksCommand::Agent { client } => notes::run(client, output),
+        HooksCommand::Agent { client } => advice::run(client, output),
     }
 }
 

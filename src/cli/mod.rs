@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand.
 
+mod advice;
 mod args;
 mod ci;
 mod columns;
@@ -18,7 +19,6 @@ mod init;
 mod input;
 mod install;
 mod links;
-mod notes;
 mod op;
 mod pager;
 mod progress;

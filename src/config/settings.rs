@@ -338,8 +338,8 @@ settings! {
     }
     /// Hooks of coding agents.
     agents: AgentsConfig, Machine {
-        /// Let the hooks of coding agents add notes
-        notes: bool = true, variable "CODESCOUT_AGENT_NOTES";
+        /// Let the hooks of coding agents add advice
+        advice: bool = true, variable "CODESCOUT_AGENT_ADVICE";
     }
     /// Removal of index data that nothing needs.
     gc: GcConfig, Machine {

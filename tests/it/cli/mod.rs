@@ -1,5 +1,6 @@
 //! Tests the program as users and scripts run it.
 
+mod advice;
 mod bad_input;
 mod blame;
 mod commands;
@@ -10,7 +11,6 @@ mod doctor;
 mod here;
 mod history;
 mod lost_objects;
-mod notes;
 mod paging;
 mod quoting;
 mod reading;

@@ -106,6 +106,6 @@ fn silence_where_there_is_nothing_to_say() {
         assert_eq!(note(&repo, "claude-code", input), "");
     }
     assert_ne!(note(&repo, "an-agent-of-tomorrow", &search), "");
-    call(&repo, &["config", "set", "agents.notes", "false"]).expect(0);
+    call(&repo, &["config", "set", "agents.advice", "false"]).expect(0);
     assert_eq!(note(&repo, "claude-code", &search), "");
 }

@@ -16,7 +16,7 @@ use crate::ingest::Target;
 use crate::ops::{Ask, Common, Op, PlainText, Row, Search};
 use crate::query::timestamp;
 use crate::session::{Ctx, Freshness, Result, Session, Visibility, Workspace};
-use crate::setup::notes::{Event, MAX_INPUT_BYTES, Occasion};
+use crate::setup::advice::{Event, MAX_INPUT_BYTES, Occasion};
 
 /// Time for a note with results, from reading the input. An unoptimised program is slow.
 const TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 10_000 } else { 300 });
@@ -78,7 +78,7 @@ fn read() -> Option<Event> {
 fn note(event: &Event) -> Result<Option<String>> {
     let folder = event.folder.as_deref().unwrap_or(Path::new("."));
     let workspace = Workspace::open(folder, &Overrides::default())?;
-    if !workspace.config.agents.notes.value {
+    if !workspace.config.agents.advice.value {
         return Ok(None);
     }
     let Some(target) = workspace.target("WORKTREE")? else {
