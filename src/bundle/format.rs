@@ -6,9 +6,11 @@ use crate::history::MAX_EXPORTED_COMMITS;
 use crate::model::{CommitId, Oid, TreeId};
 use crate::sidecar::{decode, encode};
 
-/// The version of the bundle format. Version 2 added rows of additional models and the commit record; version 1 can no
-/// longer be read.
+/// The version of the format of bundles without facts. Version 2 added rows of additional models and the commit record;
+/// version 1 can no longer be read.
 pub const FORMAT: u32 = 2;
+/// The version of the format of bundles with facts of indexers. Builds that do not know them read all other bundles.
+const FORMAT_WITH_FACTS: u32 = 3;
 const MAGIC: &[u8; 8] = b"CSBUNDLE";
 /// Length of the prefix: magic (8 bytes), format (4), header length (4), BLAKE3 hash (32).
 pub(super) const PREFIX_BYTES: usize = 8 + 4 + 4 + 32;
@@ -111,7 +113,7 @@ impl CommitsPart {
 /// | u8 0, or 1 and 32 bytes public key, 64 bytes signature | entries: one zstd frame each, end to end
 /// ```
 /// The header is an encoded record. The signature covers `codescout bundle 1\0` and the hash. No bytes may follow the
-/// last entry.
+/// last entry. In format 3, the record is followed by that of `facts`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// 0 = records, 1 = ready, 2 = added.
@@ -133,8 +135,11 @@ pub struct Header {
     pub commits: Option<CommitsPart>,
     /// The entries, in this order: for each part `records-NNNN`, `vectors-NNNN` and, in a ready bundle, `words-NNNN`;
     /// for each external model `probe-MM` and its files `added-MM-NNNN`; for each batch of commits `commits-NNNN`,
-    /// `definitions-NNNN` and `lines-NNNN`.
+    /// `definitions-NNNN` and `lines-NNNN`; for each file of facts `facts-NNNN`.
     pub entries: Vec<Entry>,
+    /// Number of documents in each file of facts of indexers.
+    #[serde(skip)]
+    pub facts: Vec<u32>,
 }
 
 /// One file in a bundle.
@@ -157,7 +162,7 @@ pub enum HeaderError {
     #[error("not a bundle")]
     OtherKind,
     /// The bundle has a format that this build does not read.
-    #[error("bundle has format {found}, this build reads {FORMAT}")]
+    #[error("bundle has format {found}, this build reads {FORMAT} and {FORMAT_WITH_FACTS}")]
     OtherFormat {
         /// The format in the header.
         found: u32,
@@ -190,6 +195,7 @@ impl Header {
             added: Vec::new(),
             commits: None,
             entries: Vec::new(),
+            facts: Vec::new(),
         }
     }
 
@@ -223,6 +229,19 @@ impl Header {
         rows.map(|&n| u64::from(n)).sum()
     }
 
+    /// Returns the number of documents with facts of indexers.
+    pub fn n_facts(&self) -> u64 {
+        self.facts.iter().map(|&n| u64::from(n)).sum()
+    }
+
+    /// Returns true if the bundle has exactly these files of facts.
+    pub fn has_facts(&self, facts: &[(u32, Vec<u8>)]) -> bool {
+        let own = &self.entries[self.entries.len().saturating_sub(self.facts.len())..];
+        own.iter()
+            .map(|entry| entry.hash)
+            .eq(facts.iter().map(|(_, file)| *blake3::hash(file).as_bytes()))
+    }
+
     /// Returns the decompressed size of all entries in bytes.
     pub fn n_bytes(&self) -> u64 {
         self.entries.iter().map(|entry| entry.length).sum()
@@ -243,7 +262,8 @@ impl Header {
         };
         let of_models = self.added.iter().enumerate().flat_map(of_model);
         let of_commits = numbered(&["commits", "definitions", "lines"], n_batches);
-        of_parts.chain(of_models).chain(of_commits)
+        let of_facts = numbered(&["facts"], self.facts.len());
+        of_parts.chain(of_models).chain(of_commits).chain(of_facts)
     }
 
     /// Returns the name prefixes of the entries of one part.
@@ -267,9 +287,13 @@ impl Header {
 
     /// Encodes the prefix and the header.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let record = encode(self);
+        let (format, record) = if self.facts.is_empty() {
+            (FORMAT, encode(self))
+        } else {
+            (FORMAT_WITH_FACTS, encode(&(self, &self.facts)))
+        };
         let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&FORMAT.to_le_bytes());
+        bytes.extend_from_slice(&format.to_le_bytes());
         bytes.extend_from_slice(&(record.len() as u32).to_le_bytes());
         let hash = hash_of(&bytes, &record);
         bytes.extend_from_slice(&hash);
@@ -284,7 +308,7 @@ impl Header {
         }
         let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| prefix[at + i]));
         match number(8) {
-            FORMAT => {}
+            FORMAT | FORMAT_WITH_FACTS => {}
             found => return Err(HeaderError::OtherFormat { found }),
         }
         match number(12) {
@@ -299,7 +323,12 @@ impl Header {
         if hash_of(&prefix[..16], record) != expected {
             return Err(HeaderError::Damaged);
         }
-        let header: Self = decode(record).map_err(|error| odd(error.to_string()))?;
+        let read = if prefix[8..12] == FORMAT.to_le_bytes() {
+            decode(record)
+        } else {
+            decode(record).map(|(header, facts)| Self { facts, ..header })
+        };
+        let header = read.map_err(|error| odd(error.to_string()))?;
         header.check()?;
         Ok(header)
     }
@@ -326,6 +355,9 @@ impl Header {
         let is_batch = |n: &u32| (1..=MAX_EXPORTED_COMMITS).contains(&(*n as usize));
         if batches.len() > MAX_PARTS || tips.len() > MAX_TREES || !batches.iter().all(is_batch) {
             return Err(odd("too many commits, or an empty batch".to_owned()));
+        }
+        if self.facts.len() > MAX_PARTS {
+            return Err(odd("too many files of facts".to_owned()));
         }
         if self
             .trees

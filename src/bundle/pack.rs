@@ -41,6 +41,8 @@ pub struct Contents<'a> {
     pub added: &'a [ProfileId],
     /// The recorded commits to include.
     pub commits: Option<&'a ExportedCommits>,
+    /// The facts of indexers to include.
+    pub facts: &'a [(u32, Vec<u8>)],
 }
 
 /// A bundle that was written.
@@ -105,7 +107,7 @@ impl Contents<'_> {
         sidecar: &Sidecar,
         to: &mut dyn Write,
     ) -> Result<Packed, PackError> {
-        // Recorded commits do not depend on the recipe and the profile.
+        // Recorded commits and facts do not depend on the recipe and the profile.
         let (recipe, profile) = if kind == Kind::Added && self.added.is_empty() {
             (0, [0; 16])
         } else {
@@ -126,12 +128,17 @@ impl Contents<'_> {
         for &profile in self.added {
             self.add_rows(profile, sidecar, &mut packing)?;
         }
-        if kind == Kind::Added && packing.header.added.is_empty() && self.commits.is_none() {
+        let has_rows = !packing.header.added.is_empty();
+        if kind == Kind::Added && !has_rows && self.commits.is_none() && self.facts.is_empty() {
             return Err(PackError::NoRows);
         }
         if let Some(commits) = self.commits {
             packing.header.commits = Some(CommitsPart::new(commits.recipe, &commits.tips));
             commits.each(|batch| packing.add_batch(&batch))?;
+        }
+        for (n_documents, file) in self.facts {
+            packing.header.facts.push(*n_documents);
+            packing.add_files(&[file])?;
         }
         let Packing { header, frames } = packing;
         header.check()?;

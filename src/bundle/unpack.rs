@@ -249,12 +249,19 @@ impl Header {
     /// Returns the recorded commits, if the bundle contains any.
     pub fn offered_commits(&self, files: &[Bytes]) -> Option<ReceivedCommits> {
         let commits = self.commits.as_ref()?;
-        let (batches, _) = files[self.n_part_entries() + self.n_added_entries()..].as_chunks::<3>();
+        let after = files.len() - self.facts.len();
+        let (batches, _) = files[self.n_part_entries() + self.n_added_entries()..after].as_chunks::<3>();
         Some(ReceivedCommits {
             recipe: commits.recipe,
             sizes: commits.batches.clone(),
             batches: batches.to_vec(),
         })
+    }
+
+    /// Returns the files of facts of indexers, each with its number of documents.
+    pub fn offered_facts<'a>(&'a self, files: &'a [Bytes]) -> impl Iterator<Item = (u32, &'a Bytes)> {
+        let first = files.len() - self.facts.len();
+        self.facts.iter().copied().zip(&files[first..])
     }
 
     /// Returns true if the bundle contains the record of `commit` and all its ancestors under `recipe`.

@@ -15,7 +15,7 @@ use super::render::{Output, note, one_line};
 use super::{Found, INTERRUPTED};
 use crate::bundle::{BundleFile, Kind, ReadError, SigningKey};
 use crate::config::Environment;
-use crate::ingest::{Audit, ExportedCommits};
+use crate::ingest::{Audit, ExportedCommits, ExportedFacts};
 use crate::model::{CommitId, ErrorKind};
 use crate::session::{Context as _, ImportOptions, Known, Packing, Result, Workspace, ensure, open_plain, write_whole};
 
@@ -49,6 +49,7 @@ struct SaveOut {
     blobs: u64,
     vectors: u64,
     commits: u64,
+    fact_files: u64,
     took_ms: u64,
 }
 
@@ -145,6 +146,7 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
         blobs: 0,
         vectors: 0,
         commits: 0,
+        fact_files: 0,
         took_ms: 0,
     };
     let key = args.sign.as_deref().map(read_key).transpose()?;
@@ -159,9 +161,10 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
         note("commit history is not included: this clone is shallow");
     }
     let wants_commits = args.history && !is_shallow;
+    let facts = known.facts()?;
     if let Some(why) = untrusted {
         answer.because = Some(format!("this job may run untrusted code ({why})"));
-    } else if has_all(workspace, &path, &known, wants_commits, key.as_ref()) {
+    } else if has_all(workspace, &path, &known, wants_commits, key.as_ref(), &facts) {
         answer.because = Some("the archive already has this tree".to_owned());
     } else {
         let commits = if wants_commits {
@@ -174,6 +177,7 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
             kind: Kind::Ready,
             added: &workspace.added_profiles(),
             commits: commits.as_ref(),
+            facts: &facts,
             key: key.as_ref(),
         };
         let pack = |packing| write_whole(&path, |file: &mut File| workspace.pack(&known, packing, file));
@@ -190,6 +194,7 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
         let shown = BundleOut::of(&packed.header, None);
         (answer.saved, answer.bytes) = (true, packed.n_bytes);
         (answer.blobs, answer.vectors, answer.commits) = (shown.blobs, shown.vectors, shown.commits);
+        answer.fact_files = shown.fact_files;
     }
     answer.took_ms = started.elapsed().as_millis() as u64;
     let said = match &answer.because {
@@ -198,6 +203,7 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
                 (answer.blobs, "blobs"),
                 (answer.vectors, "vectors of other models"),
                 (answer.commits, "commits"),
+                (answer.fact_files, "files with facts of indexers"),
             ];
             let there = counted
                 .iter()
@@ -236,8 +242,15 @@ fn commits_of(workspace: &Workspace, known: &Known, global: &Global) -> Result<O
 }
 
 /// Returns true if the archive at `path` need not be saved again: this build can import it, it has all trees and
-/// vectors, it has the commits if they are wanted, and it is signed by `key` if there is one.
-fn has_all(workspace: &Workspace, path: &Path, known: &Known, wants_commits: bool, key: Option<&SigningKey>) -> bool {
+/// vectors, it has the commits if they are wanted, it has exactly the facts, and it is signed by `key` if there is one.
+fn has_all(
+    workspace: &Workspace,
+    path: &Path,
+    known: &Known,
+    wants_commits: bool,
+    key: Option<&SigningKey>,
+    facts: &ExportedFacts,
+) -> bool {
     let Ok(bundle) = open_plain(path).map_err(ReadError::Io).and_then(BundleFile::open) else {
         return false;
     };
@@ -251,7 +264,8 @@ fn has_all(workspace: &Workspace, path: &Path, known: &Known, wants_commits: boo
         let added = added.find(|added| added.profile == profile.0);
         n_rows <= added.map_or(0, |added| added.rows.iter().map(|&n| n as usize).sum())
     });
-    is_signed && workspace.takes(&bundle) && has_trees && has_commits && has_vectors
+    let has_facts = bundle.header.has_facts(facts);
+    is_signed && workspace.takes(&bundle) && has_trees && has_commits && has_vectors && has_facts
 }
 
 /// Returns the path of the archive. Returns an error for a tracked file, which comes from the repository and not from a

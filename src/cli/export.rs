@@ -76,6 +76,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
         kind,
         added: &added,
         commits: commits.as_ref(),
+        facts: &known.facts()?,
         key: key.as_ref(),
     };
     let pack = |to: &mut dyn Write| workspace.pack(&known, packing, to);

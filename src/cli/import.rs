@@ -15,7 +15,7 @@ use super::{Found, INTERRUPTED};
 use crate::bundle::{BundleFile, CommitsPart, Header, Kind, PublicKey, Trust};
 use crate::config::Overrides;
 use crate::embed::ProfileId;
-use crate::ingest::{Audit, ImportRefusal};
+use crate::ingest::{Audit, ImportRefusal, TakenFacts};
 use crate::model::count::count;
 use crate::session::{
     Context as _, ImportOptions, ImportedBundle, OpError, Result, TakenCommits, Workspace, ensure, open_plain,
@@ -40,6 +40,7 @@ pub(super) struct BundleOut {
     chunks: u64,
     pub(super) vectors: u64,
     pub(super) commits: u64,
+    pub(super) fact_files: u64,
     opened_bytes: u64,
     packed_bytes: u64,
     signer: Option<String>,
@@ -62,6 +63,8 @@ pub(super) struct TakenOut {
     compared_commits: usize,
     commits_passed_over: Option<String>,
     commits_untrue: bool,
+    #[serde(flatten)]
+    facts: TakenFactsOut,
     indexed_trees: Vec<String>,
     took_ms: u64,
 }
@@ -82,6 +85,7 @@ impl BundleOut {
             chunks: header.n_docs(),
             vectors: header.n_rows(),
             commits: header.commits.as_ref().map_or(0, CommitsPart::n_commits),
+            fact_files: header.n_facts(),
             opened_bytes: header.n_bytes(),
             packed_bytes: header.n_packed(),
             signer: signer.map(|signer| signer.to_string()),
@@ -97,6 +101,9 @@ impl BundleOut {
         }
         if self.commits > 0 {
             content.push_str(&format!(", {}", count(self.commits, "commit")));
+        }
+        if self.fact_files > 0 {
+            content.push_str(&format!(", facts of indexers about {}", count(self.fact_files, "file")));
         }
         content
     }
@@ -124,14 +131,15 @@ impl TakenOut {
             compared_commits: commits.n_audited,
             commits_passed_over: passed_over,
             commits_untrue: matches!(taken.commits, Some(Err(ImportRefusal::WrongRecord { .. }))),
+            facts: TakenFactsOut::default().with(&taken.facts),
             indexed_trees: taken.trees.iter().map(ToString::to_string).collect(),
             took_ms: imported.elapsed.as_millis() as u64,
         }
     }
 
-    /// Returns [`Found::Nothing`] if the bundle's commit history does not match the repository.
+    /// Returns [`Found::Nothing`] if the bundle's commit history or facts do not match the repository.
     pub(super) fn found(&self) -> Found {
-        if self.commits_untrue {
+        if self.commits_untrue || self.facts.untrue_fact_files > 0 {
             Found::Nothing
         } else {
             Found::Something
@@ -164,7 +172,44 @@ impl TakenOut {
                 count(n, "commit")
             )),
         }
+        text.push_str(&self.facts.text());
         text.push_str(&format!(" ({:.2} s)", self.took_ms as f64 / 1e3));
+        text
+    }
+}
+
+/// The imported facts of indexers.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct TakenFactsOut {
+    new_fact_files: usize,
+    pub(super) untrue_fact_files: usize,
+    facts_passed_over: Option<&'static str>,
+}
+
+impl TakenFactsOut {
+    /// Returns the sum with the outcome of another bundle.
+    pub(super) fn with(self, taken: &Result<TakenFacts, &'static str>) -> Self {
+        let TakenFacts { n_new, n_untrue } = taken.unwrap_or_default();
+        Self {
+            new_fact_files: self.new_fact_files + n_new,
+            untrue_fact_files: self.untrue_fact_files + n_untrue,
+            facts_passed_over: taken.err().or(self.facts_passed_over),
+        }
+    }
+
+    /// Describes the facts. Empty if there are none.
+    pub(super) fn text(&self) -> String {
+        let mut text = match self.new_fact_files {
+            0 => String::new(),
+            n => format!("; facts of indexers about {}", count(n, "file")),
+        };
+        if self.untrue_fact_files > 0 {
+            let untrue = count(self.untrue_fact_files, "file");
+            text.push_str(&format!("; skipped facts about {untrue}: they do not fit the text"));
+        }
+        if let Some(why) = self.facts_passed_over {
+            text.push_str(&format!("; skipped facts of indexers: {why}"));
+        }
         text
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::args::{Global, PullArgs, PushArgs};
 use super::export::read_key;
-use super::import::{describe_vectors, size, trust_of};
+use super::import::{TakenFactsOut, describe_vectors, size, trust_of};
 use super::progress::CliProgress;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
@@ -31,6 +31,7 @@ struct PushOut {
     blobs: usize,
     vector_blobs: usize,
     commits: usize,
+    fact_files: usize,
     bytes: u64,
     parts_before: usize,
     parts_after: usize,
@@ -52,6 +53,8 @@ struct PullOut {
     commits_passed_over: Option<String>,
     vectors_passed_over: Option<String>,
     commits_untrue: bool,
+    #[serde(flatten)]
+    facts: TakenFactsOut,
     absent_blobs: usize,
     compared_blobs: usize,
     took_ms: u64,
@@ -76,6 +79,9 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
     let purpose = if args.replace { Purpose::Replace } else { Purpose::Add };
     let mut shelves = Vec::new();
     for content in Content::all(workspace, args.history) {
+        if content == Content::Facts && !known.has_facts() {
+            continue;
+        }
         let remote = Remote::open(workspace, &args.remote, content, purpose, bounds(MAX_BYTES))?;
         let plan = remote.plan_push(workspace, &known, key.as_ref())?;
         shelves.push((remote, plan));
@@ -129,6 +135,7 @@ impl PushOut {
             match remote.content {
                 Content::Records => told.blobs += n_blobs,
                 Content::Rows(_) => told.vector_blobs += n_blobs,
+                Content::Facts => told.fact_files += n_blobs,
                 Content::Commits if n_blobs == 0 => {}
                 Content::Commits => told.commits = known.given.as_ref().map_or(0, ExportedCommits::n_commits),
             }
@@ -150,8 +157,12 @@ impl PushOut {
             0 => String::new(),
             n => format!(", history of {}", count(n, "commit")),
         };
+        let facts = match self.fact_files {
+            0 => String::new(),
+            n => format!(", facts of indexers about {}", count(n, "file")),
+        };
         format!(
-            "{}{vectors}{commits} ({}) to {}",
+            "{}{vectors}{facts}{commits} ({}) to {}",
             count(self.blobs, "blob"),
             size(self.bytes),
             self.remote
@@ -204,6 +215,7 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
         commits_passed_over: None,
         vectors_passed_over: None,
         commits_untrue: false,
+        facts: TakenFactsOut::default(),
         absent_blobs: 0,
         compared_blobs: 0,
         took_ms: 0,
@@ -241,17 +253,19 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
             }
             (0, _) => format!("already up to date with {remote}{}", answer.of_commits()),
             (_, true) => format!(
-                "pulled {what}: {}, {}{}{}",
+                "pulled {what}: {}, {}{}{}{}",
                 count(answer.new_blobs, "new blob"),
                 count(answer.new_chunks, "new chunk"),
                 describe_vectors(answer.new_vectors, answer.vectors_passed_over.as_deref()),
+                answer.facts.text(),
                 answer.of_commits()
             ),
             _ if args.consent.dry_run => format!("would pull {what}"),
             _ => "not pulled".to_owned(),
         })?;
     }
-    Ok(if is_wanted && !goes || answer.commits_untrue {
+    let is_untrue = answer.commits_untrue || answer.facts.untrue_fact_files > 0;
+    Ok(if is_wanted && !goes || is_untrue {
         Found::Nothing
     } else {
         Found::Something
@@ -284,6 +298,7 @@ impl PullOut {
             }
             None => {}
         }
+        self.facts = std::mem::take(&mut self.facts).with(&taken.facts);
         self.absent_blobs += taken.imported.n_absent_blobs;
         self.compared_blobs += taken.imported.n_audited_blobs;
     }

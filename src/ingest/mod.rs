@@ -43,7 +43,9 @@ pub use history::{RecordError, RecordOutcome, Recorder};
 pub use import::{Audit, ImportError, Imported};
 pub use maker::EmbeddingSource;
 pub use parts::load_probe;
-pub use precise::{FactsError, ImportedFacts, Refusal, Refused};
+pub use precise::{
+    ExportedFacts, FactsError, ImportedFacts, Refusal, Refused, TakenFacts, gather_facts, key_of_facts, stored_facts,
+};
 pub use progress::{NoProgress, Progress, Stage};
 pub use repair::{Repair, RepairError};
 pub use run::{Ingest, IngestError, Outcome, Target};

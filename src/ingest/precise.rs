@@ -1,12 +1,14 @@
 //! Imports what a compiler says about the files of a tree, and drops the facts of blobs that are gone.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::artifact::ArtifactKey;
 use crate::git::{BlobContent, FileMode, ObjectError};
-use crate::model::{BlobId, RepoPath, TreeId, explain_by};
-use crate::precise::{Document, FactsFile, FactsWriter, Index, Mismatch, ScipError, check};
+use crate::model::{BlobId, Lang, RepoPath, TreeId, explain_by};
+use crate::precise::{Document, FactsFile, FactsWriter, Index, Mismatch, ScipError, check, fits};
 use crate::sidecar::{FileError, LockError, PreciseEntry, Sidecar, State, Store};
 
 use super::progress::{Progress, Stage};
@@ -18,6 +20,8 @@ use super::sweep::retire_file;
 const MAX_BLOB_BYTES: u64 = 64 << 20;
 /// Number of documents that are listed for each reason to refuse them.
 const MAX_LISTED: usize = 10;
+/// Limit on the indexers of which facts are stored after a bundle was imported. Each makes every question slower.
+const MAX_INDEXERS: usize = 16;
 
 /// The reason why a document is not imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,6 +89,18 @@ pub struct ImportedFacts {
     pub elapsed: Duration,
 }
 
+/// The outcome of importing the facts in a bundle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TakenFacts {
+    /// Number of documents that were added.
+    pub n_new: usize,
+    /// Number of documents that do not fit the text of their file.
+    pub n_untrue: usize,
+}
+
+/// The facts for a bundle: files in the order of the state, each with its number of documents.
+pub type ExportedFacts = Vec<(u32, Vec<u8>)>;
+
 /// An error from an import. Nothing was stored.
 #[derive(Debug, thiserror::Error)]
 pub enum FactsError {
@@ -115,6 +131,9 @@ pub enum FactsError {
     /// The repository cannot be read.
     #[error(transparent)]
     Object(#[from] ObjectError),
+    /// There would be facts of too many indexers.
+    #[error("with the bundle, there would be facts of more than {MAX_INDEXERS} indexers")]
+    TooManyIndexers,
     /// The index must be built before facts are imported.
     #[error("the revision is not indexed")]
     NotIndexed,
@@ -166,22 +185,81 @@ impl Ingest<'_> {
                 n_other,
             });
         }
-        imported.n_stored = writer.n_documents() as u32;
-        let file = store(self.sidecar, Store::Artifacts, FactsFile::ENDING, &writer.finish())?;
+        let entry = stored(self.sidecar, index.tool, &writer)?;
         pass("precise.stored", self.sidecar)?;
-        imported.n_bytes = file.length;
+        (imported.n_stored, imported.n_bytes) = (entry.n_documents, entry.file.length);
         state.precise.retain(|entry| entry.tool != index.tool);
-        state.precise.push(PreciseEntry {
-            tool: index.tool.to_owned(),
-            n_documents: imported.n_stored,
-            file: file.clone(),
-        });
+        state.precise.push(entry);
         publish_state(self.sidecar, &lock, &mut state)?;
-        if let Some(old) = old.filter(|old| old.file != file) {
-            retire_file(self.sidecar, Store::Artifacts, &old.file);
-        }
+        retire_unlisted(self.sidecar, &state, old);
         imported.elapsed = started.elapsed();
         Ok(imported)
+    }
+
+    /// Imports facts from a bundle. They only add: a document that is there stays, and a new indexer answers after those
+    /// that are there. Unless the maker is trusted, the names in each document are compared with the text of its file, and
+    /// documents about files that the repository lacks are left out.
+    pub fn take_facts(
+        &self,
+        files: &[FactsFile],
+        is_trusted: bool,
+        interrupt: &AtomicBool,
+    ) -> Result<TakenFacts, FactsError> {
+        let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
+        let mut state = self.sidecar.state()?.ok_or(FactsError::NotIndexed)?;
+        let mut reader = self.repository.reader();
+        let mut taken = TakenFacts::default();
+        let mut writers: BTreeMap<&str, FactsWriter> = BTreeMap::new();
+        for file in files {
+            let writer = match writers.entry(file.tool()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let entry = state.precise.iter().find(|entry| entry.tool == file.tool());
+                    let writer = entry.map_or(Ok(FactsWriter::new(file.tool())), |entry| {
+                        writer_of(self.sidecar, entry)
+                    });
+                    new.insert(writer?)
+                }
+            };
+            let n_before = writer.n_documents();
+            writer.merge(file, |blob, _, names| {
+                if interrupt.load(Ordering::Relaxed) {
+                    return Err(FactsError::Interrupted);
+                }
+                if is_trusted {
+                    return Ok(true);
+                }
+                let BlobContent::Content(text) = reader.blob(blob, MAX_BLOB_BYTES)? else {
+                    return Ok(false);
+                };
+                let is_true = fits(names, &text);
+                taken.n_untrue += usize::from(!is_true);
+                Ok(is_true)
+            })?;
+            taken.n_new += writer.n_documents() - n_before;
+        }
+        let old = state.precise.clone();
+        let mut new = Vec::new();
+        for (tool, writer) in &writers {
+            match state.precise.iter_mut().find(|entry| entry.tool == *tool) {
+                Some(entry) if entry.n_documents as usize == writer.n_documents() => {}
+                Some(entry) => *entry = stored(self.sidecar, tool, writer)?,
+                None if writer.n_documents() > 0 => new.push(stored(self.sidecar, tool, writer)?),
+                None => {}
+            }
+        }
+        // The order in the bundle tells which of the new indexers answers first.
+        new.sort_by_key(|entry| files.iter().position(|file| file.tool() == entry.tool));
+        state.precise.splice(..0, new);
+        if state.precise.len() > MAX_INDEXERS.max(old.len()) {
+            return Err(FactsError::TooManyIndexers);
+        }
+        if state.precise != old {
+            pass("precise.stored", self.sidecar)?;
+            publish_state(self.sidecar, &lock, &mut state)?;
+            retire_unlisted(self.sidecar, &state, old);
+        }
+        Ok(taken)
     }
 
     fn check_documents(
@@ -298,6 +376,52 @@ fn path_in(folder: &str, document: &Document<'_>) -> RepoPath {
     RepoPath::new(path)
 }
 
+fn stored(sidecar: &Sidecar, tool: &str, writer: &FactsWriter) -> Result<PreciseEntry, FileError> {
+    Ok(PreciseEntry {
+        tool: tool.to_owned(),
+        n_documents: writer.n_documents() as u32,
+        file: store(sidecar, Store::Artifacts, FactsFile::ENDING, &writer.finish())?,
+    })
+}
+
+/// Removes the files of entries that a state no longer lists.
+fn retire_unlisted(sidecar: &Sidecar, state: &State, old: impl IntoIterator<Item = PreciseEntry>) {
+    let is_unlisted = |entry: &PreciseEntry| state.precise.iter().all(|listed| listed.file != entry.file);
+    for entry in old.into_iter().filter(is_unlisted) {
+        retire_file(sidecar, Store::Artifacts, &entry.file);
+    }
+}
+
+/// Opens all facts of a state.
+pub fn stored_facts(sidecar: &Sidecar, state: &State) -> Result<Vec<FactsFile>, FileError> {
+    let open = |entry: &PreciseEntry| FactsFile::open(sidecar, &entry.file);
+    state.precise.iter().map(open).collect()
+}
+
+/// Returns the key that stands for a document on a remote. The number in it tells apart documents about the same blob by
+/// other indexers or at other paths.
+pub fn key_of_facts(tool: &str, blob: BlobId, path: &[u8]) -> ArtifactKey {
+    let mut hasher = blake3::Hasher::new_derive_key("codescout facts 1");
+    hasher.update(tool.as_bytes()).update(&[0]).update(path);
+    let hash = hasher.finalize();
+    ArtifactKey {
+        blob,
+        lang: Lang(u16::from_le_bytes([hash.as_bytes()[0], hash.as_bytes()[1]])),
+    }
+}
+
+/// Returns the documents for which `stays` returns true.
+pub fn gather_facts(
+    files: &[FactsFile],
+    stays: impl Fn(&str, BlobId, &[u8]) -> bool,
+) -> Result<ExportedFacts, FileError> {
+    let mut parts = Vec::new();
+    for file in files {
+        parts.extend(FactsWriter::of(file, |blob, path| stays(file.tool(), blob, path))?.parts());
+    }
+    Ok(parts)
+}
+
 /// Returns a writer with the stored facts of an indexer. Damaged facts are left out, because another import replaces
 /// them.
 fn writer_of(sidecar: &Sidecar, entry: &PreciseEntry) -> Result<FactsWriter, FileError> {
@@ -332,11 +456,7 @@ pub(super) fn surviving_facts(
         match writer.n_documents() as u32 {
             0 => {}
             n if n == entry.n_documents => surviving.push(entry.clone()),
-            n_documents => surviving.push(PreciseEntry {
-                tool: entry.tool.clone(),
-                n_documents,
-                file: store(sidecar, Store::Artifacts, FactsFile::ENDING, &writer.finish())?,
-            }),
+            _ => surviving.push(stored(sidecar, &entry.tool, &writer)?),
         }
     }
     Ok(surviving)

@@ -12,11 +12,14 @@ const MAX_WRONG_PERCENT: usize = 10;
 /// text, so many places are hardly ever whole words.
 const MIN_ALIASES: usize = 4;
 
+/// A name in a file: its start, its symbol, and whether it is that of a definition.
+pub type Name<'a> = (u32, &'a str, bool);
+
 /// The facts about a file that fit its text.
 #[derive(Debug, Default)]
 pub struct Checked<'a> {
-    /// The names with global symbols: the start of the name, the symbol, and whether the name is that of a definition.
-    pub(super) names: Vec<(u32, &'a str, bool)>,
+    /// The names with global symbols.
+    pub(super) names: Vec<Name<'a>>,
     /// Number of names with local symbols, which are not kept.
     pub n_local: usize,
     /// Number of other occurrences that are not kept: they are no single word, or not the name of their symbol.
@@ -102,8 +105,7 @@ fn check_as<'a>(
             checked.n_left_out += 1;
             continue;
         };
-        // A module has no name of its own at its start, and an import names it by a path.
-        let is_module = matches!(parts.suffix, b'/' | b':');
+        let is_module = is_module(&parts);
         let is_equal = is_named(&parts, written);
         let is_word = is_word(text, start, written);
         // A file imports a symbol under one other name at most.
@@ -127,6 +129,27 @@ fn check_as<'a>(
     Ok(Ok(checked))
 }
 
+/// Returns true if names that were checked elsewhere fit a text: all are whole words, and each is the name of its symbol
+/// or the symbol's one alias. The symbols have no versions.
+pub fn fits(names: &[Name<'_>], text: &[u8]) -> bool {
+    let mut aliases: HashMap<&str, &[u8]> = HashMap::new();
+    names.iter().all(|&(start, symbol, is_definition)| {
+        let start = start as usize;
+        let rest = text.get(start..).unwrap_or_default();
+        let written = &rest[..rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len())];
+        let Some(parts) = Symbol::of_key(symbol).filter(|_| is_word(text, start, written)) else {
+            return false;
+        };
+        is_named(&parts, written)
+            || !is_module(&parts) && !is_definition && *aliases.entry(symbol).or_insert(written) == written
+    })
+}
+
+/// Returns true for a module, which has no name of its own at its start, and which an import names by a path.
+fn is_module(symbol: &Symbol<'_>) -> bool {
+    matches!(symbol.suffix, b'/' | b':')
+}
+
 /// Returns true if a symbol is written like this. The name of a constructor is that of its type.
 fn is_named(symbol: &Symbol<'_>, written: &[u8]) -> bool {
     let written = written.strip_prefix(b"r#").unwrap_or(written);
@@ -137,10 +160,13 @@ fn is_named(symbol: &Symbol<'_>, written: &[u8]) -> bool {
 
 /// Returns true if a range contains one whole word.
 fn is_word(text: &[u8], start: usize, written: &[u8]) -> bool {
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || !byte.is_ascii();
     let before = start.checked_sub(1).and_then(|before| text.get(before));
     let after = text.get(start + written.len());
     !written.is_empty() && written.iter().all(is_part) && !before.is_some_and(is_part) && !after.is_some_and(is_part)
+}
+
+fn is_part(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || !byte.is_ascii()
 }
 
 #[cfg(test)]
@@ -154,8 +180,18 @@ mod tests {
     fn found(text: &str, names: &[(&str, usize, &str)], other: &str) -> Result<usize, Mismatch> {
         let bytes = scip::index("tool", &[scip::document("a.py", text, names)]);
         let document = Index::read(&bytes).unwrap().documents().next().unwrap().unwrap();
-        let checked = check(&document, other.as_bytes()).unwrap();
-        checked.map(|checked| checked.n_names())
+        let checked = check(&document, other.as_bytes()).unwrap()?;
+        let without_version = |raw| Symbol::parse(raw).unwrap().key();
+        let keys: Vec<String> = checked.names.iter().map(|name| without_version(name.1)).collect();
+        let names: Vec<Name<'_>> = checked
+            .names
+            .iter()
+            .zip(&keys)
+            .map(|(name, key)| (name.0, &**key, name.2))
+            .collect();
+        assert!(fits(&names, other.as_bytes()), "what fits once fits again");
+        assert!(names.is_empty() || !fits(&names, format!("x{other}").as_bytes()));
+        Ok(checked.n_names())
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The file that keeps the facts of an indexer.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
 
-use super::check::Checked;
+use super::check::{Checked, Name};
+use super::scip::is_name;
 use super::symbol::{Symbol, end_of_package};
 use crate::model::varint::{put, take, take_u32};
 use crate::model::{BlobId, Oid};
@@ -10,12 +12,19 @@ use crate::sidecar::{
     Bytes, FileError, SectionFile, SectionWriter, Sidecar, Store, StoredFile, compress, decode, decompress, encode,
 };
 
-/// Format version of files with facts. 1: initial.
-const FORMAT: u32 = 1;
 /// Uncompressed size in bytes at which a block of documents ends.
 const BLOCK_BYTES: usize = 64 << 10;
 /// Limit on the uncompressed size of a section or block in bytes.
 const MAX_BYTES: usize = 1 << 30;
+/// Limit on the uncompressed size of all blocks, of each section and of all symbols of a file from elsewhere.
+const MAX_RECEIVED_BYTES: usize = 64 << 20;
+/// Limit on the documents of a part of a bundle.
+const MAX_PART_DOCUMENTS: usize = 1 << 14;
+/// Limit on the names of an indexer and its versions in a file from elsewhere, in bytes.
+const MAX_META_BYTES: usize = 4 << 20;
+/// Limits on the size of a row without its path, and on what an occurrence adds to a section.
+const ROW_BYTES: usize = 64;
+const OCCURRENCE_BYTES: usize = 20;
 
 /// A name in a file, and what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,30 +67,50 @@ pub struct FactsFile {
     packages: Vec<u32>,
     definer_ends: Vec<u32>,
     definers: Vec<u32>,
+    /// Limit on the uncompressed size of a section or block in bytes.
+    limit: usize,
 }
 
 impl FactsFile {
+    /// Format version. 1: initial.
+    pub const FORMAT: u32 = 1;
     /// File extension.
     pub const ENDING: &'static str = "precise";
 
     /// Opens a file of the sidecar and verifies its checksums.
     pub fn open(sidecar: &Sidecar, file: &StoredFile) -> Result<Self, FileError> {
-        Self::from_sections(SectionFile::open(sidecar, Store::Artifacts, &file.name, FORMAT)?)
+        let file = SectionFile::open(sidecar, Store::Artifacts, &file.name, Self::FORMAT)?;
+        Self::from_sections(file, MAX_BYTES)
     }
 
-    fn from_sections(file: SectionFile) -> Result<Self, FileError> {
+    /// Opens a file from elsewhere and verifies all of it, with bounds on memory and work.
+    pub fn receive(bytes: Bytes) -> Result<Self, FileError> {
+        let file = SectionFile::from_bytes(Path::new("facts"), bytes, Self::FORMAT)?;
+        if file.n_bytes() > MAX_RECEIVED_BYTES as u64 || file.section("meta")?.len() > MAX_META_BYTES {
+            return Err(file.damaged("too large"));
+        }
+        let received = Self::from_sections(file, MAX_RECEIVED_BYTES)?;
+        if received.rows.len() > MAX_PART_DOCUMENTS || !is_name(&received.tool) {
+            return Err(received.file.damaged("too many documents, or no name of an indexer"));
+        }
+        received.verify()?;
+        Ok(received)
+    }
+
+    fn from_sections(file: SectionFile, limit: usize) -> Result<Self, FileError> {
         let damaged = |section: &str| file.damaged(format!("content of section {section}"));
+        let unpacked = |section: &str| unpacked(&file, section, limit);
         let (tool, versions) = decode(&file.section("meta")?).map_err(|_| damaged("meta"))?;
-        let rows: Vec<Row> = decode(&unpacked(&file, "documents")?).map_err(|_| damaged("documents"))?;
-        let suffixes = unpacked(&file, "suffixes")?;
+        let rows: Vec<Row> = decode(&unpacked("documents")?).map_err(|_| damaged("documents"))?;
+        let suffixes = unpacked("suffixes")?;
         let (mut packages, mut first) = (Vec::new(), 0u32);
-        for n in numbers(&unpacked(&file, "packages")?).ok_or_else(|| damaged("packages"))? {
+        for n in numbers(&unpacked("packages")?).ok_or_else(|| damaged("packages"))? {
             packages.push(first);
             first = first.checked_add(n).ok_or_else(|| damaged("packages"))?;
         }
-        let (definer_ends, definers) = read_definers(&unpacked(&file, "definers")?, suffixes.len(), rows.len())
-            .ok_or_else(|| damaged("definers"))?;
-        let ends = unpacked(&file, "block_ends")?;
+        let (definer_ends, definers) =
+            read_definers(&unpacked("definers")?, suffixes.len(), rows.len()).ok_or_else(|| damaged("definers"))?;
+        let ends = unpacked("block_ends")?;
         let ends = ends
             .chunks_exact(4)
             .map(|end| u32::from_le_bytes(std::array::from_fn(|i| end[i])));
@@ -100,12 +129,19 @@ impl FactsFile {
             definer_ends,
             definers,
             file,
+            limit,
         })
     }
 
     /// Returns the name of the indexer.
     pub fn tool(&self) -> &str {
         &self.tool
+    }
+
+    /// Returns the blob and the path of each document, ascending.
+    pub fn documents(&self) -> impl Iterator<Item = (BlobId, &[u8])> {
+        let rows = self.rows.iter();
+        rows.filter_map(|(blob, path, ..)| Some((BlobId(Oid::from_bytes(blob).ok()?), path.as_slice())))
     }
 
     /// Returns the number of the document about a blob at a path.
@@ -154,12 +190,32 @@ impl FactsFile {
     pub fn verify(&self) -> Result<(), FileError> {
         self.file.verify()?;
         self.symbols()?;
-        (0..self.rows.len() as u32).try_for_each(|document| self.occurrences(document).map(drop))
+        self.each(|_, _| Ok(()))
+    }
+
+    /// Reads all documents in order, each with its number and its occurrences. Fails unless they fill the blocks.
+    fn each<E: From<FileError>>(&self, mut act: impl FnMut(u32, Vec<Occurrence>) -> Result<(), E>) -> Result<(), E> {
+        let damaged = || self.file.damaged("content of a document");
+        let (mut block, mut n_blocks, mut end, mut n_bytes) = (Vec::new(), 0, 0, 0);
+        for (number, (.., at, start, length)) in self.rows.iter().enumerate() {
+            if end == block.len() {
+                block = self.block(n_blocks)?;
+                (end, n_blocks, n_bytes) = (0, n_blocks + 1, n_bytes + block.len());
+            }
+            if *at as usize + 1 != n_blocks || *start as usize != end || n_bytes > self.limit {
+                return Err(damaged().into());
+            }
+            let bytes = block[end..].get(..*length as usize).ok_or_else(damaged)?;
+            end += bytes.len();
+            let occurrences = read_document(bytes, self.suffixes.len() as u32).ok_or_else(damaged)?;
+            act(number as u32, occurrences)?;
+        }
+        Ok(())
     }
 
     fn symbols(&self) -> Result<Vec<String>, FileError> {
-        let bytes = unpacked(&self.file, "symbols")?;
-        let symbols = read_symbols(&bytes, self.suffixes.len());
+        let bytes = unpacked(&self.file, "symbols", self.limit)?;
+        let symbols = read_symbols(&bytes, self.suffixes.len(), self.limit);
         symbols.ok_or_else(|| self.file.damaged("content of section symbols"))
     }
 
@@ -171,12 +227,15 @@ impl FactsFile {
             .zip(self.block_ends.get(number))
             .and_then(|(start, end)| self.blocks.slice(*start as usize, end.checked_sub(*start)? as usize));
         let frame = frame.ok_or_else(|| self.file.damaged("content of section block_ends"))?;
-        unpack(&frame).ok_or_else(|| self.file.damaged("a block cannot be decompressed"))
+        unpack(&frame, self.limit).ok_or_else(|| self.file.damaged("a block cannot be decompressed"))
     }
 }
 
 /// The id of a blob, and a path.
 type DocumentKey = (Vec<u8>, Vec<u8>);
+
+/// The version and the occurrences of a document.
+type Facts = (String, Vec<Occurrence>);
 
 /// Collects facts and writes them.
 #[derive(Debug, Default)]
@@ -184,8 +243,7 @@ pub struct FactsWriter {
     tool: String,
     symbols: Vec<String>,
     numbers: HashMap<String, u32>,
-    /// The version and the occurrences of each document.
-    documents: BTreeMap<DocumentKey, (String, Vec<Occurrence>)>,
+    documents: BTreeMap<DocumentKey, Facts>,
 }
 
 impl FactsWriter {
@@ -199,24 +257,49 @@ impl FactsWriter {
 
     /// Starts with the facts of a file about the files for which `stays` returns true.
     pub fn of(file: &FactsFile, stays: impl Fn(BlobId, &[u8]) -> bool) -> Result<Self, FileError> {
-        let symbols = file.symbols()?;
-        let numbered = symbols.iter().zip(0..).map(|(symbol, number)| (symbol.clone(), number));
-        let mut writer = Self {
-            tool: file.tool.clone(),
-            numbers: numbered.collect(),
-            symbols,
-            documents: BTreeMap::new(),
-        };
-        for (number, (blob, path, version, ..)) in file.rows.iter().enumerate() {
-            let id = Oid::from_bytes(blob).map_err(|_| file.file.damaged("id of a blob"))?;
-            if stays(BlobId(id), path) {
-                let version = file.versions.get(*version as usize).cloned().unwrap_or_default();
-                let key = (blob.clone(), path.clone());
-                let facts = (version, file.occurrences(number as u32)?);
-                writer.documents.insert(key, facts);
-            }
-        }
+        let mut writer = Self::new(&file.tool);
+        writer.merge::<FileError>(file, |blob, path, _| Ok(stays(blob, path)))?;
         Ok(writer)
+    }
+
+    /// Adds the documents of a file that are not there and for which `takes` returns true. It is given the names in the
+    /// document too.
+    pub fn merge<E: From<FileError>>(
+        &mut self,
+        file: &FactsFile,
+        mut takes: impl FnMut(BlobId, &[u8], &[Name<'_>]) -> Result<bool, E>,
+    ) -> Result<(), E> {
+        let symbols = file.symbols()?;
+        let mut own: Vec<Option<u32>> = vec![None; symbols.len()];
+        file.each(|number, mut occurrences| {
+            let (blob, path, version, ..) = &file.rows[number as usize];
+            let id = Oid::from_bytes(blob).map_err(|_| file.file.damaged("id of a blob"))?;
+            let name = |one: &Occurrence| (one.start, symbols[one.symbol as usize].as_str(), one.is_definition);
+            let names: Vec<Name<'_>> = occurrences.iter().map(name).collect();
+            let key = (blob.clone(), path.clone());
+            if self.documents.contains_key(&key) || !takes(BlobId(id), path, &names)? {
+                return Ok(());
+            }
+            for occurrence in &mut occurrences {
+                let symbol = occurrence.symbol as usize;
+                occurrence.symbol = *own[symbol].get_or_insert_with(|| self.number(&symbols[symbol]));
+            }
+            occurrences.sort_unstable();
+            let version = file.versions.get(*version as usize).cloned().unwrap_or_default();
+            self.documents.insert(key, (version, occurrences));
+            Ok(())
+        })
+    }
+
+    /// Returns the number of a symbol. A new symbol gets the next one.
+    fn number(&mut self, symbol: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(symbol) {
+            return number;
+        }
+        let number = self.symbols.len() as u32;
+        self.symbols.push(symbol.to_owned());
+        self.numbers.insert(symbol.to_owned(), number);
+        number
     }
 
     /// Returns the number of documents.
@@ -229,16 +312,7 @@ impl FactsWriter {
         let mut occurrences: Vec<Occurrence> = Vec::with_capacity(checked.names.len());
         for &(start, raw, is_definition) in &checked.names {
             let Some(symbol) = Symbol::parse(raw) else { continue };
-            let key = symbol.key();
-            let symbol = match self.numbers.get(&key) {
-                Some(&number) => number,
-                None => {
-                    let number = self.symbols.len() as u32;
-                    self.symbols.push(key.clone());
-                    self.numbers.insert(key, number);
-                    number
-                }
-            };
+            let symbol = self.number(&symbol.key());
             occurrences.push(Occurrence {
                 start,
                 symbol,
@@ -252,9 +326,47 @@ impl FactsWriter {
     }
 
     /// Returns the bytes of the file.
-    pub fn finish(self) -> Vec<u8> {
+    pub fn finish(&self) -> Vec<u8> {
+        self.write(&self.documents.iter().collect::<Vec<_>>())
+    }
+
+    /// Returns the facts as files that [`FactsFile::receive`] opens, each with its number of documents. A document that is
+    /// too large for that is left out.
+    pub fn parts(&self) -> Vec<(u32, Vec<u8>)> {
+        let (mut parts, mut open, mut n_open_bytes) = (Vec::new(), Vec::new(), 0);
+        let mut end = |documents: &mut Vec<(&DocumentKey, &Facts)>| {
+            let n = documents.len() as u32;
+            parts.extend((n > 0).then(|| (n, self.write(documents))));
+            documents.clear();
+        };
+        for document in &self.documents {
+            let n_bytes = self.weight(document);
+            if n_bytes > MAX_RECEIVED_BYTES {
+                let path = String::from_utf8_lossy(&document.0.1);
+                tracing::warn!("the facts of {} about {path:?} are too large to share", self.tool);
+                continue;
+            }
+            if n_open_bytes + n_bytes > MAX_RECEIVED_BYTES || open.len() == MAX_PART_DOCUMENTS {
+                end(&mut open);
+                n_open_bytes = 0;
+            }
+            open.push(document);
+            n_open_bytes += n_bytes;
+        }
+        end(&mut open);
+        parts
+    }
+
+    /// Returns a size that no section exceeds through a document.
+    fn weight(&self, ((_, path), (_, occurrences)): (&DocumentKey, &Facts)) -> usize {
+        let symbols: HashSet<u32> = occurrences.iter().map(|occurrence| occurrence.symbol).collect();
+        let of_symbols: usize = symbols.iter().map(|&symbol| self.symbols[symbol as usize].len()).sum();
+        ROW_BYTES + path.len() + of_symbols + occurrences.len() * OCCURRENCE_BYTES
+    }
+
+    fn write(&self, documents: &[(&DocumentKey, &Facts)]) -> Vec<u8> {
         let mut used = vec![false; self.symbols.len()];
-        let all = self.documents.values().flat_map(|(_, occurrences)| occurrences);
+        let all = documents.iter().flat_map(|(_, (_, occurrences))| occurrences);
         all.for_each(|occurrence| used[occurrence.symbol as usize] = true);
         let mut order: Vec<u32> = (0..self.symbols.len() as u32)
             .filter(|&old| used[old as usize])
@@ -264,13 +376,13 @@ impl FactsWriter {
         order.iter().zip(0..).for_each(|(&old, new)| new_of[old as usize] = new);
         let symbols: Vec<&str> = order.iter().map(|&old| self.symbols[old as usize].as_str()).collect();
 
-        let mut versions: Vec<&str> = self.documents.values().map(|(version, _)| version.as_str()).collect();
+        let mut versions: Vec<&str> = documents.iter().map(|(_, (version, _))| version.as_str()).collect();
         versions.sort_unstable();
         versions.dedup();
         let mut blocks = Blocks::default();
         let mut rows: Vec<Row> = Vec::new();
         let mut definers = vec![Vec::new(); symbols.len()];
-        for (number, ((blob, path), (version, occurrences))) in self.documents.iter().enumerate() {
+        for (number, ((blob, path), (version, occurrences))) in documents.iter().enumerate() {
             let renumbered: Vec<Occurrence> = occurrences
                 .iter()
                 .map(|occurrence| Occurrence {
@@ -289,7 +401,7 @@ impl FactsWriter {
             rows.push((blob.clone(), path.clone(), version, block, start, length));
         }
         let (blocks, block_ends) = blocks.finish();
-        let mut file = SectionWriter::new(FORMAT);
+        let mut file = SectionWriter::new(FactsFile::FORMAT);
         file.add("meta", encode(&(&self.tool, &versions)));
         file.add("symbols", pack(&write_symbols(&symbols)));
         file.add("packages", pack(&write_packages(&symbols)));
@@ -351,14 +463,14 @@ fn pack(bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
-fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
+fn unpack(packed: &[u8], limit: usize) -> Option<Vec<u8>> {
     let (length, frame) = packed.split_first_chunk()?;
-    decompress(frame, u64::from_le_bytes(*length).try_into().ok()?, MAX_BYTES).ok()
+    decompress(frame, u64::from_le_bytes(*length).try_into().ok()?, limit).ok()
 }
 
-fn unpacked(file: &SectionFile, section: &str) -> Result<Vec<u8>, FileError> {
+fn unpacked(file: &SectionFile, section: &str, limit: usize) -> Result<Vec<u8>, FileError> {
     let damaged = || file.damaged(format!("section {section} cannot be decompressed"));
-    unpack(&file.section(section)?).ok_or_else(damaged)
+    unpack(&file.section(section)?, limit).ok_or_else(damaged)
 }
 
 fn numbers(mut bytes: &[u8]) -> Option<Vec<u32>> {
@@ -382,14 +494,18 @@ fn write_symbols(symbols: &[&str]) -> Vec<u8> {
     bytes
 }
 
-fn read_symbols(mut bytes: &[u8], n: usize) -> Option<Vec<String>> {
-    let (mut symbols, mut last) = (Vec::new(), Vec::new());
+fn read_symbols(mut bytes: &[u8], n: usize, limit: usize) -> Option<Vec<String>> {
+    let (mut symbols, mut last, mut n_bytes) = (Vec::new(), Vec::new(), 0);
     while !bytes.is_empty() {
         let n_shared = take_u32(&mut bytes)? as usize;
         let n_rest = take_u32(&mut bytes)? as usize;
         let (rest, after) = bytes.split_at_checked(n_rest)?;
         last.truncate(n_shared);
         last.extend_from_slice(rest);
+        n_bytes += last.len();
+        if n_bytes > limit {
+            return None;
+        }
         symbols.push(String::from_utf8(last.clone()).ok()?);
         bytes = after;
     }
@@ -499,7 +615,10 @@ mod tests {
     }
 
     fn open(bytes: Vec<u8>) -> Result<FactsFile, FileError> {
-        FactsFile::from_sections(SectionFile::from_bytes(Path::new("facts"), bytes.into(), FORMAT)?)
+        FactsFile::from_sections(
+            SectionFile::from_bytes(Path::new("facts"), bytes.into(), FactsFile::FORMAT)?,
+            MAX_BYTES,
+        )
     }
 
     fn sample() -> FactsWriter {
@@ -553,6 +672,42 @@ mod tests {
         assert_eq!((fewer.rows.len(), fewer.suffixes.len()), (1, 0));
         // The same facts give the same file.
         assert_eq!(sample().finish(), sample().finish());
+    }
+
+    #[test]
+    fn parts_are_received_and_add_up() {
+        let mut writer = FactsWriter::new("tool");
+        for n in 0..MAX_PART_DOCUMENTS + 10 {
+            let path = format!("{n:05}");
+            writer.add(
+                blob(1),
+                path.as_bytes(),
+                "1",
+                &checked(&[(n as u32, "s m p 1 x.", true)]),
+            );
+        }
+        let parts = writer.parts();
+        assert_eq!(
+            parts.iter().map(|part| part.0).collect::<Vec<_>>(),
+            [MAX_PART_DOCUMENTS as u32, 10]
+        );
+        let mut merged = FactsWriter::new("tool");
+        for (_, part) in parts {
+            let file = FactsFile::receive(part.into()).unwrap();
+            merged
+                .merge::<FileError>(&file, |_, _, names| Ok(names[0].1 == "s m p x."))
+                .unwrap();
+        }
+        assert_eq!(merged.finish(), writer.finish());
+        let large = format!("s m p 1 {}.", "x".repeat(MAX_RECEIVED_BYTES));
+        let mut writer = FactsWriter::new("tool");
+        let names = vec![(0, large.as_str(), false)];
+        let checked = Checked {
+            names,
+            ..Checked::default()
+        };
+        writer.add(blob(1), b"a", "1", &checked);
+        assert!(writer.parts().is_empty(), "a receiver would refuse it");
     }
 
     #[test]

@@ -10,6 +10,6 @@ mod positions;
 mod scip;
 mod symbol;
 
-pub use check::{Checked, Mismatch, check};
+pub use check::{Checked, Mismatch, Name, check, fits};
 pub use file::{FactsFile, FactsWriter, Occurrence};
 pub use scip::{Document, Index, ScipError};

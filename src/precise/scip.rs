@@ -6,6 +6,9 @@
 use super::positions::Encoding;
 use crate::model::varint::take;
 
+/// Limit on the name of an indexer, and on its version, in bytes.
+const MAX_NAME_BYTES: usize = 200;
+
 /// An error from reading a SCIP index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScipError {
@@ -150,8 +153,8 @@ impl<'a> Index<'a> {
             let base = end - tool.len();
             for field in Fields::of(tool, base) {
                 match field? {
-                    (_, 1, Value::Bytes(name)) => self.tool = text(name, base)?,
-                    (_, 2, Value::Bytes(version)) => self.version = text(version, base)?,
+                    (_, 1, Value::Bytes(bytes)) => self.tool = name(bytes, base)?,
+                    (_, 2, Value::Bytes(bytes)) => self.version = name(bytes, base)?,
                     _ => {}
                 }
             }
@@ -236,6 +239,18 @@ impl<'a> RawOccurrence<'a> {
         };
         Ok(occurrence)
     }
+}
+
+/// Returns the name or version of an indexer, which is stored and shown.
+fn name(bytes: &[u8], at: usize) -> Result<&str, ScipError> {
+    Some(text(bytes, at)?)
+        .filter(|text| is_name(text))
+        .ok_or(ScipError::Malformed { at })
+}
+
+/// Returns true if a text can be the name or version of an indexer.
+pub(super) fn is_name(text: &str) -> bool {
+    text.len() <= MAX_NAME_BYTES && !text.contains(char::is_control)
 }
 
 fn text(bytes: &[u8], at: usize) -> Result<&str, ScipError> {

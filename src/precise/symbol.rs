@@ -23,9 +23,17 @@ impl<'a> Symbol<'a> {
         if raw.starts_with("local ") {
             return None;
         }
-        let package = raw.get(..end_of_package(raw)?)?;
-        let rest = &raw[package.len()..];
-        let descriptors = &rest[end_of_field(rest)?..];
+        let (package, rest) = raw.split_at_checked(end_of_package(raw)?)?;
+        Self::of_parts(package, &rest[end_of_field(rest)?..])
+    }
+
+    /// Splits a symbol without the version of its package.
+    pub(super) fn of_key(key: &'a str) -> Option<Self> {
+        let (package, descriptors) = key.split_at_checked(end_of_package(key)?)?;
+        Self::of_parts(package, descriptors)
+    }
+
+    fn of_parts(package: &'a str, descriptors: &'a str) -> Option<Self> {
         let (mut name, mut outer) = (Cow::Borrowed(""), Cow::Borrowed(""));
         let mut left = descriptors;
         while !left.is_empty() {
@@ -115,6 +123,7 @@ mod tests {
 
     fn parts(raw: &str) -> Option<(String, String, String)> {
         let symbol = Symbol::parse(raw)?;
+        assert_eq!(Symbol::of_key(&symbol.key()), Some(symbol.clone()));
         Some((symbol.key(), symbol.name.into_owned(), symbol.outer.into_owned()))
     }
 

@@ -40,6 +40,8 @@ pub(crate) enum Content {
     Records,
     /// Vectors of an external model for the blobs.
     Rows(ProfileId),
+    /// Facts of indexers about files.
+    Facts,
     /// Records of commits. Each part is a complete record, and its key list contains the tips.
     Commits,
 }
@@ -50,23 +52,33 @@ impl Content {
     pub(crate) fn all(workspace: &Workspace, with_commits: bool) -> Vec<Self> {
         let rows = workspace.added_profiles().into_iter().map(Self::Rows);
         let commits = with_commits.then_some(Self::Commits);
-        std::iter::once(Self::Records).chain(rows).chain(commits).collect()
+        let always = [Self::Records, Self::Facts];
+        always.into_iter().chain(rows).chain(commits).collect()
     }
 
     fn profile(self) -> Option<ProfileId> {
         match self {
-            Self::Records | Self::Commits => None,
+            Self::Records | Self::Facts | Self::Commits => None,
             Self::Rows(profile) => Some(profile),
         }
     }
 
-    /// Returns true if `segments`, opened with the profile, contain all data of this kind for a blob.
-    fn is_in(self, segments: &Segments, key: ArtifactKey) -> bool {
+    /// Returns true if this clone has all data of this kind for a key.
+    fn is_in(self, held: &Held, key: ArtifactKey) -> bool {
         match self {
-            Self::Records | Self::Commits => segments.find_blob(key).is_some(),
-            Self::Rows(profile) => has_rows(segments, key, profile),
+            Self::Records | Self::Commits => held.segments.find_blob(key).is_some(),
+            Self::Rows(profile) => has_rows(&held.segments, key, profile),
+            Self::Facts => held.facts.contains(&key),
         }
     }
+}
+
+/// The data of this clone.
+struct Held {
+    /// The segments, opened with the profile of the exchanged data.
+    segments: Segments,
+    /// The keys of the facts of indexers, if these are exchanged.
+    facts: HashSet<ArtifactKey>,
 }
 
 /// The purpose of opening a remote.
@@ -169,6 +181,7 @@ impl<'a> Remote<'a> {
         let name = match content {
             Content::Records => workspace.pipeline(),
             Content::Rows(profile) => workspace.pipeline_of(profile),
+            Content::Facts => workspace.pipeline_of_facts(),
             Content::Commits => workspace.pipeline_of_commits(),
         };
         let reference = format!("{NAMESPACE}/{name}");
@@ -283,8 +296,12 @@ impl<'a> Remote<'a> {
             None => known.segments().clone(),
             Some(profile) => known.with_added(profile),
         };
-        let has = |key: &ArtifactKey| self.content.is_in(&segments, *key);
-        let mut keys = known.keys.clone();
+        let (mut keys, facts) = match self.content {
+            Content::Facts => known.fact_keys(),
+            _ => (known.keys.clone(), HashSet::new()),
+        };
+        let held = Held { segments, facts };
+        let has = |key: &ArtifactKey| self.content.is_in(&held, *key);
         keys.retain(has);
         let lacks_something = keys.iter().any(|key| !covered.contains(key));
         let mut dropped: Vec<&Part> = Vec::new();
@@ -381,17 +398,14 @@ impl<'a> Remote<'a> {
             hasher: blake3::Hasher::new(),
             to: std::fs::File::create(&file).context("cannot write to the temporary folder")?,
         };
-        let (kind, added, commits) = match &self.content {
-            Content::Records => (Kind::Records, &[][..], None),
-            Content::Rows(profile) => (Kind::Added, std::slice::from_ref(profile), None),
-            Content::Commits => (Kind::Added, &[][..], known.given.as_ref()),
-        };
-        let packing = Packing {
-            kind,
-            added,
-            commits,
-            key: sign,
-        };
+        let (mut packing, mut facts) = (Packing::new(Kind::Added, sign), Vec::new());
+        match &self.content {
+            Content::Records => packing.kind = Kind::Records,
+            Content::Rows(profile) => packing.added = std::slice::from_ref(profile),
+            Content::Commits => packing.commits = known.given.as_ref(),
+            Content::Facts => facts = known.facts_of(&keys)?,
+        }
+        packing.facts = &facts;
         let packed = workspace.pack_keys(known, &keys, packing, &mut hashed)?;
         let mut name = hashed.hasher.finalize().to_hex().to_string();
         name.truncate(NAME_DIGITS);
@@ -455,11 +469,17 @@ impl<'a> Remote<'a> {
         if self.content == Content::Commits {
             return self.plan_pull_of_commits(workspace, trust);
         }
-        let known = workspace.known_segments(self.content.profile())?;
+        let held = Held {
+            segments: workspace.known_segments(self.content.profile())?,
+            facts: match self.content {
+                Content::Facts => workspace.fact_keys()?,
+                _ => HashSet::new(),
+            },
+        };
         let mut reader = workspace.repository.reader();
         let mut seen = HashSet::new();
         let mut is_new = |key: &ArtifactKey| {
-            !self.content.is_in(&known, *key)
+            !self.content.is_in(&held, *key)
                 && !seen.contains(key)
                 && matches!(reader.blob_size(key.blob), Ok(Some(_)))
                 && seen.insert(*key)

@@ -16,10 +16,11 @@ use crate::embed::ProfileId;
 use crate::git::ObjectFormat;
 use crate::index::{Records, RecordsKind, Segments};
 use crate::ingest::{
-    Audit, CatchUpError, EmbeddingSource, ExportedCommits, ImportRefusal, Imported, IngestError, Progress, Target,
-    VerifiedRows, n_rows,
+    Audit, CatchUpError, EmbeddingSource, ExportedCommits, ExportedFacts, ImportRefusal, Imported, IngestError,
+    Progress, TakenFacts, Target, VerifiedRows, gather_facts, key_of_facts, n_rows, stored_facts,
 };
-use crate::model::{CommitId, TreeId};
+use crate::model::{BlobId, CommitId, RepoPath, TreeId};
+use crate::precise::FactsFile;
 use crate::sidecar::{Bytes, Sidecar, State};
 
 /// Options for importing a bundle.
@@ -48,6 +49,8 @@ pub(crate) struct ImportedBundle {
     pub(crate) vectors: TakenVectors,
     /// The outcome of importing its records of commits, if it has any.
     pub(crate) commits: Option<Result<TakenCommits, ImportRefusal>>,
+    /// The outcome of importing facts of indexers, or the reason why they were not imported.
+    pub(crate) facts: Result<TakenFacts, &'static str>,
 }
 
 /// The outcome of importing vectors of external models.
@@ -94,6 +97,10 @@ pub(crate) struct Known {
     pub(crate) commits: Vec<CommitId>,
     /// The records of these commits and all their ancestors, if requested.
     pub(crate) given: Option<ExportedCommits>,
+    /// The facts of indexers, including those about files of other trees.
+    facts: Vec<FactsFile>,
+    /// The files of the trees, if there are facts.
+    files: HashSet<(BlobId, RepoPath)>,
 }
 
 /// Selects the content of a bundle.
@@ -103,7 +110,20 @@ pub(crate) struct Packing<'a> {
     /// The profiles of the external models whose vectors are included.
     pub(crate) added: &'a [ProfileId],
     pub(crate) commits: Option<&'a ExportedCommits>,
+    pub(crate) facts: &'a [(u32, Vec<u8>)],
     pub(crate) key: Option<&'a SigningKey>,
+}
+
+impl<'a> Packing<'a> {
+    pub(crate) fn new(kind: Kind, key: Option<&'a SigningKey>) -> Self {
+        Self {
+            kind,
+            added: &[],
+            commits: None,
+            facts: &[],
+            key,
+        }
+    }
 }
 
 impl Known {
@@ -116,6 +136,42 @@ impl Known {
     /// Returns all segments, including those with blobs of other trees.
     pub(crate) fn segments(&self) -> &Segments {
         &self.segments
+    }
+
+    /// Returns the facts of indexers about the files of the trees.
+    pub(crate) fn facts(&self) -> Result<ExportedFacts> {
+        Ok(gather_facts(&self.facts, |_, blob, path| self.has_file(blob, path))?)
+    }
+
+    /// Returns true if there are facts of indexers, even if they are about files of other trees.
+    pub(crate) fn has_facts(&self) -> bool {
+        !self.facts.is_empty()
+    }
+
+    /// Returns the facts with these keys.
+    pub(crate) fn facts_of(&self, keys: &[ArtifactKey]) -> Result<ExportedFacts> {
+        let keys: HashSet<&ArtifactKey> = keys.iter().collect();
+        Ok(gather_facts(&self.facts, |tool, blob, path| {
+            keys.contains(&key_of_facts(tool, blob, path))
+        })?)
+    }
+
+    /// Returns the keys of the facts, first those about the files of the trees, then all others.
+    pub(crate) fn fact_keys(&self) -> (Vec<ArtifactKey>, HashSet<ArtifactKey>) {
+        let (mut of_trees, mut all) = (Vec::new(), HashSet::new());
+        for file in &self.facts {
+            for (blob, path) in file.documents() {
+                let key = key_of_facts(file.tool(), blob, path);
+                if all.insert(key) && self.has_file(blob, path) {
+                    of_trees.push(key);
+                }
+            }
+        }
+        (of_trees, all)
+    }
+
+    fn has_file(&self, blob: BlobId, path: &[u8]) -> bool {
+        self.files.contains(&(blob, RepoPath::new(path.to_vec())))
     }
 
     /// Returns true if a blob is indexed, even if it belongs to another tree.
@@ -153,6 +209,16 @@ impl Workspace {
             let of_tree = self.writer(&sidecar).keys_of(tree)?;
             keys.extend(of_tree.into_iter().filter(|&key| seen.insert(key)));
         }
+        let facts = stored_facts(&sidecar, &state)?;
+        let mut files = HashSet::new();
+        if !facts.is_empty() {
+            let mut reader = self.repository.reader();
+            for &tree in &trees {
+                reader.tree_files(tree, &mut |file| {
+                    files.extend(file.blob().map(|blob| (blob, file.path)));
+                })?;
+            }
+        }
         Ok(Known {
             sidecar,
             state,
@@ -161,6 +227,8 @@ impl Workspace {
             trees,
             commits,
             given: None,
+            facts,
+            files,
         })
     }
 
@@ -183,6 +251,7 @@ impl Workspace {
         let contents = Contents {
             added: packing.added,
             commits: packing.commits,
+            facts: packing.facts,
             ..self.contents(known, keys, trees)
         };
         Ok(contents.write(packing.kind, packing.key, &known.sidecar, to)?)
@@ -198,6 +267,24 @@ impl Workspace {
     /// Returns the name of the settings and build that a record of commits must match to be imported.
     pub(crate) fn pipeline_of_commits(&self) -> String {
         pipeline(self.records().record_recipe(), ProfileId([0; 16]), self.id_bytes())
+    }
+
+    /// Returns the name of the format of facts of indexers, which depend on no settings.
+    pub(crate) fn pipeline_of_facts(&self) -> String {
+        pipeline(FactsFile::FORMAT.into(), ProfileId([0; 16]), self.id_bytes())
+    }
+
+    /// Returns the keys of all facts of indexers that are stored.
+    pub(crate) fn fact_keys(&self) -> Result<HashSet<ArtifactKey>> {
+        let Some((sidecar, Some(state))) = self.storage.open_with_state()? else {
+            return Ok(HashSet::new());
+        };
+        let files = stored_facts(&sidecar, &state)?;
+        let keys = files.iter().flat_map(|file| {
+            let key = |(blob, path)| key_of_facts(file.tool(), blob, path);
+            file.documents().map(key)
+        });
+        Ok(keys.collect())
     }
 
     /// Returns the number of chunks in `known` that have vectors, for each external model.
@@ -219,6 +306,7 @@ impl Workspace {
             id_bytes: self.id_bytes(),
             added: &[],
             commits: None,
+            facts: &[],
         }
     }
 
@@ -266,6 +354,10 @@ impl Workspace {
             Audit::All => Vec::new(),
             Audit::Sample => self.examine_rows(&header, &files, &sidecar)?,
         };
+        let offered = match options.audit {
+            Audit::All => Vec::new(),
+            Audit::Sample => opened_facts(&header, &files)?,
+        };
         let imported = self.take_in(
             &header,
             &files,
@@ -310,6 +402,13 @@ impl Workspace {
             Some(Err(why)) => Some(Err(why)),
             None => None,
         };
+        let facts = if options.audit == Audit::All && !header.facts.is_empty() {
+            Err("they can only be verified by the indexer")
+        } else if offered.is_empty() {
+            Ok(TakenFacts::default())
+        } else {
+            Ok(self.writer(&sidecar).take_facts(&offered, is_trusted, interrupt)?)
+        };
         Ok(ImportedBundle {
             header,
             signer,
@@ -317,6 +416,7 @@ impl Workspace {
             trees,
             vectors,
             commits,
+            facts,
         })
     }
 
@@ -456,6 +556,19 @@ impl Workspace {
             ObjectFormat::Sha256 => 32,
         }
     }
+}
+
+/// Opens and verifies the facts of indexers in a bundle.
+fn opened_facts(header: &Header, files: &[Bytes]) -> Result<Vec<FactsFile>> {
+    let open = |(n_documents, bytes): (u32, &Bytes)| {
+        let file = FactsFile::receive(bytes.clone())?;
+        ensure!(
+            file.documents().count() == n_documents as usize,
+            "the sizes of its facts differ from the header"
+        );
+        Ok(file)
+    };
+    header.offered_facts(files).map(open).collect()
 }
 
 /// Opens a regular file for reading. Fails for other kinds of files, because opening or reading them could block.

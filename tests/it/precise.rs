@@ -11,7 +11,7 @@ use crate::support::scip::{document, index};
 
 const ITEMS: &str =
     "class Item:\n    def price(self):\n        return 1\n\nclass Coupon:\n    def price(self):\n        return 2\n";
-const TOTAL: &str = "import os\n\ndef total(thing):\n    os.getcwd()\n    return thing.price()\n";
+pub(crate) const TOTAL: &str = "import os\n\ndef total(thing):\n    os.getcwd()\n    return thing.price()\n";
 const PRICE: &str = "scip-python python shop 1.0 items/Item#price().";
 
 fn run(repo: &TestRepo, args: &[&str]) -> Called {
@@ -20,7 +20,7 @@ fn run(repo: &TestRepo, args: &[&str]) -> Called {
 
 /// Creates a project in which only a compiler can know what `thing.price` means. At the tag `v1`, the definition is in
 /// another version of its file.
-fn project() -> TestRepo {
+pub(crate) fn project() -> TestRepo {
     let repo = TestRepo::empty();
     repo.write("items.py", format!("# first\n{ITEMS}"));
     repo.write("total.py", TOTAL);
@@ -34,7 +34,7 @@ fn project() -> TestRepo {
     repo
 }
 
-fn documents() -> [Vec<u8>; 2] {
+pub(crate) fn documents() -> [Vec<u8>; 2] {
     let items = [
         ("Item", 0, "=scip-python python shop 1.0 items/Item#"),
         ("price", 0, &format!("={PRICE}")),
@@ -56,17 +56,17 @@ fn written(repo: &TestRepo, documents: &[Vec<u8>]) -> PathBuf {
     path
 }
 
-fn import(repo: &TestRepo, documents: &[Vec<u8>]) -> Called {
+pub(crate) fn import(repo: &TestRepo, documents: &[Vec<u8>]) -> Called {
     let path = written(repo, documents);
     run(repo, &["import", "scip", path.to_str().unwrap(), "--json"])
 }
 
-fn callers(repo: &TestRepo, revision: &str, target: &str) -> Value {
+pub(crate) fn callers(repo: &TestRepo, revision: &str, target: &str) -> Value {
     let args = ["--ref", revision, "graph", "callers", target, "--json"];
     call_in(repo.root(), &args, b"").json()
 }
 
-fn facts_file(repo: &TestRepo) -> PathBuf {
+pub(crate) fn facts_file(repo: &TestRepo) -> PathBuf {
     let files = fs::read_dir(repo.path(".codescout/artifacts-v1")).unwrap();
     let mut paths = files.map(|entry| entry.unwrap().path());
     paths

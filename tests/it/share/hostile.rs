@@ -175,7 +175,7 @@ const OF_OTHERS: &[(&str, Change, &str)] = &[
         |raw| raw.magic = b"PK\x03\x04aaaa".to_vec(),
         "not a bundle",
     ),
-    ("a newer format", |raw| raw.format = 3, "format 3"),
+    ("a newer format", |raw| raw.format = 4, "format 4"),
     ("another recipe", |raw| raw.header.recipe ^= 1, "extraction recipe"),
     ("another profile", |raw| raw.header.profile[0] ^= 1, "embedding profile"),
     (

@@ -4,6 +4,7 @@ mod audit;
 mod ci;
 mod commits;
 mod exchange;
+mod facts;
 mod hostile;
 mod hostile_remote;
 mod poison;

@@ -33,6 +33,8 @@ pub(super) struct Raw {
     pub(super) magic: Vec<u8>,
     pub(super) format: u32,
     pub(super) header: RawHeader,
+    /// Number of documents in each file of facts. Format 2 has none.
+    pub(super) facts: Vec<u32>,
     pub(super) signature: Vec<u8>,
     pub(super) frames: Vec<Vec<u8>>,
     pub(super) after: Vec<u8>,
@@ -42,7 +44,11 @@ impl Raw {
     pub(super) fn parse(bytes: &[u8]) -> Self {
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let end = 48 + number(12) as usize;
-        let header: RawHeader = codescout::sidecar::decode(&bytes[48..end]).unwrap();
+        let record = &bytes[48..end];
+        let (header, facts): (RawHeader, _) = match number(8) {
+            3 => codescout::sidecar::decode(record).unwrap(),
+            _ => (codescout::sidecar::decode(record).unwrap(), Vec::new()),
+        };
         let n_signature = if bytes[end] == 0 { 1 } else { 97 };
         let mut at = end + n_signature;
         let mut frames = Vec::new();
@@ -55,6 +61,7 @@ impl Raw {
             magic: bytes[..8].to_vec(),
             format: number(8),
             header,
+            facts,
             signature: bytes[end..end + n_signature].to_vec(),
             frames,
             after: Vec::new(),
@@ -63,7 +70,10 @@ impl Raw {
 
     /// Encodes the bundle with a correct hash of the header.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let record = codescout::sidecar::encode(&self.header);
+        let record = match self.format {
+            3 => codescout::sidecar::encode(&(&self.header, &self.facts)),
+            _ => codescout::sidecar::encode(&self.header),
+        };
         let mut bytes = self.magic.clone();
         bytes.extend_from_slice(&self.format.to_le_bytes());
         bytes.extend_from_slice(&(record.len() as u32).to_le_bytes());
