@@ -15,8 +15,8 @@ pub(super) use self::agents::{BodiesArg, ClientArgs, ExtraArg, InstallArgs, Serv
 pub(super) use self::eval::{EvalArgs, IdsArg};
 pub(super) use self::grep::GrepArgs;
 pub(super) use self::sharing::{
-    CiArgs, CiCommand, ExportArgs, ImportArgs, ImportCommand, ImportScipArgs, KeyArgs, PullArgs, PushArgs, RestoreArgs,
-    SaveArgs,
+    CiArgs, CiCommand, ExportArgs, ImportArgs, ImportCommand, ImportScipArgs, KeyArgs, PreciseArgs, PreciseCommand,
+    PullArgs, PushArgs, RestoreArgs, RunArgs, SaveArgs,
 };
 pub(super) use self::upkeep::{
     ConfigArgs, ConfigCommand, DoctorArgs, GcArgs, HistoryVersions, HooksArgs, HooksCommand, IndexArgs, InitArgs,
@@ -145,6 +145,8 @@ pub(super) enum Command {
     Export(ExportArgs),
     /// Import an index bundle, or what a compiler found names to mean
     Import(ImportArgs),
+    /// Run a compiler's indexer that you have installed, and import what it finds
+    Precise(PreciseArgs),
     /// Cache the index between CI jobs
     Ci(CiArgs),
     /// Push the index to a Git remote so that other clones can use it

@@ -1,6 +1,6 @@
 //! `codescout import`
 
-mod scip;
+pub(super) mod scip;
 
 use std::fs;
 use std::io::Read;

@@ -21,6 +21,7 @@ mod install;
 mod links;
 mod op;
 mod pager;
+mod precise;
 mod progress;
 mod push;
 mod render;
@@ -197,6 +198,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Found> {
         Command::Gc(gc) => gc::run(open(&Overrides::default())?, &args.global, gc, output),
         Command::Export(export) => export::run(&open(&Overrides::default())?, &args.global, export, output),
         Command::Import(import) => import::run(&args.global, import, output),
+        Command::Precise(precise) => precise::run(&args.global, precise, output),
         Command::Ci(ci) => ci::run(&open(&Overrides::default())?, &args.global, ci, output),
         Command::Push(push) => push::run(&open(&Overrides::default())?, &args.global, push, output),
         Command::Pull(pull) => push::run_pull(&open(&Overrides::default())?, &args.global, pull, output),

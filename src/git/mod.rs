@@ -10,6 +10,7 @@ mod beneath;
 mod blame;
 mod blob;
 mod bounded;
+mod checkout;
 mod command;
 mod commit;
 mod diff;
@@ -45,6 +46,7 @@ pub use attributes::{AttributeMatcher, Attributes, MAX_RULES_BYTES, PathAttribut
 pub use blame::{Blame, BlameLine, BlameOptions, BlamedCommit};
 pub use blob::{BlobContent, hash_blob};
 pub use bounded::{BoundError, Bounds};
+pub use checkout::{CheckoutError, WrittenFiles};
 pub use command::{CommandError, GitVersion, git_version};
 pub use commit::{CommitInfo, Person};
 pub use diff::{TreeChange, TreeEntry};

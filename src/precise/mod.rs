@@ -6,10 +6,12 @@
 
 mod check;
 mod file;
+mod indexer;
 mod positions;
 mod scip;
 mod symbol;
 
 pub use check::{Checked, Mismatch, Name, check, fits};
 pub use file::{FactsFile, FactsWriter, Occurrence};
+pub use indexer::{INDEXERS, Indexer};
 pub use scip::{Document, Index, ScipError};

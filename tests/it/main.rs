@@ -37,6 +37,7 @@ mod mcp;
 mod pack;
 mod placement;
 mod precise;
+mod precise_run;
 mod promises;
 mod qdrant;
 mod read_only;

@@ -1,8 +1,11 @@
-//! Arguments of the commands that share an index: `export`, `import`, `ci`, `push` and `pull`.
+//! Arguments of the commands that share an index: `export`, `import`, `precise`, `ci`, `push` and `pull`.
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, Subcommand};
+
+use crate::precise::INDEXERS;
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
@@ -70,6 +73,44 @@ pub(crate) struct ImportScipArgs {
     /// Commit that the indexer read; `--ref` by default
     #[arg(long, value_name = "REV")]
     pub(crate) commit: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout precise run python
+  codescout precise run rust --ref v1.2.0 --allow-build")]
+pub(crate) struct PreciseArgs {
+    #[command(subcommand)]
+    pub(crate) command: PreciseCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PreciseCommand {
+    /// Run the indexer of a language on a clean checkout, and import its index
+    Run(RunArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RunArgs {
+    /// Language to index
+    #[arg(value_parser = language_parser())]
+    pub(crate) language: String,
+    /// Let the indexer execute the build of the repository
+    #[arg(long)]
+    pub(crate) allow_build: bool,
+    /// Do not block the network
+    #[arg(long)]
+    pub(crate) allow_network: bool,
+    /// Stop the indexer after this number of seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
+    pub(crate) timeout: u64,
+    /// Stop the indexer above this memory in bytes (suffixes K, M, G)
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size)]
+    pub(crate) max_memory: u64,
+}
+
+fn language_parser() -> PossibleValuesParser {
+    PossibleValuesParser::new(INDEXERS.iter().flat_map(|indexer| indexer.languages))
 }
 
 #[derive(Debug, ClapArgs)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -19,8 +20,9 @@ use crate::session::{Context as _, Result, Workspace, ensure};
 /// Limit on the size of an index in bytes. It is read into memory.
 const MAX_INDEX_BYTES: u64 = 2 << 30;
 
+/// The outcome of importing a SCIP file.
 #[derive(Debug, Serialize)]
-struct ImportScipOut {
+pub(in crate::cli) struct ImportScipOut {
     indexer: String,
     version: String,
     commit: Option<String>,
@@ -71,7 +73,7 @@ impl ImportScipOut {
         }
     }
 
-    fn print(&self, output: &mut Output) -> Result<()> {
+    pub(in crate::cli) fn print(&self, output: &mut Output) -> Result<()> {
         output.line(&format!(
             "{} {}: {} of {} joined, {}; {} local, {} left out; {} stored for {} ({:.2} s)",
             self.indexer,
@@ -98,28 +100,38 @@ impl ImportScipOut {
 }
 
 pub(super) fn run(global: &Global, args: &ImportScipArgs, output: &mut Output) -> Result<Found> {
-    let cannot = || format!("cannot import {}", args.file.display());
-    let mut bytes = Vec::new();
-    let mut file = open(&args.file)?.take(MAX_INDEX_BYTES + 1);
-    file.read_to_end(&mut bytes).with_context(cannot)?;
-    ensure!(
-        bytes.len() as u64 <= MAX_INDEX_BYTES,
-        "{} is larger than {}: import the index of each part of the project by itself",
-        args.file.display(),
-        size(MAX_INDEX_BYTES)
-    );
-    let index = Index::read(&bytes).with_context(cannot)?;
     let mut workspace = Workspace::open(&global.repo, &Overrides::default())?;
     workspace.start_in(&global.repo);
     let reference = args.commit.as_deref().unwrap_or(&global.reference);
-    let progress = CliProgress::new(global.quiet);
-    let imported = workspace.import_facts(&index, reference, &progress, &INTERRUPTED);
-    let (target, imported) = imported.with_context(cannot)?;
-    let answer = ImportScipOut::of(target, imported, bytes.len());
+    let answer = import(&workspace, &args.file, reference, global)?;
     if output.json {
         output.json(&answer)?;
     } else {
         answer.print(output)?;
     }
     Ok(Found::Something)
+}
+
+/// Imports a SCIP file about a revision.
+pub(in crate::cli) fn import(
+    workspace: &Workspace,
+    path: &Path,
+    reference: &str,
+    global: &Global,
+) -> Result<ImportScipOut> {
+    let cannot = || format!("cannot import {}", path.display());
+    let mut bytes = Vec::new();
+    let mut file = open(path)?.take(MAX_INDEX_BYTES + 1);
+    file.read_to_end(&mut bytes).with_context(cannot)?;
+    ensure!(
+        bytes.len() as u64 <= MAX_INDEX_BYTES,
+        "{} is larger than {}: import the index of each part of the project by itself",
+        path.display(),
+        size(MAX_INDEX_BYTES)
+    );
+    let index = Index::read(&bytes).with_context(cannot)?;
+    let progress = CliProgress::new(global.quiet);
+    let imported = workspace.import_facts(&index, reference, &progress, &INTERRUPTED);
+    let (target, imported) = imported.with_context(cannot)?;
+    Ok(ImportScipOut::of(target, imported, bytes.len()))
 }
