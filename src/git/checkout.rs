@@ -205,6 +205,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use crate::git::Repository;
+    use crate::model::Oid;
     use crate::support::TestRepo;
 
     #[test]
@@ -273,6 +274,19 @@ mod tests {
         let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o111;
         assert!(mode("run.sh") != 0 && mode("a/b.txt") == 0);
         assert!(!folder.path().join("absolute").is_symlink() && !folder.path().join("a/outside").is_symlink());
+        // A folder and a link of the same name: the link inside would be written to another place.
+        let made = |arguments: &[&str], input: &str| {
+            let id = repo.git_with_input(arguments, input.as_bytes());
+            String::from_utf8(id).unwrap().trim().to_owned()
+        };
+        let blob = |content: &str| made(&["hash-object", "-w", "--stdin"], content);
+        let inner = made(&["mktree"], &format!("120000 blob {}\tup\n", blob("../out")));
+        let both = format!("120000 blob {}\ta\n040000 tree {inner}\ta\n", blob("."));
+        let tree = TreeId(Oid::from_hex(&made(&["mktree"], &both)).unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let written = reader.write_tree(tree, folder.path(), &never).unwrap();
+        assert_eq!((written.n_written, written.n_left_out), (1, 1));
+        assert!(folder.path().join("a").is_dir() && !folder.path().join("up").is_symlink());
         let stopped = reader.write_tree(tree, &folder.path().join("new"), &AtomicBool::new(true));
         assert!(matches!(stopped, Err(CheckoutError::Interrupted)));
     }

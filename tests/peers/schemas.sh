@@ -39,6 +39,8 @@ fits() {
 fits docker-compose.yml vendor.compose-spec 's/healthcheck:/healtcheck:/'
 fits docs/ci/github.yml vendor.github-workflows 's/runs-on:/run-on:/'
 fits docs/ci/gitlab.yml vendor.gitlab-ci 's/stage: test/stage: [1, 2]/'
+fits docs/ci/precise-github.yml vendor.github-workflows 's/runs-on:/run-on:/'
+fits docs/ci/precise-gitlab.yml vendor.gitlab-ci 's/stage: test/stage: [1, 2]/'
 fits .github/workflows/release.yml vendor.github-workflows 's/runs-on:/run-on:/'
 fits .github/release/templates/action.yml vendor.github-actions 's/using: composite/using: composit/'
 

@@ -9,11 +9,12 @@ use crate::cli::call_in;
 use crate::indexed::Indexed;
 use crate::support::{InTime, TestRepo};
 
-fn templates() -> Vec<(String, String)> {
+const YAML: [&str; 4] = ["github.yml", "gitlab.yml", "precise-github.yml", "precise-gitlab.yml"];
+
+fn templates(names: &[&str]) -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci");
-    let names = ["github.yml", "gitlab.yml", "cache.sh"];
-    let read = |name: &str| (name.to_owned(), fs::read_to_string(folder.join(name)).unwrap());
-    names.map(read).to_vec()
+    let read = |name: &&str| ((*name).to_owned(), fs::read_to_string(folder.join(name)).unwrap());
+    names.iter().map(read).collect()
 }
 
 /// Creates the checkout of a job as a runner does: a shallow clone.
@@ -323,7 +324,7 @@ fn calls(text: &str) -> Vec<Vec<String>> {
 #[test]
 fn what_templates_call_is_there() {
     let repo = project();
-    for (name, text) in templates() {
+    for (name, text) in templates(&["github.yml", "gitlab.yml", "cache.sh"]) {
         let calls = calls(&text);
         assert!(calls.len() >= 3, "{name}: {calls:?}");
         for call in calls {
@@ -336,7 +337,7 @@ fn what_templates_call_is_there() {
 /// Checks only the YAML that the templates use: indentation by two, no tabs, unique keys in a mapping, paired quotes.
 #[test]
 fn templates_are_well_formed() {
-    for (name, text) in templates().into_iter().filter(|(name, _)| name.ends_with(".yml")) {
+    for (name, text) in templates(&YAML) {
         let mut open: Vec<(usize, Vec<&str>)> = Vec::new();
         for (number, line) in text.lines().enumerate() {
             let about = format!("{name}:{}: {line}", number + 1);
@@ -374,7 +375,7 @@ fn templates_are_well_formed() {
     }
     let parsed = Command::new("python3")
         .args(["-c", parse])
-        .args(["github.yml", "gitlab.yml"])
+        .args(YAML)
         .current_dir(folder)
         .output_in_time()
         .unwrap();

@@ -226,6 +226,9 @@ fn names_that_are_not_in_the_file_are_not_believed() {
     assert_eq!(told["new_fact_files"], 2, "{told}");
 }
 
+/// The id of a blob, a path, a version, a block, a start in the block, a length.
+type Row = (Vec<u8>, Vec<u8>, u32, u32, u32, u32);
+
 /// Returns a file of facts with another section.
 fn with_section(bytes: &[u8], name: &'static str, content: Vec<u8>) -> Vec<u8> {
     let path = std::path::Path::new("facts");
@@ -259,7 +262,7 @@ fn files_of_facts_that_lie_are_refused() {
     let last = honest.frames.len() - 1;
     let facts = honest.opened(last);
     let row = |path: &str, block: u32, start: u32| (vec![1u8; 20], path.as_bytes().to_vec(), 0u32, block, start, 2u32);
-    let rows = |rows: &[(Vec<u8>, Vec<u8>, u32, u32, u32, u32)]| packed(&codescout::sidecar::encode(&rows));
+    let rows = |rows: &[Row]| packed(&codescout::sidecar::encode(&rows));
     let many: Vec<_> = (0..20_000).map(|n| row(&format!("{n:06}"), 0, 0)).collect();
     let long = "x".repeat(1000);
     let cases = [

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{QUERIES, project};
 use crate::cli::call_in;
 use crate::indexed::Indexed;
-use crate::support::{InTime, TestRepo};
+use crate::support::{InTime, TestRepo, scip};
 
 type Words = BTreeMap<String, String>;
 
@@ -322,4 +323,58 @@ fn on_gitlab_the_cache_moves_with_the_default_branch() {
     let said = run(&mut caches, "main", true);
     assert!(said.contains("up to date") && said.contains("not saved"), "{said}");
     assert_eq!(caches.keys, ["codescout-main"]);
+}
+
+/// Returns the commands of a template that begin after its installation, once for each indexer that it lists.
+fn precise_jobs(name: &str) -> Vec<Vec<String>> {
+    let text = template(name);
+    let listed = text.lines().filter_map(|line| line.trim_start().strip_prefix("#   "));
+    let steps = text.lines().filter_map(|line| {
+        let line = line.trim_start();
+        line.strip_prefix("run: ")
+            .or_else(|| line.strip_prefix("- ").filter(|_| name.contains("gitlab")))
+    });
+    let steps: Vec<&str> = steps.skip_while(|line| !line.starts_with("npm")).collect();
+    assert!(listed.clone().any(|indexer| indexer == steps[0]), "{steps:?}");
+    let job = |indexer: &str| {
+        [indexer]
+            .into_iter()
+            .chain(steps[1..].iter().copied())
+            .map(str::to_owned)
+            .collect()
+    };
+    listed.map(job).collect()
+}
+
+#[test]
+fn facts_of_every_indexer_reach_the_other_clones() {
+    for name in ["precise-github.yml", "precise-gitlab.yml"] {
+        let jobs = precise_jobs(name);
+        assert_eq!(jobs.len(), 5, "{name}");
+        for steps in jobs {
+            let repo = crate::precise::project();
+            let remote = repo.bare_clone("remote.git");
+            let job = remote.clone_with("job", &["--depth=1"]);
+            // Each program does what the last one in the step is to do.
+            let programs = job.beside("programs");
+            let made = job.beside("made.scip");
+            fs::create_dir(&programs).unwrap();
+            fs::write(&made, scip::index("scip", &crate::precise::documents())).unwrap();
+            for program in ["npm", "npx", "pip", "rust-analyzer", "scip-go", "scip-java"] {
+                let path = programs.join(program);
+                fs::write(&path, format!("#!/bin/sh\ncp {} index.scip\n", made.display())).unwrap();
+                fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            let variables = words([("REMOTE", remote.root().to_str().unwrap())]);
+            for step in &steps {
+                let line = format!("PATH={}:$PATH; {step}", programs.display());
+                shell(&job, &line, &variables);
+            }
+            let clone = remote.clone_with("clone", &[]);
+            let pulled = call_in(clone.root(), &["pull", "--yes", "--json"], b"")
+                .expect(0)
+                .json();
+            assert_eq!(pulled["new_fact_files"], 2, "{name}: {steps:?}: {pulled}");
+        }
+    }
 }
