@@ -1,24 +1,20 @@
 //! Tests `precise run` with programs in place of an indexer.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::cli::Called;
 use crate::precise::{callers, documents, project};
 use crate::support::scip::index;
-use crate::support::{InTime, TestRepo};
+use crate::support::{InTime, TestRepo, write_executable};
 
 /// Writes a program that runs a script. `$out` is the path of the index, and `$scip` an index to copy.
 fn install(repo: &TestRepo, folder: &Path, name: &str, script: &str) {
     let scip = repo.beside("made.scip");
     fs::write(&scip, index("scip-python", &documents())).unwrap();
-    fs::create_dir_all(folder).unwrap();
-    let program = folder.join(name);
     let script = format!("#!/bin/sh\nfor out; do :; done\nscip={}\n{script}\n", scip.display());
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+    write_executable(&folder.join(name), &script);
 }
 
 /// Runs the program with a folder in front of the path.

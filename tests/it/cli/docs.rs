@@ -27,6 +27,7 @@ const COMMANDS: &[&str] = &[
     "gc",
     "export",
     "import",
+    "precise",
     "ci",
     "push",
     "pull",

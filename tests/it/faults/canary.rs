@@ -254,6 +254,7 @@ const CALLS: &[(&str, &[&[&str]])] = &[
             &["import", "--inspect", ".git/ready.bundle"],
         ],
     ),
+    ("precise", &[&["precise", "run", "python"]]),
     (
         "ci",
         &[

@@ -3,14 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{QUERIES, project};
 use crate::cli::call_in;
 use crate::indexed::Indexed;
-use crate::support::{InTime, TestRepo, scip};
+use crate::support::{InTime, TestRepo, scip, write_executable};
 
 type Words = BTreeMap<String, String>;
 
@@ -358,12 +357,10 @@ fn facts_of_every_indexer_reach_the_other_clones() {
             // Each program does what the last one in the step is to do.
             let programs = job.beside("programs");
             let made = job.beside("made.scip");
-            fs::create_dir(&programs).unwrap();
             fs::write(&made, scip::index("scip", &crate::precise::documents())).unwrap();
             for program in ["npm", "npx", "pip", "rust-analyzer", "scip-go", "scip-java"] {
-                let path = programs.join(program);
-                fs::write(&path, format!("#!/bin/sh\ncp {} index.scip\n", made.display())).unwrap();
-                fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+                let script = format!("#!/bin/sh\ncp {} index.scip\n", made.display());
+                write_executable(&programs.join(program), &script);
             }
             let variables = words([("REMOTE", remote.root().to_str().unwrap())]);
             for step in &steps {
