@@ -1,6 +1,5 @@
 //! Imports what a compiler says about the files of a tree, and drops the facts of blobs that are gone.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use crate::artifact::ArtifactKey;
 use crate::git::{BlobContent, FileMode, ObjectError};
 use crate::model::{BlobId, Lang, RepoPath, TreeId, explain_by};
 use crate::precise::{Document, FactsFile, FactsWriter, Index, Mismatch, ScipError, check, fits};
-use crate::sidecar::{FileError, LockError, PreciseEntry, Sidecar, State, Store};
+use crate::sidecar::{Bytes, FileError, LockError, PreciseEntry, Sidecar, State, Store};
 
 use super::progress::{Progress, Stage};
 use super::publish::{pass, publish_state, store};
@@ -196,47 +195,35 @@ impl Ingest<'_> {
         Ok(imported)
     }
 
-    /// Imports facts from a bundle. They only add: a document that is there stays, and a new indexer answers after those
-    /// that are there. Unless the maker is trusted, the names in each document are compared with the text of its file, and
-    /// documents about files that the repository lacks are left out.
+    /// Imports files of facts from a bundle. They only add: a document that is there stays, and a new indexer answers
+    /// after those that are there. Unless the maker is trusted, the names in each document are compared with the text of
+    /// its file, and documents about files that the repository lacks are left out.
     pub fn take_facts(
         &self,
-        files: &[FactsFile],
+        files: &[Bytes],
         is_trusted: bool,
         interrupt: &AtomicBool,
     ) -> Result<TakenFacts, FactsError> {
         let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
         let mut state = self.sidecar.state()?.ok_or(FactsError::NotIndexed)?;
-        let mut reader = self.repository.reader();
         let mut taken = TakenFacts::default();
-        let mut writers: BTreeMap<&str, FactsWriter> = BTreeMap::new();
-        for file in files {
-            let writer = match writers.entry(file.tool()) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => {
-                    let entry = state.precise.iter().find(|entry| entry.tool == file.tool());
-                    let writer = entry.map_or(Ok(FactsWriter::new(file.tool())), |entry| {
-                        writer_of(self.sidecar, entry)
-                    });
-                    new.insert(writer?)
-                }
-            };
-            let n_before = writer.n_documents();
-            writer.merge(file, |blob, _, names| {
-                if interrupt.load(Ordering::Relaxed) {
-                    return Err(FactsError::Interrupted);
-                }
-                if is_trusted {
-                    return Ok(true);
-                }
-                let BlobContent::Content(text) = reader.blob(blob, MAX_BLOB_BYTES)? else {
-                    return Ok(false);
-                };
-                let is_true = fits(names, &text);
-                taken.n_untrue += usize::from(!is_true);
-                Ok(is_true)
-            })?;
-            taken.n_new += writer.n_documents() - n_before;
+        let mut writers: Vec<(String, FactsWriter)> = Vec::new();
+        // One file is open at a time, because together they can be very large.
+        for bytes in files {
+            let file = FactsFile::receive(bytes.clone())?;
+            if writers.iter().all(|(tool, _)| tool != file.tool()) {
+                let entry = state.precise.iter().find(|entry| entry.tool == file.tool());
+                let writer = entry.map_or(Ok(FactsWriter::new(file.tool())), |entry| {
+                    writer_of(self.sidecar, entry)
+                });
+                writers.push((file.tool().to_owned(), writer?));
+            }
+            if writers.len() > MAX_INDEXERS {
+                return Err(FactsError::TooManyIndexers);
+            }
+            let writer = writers.iter_mut().find(|(tool, _)| tool == file.tool());
+            let (_, writer) = writer.expect("it was added");
+            self.merge(&file, writer, is_trusted, &mut taken, interrupt)?;
         }
         let old = state.precise.clone();
         let mut new = Vec::new();
@@ -248,8 +235,6 @@ impl Ingest<'_> {
                 None => {}
             }
         }
-        // The order in the bundle tells which of the new indexers answers first.
-        new.sort_by_key(|entry| files.iter().position(|file| file.tool() == entry.tool));
         state.precise.splice(..0, new);
         if state.precise.len() > MAX_INDEXERS.max(old.len()) {
             return Err(FactsError::TooManyIndexers);
@@ -260,6 +245,34 @@ impl Ingest<'_> {
             retire_unlisted(self.sidecar, &state, old);
         }
         Ok(taken)
+    }
+
+    fn merge(
+        &self,
+        file: &FactsFile,
+        writer: &mut FactsWriter,
+        is_trusted: bool,
+        taken: &mut TakenFacts,
+        interrupt: &AtomicBool,
+    ) -> Result<(), FactsError> {
+        let mut reader = self.repository.reader();
+        let n_before = writer.n_documents();
+        writer.merge(file, |blob, _, names| {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(FactsError::Interrupted);
+            }
+            if is_trusted {
+                return Ok(true);
+            }
+            let BlobContent::Content(text) = reader.blob(blob, MAX_BLOB_BYTES)? else {
+                return Ok(false);
+            };
+            let is_true = fits(names, &text);
+            taken.n_untrue += usize::from(!is_true);
+            Ok(is_true)
+        })?;
+        taken.n_new += writer.n_documents() - n_before;
+        Ok(())
     }
 
     fn check_documents(

@@ -333,6 +333,10 @@ impl FactsWriter {
     /// Returns the facts as files that [`FactsFile::receive`] opens, each with its number of documents. A document that is
     /// too large for that is left out.
     pub fn parts(&self) -> Vec<(u32, Vec<u8>)> {
+        self.parts_within(MAX_RECEIVED_BYTES)
+    }
+
+    fn parts_within(&self, max_bytes: usize) -> Vec<(u32, Vec<u8>)> {
         let (mut parts, mut open, mut n_open_bytes) = (Vec::new(), Vec::new(), 0);
         let mut end = |documents: &mut Vec<(&DocumentKey, &Facts)>| {
             let n = documents.len() as u32;
@@ -341,12 +345,12 @@ impl FactsWriter {
         };
         for document in &self.documents {
             let n_bytes = self.weight(document);
-            if n_bytes > MAX_RECEIVED_BYTES {
+            if n_bytes > max_bytes {
                 let path = String::from_utf8_lossy(&document.0.1);
                 tracing::warn!("the facts of {} about {path:?} are too large to share", self.tool);
                 continue;
             }
-            if n_open_bytes + n_bytes > MAX_RECEIVED_BYTES || open.len() == MAX_PART_DOCUMENTS {
+            if n_open_bytes + n_bytes > max_bytes || open.len() == MAX_PART_DOCUMENTS {
                 end(&mut open);
                 n_open_bytes = 0;
             }
@@ -699,15 +703,13 @@ mod tests {
                 .unwrap();
         }
         assert_eq!(merged.finish(), writer.finish());
-        let large = format!("s m p 1 {}.", "x".repeat(MAX_RECEIVED_BYTES));
-        let mut writer = FactsWriter::new("tool");
-        let names = vec![(0, large.as_str(), false)];
-        let checked = Checked {
-            names,
-            ..Checked::default()
-        };
-        writer.add(blob(1), b"a", "1", &checked);
-        assert!(writer.parts().is_empty(), "a receiver would refuse it");
+        let n_bytes = writer
+            .documents
+            .iter()
+            .map(|document| writer.weight(document))
+            .sum::<usize>();
+        assert_eq!(writer.parts_within(n_bytes / 3).len(), 4);
+        assert!(writer.parts_within(50).is_empty(), "a receiver would refuse them");
     }
 
     #[test]

@@ -82,7 +82,10 @@ impl Workspace {
         let program = self.find_program(indexer.program).ok_or_else(|| {
             OpError::new(
                 format!("{} is not installed", indexer.program),
-                format!("install it: {}", indexer.installation),
+                format!(
+                    "install it outside of the repository, in a folder of PATH that is not relative: {}",
+                    indexer.installation
+                ),
             )
         })?;
         let unshare = if cfg!(target_os = "linux") && !allows_network {

@@ -356,7 +356,7 @@ impl Workspace {
         };
         let offered = match options.audit {
             Audit::All => Vec::new(),
-            Audit::Sample => opened_facts(&header, &files)?,
+            Audit::Sample => checked_facts(&header, &files)?,
         };
         let imported = self.take_in(
             &header,
@@ -558,17 +558,17 @@ impl Workspace {
     }
 }
 
-/// Opens and verifies the facts of indexers in a bundle.
-fn opened_facts(header: &Header, files: &[Bytes]) -> Result<Vec<FactsFile>> {
-    let open = |(n_documents, bytes): (u32, &Bytes)| {
+/// Verifies the facts of indexers in a bundle, and returns their files.
+fn checked_facts(header: &Header, files: &[Bytes]) -> Result<Vec<Bytes>> {
+    let check = |(n_documents, bytes): (u32, &Bytes)| {
         let file = FactsFile::receive(bytes.clone())?;
         ensure!(
             file.documents().count() == n_documents as usize,
             "the sizes of its facts differ from the header"
         );
-        Ok(file)
+        Ok(bytes.clone())
     };
-    header.offered_facts(files).map(open).collect()
+    header.offered_facts(files).map(check).collect()
 }
 
 /// Opens a regular file for reading. Fails for other kinds of files, because opening or reading them could block.
