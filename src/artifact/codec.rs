@@ -590,6 +590,7 @@ by_number!(chunk_kind -> ChunkKind, "kind of chunk": Function Type Items Module 
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use crate::extract::{Options, extract, lang_of_path};
 
     fn sample() -> Extraction {
         let outer = Definition {
@@ -703,6 +704,16 @@ mod tests {
         let mut back = decode_core(&encode_core(&extraction)).unwrap();
         (back.references, back.bindings) = decode_references(&encode_references(&extraction)).unwrap();
         assert_eq!(back, extraction);
+    }
+
+    #[test]
+    fn code_inside_other_text_comes_back() {
+        let text = "<p>x</p>\n<script>\nfunction f(a) { var b = a; return b.c(); }\n</script>\n";
+        let lang = lang_of_path(&"a.html".into());
+        let extraction = extract(text.as_bytes(), lang, &Options::default());
+        assert!(!extraction.bindings.is_empty());
+        let back = decode_references(&encode_references(&extraction)).unwrap();
+        assert_eq!(back, (extraction.references, extraction.bindings));
     }
 
     #[test]

@@ -328,9 +328,12 @@ pub struct Binding {
 impl Binding {
     /// Applies `change` to every position of the binding.
     pub(super) fn shift(&mut self, offset: u32) {
+        let shifted = |range: ByteRange| ByteRange::new(range.start + offset, range.end + offset);
         self.start += offset;
-        for range in [&mut self.scope, &mut self.declared] {
-            *range = ByteRange::new(range.start + offset, range.end + offset);
+        self.scope = shifted(self.scope);
+        // An absent type has no position.
+        if !self.declared.is_empty() {
+            self.declared = shifted(self.declared);
         }
         self.value.shift(offset);
     }
