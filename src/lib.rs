@@ -11,6 +11,7 @@
 //! 1  sidecar/    .codescout/ on disk: layout, atomic files, checksums, the writer's lock, the state
 //! 2  git/        reads objects, refs and worktrees; the only module that uses gix
 //!    extract/    pure: (bytes, language, options) -> chunks, definitions, references, imports, headings
+//!    lsp/        asks language servers, through one broker process per user
 //! 3  artifact/   one extraction per blob, stored under the blob's id
 //!    embed/      texts to vectors: the trait Embedder and the model inside the binary
 //!    precise/    what a compiler says about blobs: SCIP indexes, checked and kept per blob
@@ -60,6 +61,7 @@ pub mod history;
 pub mod index;
 pub mod ingest;
 pub mod link;
+pub mod lsp;
 pub mod mcp;
 pub mod model;
 pub mod ops;
