@@ -19,7 +19,8 @@ pub(super) use self::sharing::{
     PullArgs, PushArgs, RestoreArgs, RunArgs, SaveArgs,
 };
 pub(super) use self::upkeep::{
-    ConfigArgs, ConfigCommand, DoctorArgs, GcArgs, HistoryVersions, HooksArgs, HooksCommand, IndexArgs, InitArgs,
+    BrokerArgs, ConfigArgs, ConfigCommand, DoctorArgs, GcArgs, HistoryVersions, HooksArgs, HooksCommand, IndexArgs,
+    InitArgs,
 };
 use crate::ops::{Blame, Diff, Graph, History, Outline, Read, Search, Status, Symbol, Verify};
 
@@ -167,6 +168,9 @@ pub(super) enum Command {
     Completions(CompletionsArgs),
     /// Measure search quality
     Eval(EvalArgs),
+    /// Run language servers for other commands
+    #[command(hide = true)]
+    Broker(BrokerArgs),
 }
 
 /// An operation with options that select a page of its results.

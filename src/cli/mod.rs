@@ -2,6 +2,7 @@
 
 mod advice;
 mod args;
+mod broker;
 mod ci;
 mod columns;
 mod completions;
@@ -202,6 +203,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Found> {
         Command::Ci(ci) => ci::run(&open(&Overrides::default())?, &args.global, ci, output),
         Command::Push(push) => push::run(&open(&Overrides::default())?, &args.global, push, output),
         Command::Pull(pull) => push::run_pull(&open(&Overrides::default())?, &args.global, pull, output),
+        Command::Broker(broker) => broker::run(broker),
         Command::Serve(serve) => serve::run(&args.global, serve),
     }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::explain_by;
+
 /// A name in a file of the worktree.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Place {
@@ -109,7 +111,12 @@ pub enum AskError {
     /// The broker cannot be reached or started.
     #[error("language servers cannot be started: {0}")]
     Broker(String),
+    /// The interrupt flag was set.
+    #[error("interrupted")]
+    Interrupted,
     /// This system has no Unix sockets.
     #[error("language servers are not supported on this system")]
     Unsupported,
 }
+
+explain_by!(AskError; Interrupted);

