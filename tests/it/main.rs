@@ -33,6 +33,7 @@ mod indexed;
 mod install;
 mod lineage;
 mod links;
+mod lsp;
 mod mcp;
 mod pack;
 mod placement;
