@@ -53,12 +53,25 @@ pub(super) struct Project<'a> {
     /// Path and id of the files that the server knows of, by language.
     files: HashMap<String, BTreeMap<String, String>>,
     proof: Proof,
-    /// What was found when it was last looked for, and when.
-    last: Option<(Vec<Finding>, Instant)>,
+    /// The trial that goes on. Clients with little patience must not begin it anew each time.
+    trial: Option<Trial>,
+    /// The last trial that ended, and when its answers were first given.
+    last: Option<(Trial, Instant)>,
+    /// Number of trials that did not find what is known.
+    n_vain: usize,
 }
 
-/// A place that was asked about, and the answer.
-type Finding = (Place, Option<Targets>);
+/// Requests whose answers show if the server has read the worktree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Trial {
+    /// Two requests for each: for the references of the definition, and for the definition of the reference.
+    canaries: Vec<Canary>,
+    requests: Vec<(Method, Place)>,
+    /// The answers so far.
+    answers: Vec<Option<Targets>>,
+    /// The request that waits for its answer.
+    waiting: Option<RequestId>,
+}
 
 /// The evidence that the server has read the worktree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +119,9 @@ impl<'a> Project<'a> {
             documents: Documents::new(root),
             files: HashMap::new(),
             proof: Proof::Missing,
+            trial: None,
             last: None,
+            n_vain: 0,
         })
     }
 
@@ -247,6 +262,7 @@ impl<'a> Project<'a> {
             .tell::<DidChangeWatchedFiles>(DidChangeWatchedFilesParams { changes });
         self.transport
             .with_readiness(|readiness| readiness.changed(Instant::now()));
+        self.trial = None;
         if self.proof == Proof::Valid {
             self.proof = Proof::Outdated;
         }
@@ -254,40 +270,79 @@ impl<'a> Project<'a> {
 
     /// Waits until the server finds a reference that is known, or answers twice the same if none is known.
     fn prove(&mut self, question: &Question, language_id: &str, watch: &mut Watch<'_>) -> Result<(), Stopped> {
-        if self.proof == Proof::Valid {
-            return Ok(());
-        }
-        let canaries = self.usable(&question.canaries);
         let mut pause = SETTLE;
-        loop {
-            self.transport.wait_until_quiet(!canaries.is_empty(), watch)?;
-            let (is_right, found) = if canaries.is_empty() {
-                (true, self.sample(question, language_id, watch)?)
-            } else {
-                self.look_for(&canaries, language_id, watch)?
+        while self.proof != Proof::Valid {
+            let mut trial = match self.trial.take() {
+                Some(trial) => trial,
+                None => self.trial(question),
             };
+            let tried = self.go_on(&mut trial, language_id, watch);
+            if let Err(stopped) = tried {
+                self.trial = Some(trial);
+                return Err(stopped);
+            }
+            let is_right = trial.is_right();
+            self.n_vain += usize::from(!is_right);
             let now = Instant::now();
-            let is_settled = |(before, at): &(Vec<Finding>, Instant)| *before == found && now - *at >= SETTLE;
-            if is_right && (self.proof == Proof::Outdated || self.last.as_ref().is_some_and(is_settled)) {
+            match &self.last {
+                Some((before, at)) if *before == trial => {
+                    if is_right && now - *at >= SETTLE {
+                        self.proof = Proof::Valid;
+                    }
+                }
+                _ => self.last = Some((trial, now)),
+            }
+            if is_right && self.proof == Proof::Outdated {
                 self.proof = Proof::Valid;
-                return Ok(());
             }
-            // Clients with little patience must not begin anew each time.
-            if self.last.as_ref().is_none_or(|(before, _)| *before != found) {
-                self.last = Some((found, now));
+            if self.proof != Proof::Valid {
+                self.transport.pause(pause, watch)?;
+                pause = LONGEST_PAUSE.min(pause * 2);
             }
-            self.transport.pause(pause, watch)?;
-            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+        Ok(())
+    }
+
+    fn trial(&mut self, question: &Question) -> Trial {
+        let canaries = self.usable(&question.canaries);
+        let requests = if canaries.is_empty() {
+            let references = question
+                .definitions
+                .iter()
+                .map(|place| (Method::References, place.clone()));
+            let definitions = question.sites.iter().map(|place| (Method::Definition, place.clone()));
+            references
+                .take(N_CANARIES)
+                .chain(definitions.take(N_CANARIES))
+                .collect()
+        } else {
+            let both = |Canary { site, definition }: &Canary| {
+                [
+                    (Method::References, definition.clone()),
+                    (Method::Definition, site.clone()),
+                ]
+            };
+            canaries.iter().flat_map(both).collect()
+        };
+        Trial {
+            canaries,
+            requests,
+            ..Trial::default()
         }
     }
 
-    /// Chooses known references from different parts of the list.
+    /// Chooses known references from different parts of the list, and others than before if those were not found: the
+    /// settings of a server may exclude some files.
     fn usable(&mut self, canaries: &[Canary]) -> Vec<Canary> {
         let step = canaries.len().div_ceil(N_CANARIES).max(1);
-        let spread = (0..step).flat_map(|first| canaries.iter().skip(first).step_by(step));
+        let spread = (0..step).flat_map(|first| {
+            let first = (first + self.n_vain) % step;
+            canaries.iter().skip(first).step_by(step)
+        });
+        let documents = &mut self.documents;
         let usable = spread.filter(|Canary { site, definition }| {
             let mut is_word = |place: &Place| {
-                let text = self.documents.on_disk(&place.path);
+                let text = documents.on_disk(&place.path);
                 text.is_some_and(|text| text.is_word(place.start as usize, place.end as usize))
             };
             is_word(site) && is_word(definition)
@@ -295,55 +350,28 @@ impl<'a> Project<'a> {
         usable.take(N_CANARIES).cloned().collect()
     }
 
-    /// Looks for known references. Returns true if one is found in both directions, and what was found.
-    fn look_for(
-        &mut self,
-        canaries: &[Canary],
-        language_id: &str,
-        watch: &mut Watch<'_>,
-    ) -> Result<(bool, Vec<Finding>), Stopped> {
-        let (mut is_right, mut found) = (false, Vec::new());
-        for Canary { site, definition } in canaries {
-            // If the file with the reference were open, the server could find it without having read the worktree.
-            self.documents.close_all(&self.transport);
-            let references = self.ask_one(Method::References, definition, language_id, watch)?;
-            let definitions = self.ask_one(Method::Definition, site, language_id, watch)?;
-            let is_found = |targets: &Option<Targets>, wanted: &Place| {
-                let mut places = targets.iter().flat_map(|targets| &targets.inside);
-                places.any(|place| place.path == wanted.path && (place.start..place.end).contains(&wanted.start))
+    /// Sends the requests of a trial one after the other.
+    fn go_on(&mut self, trial: &mut Trial, language_id: &str, watch: &mut Watch<'_>) -> Result<(), Stopped> {
+        let knows_reference = !trial.canaries.is_empty();
+        while let Some((method, place)) = trial.requests.get(trial.answers.len()) {
+            if trial.answers.is_empty() && trial.waiting.is_none() {
+                self.transport.wait_until_quiet(knows_reference, watch)?;
+            }
+            if trial.waiting.is_none() {
+                // If the file with the reference were open, the server could find it without having read the worktree.
+                if knows_reference && *method == Method::References {
+                    self.documents.close_all(&self.transport);
+                }
+                trial.waiting = self.request(*method, place, language_id);
+            }
+            let answer = match trial.waiting {
+                Some(id) => self.named(*method, id, watch)?.ok(),
+                None => None,
             };
-            is_right |= is_found(&references, site) && is_found(&definitions, definition);
-            found.push((definition.clone(), references));
+            trial.waiting = None;
+            trial.answers.push(answer.and_then(|named| self.resolve(named, place)));
         }
-        Ok((is_right, found))
-    }
-
-    /// Asks a few of the requests of a question.
-    fn sample(
-        &mut self,
-        question: &Question,
-        language_id: &str,
-        watch: &mut Watch<'_>,
-    ) -> Result<Vec<Finding>, Stopped> {
-        let references = question.definitions.iter().map(|place| (Method::References, place));
-        let definitions = question.sites.iter().map(|place| (Method::Definition, place));
-        let few = references.take(N_CANARIES).chain(definitions.take(N_CANARIES));
-        few.map(|(method, place)| Ok((place.clone(), self.ask_one(method, place, language_id, watch)?)))
-            .collect()
-    }
-
-    fn ask_one(
-        &mut self,
-        method: Method,
-        place: &Place,
-        language_id: &str,
-        watch: &mut Watch<'_>,
-    ) -> Result<Option<Targets>, Stopped> {
-        let answers = self.ask_all(method, std::slice::from_ref(place), language_id, watch)?;
-        match answers.is_partial {
-            true => Err(Stopped::TimeIsUp),
-            false => Ok(answers.targets.into_iter().next().flatten()),
-        }
+        Ok(())
     }
 
     /// Sends a request for each place, a few at a time. Places that are no whole word are not asked.
@@ -461,6 +489,22 @@ impl<'a> Project<'a> {
         targets.inside.sort();
         targets.inside.dedup();
         Some(targets)
+    }
+}
+
+impl Trial {
+    /// Returns true if a known reference was found in both directions, or none is known.
+    fn is_right(&self) -> bool {
+        let is_found = |targets: &Option<Targets>, wanted: &Place| {
+            let mut places = targets.iter().flat_map(|targets| &targets.inside);
+            places.any(|place| place.path == wanted.path && (place.start..place.end).contains(&wanted.start))
+        };
+        let mut pairs = self.canaries.iter().zip(self.answers.chunks(2));
+        self.canaries.is_empty()
+            || pairs.any(|(Canary { site, definition }, answers)| match answers {
+                [references, definitions] => is_found(references, site) && is_found(definitions, definition),
+                _ => false,
+            })
     }
 }
 

@@ -70,9 +70,11 @@ const SERVERS: &[Server] = &[
         how_to_install: "npm install -g pyright",
         options: "{}",
         settings: &[("python.analysis", PYRIGHT)],
-        signal: Signal::Nothing,
+        // "Found 27 source files" or "No source files found."
+        signal: Signal::Notification("window/logMessage", "source file"),
         requires: Requirement::Nothing,
-        known_faults: "reports no progress; packages are found only if `python` on PATH has them",
+        known_faults: "finds references only in files that pyproject.toml or pyrightconfig.json include; packages are \
+            found only if `python` on PATH has them",
     },
     Server {
         name: "basedpyright",
@@ -82,9 +84,11 @@ const SERVERS: &[Server] = &[
         how_to_install: "pip install basedpyright",
         options: "{}",
         settings: &[("basedpyright.analysis", PYRIGHT), ("python.analysis", PYRIGHT)],
-        signal: Signal::Nothing,
+        // "Found 27 source files" or "No source files found."
+        signal: Signal::Notification("window/logMessage", "source file"),
         requires: Requirement::Nothing,
-        known_faults: "reports no progress; packages are found only if `python` on PATH has them",
+        known_faults: "finds references only in files that pyproject.toml or pyrightconfig.json include; packages are \
+            found only if `python` on PATH has them",
     },
     Server {
         name: "rust-analyzer",

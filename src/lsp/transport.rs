@@ -272,13 +272,11 @@ impl Shared {
     fn fail(&self, reason: String) {
         let mut state = self.lock();
         if state.failure.is_none() {
-            let stderr = String::from_utf8_lossy(&state.stderr).trim().to_owned();
-            let last = stderr.lines().next_back().unwrap_or_default();
-            let shown = if last.is_empty() {
-                reason
-            } else {
-                format!("{reason}: {last}")
-            };
+            let stderr = String::from_utf8_lossy(&state.stderr);
+            let is_cause = |line: &&str| line.to_ascii_lowercase().starts_with("error") || line.contains("panicked");
+            let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
+            let cause = lines().find(is_cause).or_else(|| lines().next_back());
+            let shown = cause.map_or(reason.clone(), |cause| format!("{reason}: {cause}"));
             state.failure = Some(shown);
         }
         self.changed.notify_all();

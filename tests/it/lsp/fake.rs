@@ -83,6 +83,11 @@ impl Fake {
                     self.reply(&message["id"], result);
                 }
                 Some("initialized") => self.begin(),
+                Some("textDocument/didChange") => self.note("edited"),
+                Some("workspace/didChangeWatchedFiles") => {
+                    let changes = message["params"]["changes"].to_string();
+                    fs::write(self.notes.join("changes"), changes).unwrap();
+                }
                 Some(_) | None => {}
             }
         }
@@ -141,6 +146,8 @@ impl Fake {
                 }
             });
         }
+        let found = json!({"type": 3, "message": "Found 3 source files"});
+        self.send(&json!({"jsonrpc": "2.0", "method": "window/logMessage", "params": found}));
         if !self.has("late") {
             self.is_read_at = Some(Instant::now());
             return;

@@ -174,11 +174,22 @@ impl Scene {
             .collect()
     }
 
-    /// Returns true if processes of the fake server run.
-    fn fake_runs(&self) -> bool {
-        let text = fs::read_to_string(self.notes().join("started")).unwrap_or_default();
-        text.lines().any(|id| is_running(id))
+    /// Returns the numbers of the processes of brokers.
+    fn brokers(&self) -> Vec<String> {
+        let lines = self
+            .processes()
+            .into_iter()
+            .filter(|line| line.contains("broker --folder"));
+        lines
+            .map(|line| line.split_whitespace().next().unwrap().to_owned())
+            .collect()
     }
+}
+
+/// Returns true if processes of the fake server run.
+fn fake_runs(scene: &Scene) -> bool {
+    let text = fs::read_to_string(scene.notes().join("started")).unwrap_or_default();
+    text.lines().any(is_running)
 }
 
 /// Returns true for a process that has not ended.
@@ -193,12 +204,9 @@ fn is_running(id: &str) -> bool {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        for line in self.processes() {
-            if line.contains("broker --folder") {
-                let id = line.split_whitespace().next().unwrap();
-                // Fails if it has just ended.
-                let _ = Command::new("kill").arg(id).status_in_time();
-            }
+        for id in self.brokers() {
+            // Fails if it has just ended.
+            let _ = Command::new("kill").arg(id).status_in_time();
         }
         if !std::thread::panicking() {
             wait_until("the broker ends", || self.processes().is_empty());
