@@ -50,9 +50,10 @@ fn is_end(error: &io::Error) -> bool {
 }
 
 fn failed(error: &io::Error, interrupt: &AtomicBool) -> AskError {
-    match interrupt.load(Ordering::Relaxed) {
-        true => AskError::Interrupted,
-        false => AskError::Broker(error.to_string()),
+    if interrupt.load(Ordering::Relaxed) {
+        AskError::Interrupted
+    } else {
+        AskError::Broker(error.to_string())
     }
 }
 

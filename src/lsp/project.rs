@@ -170,6 +170,7 @@ impl<'a> Project<'a> {
         (watch.on_state)("ready");
         let references = self.ask_all(Method::References, &question.definitions, language_id, watch)?;
         let definitions = self.ask_all(Method::Definition, &question.sites, language_id, watch)?;
+        let known = known_references(question, &definitions.targets);
         let version = self.version.clone().or_else(|| self.transport.version());
         let is_outside = |targets: &Option<Targets>| targets.as_ref().is_some_and(|targets| targets.is_outside);
         Ok(Answer {
@@ -180,7 +181,7 @@ impl<'a> Project<'a> {
                 .definitions
                 .iter()
                 .zip(references.targets)
-                .map(|(definition, targets)| believed(definition, targets?.inside, &question.canaries))
+                .map(|(definition, targets)| believed(definition, targets?.inside, &known))
                 .collect(),
             is_outside: definitions.targets.iter().map(is_outside).collect(),
             definitions: definitions
@@ -262,7 +263,9 @@ impl<'a> Project<'a> {
             .tell::<DidChangeWatchedFiles>(DidChangeWatchedFilesParams { changes });
         self.transport
             .with_readiness(|readiness| readiness.changed(Instant::now()));
-        self.trial = None;
+        if let Some(id) = self.trial.take().and_then(|trial| trial.waiting) {
+            self.transport.cancel(id);
+        }
         if self.proof == Proof::Valid {
             self.proof = Proof::Outdated;
         }
@@ -358,6 +361,7 @@ impl<'a> Project<'a> {
                 self.transport.wait_until_quiet(knows_reference, watch)?;
             }
             if trial.waiting.is_none() {
+                self.transport.wait_until_free(watch)?;
                 // If the file with the reference were open, the server could find it without having read the worktree.
                 if knows_reference && *method == Method::References {
                     self.documents.close_all(&self.transport);
@@ -385,8 +389,17 @@ impl<'a> Project<'a> {
         let mut targets = vec![None; places.len()];
         let mut waiting = VecDeque::new();
         let mut next = 0;
+        match self.transport.wait_until_free(watch) {
+            Ok(()) => {}
+            Err(Stopped::TimeIsUp) => {
+                let is_partial = !places.is_empty();
+                return Ok(Answers { targets, is_partial });
+            }
+            Err(stopped) => return Err(stopped),
+        }
+        let most = if self.found.server.is_serial { 1 } else { MAX_IN_FLIGHT };
         loop {
-            while waiting.len() < MAX_IN_FLIGHT && next < places.len() {
+            while waiting.len() < most && next < places.len() {
                 let id = self.request(method, &places[next], language_id);
                 waiting.extend(id.map(|id| (next, id, 1)));
                 next += 1;
@@ -404,7 +417,7 @@ impl<'a> Project<'a> {
                     let id = self.request(method, &places[at], language_id);
                     waiting.extend(id.map(|id| (at, id, n_attempts + 1)));
                 }
-                Ok(Err(refusal)) => tracing::debug!(message = refusal.message, "a request was refused"),
+                Ok(Err(refusal)) => tracing::debug!(reason = refusal.message, "a request was refused"),
                 Err(Stopped::TimeIsUp) => {
                     let ids = waiting.iter().map(|(_, id, _)| *id);
                     ids.chain([id]).for_each(|id| self.transport.cancel(id));
@@ -508,10 +521,28 @@ impl Trial {
     }
 }
 
+/// Returns the references that are known: the canaries, and what the server itself found of the sites. A server finds
+/// more from a site, whose file it has been sent, than from a definition, if its settings exclude files.
+fn known_references(question: &Question, definitions: &[Option<Targets>]) -> BTreeSet<(Place, Place)> {
+    let canaries = question.canaries.iter();
+    let certain = canaries.map(|Canary { site, definition }| (definition.clone(), site.clone()));
+    let found = question.sites.iter().zip(definitions).flat_map(|(site, targets)| {
+        let inside = targets.iter().flat_map(|targets| &targets.inside);
+        inside.map(|definition| (definition.clone(), site.clone()))
+    });
+    certain
+        .chain(found)
+        .filter(|(definition, site)| definition != site)
+        .collect()
+}
+
 /// Returns the references unless one is missing that is known.
-fn believed(definition: &Place, found: Vec<Place>, canaries: &[Canary]) -> Option<Vec<Place>> {
-    let mut known = canaries.iter().filter(|canary| canary.definition == *definition);
-    known.all(|canary| found.contains(&canary.site)).then_some(found)
+fn believed(definition: &Place, found: Vec<Place>, known: &BTreeSet<(Place, Place)>) -> Option<Vec<Place>> {
+    let mut sites = known
+        .iter()
+        .filter(|(known, _)| known == definition)
+        .map(|(_, site)| site);
+    sites.all(|site| found.contains(site)).then_some(found)
 }
 
 fn greeting(found: &Found, root: &Uri) -> InitializeParams {

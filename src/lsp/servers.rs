@@ -24,6 +24,8 @@ pub(super) struct Server {
     /// Sections of `workspace/configuration` with their JSON. All others are null.
     pub(super) settings: &'static [(&'static str, &'static str)],
     pub(super) signal: Signal,
+    /// True if a request must be answered before the next is sent.
+    pub(super) is_serial: bool,
     requires: Requirement,
     known_faults: &'static str,
 }
@@ -72,6 +74,9 @@ const SERVERS: &[Server] = &[
         settings: &[("python.analysis", PYRIGHT)],
         // "Found 27 source files" or "No source files found."
         signal: Signal::Notification("window/logMessage", "source file"),
+        // It cancels a search for references when the next begins, and that fails for good:
+        // `this._token.cancel is not a function`.
+        is_serial: true,
         requires: Requirement::Nothing,
         known_faults: "finds references only in files that pyproject.toml or pyrightconfig.json include; packages are \
             found only if `python` on PATH has them",
@@ -86,6 +91,9 @@ const SERVERS: &[Server] = &[
         settings: &[("basedpyright.analysis", PYRIGHT), ("python.analysis", PYRIGHT)],
         // "Found 27 source files" or "No source files found."
         signal: Signal::Notification("window/logMessage", "source file"),
+        // It cancels a search for references when the next begins, and that fails for good:
+        // `this._token.cancel is not a function`.
+        is_serial: true,
         requires: Requirement::Nothing,
         known_faults: "finds references only in files that pyproject.toml or pyrightconfig.json include; packages are \
             found only if `python` on PATH has them",
@@ -102,6 +110,7 @@ const SERVERS: &[Server] = &[
             "checkOnSave": false, "cachePriming": {"enable": false}}"#,
         settings: &[],
         signal: Signal::Quiescent,
+        is_serial: false,
         requires: Requirement::File(&["Cargo.toml", "rust-project.json"]),
         known_faults: "does not know what procedural macros and build scripts generate; runs `cargo metadata`, which may \
             fetch dependencies",
@@ -115,6 +124,7 @@ const SERVERS: &[Server] = &[
         options: "{}",
         settings: &[],
         signal: Signal::Nothing,
+        is_serial: false,
         requires: Requirement::Version(7),
         known_faults: "finds references only in projects (tsconfig.json) that it has opened or that refer to each other",
     },
@@ -127,6 +137,7 @@ const SERVERS: &[Server] = &[
         options: r#"{"disableAutomaticTypingAcquisition": true, "maxTsServerMemory": 1536}"#,
         settings: &[],
         signal: Signal::Progress,
+        is_serial: false,
         requires: Requirement::Nothing,
         known_faults: "does not start with TypeScript 7; loads plugins that tsconfig.json names",
     },
@@ -139,6 +150,7 @@ const SERVERS: &[Server] = &[
         options: "{}",
         settings: &[],
         signal: Signal::Progress,
+        is_serial: false,
         requires: Requirement::Nothing,
         known_faults: "runs `go list`, which may fetch modules; only files of the current platform count",
     },
@@ -151,6 +163,7 @@ const SERVERS: &[Server] = &[
         options: "{}",
         settings: &[],
         signal: Signal::Progress,
+        is_serial: false,
         requires: Requirement::File(&[
             "compile_commands.json",
             "build/compile_commands.json",
@@ -167,6 +180,7 @@ const SERVERS: &[Server] = &[
         options: r#"{"settings": {"java": {"autobuild": {"enabled": false}}}}"#,
         settings: &[],
         signal: Signal::Notification("language/status", "ServiceReady"),
+        is_serial: false,
         requires: Requirement::Nothing,
         known_faults: "runs the Gradle or Maven build to find dependencies; takes minutes to start",
     },
@@ -179,6 +193,7 @@ const SERVERS: &[Server] = &[
         options: r#"{"clearCache": false}"#,
         settings: &[],
         signal: Signal::Notification("indexingEnded", ""),
+        is_serial: false,
         requires: Requirement::Nothing,
         known_faults: "its license is not free; does not answer some requests without a license key",
     },
@@ -211,13 +226,13 @@ pub(super) fn candidates(language: &str, search_path: &str, root: &Path) -> Resu
         Some(Found { server, program })
     });
     let found: Vec<Found> = found.collect();
-    match found.is_empty() {
-        false => Ok(found),
-        true => Err(AskError::NotInstalled {
+    if found.is_empty() {
+        return Err(AskError::NotInstalled {
             lang: language.to_owned(),
             how: first.how_to_install.to_owned(),
-        }),
+        });
     }
+    Ok(found)
 }
 
 /// Returns the first candidate that can serve the worktree. May run its program to find the version.

@@ -3,7 +3,7 @@
 //! Nothing that a server sends can pile up: what it asks is answered at once, what it reports changes a few fields, and
 //! answers to requests that nobody waits for are dropped.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{BufReader, Read, Write};
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -92,6 +92,8 @@ struct Shared {
 struct State {
     /// Requests that are waited for, with the answers that have arrived.
     answers: HashMap<RequestId, Option<Result<Value, Refusal>>>,
+    /// Requests that the server still works on although nobody waits for them.
+    abandoned: HashSet<RequestId>,
     readiness: Readiness,
     version: Option<String>,
     failure: Option<String>,
@@ -118,6 +120,7 @@ impl Transport {
     ) -> Self {
         let state = State {
             answers: HashMap::new(),
+            abandoned: HashSet::new(),
             readiness: Readiness::new(server.signal, Instant::now()),
             version: None,
             failure: None,
@@ -196,13 +199,23 @@ impl Transport {
         self.shared.lock().answers.remove(&id);
     }
 
-    /// Asks the server to stop working on a request, and stops waiting for it.
+    /// Stops waiting for a request. Asks the server to stop working on it, unless it takes one request at a time.
     pub(super) fn cancel(&self, id: RequestId) {
+        if self.shared.server.is_serial {
+            let mut state = self.shared.lock();
+            if let Some(None) = state.answers.remove(&id) {
+                state.abandoned.insert(id);
+            }
+            return;
+        }
         self.forget(id);
-        self.shared.send(
-            &self.outgoing,
-            &json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}}),
-        );
+        let message = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}});
+        self.shared.send(&self.outgoing, &message);
+    }
+
+    /// Waits until the server works on no request that nobody waits for.
+    pub(super) fn wait_until_free(&self, watch: &mut Watch<'_>) -> Result<(), Stopped> {
+        self.wait(watch, |state| state.abandoned.is_empty().then_some(()))
     }
 
     /// Waits until the server may be asked.
@@ -317,11 +330,13 @@ impl Shared {
             }
             (Some(method), None) => self.note(&method, message.params),
             (None, Some(id)) => {
+                let Some(id) = id.as_u64() else { return };
                 let mut state = self.lock();
-                if let Some(answer) = id.as_u64().and_then(|id| state.answers.get_mut(&id)) {
+                state.abandoned.remove(&id);
+                if let Some(answer) = state.answers.get_mut(&id) {
                     *answer = Some(message.error.map_or(Ok(message.result), Err));
-                    self.changed.notify_all();
                 }
+                self.changed.notify_all();
             }
             (None, None) => {}
         }

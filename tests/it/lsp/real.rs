@@ -183,12 +183,13 @@ fn no_answer_is_falsely_empty() {
     };
     let began = Instant::now();
     let (mut given, mut ready_at): (BTreeMap<Place, Vec<References>>, _) = (BTreeMap::new(), None);
-    let (mut states, mut n_not_ready) = (BTreeMap::new(), 0);
+    let (mut states, mut n_not_ready, mut n_partial) = (BTreeMap::new(), 0, 0);
     for number in 0..1000 {
         let place = project.definitions[number % project.definitions.len()].clone();
         match scene.ask(&question(vec![place.clone()], Duration::from_millis(100))) {
             Ok(answer) => {
                 ready_at.get_or_insert_with(|| began.elapsed());
+                n_partial += usize::from(answer.is_partial);
                 let found = answer.references.into_iter().next().unwrap();
                 given.entry(place).or_default().push(found);
             }
@@ -200,13 +201,18 @@ fn no_answer_is_falsely_empty() {
         }
     }
     eprintln!(
-        "{n_not_ready} not ready, answers after {ready_at:?}, all after {:?}",
+        "{n_not_ready} not ready, {n_partial} partial, answers after {ready_at:?}, all after {:?}",
         began.elapsed()
     );
     eprintln!("{states:?}");
     let places: Vec<Place> = given.keys().cloned().collect();
     let last = scene.ask(&question(places.clone(), Duration::from_secs(600))).unwrap();
     assert!(!last.is_partial);
+    eprintln!(
+        "{} of {} unsaid in the end",
+        last.references.iter().filter(|found| found.is_none()).count(),
+        places.len()
+    );
     let (mut n_answers, mut n_empty, mut n_unsaid, mut n_other, mut n_false) = (0, 0, 0, 0, 0);
     for (place, last) in places.iter().zip(&last.references) {
         for found in &given[place] {
