@@ -171,6 +171,8 @@ impl<'a> Project<'a> {
         let references = self.ask_all(Method::References, &question.definitions, language_id, watch)?;
         let definitions = self.ask_all(Method::Definition, &question.sites, language_id, watch)?;
         let known = known_references(question, &definitions.targets);
+        // What refers to a definition may be in a file that the settings of the server exclude.
+        let reads_all = self.transport.n_files().is_none_or(|n| n >= question.files.len());
         let version = self.version.clone().or_else(|| self.transport.version());
         let is_outside = |targets: &Option<Targets>| targets.as_ref().is_some_and(|targets| targets.is_outside);
         Ok(Answer {
@@ -182,6 +184,7 @@ impl<'a> Project<'a> {
                 .iter()
                 .zip(references.targets)
                 .map(|(definition, targets)| believed(definition, targets?.inside, &known))
+                .map(|found| found.filter(|found| reads_all || !found.is_empty()))
                 .collect(),
             is_outside: definitions.targets.iter().map(is_outside).collect(),
             definitions: definitions

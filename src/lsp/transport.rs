@@ -96,6 +96,8 @@ struct State {
     abandoned: HashSet<RequestId>,
     readiness: Readiness,
     version: Option<String>,
+    /// Number of files that the server has said to read.
+    n_files: Option<usize>,
     failure: Option<String>,
     stderr: Vec<u8>,
 }
@@ -123,6 +125,7 @@ impl Transport {
             abandoned: HashSet::new(),
             readiness: Readiness::new(server.signal, Instant::now()),
             version: None,
+            n_files: None,
             failure: None,
             stderr: Vec::new(),
         };
@@ -234,6 +237,11 @@ impl Transport {
     /// Returns the version that the server printed.
     pub(super) fn version(&self) -> Option<String> {
         self.shared.lock().version.clone()
+    }
+
+    /// Returns the number of files that the server reads, if it has said so.
+    pub(super) fn n_files(&self) -> Option<usize> {
+        self.shared.lock().n_files
     }
 
     /// Returns why the conversation has ended.
@@ -395,9 +403,12 @@ impl Shared {
                 state.readiness.quiescent(is_quiescent.unwrap_or_default(), now);
             }
             _ => {
-                if method == "window/logMessage" && state.version.is_none() {
-                    let text = params.get("message").and_then(Value::as_str);
-                    state.version = text.and_then(version_in).map(str::to_owned);
+                if method == "window/logMessage"
+                    && let Some(text) = params.get("message").and_then(Value::as_str)
+                {
+                    let version = version_in(text).map(str::to_owned);
+                    state.version = state.version.take().or(version);
+                    state.n_files = n_files_in(text).or(state.n_files);
                 }
                 state.readiness.notification(method, &params.to_string(), now);
             }
@@ -454,4 +465,10 @@ fn version_in(message: &str) -> Option<&str> {
     let (_, rest) = message.split_once(" language server ")?;
     let version = rest.strip_suffix(" starting")?;
     version.starts_with(|c: char| c.is_ascii_digit()).then_some(version)
+}
+
+/// Returns the number in a message such as `Found 27 source files`.
+fn n_files_in(message: &str) -> Option<usize> {
+    let (number, rest) = message.strip_prefix("Found ")?.split_once(' ')?;
+    number.parse().ok().filter(|_| rest.starts_with("source file"))
 }
