@@ -3,6 +3,8 @@
 //!
 //! It finds references by comparing words, once it has "read" the project.
 
+#![allow(clippy::print_stderr, reason = "messages of tests")]
+
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::io::{BufRead, BufReader, Write, stdin, stdout};

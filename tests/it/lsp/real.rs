@@ -1,5 +1,7 @@
 //! Real servers, where they are on PATH.
 
+#![allow(clippy::print_stderr, reason = "messages of tests")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
