@@ -175,10 +175,7 @@ fn no_answer_is_falsely_empty() {
         language: language.clone(),
         search_path: scene.search_path.clone(),
         files: project.files.clone(),
-        canaries: match variable("CODESCOUT_LSP_CANARIES").is_some_and(|wanted| wanted == "0") {
-            true => Vec::new(),
-            false => project.canaries.clone(),
-        },
+        canaries: project.canaries.clone(),
         definitions,
         sites: Vec::new(),
         patience,
