@@ -75,6 +75,15 @@ impl Progress for CliProgress {
         });
     }
 
+    fn say(&self, what: &str) {
+        let quiet = self.quiet;
+        self.with(|running| {
+            if !quiet && running.began.elapsed() > SILENT {
+                running.say(what);
+            }
+        });
+    }
+
     fn end(&self) {
         self.with(|running| {
             if let Some(bar) = &running.bar {
@@ -88,6 +97,21 @@ impl Progress for CliProgress {
 }
 
 impl Running {
+    fn say(&mut self, what: &str) {
+        let text = format!("{} {what}", doing(self.stage));
+        if std::io::stderr().is_terminal() {
+            let bar = self.bar.get_or_insert_with(|| {
+                let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+                let style = ProgressStyle::with_template("{msg} {elapsed}");
+                bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+            });
+            bar.set_message(text);
+        } else if self.last_line.elapsed() > LINE_EVERY {
+            self.last_line = Instant::now();
+            note(&text);
+        }
+    }
+
     fn show(&mut self) {
         if std::io::stderr().is_terminal() {
             let n_blobs = self.n_blobs as u64;
@@ -123,6 +147,7 @@ fn doing(stage: Stage) -> &'static str {
         Stage::Embedding => "embedding",
         Stage::Sharing => "sharing vectors of",
         Stage::Collecting => "collecting garbage:",
+        Stage::Asking => "waiting for",
     }
 }
 

@@ -78,6 +78,11 @@ const OTHER_VARIABLES: &[(&str, &str)] = &[
         "XDG_STATE_HOME",
         "folder of codescout/trusted, the record of the user's settings files; else .local/state in HOME",
     ),
+    (
+        "XDG_RUNTIME_DIR",
+        "folder of codescout/lsp.sock, through which language servers are asked; else XDG_STATE_HOME",
+    ),
+    ("PATH", "folders with git, language servers and indexers"),
 ];
 
 /// Returns all variables that are read, each with a description.
@@ -107,6 +112,10 @@ pub struct Environment {
     pub user_file: Option<PathBuf>,
     /// The path of the folder that records the user's trusted settings files, below `XDG_STATE_HOME` or `HOME`.
     pub trusted: Option<PathBuf>,
+    /// The folder for sockets, below `XDG_RUNTIME_DIR`, `XDG_STATE_HOME` or `HOME`.
+    pub runtime: Option<PathBuf>,
+    /// The value of `PATH`.
+    pub search_path: String,
     /// The variables that describe the terminal.
     pub terminal: TerminalVariables,
     /// True if `CODESCOUT_COMPLETE` is set.
@@ -153,6 +162,10 @@ impl Environment {
                 .map(|folder| folder.join("codescout/config.toml")),
             trusted: user_folder(value("XDG_STATE_HOME"), value("HOME"), ".local/state")
                 .map(|folder| folder.join("codescout/trusted")),
+            runtime: user_folder(value("XDG_RUNTIME_DIR"), None, "")
+                .or_else(|| user_folder(value("XDG_STATE_HOME"), value("HOME"), ".local/state"))
+                .map(|folder| folder.join("codescout")),
+            search_path: text("PATH").unwrap_or_default(),
             terminal: TerminalVariables {
                 pager: std::env::var("PAGER").ok(),
                 less: text("LESS"),

@@ -341,6 +341,11 @@ settings! {
         /// Let the hooks of coding agents add advice
         advice: bool = true, variable "CODESCOUT_AGENT_ADVICE";
     }
+    /// Answers of compilers.
+    precise: PreciseConfig, User {
+        /// Folders whose repositories language servers may read; some servers run code of the repository
+        trusted: Vec<PathBuf> = Vec::new();
+    }
     /// Removal of index data that nothing needs.
     gc: GcConfig, Machine {
         /// Collect garbage after indexing and in background runs

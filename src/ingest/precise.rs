@@ -1,6 +1,6 @@
 //! Imports what a compiler says about the files of a tree, and drops the facts of blobs that are gone.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::artifact::ArtifactKey;
 use crate::git::{BlobContent, FileMode, ObjectError};
 use crate::model::{BlobId, Lang, RepoPath, TreeId, explain_by};
 use crate::precise::{Document, FactsFile, FactsWriter, Index, Mismatch, ScipError, check, fits};
-use crate::sidecar::{Bytes, FileError, LockError, PreciseEntry, Sidecar, State, Store};
+use crate::sidecar::{Bytes, FileError, LockError, PreciseEntry, Sidecar, State, Store, WriterLock};
 
 use super::progress::{Progress, Stage};
 use super::publish::{pass, publish_state, store};
@@ -100,6 +100,17 @@ pub struct TakenFacts {
 /// The facts for a bundle: files in the order of the state, each with its number of documents.
 pub type ExportedFacts = Vec<(u32, Vec<u8>)>;
 
+/// What a language server says about names in files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerFacts {
+    /// The name under which the facts are kept.
+    pub tool: String,
+    /// The version of the server.
+    pub version: String,
+    /// By file, the start of each name, the symbol that it means, and whether it is the name of the symbol's definition.
+    pub documents: BTreeMap<(RepoPath, BlobId), BTreeSet<(u32, String, bool)>>,
+}
+
 /// An error from an import. Nothing was stored.
 #[derive(Debug, thiserror::Error)]
 pub enum FactsError {
@@ -166,8 +177,7 @@ impl Ingest<'_> {
         let started = Instant::now();
         let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
         let mut state = self.sidecar.state()?.ok_or(FactsError::NotIndexed)?;
-        let old = state.precise.iter().find(|entry| entry.tool == index.tool).cloned();
-        let mut writer = match &old {
+        let mut writer = match state.precise.iter().find(|entry| entry.tool == index.tool) {
             Some(old) => writer_of(self.sidecar, old)?,
             None => FactsWriter::new(index.tool),
         };
@@ -184,15 +194,49 @@ impl Ingest<'_> {
                 n_other,
             });
         }
-        let entry = stored(self.sidecar, index.tool, &writer)?;
-        pass("precise.stored", self.sidecar)?;
+        let entry = self.publish_facts(&lock, &mut state, index.tool, &writer)?;
         (imported.n_stored, imported.n_bytes) = (entry.n_documents, entry.file.length);
-        state.precise.retain(|entry| entry.tool != index.tool);
-        state.precise.push(entry);
-        publish_state(self.sidecar, &lock, &mut state)?;
-        retire_unlisted(self.sidecar, &state, old);
         imported.elapsed = started.elapsed();
         Ok(imported)
+    }
+
+    /// Adds what a language server says about some names. Facts of the same server about other names stay.
+    pub fn add_facts(&self, said: &ServerFacts, interrupt: &AtomicBool) -> Result<(), FactsError> {
+        let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
+        let mut state = self.sidecar.state()?.ok_or(FactsError::NotIndexed)?;
+        let mut writer = match state.precise.iter().find(|entry| entry.tool == said.tool) {
+            Some(old) => writer_of(self.sidecar, old)?,
+            None => FactsWriter::new(&said.tool),
+        };
+        let mut has_changed = false;
+        for ((path, blob), names) in &said.documents {
+            let names: Vec<(u32, &str, bool)> = names
+                .iter()
+                .map(|(start, symbol, is_definition)| (*start, symbol.as_str(), *is_definition))
+                .collect();
+            has_changed |= writer.extend(*blob, path.as_bytes(), &said.version, &names);
+        }
+        if has_changed {
+            self.publish_facts(&lock, &mut state, &said.tool, &writer)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the facts of a tool.
+    fn publish_facts(
+        &self,
+        lock: &WriterLock,
+        state: &mut State,
+        tool: &str,
+        writer: &FactsWriter,
+    ) -> Result<PreciseEntry, FactsError> {
+        let entry = stored(self.sidecar, tool, writer)?;
+        pass("precise.stored", self.sidecar)?;
+        let old: Vec<PreciseEntry> = state.precise.extract_if(.., |entry| entry.tool == tool).collect();
+        state.precise.push(entry.clone());
+        publish_state(self.sidecar, lock, state)?;
+        retire_unlisted(self.sidecar, state, old);
+        Ok(entry)
     }
 
     /// Imports files of facts from a bundle. They only add: a document that is there stays, and a new indexer answers

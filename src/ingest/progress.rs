@@ -6,6 +6,8 @@ pub trait Progress: Sync {
     fn begin(&self, stage: Stage, n_blobs: usize);
     /// Reports one more item with `n_bytes` bytes.
     fn advance(&self, n_bytes: u64);
+    /// Reports what a stage without items waits for.
+    fn say(&self, _what: &str) {}
     /// Ends the stage.
     fn end(&self);
 }
@@ -37,6 +39,8 @@ pub enum Stage {
     Sharing,
     /// Collecting garbage. Counts files written or removed.
     Collecting,
+    /// Waiting for a language server.
+    Asking,
 }
 
 impl Stage {

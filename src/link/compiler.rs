@@ -114,10 +114,12 @@ impl Linker<'_> {
                     (Meaning::Definitions(more), Meaning::Definitions(all)) => all.extend(more),
                     (_, Meaning::Definitions(_)) => {}
                     (Meaning::Unknown, _) => {}
+                    (Meaning::Lost, Meaning::NoDefinition | Meaning::External) => {}
                     (found, _) => meaning = found,
                 }
             }
-            if meaning != Meaning::Unknown {
+            // What one indexer has lost, another may know.
+            if !matches!(meaning, Meaning::Unknown | Meaning::Lost) {
                 break;
             }
         }

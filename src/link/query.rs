@@ -145,6 +145,28 @@ impl Linker<'_> {
         sites
     }
 
+    /// Returns the references in a file.
+    pub fn sites_in(&self, file: FileId) -> Vec<Site> {
+        let facts = self.facts(file);
+        let sites = facts.iter().flat_map(|facts| {
+            let indices = 0..facts.references.len() as u32;
+            indices.map(|index| self.site(facts, index))
+        });
+        sites.collect()
+    }
+
+    /// Returns the reference at a position.
+    pub fn site_at(&self, file: FileId, at: u32) -> Option<Site> {
+        let facts = self.facts(file)?;
+        Some(self.site(&facts, facts.reference_at(at)?))
+    }
+
+    /// Returns true if the files of both can use each other's definitions.
+    pub fn is_like(&self, a: FileId, b: FileId) -> bool {
+        let family = |file| Family::of(self.view.lang(file));
+        family(a) == family(b)
+    }
+
     /// Returns the references in a file that are outside of definitions.
     pub fn uses_at_file_level(&self, file: FileId) -> Vec<Site> {
         let Some(facts) = self.facts(file) else {
@@ -269,7 +291,7 @@ impl Linker<'_> {
     }
 
     /// Returns the definitions that a reference to `of` may mean: a call of a type calls its constructor.
-    pub(super) fn meanings(&self, of: DefId) -> Vec<DefId> {
+    pub fn meanings(&self, of: DefId) -> Vec<DefId> {
         let mut all = vec![of];
         let Some(facts) = self.facts(of.file) else { return all };
         let definition = &facts.definitions[of.index as usize];

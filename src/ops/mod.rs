@@ -10,6 +10,7 @@ mod op;
 mod outline;
 mod paths;
 mod pins;
+mod precise;
 mod provenance;
 mod question;
 mod reaching;

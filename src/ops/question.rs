@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::ProvenanceOut;
 use super::ask::{Ask, FileSelection, Stale};
 use super::paths::{literal, pattern};
+use super::precise::{Asked, Wanted, ask_server};
 use crate::link::{Linker, Links};
 use crate::model::{RepoPath, typed};
 use crate::query::{CursorKey, FileFilter, LikelyQuery, Source, Sources, likely, n_not_indexed};
@@ -33,6 +34,8 @@ pub(crate) struct Question<'a> {
     is_for_once: bool,
     /// Pauses the build while the question is being answered.
     hold: Option<Hold>,
+    /// What came of asking a language server.
+    asked: Option<Asked>,
 }
 
 /// The revision and files that a [`Question`] is about.
@@ -100,6 +103,7 @@ impl<'a> Question<'a> {
             key,
             is_for_once: false,
             hold: None,
+            asked: None,
         })
     }
 
@@ -111,6 +115,13 @@ impl<'a> Question<'a> {
     /// Returns a linker for the view. `links` are the view's links.
     pub(crate) fn linker<'q>(&'q self, links: &'q Links) -> Linker<'q> {
         Linker::new(self.view(), links, self.interrupt())
+    }
+
+    /// Asks a language server, whose answer is then part of the view's links.
+    pub(crate) fn ask_server(&mut self, wanted: Wanted) -> Result<()> {
+        let links = self.links();
+        self.asked = Some(ask_server(self.ask, self.view(), &self.linker(&links), wanted)?);
+        Ok(())
     }
 
     /// Returns the view.
@@ -225,6 +236,11 @@ impl<'a> Question<'a> {
         }
         if let Some(note) = self.seen.note {
             provenance.also_note(note.to_owned());
+        }
+        match &self.asked {
+            Some(Asked::Said(what)) => provenance.also_note(what.clone()),
+            Some(Asked::Without(why)) => provenance.also_incomplete(why.clone()),
+            None => {}
         }
         if let Some(old) = self.old {
             provenance.also_incomplete(format!(

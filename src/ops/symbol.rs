@@ -14,10 +14,12 @@ use super::graph::{RelationsOut, relations};
 use super::history::{EntryOut, latest_changes};
 use super::op::{Op, Page, Paging, Row};
 use super::paths::inside;
+use super::precise::Wanted;
 use super::question::{About, Question};
 use super::record::Past;
 use super::sink::{Recorded, Sink, Style, Whole};
 use crate::extract::{self, DefinitionKind};
+use crate::link::DefId;
 use crate::model::count::count;
 use crate::model::{Hint, NameKind, quoted};
 use crate::query::{
@@ -66,6 +68,11 @@ pub(crate) struct Symbol {
     #[arg(long, conflicts_with_all = ["at", "id"])]
     #[schemars(description = "match names with this prefix")]
     prefix: bool,
+    /// Ask a language server, in a repository that you trust: what the name at the position means, or what refers to
+    /// the definition
+    #[arg(long, conflicts_with = "prefix")]
+    #[schemars(description = "ask a language server")]
+    precise: bool,
     #[command(flatten)]
     #[schemars(with = "Vec<Included>", description = "")]
     include: Include,
@@ -274,10 +281,11 @@ impl Op for Symbol {
             filter: question.filter.clone(),
             kinds,
         };
-        // While the index is being built, the definition may not be indexed yet.
-        let links = (self.at.is_some() && question.is_indexed()).then(|| question.links());
-        let linker = links.as_deref().map(|links| question.linker(links));
-        let outcome = symbols(&question.sources(), &request, linker.as_ref())?;
+        let mut outcome = self.find(&question, &request)?;
+        if let Some(wanted) = self.precise.then(|| wanted(&outcome)).flatten() {
+            question.ask_server(wanted)?;
+            outcome = self.find(&question, &request)?;
+        }
         let shown = self.shown(ask);
         // Every file that defines a name contains it with the exact spelling.
         let is_complete = has_all && sought.name.is_some() && outcome.found_by == FoundBy::Name;
@@ -297,6 +305,18 @@ impl Op for Symbol {
         let mut page = lookup.page(provenance, ask.limit(default))?;
         self.explain(&question, &outcome, &mut page)?;
         Ok(page)
+    }
+}
+
+/// Returns what a language server is asked for: the meaning of the name at a position, or the references to a definition.
+fn wanted(outcome: &SymbolOutcome) -> Option<Wanted> {
+    match (&*outcome.references, &*outcome.definitions) {
+        ([(file, at), ..], _) => Some(Wanted::Reference(*file, *at)),
+        ([], [found]) => Some(Wanted::References(DefId {
+            file: found.file,
+            index: found.index,
+        })),
+        _ => None,
     }
 }
 
@@ -575,6 +595,13 @@ impl Symbol {
         } else {
             SymbolQuery::Named(inside(workspace, self.named()).into_owned())
         })
+    }
+
+    fn find(&self, question: &Question<'_>, request: &SymbolRequest) -> Result<SymbolOutcome> {
+        // While the index is being built, the definition may not be indexed yet.
+        let links = (self.at.is_some() && question.is_indexed()).then(|| question.links());
+        let linker = links.as_deref().map(|links| question.linker(links));
+        Ok(symbols(&question.sources(), request, linker.as_ref())?)
     }
 
     /// Adds notes on how the definitions were found, or the reason for an empty answer.

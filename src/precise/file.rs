@@ -309,8 +309,34 @@ impl FactsWriter {
 
     /// Adds the facts about a blob at a path, in place of older ones.
     pub fn add(&mut self, blob: BlobId, path: &[u8], version: &str, checked: &Checked<'_>) {
-        let mut occurrences: Vec<Occurrence> = Vec::with_capacity(checked.names.len());
-        for &(start, raw, is_definition) in &checked.names {
+        let mut occurrences = self.occurrences_of(&checked.names);
+        occurrences.sort_unstable();
+        occurrences.dedup();
+        self.documents
+            .insert(document_key(blob, path), (version.to_owned(), occurrences));
+    }
+
+    /// Adds what is known about some names in a blob at a path: the start of each, its symbol, and whether it is the name
+    /// of a definition. Facts of the same version about other names stay. Returns true if something has changed.
+    pub fn extend(&mut self, blob: BlobId, path: &[u8], version: &str, names: &[(u32, &str, bool)]) -> bool {
+        let mut occurrences = self.occurrences_of(names);
+        let starts: HashSet<u32> = occurrences.iter().map(|occurrence| occurrence.start).collect();
+        let known = self.documents.entry(document_key(blob, path)).or_default();
+        if known.0 == version {
+            let others = known.1.iter().filter(|known| !starts.contains(&known.start));
+            occurrences.extend(others);
+        }
+        occurrences.sort_unstable();
+        occurrences.dedup();
+        let new = (version.to_owned(), occurrences);
+        let has_changed = *known != new;
+        *known = new;
+        has_changed
+    }
+
+    fn occurrences_of(&mut self, names: &[(u32, &str, bool)]) -> Vec<Occurrence> {
+        let mut occurrences = Vec::with_capacity(names.len());
+        for &(start, raw, is_definition) in names {
             let Some(symbol) = Symbol::parse(raw) else { continue };
             let symbol = self.number(&symbol.key());
             occurrences.push(Occurrence {
@@ -319,10 +345,7 @@ impl FactsWriter {
                 is_definition,
             });
         }
-        occurrences.sort_unstable();
-        occurrences.dedup();
-        let key = (blob.0.as_bytes().to_vec(), path.to_vec());
-        self.documents.insert(key, (version.to_owned(), occurrences));
+        occurrences
     }
 
     /// Returns the bytes of the file.
@@ -419,6 +442,10 @@ impl FactsWriter {
         file.add("blocks", blocks);
         file.finish()
     }
+}
+
+fn document_key(blob: BlobId, path: &[u8]) -> DocumentKey {
+    (blob.0.as_bytes().to_vec(), path.to_vec())
 }
 
 /// The blocks being written.
@@ -710,6 +737,22 @@ mod tests {
             .sum::<usize>();
         assert_eq!(writer.parts_within(n_bytes / 3).len(), 4);
         assert!(writer.parts_within(50).is_empty(), "a receiver would refuse them");
+    }
+
+    #[test]
+    fn facts_about_some_names_join_those_about_others() {
+        let mut writer = FactsWriter::new("tool");
+        let (f, g) = ("s m p . f().", "s m p . g().");
+        assert!(writer.extend(blob(1), b"a.rs", "1", &[(9, f, false), (3, f, false)]));
+        assert!(!writer.extend(blob(1), b"a.rs", "1", &[(9, f, false)]));
+        assert!(writer.extend(blob(1), b"a.rs", "1", &[(9, g, false)]));
+        let starts = |writer: &FactsWriter| -> Vec<(u32, u32)> {
+            let (_, occurrences) = &writer.documents[&document_key(blob(1), b"a.rs")];
+            occurrences.iter().map(|one| (one.start, one.symbol)).collect()
+        };
+        assert_eq!(starts(&writer), [(3, 0), (9, 1)]);
+        assert!(writer.extend(blob(1), b"a.rs", "2", &[(5, g, true)]));
+        assert_eq!(starts(&writer), [(5, 1)]);
     }
 
     #[test]

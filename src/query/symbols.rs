@@ -78,6 +78,8 @@ pub struct SymbolOutcome {
     pub found_by: FoundBy,
     /// Similar names, if no definition was found.
     pub near: Vec<String>,
+    /// The references at the position, if the query is one.
+    pub references: Vec<(FileId, u32)>,
 }
 
 /// An error from finding definitions.
@@ -249,6 +251,7 @@ impl Finder<'_> {
             definitions: found,
             found_by: FoundBy::OtherSpelling,
             near,
+            ..SymbolOutcome::default()
         })
     }
 
@@ -358,7 +361,7 @@ impl Finder<'_> {
                 return Ok(SymbolOutcome {
                     definitions,
                     found_by,
-                    near: Vec::new(),
+                    ..SymbolOutcome::default()
                 });
             }
         }
@@ -442,16 +445,18 @@ impl Finder<'_> {
             return Ok(SymbolOutcome {
                 definitions: defined.into_iter().filter_map(|index| of_file.found(index)).collect(),
                 found_by: FoundBy::Definition,
-                near: Vec::new(),
+                ..SymbolOutcome::default()
             });
         }
-        let references = references.iter().filter(|reference| stands_there(reference.range));
-        let (definitions, found_by) = self.meant_by(file, references)?;
+        let here = references.iter().filter(|reference| stands_there(reference.range));
+        let references = here.clone().map(|reference| (file, reference.range.start)).collect();
+        let (definitions, found_by) = self.meant_by(file, here)?;
         if !definitions.is_empty() {
             return Ok(SymbolOutcome {
                 definitions,
                 found_by,
-                near: Vec::new(),
+                references,
+                ..SymbolOutcome::default()
             });
         }
         let around = |index: &usize| {
@@ -467,7 +472,8 @@ impl Finder<'_> {
                 .into_iter()
                 .collect(),
             found_by: FoundBy::Enclosing,
-            near: Vec::new(),
+            references,
+            ..SymbolOutcome::default()
         })
     }
 

@@ -22,6 +22,7 @@ pub(crate) use self::rows::GraphRow;
 use self::rows::{DefinitionOut, draw};
 use super::ask::{Ask, FileSelection, WithTests, path_text};
 use super::op::{Op, Page, Paging};
+use super::precise::Wanted;
 use super::question::{About, Question};
 use super::sink::Recorded;
 use super::symbol::{is_place, name_or_place};
@@ -71,6 +72,10 @@ pub(crate) struct Graph {
     #[arg(long)]
     #[schemars(description = "list uncertain ones")]
     candidates: bool,
+    /// With callers, callees and refs: ask a language server, in a repository that you trust
+    #[arg(long, conflicts_with = "since")]
+    #[schemars(description = "ask a language server")]
+    precise: bool,
     /// Compare with this revision: list only what was added or removed since
     #[arg(long, value_name = "REV")]
     #[schemars(description = "rev: only what was added or removed")]
@@ -178,12 +183,36 @@ impl Op for Graph {
         self.check()?;
         match &self.since {
             Some(since) => self.compared(ask, since),
-            None => self.answer(ask, &Question::new(ask, &About::files(&self.files))?, false),
+            None => {
+                let mut question = Question::new(ask, &About::files(&self.files))?;
+                if self.precise {
+                    self.ask_server(ask, &mut question)?;
+                }
+                self.answer(ask, &question, false)
+            }
         }
     }
 }
 
 impl Graph {
+    /// Asks a language server about the target. Does nothing if the target is not one definition.
+    fn ask_server(&self, ask: &Ask<'_>, question: &mut Question<'_>) -> Result<()> {
+        let links = question.links();
+        let target = Lookup {
+            request: self,
+            ask,
+            question,
+            linker: &question.linker(&links),
+            is_whole: false,
+        }
+        .target(self.target.as_deref())?;
+        let Target::One(of, _) = target else { return Ok(()) };
+        question.ask_server(match self.op {
+            GraphOp::Callees => Wanted::Uses(of),
+            _ => Wanted::References(of),
+        })
+    }
+
     /// Answers the request for the files of a question. `is_whole` asks for all rows instead of a page.
     fn answer(&self, ask: &Ask<'_>, question: &Question<'_>, is_whole: bool) -> Result<Page<GraphRow>> {
         let links = question.links();
@@ -226,6 +255,13 @@ impl Graph {
     fn check(&self) -> Result<()> {
         if self.ci.is_some() && self.op != GraphOp::Impact {
             return Err(OpError::new("--ci prints tests", "use it with: graph impact A..B"));
+        }
+        let is_about_references = matches!(self.op, GraphOp::Callers | GraphOp::Callees | GraphOp::Refs);
+        if self.precise && (!is_about_references || self.since.is_some()) {
+            return Err(OpError::new(
+                "a language server is asked about callers, callees and refs in the worktree",
+                "omit precise",
+            ));
         }
         if self.ci.is_some() && (self.depth.is_some() || self.files.tests != WithTests::Any) {
             return Err(OpError::new(
@@ -345,6 +381,7 @@ impl Lookup<'_> {
             definitions,
             found_by,
             near,
+            ..
         } = outcome;
         let facts = ManyFacts {
             total: definitions.len(),

@@ -1,0 +1,84 @@
+//! Determines whether language servers may read the worktree, and how their broker is reached.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use super::Workspace;
+use super::error::{OpError, Result};
+use super::open::Session;
+use crate::config::Environment;
+use crate::ingest::ServerFacts;
+use crate::lsp::BrokerPlace;
+
+/// The means to ask a language server about a worktree that the user trusts.
+#[derive(Debug)]
+pub(crate) struct ServerAccess {
+    /// The root of the worktree, without links.
+    pub(crate) root: PathBuf,
+    /// The folders in which programs are looked up.
+    pub(crate) search_path: String,
+    /// The broker.
+    pub(crate) broker: BrokerPlace,
+}
+
+impl Session {
+    /// Returns the means to ask a language server about the worktree. Fails unless the user trusts its folder.
+    pub(crate) fn server_access(&self) -> Result<ServerAccess> {
+        if !self.is_own {
+            return Err(OpError::new(
+                "language servers read only the repository in which this server was started",
+                "omit precise",
+            ));
+        }
+        let root = self.workspace.trusted_root()?;
+        let environment = Environment::read();
+        Ok(ServerAccess {
+            root,
+            broker: broker_place(&environment)?,
+            search_path: environment.search_path,
+        })
+    }
+}
+
+impl Workspace {
+    /// Returns the root of the worktree if language servers may read it.
+    fn trusted_root(&self) -> Result<PathBuf> {
+        let root = self.repository.work_dir().and_then(|root| root.canonicalize().ok());
+        let Some(root) = root else {
+            return Err(OpError::new(
+                "language servers read files, and this repository has no worktree",
+                "omit precise",
+            ));
+        };
+        let trusted = &self.config.precise.trusted.value;
+        let is_above = |folder: &PathBuf| folder.canonicalize().is_ok_and(|folder| root.starts_with(folder));
+        if trusted.iter().any(is_above) {
+            return Ok(root);
+        }
+        Err(OpError::new(
+            "language servers may not read this repository, because some run code of it",
+            format!(
+                "if you trust it, allow it: codescout config set --user precise.trusted {}",
+                root.display()
+            ),
+        ))
+    }
+
+    /// Stores what a language server says about names in files.
+    pub(crate) fn keep_facts(&self, said: &ServerFacts, interrupt: &AtomicBool) -> Result<()> {
+        let sidecar = self.storage.open_or_create(interrupt)?;
+        Ok(self.writer(&sidecar).add_facts(said, interrupt)?)
+    }
+}
+
+/// Returns where the user's broker is reached.
+pub(crate) fn broker_place(environment: &Environment) -> Result<BrokerPlace> {
+    let folder = environment.runtime.clone().ok_or_else(|| {
+        OpError::new(
+            "there is no folder for the broker of language servers",
+            "set HOME or XDG_RUNTIME_DIR",
+        )
+    })?;
+    let program = std::env::current_exe().map_err(|error| OpError::failed(format!("no path of this program: {error}")))?;
+    Ok(BrokerPlace { folder, program })
+}
