@@ -71,7 +71,7 @@ pub(crate) struct Symbol {
     /// Ask a language server, in a repository that you trust: what the name at the position means, or what refers to
     /// the definition
     #[arg(long, conflicts_with = "prefix")]
-    #[schemars(description = "ask a language server")]
+    #[schemars(description = "")]
     precise: bool,
     #[command(flatten)]
     #[schemars(with = "Vec<Included>", description = "")]

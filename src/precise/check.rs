@@ -111,7 +111,8 @@ fn check_as<'a>(
         // A file imports a symbol under one other name at most.
         let mut is_alias = || is_word && !is_definition && *aliases.entry(symbol).or_insert(written) == written;
         let fits = is_equal || !is_module && is_alias();
-        if !is_module && !written.is_empty() {
+        // An operator means the method that implements it.
+        if !is_module && written.iter().any(is_part) {
             n_checked += 1;
             checked.n_equal += usize::from(is_equal);
             n_wrong += usize::from(!fits);
@@ -208,6 +209,18 @@ mod tests {
         assert_eq!(found(text, &names, &text.replace("c()", "x()")), Err(Mismatch::Text));
         assert_eq!(found(text, &names, &text.replace("d =", "e =")), Err(Mismatch::Text));
         assert_eq!(found(text, &names, &format!("\n{text}")), Err(Mismatch::Range));
+    }
+
+    #[test]
+    fn operators_are_no_other_names() {
+        let text = "a == b; a == b";
+        let names = [
+            ("a", 0, "s m p 1 a."),
+            ("==", 0, "s m p 1 T#eq()."),
+            ("==", 1, "s m p 1 T#eq()."),
+        ];
+        assert_eq!(found(text, &names, text), Ok(1));
+        assert_eq!(found(text, &names, "b == a; a == b"), Err(Mismatch::Text));
     }
 
     #[test]

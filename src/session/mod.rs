@@ -39,7 +39,7 @@ pub(crate) use open::Visibility;
 pub use open::{Build, SeenView, Session, ViewRequest};
 pub(crate) use place::sidecar_root_of;
 pub use qdrant::VectorSharing;
-pub(crate) use servers::{ServerAccess, broker_place};
+pub(crate) use servers::ServerAccess;
 pub(crate) use share::{ImportOptions, ImportedBundle, Known, Packing, TakenCommits, open_plain, write_whole};
 pub(crate) use sizes::{SizesOut, sizes};
 pub(crate) use storage::Keeping;

@@ -74,7 +74,7 @@ pub(crate) struct Graph {
     candidates: bool,
     /// With callers, callees and refs: ask a language server, in a repository that you trust
     #[arg(long, conflicts_with = "since")]
-    #[schemars(description = "ask a language server")]
+    #[schemars(description = "language server")]
     precise: bool,
     /// Compare with this revision: list only what was added or removed since
     #[arg(long, value_name = "REV")]
