@@ -80,7 +80,7 @@ const OTHER_VARIABLES: &[(&str, &str)] = &[
     ),
     (
         "XDG_RUNTIME_DIR",
-        "folder of codescout/lsp.sock, through which language servers are asked; else XDG_STATE_HOME",
+        "folder of codescout/run, the socket through which language servers are asked; else XDG_STATE_HOME",
     ),
     ("PATH", "folders with git, language servers and indexers"),
 ];
@@ -164,7 +164,8 @@ impl Environment {
                 .map(|folder| folder.join("codescout/trusted")),
             runtime: user_folder(value("XDG_RUNTIME_DIR"), None, "")
                 .or_else(|| user_folder(value("XDG_STATE_HOME"), value("HOME"), ".local/state"))
-                .map(|folder| folder.join("codescout")),
+                // Only the user may enter it, unlike the folder with the record of trusted files.
+                .map(|folder| folder.join("codescout/run")),
             search_path: text("PATH").unwrap_or_default(),
             terminal: TerminalVariables {
                 pager: std::env::var("PAGER").ok(),
