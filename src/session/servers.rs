@@ -43,25 +43,33 @@ impl Session {
 impl Workspace {
     /// Returns the root of the worktree if language servers may read it.
     fn trusted_root(&self) -> Result<PathBuf> {
-        let root = self.repository.work_dir().and_then(|root| root.canonicalize().ok());
-        let Some(root) = root else {
+        let Some(root) = self.root_without_links() else {
             return Err(OpError::new(
                 "language servers read files, and this repository has no worktree",
                 "omit precise",
             ));
         };
+        match self.command_to_trust() {
+            None => Ok(root),
+            Some(command) => Err(OpError::new(
+                "language servers may not read this repository, because some run code of it",
+                format!("if you trust it, allow it: {command}"),
+            )),
+        }
+    }
+
+    /// Returns the command that allows language servers to read the worktree; `None` if they may.
+    pub(crate) fn command_to_trust(&self) -> Option<String> {
+        let root = self.root_without_links()?;
         let trusted = &self.config.precise.trusted.value;
         let is_above = |folder: &PathBuf| folder.canonicalize().is_ok_and(|folder| root.starts_with(folder));
-        if trusted.iter().any(is_above) {
-            return Ok(root);
-        }
-        Err(OpError::new(
-            "language servers may not read this repository, because some run code of it",
-            format!(
-                "if you trust it, allow it: codescout config set --user precise.trusted {}",
-                root.display()
-            ),
-        ))
+        let all = trusted.iter().chain([&root]).map(|folder| folder.display().to_string());
+        let command = || format!("codescout config set --user precise.trusted {}", all.collect::<Vec<_>>().join(":"));
+        (!trusted.iter().any(is_above)).then(command)
+    }
+
+    fn root_without_links(&self) -> Option<PathBuf> {
+        self.repository.work_dir().and_then(|root| root.canonicalize().ok())
     }
 
     /// Stores what a language server says about names in files.

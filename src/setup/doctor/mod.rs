@@ -4,6 +4,7 @@
 //! Start at [`examine`].
 
 mod checks;
+mod language_servers;
 mod qdrant;
 mod remedy;
 
@@ -45,7 +46,7 @@ impl Severity {
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
     /// The area: `git`, `repository`, `sidecar`, `index`, `objects`, `hooks`, `configuration`, `embedder`, `sparse`,
-    /// `reranker`, `qdrant` or `privacy`.
+    /// `reranker`, `qdrant`, `language-servers` or `privacy`.
     pub(crate) area: &'static str,
     /// The severity.
     pub(crate) severity: Severity,
@@ -125,6 +126,7 @@ pub(crate) fn examine(path: &Path, interrupt: &AtomicBool) -> Report {
     findings.extend(checks::hooks(&workspace));
     findings.extend(checks::configuration());
     findings.extend(servers(&workspace, interrupt));
+    findings.extend(language_servers::examined(&workspace));
     findings.extend(checks::what_leaves(&workspace));
     Report {
         findings,
