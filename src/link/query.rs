@@ -161,6 +161,13 @@ impl Linker<'_> {
         Some(self.site(&facts, facts.reference_at(at)?))
     }
 
+    /// Returns the name of the reference at a position.
+    pub fn name_at(&self, file: FileId, at: u32) -> Option<String> {
+        let facts = self.facts(file)?;
+        let index = facts.reference_at(at)?;
+        Some(facts.references[index as usize].name.clone())
+    }
+
     /// Returns true if the files of both can use each other's definitions.
     pub fn is_like(&self, a: FileId, b: FileId) -> bool {
         let family = |file| Family::of(self.view.lang(file));

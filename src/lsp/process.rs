@@ -14,6 +14,13 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::servers::Found;
 
+/// Asks the tools that servers start to work with what is there.
+const OFFLINE: [(&str, &str); 3] = [
+    ("CARGO_NET_OFFLINE", "true"),
+    ("GOPROXY", "off"),
+    ("npm_config_offline", "true"),
+];
+
 /// Ends the groups of a broker that was killed.
 ///
 /// It is a process that reads the numbers of groups from the broker. When the broker ends, for whatever reason, the
@@ -78,6 +85,7 @@ impl<'a> Process<'a> {
             .args(found.server.arguments)
             .current_dir(root)
             .env("PATH", search_path)
+            .envs(OFFLINE)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

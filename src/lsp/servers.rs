@@ -62,6 +62,10 @@ const ECMA_SCRIPT: &[(&str, &str)] = &[
 /// Settings of pyright: no diagnostics, which take most of its time and memory.
 const PYRIGHT: &str = r#"{"diagnosticMode": "openFilesOnly", "typeCheckingMode": "off", "autoSearchPaths": true}"#;
 
+/// Settings of TypeScript 7: no types from the network.
+const NO_TYPES: &str =
+    r#"{"disableAutomaticTypeAcquisition": true, "tsserver": {"automaticTypeAcquisition": {"enabled": false}}}"#;
+
 /// All servers. Of those for a language, the first that is found is used.
 const SERVERS: &[Server] = &[
     Server {
@@ -122,7 +126,7 @@ const SERVERS: &[Server] = &[
         languages: ECMA_SCRIPT,
         how_to_install: "npm install -g typescript@7",
         options: "{}",
-        settings: &[],
+        settings: &[("typescript", NO_TYPES), ("javascript", NO_TYPES), ("js/ts", NO_TYPES)],
         signal: Signal::Nothing,
         is_serial: false,
         requires: Requirement::Version(7),

@@ -3,6 +3,7 @@
 //! What the server says is stored as facts about blobs, like the facts of an indexer. So the question is then answered
 //! as every other, and later ones about the same files need no server.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// Limit on the references whose definitions are asked one by one.
 const MAX_SITES: usize = 500;
 /// Number of certain references that a server is tested with.
-const N_CANARIES: usize = 5;
+const N_CANARIES: usize = 6;
 /// Limit on the files in which certain references are looked for.
 const MAX_CANARY_FILES: usize = 50;
 
@@ -178,7 +179,7 @@ impl Asking<'_> {
             sites,
             patience: ctx.build_time().unwrap_or(PATIENCE),
         };
-        let mut on_state = |state: &str| ctx.progress.say(state);
+        let mut on_state = |state: &str| ctx.progress.say(&format!("a language server: {state}"));
         let said = ctx.pause(|| lsp::ask(&question, &self.access.broker, ctx.interrupt, &mut on_state));
         if ctx.is_interrupted() {
             return Err(Failure::Other(OpError::interrupted()));
@@ -199,13 +200,17 @@ impl Asking<'_> {
         known.collect()
     }
 
-    /// Returns references to definitions in other files that are certain: of those that are asked about, or else any.
+    /// Returns references to definitions in other files that are certain: of those that are asked about, and others. The
+    /// nearest come first, because a repository can have several projects, and a server knows one of them.
     fn canaries(&self, mentions: &Mentions) -> Vec<Canary> {
-        let mut canaries: Vec<Canary> = mentions.sites.iter().filter_map(|site| self.canary(site)).collect();
-        canaries.truncate(N_CANARIES);
+        let mut sites: Vec<&Site> = mentions.sites.iter().collect();
+        sites.sort_by_key(|site| Reverse(self.nearness(site.file)));
+        let asked = sites.into_iter().filter_map(|site| self.canary(site));
+        let mut canaries: Vec<Canary> = asked.take(N_CANARIES / 2).collect();
         let files = self.view.files().map(|(file, _)| file);
-        let like = files.filter(|file| self.linker.is_like(*file, self.file));
-        for file in std::iter::once(self.file).chain(like).take(MAX_CANARY_FILES) {
+        let mut files: Vec<FileId> = files.filter(|file| self.linker.is_like(*file, self.file)).collect();
+        files.sort_by_key(|file| Reverse(self.nearness(*file)));
+        for file in files.into_iter().take(MAX_CANARY_FILES) {
             if canaries.len() >= N_CANARIES {
                 break;
             }
@@ -216,8 +221,19 @@ impl Asking<'_> {
         canaries
     }
 
+    /// Returns the number of folders that a file shares with the file of the question.
+    fn nearness(&self, file: FileId) -> usize {
+        let folders = |file: FileId| self.view.file(file).path.split(|byte| *byte == b'/');
+        folders(file)
+            .zip(folders(self.file))
+            .take_while(|(a, b)| a == b)
+            .count()
+    }
+
     fn canary(&self, site: &Site) -> Option<Canary> {
-        let [definition] = site.targets.as_slice() else { return None };
+        let [definition] = site.targets.as_slice() else {
+            return None;
+        };
         let is_certain = matches!(site.tier, Tier::Import | Tier::Compiler) && definition.file != site.file;
         if !is_certain {
             return None;
@@ -293,7 +309,13 @@ impl<'a> Said<'a> {
     fn meanings(&mut self, sites: &[Site], answer: &Answer) {
         let all = sites.iter().zip(&answer.definitions).zip(&answer.is_outside);
         for ((site, places), is_outside) in all {
-            for place in places.iter().flatten() {
+            // A place in a file that git does not track is outside, such as an installed package.
+            let (inside, untracked): (Vec<&Place>, Vec<&Place>) = places
+                .iter()
+                .flatten()
+                .partition(|place| self.file(&place.path).is_some());
+            let is_outside = inside.is_empty() && (*is_outside || !untracked.is_empty());
+            for place in inside {
                 match self.definition_at(place) {
                     Some(of) => {
                         let symbol = self.symbol(of);
@@ -306,7 +328,7 @@ impl<'a> Said<'a> {
                     None => self.variable(site, place),
                 }
             }
-            if places.as_ref().is_some_and(Vec::is_empty) && *is_outside {
+            if is_outside {
                 // The reference is itself the place of what has no definition here.
                 let here = self.asking.place(site);
                 here.iter().for_each(|here| self.variable(site, here));
@@ -316,13 +338,10 @@ impl<'a> Said<'a> {
 
     /// Adds that a reference means something that is no definition here, such as a parameter.
     fn variable(&mut self, site: &Site, place: &Place) {
-        if let Some(file) = self.file(&place.path) {
-            let symbol = format!(
-                "lsp {} . . {}/{}.",
-                self.tool(),
-                quoted(&place.path),
-                quoted(&format!("@{}", place.start))
-            );
+        let name = self.asking.linker.name_at(site.file, site.range.start);
+        if let (Some(file), Some(name)) = (self.file(&place.path), name) {
+            let (path, at) = (quoted(&place.path), quoted(&format!("@{}", place.start)));
+            let symbol = format!("lsp {} . . {path}/{at}/{}.", self.tool(), quoted(&name));
             self.add(site.file, site.range.start, symbol.clone(), false);
             self.add(file, place.start, symbol, true);
         }

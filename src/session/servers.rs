@@ -64,7 +64,12 @@ impl Workspace {
         let trusted = &self.config.precise.trusted.value;
         let is_above = |folder: &PathBuf| folder.canonicalize().is_ok_and(|folder| root.starts_with(folder));
         let all = trusted.iter().chain([&root]).map(|folder| folder.display().to_string());
-        let command = || format!("codescout config set --user precise.trusted {}", all.collect::<Vec<_>>().join(":"));
+        let command = || {
+            format!(
+                "codescout config set --user precise.trusted {}",
+                all.collect::<Vec<_>>().join(":")
+            )
+        };
         (!trusted.iter().any(is_above)).then(command)
     }
 
@@ -87,6 +92,7 @@ pub(crate) fn broker_place(environment: &Environment) -> Result<BrokerPlace> {
             "set HOME or XDG_RUNTIME_DIR",
         )
     })?;
-    let program = std::env::current_exe().map_err(|error| OpError::failed(format!("no path of this program: {error}")))?;
+    let program =
+        std::env::current_exe().map_err(|error| OpError::failed(format!("no path of this program: {error}")))?;
     Ok(BrokerPlace { folder, program })
 }

@@ -15,10 +15,16 @@ pub(super) fn examined(workspace: &Workspace) -> Vec<Finding> {
     let known = servers(&Environment::read().search_path);
     let is_for = |server: &ServerStatus, language: &str| server.languages.contains(&language);
     let mut findings = Vec::new();
-    let useful = known.iter().filter(|server| languages.iter().any(|language| is_for(server, language)));
+    let useful = known
+        .iter()
+        .filter(|server| languages.iter().any(|language| is_for(server, language)));
     let installed: Vec<&ServerStatus> = useful.filter(|server| server.program.is_some()).collect();
     for server in &installed {
-        let of_here = server.languages.iter().copied().filter(|language| languages.contains(language));
+        let of_here = server
+            .languages
+            .iter()
+            .copied()
+            .filter(|language| languages.contains(language));
         let faults = match server.known_faults {
             "" => String::new(),
             faults => format!("; {faults}"),
@@ -45,7 +51,10 @@ pub(super) fn examined(workspace: &Workspace) -> Vec<Finding> {
             findings.push(Finding::new(
                 AREA,
                 Severity::Fine,
-                format!("none for {language} is installed; {}: {}", first.name, first.how_to_install),
+                format!(
+                    "none for {language} is installed; {}: {}",
+                    first.name, first.how_to_install
+                ),
             ));
         }
     }
