@@ -34,6 +34,17 @@ pub struct DiskFile {
     pub unfiltered: Option<BString>,
 }
 
+/// A regular file of the worktree as it is on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExactFile {
+    /// The bytes on disk.
+    pub raw: Vec<u8>,
+    /// The file as git would store it.
+    pub stored: DiskFile,
+    /// The number of hard links to the file.
+    pub n_links: u64,
+}
+
 /// The reason why a file of the worktree was not read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
@@ -115,6 +126,33 @@ impl WorkTreeReader {
     pub fn read(&mut self, path: &RepoPath, max_bytes: u64) -> Result<DiskFile, Unread> {
         self.read_with_stat(path.as_bytes(), None, max_bytes)
             .map(|(file, _)| file)
+    }
+
+    /// Like [`Self::read`], but also returns the bytes on disk. Returns `None` for a symbolic link.
+    pub fn read_exact(&mut self, path: &RepoPath, max_bytes: u64) -> Result<Option<ExactFile>, Unread> {
+        let path = path.as_bytes();
+        let (folder, name) = self.root.parent_of(path).map_err(unread)?;
+        let found = beneath::stat(folder.as_fd(), name).map_err(unread)?;
+        if FileType::from_raw_mode(found.st_mode) == FileType::Symlink {
+            return Ok(None);
+        }
+        let opened = beneath::open_file(folder.as_fd(), name).map_err(unread)?;
+        let found = rustix::fs::fstat(&opened).map_err(|errno| unread(errno.into()))?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+            return Err(Unread::Absent);
+        }
+        let raw = read_up_to(opened, max_bytes)?;
+        let mode = self.rules.mode_of_file(found.st_mode, None);
+        Ok(Some(ExactFile {
+            stored: self.convert(path, mode, raw.clone()),
+            raw,
+            n_links: found.st_nlink.into(),
+        }))
+    }
+
+    /// Returns what git would store of a file with the content `raw`.
+    pub fn stored_as(&mut self, path: &RepoPath, mode: FileMode, raw: Vec<u8>) -> DiskFile {
+        self.convert(path.as_bytes(), mode, raw)
     }
 
     pub(super) fn root(&self) -> &Root {

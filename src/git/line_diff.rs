@@ -29,27 +29,32 @@ pub fn diff_lines(old: &[u8], new: &[u8]) -> Vec<LineHunk> {
         .collect()
 }
 
-/// Returns a unified diff with three lines of context, or an empty string if the texts are equal. `first` contains the
-/// numbers of the first lines of both texts. Bytes that are not valid UTF-8 are replaced.
+/// Like [`unified_diff_bytes`], as text: bytes that are not valid UTF-8 are replaced.
 pub fn unified_diff(old: &[u8], new: &[u8], first: (u32, u32)) -> String {
+    String::from_utf8_lossy(&unified_diff_bytes(old, new, first)).into_owned()
+}
+
+/// Returns a unified diff with three lines of context, or nothing if the texts are equal. `first` contains the numbers of
+/// the first lines of both texts.
+pub fn unified_diff_bytes(old: &[u8], new: &[u8], first: (u32, u32)) -> Vec<u8> {
     let input = InternedInput::new(old, new);
     let diff = diff_with_slider_heuristics(Algorithm::Myers, &input);
     let hunks = Hunks {
         first,
-        text: String::new(),
+        text: Vec::new(),
     };
     UnifiedDiff::new(&diff, &input, hunks, ContextSize::default())
         .consume()
-        .expect("writing to a string does not fail")
+        .expect("writing to memory does not fail")
 }
 
 struct Hunks {
     first: (u32, u32),
-    text: String,
+    text: Vec<u8>,
 }
 
 impl ConsumeHunk for Hunks {
-    type Out = String;
+    type Out = Vec<u8>;
 
     fn consume_hunk(&mut self, header: HunkHeader, lines: &[(DiffLineKind, &[u8])]) -> io::Result<()> {
         // An empty range has the number of the line before it.
@@ -59,18 +64,18 @@ impl ConsumeHunk for Hunks {
         };
         let old = range(header.before_hunk_start, header.before_hunk_len, self.first.0);
         let new = range(header.after_hunk_start, header.after_hunk_len, self.first.1);
-        self.text += &format!("@@ -{old} +{new} @@\n");
+        self.text.extend_from_slice(format!("@@ -{old} +{new} @@\n").as_bytes());
         for (kind, line) in lines {
-            self.text.push(kind.to_prefix());
-            self.text += &String::from_utf8_lossy(line);
+            self.text.push(kind.to_prefix() as u8);
+            self.text.extend_from_slice(line);
             if !line.ends_with(b"\n") {
-                self.text += "\n\\ No newline at end of file\n";
+                self.text.extend_from_slice(b"\n\\ No newline at end of file\n");
             }
         }
         Ok(())
     }
 
-    fn finish(self) -> String {
+    fn finish(self) -> Vec<u8> {
         self.text
     }
 }

@@ -36,7 +36,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Like [`write_atomic`], for a file in an open directory, which may have been moved meanwhile. The file gets the
 /// default mode.
-pub(super) fn write_in(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
+pub fn write_in(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
     write_like(folder, name, bytes, None)
 }
 
@@ -100,7 +100,7 @@ pub(super) fn remove_stale_in(folder: &Folder) -> io::Result<()> {
 
 /// Gives a new file the owner and the mode of the file that it replaces. If the owner cannot be changed, the new file
 /// belongs to the current user.
-fn make_like(file: &File, old: &Stat) -> io::Result<()> {
+pub fn make_like(file: &File, old: &Stat) -> io::Result<()> {
     let new = rustix::fs::fstat(file)?;
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid) {
         let group = Some(Gid::from_raw(old.st_gid));

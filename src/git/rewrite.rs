@@ -1,0 +1,559 @@
+//! Replaces files of a worktree as one batch: after a crash, the next batch completes the one that was interrupted.
+//!
+//! The contents before and after are first written to a journal in the git directory, with one atomic rename. Then each
+//! file is replaced by a rename. If a step fails, the journal is reversed and the files get their earlier contents back.
+//! All batches of a worktree hold one lock, and no path passes through a symbolic link or into another repository.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bstr::ByteSlice;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::beneath::{self, Root, open_folder};
+use super::open::Repository;
+use super::worktree::WorkTreeError;
+use crate::model::{ErrorKind, Explain, Explanation, RepoPath};
+use crate::sidecar::{FileLock, decode, encode, failpoint, make_like, remove_stale_temporaries, write_in};
+
+/// The folder in the git directory. As for the queue of hooks, `git clean -fdx` does not delete it.
+const FOLDER: &str = "codescout-edit";
+const LOCK: &str = "lock";
+const JOURNAL: &str = "journal";
+/// Name prefix of a file that is being written next to the one that it replaces.
+const TEMPORARY: &str = ".codescout-edit-";
+/// Interval between attempts to take the lock. `flock` has no timeout.
+const RETRY_EVERY: Duration = Duration::from_millis(5);
+
+/// A file with its content before and after; `None` if it does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rewrite {
+    /// The path.
+    pub path: Vec<u8>,
+    /// The content before.
+    pub from: Option<Vec<u8>>,
+    /// The content after.
+    pub to: Option<Vec<u8>>,
+    /// The permissions of a removed file, for restoring it. Set by [`Rewriter::apply`].
+    pub mode: Option<u32>,
+}
+
+/// A batch that is being applied.
+#[derive(Debug, Serialize, Deserialize)]
+struct Journal {
+    /// Makes the names of temporary files unique.
+    number: u64,
+    rewrites: Vec<Rewrite>,
+}
+
+/// An error from rewriting files.
+#[derive(Debug, thiserror::Error)]
+pub enum RewriteError {
+    /// The path may not be written.
+    #[error("{} is not written: {why}", .path.to_text())]
+    Refused {
+        /// The path.
+        path: RepoPath,
+        /// The reason.
+        why: &'static str,
+    },
+    /// The content of a file is not the one that the batch replaces.
+    #[error("{} was changed meanwhile", .path.to_text())]
+    Changed {
+        /// The path.
+        path: RepoPath,
+    },
+    /// Another process is editing files.
+    #[error("another process is editing files of this worktree (it holds {})", .path.display())]
+    Busy {
+        /// The path of the lock.
+        path: PathBuf,
+    },
+    /// The process was interrupted while it waited for the lock.
+    #[error("interrupted")]
+    Interrupted,
+    /// The journal cannot be read or written.
+    #[error("cannot use {}", .path.display())]
+    Journal {
+        /// The path of the journal or its folder.
+        path: PathBuf,
+        /// The underlying error.
+        #[source]
+        source: io::Error,
+    },
+    /// A file cannot be read or written.
+    #[error("cannot write {}", .path.to_text())]
+    Io {
+        /// The path.
+        path: RepoPath,
+        /// The underlying error.
+        #[source]
+        source: io::Error,
+    },
+    /// A step failed, and so did restoring the files that were already replaced.
+    #[error("{error}, and the other files cannot be restored: {undoing}")]
+    Halfway {
+        /// The first error.
+        error: Box<RewriteError>,
+        /// The error from restoring.
+        undoing: Box<RewriteError>,
+    },
+    /// There is no worktree, or it cannot be opened.
+    #[error(transparent)]
+    WorkTree(#[from] WorkTreeError),
+}
+
+impl Explain for RewriteError {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::Interrupted => Explanation::of_kind(ErrorKind::Interrupted),
+            Self::Changed { .. } => Explanation::hinting("nothing was changed; read the file again"),
+            Self::Io { .. } => Explanation::hinting("nothing was changed"),
+            Self::Halfway { .. } => Explanation::hinting("the next edit restores them first"),
+            Self::Journal { path, .. } if path.ends_with(JOURNAL) => Explanation::hinting(format!(
+                "if it is damaged, remove {} and check git diff",
+                path.display()
+            )),
+            Self::WorkTree(error) => error.explain(),
+            _ => Explanation::default(),
+        }
+    }
+}
+
+/// Rewrites files of one worktree. Holds the lock of the worktree.
+pub struct Rewriter {
+    root: Root,
+    folder: OwnedFd,
+    place: PathBuf,
+    completed: Vec<RepoPath>,
+    _lock: FileLock,
+}
+
+impl Repository {
+    /// Locks the worktree against other rewriters and completes a batch that was interrupted. Waits up to `patience`
+    /// for the lock.
+    pub fn rewriter(&self, patience: Duration, interrupt: &AtomicBool) -> Result<Rewriter, RewriteError> {
+        let root = self.root()?;
+        let place = self.git_dir().join(FOLDER);
+        let unusable = |source| RewriteError::Journal {
+            path: place.clone(),
+            source,
+        };
+        let folder = journal_folder(&Root::open(self.git_dir()).map_err(unusable)?).map_err(unusable)?;
+        let lock = locked(&folder, &place, patience, interrupt)?;
+        failpoint::hit("edit.locked").map_err(unusable)?;
+        let mut rewriter = Rewriter {
+            root,
+            folder,
+            place,
+            completed: Vec::new(),
+            _lock: lock,
+        };
+        rewriter.complete()?;
+        Ok(rewriter)
+    }
+}
+
+impl Rewriter {
+    /// Returns the files of an earlier batch that was interrupted, and is complete now.
+    pub fn completed(&self) -> &[RepoPath] {
+        &self.completed
+    }
+
+    /// Replaces the files, all or none.
+    pub fn apply(&mut self, mut rewrites: Vec<Rewrite>) -> Result<(), RewriteError> {
+        if rewrites.is_empty() {
+            return Ok(());
+        }
+        for rewrite in &mut rewrites {
+            if self.content(&rewrite.path)? != rewrite.from {
+                return Err(changed(&rewrite.path));
+            }
+            if rewrite.to.is_none() {
+                let (folder, name) = self.parent(&rewrite.path)?;
+                rewrite.mode = beneath::stat(folder.as_fd(), name).ok().map(|stat| stat.st_mode);
+            }
+        }
+        let journal = Journal {
+            number: random().map_err(|source| self.journal_error(source))?,
+            rewrites,
+        };
+        self.write(&journal)?;
+        if let Err(error) = self.run(&journal, Otherwise::Fail) {
+            let undone = self.undo(journal);
+            return Err(match undone {
+                Ok(()) => error,
+                Err(undoing) => RewriteError::Halfway {
+                    error: Box::new(error),
+                    undoing: Box::new(undoing),
+                },
+            });
+        }
+        self.forget()
+    }
+
+    /// Completes the batch in the journal, if there is one.
+    fn complete(&mut self) -> Result<(), RewriteError> {
+        remove_stale_temporaries(&self.place).map_err(|source| self.journal_error(source))?;
+        let Some(journal) = self.journal().map_err(|source| self.journal_error(source))? else {
+            return Ok(());
+        };
+        self.run(&journal, Otherwise::Skip)?;
+        self.completed = journal
+            .rewrites
+            .iter()
+            .map(|rewrite| RepoPath::new(rewrite.path.as_slice()))
+            .collect();
+        self.forget()
+    }
+
+    /// Restores the files that a batch has replaced.
+    fn undo(&self, journal: Journal) -> Result<(), RewriteError> {
+        let back = |rewrite: Rewrite| Rewrite {
+            from: rewrite.to,
+            to: rewrite.from,
+            ..rewrite
+        };
+        let journal = Journal {
+            rewrites: journal.rewrites.into_iter().map(back).collect(),
+            ..journal
+        };
+        self.write(&journal)?;
+        self.run(&journal, Otherwise::Skip)?;
+        self.forget()
+    }
+
+    /// Gives each file its content after the batch. Files that already have it are left alone.
+    fn run(&self, journal: &Journal, otherwise: Otherwise) -> Result<(), RewriteError> {
+        for (at, rewrite) in journal.rewrites.iter().enumerate() {
+            let temporary = format!("{TEMPORARY}{:016x}-{at}", journal.number);
+            let found = self.content(&rewrite.path);
+            match (otherwise, found) {
+                (_, Ok(found)) if found == rewrite.to => self.discard(&rewrite.path, &temporary),
+                (_, Ok(found)) if found == rewrite.from => self
+                    .replace(rewrite, &temporary)
+                    .inspect_err(|_| self.discard(&rewrite.path, &temporary))?,
+                // Another program has changed the file since, so its content is the newer one.
+                (Otherwise::Skip, _) => self.discard(&rewrite.path, &temporary),
+                (Otherwise::Fail, Ok(_)) => return Err(changed(&rewrite.path)),
+                (Otherwise::Fail, Err(error)) => return Err(error),
+            }
+        }
+        failpoint::hit("edit.done").map_err(|source| self.journal_error(source))
+    }
+
+    fn replace(&self, rewrite: &Rewrite, temporary: &str) -> Result<(), RewriteError> {
+        let path = rewrite.path.as_slice();
+        let io_error = |source| RewriteError::Io {
+            path: RepoPath::new(path),
+            source,
+        };
+        if rewrite.to.is_some() && rewrite.from.is_none() {
+            self.make_folders(path).map_err(io_error)?;
+        }
+        let (folder, name) = self.parent(path)?;
+        if let Some(bytes) = &rewrite.to {
+            let old = beneath::stat(folder.as_fd(), name).ok();
+            write_temporary(&folder, temporary, bytes, old.as_ref(), rewrite.mode).map_err(io_error)?;
+            failpoint::hit("edit.written").map_err(io_error)?;
+        }
+        // The content may have changed while the new one was written.
+        if self.content(path)? != rewrite.from {
+            return Err(changed(path));
+        }
+        match (&rewrite.from, &rewrite.to) {
+            (None, Some(_)) => rename_to_new(&folder, temporary, name).map_err(io_error)?,
+            (Some(_), Some(_)) => {
+                rustix::fs::renameat(&folder, temporary, &folder, name).map_err(|errno| io_error(errno.into()))?;
+            }
+            (_, None) => {
+                rustix::fs::unlinkat(&folder, name, AtFlags::empty()).map_err(|errno| io_error(errno.into()))?;
+                self.remove_empty_folders(path);
+            }
+        }
+        failpoint::hit("edit.replaced").map_err(io_error)?;
+        rustix::fs::fsync(&folder).map_err(|errno| io_error(errno.into()))
+    }
+
+    /// Returns the content of a regular file; `None` if there is nothing at the path.
+    fn content(&self, path: &[u8]) -> Result<Option<Vec<u8>>, RewriteError> {
+        let io_error = |source| RewriteError::Io {
+            path: RepoPath::new(path),
+            source,
+        };
+        let (folder, name) = match self.parent(path) {
+            Err(RewriteError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+            found => found?,
+        };
+        let file = match beneath::open_file(folder.as_fd(), name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+                return Err(refused(path, "it is a symbolic link"));
+            }
+            file => file.map_err(io_error)?,
+        };
+        let mut file = File::from(file);
+        if !file.metadata().map_err(io_error)?.is_file() {
+            return Err(refused(path, "it is not a regular file"));
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(io_error)?;
+        Ok(Some(bytes))
+    }
+
+    /// Opens the folder of a file. Fails if it belongs to another repository.
+    fn parent<'p>(&self, path: &'p [u8]) -> Result<(OwnedFd, &'p [u8]), RewriteError> {
+        check_path(path)?;
+        let io_error = |error: io::Error| match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::LOOP | Errno::NOTDIR) => refused(path, "a folder of it is a symbolic link or a file"),
+            _ => RewriteError::Io {
+                path: RepoPath::new(path),
+                source: error,
+            },
+        };
+        for slash in path.find_iter(b"/") {
+            let folder = self.root.folder(&path[..slash]).map_err(io_error)?;
+            if beneath::stat(folder.as_fd(), b".git").is_ok() {
+                return Err(refused(path, "it is in another repository"));
+            }
+        }
+        self.root.parent_of(path).map_err(io_error)
+    }
+
+    fn make_folders(&self, path: &[u8]) -> io::Result<()> {
+        for slash in path.find_iter(b"/") {
+            let (parent, name) = self.root.parent_of(&path[..slash])?;
+            match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) => rustix::fs::fsync(&parent)?,
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the folders that a removed file leaves empty, as git does.
+    fn remove_empty_folders(&self, path: &[u8]) {
+        for slash in path.rfind_iter(b"/") {
+            let removed = self
+                .root
+                .parent_of(&path[..slash])
+                .map(|(parent, name)| rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR));
+            if !matches!(removed, Ok(Ok(()))) {
+                return;
+            }
+        }
+    }
+
+    /// Removes the temporary file of a step, if there is one.
+    fn discard(&self, path: &[u8], temporary: &str) {
+        if let Ok((folder, _)) = self.parent(path) {
+            let _ = rustix::fs::unlinkat(&folder, temporary, AtFlags::empty());
+        }
+    }
+
+    fn write(&self, journal: &Journal) -> Result<(), RewriteError> {
+        let payload = encode(journal);
+        let bytes = [&xxh3_64(&payload).to_le_bytes()[..], &payload].concat();
+        write_in(self.folder.as_fd(), OsStr::new(JOURNAL), &bytes).map_err(|source| self.journal_error(source))
+    }
+
+    fn journal(&self) -> io::Result<Option<Journal>> {
+        let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("damaged: {what}"));
+        let mut bytes = Vec::new();
+        match beneath::open_file(self.folder.as_fd(), JOURNAL.as_bytes()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => File::from(file?).read_to_end(&mut bytes)?,
+        };
+        let (hash, payload) = bytes.split_at_checked(8).ok_or_else(|| damaged("length"))?;
+        if xxh3_64(payload).to_le_bytes() != hash {
+            return Err(damaged("checksum"));
+        }
+        decode(payload).map(Some).map_err(|error| damaged(&error.to_string()))
+    }
+
+    fn forget(&self) -> Result<(), RewriteError> {
+        let removed = rustix::fs::unlinkat(&self.folder, JOURNAL, AtFlags::empty());
+        removed.map_err(|errno| self.journal_error(errno.into()))
+    }
+
+    fn journal_error(&self, source: io::Error) -> RewriteError {
+        RewriteError::Journal {
+            path: self.place.join(JOURNAL),
+            source,
+        }
+    }
+}
+
+/// Determines what to do with a file that has neither content.
+#[derive(Clone, Copy)]
+enum Otherwise {
+    Fail,
+    Skip,
+}
+
+/// Fails unless `path` is the path of a file that may be written: it has no control characters, stays inside the
+/// worktree, and enters no git directory and no sidecar, whatever the file system makes of case and ignored characters.
+pub fn check_path(path: &[u8]) -> Result<(), RewriteError> {
+    if path.to_str().is_ok_and(|text| text.contains(char::is_control)) || path.iter().any(u8::is_ascii_control) {
+        return Err(refused(path, "the path contains control characters"));
+    }
+    for name in path.split(|byte| *byte == b'/') {
+        match name {
+            b"" | b"." | b".." => return Err(refused(path, "the path is not inside the worktree")),
+            name if is_own(name) => return Err(refused(path, "it belongs to git or to codescout")),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns true for a name that some file system equates with `.git` or `.codescout`: HFS+ ignores some characters,
+/// NTFS final dots and blanks and the stream after a colon, and has short names. Source: git's `is_hfs_dotgit` and
+/// `is_ntfs_dotgit`.
+fn is_own(name: &[u8]) -> bool {
+    let is_ignored = |letter: &char| matches!(letter, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
+    let visible: String = name
+        .to_str_lossy()
+        .chars()
+        .filter(|letter| !is_ignored(letter))
+        .collect();
+    let visible = visible
+        .split(':')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches(['.', ' ']);
+    [".git", "git~1", ".codescout", "codesc~1"]
+        .iter()
+        .any(|own| visible.eq_ignore_ascii_case(own))
+        || visible.starts_with(TEMPORARY)
+}
+
+fn refused(path: &[u8], why: &'static str) -> RewriteError {
+    RewriteError::Refused {
+        path: RepoPath::new(path),
+        why,
+    }
+}
+
+fn changed(path: &[u8]) -> RewriteError {
+    RewriteError::Changed {
+        path: RepoPath::new(path),
+    }
+}
+
+fn random() -> io::Result<u64> {
+    let mut random = [0; 8];
+    getrandom(&mut random, GetRandomFlags::empty())?;
+    Ok(u64::from_le_bytes(random))
+}
+
+fn journal_folder(git_dir: &Root) -> io::Result<OwnedFd> {
+    let git_dir = git_dir.folder(b"")?;
+    match rustix::fs::mkdirat(&git_dir, FOLDER, Mode::from_raw_mode(0o777)) {
+        Ok(()) | Err(Errno::EXIST) => open_folder(git_dir.as_fd(), FOLDER.as_bytes()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn locked(
+    folder: &OwnedFd,
+    place: &std::path::Path,
+    patience: Duration,
+    interrupt: &AtomicBool,
+) -> Result<FileLock, RewriteError> {
+    let path = place.join(LOCK);
+    let unusable = |source| RewriteError::Journal {
+        path: path.clone(),
+        source,
+    };
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(folder, LOCK, flags, Mode::from_raw_mode(0o666));
+    let mut file = File::from(opened.map_err(|errno| unusable(errno.into()))?);
+    let deadline = Instant::now() + patience;
+    loop {
+        file = match FileLock::take(file).map_err(unusable)? {
+            Ok(lock) => return Ok(lock),
+            Err(_) if interrupt.load(Ordering::Relaxed) => return Err(RewriteError::Interrupted),
+            Err(_) if Instant::now() >= deadline => return Err(RewriteError::Busy { path }),
+            Err(file) => file,
+        };
+        std::thread::sleep(RETRY_EVERY);
+    }
+}
+
+/// Writes a file that will replace another one, with the mode and the owner of that one, or with the given mode.
+fn write_temporary(
+    folder: &OwnedFd,
+    name: &str,
+    bytes: &[u8],
+    old: Option<&Stat>,
+    mode: Option<u32>,
+) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let create = || rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o666));
+    let created = match create() {
+        // A killed process has left it.
+        Err(Errno::EXIST) => {
+            rustix::fs::unlinkat(folder, name, AtFlags::empty())?;
+            create()?
+        }
+        created => created?,
+    };
+    let mut file = File::from(created);
+    if let Some(old) = old.filter(|old| FileType::from_raw_mode(old.st_mode) == FileType::RegularFile) {
+        make_like(&file, old)?;
+    } else if let Some(mode) = mode {
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o777))?;
+    }
+    let (first, second) = bytes.split_at(if cfg!(debug_assertions) { bytes.len() / 2 } else { 0 });
+    file.write_all(first)?;
+    failpoint::hit("edit.half")?;
+    file.write_all(second)?;
+    file.sync_all()
+}
+
+/// Renames a file to a name that must not exist.
+fn rename_to_new(folder: &OwnedFd, temporary: &str, name: &[u8]) -> io::Result<()> {
+    match rustix::fs::renameat_with(folder, temporary, folder, name, RenameFlags::NOREPLACE) {
+        // Some file systems cannot do that. The caller has just checked that the name is free.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Ok(rustix::fs::renameat(folder, temporary, folder, name)?),
+        renamed => Ok(renamed?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_git_and_codescout_are_recognised_in_every_form() {
+        for own in [
+            ".git",
+            ".GIT",
+            ".Git.",
+            ".git ",
+            ".g\u{200c}it",
+            "git~1",
+            ".git::$INDEX_ALLOCATION",
+            ".CodeScout",
+        ] {
+            assert!(check_path(format!("a/{own}/b").as_bytes()).is_err(), "{own}");
+        }
+        for wrong in ["", "/a", "a//b", "a/../b", "./a", "a\nb", "a\u{85}b", "a/"] {
+            assert!(check_path(wrong.as_bytes()).is_err(), "{wrong:?}");
+        }
+        for fine in ["a", ".github/x", ".gitignore", "a/.codescout.toml", "caf\u{e9}", "a b"] {
+            check_path(fine.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}
