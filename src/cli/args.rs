@@ -1,6 +1,7 @@
 //! Defines the command-line arguments: global options, commands, and options common to several commands.
 
 mod agents;
+mod edit;
 mod eval;
 mod grep;
 mod sharing;
@@ -11,7 +12,8 @@ use std::path::PathBuf;
 use anstream::ColorChoice;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
-pub(super) use self::agents::{BodiesArg, ClientArgs, ExtraArg, InstallArgs, ServeArgs, UninstallArgs};
+pub(super) use self::agents::{BodiesArg, ClientArgs, ExtraArg, InstallArgs, ProfileArg, ServeArgs, UninstallArgs};
+pub(super) use self::edit::EditArgs;
 pub(super) use self::eval::{EvalArgs, IdsArg};
 pub(super) use self::grep::GrepArgs;
 pub(super) use self::sharing::{
@@ -130,6 +132,8 @@ pub(super) enum Command {
     Blame(Paged<Blame>),
     /// Show changes between two revisions, by definition
     Diff(Paged<Diff>),
+    /// Change definitions, sections, keys and text of files
+    Edit(EditArgs),
     /// Build or update the index
     Index(IndexArgs),
     /// Show what is indexed and whether it is up to date

@@ -8,6 +8,7 @@ mod columns;
 mod completions;
 mod config;
 mod doctor;
+mod edit;
 mod eval;
 mod export;
 mod gc;
@@ -172,6 +173,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Found> {
         Command::Diff(Paged { op: diff, page }) => {
             op::run("diff", diff, page, open(&Overrides::default())?, &args.global, output)
         }
+        Command::Edit(edit) => edit::run(open(&Overrides::default())?, &args.global, edit, output),
         Command::Hooks(hooks) => hooks::run(&args.global, hooks, output),
         Command::Config(config) => config::run(&args.global, config, output),
         Command::Completions(completions) => completions::run(completions, output),

@@ -1,14 +1,16 @@
 //! `codescout serve`
 
 use super::Found;
-use super::args::{BodiesArg, Global, ServeArgs};
-use crate::mcp::{self, Bodies, HttpOptions, ServeOptions};
+use super::args::{BodiesArg, Global, ProfileArg, ServeArgs};
+use crate::mcp::{self, Bodies, HttpOptions, Profile, ServeOptions};
 use crate::session::Result;
 
 pub(super) fn run(global: &Global, args: &ServeArgs) -> Result<Found> {
     mcp::serve(&ServeOptions {
         repo: global.repo.clone(),
         roots: args.roots.clone(),
+        profiles: args.profiles.iter().map(|ProfileArg::Write| Profile::Write).collect(),
+        without: args.without.clone(),
         bodies: match args.bodies {
             BodiesArg::ByClient => Bodies::ByClient,
             BodiesArg::Text => Bodies::Text,

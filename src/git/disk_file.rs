@@ -13,6 +13,7 @@ use super::beneath::{self, Root};
 use super::blob::hash_blob;
 use super::index::Index;
 use super::irregular::RulesFiles;
+use super::object_id::from_gix;
 use super::open::{ObjectFormat, Repository};
 use super::scan::{DiskRules, index_stat};
 use super::tree::FileMode;
@@ -153,6 +154,11 @@ impl WorkTreeReader {
     /// Returns what git would store of a file with the content `raw`.
     pub fn stored_as(&mut self, path: &RepoPath, mode: FileMode, raw: Vec<u8>) -> DiskFile {
         self.convert(path.as_bytes(), mode, raw)
+    }
+
+    /// Returns the blob that the git index has for a path.
+    pub fn indexed_blob(&self, path: &RepoPath) -> Option<BlobId> {
+        self.index.blob_at(path.as_bytes()).map(|id| BlobId(from_gix(&id)))
     }
 
     pub(super) fn root(&self) -> &Root {

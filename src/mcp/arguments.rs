@@ -38,6 +38,8 @@ pub(super) enum Kind {
     Choice(&'static [&'static str]),
     /// A list in which each item is one of the listed strings.
     Choices(&'static [&'static str]),
+    /// A list of objects with these fields.
+    Records(&'static [Parameter]),
 }
 
 impl Parameter {
@@ -82,6 +84,7 @@ impl Parameter {
             Kind::Flag => json!({"type": "boolean"}),
             Kind::Choice(choices) => json!({"type": "string", "enum": choices}),
             Kind::Choices(choices) => json!({"type": "array", "items": {"type": "string", "enum": choices}}),
+            Kind::Records(fields) => json!({"type": "array", "items": schema(fields)}),
         };
         if !self.about.is_empty() {
             schema["description"] = self.about.into();
@@ -217,6 +220,8 @@ fn accepted(parameter: &Parameter, value: Value) -> Result<Value, String> {
         (Kind::Text, Value::Number(number)) => Ok(Value::String(number.to_string())),
         (Kind::Texts | Kind::Choices(_), Value::String(text)) => list(parameter, vec![Value::String(text)]),
         (Kind::Texts | Kind::Choices(_), Value::Array(values)) => list(parameter, values),
+        (Kind::Records(fields), Value::Array(records)) => self::records(name, fields, records),
+        (Kind::Records(fields), record @ Value::Object(_)) => self::records(name, fields, vec![record]),
         (Kind::Number(max), value) => number(name, max, &value),
         (Kind::Flag, Value::Bool(flag)) => Ok(Value::Bool(flag)),
         (Kind::Flag, Value::String(text)) if text == "true" || text == "false" => Ok(Value::Bool(text == "true")),
@@ -253,6 +258,20 @@ fn list(parameter: &Parameter, values: Vec<Value>) -> Result<Value, String> {
     Ok(Value::Array(values.into_iter().map(item).collect::<Result<_, _>>()?))
 }
 
+/// Checks the fields of each object like the arguments of a call.
+fn records(name: &str, fields: &[Parameter], records: Vec<Value>) -> Result<Value, String> {
+    if records.len() > MAX_LIST {
+        return Err(format!("{name} has {} items; the maximum is {MAX_LIST}", records.len()));
+    }
+    let checked = records.into_iter().zip(1..).map(|(record, number)| match record {
+        Value::Object(given) => Arguments::check(fields, given)
+            .map(|arguments| Value::Object(arguments.values))
+            .map_err(|error| format!("{name}, item {number}: {}", error.message)),
+        other => Err(format!("{name} must contain objects, not {}", kind_of(&other))),
+    });
+    Ok(Value::Array(checked.collect::<Result<_, _>>()?))
+}
+
 fn number(name: &str, max: u64, value: &Value) -> Result<Value, String> {
     let found = match value {
         Value::String(text) => text.trim().parse().ok(),
@@ -287,6 +306,7 @@ fn said(kind: Kind) -> &'static str {
     match kind {
         Kind::Text | Kind::Choice(_) => "a string",
         Kind::Texts | Kind::Choices(_) => "a list of strings",
+        Kind::Records(_) => "a list of objects",
         Kind::Number(_) => "an integer",
         Kind::Flag => "a boolean",
     }

@@ -30,8 +30,9 @@ mod tests;
 use std::sync::Arc;
 
 use self::hub::Hub;
-pub use self::options::{Bodies, HttpOptions, ServeOptions};
+pub use self::options::{Bodies, HttpOptions, Profile, ServeOptions};
 use self::server::Server;
+use self::tools::selected;
 use crate::session::{Context as _, Result};
 
 /// Number of threads that handle messages. Calls run on blocking threads.
@@ -42,7 +43,7 @@ const CALL_THREADS: usize = 640;
 /// Serves tools until the client disconnects or the process receives a termination signal.
 pub fn serve(options: &ServeOptions) -> Result<()> {
     let hub = Arc::new(Hub::new(&options.repo, &options.roots)?);
-    let server = Server::new(Arc::clone(&hub), options.bodies);
+    let server = Server::new(Arc::clone(&hub), selected(options)?, options.bodies);
     let runtime = runtime()?;
     let served = match &options.http {
         None => runtime.block_on(stdio::serve(server)),

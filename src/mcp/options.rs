@@ -9,10 +9,21 @@ pub struct ServeOptions {
     pub repo: PathBuf,
     /// Folders below which calls may name other repositories.
     pub roots: Vec<PathBuf>,
+    /// The profiles whose tools are served in addition to those that only read.
+    pub profiles: Vec<Profile>,
+    /// Names of tools that are not served.
+    pub without: Vec<String>,
     /// Determines which part of a reply contains the text of results.
     pub bodies: Bodies,
     /// The options of the HTTP server; `None` to use standard input and output.
     pub http: Option<HttpOptions>,
+}
+
+/// A group of tools that are served on request only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Tools that change files of the worktree.
+    Write,
 }
 
 /// Options of the HTTP server.

@@ -16,11 +16,16 @@ pub(super) fn of<R: JsonSchema>() -> Vec<Parameter> {
         .into_generator()
         .into_root_schema_for::<R>()
         .to_value();
-    let required: Vec<&str> = list(&schema, "required").filter_map(Value::as_str).collect();
+    of_object(&schema, &schema)
+}
+
+/// Returns the parameters that an object of the schema `root` has.
+fn of_object(schema: &Value, root: &Value) -> Vec<Parameter> {
+    let required: Vec<&str> = list(schema, "required").filter_map(Value::as_str).collect();
     let properties = schema.get("properties").and_then(Value::as_object);
     let parameters = properties.into_iter().flatten().map(|(name, property)| {
         let about = property.get("description").and_then(Value::as_str).unwrap_or_default();
-        let mut parameter = Parameter::new(leak(name), kind(property, &schema), leak(about));
+        let mut parameter = Parameter::new(leak(name), kind(property, root), leak(about));
         if required.contains(&name.as_str()) {
             parameter = parameter.required();
         }
@@ -39,9 +44,10 @@ fn kind(property: &Value, root: &Value) -> Kind {
         return Kind::Choice(leak_list(choices));
     }
     match type_of(property) {
-        "array" => match choices_of_items(property, root) {
-            choices if choices.is_empty() => Kind::Texts,
-            choices => Kind::Choices(leak_list(choices)),
+        "array" => match (choices_of_items(property, root), fields_of_items(property, root)) {
+            (choices, fields) if choices.is_empty() && fields.is_empty() => Kind::Texts,
+            (choices, fields) if choices.is_empty() => Kind::Records(Box::leak(fields.into_boxed_slice())),
+            (choices, _) => Kind::Choices(leak_list(choices)),
         },
         "integer" => Kind::Number(property.get("maximum").and_then(Value::as_u64).unwrap_or(MAX_NUMBER)),
         "boolean" => Kind::Flag,
@@ -59,6 +65,12 @@ fn type_of(property: &Value) -> &str {
         .filter_map(Value::as_str)
         .find(|name| *name != "null")
         .unwrap_or_default()
+}
+
+fn fields_of_items(property: &Value, root: &Value) -> Vec<Parameter> {
+    let reference = property.pointer("/items/$ref").and_then(Value::as_str);
+    let object = reference.and_then(|name| root.pointer(name.trim_start_matches('#')));
+    object.map(|object| of_object(object, root)).unwrap_or_default()
 }
 
 /// Returns the values of an enumeration, including variants with descriptions.

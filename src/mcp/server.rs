@@ -26,8 +26,7 @@ use super::arguments::{Arguments, schema};
 use super::blocking::{Blocking, Outcome, Permit};
 use super::hub::Hub;
 use super::reply::Reply;
-use super::tool::{Call, Tool};
-use super::tools::TOOLS;
+use super::tool::{Call, Effect, Tool};
 use super::{prompts, resources, suggest};
 use crate::ingest::NoProgress;
 use crate::session::{Advance, Ctx, Limits, OpError, Result};
@@ -47,6 +46,11 @@ and max_tokens (default 2000); nothing is checked out. Answers begin with the re
 comes with the reason. Pass next_cursor as cursor for more results. A failed call suggests a fix in hint and a working
 call in try. No index is needed: the first query builds it, and if that takes longer than a few seconds, is answered
 from the most likely files. status op=guide has more help.";
+
+/// Added to the instructions if the server can edit.
+const WRITE_INSTRUCTIONS: &str = "
+- Change code: edit replaces, inserts or removes definitions, sections, keys and text in files that you have read, with
+  the blob id from that answer as expect. Several edits in one call are applied together.";
 
 /// Time for which clients may cache lists. Lists do not change while the program runs.
 const LIST_TTL_MS: u64 = 3_600_000;
@@ -79,18 +83,25 @@ const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 #[derive(Clone)]
 pub(super) struct Server {
     hub: Arc<Hub>,
+    tools: Arc<[&'static Tool]>,
     blocking: Blocking,
     bodies: Bodies,
 }
 
 impl Server {
-    /// Creates a server for the repositories of `hub`.
-    pub(super) fn new(hub: Arc<Hub>, bodies: Bodies) -> Self {
+    /// Creates a server for the repositories of `hub` with these tools.
+    pub(super) fn new(hub: Arc<Hub>, tools: Vec<&'static Tool>, bodies: Bodies) -> Self {
         Self {
             hub,
+            tools: tools.into(),
             blocking: Blocking::new(MAX_CONCURRENT_CALLS),
             bodies,
         }
+    }
+
+    /// Returns the tool with this name, if it is served.
+    fn tool(&self, name: &str) -> Option<&'static Tool> {
+        self.tools.iter().copied().find(|tool| tool.name == name)
     }
 
     /// Answers a call on a blocking thread, with progress notifications if the client requested them.
@@ -188,11 +199,11 @@ fn identity() -> Implementation {
 
 /// Returns the description of a tool for clients, with its schema and annotations.
 pub(super) fn listed(tool: &Tool) -> rmcp::model::Tool {
-    let annotations = ToolAnnotations::new().read_only(tool.is_read_only).open_world(false);
-    let annotations = if tool.is_read_only {
-        annotations
-    } else {
-        annotations.destructive(false).idempotent(true)
+    let annotations = ToolAnnotations::new().open_world(false);
+    let annotations = match tool.effect {
+        Effect::Reads => annotations.read_only(true),
+        Effect::Indexes => annotations.read_only(false).destructive(false).idempotent(true),
+        Effect::Writes => annotations.read_only(false).destructive(true).idempotent(false),
     };
     rmcp::model::Tool::new(tool.name, tool.description, schema(tool.parameters())).with_annotations(annotations)
 }
@@ -256,9 +267,13 @@ impl ServerHandler for Server {
             .enable_completions()
             .enable_logging()
             .build();
+        let mut instructions = INSTRUCTIONS.to_owned();
+        if self.tool("edit").is_some() {
+            instructions += WRITE_INSTRUCTIONS;
+        }
         ServerConfig::new(capabilities)
             .with_server_info(identity())
-            .with_instructions(INSTRUCTIONS)
+            .with_instructions(instructions)
     }
 
     async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
@@ -274,13 +289,15 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         no_cursor(request.as_ref())?;
-        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(listed).collect())
-            .with_ttl_ms(LIST_TTL_MS)
-            .with_cache_scope(CacheScope::Public))
+        Ok(
+            ListToolsResult::with_all_items(self.tools.iter().copied().map(listed).collect())
+                .with_ttl_ms(LIST_TTL_MS)
+                .with_cache_scope(CacheScope::Public),
+        )
     }
 
     fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
-        TOOLS.iter().find(|tool| tool.name == name).map(listed)
+        self.tool(name).map(listed)
     }
 
     async fn call_tool(
@@ -288,8 +305,8 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = TOOLS.iter().find(|tool| tool.name == request.name) else {
-            let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+        let Some(tool) = self.tool(&request.name) else {
+            let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
             let short: String = request.name.chars().take(40).collect();
             return Err(ErrorData::invalid_params(
                 format!("unknown tool {short:?}; tools are {}", names.join(", ")),

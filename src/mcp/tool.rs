@@ -13,12 +13,23 @@ use super::hub::Hub;
 use super::parameters;
 use super::reply::Reply;
 use super::tools::{TOOLS, op};
-use crate::mcp::Bodies;
+use crate::mcp::{Bodies, Profile};
 use crate::ops::{Ask, Op};
 use crate::session::{Ctx, Result, Session, Workspace};
 
 /// Time limit of a query. Clients time out after a minute or more, but users do not want to wait that long.
 pub(super) const QUESTION_TIME: Duration = Duration::from_secs(10);
+
+/// The effect of a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// It changes nothing.
+    Reads,
+    /// It changes the index, which can be built again.
+    Indexes,
+    /// It changes files of the worktree.
+    Writes,
+}
 
 /// A tool: its description and its function.
 #[derive(Clone, Copy)]
@@ -30,8 +41,9 @@ pub(super) struct Tool {
     pub(super) own: fn() -> Vec<Parameter>,
     /// The common parameters that the tool accepts.
     pub(super) common: &'static [Parameter],
-    /// True if the tool changes nothing.
-    pub(super) is_read_only: bool,
+    /// The profile that has the tool; `None` if every server has it.
+    pub(super) profile: Option<Profile>,
+    pub(super) effect: Effect,
     /// Time limit of a call. After it, the call is interrupted.
     pub(super) time_limit: Duration,
     /// The next step after a call that was interrupted.
@@ -52,10 +64,20 @@ impl Tool {
             description,
             own: parameters::of::<O>,
             common,
-            is_read_only: true,
+            profile: None,
+            effect: Effect::Reads,
             time_limit: QUESTION_TIME,
             when_too_slow: O::WHEN_TOO_SLOW,
             run: op::run::<O>,
+        }
+    }
+
+    /// Makes the tool one of the profile `write`.
+    pub(super) const fn writing(self) -> Self {
+        Self {
+            profile: Some(Profile::Write),
+            effect: Effect::Writes,
+            ..self
         }
     }
 

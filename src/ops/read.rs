@@ -8,7 +8,7 @@ use super::ask::{Ask, Detail, FileSelection, path_text};
 use super::op::{Op, Page, Paging, Row};
 use super::paths::{inside, inside_here};
 use super::question::{About, Question};
-use super::sink::Sink;
+use super::sink::{Recorded, Sink};
 use crate::extract;
 use crate::model::quoted;
 use crate::query::{PartQuery, ReadOutcome, ReadTarget, parse_lines, paths_in_target, read, read_target};
@@ -137,6 +137,9 @@ impl Op for Read {
         let (rows, paging) = page(&outcome, &question, ask);
         let mut page = Page::new(question.provenance_of_files(), rows, paging).with_facts(&facts)?;
         page.is_empty = false;
+        if !is_command {
+            page.head = Recorded::of(|out| out.line(&format!("{} blob {}", facts.path, facts.blob)));
+        }
         if facts.symlink {
             page.notes.push(format!(
                 "{} is a symbolic link; the text is its target path",

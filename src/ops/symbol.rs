@@ -674,6 +674,9 @@ impl DefinitionOut {
         if self.id != format!("{}#{name}", self.path) {
             out.span(Style::Fact, &format!(" id={}", self.id));
         }
+        if self.body.is_some() && !self.is_command {
+            out.span(Style::Fact, &format!(" blob={}", self.blob));
+        }
         out.end();
         if let Some(body) = &self.body {
             out.numbered(self.start_line, body);

@@ -9,6 +9,7 @@ use crate::model::ByteRange;
 use crate::snapshot::FileId;
 
 use super::lines::LineStarts;
+use super::read::segments;
 
 /// Maximum length of a signature. Longer ones are truncated.
 const MAX_SIGNATURE_BYTES: usize = 400;
@@ -97,6 +98,26 @@ pub(super) struct FileDefinitions<'a> {
     pub(super) lines: &'a LineStarts<'a>,
     pub(super) extraction: &'a Extraction,
     pub(super) numbers: Numbers,
+}
+
+/// Returns the text after the `#` in the id of each definition: the qualified name and, from the second definition of
+/// that name, its number.
+pub fn names_in_file(definitions: &[Definition]) -> Vec<String> {
+    let numbers = Numbers::default();
+    let name = |(index, definition)| match numbers.of(index as u32, definitions) {
+        1 => qualified_name(definitions, definition),
+        nth => format!("{}~{nth}", qualified_name(definitions, definition)),
+    };
+    definitions.iter().enumerate().map(name).collect()
+}
+
+/// Returns true if the qualified name of a definition equals `name` or ends with it, whatever separates its segments.
+pub fn is_named(definitions: &[Definition], index: usize, name: &str) -> bool {
+    let definition = &definitions[index];
+    let wanted: Vec<&str> = segments(name).collect();
+    let mut names = containers(definitions, definition);
+    names.push(&definition.name);
+    !wanted.is_empty() && names.ends_with(&wanted)
 }
 
 /// The number of each definition among those with the same qualified name in the file, 1-based; computed on first use.

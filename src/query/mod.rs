@@ -47,7 +47,7 @@ pub use blame::{
 pub use commits::{CommitHit, CommitMode, CommitSearchError, CommitSearcher, CommitsOutcome};
 pub use cursor::{CursorError, CursorKey, ScorersUsed};
 pub use dates::{parse_moment, timestamp};
-pub use definition::{FoundDefinition, kind_by_name, kind_name, kind_names};
+pub use definition::{FoundDefinition, is_named, kind_by_name, kind_name, kind_names, names_in_file};
 pub use deleted::{DeletedSymbol, RenamedSymbol, deleted_symbols, is_called, renamed_symbols};
 pub use elsewhere::{Away, DenseRemoteIndex, Elsewhere, SparseRemoteIndex};
 pub use exact::{ExactError, ExactText};

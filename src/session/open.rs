@@ -217,6 +217,11 @@ impl Session {
         }
     }
 
+    /// Makes the next view compare the files of the worktree, because this process has changed some.
+    pub(crate) fn files_changed(&self) {
+        locked(&self.files).stillness = None;
+    }
+
     /// Opens a view of the current state of a revision. If the view is an older one, also returns its age.
     pub fn view(&self, request: ViewRequest<'_>, ctx: &Ctx<'_>) -> Result<(Arc<SeenView>, Option<Duration>)> {
         let reference = self.checked(request.reference)?;

@@ -11,7 +11,8 @@ use crate::setup::install::{Client, Scope, clients};
 #[command(after_help = "Examples:
   codescout serve                                  serve one client over standard input and output
   codescout serve --root ~/src                     also allow repositories below ~/src
-  codescout serve --http 127.0.0.1:8808            serve any number of clients over HTTP")]
+  codescout serve --http 127.0.0.1:8808            serve any number of clients over HTTP
+  codescout serve --profile write                  also let clients change files of this repository")]
 pub(crate) struct ServeArgs {
     /// Serve HTTP on this address, such as 127.0.0.1:8808, instead of standard input; port 0 picks a free one
     #[arg(long, value_name = "ADDR")]
@@ -19,6 +20,12 @@ pub(crate) struct ServeArgs {
     /// Allow calls to name repositories below this directory; repeatable
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
+    /// Also serve tools that change files: write; repeatable
+    #[arg(long = "profile", value_enum, value_delimiter = ',', value_name = "PROFILE")]
+    pub(crate) profiles: Vec<ProfileArg>,
+    /// Do not serve this tool; repeatable
+    #[arg(long, value_delimiter = ',', value_name = "TOOL")]
+    pub(crate) without: Vec<String>,
     /// Where results carry their text: text, structured, both, or by-client (text; clients that would show JSON instead get only text)
     #[arg(long, value_enum, default_value_t)]
     pub(crate) bodies: BodiesArg,
@@ -31,6 +38,11 @@ pub(crate) struct ServeArgs {
     /// Also accept requests for this host name, for example behind a proxy; repeatable
     #[arg(long = "host", value_name = "NAME", requires = "http")]
     pub(crate) hosts: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ProfileArg {
+    Write,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

@@ -12,7 +12,7 @@ use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Asked, MAX_TOKENS, REPO};
 use super::super::parameters;
 use super::super::reply::{Reply, ReplyBuilder};
-use super::super::tool::{Call, Tool};
+use super::super::tool::{Call, Effect, Tool};
 use super::op::{request, run_selected};
 use super::status::about;
 use crate::ingest::Target;
@@ -41,7 +41,8 @@ pub(super) const TOOL: Tool = Tool {
         [own, parameters::of::<Gc>(), parameters::of::<Verify>()].concat()
     },
     common: &[REPO, MAX_TOKENS],
-    is_read_only: false,
+    profile: None,
+    effect: Effect::Indexes,
     time_limit: Duration::from_secs(MAX_WAIT_SECONDS + 10),
     when_too_slow: "builds go on; status op=jobs tells how far they are",
     run,

@@ -6,7 +6,9 @@ mod status;
 
 use super::asked::{CURSOR, DETAIL, DETAIL_OR_PACK, LIMIT, MAX_TOKENS, REF, REPO, STALE};
 use super::tool::Tool;
-use crate::ops::{Blame, Diff, Graph, History, Outline, Read, Search, Symbol};
+use crate::mcp::ServeOptions;
+use crate::ops::{Blame, Diff, Edit, Graph, History, Outline, Read, Search, Symbol};
+use crate::session::{OpError, Result};
 
 /// Every tool, in the order of the tool list.
 pub(super) const TOOLS: &[Tool] = &[
@@ -20,7 +22,25 @@ pub(super) const TOOLS: &[Tool] = &[
     DIFF,
     status::TOOL,
     index::TOOL,
+    EDIT,
 ];
+
+/// Returns the tools that a server with these options has.
+pub(super) fn selected(options: &ServeOptions) -> Result<Vec<&'static Tool>> {
+    let is_in_profile = |tool: &&Tool| tool.profile.is_none_or(|profile| options.profiles.contains(&profile));
+    let mut tools: Vec<&Tool> = TOOLS.iter().filter(is_in_profile).collect();
+    for name in &options.without {
+        let Some(at) = tools.iter().position(|tool| tool.name == name) else {
+            let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
+            return Err(OpError::new(
+                format!("no tool {name:?} to leave out"),
+                format!("the tools are {}", names.join(", ")),
+            ));
+        };
+        tools.remove(at);
+    }
+    Ok(tools)
+}
 
 const SEARCH: Tool = Tool::of_op::<Search>(
     "search",
@@ -77,3 +97,11 @@ const DIFF: Tool = Tool::of_op::<Diff>(
      with=tests adds tests that use what changed.",
     &[REPO, LIMIT, MAX_TOKENS, CURSOR],
 );
+
+const EDIT: Tool = Tool::of_op::<Edit>(
+    "edit",
+    "Change files of the worktree by definition, Markdown section, key or exact text: all edits or none. Each existing \
+     file needs expect, the blob id from read or symbol. Text is indented to fit. Returns the patch and new blob ids.",
+    &[REPO, MAX_TOKENS],
+)
+.writing();

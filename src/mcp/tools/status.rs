@@ -7,7 +7,7 @@ use super::super::asked::{Asked, MAX_TOKENS, REF, REPO};
 use super::super::guides;
 use super::super::parameters;
 use super::super::reply::{Reply, ReplyBuilder, cut, single};
-use super::super::tool::{Call, QUESTION_TIME, Tool};
+use super::super::tool::{Call, Effect, QUESTION_TIME, Tool};
 use super::op::{request, run_selected};
 use crate::config::Entry;
 use crate::mcp::Bodies;
@@ -35,7 +35,8 @@ pub(super) const TOOL: Tool = Tool {
         own
     },
     common: &[REF, REPO, MAX_TOKENS],
-    is_read_only: true,
+    profile: None,
+    effect: Effect::Reads,
     time_limit: QUESTION_TIME,
     when_too_slow: "ask again; if it stays slow, codescout doctor finds problems",
     run,

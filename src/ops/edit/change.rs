@@ -1,0 +1,376 @@
+//! Turns an operation on a part of a file into replaced ranges.
+
+use std::ops::Range;
+
+use crate::session::{OpError, Result};
+
+use super::body::{Body, Form, body_indent, body_of};
+use super::layout::{Side, insert, insert_last, remove};
+use super::locate::{FileText, Place};
+use super::operation::{Operation, Verb};
+use super::splice::Splice;
+use super::text::{bom_len, fitted, indent_at, line_end, line_start, newline_at, next_line, trimmed, with_newlines};
+
+/// Maximum number of lines that an error lists.
+const MAX_LISTED: usize = 10;
+
+/// Returns the ranges that an operation replaces.
+pub(super) fn splices(text: &FileText<'_>, operation: &Operation, place: &Place) -> Result<Vec<Splice>> {
+    let given = operation.text.as_deref().unwrap_or_default();
+    match (operation.op, place) {
+        (Verb::Replace, Place::Definition(index)) => Ok(vec![replace(text, *index, given)]),
+        (Verb::ReplaceBody, Place::Definition(index)) => replace_body(text, *index, given).map(|splice| vec![splice]),
+        (Verb::ReplaceDoc, Place::Definition(index)) => replace_doc(text, *index, given).map(|splice| vec![splice]),
+        (Verb::InsertBefore, Place::Definition(index)) => insert(text, *index, Side::Before, given),
+        (Verb::InsertAfter, Place::Definition(index)) => insert(text, *index, Side::After, given),
+        (Verb::InsertLast, Place::Definition(index)) => insert_last(text, *index, given),
+        (Verb::Remove, Place::Definition(index)) => remove(text, *index),
+        (Verb::ReplaceText, place) => replace_text(text, operation, scope(text, place)),
+        (Verb::ReplaceFrontMatter, Place::Whole) => replace_front_matter(text, given).map(|splice| vec![splice]),
+        (verb, Place::Lines(lines)) => edit_lines(text, verb, lines.clone(), given).map(|splice| vec![splice]),
+        (Verb::InsertLast, Place::Whole) => Ok(vec![append(text, given)]),
+        (verb, _) => Err(OpError::new(
+            format!("{} needs a definition, section or key as target", verb.name()),
+            "write path#Name or path:LINE",
+        )),
+    }
+}
+
+/// Replaces a definition. Its comment, attributes and decorators stay unless the text begins with such.
+fn replace(text: &FileText<'_>, index: usize, given: &str) -> Splice {
+    let (range, definition) = (text.range(index), text.definition(index));
+    let signature = definition.signature.as_usize().start;
+    let has_lead = signature > range.start && signature < range.end;
+    let start = if has_lead && !begins_with_lead(text.language, given) {
+        signature
+    } else {
+        range.start
+    };
+    let mut own = code_from(text, start, given);
+    let after = text.bytes.get(range.end).copied().map(char::from);
+    if let Some(separator) = after.filter(|after| matches!(after, ';' | ',')) {
+        own.truncate(own.trim_end_matches(separator).len());
+    }
+    Splice::new(
+        start..range.end,
+        with_newlines(&own, newline_at(text.bytes, range.start)),
+    )
+}
+
+/// Returns the given text as code that begins at `start`: all lines but the first have the indentation of that line.
+fn code_from(text: &FileText<'_>, start: usize, given: &str) -> String {
+    let indent = indent_at(text.bytes, start);
+    let own = fitted(given, &indent, &text.unit);
+    own.strip_prefix(&*indent).map(str::to_owned).unwrap_or(own)
+}
+
+/// Returns true if the text begins with a comment, an attribute or a decorator.
+fn begins_with_lead(language: &str, given: &str) -> bool {
+    let given = given.trim_start();
+    let marks: &[&str] = match language {
+        "css" | "scss" | "less" => &["/*", "//"],
+        "python" | "ruby" | "bash" | "yaml" | "toml" | "r" => &["#", "@"],
+        "elixir" => &["#", "@"],
+        "lua" | "sql" => &["--", "/*"],
+        "haskell" => &["--", "{-"],
+        "ocaml" | "ocaml_interface" => &["(*", "[@"],
+        "html" | "vue" | "svelte" | "markdown" => &["<!--"],
+        _ => &["//", "/*", "#", "@", "[[", "[", "__attribute__"],
+    };
+    marks.iter().any(|mark| given.starts_with(mark))
+}
+
+fn replace_body(text: &FileText<'_>, index: usize, given: &str) -> Result<Splice> {
+    let name = &text.definition(index).name;
+    let none = || OpError::new(format!("{name:?} has no body"), "use replace for the whole definition");
+    let body = body_of(text, index).ok_or_else(none)?;
+    let given = if body.form == Form::Enclosed {
+        without_braces(text, &body, given)
+    } else {
+        given
+    };
+    let indent = body_indent(text, index, &body);
+    let newline = newline_at(text.bytes, body.range.start);
+    let own = fitted(given, &indent, &text.unit);
+    if own.is_empty() && matches!(body.form, Form::Indented | Form::Rest) {
+        return Err(OpError::new(
+            "the text is empty",
+            "use remove to remove the whole definition",
+        ));
+    }
+    let inside = trimmed(text.bytes, body.range.clone());
+    let (range, own) = match body.form {
+        Form::Enclosed => between_marks(text, index, &body, &own),
+        Form::Indented => (
+            below_docstring(text, index, &body, given)..body.range.end,
+            format!("\n{own}"),
+        ),
+        Form::Below => below_heading(text, index, &body, given),
+        Form::YamlValue => {
+            let value = own.trim_start();
+            let is_block = value.contains('\n') && !value.starts_with(['|', '>', '&', '!', '{', '[', '"', '\'']);
+            if is_block {
+                (body.range, format!("\n{own}"))
+            } else {
+                let own = fitted(given, &indent_at(text.bytes, text.range(index).start), &text.unit);
+                (body.range, format!(" {}", own.trim_start()))
+            }
+        }
+        Form::Rest => (inside.clone(), code_from(text, inside.start, given)),
+    };
+    Ok(Splice::new(range, with_newlines(&own, newline)))
+}
+
+/// Returns the text without the braces around it, if the file's braces stay.
+fn without_braces<'g>(text: &FileText<'_>, body: &Body, given: &'g str) -> &'g str {
+    let inside = given.trim();
+    let has_brace = text.bytes[..body.range.start].ends_with(b"{");
+    let Some(inside) = inside
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'))
+        .filter(|_| has_brace)
+    else {
+        return given;
+    };
+    let mut depth = 0_i32;
+    let is_whole = inside.chars().all(|letter| {
+        depth += i32::from(letter == '{') - i32::from(letter == '}');
+        depth >= 0
+    });
+    if is_whole { inside } else { given }
+}
+
+/// Lays out a body between two marks: on one line if the old one is, and the new one can be.
+fn between_marks(text: &FileText<'_>, index: usize, body: &Body, own: &str) -> (Range<usize>, String) {
+    let inside = trimmed(text.bytes, body.range.clone());
+    let is_line = !text.bytes[body.range.clone()].contains(&b'\n');
+    if is_line && !inside.is_empty() && !own.contains('\n') && !own.is_empty() {
+        return (inside, own.trim_start().to_owned());
+    }
+    let line = line_start(text.bytes, body.range.end);
+    if line > body.range.start && text.bytes[line..body.range.end].trim_ascii().is_empty() {
+        let own = if own.is_empty() {
+            String::new()
+        } else {
+            format!("{own}\n")
+        };
+        return (body.range.start..line, format!("\n{own}"));
+    }
+    if own.is_empty() {
+        return (body.range.clone(), String::new());
+    }
+    let indent = indent_at(text.bytes, text.definition(index).signature.as_usize().start);
+    (body.range.clone(), format!("\n{own}\n{indent}"))
+}
+
+/// Returns the start of the body of Python code that is replaced: after the docstring, unless the new body has its own.
+fn below_docstring(text: &FileText<'_>, index: usize, body: &Body, given: &str) -> usize {
+    let given = given.trim_start().trim_start_matches(['r', 'R', 'u', 'U']);
+    let doc = text.definition(index).doc.map(|doc| doc.as_usize());
+    match doc.filter(|doc| doc.start >= body.range.start) {
+        Some(doc) if !given.starts_with(['"', '\'']) => doc.end,
+        _ => body.range.start,
+    }
+}
+
+/// Lays out the text of a section, or the keys of a table. The blank lines around it stay.
+fn below_heading(text: &FileText<'_>, index: usize, body: &Body, given: &str) -> (Range<usize>, String) {
+    let inside = trimmed(text.bytes, body.range.clone());
+    let own = super::text::without_blank_ends(given).to_owned();
+    match (inside.is_empty(), text.is_section(index)) {
+        (false, _) if own.is_empty() => (body.range.start..inside.end, String::new()),
+        (false, _) => (inside, own),
+        (true, true) => (body.range.start..body.range.start, format!("\n\n{own}")),
+        (true, false) => (body.range.start..body.range.start, format!("\n{own}")),
+    }
+}
+
+/// Replaces, adds or removes the documentation of a definition.
+fn replace_doc(text: &FileText<'_>, index: usize, given: &str) -> Result<Splice> {
+    let definition = text.definition(index);
+    let range = text.range(index);
+    let newline = newline_at(text.bytes, range.start);
+    if let Some(doc) = definition.doc {
+        let doc = trimmed(text.bytes, doc.as_usize());
+        let own = with_newlines(&code_from(text, doc.start, given), newline);
+        if !own.is_empty() {
+            return Ok(Splice::new(doc, own));
+        }
+        let start = line_start(text.bytes, doc.start);
+        let is_whole = text.bytes[start..doc.start].trim_ascii().is_empty()
+            && line_end(text.bytes, doc.end) - text.bytes[doc.end..line_end(text.bytes, doc.end)].len() == doc.end
+            && text.bytes[doc.end..line_end(text.bytes, doc.end)]
+                .trim_ascii()
+                .is_empty();
+        return Ok(if is_whole {
+            Splice::new(start..next_line(text.bytes, doc.end), "")
+        } else {
+            Splice::new(doc, "")
+        });
+    }
+    if given.trim().is_empty() {
+        return Err(OpError::failed(format!("{:?} has no documentation", definition.name)));
+    }
+    if text.language == "python" && !given.trim_start().starts_with('#') {
+        let body = body_of(text, index).filter(|body| {
+            let inside = trimmed(text.bytes, body.range.clone());
+            line_start(text.bytes, inside.start) > body.range.start
+        });
+        let body =
+            body.ok_or_else(|| OpError::failed(format!("{:?} has no place for a docstring", definition.name)))?;
+        let own = fitted(given, &body_indent(text, index, &body), &text.unit);
+        return Ok(Splice::new(
+            body.range.start..body.range.start,
+            with_newlines(&format!("\n{own}"), newline),
+        ));
+    }
+    let start = line_start(text.bytes, range.start);
+    if !text.bytes[start..range.start].trim_ascii().is_empty() {
+        return Err(OpError::failed(format!("{:?} does not begin a line", definition.name)));
+    }
+    let own = fitted(given, &indent_at(text.bytes, range.start), &text.unit);
+    Ok(Splice::new(start..start, with_newlines(&format!("{own}\n"), newline)))
+}
+
+/// Returns the range in which text is replaced.
+fn scope(text: &FileText<'_>, place: &Place) -> Range<usize> {
+    match place {
+        Place::Whole => bom_len(text.bytes)..text.bytes.len(),
+        Place::Lines(lines) => lines.clone(),
+        Place::Definition(index) => text.range(*index),
+    }
+}
+
+fn replace_text(text: &FileText<'_>, operation: &Operation, scope: Range<usize>) -> Result<Vec<Splice>> {
+    let old = operation.old.as_deref().unwrap_or_default();
+    if old.is_empty() {
+        return Err(OpError::new("old is empty", "pass the text to replace as old"));
+    }
+    let given = operation.text.as_deref().unwrap_or_default();
+    let found = |old: &str| -> Vec<Range<usize>> {
+        let finder = memchr::memmem::find_iter(&text.bytes[scope.clone()], old);
+        finder
+            .map(|at| scope.start + at..scope.start + at + old.len())
+            .collect()
+    };
+    let mut places = found(old);
+    if places.is_empty() && old.contains('\n') {
+        // The text was sent with other line endings than the file has.
+        places = found(&with_newlines(old, "\r\n"));
+    }
+    let n_wanted = operation.count.map_or(1, |count| count as usize);
+    if places.is_empty() || !operation.all && places.len() != n_wanted {
+        return Err(miscounted(text, &places, n_wanted));
+    }
+    let splice = |place: Range<usize>| {
+        let newline = newline_at(text.bytes, place.start);
+        Splice::new(place, with_newlines(given, newline))
+    };
+    Ok(places.into_iter().map(splice).collect())
+}
+
+fn miscounted(text: &FileText<'_>, places: &[Range<usize>], n_wanted: usize) -> OpError {
+    if places.is_empty() {
+        return OpError::new(
+            format!("the old text does not occur in {:?}", text.path),
+            "copy it exactly, with its white space",
+        );
+    }
+    let line = |place: &Range<usize>| (memchr::memchr_iter(b'\n', &text.bytes[..place.start]).count() + 1).to_string();
+    let lines: Vec<String> = places.iter().take(MAX_LISTED).map(line).collect();
+    OpError::new(
+        format!(
+            "the old text occurs {} times in {:?}, not {n_wanted}: at line {}",
+            places.len(),
+            text.path,
+            lines.join(", ")
+        ),
+        "include more of the text around it, or pass count or all",
+    )
+}
+
+/// Replaces, adds or removes the front matter of a document.
+fn replace_front_matter(text: &FileText<'_>, given: &str) -> Result<Splice> {
+    let start = bom_len(text.bytes);
+    let newline = newline_at(text.bytes, start);
+    let given = given.replace("\r\n", "\n");
+    let given = given
+        .trim()
+        .trim_start_matches("---\n")
+        .trim_end_matches("---")
+        .trim_end_matches("\n---")
+        .trim_end();
+    let first = &text.bytes[start..line_end(text.bytes, start)];
+    let fence = [&b"---"[..], b"+++"]
+        .into_iter()
+        .find(|fence| *fence == first.trim_ascii_end());
+    let Some(fence) = fence else {
+        if given.is_empty() {
+            return Err(OpError::failed(format!("{:?} has no front matter", text.path)));
+        }
+        let after = if text.bytes.len() > start { "\n" } else { "" };
+        return Ok(Splice::new(
+            start..start,
+            with_newlines(&format!("---\n{given}\n---\n{after}"), newline),
+        ));
+    };
+    let begin = next_line(text.bytes, start);
+    let mut line = begin;
+    while line < text.bytes.len() {
+        let content = text.bytes[line..line_end(text.bytes, line)].trim_ascii_end();
+        if content == fence || fence == b"---" && content == b"..." {
+            return Ok(if given.is_empty() {
+                let mut end = next_line(text.bytes, line);
+                while end < text.bytes.len() && text.bytes[end..next_line(text.bytes, end)].trim_ascii().is_empty() {
+                    end = next_line(text.bytes, end);
+                }
+                Splice::new(start..end, "")
+            } else {
+                Splice::new(begin..line, with_newlines(&format!("{given}\n"), newline))
+            });
+        }
+        line = next_line(text.bytes, line);
+    }
+    Err(OpError::failed(format!(
+        "the front matter of {:?} does not end",
+        text.path
+    )))
+}
+
+/// Edits whole lines. The text is not indented.
+fn edit_lines(text: &FileText<'_>, verb: Verb, lines: Range<usize>, given: &str) -> Result<Splice> {
+    let newline = newline_at(text.bytes, lines.start);
+    let has_newline = text.bytes[lines.clone()].ends_with(b"\n");
+    let own = with_newlines(given.strip_suffix('\n').unwrap_or(given), newline);
+    let line = || format!("{own}{newline}");
+    Ok(match verb {
+        Verb::Replace if has_newline => Splice::new(lines, line()),
+        Verb::Replace => Splice::new(lines, own),
+        Verb::Remove => Splice::new(lines, ""),
+        Verb::InsertBefore => Splice::new(lines.start..lines.start, line()),
+        Verb::InsertAfter if has_newline => Splice::new(lines.end..lines.end, line()),
+        Verb::InsertAfter => Splice::new(lines.end..lines.end, format!("{newline}{own}")),
+        verb => {
+            return Err(OpError::new(
+                format!("{} needs a definition, not lines", verb.name()),
+                "write path:LINE for the definition at a line",
+            ));
+        }
+    })
+}
+
+/// Adds text at the end of the file, which keeps its final line ending or the lack of one.
+fn append(text: &FileText<'_>, given: &str) -> Splice {
+    let end = text.bytes.len();
+    let newline = newline_at(text.bytes, end);
+    let own = with_newlines(given.strip_suffix('\n').unwrap_or(given), newline);
+    let is_open = end > bom_len(text.bytes) && !text.bytes.ends_with(b"\n");
+    Splice::new(
+        end..end,
+        if is_open {
+            format!("{newline}{own}")
+        } else {
+            format!("{own}{newline}")
+        },
+    )
+}

@@ -1,0 +1,174 @@
+//! Finds the part of a file that an operation names.
+
+use std::ops::Range;
+
+use crate::extract::{self, Definition, DefinitionKind, Extraction, LineIndex};
+use crate::model::{Lang, RepoPath};
+use crate::query::{LineStarts, is_named, names_in_file, nearest};
+use crate::session::{OpError, Result};
+
+use super::text::{self, trimmed};
+
+/// Maximum number of definitions that an error lists.
+const MAX_LISTED: usize = 10;
+
+/// A part of a file as typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The whole file.
+    Whole,
+    /// The innermost definition at a line.
+    Line(u32),
+    /// Lines, 1-based and inclusive; to the end if the second is `None`.
+    Lines(u32, Option<u32>),
+    /// A definition.
+    Name(String),
+}
+
+/// A part of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The whole file.
+    Whole,
+    /// Whole lines.
+    Lines(Range<usize>),
+    /// The definition with this number.
+    Definition(usize),
+}
+
+/// A file as it is before the edit.
+pub(super) struct FileText<'a> {
+    pub(super) path: &'a str,
+    pub(super) bytes: &'a [u8],
+    pub(super) lang: Lang,
+    /// The name of the language.
+    pub(super) language: &'static str,
+    pub(super) extraction: Extraction,
+    /// The indentation of one level.
+    pub(super) unit: String,
+}
+
+impl<'a> FileText<'a> {
+    /// Parses a file.
+    pub(super) fn new(path: &'a str, bytes: &'a [u8]) -> Self {
+        let lang = extract::detect(&RepoPath::from(path), bytes);
+        Self {
+            path,
+            bytes,
+            lang,
+            language: extract::language(lang).map_or("text", |language| language.name),
+            extraction: extract::extract(bytes, lang, &extract::Options::default()),
+            unit: text::unit_of(bytes),
+        }
+    }
+
+    /// Returns a definition.
+    pub(super) fn definition(&self, index: usize) -> &Definition {
+        &self.extraction.definitions[index]
+    }
+
+    /// Returns the range of a definition without white space at its ends.
+    pub(super) fn range(&self, index: usize) -> Range<usize> {
+        trimmed(self.bytes, self.definition(index).range.as_usize())
+    }
+
+    /// Returns the names of the definitions in ids, in order.
+    pub(super) fn names(&self) -> Vec<String> {
+        names_in_file(&self.extraction.definitions)
+    }
+
+    /// Finds a part.
+    pub(super) fn find(&self, part: &Part) -> Result<Place> {
+        match part {
+            Part::Whole => Ok(Place::Whole),
+            Part::Name(name) => self.named(name).map(Place::Definition),
+            Part::Line(line) => self.at_line(*line).map(Place::Definition),
+            Part::Lines(first, last) => {
+                let n_lines = LineIndex::new(self.bytes).count() as u32;
+                if *first > n_lines {
+                    return Err(OpError::failed(format!("{:?} has {n_lines} lines", self.path)));
+                }
+                let lines = LineStarts::of(self.bytes).range(*first, last.unwrap_or(n_lines));
+                Ok(Place::Lines(lines.start.max(text::bom_len(self.bytes))..lines.end))
+            }
+        }
+    }
+
+    /// Finds a definition by the name in its id, by its bare name or by the end of its qualified name.
+    fn named(&self, name: &str) -> Result<usize> {
+        let names = self.names();
+        let definitions = &self.extraction.definitions;
+        let is_exact = |index: usize| names[index] == name;
+        let is_bare = |index: usize| definitions[index].name == name;
+        let is_alike = |index: usize| is_named(definitions, index, name);
+        let tests: [&dyn Fn(usize) -> bool; 3] = [&is_exact, &is_bare, &is_alike];
+        for is_meant in tests {
+            let found: Vec<usize> = (0..definitions.len()).filter(|index| is_meant(*index)).collect();
+            match found.as_slice() {
+                [] => {}
+                [one] => return Ok(*one),
+                several => return Err(self.ambiguous(name, several, &names)),
+            }
+        }
+        let near = nearest(name, names.iter().map(String::as_str));
+        let hint = match near.as_slice() {
+            [] => format!("use outline at={} to see its definitions", self.path),
+            near => format!("did you mean {}?", near.join(" or ")),
+        };
+        Err(OpError::new(format!("no definition {name:?} in {:?}", self.path), hint))
+    }
+
+    fn ambiguous(&self, name: &str, found: &[usize], names: &[String]) -> OpError {
+        let ids = found
+            .iter()
+            .take(MAX_LISTED)
+            .map(|index| format!("{}#{}", self.path, names[*index]));
+        OpError::new(
+            format!("{name:?} names {} definitions of {:?}", found.len(), self.path),
+            format!("use one of the ids {}", ids.collect::<Vec<_>>().join(", ")),
+        )
+    }
+
+    fn at_line(&self, line: u32) -> Result<usize> {
+        let lines = LineStarts::of(self.bytes);
+        let is_there = |index: &usize| {
+            let (first, last) = lines.of_range(self.bytes, self.range(*index));
+            (first..=last).contains(&line)
+        };
+        let found = (0..self.extraction.definitions.len()).filter(is_there);
+        found.min_by_key(|index| self.range(*index).len()).ok_or_else(|| {
+            OpError::new(
+                format!("no definition at line {line} of {:?}", self.path),
+                format!("write {0}:{line}-{line} for the line itself", self.path),
+            )
+        })
+    }
+
+    /// Returns the last definition directly inside another one.
+    pub(super) fn last_member(&self, container: usize) -> Option<usize> {
+        let members = 0..self.extraction.definitions.len();
+        let is_inside = |index: &usize| {
+            let member = self.definition(*index);
+            member.container == Some(container as u32) && self.definition(container).range.contains(member.range)
+        };
+        members.filter(is_inside).max_by_key(|index| self.range(*index).end)
+    }
+
+    /// Returns another definition with the same range, because one statement declares both.
+    pub(super) fn twin(&self, index: usize) -> Option<&Definition> {
+        let own = self.definition(index);
+        let mut all = self.extraction.definitions.iter().enumerate();
+        let is_twin = |(at, other): &(usize, &Definition)| *at != index && other.range == own.range;
+        all.find(is_twin).map(|(_, other)| other)
+    }
+
+    /// Returns true for a key of a data file.
+    pub(super) fn is_key(&self, index: usize) -> bool {
+        self.definition(index).kind == DefinitionKind::Key
+    }
+
+    /// Returns true for a section of a document.
+    pub(super) fn is_section(&self, index: usize) -> bool {
+        self.definition(index).kind == DefinitionKind::Section
+    }
+}
