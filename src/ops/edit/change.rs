@@ -73,8 +73,8 @@ fn begins_with_lead(language: &str, given: &str) -> bool {
         "elixir" => &["#", "@"],
         "lua" | "sql" => &["--", "/*"],
         "haskell" => &["--", "{-"],
-        "ocaml" | "ocaml_interface" => &["(*", "[@"],
-        "html" | "vue" | "svelte" | "markdown" => &["<!--"],
+        language if language.starts_with("ocaml") => &["(*", "[@"],
+        "html" | "vue" | "svelte" | "markdown" => &["<!--", "//", "/*", "@"],
         _ => &["//", "/*", "#", "@", "[[", "[", "__attribute__"],
     };
     marks.iter().any(|mark| given.starts_with(mark))

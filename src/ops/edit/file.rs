@@ -202,23 +202,28 @@ impl<'a> OpenFile<'a> {
             return Ok(new);
         }
         let old = self.exact.as_ref().map(|file| file.raw.as_slice()).unwrap_or_default();
-        let before = FileText::new(&path, old);
-        let mut all = Vec::new();
-        for (at, part) in parts {
-            let operation = &edit.edits[*at];
-            let found = check_encoding(old, operation)
-                .and_then(|()| before.find(part))
-                .and_then(|place| splices(&before, operation, &place));
-            all.extend(found.map_err(|error| error.context(edit.label(*at)))?);
-        }
-        let new = spliced(old, all).map_err(|error| error.context(&path))?;
-        let after = FileText::new(&path, &new);
-        check_errors(edit, &before, &after)?;
-        for (at, part) in parts {
-            check_doc(&edit.edits[*at], &before, &after, part).map_err(|error| error.context(edit.label(*at)))?;
-        }
-        Ok(Some(new))
+        applied(&path, old, edit, parts).map(Some)
     }
+}
+
+/// Applies operations of an edit to the content of a file, with the checks that need only the content.
+pub(super) fn applied(path: &str, old: &[u8], edit: &Edit, parts: &[(usize, Part)]) -> Result<Vec<u8>> {
+    let before = FileText::new(path, old);
+    let mut all = Vec::new();
+    for (at, part) in parts {
+        let operation = &edit.edits[*at];
+        let found = check_encoding(old, operation)
+            .and_then(|()| before.find(part))
+            .and_then(|place| splices(&before, operation, &place));
+        all.extend(found.map_err(|error| error.context(edit.label(*at)))?);
+    }
+    let new = spliced(old, all).map_err(|error| error.context(path))?;
+    let after = FileText::new(path, &new);
+    check_errors(edit, &before, &after)?;
+    for (at, part) in parts {
+        check_doc(&edit.edits[*at], &before, &after, part).map_err(|error| error.context(edit.label(*at)))?;
+    }
+    Ok(new)
 }
 
 /// Fails unless the blob id is the one that the caller expects, with the difference if git has the expected content.

@@ -255,7 +255,7 @@ fn is_comment(language: &str, rest: &[u8]) -> bool {
     let line = match language {
         "python" | "ruby" | "bash" | "yaml" | "toml" | "r" | "elixir" | "php" => &b"#"[..],
         "lua" | "sql" | "haskell" => b"--",
-        "css" | "html" | "ocaml" | "ocaml_interface" | "markdown" | "text" => {
+        "css" | "html" | "ocaml" | "ocaml-interface" | "markdown" | "text" => {
             return is_between(b"<!--", b"-->") || is_between(b"(*", b"*)") || is_between(b"/*", b"*/");
         }
         _ => b"//",

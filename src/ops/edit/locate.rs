@@ -69,7 +69,8 @@ impl<'a> FileText<'a> {
 
     /// Returns the range of a definition without white space at its ends.
     pub(super) fn range(&self, index: usize) -> Range<usize> {
-        trimmed(self.bytes, self.definition(index).range.as_usize())
+        let range = self.definition(index).range.as_usize();
+        trimmed(self.bytes, range.start.max(text::bom_len(self.bytes))..range.end)
     }
 
     /// Returns the names of the definitions in ids, in order.

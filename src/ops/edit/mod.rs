@@ -14,6 +14,9 @@ mod patch;
 mod splice;
 mod text;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

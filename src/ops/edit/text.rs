@@ -92,7 +92,8 @@ pub(super) fn unit_of(bytes: &[u8]) -> String {
 ///
 /// The white space that all lines start with is replaced by `indent`. If the first line is cut where its code starts,
 /// and the others are indented as in the file, only the first line changes. Further indentation is converted between
-/// tabs and blanks if the file uses the other one.
+/// tabs and blanks if the file uses the other one. Lines that lack the common white space stay as they are: directives,
+/// and labels and texts at the margin.
 pub(super) fn fitted(text: &str, indent: &str, unit: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let text = without_blank_ends(&text);
@@ -104,22 +105,23 @@ pub(super) fn fitted(text: &str, indent: &str, unit: &str) -> String {
     if is_cut(first, rest, indent) {
         return format!("{indent}{text}");
     }
-    let common = filled
-        .iter()
+    let common = std::iter::once(first)
+        .chain(rest.iter().filter(|line| !is_directive(line)))
         .map(|line| lead(line))
         .reduce(common_start)
         .unwrap_or_default();
     let step = filled
         .iter()
-        .map(|line| lead(&line[common.len()..]))
-        .filter(|deeper| !deeper.is_empty() && !deeper.contains('\t'))
+        .filter_map(|line| line.strip_prefix(common))
+        .map(lead)
+        .filter(|deeper| !deeper.contains('\t'))
         .map(str::len)
+        .filter(|n_blanks| *n_blanks > 1)
         .min();
     let fit = |line: &&str| {
-        if line.trim().is_empty() {
+        let Some(line) = line.strip_prefix(common).filter(|line| !line.trim().is_empty()) else {
             return (*line).to_owned();
-        }
-        let line = &line[common.len()..];
+        };
         let deeper = lead(line);
         format!("{indent}{}{}", converted(deeper, unit, step), &line[deeper.len()..])
     };
@@ -133,9 +135,23 @@ fn is_cut(first: &str, rest: &[&str], indent: &str) -> bool {
         return false;
     };
     let is_closed = last.strip_prefix(indent).is_some_and(is_closer);
+    let is_level = rest.first().is_some_and(|line| lead(line) == indent) && !opens(first);
     let is_deeper = |line: &&str| lead(line).starts_with(indent) && lead(line).len() > indent.len();
     let is_inside = |line: &&str| lead(line).starts_with(indent);
-    rest.iter().all(is_deeper) || is_closed && rest.iter().all(is_inside)
+    let mut code = rest.iter().filter(|line| !is_directive(line)).peekable();
+    is_closed || code.peek().is_some() && (code.clone().all(is_deeper) || is_level && code.all(is_inside))
+}
+
+/// Returns true for a line that has no indentation wherever it is, as directives of C.
+fn is_directive(line: &&&str) -> bool {
+    line.starts_with('#')
+}
+
+/// Returns true if the next line is expected to be deeper. Comments, attributes and decorators open nothing.
+fn opens(line: &str) -> bool {
+    let line = line.trim_end();
+    !line.starts_with(['/', '#', '@', '*', '-', '"', '[', '(', '<'])
+        && (line.ends_with(['{', '(', '[', ':', ',', '=', '>', '|']) || line.ends_with("do"))
 }
 
 /// Returns true for a line that closes a construct.
@@ -194,6 +210,7 @@ mod tests {
             ),
             ("a {\n        b\n    }", "    ", "    ", "    a {\n        b\n    }"),
             ("def a():\n    b", "    ", "    ", "    def a():\n        b"),
+            ("/// x:\n    a: 1,", "    ", "    ", "    /// x:\n    a: 1,"),
             (
                 "def a():\n        b\n\n        c",
                 "    ",
