@@ -9,7 +9,9 @@ use super::layout::{Side, insert, insert_last, remove};
 use super::locate::{FileText, Place};
 use super::operation::{Operation, Verb};
 use super::splice::Splice;
-use super::text::{bom_len, fitted, indent_at, line_end, line_start, newline_at, next_line, trimmed, with_newlines};
+use super::text::{
+    bom_len, fitted, indent_at, line_end, line_start, newline_at, next_line, trimmed, with_newlines, without_blank_ends,
+};
 
 /// Maximum number of lines that an error lists.
 const MAX_LISTED: usize = 10;
@@ -46,7 +48,11 @@ fn replace(text: &FileText<'_>, index: usize, given: &str) -> Splice {
     } else {
         range.start
     };
-    let mut own = code_from(text, start, given);
+    let mut own = if text.is_section(index) {
+        without_blank_ends(given).to_owned()
+    } else {
+        code_from(text, start..range.end, given)
+    };
     let after = text.bytes.get(range.end).copied().map(char::from);
     if let Some(separator) = after.filter(|after| matches!(after, ';' | ',')) {
         own.truncate(own.trim_end_matches(separator).len());
@@ -57,11 +63,16 @@ fn replace(text: &FileText<'_>, index: usize, given: &str) -> Splice {
     )
 }
 
-/// Returns the given text as code that begins at `start`: all lines but the first have the indentation of that line.
-fn code_from(text: &FileText<'_>, start: usize, given: &str) -> String {
-    let indent = indent_at(text.bytes, start);
-    let own = fitted(given, &indent, &text.unit);
+/// Returns the given text as code that replaces a range: all lines but the first have the indentation of its line.
+fn code_from(text: &FileText<'_>, old: Range<usize>, given: &str) -> String {
+    let indent = indent_at(text.bytes, old.start);
+    let own = fitted(given, &indent, &text.unit, &lines_of(text, &old));
     own.strip_prefix(&*indent).map(str::to_owned).unwrap_or(own)
+}
+
+/// Returns the lines of a range.
+fn lines_of(text: &FileText<'_>, range: &Range<usize>) -> String {
+    String::from_utf8_lossy(&text.bytes[line_start(text.bytes, range.start)..range.end]).replace("\r\n", "\n")
 }
 
 /// Returns true if the text begins with a comment, an attribute or a decorator.
@@ -91,7 +102,8 @@ fn replace_body(text: &FileText<'_>, index: usize, given: &str) -> Result<Splice
     };
     let indent = body_indent(text, index, &body);
     let newline = newline_at(text.bytes, body.range.start);
-    let own = fitted(given, &indent, &text.unit);
+    let old = lines_of(text, &body.range);
+    let own = fitted(given, &indent, &text.unit, &old);
     if own.is_empty() && matches!(body.form, Form::Indented | Form::Rest) {
         return Err(OpError::new(
             "the text is empty",
@@ -112,11 +124,11 @@ fn replace_body(text: &FileText<'_>, index: usize, given: &str) -> Result<Splice
             if is_block {
                 (body.range, format!("\n{own}"))
             } else {
-                let own = fitted(given, &indent_at(text.bytes, text.range(index).start), &text.unit);
+                let own = fitted(given, &indent_at(text.bytes, text.range(index).start), &text.unit, &old);
                 (body.range, format!(" {}", own.trim_start()))
             }
         }
-        Form::Rest => (inside.clone(), code_from(text, inside.start, given)),
+        Form::Rest => (inside.clone(), code_from(text, inside, given)),
     };
     Ok(Splice::new(range, with_newlines(&own, newline)))
 }
@@ -176,7 +188,7 @@ fn below_docstring(text: &FileText<'_>, index: usize, body: &Body, given: &str) 
 /// Lays out the text of a section, or the keys of a table. The blank lines around it stay.
 fn below_heading(text: &FileText<'_>, index: usize, body: &Body, given: &str) -> (Range<usize>, String) {
     let inside = trimmed(text.bytes, body.range.clone());
-    let own = super::text::without_blank_ends(given).to_owned();
+    let own = without_blank_ends(given).to_owned();
     match (inside.is_empty(), text.is_section(index)) {
         (false, _) if own.is_empty() => (body.range.start..inside.end, String::new()),
         (false, _) => (inside, own),
@@ -192,7 +204,7 @@ fn replace_doc(text: &FileText<'_>, index: usize, given: &str) -> Result<Splice>
     let newline = newline_at(text.bytes, range.start);
     if let Some(doc) = definition.doc {
         let doc = trimmed(text.bytes, doc.as_usize());
-        let own = with_newlines(&code_from(text, doc.start, given), newline);
+        let own = with_newlines(&code_from(text, doc.clone(), given), newline);
         if !own.is_empty() {
             return Ok(Splice::new(doc, own));
         }
@@ -218,7 +230,7 @@ fn replace_doc(text: &FileText<'_>, index: usize, given: &str) -> Result<Splice>
         });
         let body =
             body.ok_or_else(|| OpError::failed(format!("{:?} has no place for a docstring", definition.name)))?;
-        let own = fitted(given, &body_indent(text, index, &body), &text.unit);
+        let own = fitted(given, &body_indent(text, index, &body), &text.unit, "");
         return Ok(Splice::new(
             body.range.start..body.range.start,
             with_newlines(&format!("\n{own}"), newline),
@@ -228,7 +240,7 @@ fn replace_doc(text: &FileText<'_>, index: usize, given: &str) -> Result<Splice>
     if !text.bytes[start..range.start].trim_ascii().is_empty() {
         return Err(OpError::failed(format!("{:?} does not begin a line", definition.name)));
     }
-    let own = fitted(given, &indent_at(text.bytes, range.start), &text.unit);
+    let own = fitted(given, &indent_at(text.bytes, range.start), &text.unit, "");
     Ok(Splice::new(start..start, with_newlines(&format!("{own}\n"), newline)))
 }
 

@@ -13,6 +13,7 @@ use super::locate::FileText;
 use super::splice::Splice;
 use super::text::{
     bom_len, fitted, indent_at, is_closer, line_end, line_start, newline_at, next_line, trimmed, with_newlines,
+    without_blank_ends,
 };
 
 /// The side of a definition.
@@ -54,7 +55,10 @@ pub(super) fn insert(text: &FileText<'_>, index: usize, side: Side, given: &str)
         return insert_inline(text, index, side, given, is_listed);
     }
     let newline = newline_at(text.bytes, range.start);
-    let mut own = fitted(given, &indent_at(text.bytes, range.start), &text.unit);
+    let mut own = match text.is_section(index) {
+        true => without_blank_ends(given).to_owned(),
+        false => fitted(given, &indent_at(text.bytes, range.start), &text.unit, ""),
+    };
     let mut splices = Vec::new();
     if is_listed && side == Side::After && tail.separator.is_none() {
         // The definition was the last of a list without a separator at its end, and now the new one is.
@@ -77,6 +81,8 @@ pub(super) fn insert(text: &FileText<'_>, index: usize, side: Side, given: &str)
     let own = with_newlines(&own, newline);
     splices.push(match side {
         Side::Before => Splice::new(start..start, own + &gap),
+        // The new text goes below the blank lines, and gets new ones, so that removing it takes those.
+        Side::After if !below.is_edge => Splice::new(below.at..below.at, own + &gap),
         Side::After => Splice::new(tail.end..tail.end, gap + &own),
     });
     Ok(splices)
@@ -92,9 +98,17 @@ fn insert_inline(text: &FileText<'_>, index: usize, side: Side, given: &str, is_
         ));
     }
     let range = text.range(index);
+    let next = text.bytes[range.end..]
+        .strip_prefix(b",")
+        .and_then(|after| after.first());
+    let blank = if next.is_none_or(u8::is_ascii_whitespace) {
+        " "
+    } else {
+        ""
+    };
     Ok(vec![match side {
-        Side::Before => Splice::new(range.start..range.start, format!("{own}, ")),
-        Side::After => Splice::new(range.end..range.end, format!(", {own}")),
+        Side::Before => Splice::new(range.start..range.start, format!("{own},{blank}")),
+        Side::After => Splice::new(range.end..range.end, format!(",{blank}{own}")),
     }])
 }
 
@@ -121,7 +135,7 @@ pub(super) fn insert_last(text: &FileText<'_>, index: usize, given: &str) -> Res
     let inside = trimmed(text.bytes, body.range.clone());
     let indent = body_indent(text, index, &body);
     let newline = newline_at(text.bytes, text.range(index).start);
-    let own = with_newlines(&fitted(given, &indent, &text.unit), newline);
+    let own = with_newlines(&fitted(given, &indent, &text.unit, ""), newline);
     if inside.is_empty() || body.form == Form::Rest {
         return enclose(text, index, &body, &own, newline).ok_or_else(none);
     }
@@ -154,7 +168,10 @@ fn enclose(text: &FileText<'_>, index: usize, body: &Body, own: &str, newline: &
             format!("{newline}{own}"),
         )]),
         Form::Rest if text.bytes[body.range.clone()].trim_ascii() == b"{}" => {
-            let own = with_newlines(&fitted(own, &(own_indent.clone() + &text.unit), &text.unit), newline);
+            let own = with_newlines(
+                &fitted(own, &(own_indent.clone() + &text.unit), &text.unit, ""),
+                newline,
+            );
             let inside = body.range.start + 1..body.range.end - 1;
             Some(vec![Splice::new(
                 inside,

@@ -88,13 +88,13 @@ pub(super) fn unit_of(bytes: &[u8]) -> String {
 }
 
 /// Returns `text` without blank lines around it, indented for a place where lines start with `indent`. Line endings are
-/// line feeds, and there is none at the end.
+/// line feeds, and there is none at the end. `old` is the text that it replaces.
 ///
 /// The white space that all lines start with is replaced by `indent`. If the first line is cut where its code starts,
 /// and the others are indented as in the file, only the first line changes. Further indentation is converted between
-/// tabs and blanks if the file uses the other one. Lines that lack the common white space stay as they are: directives,
-/// and labels and texts at the margin.
-pub(super) fn fitted(text: &str, indent: &str, unit: &str) -> String {
+/// tabs and blanks if the text has only the other one. Lines that lack the common white space stay as they are:
+/// directives, and labels and texts at the margin.
+pub(super) fn fitted(text: &str, indent: &str, unit: &str, old: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let text = without_blank_ends(&text);
     let lines: Vec<&str> = text.split('\n').collect();
@@ -102,44 +102,64 @@ pub(super) fn fitted(text: &str, indent: &str, unit: &str) -> String {
     let Some((first, rest)) = filled.split_first() else {
         return String::new();
     };
-    if is_cut(first, rest, indent) {
+    let is_known = is_known(rest, indent, old);
+    if lead(first).is_empty() && (is_known || is_cut(first, rest, indent)) {
         return format!("{indent}{text}");
+    }
+    if is_known && lead(first) == indent {
+        return text.to_owned();
     }
     let common = std::iter::once(first)
         .chain(rest.iter().filter(|line| !is_directive(line)))
         .map(|line| lead(line))
         .reduce(common_start)
         .unwrap_or_default();
-    let step = filled
+    let deeper: Vec<&str> = filled
         .iter()
         .filter_map(|line| line.strip_prefix(common))
         .map(lead)
-        .filter(|deeper| !deeper.contains('\t'))
-        .map(str::len)
-        .filter(|n_blanks| *n_blanks > 1)
-        .min();
+        .collect();
+    let width = |lead: &&str| Some(lead.len()).filter(|n_blanks| *n_blanks > 1);
+    let conversion = match unit {
+        "\t" if !deeper.iter().any(|lead| lead.contains('\t')) => {
+            deeper.iter().filter_map(width).min().map(Conversion::ToTabs)
+        }
+        "\t" => None,
+        unit => (!deeper.iter().any(|lead| lead.contains(' '))).then_some(Conversion::ToBlanks(unit)),
+    };
     let fit = |line: &&str| {
         let Some(line) = line.strip_prefix(common).filter(|line| !line.trim().is_empty()) else {
             return (*line).to_owned();
         };
         let deeper = lead(line);
-        format!("{indent}{}{}", converted(deeper, unit, step), &line[deeper.len()..])
+        format!("{indent}{}{}", converted(deeper, conversion), &line[deeper.len()..])
     };
     lines.iter().map(fit).collect::<Vec<_>>().join("\n")
 }
 
+/// Returns true if lines of a text are those that it replaces, so that their indentation is right.
+fn is_known(rest: &[&str], indent: &str, old: &str) -> bool {
+    let old: std::collections::HashSet<&str> = old.lines().collect();
+    let n_same = rest.iter().filter(|line| old.contains(**line)).count();
+    let n_shifted = rest
+        .iter()
+        .filter(|line| old.contains(&*format!("{indent}{line}")))
+        .count();
+    n_same > 0 && (indent.is_empty() || n_same > n_shifted)
+}
+
 /// Returns true if the first line starts at its code and the others are indented as in a file where the place has the
-/// indentation `indent`.
+/// indentation `indent`: all are deeper, or the first of those that are not closes what the first line opens, or follows
+/// it at the same level.
 fn is_cut(first: &str, rest: &[&str], indent: &str) -> bool {
-    let Some(last) = rest.last().filter(|_| !indent.is_empty() && lead(first).is_empty()) else {
+    let Some(last) = rest.last().filter(|_| !indent.is_empty()) else {
         return false;
     };
-    let is_closed = last.strip_prefix(indent).is_some_and(is_closer);
-    let is_level = rest.first().is_some_and(|line| lead(line) == indent) && !opens(first);
-    let is_deeper = |line: &&str| lead(line).starts_with(indent) && lead(line).len() > indent.len();
-    let is_inside = |line: &&str| lead(line).starts_with(indent);
-    let mut code = rest.iter().filter(|line| !is_directive(line)).peekable();
-    is_closed || code.peek().is_some() && (code.clone().all(is_deeper) || is_level && code.all(is_inside))
+    let mut code = rest.iter().filter(|line| !is_directive(line));
+    let is_inside = code.clone().all(|line| lead(line).starts_with(indent)) && code.clone().next().is_some();
+    let is_next = |line: &&str| is_closer(&line[indent.len()..]) || !opens(first);
+    last.strip_prefix(indent).is_some_and(is_closer)
+        || is_inside && code.find(|line| lead(line) == indent).is_none_or(is_next)
 }
 
 /// Returns true for a line that has no indentation wherever it is, as directives of C.
@@ -163,15 +183,20 @@ pub(super) fn is_closer(line: &str) -> bool {
     line.starts_with(['}', ')', ']']) || line.starts_with("</") || is_word("end")
 }
 
-/// Converts indentation of blanks to tabs or the reverse, if the file's unit is the other one. `step` is the width of a
-/// level in blanks.
-fn converted(deeper: &str, unit: &str, step: Option<usize>) -> String {
-    match step {
-        Some(step) if unit == "\t" && !deeper.contains('\t') => {
-            "\t".repeat(deeper.len() / step) + &" ".repeat(deeper.len() % step)
-        }
-        _ if unit != "\t" && deeper.bytes().all(|byte| byte == b'\t') => unit.repeat(deeper.len()),
-        _ => deeper.to_owned(),
+/// The way in which the indentation of a text is converted.
+#[derive(Clone, Copy)]
+enum Conversion<'a> {
+    /// Each run of so many blanks becomes a tab.
+    ToTabs(usize),
+    /// Each tab becomes this unit.
+    ToBlanks(&'a str),
+}
+
+fn converted(deeper: &str, conversion: Option<Conversion<'_>>) -> String {
+    match conversion {
+        Some(Conversion::ToTabs(width)) => "\t".repeat(deeper.len() / width) + &" ".repeat(deeper.len() % width),
+        Some(Conversion::ToBlanks(unit)) => unit.repeat(deeper.len()),
+        None => deeper.to_owned(),
     }
 }
 
@@ -226,7 +251,7 @@ mod tests {
             ("a {\n\tb\n}", "", "  ", "a {\n  b\n}"),
             (" ", "  ", "  ", ""),
         ] {
-            assert_eq!(fitted(text, indent, unit), fits, "{text:?}");
+            assert_eq!(fitted(text, indent, unit, ""), fits, "{text:?}");
         }
     }
 

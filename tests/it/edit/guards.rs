@@ -1,0 +1,245 @@
+//! Tests what is refused, with nothing changed.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use serde_json::{Value, json};
+
+use super::{edit, with_file};
+use crate::cli::call_in;
+use crate::support::TestRepo;
+
+fn replaced(target: &str) -> Value {
+    json!([{"op": "replace_text", "target": target, "old": "a", "text": "b"}])
+}
+
+/// Checks that an edit is refused with these words and that no file changes.
+#[track_caller]
+fn refused(repo: &TestRepo, edits: &Value, said: &str) {
+    let before = repo.git(["status", "--porcelain", "--untracked-files=all", "--ignored"]);
+    let found = edit(repo, edits, &[]).expect(2);
+    assert!(found.stderr.contains(said), "{edits}: {}", found.stderr);
+    let after = repo.git(["status", "--porcelain", "--untracked-files=all", "--ignored"]);
+    assert_eq!(before, after, "{edits}");
+}
+
+#[test]
+fn another_content_than_the_expected_one_is_refused_with_the_difference() {
+    let repo = with_file("a.txt", b"one\ntwo a\nthree\n");
+    let seen = repo.rev_parse("HEAD:a.txt");
+    let edits =
+        |expect: &str| json!([{"op": "replace_text", "target": "a.txt", "old": "a", "text": "b", "expect": expect}]);
+    repo.write("a.txt", "one\ntwo a\nfour\n");
+    refused(&repo, &edits(&seen), "-three\n+four");
+    refused(&repo, &edits(&seen[..12]), "-three\n+four");
+    refused(
+        &repo,
+        &edits(&"0".repeat(40)),
+        "git does not have the version that you saw",
+    );
+    refused(&repo, &edits(&seen[..8]), "is not a blob id");
+    refused(&repo, &edits("HEAD:a.txt;x"), "is not a blob id");
+    assert_eq!(repo.read("a.txt"), b"one\ntwo a\nfour\n");
+    let now = repo.git(["hash-object", "a.txt"]);
+    let done = edit(&repo, &edits(&now[..12]), &["--json"]).expect(0).json();
+    assert_eq!(done["files"][0]["old_blob"], now);
+    assert_eq!(done["files"][0]["blob"], repo.git(["hash-object", "a.txt"]));
+    refused(
+        &repo,
+        &json!([{"op": "create", "target": "new", "text": "", "expect": now}]),
+        "does not exist",
+    );
+    // Long differences are cut.
+    repo.write("a.txt", "x\n".repeat(9_000));
+    let found = edit(&repo, &edits(&seen), &[]).expect(2);
+    assert!(
+        found.stderr.len() < 5_000 && found.stderr.contains('…'),
+        "{}",
+        found.stderr.len()
+    );
+}
+
+#[test]
+fn paths_outside_through_links_and_into_git_are_refused() {
+    let repo = with_file("dir/a.txt", b"a\n");
+    let outside = repo.beside("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("a.txt"), "a\n").unwrap();
+    repo.symlink(&outside, "linked");
+    repo.symlink("dir/a.txt", "link.txt");
+    repo.write(".codescout/x", "a");
+    let outside_path = outside.join("a.txt").display().to_string();
+    for (target, said) in [
+        ("../outside/a.txt", "not inside the worktree"),
+        ("dir/../dir/a.txt", "not inside the worktree"),
+        (outside_path.as_str(), "not inside the worktree"),
+        (".git/config", "belongs to git"),
+        (".GIT/config", "belongs to git"),
+        ("dir/.git/config", "belongs to git"),
+        (".g\u{200c}it/config", "belongs to git"),
+        (".codescout/x", "belongs to git or to codescout"),
+        (".CodeScout/x", "belongs to git or to codescout"),
+        ("dir/a\u{1b}[0m.txt", "control characters"),
+        ("dir/a\n.txt", "control characters"),
+        ("link.txt", "is a symbolic link"),
+        ("linked/a.txt", "there is no such file"),
+        ("dir", "there is no such file"),
+        ("none.txt", "there is no such file"),
+    ] {
+        refused(&repo, &replaced(target), said);
+    }
+    for (target, said) in [
+        ("linked/new.txt", "symbolic link"),
+        ("dir/a.txt/new", "a symbolic link or a file"),
+        ("../new", "not inside the worktree"),
+        (".git/hooks/post-commit", "belongs to git"),
+        ("sub/.Git/config", "belongs to git"),
+        ("dir/a.txt", "the file exists"),
+        ("a\u{7f}", "control characters"),
+    ] {
+        refused(&repo, &json!([{"op": "create", "target": target, "text": "x"}]), said);
+    }
+    assert_eq!(fs::read(outside.join("a.txt")).unwrap(), b"a\n");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+    assert!(repo.path("link.txt").is_symlink());
+}
+
+#[test]
+fn files_of_other_repositories_are_refused() {
+    let repo = with_file("a.txt", b"a\n");
+    let inner = repo.path("inner");
+    fs::create_dir_all(inner.join("src")).unwrap();
+    fs::write(inner.join("src/a.txt"), "a\n").unwrap();
+    fs::write(inner.join(".git"), "gitdir: elsewhere\n").unwrap();
+    refused(&repo, &replaced("inner/src/a.txt"), "in another repository");
+    refused(
+        &repo,
+        &json!([{"op": "create", "target": "inner/new", "text": ""}]),
+        "in another repository",
+    );
+    let bare = TestRepo::init(&["--bare"]);
+    let found = call_in(bare.root(), &["edit", "create", "a", "--text", ""], b"").expect(2);
+    assert!(found.stderr.contains("work"), "{}", found.stderr);
+    let found = call_in(repo.root(), &["--ref", "HEAD", "edit", "delete", "a.txt"], b"").expect(2);
+    assert!(found.stderr.contains("only files of the worktree"), "{}", found.stderr);
+}
+
+#[test]
+fn conflicts_binary_files_and_new_syntax_errors_are_refused() {
+    let repo = TestRepo::empty();
+    repo.write(
+        "conflict.rs",
+        "<<<<<<< ours\nfn a() {}\n=======\nfn b() {}\n>>>>>>> theirs\n",
+    );
+    repo.write("binary", b"a\0b");
+    repo.write("utf16.txt", b"\xff\xfea\0");
+    repo.write("a.rs", "fn a() {}\nfn b( {}\n");
+    repo.commit("start");
+    refused(&repo, &replaced("conflict.rs"), "conflict markers");
+    refused(&repo, &replaced("binary"), "is not text");
+    refused(&repo, &replaced("utf16.txt"), "is not text");
+    let broken = json!([{"op": "replace", "target": "a.rs#a", "text": "fn a( {}\nfn x) {}"}]);
+    refused(&repo, &broken, "syntax error");
+    edit(
+        &repo,
+        &json!([{"op": "replace", "target": "a.rs#a", "text": "fn c() {}"}]),
+        &[],
+    )
+    .expect(0);
+    assert_eq!(repo.read("a.rs"), b"fn c() {}\nfn b( {}\n");
+    let broken = json!([{"op": "replace", "target": "a.rs#c", "text": "fn a( {}\nfn x) {}"}]);
+    edit(&repo, &broken, &["--allow-errors"]).expect(0);
+    refused(
+        &repo,
+        &json!([{"op": "create", "target": "b.rs", "text": "fn ("}]),
+        "syntax error",
+    );
+}
+
+#[test]
+fn one_wrong_operation_changes_no_file() {
+    let repo = with_file("a.txt", b"a\n");
+    let edits = json!([
+        {"op": "replace_text", "target": "a.txt", "old": "a", "text": "b"},
+        {"op": "create", "target": "new", "text": "x"},
+        {"op": "remove", "target": "a.txt#none"},
+    ]);
+    refused(&repo, &edits, "edit 3 of 3: remove a.txt#none");
+    for (edits, said) in [
+        (json!([{"op": "replace", "target": "a.txt#x"}]), "text is missing"),
+        (
+            json!([{"op": "replace", "target": "a.txt"}, {"op": "x", "target": "y"}]),
+            "unknown variant",
+        ),
+        (
+            json!([{"op": "delete", "target": "a.txt", "txt": "y"}]),
+            "unknown field",
+        ),
+        (
+            json!([{"op": "delete", "target": "a.txt"}, {"op": "remove", "target": "a.txt:1-1"}]),
+            "do not combine",
+        ),
+        (
+            json!([{"op": "delete", "target": "a.txt", "old": "x"}]),
+            "old belongs to replace_text",
+        ),
+        (json!([{"op": "insert_last", "target": "a.txt", "text": "a\0b"}]), "NUL"),
+        (
+            json!([{"op": "replace", "target": "a.txt", "text": "b"}]),
+            "needs a definition",
+        ),
+        (
+            json!([{"op": "replace", "target": "a.txt:9", "text": "b"}]),
+            "no definition at line 9",
+        ),
+        (
+            json!([{"op": "replace", "target": "a.txt:9-9", "text": "b"}]),
+            "has 1 lines",
+        ),
+    ] {
+        refused(&repo, &edits, said);
+    }
+}
+
+#[test]
+fn names_of_several_definitions_are_refused() {
+    let repo = with_file(
+        "a.rs",
+        b"struct A;\nstruct B;\nimpl A {\n    fn x() {}\n}\nimpl B {\n    fn x() {}\n}\n",
+    );
+    refused(
+        &repo,
+        &json!([{"op": "remove", "target": "a.rs#x"}]),
+        "a.rs#A.x, a.rs#B.x",
+    );
+    refused(
+        &repo,
+        &json!([{"op": "remove", "target": "a.rs#C.x"}]),
+        "no definition \"C.x\"",
+    );
+    edit(&repo, &json!([{"op": "remove", "target": "a.rs#A::x"}]), &[]).expect(0);
+}
+
+#[test]
+fn mode_is_kept_and_generated_files_give_a_warning() {
+    let repo = TestRepo::empty();
+    repo.write("run.sh", "#!/bin/sh\necho a\n");
+    fs::set_permissions(repo.path("run.sh"), fs::Permissions::from_mode(0o750)).unwrap();
+    repo.write("gen.go", "// Code generated by x. DO NOT EDIT.\npackage a\n");
+    repo.write("vendor/x/a.go", "package a\n");
+    repo.write("one.txt", "a\n");
+    fs::hard_link(repo.path("one.txt"), repo.beside("other.txt")).unwrap();
+    repo.commit("start");
+    let done = edit(&repo, &replaced("run.sh:2-2"), &[]).expect(0);
+    assert!(done.text().contains(" 100755\n"), "{}", done.text());
+    assert_eq!(fs::metadata(repo.path("run.sh")).unwrap().mode() & 0o777, 0o750);
+    for (path, said) in [
+        ("gen.go", "is generated"),
+        ("vendor/x/a.go", "is vendored"),
+        ("one.txt", "1 hard link"),
+    ] {
+        let edits = json!([{"op": "insert_last", "target": path, "text": "// x"}]);
+        let done = edit(&repo, &edits, &["--json"]).expect(0).json();
+        assert!(done["warnings"][0].as_str().unwrap().contains(said), "{done}");
+    }
+}
