@@ -239,9 +239,15 @@ impl Rewriter {
             let found = self.content(&rewrite.path);
             match (otherwise, found) {
                 (_, Ok(found)) if found == rewrite.to => self.discard(&rewrite.path, &temporary),
-                (_, Ok(found)) if found == rewrite.from => self
-                    .replace(rewrite, &temporary)
-                    .inspect_err(|_| self.discard(&rewrite.path, &temporary))?,
+                (_, Ok(found)) if found == rewrite.from => {
+                    if let Err(error) = self.replace(rewrite, &temporary) {
+                        self.discard(&rewrite.path, &temporary);
+                        if found.is_none() {
+                            self.remove_empty_folders(&rewrite.path);
+                        }
+                        return Err(error);
+                    }
+                }
                 // Another program has changed the file since, so its content is the newer one.
                 (Otherwise::Skip, _) => self.discard(&rewrite.path, &temporary),
                 (Otherwise::Fail, Ok(_)) => return Err(changed(&rewrite.path)),

@@ -158,8 +158,13 @@ fn value_of(text: &FileText<'_>, index: usize) -> Option<Body> {
     // A list item of YAML has its name as value.
     let at = (bytes.get(at + n_blanks) == Some(&sign) && at < whole.end).then_some(at + n_blanks + 1)?;
     if text.language != "yaml" {
+        let end = if text.language == "toml" {
+            end_of_value(bytes, at..whole.end)
+        } else {
+            whole.end
+        };
         return Some(Body {
-            range: trimmed(bytes, at..whole.end),
+            range: trimmed(bytes, at..end),
             form: Form::Rest,
         });
     }
@@ -169,21 +174,25 @@ fn value_of(text: &FileText<'_>, index: usize) -> Option<Body> {
     })
 }
 
-/// Returns the end of a value of YAML without a comment after it.
+/// Returns the end of a value on one line without a comment after it.
 fn end_of_value(bytes: &[u8], range: Range<usize>) -> usize {
     let value = &bytes[range.clone()];
     if value.contains(&b'\n') {
         return range.end;
     }
-    let quote = value
-        .trim_ascii_start()
-        .first()
-        .filter(|byte| matches!(byte, b'"' | b'\''));
-    let from = quote.and_then(|quote| memchr::memrchr(*quote, value)).unwrap_or(0);
-    let comment = memchr::memmem::find(&value[from..], b" #");
-    comment.map_or(range.end, |at| {
-        range.start + from + value[from..from + at].trim_ascii_end().len()
-    })
+    let mut quote = None;
+    for (at, byte) in value.iter().enumerate() {
+        let before = at.checked_sub(1).map_or(b' ', |before| value[before]);
+        match (quote, byte) {
+            (None, b'"' | b'\'') if before.is_ascii_whitespace() || b"[{,:=(".contains(&before) => quote = Some(*byte),
+            (None, b'#') if before.is_ascii_whitespace() => {
+                return range.start + value[..at].trim_ascii_end().len();
+            }
+            (Some(open), byte) if open == *byte && before != b'\\' => quote = None,
+            _ => {}
+        }
+    }
+    range.end
 }
 
 /// Returns the indentation of the lines of a body.

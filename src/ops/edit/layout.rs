@@ -71,7 +71,8 @@ pub(super) fn insert(text: &FileText<'_>, index: usize, side: Side, given: &str)
         own.push(separator);
     }
     let (above, below) = (above(text, index, start), below(text, index, tail.end));
-    let n_default = usize::from(text.is_section(index) || text.bytes[range].contains(&b'\n'));
+    let is_large = text.definition(index).kind.is_callable() || text.bytes[range].contains(&b'\n');
+    let n_default = usize::from(is_large || text.is_section(index));
     let n_blank = match (side, above.is_edge, below.is_edge) {
         (Side::Before, false, _) | (Side::After, false, true) => above.n_blank,
         (Side::After, _, false) | (Side::Before, true, false) => below.n_blank,

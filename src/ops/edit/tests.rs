@@ -232,7 +232,7 @@ fn inserted(text: &FileText<'_>, index: usize, verb: Verb, dice: &mut Dice) -> O
         let found = after.definition(*candidate);
         let range = after.range(*candidate);
         let is_there = match verb {
-            Verb::InsertBefore => range.start <= at.start as usize + 1,
+            Verb::InsertBefore => range.start.abs_diff(at.start as usize) <= 1,
             _ => range.start >= at.end as usize,
         };
         let words = |text: &[u8]| {

@@ -79,7 +79,7 @@ fn a_killed_batch_is_applied_as_a_whole_or_not_at_all() {
     let journal = steps.map(|step| format!("write.journal.{step}"));
     let mut outcomes = BTreeSet::new();
     for place in places.iter().map(|place| (*place).to_owned()).chain(journal) {
-        for n in 1..=N_FILES + 2 {
+        for n in [1, 2, N_FILES + 2] {
             let repo = files();
             let child = command(&repo, &format!("{place}:{n}=kill")).spawn().unwrap();
             let output = output_of(child, batch().to_string().as_bytes());
@@ -114,7 +114,7 @@ fn a_failing_batch_restores_the_files() {
         "edit.done",
         "write.journal.half",
     ] {
-        for n in 1..=N_FILES + 2 {
+        for n in [1, N_FILES + 1] {
             let repo = files();
             let child = command(&repo, &format!("{place}:{n}=enospc")).spawn().unwrap();
             let output = output_of(child, batch().to_string().as_bytes());

@@ -67,7 +67,7 @@ fn paths_outside_through_links_and_into_git_are_refused() {
     fs::write(outside.join("a.txt"), "a\n").unwrap();
     repo.symlink(&outside, "linked");
     repo.symlink("dir/a.txt", "link.txt");
-    repo.write(".codescout/x", "a");
+    call_in(repo.root(), &["index"], b"").expect(0);
     let outside_path = outside.join("a.txt").display().to_string();
     for (target, said) in [
         ("../outside/a.txt", "not inside the worktree"),
@@ -77,8 +77,8 @@ fn paths_outside_through_links_and_into_git_are_refused() {
         (".GIT/config", "belongs to git"),
         ("dir/.git/config", "belongs to git"),
         (".g\u{200c}it/config", "belongs to git"),
-        (".codescout/x", "belongs to git or to codescout"),
-        (".CodeScout/x", "belongs to git or to codescout"),
+        (".codescout/FORMAT", "belongs to git or to codescout"),
+        (".CodeScout/FORMAT", "belongs to git or to codescout"),
         ("dir/a\u{1b}[0m.txt", "control characters"),
         ("dir/a\n.txt", "control characters"),
         ("link.txt", "is a symbolic link"),

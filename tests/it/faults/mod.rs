@@ -98,7 +98,8 @@ fn told_by(root: &Path, sidecar: Option<PathBuf>, revisions: &[String]) -> Told 
 
 /// Returns the temporary files below a folder.
 fn temporaries(root: &Path) -> Vec<PathBuf> {
-    let folders = [".codescout", ".git/info", ".git/codescout-hooks"].map(|folder| root.join(folder));
+    let folders =
+        [".codescout", ".git/info", ".git/codescout-hooks", ".git/codescout-edit"].map(|folder| root.join(folder));
     let found = folders
         .iter()
         .filter(|folder| folder.exists())

@@ -6,7 +6,7 @@ use std::process::Output;
 use std::time::{Duration, SystemTime};
 
 use codescout::sidecar::FileLock;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Told, check_sound, copy_of, history, program, stderr, succeed, told_by};
 use crate::indexed::files_below;
@@ -33,9 +33,11 @@ pub(super) enum Scenario {
     Import,
     /// Computes vectors on a server.
     Embed,
+    /// Edits two files of the worktree.
+    Edit,
 }
 
-pub(super) const SCENARIOS: [Scenario; 8] = [
+pub(super) const SCENARIOS: [Scenario; 9] = [
     Scenario::First,
     Scenario::Update,
     Scenario::Collect,
@@ -44,6 +46,7 @@ pub(super) const SCENARIOS: [Scenario; 8] = [
     Scenario::Hook,
     Scenario::Import,
     Scenario::Embed,
+    Scenario::Edit,
 ];
 
 /// The pin of a commit that git has deleted.
@@ -53,6 +56,8 @@ const TAG: &str = "v1";
 const CONFIG: &str = ".codescout/config.toml";
 const BUNDLE: &str = ".git/shared.bundle";
 const SCIP: &str = ".git/index.scip";
+const EDITS: &str = ".git/edits.json";
+const NO_EDITS: &str = ".git/no-edits.json";
 const WORK: &[&str] = &["hooks", "run", "--worker", "post-receive", "--repo", ".git"];
 
 /// The facts that must hold for every copy afterwards.
@@ -147,7 +152,7 @@ impl Start {
 
     pub(super) fn template(&self, scenario: Scenario) -> PathBuf {
         self.repo.beside(match scenario {
-            Scenario::First => "first",
+            Scenario::First | Scenario::Edit => "first",
             Scenario::Update => "update",
             Scenario::Collect => "collect",
             Scenario::Repair => "repair",
@@ -169,6 +174,7 @@ impl Scenario {
             Self::Hook => &[WORK],
             Self::Import => &[&["import", BUNDLE], &["import", "scip", SCIP]],
             Self::Embed => &[&["index"]],
+            Self::Edit => &[&["edit", EDITS]],
         }
     }
 
@@ -184,6 +190,15 @@ impl Scenario {
             }
             Self::Embed => {
                 succeed(copy, &["config", "trust"]);
+                None
+            }
+            Self::Edit => {
+                let edit = |path| json!({"op": "insert_last", "target": path, "text": "# edited\n"});
+                fs::write(
+                    copy.join(EDITS),
+                    json!([edit("README.md"), edit("src/part1.py")]).to_string(),
+                )
+                .unwrap();
                 None
             }
             _ => None,
@@ -225,9 +240,18 @@ impl Scenario {
             assert_eq!(indexed["vectors"]["missing"], 0, "{after}: {indexed}");
             fs::remove_file(copy.join(CONFIG)).unwrap();
         }
+        // The next edit completes one that was interrupted.
+        if self == Self::Edit {
+            fs::write(copy.join(NO_EDITS), "[]").unwrap();
+            let completed = program(copy, &["edit", NO_EDITS]).output_in_time().unwrap();
+            assert!(is_done(&completed), "{after}: {}", stderr(&completed));
+            let is_edited = ["README.md", "src/part1.py"]
+                .map(|path| fs::read_to_string(copy.join(path)).unwrap().ends_with("# edited\n"));
+            assert_eq!(is_edited[0], is_edited[1], "{after}");
+        }
         check_sound(copy, &outlook.revisions, &outlook.expected, after);
         match self {
-            Self::First | Self::Update | Self::Request | Self::Import | Self::Embed => {}
+            Self::First | Self::Update | Self::Request | Self::Import | Self::Embed | Self::Edit => {}
             Self::Hook => check_pin(copy, outlook, after),
             Self::Collect => {
                 check_pin(copy, outlook, after);

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod docs;
+mod edit;
 mod http;
 mod past;
 mod protocol;
