@@ -147,7 +147,7 @@ impl WorkTreeReader {
         Ok(Some(ExactFile {
             stored: self.convert(path, mode, raw.clone()),
             raw,
-            n_links: found.st_nlink.into(),
+            n_links: found.st_nlink as u64,
         }))
     }
 

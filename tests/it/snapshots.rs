@@ -123,7 +123,7 @@ fn plain(repo: &TestRepo, text: &str) -> String {
 
 fn check(command: &str, tool: &str, cases: Vec<Case>) {
     let repo = project();
-    let mut client = Client::start(repo.root(), &["--bodies", "both"]);
+    let mut client = Client::start(repo.root(), &["--bodies", "both", "--profile", "write"]);
     client.initialize("test");
     let mut sections = [const { String::new() }; 4];
     for Case { cli, mcp } in cases {
@@ -382,6 +382,32 @@ fn diff() {
                 json!({"from": "HEAD~1", "to": "v1", "limit": 1}),
             ),
             case(&["no-such-ref"], json!({"from": "no-such-ref"})),
+        ],
+    );
+}
+
+#[test]
+fn edit() {
+    check(
+        "edit",
+        "edit",
+        vec![
+            case(
+                &["create", "src/new.rs", "--text", "pub fn new() {}\n", "--dry-run"],
+                json!({"dry_run": true, "edits": [{"op": "create", "target": "src/new.rs", "text": "pub fn new() {}\n"}]}),
+            ),
+            case(
+                &["remove", "src/lexer.rs#lex", "--expect", "0123456789ab"],
+                json!({"edits": [{"op": "remove", "target": "src/lexer.rs#lex", "expect": "0123456789ab"}]}),
+            ),
+            case(
+                &["remove", "src/parser.rs#parze"],
+                json!({"edits": [{"op": "remove", "target": "src/parser.rs#parze"}]}),
+            ),
+            case(
+                &["create", "src/new.rs", "--text", "fn ("],
+                json!({"edits": [{"op": "create", "target": "src/new.rs", "text": "fn ("}]}),
+            ),
         ],
     );
 }

@@ -67,16 +67,13 @@ pub(super) fn parts_of(target: &str) -> Vec<(RepoPath, Part)> {
     let lines = target
         .rsplit_once(':')
         .and_then(|(path, lines)| Some((path, parse_lines(lines)?, lines)));
-    match lines {
-        Some((path, PartQuery::Lines(first, last), typed)) => {
-            let part = if typed.contains('-') {
-                Part::Lines(first, last)
-            } else {
-                Part::Line(first)
-            };
-            found.push((RepoPath::from(path), part));
-        }
-        _ => {}
+    if let Some((path, PartQuery::Lines(first, last), typed)) = lines {
+        let part = if typed.contains('-') {
+            Part::Lines(first, last)
+        } else {
+            Part::Line(first)
+        };
+        found.push((RepoPath::from(path), part));
     }
     let names = target
         .rmatch_indices('#')
@@ -267,10 +264,10 @@ fn bounded(diff: &str) -> String {
     while !diff.is_char_boundary(end) {
         end -= 1;
     }
-    match end < diff.len() {
-        true => format!("{}\n…", diff[..end].rsplit_once('\n').map_or("", |(lines, _)| lines)),
-        false => diff.trim_end().to_owned(),
+    if end == diff.len() {
+        return diff.trim_end().to_owned();
     }
+    format!("{}\n…", diff[..end].rsplit_once('\n').map_or("", |(lines, _)| lines))
 }
 
 /// Fails unless the file is text without conflict markers. Returns a warning if the file should not be edited by hand.

@@ -55,9 +55,10 @@ pub(super) fn insert(text: &FileText<'_>, index: usize, side: Side, given: &str)
         return insert_inline(text, index, side, given, is_listed);
     }
     let newline = newline_at(text.bytes, range.start);
-    let mut own = match text.is_section(index) {
-        true => without_blank_ends(given).to_owned(),
-        false => fitted(given, &indent_at(text.bytes, range.start), &text.unit, ""),
+    let mut own = if text.is_section(index) {
+        without_blank_ends(given).to_owned()
+    } else {
+        fitted(given, &indent_at(text.bytes, range.start), &text.unit, "")
     };
     let mut splices = Vec::new();
     if is_listed && side == Side::After && tail.separator.is_none() {

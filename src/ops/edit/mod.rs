@@ -117,10 +117,8 @@ impl Op for Edit {
     fn run(&self, ask: &Ask<'_>) -> Result<Page<PatchOut>> {
         self.check(ask)?;
         let repository = &ask.session.workspace.repository;
-        let mut rewriter = match self.dry_run {
-            true => None,
-            false => Some(repository.rewriter(PATIENCE, ask.ctx.interrupt)?),
-        };
+        let rewriter = || repository.rewriter(PATIENCE, ask.ctx.interrupt);
+        let mut rewriter = (!self.dry_run).then(rewriter).transpose()?;
         let mut files = Files {
             ask,
             reader: repository.work_tree_reader()?,
