@@ -3,7 +3,7 @@
 use crate::extract::{self, Content, Extractor};
 use crate::git::{BlobContent, ExactFile, FileMode, WorkTreeReader, unified_diff};
 use crate::model::count::count;
-use crate::model::{BlobId, Oid, RepoPath};
+use crate::model::{BlobId, Hint, Oid, RepoPath};
 use crate::query::{PartQuery, parse_lines};
 use crate::session::{OpError, Result};
 
@@ -338,7 +338,10 @@ fn check_errors(edit: &Edit, before: &FileText<'_>, after: &FileText<'_>) -> Res
             after.path,
             count(n_after as usize, "syntax error")
         ),
-        "nothing was changed; correct the text, or pass allow_errors",
+        Hint::each(
+            "nothing was changed; correct the text, or use --allow-errors",
+            "nothing was changed; correct the text, or pass allow_errors",
+        ),
     ))
 }
 

@@ -111,7 +111,8 @@ impl<'a> FileText<'a> {
                 several => return Err(self.ambiguous(name, several, &names)),
             }
         }
-        let near = nearest(name, names.iter().map(String::as_str));
+        let bare = definitions.iter().map(|definition| definition.name.as_str());
+        let near = nearest(name, names.iter().map(String::as_str).chain(bare));
         let hint = match near.as_slice() {
             [] => format!("use outline at={} to see its definitions", self.path),
             near => format!("did you mean {}?", near.join(" or ")),

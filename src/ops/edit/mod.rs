@@ -18,6 +18,8 @@ mod text;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -240,6 +242,17 @@ impl Files<'_> {
         check_path(path.as_bytes())?;
         if self.ask.visibility().hides(path.as_bytes()) {
             return Err(OpError::hidden(&path.to_text()));
+        }
+        let workspace = &self.ask.session.workspace;
+        let place = workspace
+            .repository
+            .work_dir()
+            .map(|root| root.join(OsStr::from_bytes(path.as_bytes())));
+        if place.is_some_and(|place| place.starts_with(workspace.storage.root())) {
+            return Err(OpError::failed(format!(
+                "{} is in the index of codescout",
+                path.to_text()
+            )));
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{edit, with_file};
 use crate::cli::call_in;
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 fn replaced(target: &str) -> Value {
     json!([{"op": "replace_text", "target": target, "old": "a", "text": "b"}])
@@ -21,6 +21,17 @@ fn refused(repo: &TestRepo, edits: &Value, said: &str) {
     assert!(found.stderr.contains(said), "{edits}: {}", found.stderr);
     let after = repo.git(["status", "--porcelain", "--untracked-files=all", "--ignored"]);
     assert_eq!(before, after, "{edits}");
+}
+
+/// Runs the program with the index in another folder of the worktree. Returns its error.
+fn command_in(repo: &TestRepo, sidecar: &str, args: &[&str]) -> String {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_codescout"));
+    command
+        .args(args)
+        .current_dir(repo.root())
+        .env("CODESCOUT_SIDECAR", repo.path(sidecar));
+    let output = command.output_in_time().unwrap();
+    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
@@ -99,6 +110,9 @@ fn paths_outside_through_links_and_into_git_are_refused() {
     ] {
         refused(&repo, &json!([{"op": "create", "target": target, "text": "x"}]), said);
     }
+    // The index may be elsewhere in the worktree.
+    let elsewhere = command_in(&repo, "idx", &["edit", "create", "idx/x", "--text", "x"]);
+    assert!(elsewhere.contains("is in the index of codescout"), "{elsewhere}");
     assert_eq!(fs::read(outside.join("a.txt")).unwrap(), b"a\n");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
     assert!(repo.path("link.txt").is_symlink());
