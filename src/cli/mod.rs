@@ -21,6 +21,7 @@ mod init;
 mod input;
 mod install;
 mod links;
+mod memory;
 mod op;
 mod pager;
 mod precise;
@@ -174,6 +175,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Found> {
             op::run("diff", diff, page, open(&Overrides::default())?, &args.global, output)
         }
         Command::Edit(edit) => edit::run(open(&Overrides::default())?, &args.global, edit, output),
+        Command::Memory(memory) => memory::run(open(&Overrides::default())?, &args.global, memory, output),
         Command::Hooks(hooks) => hooks::run(&args.global, hooks, output),
         Command::Config(config) => config::run(&args.global, config, output),
         Command::Completions(completions) => completions::run(completions, output),

@@ -218,7 +218,7 @@ fn version_out(version: &SymbolVersion) -> VersionOut {
 }
 
 /// Returns the lines from `first` to `last`, which are 1-based and inclusive.
-fn text_of(bytes: &[u8], first: u32, last: u32) -> Vec<u8> {
+pub(super) fn text_of(bytes: &[u8], first: u32, last: u32) -> Vec<u8> {
     let lines = bytes.split_inclusive(|byte| *byte == b'\n');
     let wanted = lines.skip(first as usize - 1).take((last + 1 - first) as usize);
     wanted.flatten().copied().collect()

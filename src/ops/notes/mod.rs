@@ -1,0 +1,520 @@
+//! `memory`: notes about definitions, kept as Markdown files in the repository, and whether they still hold.
+
+mod file;
+mod private;
+mod verdict;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use self::file::Note;
+use self::private::PrivateNotes;
+use self::verdict::{AnchorOut, Judge, Verdict};
+use super::ask::{Ask, FileSelection};
+use super::op::{Op, Page, Paging, Row};
+use super::question::{About, Question};
+use super::record::Past;
+use super::sink::{Sink, Style};
+use super::symbol_history::SymbolQuestion;
+use super::target::{Target, Targets};
+use crate::git::Rewrite;
+use crate::model::RepoPath;
+use crate::model::count::count;
+use crate::query::{Source, nearest};
+use crate::session::{Build, Edits, OpError, Result};
+
+/// The folder of the notes that are files of the repository.
+const FOLDER: &str = ".agents/notes/";
+/// File extension of notes.
+const ENDING: &str = ".md";
+/// Limit on the size of a note in bytes.
+const MAX_BYTES: usize = 256 << 10;
+/// Limit on the number of definitions that a note is about.
+const MAX_ANCHORS: usize = 50;
+/// Limit on the number of suggested definitions.
+const MAX_SUGGESTED: usize = 10;
+/// Default maximum number of notes in a list.
+const DEFAULT_LIMIT: usize = 50;
+/// Time that a call waits for commits to be recorded, and for other programs that edit files.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
+#[serde(default)]
+#[command(after_help = "Examples:
+  codescout memory
+  codescout memory write parser/errors --about Parser.parse --text 'Never returns an empty list.'
+  codescout memory write release --text - < notes.md
+  codescout memory read parser/errors
+  codescout memory mend
+  codescout memory forget release
+  codescout search --path .agents/notes 'how errors are reported'")]
+pub(crate) struct Memory {
+    /// What to do [default: list]
+    #[arg(value_enum)]
+    #[schemars(description = "")]
+    op: Option<MemoryOp>,
+    /// Name of the note, such as parser/errors; for list the start of names, for mend all notes if omitted
+    #[schemars(description = "path-like")]
+    name: Option<String>,
+    /// Definition that the note is about: NAME, Outer.NAME or an id; repeatable
+    #[arg(long, value_name = "DEFINITION")]
+    #[schemars(description = "definitions it is about")]
+    about: Vec<String>,
+    /// Text of the note; - reads it from standard input
+    #[arg(long, value_name = "TEXT")]
+    #[schemars(description = "Markdown")]
+    pub(crate) text: Option<String>,
+    /// Keep the note in the index folder of this clone instead of a file of the repository
+    #[arg(long)]
+    #[schemars(description = "not in git")]
+    private: bool,
+}
+
+/// What to do with notes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum MemoryOp {
+    /// List notes, and whether they still hold
+    List,
+    /// Print a note
+    Read,
+    /// Write a note, in place of one with the same name
+    Write,
+    /// Delete a note
+    Forget,
+    /// Follow definitions that only moved
+    Mend,
+}
+
+/// The fields of the answer.
+#[derive(Debug, Default, Serialize)]
+struct Facts {
+    /// Number of notes.
+    total: usize,
+    /// Definitions that the text names in backticks and that the note is not about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    suggested: Vec<String>,
+}
+
+/// A note of an answer.
+#[derive(Debug, Serialize)]
+pub(crate) struct NoteOut {
+    name: String,
+    /// The path of its file; null if it is private.
+    path: Option<String>,
+    title: String,
+    /// The worst verdict on a definition that it is about; null if it is about none.
+    verdict: Option<Verdict>,
+    about: Vec<AnchorOut>,
+    /// The reason why its front matter cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    /// The text; null in lists.
+    text: Option<String>,
+}
+
+/// A note as found.
+struct Found {
+    name: String,
+    path: Option<String>,
+    text: String,
+}
+
+impl Op for Memory {
+    type Row = NoteOut;
+
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<NoteOut>> {
+        let op = match (self.op, &self.name) {
+            (Some(op), _) => op,
+            (None, Some(_)) => MemoryOp::Read,
+            (None, None) => MemoryOp::List,
+        };
+        if op != MemoryOp::Write && (self.text.is_some() || !self.about.is_empty() || self.private) {
+            return Err(OpError::new(
+                "about, text and private are for op write",
+                "use op write, or omit them",
+            ));
+        }
+        match op {
+            MemoryOp::List => self.list(ask),
+            MemoryOp::Read => self.read(ask),
+            MemoryOp::Write => self.write(ask),
+            MemoryOp::Forget => self.forget(ask),
+            MemoryOp::Mend => self.mend(ask),
+        }
+    }
+}
+
+impl Memory {
+    fn list(&self, ask: &Ask<'_>) -> Result<Page<NoteOut>> {
+        let mut found = all(ask)?;
+        let start = self.name.as_deref().unwrap_or_default();
+        found.retain(|found| found.name.starts_with(start));
+        let past = Past::of(ask, PATIENCE)?;
+        let n_before = ask.n_before(past.state())?;
+        let n_notes = found.len();
+        let limit = ask.limit(DEFAULT_LIMIT);
+        let shown: Vec<Found> = found.into_iter().skip(n_before).take(limit.max(1)).collect();
+        let rows = past.with_targets(|targets| {
+            let judge = judge(targets);
+            shown
+                .iter()
+                .map(|found| found.out(&judge, false))
+                .collect::<Result<Vec<_>>>()
+        })?;
+        let mut paging = Paging::numbered(ask.key(past.state()), n_before, rows.len(), limit);
+        if n_before + rows.len() < n_notes {
+            paging.end = Some(((n_before + rows.len()) as u32, 0));
+        }
+        let gap = past.gap()?.into_iter().collect();
+        let mut page = Page::new(past.provenance(gap), rows, paging).with_facts(&Facts {
+            total: n_notes,
+            ..Facts::default()
+        })?;
+        if n_notes == 0 {
+            page.notes.push("no notes".to_owned());
+            page.hint = Some("write one: codescout memory write NAME --about DEFINITION --text TEXT".to_owned());
+        }
+        Ok(page)
+    }
+
+    fn read(&self, ask: &Ask<'_>) -> Result<Page<NoteOut>> {
+        let found = find(ask, self.named()?)?;
+        answer(ask, &found, Vec::new(), true)
+    }
+
+    fn write(&self, ask: &Ask<'_>) -> Result<Page<NoteOut>> {
+        let name = self.named()?;
+        let body = self.text.clone().unwrap_or_default();
+        if body.trim().is_empty() {
+            return Err(OpError::new("a note needs a text", "give it with text"));
+        }
+        if body.len() > MAX_BYTES || self.about.len() > MAX_ANCHORS {
+            return Err(OpError::new(
+                format!("a note has at most {MAX_BYTES} bytes, and is about at most {MAX_ANCHORS} definitions"),
+                "write several notes",
+            ));
+        }
+        // The text may come with front matter of its own.
+        let mut note = Note::parse(&body).map_err(|problem| OpError::new(problem, "correct the front matter"))?;
+        note.body = format!("{}\n", note.body.trim_end());
+        let past = Past::of(ask, PATIENCE)?;
+        let suggested = past.with_targets(|targets| self.anchor(&mut note, targets))?;
+        let old = all(ask)?
+            .into_iter()
+            .find(|found| found.name == name && found.path.is_none() == self.private);
+        let found = Found {
+            name: name.to_owned(),
+            path: (!self.private).then(|| path_of(name)),
+            text: note.to_text(),
+        };
+        store(
+            ask,
+            &found,
+            old.as_ref().map(|old| old.text.as_str()),
+            Some(&found.text),
+        )?;
+        answer(ask, &found, suggested, false)
+    }
+
+    /// Adds the definitions that the note is about. Returns those that it could be about, too.
+    fn anchor(&self, note: &mut Note, targets: &Targets<'_>) -> Result<Vec<String>> {
+        let judge = judge(targets);
+        let written: Vec<String> = note.about.iter().map(|anchor| anchor.id.clone()).collect();
+        note.about.clear();
+        for typed in written.iter().chain(&self.about) {
+            let key = match targets.find(typed.as_ref())? {
+                Target::Symbol(key) => key,
+                Target::Many(candidates) => {
+                    let ids: Vec<&str> = candidates
+                        .iter()
+                        .take(5)
+                        .map(|candidate| candidate.id.as_str())
+                        .collect();
+                    return Err(OpError::new(
+                        format!("{} can be meant by {typed}", count(candidates.len(), "definition")),
+                        format!("use an id: {}", ids.join(", ")),
+                    ));
+                }
+                _ => return Err(no_definition(typed)),
+            };
+            let anchor = judge.anchor(&key)?.ok_or_else(|| no_definition(typed))?;
+            if !note.about.contains(&anchor) {
+                note.about.push(anchor);
+            }
+        }
+        let mut suggested = Vec::new();
+        for name in note.names() {
+            if let Target::Symbol(key) = targets.find(name.as_ref())? {
+                let id = key.id();
+                let is_new = note.about.iter().all(|anchor| anchor.id != id) && !suggested.contains(&id);
+                if is_new && suggested.len() < MAX_SUGGESTED && judge.anchor(&key)?.is_some() {
+                    suggested.push(id);
+                }
+            }
+        }
+        Ok(suggested)
+    }
+
+    fn forget(&self, ask: &Ask<'_>) -> Result<Page<NoteOut>> {
+        let found = find(ask, self.named()?)?;
+        let page = answer(ask, &found, Vec::new(), false)?;
+        store(ask, &found, Some(&found.text), None)?;
+        Ok(page)
+    }
+
+    /// Replaces the ids of definitions that only moved.
+    fn mend(&self, ask: &Ask<'_>) -> Result<Page<NoteOut>> {
+        let found = match &self.name {
+            Some(name) => vec![find(ask, name)?],
+            None => all(ask)?,
+        };
+        let past = Past::of(ask, PATIENCE)?;
+        let mended = past.with_targets(|targets| {
+            let judge = judge(targets);
+            found
+                .iter()
+                .map(|found| found.mended(&judge))
+                .collect::<Result<Vec<_>>>()
+        })?;
+        let mut rows = Vec::new();
+        for (found, text) in found.iter().zip(mended) {
+            let Some(text) = text else { continue };
+            store(ask, found, Some(&found.text), Some(&text))?;
+            let new = Found {
+                name: found.name.clone(),
+                path: found.path.clone(),
+                text,
+            };
+            rows.extend(answer(ask, &new, Vec::new(), false)?.rows);
+        }
+        let n_rows = rows.len();
+        let mut page = Page::new(past.provenance(Vec::new()), rows, Paging::default()).with_facts(&Facts {
+            total: n_rows,
+            ..Facts::default()
+        })?;
+        page.is_empty = false;
+        if n_rows == 0 {
+            page.notes.push("no definition has only moved".to_owned());
+        }
+        Ok(page)
+    }
+
+    fn named(&self) -> Result<&str> {
+        let name = self.name.as_deref().unwrap_or_default();
+        let is_part = |part: &str| {
+            !part.is_empty()
+                && !part.starts_with(['.', '-'])
+                && part.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
+        };
+        if name.len() <= 200 && name.split('/').all(is_part) && !name.ends_with(ENDING) {
+            return Ok(name);
+        }
+        Err(OpError::new(
+            format!("not the name of a note: {name:?}"),
+            "use letters, digits, - and _, with / between parts: parser/errors",
+        ))
+    }
+}
+
+impl Found {
+    fn out(&self, judge: &Judge<'_>, has_text: bool) -> Result<NoteOut> {
+        let (note, problem) = match Note::parse(&self.text) {
+            Ok(note) => (note, None),
+            Err(problem) => (Note::default(), Some(problem)),
+        };
+        let about = note.about.iter().take(MAX_ANCHORS).map(|anchor| judge.judge(anchor));
+        let about = about.collect::<Result<Vec<_>>>()?;
+        Ok(NoteOut {
+            name: self.name.clone(),
+            path: self.path.clone(),
+            title: note.title(),
+            verdict: about.iter().map(|anchor| anchor.verdict).max(),
+            about,
+            text: has_text.then(|| {
+                if problem.is_some() {
+                    self.text.clone()
+                } else {
+                    note.body.clone()
+                }
+            }),
+            problem,
+        })
+    }
+
+    /// Returns the text with the present ids of definitions that only moved; `None` if there are none.
+    fn mended(&self, judge: &Judge<'_>) -> Result<Option<String>> {
+        let Ok(mut note) = Note::parse(&self.text) else {
+            return Ok(None);
+        };
+        let mut has_changed = false;
+        for anchor in &mut note.about {
+            let out = judge.judge(anchor)?;
+            let Some(now) = out.now.filter(|_| out.verdict == Verdict::Moved) else {
+                continue;
+            };
+            let key = judge.symbols.targets.symbol_of_file(&RepoPath::from(now.as_str()))?;
+            let new = key.map(|key| judge.anchor(&key)).transpose()?.flatten();
+            // Of one that was edited, too, the note has to be read again: it keeps the text.
+            if let Some(new) = new {
+                anchor.id = new.id;
+                has_changed = true;
+            }
+        }
+        Ok(has_changed.then(|| note.to_text()))
+    }
+}
+
+impl Row for NoteOut {
+    fn render(&self, out: &mut dyn Sink) {
+        out.span(Style::Path, &self.name);
+        if let Some(verdict) = self.verdict.filter(|verdict| *verdict != Verdict::Fresh) {
+            out.span(Style::Fact, &format!(" {}", verdict.name()));
+        }
+        if self.path.is_none() {
+            out.span(Style::Fact, " private");
+        }
+        out.line(&format!(": {}", self.title));
+        if let Some(problem) = &self.problem {
+            out.line(&format!("    not read: {problem}"));
+        }
+        let of_interest = |anchor: &&AnchorOut| self.text.is_some() || anchor.verdict != Verdict::Fresh;
+        self.about
+            .iter()
+            .filter(of_interest)
+            .for_each(|anchor| anchor.render(out));
+        if let Some(text) = &self.text {
+            out.line("");
+            out.text(text);
+        }
+    }
+
+    fn bodies(&mut self) -> Vec<&mut Option<String>> {
+        vec![&mut self.text]
+    }
+}
+
+impl AnchorOut {
+    fn render(&self, out: &mut dyn Sink) {
+        out.plain("    ");
+        out.span(Style::Path, &self.id);
+        out.plain(&format!(" {}", self.verdict.name()));
+        if let Some(now) = &self.now {
+            out.plain(" to ");
+            out.span(Style::Path, now);
+        }
+        if self.uncommitted {
+            out.plain(", not committed");
+        }
+        out.end();
+        for commit in &self.commits {
+            let short = &commit.commit[..commit.commit.len().min(10)];
+            out.line(&format!("        {short} {}", commit.subject));
+        }
+    }
+}
+
+fn judge<'a>(targets: &'a Targets<'a>) -> Judge<'a> {
+    Judge {
+        symbols: SymbolQuestion {
+            targets,
+            workspace: targets.workspace,
+            opened: targets.opened,
+            has_diff: false,
+        },
+    }
+}
+
+fn path_of(name: &str) -> String {
+    format!("{FOLDER}{name}{ENDING}")
+}
+
+fn no_definition(typed: &str) -> OpError {
+    OpError::new(
+        format!("no definition is named {typed}"),
+        "a note is about functions, types and other definitions with a history",
+    )
+}
+
+/// Returns all notes of the call's revision and of this clone, by name.
+fn all(ask: &Ask<'_>) -> Result<Vec<Found>> {
+    let selection = FileSelection::default();
+    let question = Question::new(
+        ask,
+        &About {
+            build: Build::Never,
+            edits: Edits::Listed,
+            has_cursor: false,
+            ..About::files(&selection)
+        },
+    )?;
+    let mut reader = question.sources().reader();
+    let mut found = PrivateNotes::of(&ask.session.workspace).all()?;
+    for (file, entry) in question.view().files() {
+        let path = String::from_utf8_lossy(entry.path);
+        let name = path.strip_prefix(FOLDER).and_then(|name| name.strip_suffix(ENDING));
+        let Some(name) = name else { continue };
+        if let Source::Bytes(bytes) = reader.read(file)? {
+            let bytes = &bytes[..bytes.len().min(MAX_BYTES)];
+            found.push(Found {
+                name: name.to_owned(),
+                path: Some(path.clone().into_owned()),
+                text: String::from_utf8_lossy(bytes).into_owned(),
+            });
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+fn find(ask: &Ask<'_>, name: &str) -> Result<Found> {
+    let all = all(ask)?;
+    let names: Vec<String> = all.iter().map(|found| found.name.clone()).collect();
+    all.into_iter().find(|found| found.name == name).ok_or_else(|| {
+        let near = nearest(name, names.iter().map(String::as_str));
+        let hint = match near.first() {
+            Some(near) => format!("did you mean {near}?"),
+            None => "list the notes: codescout memory".to_owned(),
+        };
+        OpError::new(format!("no note is named {name}"), hint)
+    })
+}
+
+/// Answers with one note.
+fn answer(ask: &Ask<'_>, found: &Found, suggested: Vec<String>, has_text: bool) -> Result<Page<NoteOut>> {
+    let past = Past::of(ask, PATIENCE)?;
+    let row = past.with_targets(|targets| found.out(&judge(targets), has_text))?;
+    let mut page = Page::new(
+        past.provenance(past.gap()?.into_iter().collect()),
+        vec![row],
+        Paging::default(),
+    );
+    if !suggested.is_empty() {
+        page.hint = Some(format!(
+            "the text also names {}: add them with about",
+            suggested.join(", ")
+        ));
+    }
+    page.with_facts(&Facts { total: 1, suggested })
+}
+
+/// Replaces the text of a note. `None` for no note.
+fn store(ask: &Ask<'_>, note: &Found, from: Option<&str>, to: Option<&str>) -> Result<()> {
+    let workspace = &ask.session.workspace;
+    if ask.session.checked(&ask.common.reference)? != "WORKTREE" {
+        return Err(OpError::new("only notes of the worktree can be changed", "omit ref"));
+    }
+    let Some(path) = &note.path else {
+        return PrivateNotes::of(workspace).store(&note.name, to, ask.ctx.interrupt);
+    };
+    let mut rewriter = workspace.repository.rewriter(PATIENCE, ask.ctx.interrupt)?;
+    rewriter.apply(vec![Rewrite {
+        path: path.as_bytes().to_vec(),
+        from: from.map(|text| text.as_bytes().to_vec()),
+        to: to.map(|text| text.as_bytes().to_vec()),
+        mode: None,
+    }])?;
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! Notes in the sidecar, which are not files of the repository.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use super::{ENDING, Found, MAX_BYTES};
+use crate::session::{OpError, Result, Workspace};
+use crate::sidecar::write_atomic;
+
+/// The folder in the sidecar.
+const FOLDER: &str = "memories";
+/// Limit on the number of notes.
+const MAX_NOTES: usize = 10_000;
+
+/// The notes in the sidecar of a repository.
+pub(super) struct PrivateNotes<'a> {
+    workspace: &'a Workspace,
+    folder: PathBuf,
+}
+
+impl<'a> PrivateNotes<'a> {
+    pub(super) fn of(workspace: &'a Workspace) -> Self {
+        Self {
+            workspace,
+            folder: workspace.storage.root().join(FOLDER),
+        }
+    }
+
+    pub(super) fn all(&self) -> Result<Vec<Found>> {
+        let mut found = Vec::new();
+        let mut folders = vec![(self.folder.clone(), String::new())];
+        while let Some((folder, start)) = folders.pop() {
+            let entries = match fs::read_dir(&folder) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                entries => entries.map_err(|error| failed(&folder, &error))?,
+            };
+            for entry in entries {
+                let entry = entry.map_err(|error| failed(&folder, &error))?;
+                let path = entry.path();
+                // Links are not followed.
+                let kind = entry.file_type().map_err(|error| failed(&path, &error))?;
+                let Ok(name) = entry.file_name().into_string() else {
+                    continue;
+                };
+                if kind.is_dir() {
+                    folders.push((path, format!("{start}{name}/")));
+                } else if let Some(name) = name.strip_suffix(ENDING).filter(|_| kind.is_file()) {
+                    let bytes = fs::read(&path).map_err(|error| failed(&path, &error))?;
+                    let bytes = &bytes[..bytes.len().min(MAX_BYTES)];
+                    found.push(Found {
+                        name: format!("{start}{name}"),
+                        path: None,
+                        text: String::from_utf8_lossy(bytes).into_owned(),
+                    });
+                }
+            }
+            if found.len() + folders.len() > MAX_NOTES {
+                return Err(OpError::failed(format!(
+                    "more than {MAX_NOTES} notes in {}",
+                    self.folder.display()
+                )));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Replaces the text of a note. `None` for no note.
+    pub(super) fn store(&self, name: &str, text: Option<&str>, interrupt: &AtomicBool) -> Result<()> {
+        self.workspace.storage.open_or_create(interrupt)?;
+        let path = self.folder.join(format!("{name}{ENDING}"));
+        let stored = match (text, path.parent()) {
+            (Some(text), Some(folder)) => {
+                fs::create_dir_all(folder).and_then(|()| write_atomic(&path, text.as_bytes()))
+            }
+            _ => fs::remove_file(&path),
+        };
+        stored.map_err(|error| failed(&path, &error))
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> OpError {
+    OpError::failed(format!("cannot read or write {}: {error}", path.display()))
+}

@@ -1,0 +1,246 @@
+//! Determines whether a note still holds: what became of the definitions that it is about.
+
+use serde::Serialize;
+
+use super::file::Anchor;
+use crate::git::{BlobContent, ObjectReader, hash_blob};
+use crate::history::{FileShapes, SymbolKey, SymbolVersion};
+use crate::model::{BlobId, RepoPath};
+use crate::ops::symbol_history::{SymbolQuestion, text_of};
+use crate::session::Result;
+
+/// Number of digits of the hash of a definition's text.
+const HASH_DIGITS: usize = 16;
+/// Limit on the commits that are listed for a definition.
+const MAX_COMMITS: usize = 10;
+/// Limit on the definitions that are examined as successors of one that is gone.
+const MAX_SUCCESSORS: usize = 20;
+
+/// What became of a definition since a note about it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    /// It is the same, but for its formatting.
+    Fresh,
+    /// Nothing is known: the note does not say what it was, or the record of commits is incomplete.
+    Unknown,
+    /// Its text has changed.
+    Changed,
+    /// It has another name or is in another file.
+    Moved,
+    /// It was deleted.
+    Gone,
+}
+
+impl Verdict {
+    /// The name in output.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Fresh => "fresh",
+            Self::Unknown => "unknown",
+            Self::Changed => "changed",
+            Self::Moved => "moved",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+/// A definition that a note is about, and what became of it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct AnchorOut {
+    /// The id that the note has.
+    pub(super) id: String,
+    /// What became of it.
+    pub(super) verdict: Verdict,
+    /// Its present id, if it is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) now: Option<String>,
+    /// The commits that changed, moved or deleted it, the newest first; at most ten.
+    pub(super) commits: Vec<CommitOut>,
+    /// True if an uncommitted edit changed, moved or deleted it.
+    pub(super) uncommitted: bool,
+}
+
+/// A commit.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct CommitOut {
+    /// The id.
+    pub(super) commit: String,
+    /// The first line of the message.
+    pub(super) subject: String,
+}
+
+/// What the history of a definition says about an anchor.
+struct Walk {
+    /// The commits that changed it since, the newest first.
+    commits: Vec<u32>,
+    /// True if the history leads to the anchored text or name.
+    is_reached: bool,
+    /// True if not all of the history is known.
+    is_partial: bool,
+    /// The commit that deleted it, if it is not there.
+    deleted_by: Option<u32>,
+}
+
+/// Judges the anchors of notes at one revision.
+pub(super) struct Judge<'a> {
+    pub(super) symbols: SymbolQuestion<'a>,
+}
+
+impl Judge<'_> {
+    /// Returns an anchor for the present text of a definition; `None` if the revision does not have it.
+    pub(super) fn anchor(&self, key: &SymbolKey) -> Result<Option<Anchor>> {
+        let Some(file) = self.symbols.targets.shapes(&key.path)? else {
+            return Ok(None);
+        };
+        let hash = hash_in(&file, key);
+        Ok(hash.map(|text| Anchor {
+            id: key.id(),
+            blob: hash_blob(self.symbols.workspace.repository.object_format(), &file.bytes)
+                .0
+                .to_string(),
+            text,
+        }))
+    }
+
+    /// Determines what became of the definition of an anchor.
+    pub(super) fn judge(&self, anchor: &Anchor) -> Result<AnchorOut> {
+        let targets = self.symbols.targets;
+        let mut out = AnchorOut {
+            id: anchor.id.clone(),
+            verdict: Verdict::Unknown,
+            now: None,
+            commits: Vec::new(),
+            uncommitted: false,
+        };
+        let Some(key) = targets.symbol_of_file(&RepoPath::new(anchor.id.as_bytes()))? else {
+            return Ok(out);
+        };
+        let present = self.anchor(&key)?;
+        if anchor.text.is_empty() {
+            out.verdict = present.map_or(Verdict::Gone, |_| Verdict::Unknown);
+            return Ok(out);
+        }
+        if present.as_ref().is_some_and(|present| present.text == anchor.text) {
+            out.verdict = Verdict::Fresh;
+            return Ok(out);
+        }
+        let own = self.symbols.uncommitted(&key)?;
+        out.uncommitted = own.as_ref().is_some_and(|own| own.change.is_some() || !own.is_there);
+        let committed = own.map_or_else(|| key.clone(), |own| own.committed);
+        let walk = self.walk(&committed, anchor, &key)?;
+        if present.is_some() && walk.is_reached {
+            let is_same = walk.commits.is_empty() && !out.uncommitted;
+            out.verdict = if is_same { Verdict::Fresh } else { Verdict::Changed };
+            out.commits = self.commits(&walk.commits)?;
+            return Ok(out);
+        }
+        if let Some((now, commits)) = self.successor(&key, anchor)? {
+            out.verdict = Verdict::Moved;
+            out.now = Some(now.id());
+            out.uncommitted = commits.is_empty();
+            out.commits = self.commits(&commits)?;
+            return Ok(out);
+        }
+        (out.verdict, out.commits) = match (present, walk.deleted_by) {
+            (Some(_), _) => (Verdict::Changed, self.commits(&walk.commits)?),
+            (None, Some(commit)) => (Verdict::Gone, self.commits(&[commit])?),
+            (None, None) if out.uncommitted => (Verdict::Gone, Vec::new()),
+            (None, None) => (Verdict::Unknown, Vec::new()),
+        };
+        if walk.is_partial && out.verdict != Verdict::Gone {
+            out.verdict = Verdict::Unknown;
+        }
+        Ok(out)
+    }
+
+    /// Follows a definition back to the text of an anchor.
+    fn walk(&self, from: &SymbolKey, anchor: &Anchor, anchored: &SymbolKey) -> Result<Walk> {
+        let life = self.symbols.life(from)?;
+        let mut reader = self.symbols.workspace.repository.reader();
+        let mut walk = Walk {
+            commits: Vec::new(),
+            is_reached: false,
+            is_partial: life.n_missing + life.n_unread > 0,
+            deleted_by: life
+                .changes
+                .first()
+                .filter(|change| change.events.removed)
+                .map(|change| change.commit),
+        };
+        for change in &life.changes {
+            if self.is_text(change.new.as_ref(), anchor, &mut reader)? {
+                walk.is_reached = true;
+                return Ok(walk);
+            }
+            if change.events.is_of_content() || change.from.is_some() {
+                walk.commits.push(change.commit);
+            }
+            // The version that the anchor was made from may never have been committed.
+            let is_renamed = change.from.as_ref() == Some(anchored) && *from != *anchored;
+            if is_renamed || self.is_text(change.old.as_ref(), anchor, &mut reader)? {
+                walk.is_reached = true;
+                return Ok(walk);
+            }
+        }
+        // A definition that was there all the time has no change that leads to the anchor.
+        walk.is_reached = life.changes.is_empty() && life.is_there;
+        Ok(walk)
+    }
+
+    /// Finds the definition that an anchored one has become, with the commits that changed it since.
+    fn successor(&self, key: &SymbolKey, anchor: &Anchor) -> Result<Option<(SymbolKey, Vec<u32>)>> {
+        let targets = self.symbols.targets;
+        for change in targets.uncommitted.iter().filter(|change| change.new.is_some()) {
+            let Some(file) = targets.shapes(&change.path)? else {
+                continue;
+            };
+            let mut keys = file.shapes.iter().map(|shape| shape.key(&change.path));
+            if let Some(now) = keys.find(|now| hash_in(&file, now).as_ref() == Some(&anchor.text)) {
+                return Ok(Some((now, Vec::new())));
+            }
+        }
+        let candidates = targets.renamed(&key.name)?;
+        for candidate in candidates
+            .into_iter()
+            .filter(|candidate| candidate.key != *key)
+            .take(MAX_SUCCESSORS)
+        {
+            let walk = self.walk(&candidate.key, anchor, key)?;
+            if walk.is_reached {
+                return Ok(Some((candidate.key, walk.commits)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_text(&self, version: Option<&SymbolVersion>, anchor: &Anchor, reader: &mut ObjectReader) -> Result<bool> {
+        let Some(version) = version else { return Ok(false) };
+        let max_bytes = self.symbols.workspace.build_options().max_blob_bytes;
+        Ok(match reader.blob(BlobId(version.oid), max_bytes)? {
+            BlobContent::Content(bytes) => hash(&text_of(&bytes, version.start_line, version.end_line)) == anchor.text,
+            _ => false,
+        })
+    }
+
+    fn commits(&self, numbers: &[u32]) -> Result<Vec<CommitOut>> {
+        let numbers = &numbers[..numbers.len().min(MAX_COMMITS)];
+        let heads = self.symbols.opened.history.heads(numbers)?;
+        let out = numbers.iter().filter_map(|number| heads.get(number));
+        Ok(out
+            .map(|head| CommitOut {
+                commit: head.id.to_string(),
+                subject: head.subject.clone(),
+            })
+            .collect())
+    }
+}
+
+fn hash_in(file: &FileShapes, key: &SymbolKey) -> Option<String> {
+    let (first, last) = file.lines_of(file.find(&key.name, key.nth)?.range);
+    Some(hash(&text_of(&file.bytes, first, last)))
+}
+
+fn hash(text: &[u8]) -> String {
+    blake3::hash(text).to_hex()[..HASH_DIGITS].to_owned()
+}
