@@ -209,6 +209,11 @@ impl<'a> SymbolTracer<'a> {
         })
     }
 
+    /// Returns the keys that the commit `number` moved a definition to. Empty if the commit deleted it.
+    pub fn moved_to(&mut self, key: &SymbolKey, number: u32) -> Result<Vec<SymbolKey>, HistoryError> {
+        self.successors(key, number)
+    }
+
     fn trace_of(&mut self, key: &SymbolKey) -> Result<Rc<PathTrace>, HistoryError> {
         let name = (!self.reads_all_names).then(|| key.name.clone());
         let place = (key.path.clone(), name);

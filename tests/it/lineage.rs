@@ -13,6 +13,7 @@ use codescout::history::{
 use codescout::ingest::Recorder;
 use codescout::model::{CommitId, Oid, RepoPath};
 
+use crate::cli::call_in;
 use crate::support::TestRepo;
 
 /// A deterministic pseudorandom number generator (xorshift).
@@ -695,4 +696,69 @@ fn what_both_sides_of_a_merge_renamed_is_followed_on_both() {
         let all = ["add", "move", "edit one", "rename", "edit two", "merge"];
         assert_eq!(told, all.map(str::to_owned).into(), "swapped: {is_swapped}");
     }
+}
+
+/// Returns the verdict that a note about a function deserves.
+fn deserved(then: &(String, Function), now: Option<&(String, Function)>) -> &'static str {
+    let Some((path, function)) = now else { return "gone" };
+    let content = |function: &Function| {
+        let Function {
+            parameters, body, doc, ..
+        } = function.clone();
+        (parameters, body, doc)
+    };
+    match () {
+        () if (path, &function.name) != (&then.0, &then.1.name) => "moved",
+        () if content(function) != content(&then.1) => "changed",
+        () => "fresh",
+    }
+}
+
+#[test]
+fn notes_know_what_became_of_definitions() {
+    let (mut n_right, mut wrong) = (0, Vec::new());
+    for seed in 1..=4 {
+        let dialect = if seed % 2 == 0 { Dialect::Rust } else { Dialect::Python };
+        let repo = TestRepo::empty();
+        let mut script = Script::new(0x9e37_79b9 * seed, dialect);
+        script.write(&repo);
+        repo.commit("start");
+        (0..3).for_each(|_| script.commit(&repo));
+        let located = |script: &Script| -> BTreeMap<usize, (String, Function)> {
+            let all = script
+                .files
+                .iter()
+                .flat_map(|(path, functions)| functions.iter().map(move |one| (path, one)));
+            all.map(|(path, one)| (one.identity, (path.clone(), one.clone())))
+                .collect()
+        };
+        let then = located(&script);
+        for (identity, (path, function)) in &then {
+            let about = format!("{path}#{}", function.name);
+            let name = format!("n{identity}");
+            let args = ["memory", "write", &name, "--about", &about, "--text", "x", "--private"];
+            let called = call_in(repo.root(), &args, b"");
+            assert_eq!(called.code, 0, "{}", called.stderr);
+        }
+        for _ in 0..6 {
+            script.commit(&repo);
+            let called = call_in(repo.root(), &["memory", "list", "--json", "--limit", "0"], b"");
+            let told: serde_json::Value = serde_json::from_slice(&called.stdout).unwrap();
+            let now = located(&script);
+            let told = told["results"].as_array().unwrap();
+            assert_eq!(told.len(), then.len());
+            for note in told {
+                let identity: usize = note["name"].as_str().unwrap()[1..].parse().unwrap();
+                let (verdict, deserved) = (&note["verdict"], deserved(&then[&identity], now.get(&identity)));
+                if verdict == deserved {
+                    n_right += 1;
+                } else {
+                    wrong.push(format!("seed {seed}: {identity} is {deserved}: {note}"));
+                }
+            }
+        }
+    }
+    let n_all = n_right + wrong.len();
+    println!("{n_right} of {n_all} verdicts are right");
+    assert!(n_right * 100 >= n_all * 99, "{n_right} of {n_all}: {wrong:#?}");
 }

@@ -1,5 +1,7 @@
 //! Determines whether a note still holds: what became of the definitions that it is about.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 use super::file::Anchor;
@@ -78,6 +80,8 @@ struct Walk {
     is_reached: bool,
     /// True if not all of the history is known.
     is_partial: bool,
+    /// True if the revision has the definition.
+    is_there: bool,
     /// The commit that deleted it, if it is not there.
     deleted_by: Option<u32>,
 }
@@ -162,6 +166,7 @@ impl Judge<'_> {
             commits: Vec::new(),
             is_reached: false,
             is_partial: life.n_missing + life.n_unread > 0,
+            is_there: life.is_there,
             deleted_by: life
                 .changes
                 .first()
@@ -200,18 +205,34 @@ impl Judge<'_> {
                 return Ok(Some((now, Vec::new())));
             }
         }
-        let candidates = targets.renamed(&key.name)?;
-        for candidate in candidates
-            .into_iter()
-            .filter(|candidate| candidate.key != *key)
-            .take(MAX_SUCCESSORS)
-        {
-            let walk = self.walk(&candidate.key, anchor, key)?;
-            if walk.is_reached {
-                return Ok(Some((candidate.key, walk.commits)));
+        let (mut open, mut seen) = (vec![key.clone()], HashSet::new());
+        while let Some(at) = open.pop().filter(|_| seen.len() < MAX_SUCCESSORS) {
+            if !seen.insert(at.clone()) {
+                continue;
             }
+            if at != *key {
+                let walk = self.walk(&at, anchor, key)?;
+                if walk.is_there && walk.is_reached {
+                    return Ok(Some((at, walk.commits)));
+                }
+            }
+            open.extend(self.moved_to(&at)?);
         }
         Ok(None)
+    }
+
+    /// Returns the keys that commits moved a definition to.
+    fn moved_to(&self, key: &SymbolKey) -> Result<Vec<SymbolKey>> {
+        let removals = self.symbols.life(key)?.changes;
+        let removals = removals
+            .iter()
+            .filter(|change| change.events.removed && change.key == *key);
+        let removals: Vec<u32> = removals.map(|change| change.commit).take(MAX_SUCCESSORS).collect();
+        let mut reader = self.symbols.workspace.repository.reader();
+        self.symbols.targets.lives(&mut reader, |lives| {
+            let moved = removals.iter().map(|commit| lives.moved_to(key, *commit));
+            Ok(moved.collect::<Result<Vec<_>, _>>()?.concat())
+        })
     }
 
     fn is_text(&self, version: Option<&SymbolVersion>, anchor: &Anchor, reader: &mut ObjectReader) -> Result<bool> {
