@@ -36,6 +36,7 @@ mod lineage;
 mod links;
 mod lsp;
 mod mcp;
+mod memory;
 mod pack;
 mod placement;
 mod precise;

@@ -63,7 +63,7 @@ pub(crate) struct Memory {
     #[schemars(description = "definitions it is about")]
     about: Vec<String>,
     /// Text of the note; - reads it from standard input
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     #[schemars(description = "Markdown")]
     pub(crate) text: Option<String>,
     /// Keep the note in the index folder of this clone instead of a file of the repository

@@ -174,7 +174,7 @@ impl Judge<'_> {
                 .map(|change| change.commit),
         };
         for change in &life.changes {
-            if self.is_text(change.new.as_ref(), anchor, &mut reader)? {
+            if change.key == *anchored && self.is_text(change.new.as_ref(), anchor, &mut reader)? {
                 walk.is_reached = true;
                 return Ok(walk);
             }

@@ -17,6 +17,7 @@ const COMMANDS: &[&str] = &[
     "outline",
     "read",
     "history",
+    "memory",
     "blame",
     "diff",
     "edit",

@@ -1,0 +1,158 @@
+//! Tests `memory`: notes are files, and say what became of the definitions that they are about.
+
+use serde_json::Value;
+
+use crate::cli::{Called, call_in};
+use crate::support::TestRepo;
+
+const CODE: &str = "def parse(text):\n    words = text.split()\n    return [word.lower() for word in words if word]\n\n\nclass Item:\n    def price(self):\n        return 1\n";
+
+fn run(repo: &TestRepo, args: &[&str]) -> Called {
+    call_in(repo.root(), args, b"")
+}
+
+fn notes(repo: &TestRepo, args: &[&str]) -> Value {
+    let called = run(repo, args);
+    serde_json::from_slice(&called.stdout).unwrap_or_else(|_| panic!("{}", called.stderr))
+}
+
+fn project() -> TestRepo {
+    let repo = TestRepo::empty();
+    repo.write("src/a.py", CODE);
+    repo.commit("one");
+    repo
+}
+
+fn write(repo: &TestRepo, name: &str, about: &str) -> Called {
+    run(
+        repo,
+        &[
+            "memory",
+            "write",
+            name,
+            "--about",
+            about,
+            "--text",
+            "# Why\n\nSee `Item.price`.",
+        ],
+    )
+}
+
+#[test]
+fn a_note_is_a_file_and_follows_its_definition() {
+    let repo = project();
+    let written = write(&repo, "parser/words", "parse");
+    assert_eq!((written.code, written.text().as_str()), (0, "parser/words: Why\n"));
+    assert!(written.stderr.contains("src/a.py#Item.price"), "{}", written.stderr);
+    let file = String::from_utf8(repo.read(".agents/notes/parser/words.md")).unwrap();
+    assert!(file.starts_with("---\nabout:\n  - id: \"src/a.py#parse\"\n"), "{file}");
+    assert!(file.ends_with("---\n# Why\n\nSee `Item.price`.\n"), "{file}");
+    repo.commit("note");
+    repo.rename("src/a.py", "src/b.py");
+    let moved = repo.commit("move");
+    let told = notes(&repo, &["memory", "--json"]);
+    let anchor = &told["results"][0]["about"][0];
+    assert_eq!(
+        (&anchor["verdict"], &anchor["now"]),
+        (&"moved".into(), &"src/b.py#parse".into())
+    );
+    assert_eq!(anchor["commits"][0]["commit"], moved);
+    // At the revision of the note, nothing has moved.
+    let told = notes(&repo, &["memory", "--ref", "HEAD~1", "--json"]);
+    assert_eq!(told["results"][0]["verdict"], "fresh");
+    assert_eq!(run(&repo, &["memory", "mend"]).code, 0);
+    let told = notes(&repo, &["memory", "read", "parser/words", "--json"]);
+    assert_eq!(told["results"][0]["verdict"], "fresh");
+    assert_eq!(told["results"][0]["text"], "# Why\n\nSee `Item.price`.\n");
+    // An uncommitted edit and an uncommitted deletion.
+    repo.write("src/b.py", CODE.replace("text.split()", "text.split(',')"));
+    let told = notes(&repo, &["memory", "--json"]);
+    let anchor = &told["results"][0]["about"][0];
+    assert_eq!(
+        (&anchor["verdict"], &anchor["uncommitted"]),
+        (&"changed".into(), &true.into())
+    );
+    repo.write("src/b.py", "x = 1\n");
+    assert_eq!(notes(&repo, &["memory", "--json"])["results"][0]["verdict"], "gone");
+    assert_eq!(run(&repo, &["memory", "forget", "parser/words"]).code, 0);
+    assert!(!repo.path(".agents").exists());
+    assert_eq!(run(&repo, &["memory"]).code, 1);
+}
+
+#[test]
+fn private_notes_are_no_files_of_the_repository() {
+    let repo = project();
+    let args = [
+        "memory",
+        "write",
+        "own",
+        "--about",
+        "Item.price",
+        "--text",
+        "mine",
+        "--private",
+    ];
+    assert_eq!(run(&repo, &args).code, 0);
+    assert_eq!(repo.git(["status", "--porcelain"]), "");
+    let told = notes(&repo, &["memory", "--json"]);
+    assert_eq!(
+        (&told["results"][0]["path"], &told["results"][0]["verdict"]),
+        (&Value::Null, &"fresh".into())
+    );
+    assert_eq!(run(&repo, &["verify"]).code, 0);
+    assert_eq!(run(&repo, &["memory", "forget", "own"]).code, 0);
+    assert_eq!(run(&repo, &["memory", "forget", "own"]).code, 2);
+}
+
+#[test]
+fn bad_notes_and_names_are_reported() {
+    let repo = project();
+    repo.write("src/b.py", CODE);
+    repo.commit("twice");
+    for (args, problem) in [
+        (
+            &["memory", "write", "../x", "--text", "t"][..],
+            "not the name of a note",
+        ),
+        (&["memory", "write", ".git/x", "--text", "t"], "not the name of a note"),
+        (&["memory", "write", "x.md", "--text", "t"], "not the name of a note"),
+        (&["memory", "write", "x", "--text", " "], "a note needs a text"),
+        (&["memory", "write", "x", "--text", "---\nabout:\n"], "no end"),
+        (
+            &["memory", "write", "x", "--about", "parse", "--text", "t"],
+            "2 definitions can be meant by parse",
+        ),
+        (
+            &["memory", "write", "x", "--about", "absent", "--text", "t"],
+            "no definition is named absent",
+        ),
+        (
+            &["memory", "write", "x", "--text", "t", "--ref", "HEAD"],
+            "only notes of the worktree",
+        ),
+        (&["memory", "read", "absent"], "no note is named absent"),
+        (&["memory", "list", "--text", "t"], "for op write"),
+    ] {
+        let called = run(&repo, args);
+        assert_eq!(called.code, 2, "{args:?}: {}", called.text());
+        assert!(called.stderr.contains(problem), "{args:?}: {}", called.stderr);
+    }
+    assert!(!repo.path(".agents").exists());
+    // A file that people broke is listed with the reason.
+    repo.write(".agents/notes/broken.md", "---\nabout:\n  - [x]\n---\ntext\n");
+    repo.write(
+        ".agents/notes/hand.md",
+        "---\nkind: decision\nabout:\n- src/a.py#parse\n- src/a.py#absent\n---\ntext\n",
+    );
+    let told = notes(&repo, &["memory", "--json"]);
+    assert_eq!(told["results"][0]["problem"], "invalid line in about: - [x]");
+    let verdicts: Vec<&Value> = (0..2).map(|at| &told["results"][1]["about"][at]["verdict"]).collect();
+    assert_eq!(verdicts, ["unknown", "gone"]);
+    // Writing it again completes the anchors, and keeps the other lines.
+    let text = "---\nkind: decision\nabout:\n- src/a.py#parse\n---\ntext\n";
+    assert_eq!(run(&repo, &["memory", "write", "hand", "--text", text]).code, 0);
+    let told = notes(&repo, &["memory", "read", "hand", "--json"]);
+    assert_eq!(told["results"][0]["verdict"], "fresh");
+    let file = String::from_utf8(repo.read(".agents/notes/hand.md")).unwrap();
+    assert!(file.starts_with("---\nkind: decision\nabout:\n"), "{file}");
+}
