@@ -9,7 +9,7 @@ pub(super) fn run(global: &Global, args: &ServeArgs) -> Result<Found> {
     mcp::serve(&ServeOptions {
         repo: global.repo.clone(),
         roots: args.roots.clone(),
-        profiles: args.profiles.iter().map(|ProfileArg::Write| Profile::Write).collect(),
+        profiles: args.profiles.iter().map(profile).collect(),
         without: args.without.clone(),
         bodies: match args.bodies {
             BodiesArg::ByClient => Bodies::ByClient,
@@ -25,4 +25,11 @@ pub(super) fn run(global: &Global, args: &ServeArgs) -> Result<Found> {
         }),
     })?;
     Ok(Found::Something)
+}
+
+fn profile(typed: &ProfileArg) -> Profile {
+    match typed {
+        ProfileArg::Write => Profile::Write,
+        ProfileArg::Memory => Profile::Memory,
+    }
 }

@@ -46,8 +46,8 @@ pub struct Mentions {
     pub n_elsewhere: usize,
     /// Number of references with the name that mean something outside of the repository.
     pub n_outside: usize,
-    /// Number of references with the name of which nothing is known.
-    pub n_unknown: usize,
+    /// References with the name of which nothing is known.
+    pub unknown: Vec<Site>,
     /// The files that may contain the name.
     pub files: Vec<FileId>,
     /// Number of files that may contain the name and were left out.
@@ -79,7 +79,7 @@ impl Linker<'_> {
             all.sites.extend(found.sites);
             all.n_elsewhere += found.n_elsewhere;
             all.n_outside += found.n_outside;
-            all.n_unknown += found.n_unknown;
+            all.unknown.extend(found.unknown);
         }
         all.files = files;
         Ok(all)
@@ -112,7 +112,7 @@ impl Linker<'_> {
             } else if has_own_name {
                 match site.tier {
                     Tier::Outside => found.n_outside += 1,
-                    Tier::Unknown => found.n_unknown += 1,
+                    Tier::Unknown => found.unknown.push(site),
                     _ => found.n_elsewhere += 1,
                 }
             }

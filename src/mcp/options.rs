@@ -24,6 +24,8 @@ pub struct ServeOptions {
 pub enum Profile {
     /// Tools that change files of the worktree.
     Write,
+    /// Notes about definitions.
+    Memory,
 }
 
 /// Options of the HTTP server.

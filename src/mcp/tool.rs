@@ -72,10 +72,10 @@ impl Tool {
         }
     }
 
-    /// Makes the tool one of the profile `write`.
-    pub(super) const fn writing(self) -> Self {
+    /// Makes the tool one that changes files, and that only servers with a profile have.
+    pub(super) const fn writing(self, profile: Profile) -> Self {
         Self {
-            profile: Some(Profile::Write),
+            profile: Some(profile),
             effect: Effect::Writes,
             ..self
         }

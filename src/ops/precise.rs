@@ -126,7 +126,7 @@ impl Asking<'_> {
         }
     }
 
-    /// Asks for the references to a definition, then for the meanings of those that the server does not list.
+    /// Asks for the references to a definition, then for the meanings of those with its name that the server does not list.
     fn ask_references(&self, of: DefId) -> Result<Asked, Failure> {
         let mentions = self.linker.mentions(of, |_| true)?;
         let meanings = self.linker.meanings(of);
@@ -145,7 +145,8 @@ impl Asking<'_> {
             let path = self.path(site.file);
             path.is_some_and(|path| !listed.contains(&(path, site.range.start)))
         };
-        let open: Vec<&Site> = mentions.sites.iter().filter(is_open).collect();
+        let named = mentions.sites.iter().chain(&mentions.unknown);
+        let open: Vec<&Site> = named.filter(is_open).collect();
         let n_open = open.len();
         let open: Vec<Site> = open.into_iter().take(MAX_SITES).cloned().collect();
         let mut is_partial = answer.is_partial || n_open > open.len();

@@ -43,6 +43,7 @@ pub(crate) struct ServeArgs {
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ProfileArg {
     Write,
+    Memory,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

@@ -6,8 +6,8 @@ mod status;
 
 use super::asked::{CURSOR, DETAIL, DETAIL_OR_PACK, LIMIT, MAX_TOKENS, REF, REPO, STALE};
 use super::tool::Tool;
-use crate::mcp::ServeOptions;
-use crate::ops::{Blame, Diff, Edit, Graph, History, Outline, Read, Search, Symbol};
+use crate::mcp::{Profile, ServeOptions};
+use crate::ops::{Blame, Diff, Edit, Graph, History, Memory, Outline, Read, Search, Symbol};
 use crate::session::{OpError, Result};
 
 /// Every tool, in the order of the tool list.
@@ -23,6 +23,7 @@ pub(super) const TOOLS: &[Tool] = &[
     status::TOOL,
     index::TOOL,
     EDIT,
+    MEMORY,
 ];
 
 /// Returns the tools that a server with these options has.
@@ -104,4 +105,12 @@ const EDIT: Tool = Tool::of_op::<Edit>(
      file needs expect, the blob id from read or symbol. Text is indented to fit. Returns the patch and new blob ids.",
     &[REPO, MAX_TOKENS],
 )
-.writing();
+.writing(Profile::Write);
+
+const MEMORY: Tool = Tool::of_op::<Memory>(
+    "memory",
+    "Keep notes about definitions, and see whether they still hold: each note names its definitions, and is fresh, changed (by \
+     which commits), moved or gone at any revision. list first; write what you learnt and others would look for.",
+    &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR],
+)
+.writing(Profile::Memory);

@@ -82,7 +82,7 @@ impl Account {
     pub(super) fn add_others(&mut self, mentions: &Mentions) {
         self.elsewhere += mentions.n_elsewhere;
         self.outside += mentions.n_outside;
-        self.unknown += mentions.n_unknown;
+        self.unknown += mentions.unknown.len();
         self.searched_files += mentions.files.len();
         self.excluded_files += mentions.n_left_out;
     }

@@ -70,15 +70,15 @@ pub(crate) struct Graph {
     depth: Option<u32>,
     /// Also list references that only have the name, and could mean TARGET
     #[arg(long)]
-    #[schemars(description = "list uncertain ones")]
+    #[schemars(description = "")]
     candidates: bool,
     /// With callers, callees and refs: ask a language server, in a repository that you trust
     #[arg(long, conflicts_with = "since")]
-    #[schemars(description = "language server")]
+    #[schemars(description = "")]
     precise: bool,
     /// Compare with this revision: list only what was added or removed since
     #[arg(long, value_name = "REV")]
-    #[schemars(description = "rev: only what was added or removed")]
+    #[schemars(description = "rev: only changes")]
     since: Option<String>,
     /// Format of the output
     #[arg(long, value_enum, default_value_t)]

@@ -506,6 +506,12 @@ fn store(ask: &Ask<'_>, note: &Found, from: Option<&str>, to: Option<&str>) -> R
     if ask.session.checked(&ask.common.reference)? != "WORKTREE" {
         return Err(OpError::new("only notes of the worktree can be changed", "omit ref"));
     }
+    if !ask.session.is_own {
+        return Err(OpError::new(
+            "this repository can only be read",
+            "memory changes notes of the repository in which the server was started",
+        ));
+    }
     let Some(path) = &note.path else {
         return PrivateNotes::of(workspace).store(&note.name, to, ask.ctx.interrupt);
     };

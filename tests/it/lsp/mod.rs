@@ -2,6 +2,7 @@
 
 mod broker;
 mod fake;
+mod precise;
 mod real;
 
 use std::fs;

@@ -20,6 +20,26 @@ fn names(tools: &[Value]) -> Vec<&str> {
 }
 
 #[test]
+fn notes_are_written_and_read() {
+    let repo = project();
+    let listed = tools(&repo, &["--profile", "memory,write"]);
+    assert_eq!(names(&listed[listed.len() - 2..]), ["edit", "memory"]);
+    let n_tokens = (listed[listed.len() - 1].to_string().len() as f64 / 3.5).ceil() as usize;
+    assert!(n_tokens <= 350, "{n_tokens}");
+    let mut client = Client::legacy(&repo, &["--profile", "memory"]);
+    let written = client.call(
+        "memory",
+        json!({"op": "write", "name": "parser/why", "about": ["src/parser.rs#Parser.parse"], "text": "Because."}),
+    );
+    assert_eq!(written.results()[0]["verdict"], "fresh");
+    repo.write("src/parser.rs", "// all gone\n");
+    let told = client.call("memory", json!({}));
+    assert_eq!(told.results()[0]["verdict"], "gone");
+    let read = client.call("memory", json!({"op": "read", "name": "parser/why"}));
+    assert!(read.text.contains("Because."), "{}", read.text);
+}
+
+#[test]
 fn the_profile_adds_one_tool_with_honest_annotations() {
     let repo = project();
     let (without, with) = (tools(&repo, &[]), tools(&repo, WRITE));
@@ -71,8 +91,7 @@ fn tools_can_be_left_out_and_unknown_names_are_errors() {
         "{answer}"
     );
     for (options, said) in [
-        (&["--profile", "memory"][..], "invalid value 'memory'"),
-        (&["--profile", "write,docs"], "invalid value 'docs'"),
+        (&["--profile", "write,docs"][..], "invalid value 'docs'"),
         (&["--without", "edit"], "no tool \"edit\" to leave out"),
         (&["--without", "grep"], "no tool \"grep\""),
     ] {

@@ -1,0 +1,145 @@
+//! Tests `--precise`: commands ask a server, and keep what it says.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use super::*;
+
+/// A scene whose worktree is a repository.
+struct Project(Scene);
+
+impl Project {
+    fn new() -> Self {
+        let scene = Scene::with_fake("late", "");
+        scene.write("late.py", "def f(x):\n    x.sought()\n    x.elsewhere()\n");
+        let project = Self(scene);
+        project.git(&["init", "-q", "-b", "main"]);
+        project.commit();
+        project
+    }
+
+    fn git(&self, args: &[&str]) {
+        let who = ["-c", "user.name=A", "-c", "user.email=a@example.org"];
+        let mut git = Command::new("git");
+        assert!(
+            git.args(who)
+                .args(args)
+                .current_dir(&self.0.root)
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+
+    fn commit(&self) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-qm", "x"]);
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let base = self.0.root.with_file_name("user");
+        let mut command = Command::new(PROGRAM);
+        command
+            .args(args)
+            .current_dir(&self.0.root)
+            .env("PATH", &self.0.search_path);
+        for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
+            command.env(name, base.join(name));
+        }
+        command.output_in_time().unwrap()
+    }
+
+    fn trust(&self) {
+        let root = self.0.root.to_str().unwrap();
+        let output = self.run(&["config", "set", "--user", "precise.trusted", root]);
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        let output = self.run(args);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+    }
+}
+
+#[test]
+fn what_a_server_says_is_kept_for_every_revision() {
+    let project = Project::new();
+    let callers = ["graph", "callers", "tools.py#sought", "--json"];
+    let before = project.json(&callers);
+    assert_eq!(
+        (&before["total"], &before["unknown"]),
+        (&2.into(), &1.into()),
+        "{before}"
+    );
+    project.trust();
+    let told = project.json(&[&callers[..], &["--precise"]].concat());
+    assert_eq!(
+        (&told["tiers"]["compiler"], &told["unknown"]),
+        (&3.into(), &0.into()),
+        "{told}"
+    );
+    assert!(
+        told["notes"][0].as_str().unwrap().ends_with("resolved by pyright 1.2"),
+        "{told}"
+    );
+    // Later questions need no server, at any revision with the files.
+    project.0.write("other.txt", "x\n");
+    project.commit();
+    for reference in ["WORKTREE", "HEAD", "HEAD~1"] {
+        let told = project.json(&[&callers[..], &["--ref", reference]].concat());
+        assert_eq!(told["tiers"]["compiler"], 3, "{reference}: {told}");
+    }
+    // A changed file is unknown again, until the server is asked.
+    project.0.write("late.py", "def f(x):\n    pass\n    x.sought()\n");
+    assert_eq!(project.json(&callers)["tiers"]["compiler"], 2);
+    let told = project.json(&[&callers[..], &["--precise"]].concat());
+    assert_eq!(told["tiers"]["compiler"], 3, "{told}");
+    assert_eq!(project.0.n_noted("started"), 1);
+}
+
+#[test]
+fn the_name_at_a_place_is_asked_for() {
+    let project = Project::new();
+    project.trust();
+    let at = |place: &str| project.json(&["symbol", "--at", place, "--precise", "--json"]);
+    let told = at("late.py:2:7");
+    assert_eq!(
+        (&told["found_by"], &told["results"][0]["id"]),
+        (&"link".into(), &"tools.py#sought".into()),
+        "{told}"
+    );
+    // It means something outside of the repository: no definition is found, only the one around it.
+    let told = at("late.py:3:7");
+    assert_eq!(told["found_by"], "enclosing", "{told}");
+    let told = project.json(&["graph", "callees", "late.py#f", "--precise", "--json"]);
+    assert_eq!(
+        (&told["tiers"]["compiler"], &told["outside"]),
+        (&1.into(), &1.into()),
+        "{told}"
+    );
+}
+
+#[test]
+fn only_the_user_can_trust_a_repository() {
+    let project = Project::new();
+    let ask = ["graph", "callers", "tools.py#sought", "--precise"];
+    let refused = |project: &Project, args: &[&str], why: &str| {
+        let output = project.run(args);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(why), "{stderr}");
+    };
+    refused(&project, &ask, "config set --user precise.trusted");
+    project.0.write(".codescout.toml", "[precise]\ntrusted = '/'\n");
+    refused(&project, &ask, "precise.trusted");
+    fs::remove_file(project.0.root.join(".codescout.toml")).unwrap();
+    project.trust();
+    refused(&project, &[&ask[..], &["--ref", "HEAD"]].concat(), "read the worktree");
+    refused(
+        &project,
+        &["graph", "flow", "tools.py#sought", "--precise"],
+        "callers, callees and refs",
+    );
+    assert_eq!(project.0.n_noted("started"), 0);
+}
