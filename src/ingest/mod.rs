@@ -44,8 +44,8 @@ pub use import::{Audit, ImportError, Imported};
 pub use maker::EmbeddingSource;
 pub use parts::load_probe;
 pub use precise::{
-    ExportedFacts, FactsError, ImportedFacts, Refusal, Refused, ServerFacts, TakenFacts, gather_facts, key_of_facts,
-    stored_facts,
+    ExportedFacts, FactsError, ImportedFacts, Refusal, Refused, SaidName, ServerFacts, TakenFacts, gather_facts,
+    key_of_facts, stored_facts,
 };
 pub use progress::{NoProgress, Progress, Stage};
 pub use repair::{Repair, RepairError};

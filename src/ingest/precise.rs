@@ -100,6 +100,9 @@ pub struct TakenFacts {
 /// The facts for a bundle: files in the order of the state, each with its number of documents.
 pub type ExportedFacts = Vec<(u32, Vec<u8>)>;
 
+/// The start of a name, the symbol that it means, and whether it is the name of the symbol's definition.
+pub type SaidName = (u32, String, bool);
+
 /// What a language server says about names in files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerFacts {
@@ -107,8 +110,8 @@ pub struct ServerFacts {
     pub tool: String,
     /// The version of the server.
     pub version: String,
-    /// By file, the start of each name, the symbol that it means, and whether it is the name of the symbol's definition.
-    pub documents: BTreeMap<(RepoPath, BlobId), BTreeSet<(u32, String, bool)>>,
+    /// The names by file.
+    pub documents: BTreeMap<(RepoPath, BlobId), BTreeSet<SaidName>>,
 }
 
 /// An error from an import. Nothing was stored.

@@ -4,7 +4,7 @@
 //! as every other, and later ones about the same files need no server.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use super::ask::Ask;
@@ -351,7 +351,7 @@ impl<'a> Said<'a> {
     fn add(&mut self, file: FileId, start: u32, symbol: String, is_definition: bool) {
         let entry = self.asking.view.file(file);
         let document = (RepoPath::new(entry.path), BlobId(entry.entry().oid));
-        let names = self.facts.documents.entry(document).or_insert_with(BTreeSet::new);
+        let names = self.facts.documents.entry(document).or_default();
         self.n_names += usize::from(names.insert((start, symbol, is_definition)) && !is_definition);
     }
 

@@ -759,6 +759,5 @@ fn notes_know_what_became_of_definitions() {
         }
     }
     let n_all = n_right + wrong.len();
-    println!("{n_right} of {n_all} verdicts are right");
     assert!(n_right * 100 >= n_all * 99, "{n_right} of {n_all}: {wrong:#?}");
 }

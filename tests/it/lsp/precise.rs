@@ -26,7 +26,7 @@ impl Project {
             git.args(who)
                 .args(args)
                 .current_dir(&self.0.root)
-                .status()
+                .status_in_time()
                 .unwrap()
                 .success()
         );
