@@ -216,10 +216,11 @@ mod tests {
         let text = "a == b; a == b";
         let names = [
             ("a", 0, "s m p 1 a."),
+            ("a", 1, "s m p 1 a."),
             ("==", 0, "s m p 1 T#eq()."),
             ("==", 1, "s m p 1 T#eq()."),
         ];
-        assert_eq!(found(text, &names, text), Ok(1));
+        assert_eq!(found(text, &names, text), Ok(2));
         assert_eq!(found(text, &names, "b == a; a == b"), Err(Mismatch::Text));
     }
 

@@ -241,6 +241,21 @@ const CALLS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     (
+        "edit",
+        &[
+            &["edit", "create", "src/new.trap", "--text", "x", "--dry-run"],
+            &["edit", "create", "src/new.trap", "--text", "x"],
+            &["edit", "delete", "src/new.trap"],
+        ],
+    ),
+    (
+        "memory",
+        &[
+            &["memory"],
+            &["memory", "write", "packets", "--about", "src/lib.rs#first", "--text", "x", "--private"],
+        ],
+    ),
+    (
         "export",
         &[
             &["export", ".git/canary.bundle", "HEAD", "v1", "--history"],
