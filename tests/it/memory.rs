@@ -147,7 +147,7 @@ fn bad_notes_and_names_are_reported() {
     let told = notes(&repo, &["memory", "--json"]);
     assert_eq!(told["results"][0]["problem"], "invalid line in about: - [x]");
     let verdicts: Vec<&Value> = (0..2).map(|at| &told["results"][1]["about"][at]["verdict"]).collect();
-    assert_eq!(verdicts, ["unknown", "gone"]);
+    assert_eq!(verdicts, ["unknown", "unknown"]);
     // Writing it again completes the anchors, and keeps the other lines.
     let text = "---\nkind: decision\nabout:\n- src/a.py#parse\n---\ntext\n";
     assert_eq!(run(&repo, &["memory", "write", "hand", "--text", text]).code, 0);

@@ -1,5 +1,8 @@
 //! The text of a note: Markdown, after front matter that names the definitions it is about.
 
+/// Limit on the length of a title in characters.
+const MAX_TITLE: usize = 100;
+
 /// A definition that a note is about, as it was when the note was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Anchor {
@@ -25,7 +28,7 @@ pub(super) struct Note {
 impl Note {
     /// Reads a note. Fails with the reason if its front matter is not valid.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let text = text.replace("\r\n", "\n");
+        let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
         let Some(rest) = text.strip_prefix("---\n") else {
             return Ok(Self {
                 body: text,
@@ -44,10 +47,14 @@ impl Note {
         let mut is_about = false;
         for line in rest[..end].lines() {
             let is_inner = line.starts_with([' ', '\t', '-']);
-            if !is_inner {
+            if !is_inner && !line.starts_with('#') {
                 is_about = line.trim_end() == "about:";
+                if !is_about && line.starts_with("about:") {
+                    return Err("about must be a list, one definition in each line".to_owned());
+                }
             }
             match (is_about, is_inner) {
+                (true, true) if line.trim_start().starts_with('#') => {}
                 (true, true) => note.add(line.trim())?,
                 (true, false) => {}
                 (false, _) => note.others.push(line.to_owned()),
@@ -91,7 +98,8 @@ impl Note {
                 text.push_str("about:\n");
             }
             for Anchor { id, blob, text: hash } in &self.about {
-                text.push_str(&format!("  - id: {id:?}\n"));
+                let id = serde_json::Value::from(id.as_str());
+                text.push_str(&format!("  - id: {id}\n"));
                 if !hash.is_empty() {
                     text.push_str(&format!("    blob: {blob:?}\n    text: {hash:?}\n"));
                 }
@@ -107,12 +115,12 @@ impl Note {
 
     /// Returns the first line with text, without the marks of a heading.
     pub(super) fn title(&self) -> String {
-        let lines = self.body.lines().map(|line| line.trim_start_matches('#').trim());
-        lines
-            .into_iter()
-            .find(|line| !line.is_empty())
-            .unwrap_or_default()
-            .to_owned()
+        let mut lines = self.body.lines().map(|line| line.trim_start_matches('#').trim());
+        let title = lines.find(|line| !line.is_empty()).unwrap_or_default();
+        match title.char_indices().nth(MAX_TITLE) {
+            Some((end, _)) => format!("{}…", &title[..end]),
+            None => title.to_owned(),
+        }
     }
 
     /// Returns the names in backticks, each once.
@@ -136,7 +144,10 @@ fn unquoted(value: &str) -> Option<String> {
     if value.starts_with('"') {
         return serde_json::from_str(value).ok();
     }
-    (!value.is_empty() && !value.starts_with(['\'', '[', '{', '&', '*', '|', '>'])).then(|| value.to_owned())
+    if let Some(inner) = value.strip_prefix('\'') {
+        return Some(inner.strip_suffix('\'')?.replace("''", "'"));
+    }
+    (!value.is_empty() && !value.starts_with(['[', '{', '&', '*', '|', '>'])).then(|| value.to_owned())
 }
 
 #[cfg(test)]
@@ -170,8 +181,11 @@ mod tests {
 
     #[test]
     fn people_write_ids_alone() {
-        let note = Note::parse("---\nabout:\n- src/a.rs#f\n  - 'x'\n---\ntext").unwrap_err();
-        assert_eq!(note, "invalid line in about: - 'x'");
+        let note = Note::parse("---\nabout:\n- src/a.rs#f\n  - [x]\n---\ntext").unwrap_err();
+        assert_eq!(note, "invalid line in about: - [x]");
+        assert!(Note::parse("---\nabout: [a, b]\n---\ntext").is_err());
+        let note = Note::parse("\u{feff}---\nabout:\n# two\n- 'a''b.rs#f'\n---\ntext").unwrap();
+        assert_eq!(note.about[0].id, "a'b.rs#f");
         let note = Note::parse("---\r\nabout:\r\n- src/a.rs#f\r\nkind: spec\r\n---\r\ntext\r\n").unwrap();
         assert_eq!(note.about[0].id, "src/a.rs#f");
         assert_eq!(

@@ -131,11 +131,12 @@ impl Op for Memory {
             (None, Some(_)) => MemoryOp::Read,
             (None, None) => MemoryOp::List,
         };
-        if op != MemoryOp::Write && (self.text.is_some() || !self.about.is_empty() || self.private) {
-            return Err(OpError::new(
-                "about, text and private are for op write",
-                "use op write, or omit them",
-            ));
+        if op != MemoryOp::Write && (self.text.is_some() || !self.about.is_empty()) {
+            return Err(OpError::new("about and text are for op write", "use op write, or omit them"));
+        }
+        let changes = matches!(op, MemoryOp::Write | MemoryOp::Forget | MemoryOp::Mend);
+        if changes && ask.session.checked(&ask.common.reference)? != "WORKTREE" {
+            return Err(OpError::new("only notes of the worktree can be changed", "omit ref"));
         }
         match op {
             MemoryOp::List => self.list(ask),
@@ -175,13 +176,13 @@ impl Memory {
         })?;
         if n_notes == 0 {
             page.notes.push("no notes".to_owned());
-            page.hint = Some("write one: codescout memory write NAME --about DEFINITION --text TEXT".to_owned());
+            page.hint = Some("op write writes one".to_owned());
         }
         Ok(page)
     }
 
     fn read(&self, ask: &Ask<'_>) -> Result<Page<NoteOut>> {
-        let found = find(ask, self.named()?)?;
+        let found = self.find(ask)?;
         answer(ask, &found, Vec::new(), true)
     }
 
@@ -200,11 +201,18 @@ impl Memory {
         // The text may come with front matter of its own.
         let mut note = Note::parse(&body).map_err(|problem| OpError::new(problem, "correct the front matter"))?;
         note.body = format!("{}\n", note.body.trim_end());
-        let past = Past::of(ask, PATIENCE)?;
-        let suggested = past.with_targets(|targets| self.anchor(&mut note, targets))?;
         let old = all(ask)?
             .into_iter()
             .find(|found| found.name == name && found.path.is_none() == self.private);
+        let before = old.as_ref().and_then(|old| Note::parse(&old.text).ok()).unwrap_or_default();
+        if note.others.is_empty() {
+            note.others = before.others;
+        }
+        if note.about.is_empty() && self.about.is_empty() {
+            note.about = before.about;
+        }
+        let past = Past::of(ask, PATIENCE)?;
+        let suggested = past.with_targets(|targets| self.anchor(&mut note, targets))?;
         let found = Found {
             name: name.to_owned(),
             path: (!self.private).then(|| path_of(name)),
@@ -259,16 +267,17 @@ impl Memory {
     }
 
     fn forget(&self, ask: &Ask<'_>) -> Result<Page<NoteOut>> {
-        let found = find(ask, self.named()?)?;
-        let page = answer(ask, &found, Vec::new(), false)?;
+        let found = self.find(ask)?;
+        let mut page = answer(ask, &found, Vec::new(), false)?;
         store(ask, &found, Some(&found.text), None)?;
+        page.notes.push(format!("{} is deleted", found.place()));
         Ok(page)
     }
 
     /// Replaces the ids of definitions that only moved.
     fn mend(&self, ask: &Ask<'_>) -> Result<Page<NoteOut>> {
         let found = match &self.name {
-            Some(name) => vec![find(ask, name)?],
+            Some(_) => vec![self.find(ask)?],
             None => all(ask)?,
         };
         let past = Past::of(ask, PATIENCE)?;
@@ -302,6 +311,23 @@ impl Memory {
         Ok(page)
     }
 
+    /// Finds the named note: that of the repository before a private one, unless `private` is given.
+    fn find(&self, ask: &Ask<'_>) -> Result<Found> {
+        let name = self.name.as_deref().unwrap_or_default();
+        let mut all = all(ask)?;
+        all.sort_by_key(|found| found.path.is_none());
+        let is_meant = |found: &&Found| found.name == name && (found.path.is_none() || !self.private);
+        if let Some(at) = all.iter().position(|found| is_meant(&found)) {
+            return Ok(all.swap_remove(at));
+        }
+        let near = nearest(name, all.iter().map(|found| found.name.as_str()));
+        let hint = match near.first() {
+            Some(near) => format!("did you mean {near}?"),
+            None => "op list lists the notes".to_owned(),
+        };
+        Err(OpError::new(format!("no note is named {name}"), hint))
+    }
+
     fn named(&self) -> Result<&str> {
         let name = self.name.as_deref().unwrap_or_default();
         let is_part = |part: &str| {
@@ -320,6 +346,11 @@ impl Memory {
 }
 
 impl Found {
+    /// Describes where the note is kept.
+    fn place(&self) -> String {
+        self.path.clone().unwrap_or_else(|| format!("{}, a private note", self.name))
+    }
+
     fn out(&self, judge: &Judge<'_>, has_text: bool) -> Result<NoteOut> {
         let (note, problem) = match Note::parse(&self.text) {
             Ok(note) => (note, None),
@@ -357,13 +388,20 @@ impl Found {
             };
             let key = judge.symbols.targets.symbol_of_file(&RepoPath::from(now.as_str()))?;
             let new = key.map(|key| judge.anchor(&key)).transpose()?.flatten();
-            // Of one that was edited, too, the note has to be read again: it keeps the text.
+            // Of one that was also edited, the note has to be read again, so the hash stays.
             if let Some(new) = new {
-                anchor.id = new.id;
+                match out.is_edited {
+                    true => anchor.id = new.id,
+                    false => *anchor = new,
+                }
                 has_changed = true;
             }
         }
-        Ok(has_changed.then(|| note.to_text()))
+        let text = || match self.text.contains("\r\n") {
+            true => note.to_text().replace('\n', "\r\n"),
+            false => note.to_text(),
+        };
+        Ok(has_changed.then(text))
     }
 }
 
@@ -457,11 +495,10 @@ fn all(ask: &Ask<'_>) -> Result<Vec<Found>> {
         let name = path.strip_prefix(FOLDER).and_then(|name| name.strip_suffix(ENDING));
         let Some(name) = name else { continue };
         if let Source::Bytes(bytes) = reader.read(file)? {
-            let bytes = &bytes[..bytes.len().min(MAX_BYTES)];
             found.push(Found {
                 name: name.to_owned(),
                 path: Some(path.clone().into_owned()),
-                text: String::from_utf8_lossy(bytes).into_owned(),
+                text: text_of(&bytes),
             });
         }
     }
@@ -469,17 +506,13 @@ fn all(ask: &Ask<'_>) -> Result<Vec<Found>> {
     Ok(found)
 }
 
-fn find(ask: &Ask<'_>, name: &str) -> Result<Found> {
-    let all = all(ask)?;
-    let names: Vec<String> = all.iter().map(|found| found.name.clone()).collect();
-    all.into_iter().find(|found| found.name == name).ok_or_else(|| {
-        let near = nearest(name, names.iter().map(String::as_str));
-        let hint = match near.first() {
-            Some(near) => format!("did you mean {near}?"),
-            None => "list the notes: codescout memory".to_owned(),
-        };
-        OpError::new(format!("no note is named {name}"), hint)
-    })
+/// Returns the text of a note; a broken note without its content if it cannot be one.
+fn text_of(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if bytes.len() <= MAX_BYTES => text.to_owned(),
+        // The front matter without an end is reported, and such a file is never written.
+        _ => "---\nnot a text of up to 256 KiB\n".to_owned(),
+    }
 }
 
 /// Answers with one note.
@@ -503,9 +536,6 @@ fn answer(ask: &Ask<'_>, found: &Found, suggested: Vec<String>, has_text: bool) 
 /// Replaces the text of a note. `None` for no note.
 fn store(ask: &Ask<'_>, note: &Found, from: Option<&str>, to: Option<&str>) -> Result<()> {
     let workspace = &ask.session.workspace;
-    if ask.session.checked(&ask.common.reference)? != "WORKTREE" {
-        return Err(OpError::new("only notes of the worktree can be changed", "omit ref"));
-    }
     if !ask.session.is_own {
         return Err(OpError::new(
             "this repository can only be read",

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use super::{ENDING, Found, MAX_BYTES};
+use super::{ENDING, Found, text_of};
 use crate::session::{OpError, Result, Workspace};
 use crate::sidecar::write_atomic;
 
@@ -48,11 +48,10 @@ impl<'a> PrivateNotes<'a> {
                     folders.push((path, format!("{start}{name}/")));
                 } else if let Some(name) = name.strip_suffix(ENDING).filter(|_| kind.is_file()) {
                     let bytes = fs::read(&path).map_err(|error| failed(&path, &error))?;
-                    let bytes = &bytes[..bytes.len().min(MAX_BYTES)];
                     found.push(Found {
                         name: format!("{start}{name}"),
                         path: None,
-                        text: String::from_utf8_lossy(bytes).into_owned(),
+                        text: text_of(&bytes),
                     });
                 }
             }

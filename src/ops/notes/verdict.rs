@@ -8,7 +8,7 @@ use super::file::Anchor;
 use crate::git::{BlobContent, ObjectReader, hash_blob};
 use crate::history::{FileShapes, SymbolKey, SymbolVersion};
 use crate::model::{BlobId, RepoPath};
-use crate::ops::symbol_history::{SymbolQuestion, text_of};
+use crate::ops::symbol_history::{SymbolChangeOut, SymbolQuestion, text_of};
 use crate::session::Result;
 
 /// Number of digits of the hash of a definition's text.
@@ -61,6 +61,9 @@ pub(crate) struct AnchorOut {
     pub(super) commits: Vec<CommitOut>,
     /// True if an uncommitted edit changed, moved or deleted it.
     pub(super) uncommitted: bool,
+    /// True if a definition that moved was also edited.
+    #[serde(skip)]
+    pub(super) is_edited: bool,
 }
 
 /// A commit.
@@ -73,11 +76,16 @@ pub(crate) struct CommitOut {
 }
 
 /// What the history of a definition says about an anchor.
+#[derive(Default)]
 struct Walk {
     /// The commits that changed it since, the newest first.
     commits: Vec<u32>,
     /// True if the history leads to the anchored text or name.
     is_reached: bool,
+    /// True if a change was one of the text, rather than of its name, place or formatting.
+    is_edited: bool,
+    /// True if a change was one of the formatting.
+    formats: bool,
     /// True if not all of the history is known.
     is_partial: bool,
     /// True if the revision has the definition.
@@ -116,13 +124,13 @@ impl Judge<'_> {
             now: None,
             commits: Vec::new(),
             uncommitted: false,
+            is_edited: true,
         };
         let Some(key) = targets.symbol_of_file(&RepoPath::new(anchor.id.as_bytes()))? else {
             return Ok(out);
         };
         let present = self.anchor(&key)?;
         if anchor.text.is_empty() {
-            out.verdict = present.map_or(Verdict::Gone, |_| Verdict::Unknown);
             return Ok(out);
         }
         if present.as_ref().is_some_and(|present| present.text == anchor.text) {
@@ -130,30 +138,36 @@ impl Judge<'_> {
             return Ok(out);
         }
         let own = self.symbols.uncommitted(&key)?;
-        out.uncommitted = own.as_ref().is_some_and(|own| own.change.is_some() || !own.is_there);
+        let is_content = |change: &SymbolChangeOut| change.events != ["formatting"];
+        let formats = own.as_ref().is_some_and(|own| own.change.as_ref().is_some_and(|change| !is_content(change)));
+        out.uncommitted = own.as_ref().is_some_and(|own| own.change.as_ref().is_some_and(is_content) || !own.is_there);
         let committed = own.map_or_else(|| key.clone(), |own| own.committed);
         let walk = self.walk(&committed, anchor, &key)?;
         if present.is_some() && walk.is_reached {
-            let is_same = walk.commits.is_empty() && !out.uncommitted;
+            // The text is another one. Without a change of the formatting, it came from the other side of a merge.
+            let is_same = walk.commits.is_empty() && !out.uncommitted && (formats || walk.formats);
             out.verdict = if is_same { Verdict::Fresh } else { Verdict::Changed };
             out.commits = self.commits(&walk.commits)?;
             return Ok(out);
         }
-        if let Some((now, commits)) = self.successor(&key, anchor)? {
+        if let Some((now, walk)) = self.successor(&key, anchor)? {
             out.verdict = Verdict::Moved;
             out.now = Some(now.id());
-            out.uncommitted = commits.is_empty();
-            out.commits = self.commits(&commits)?;
+            out.uncommitted = walk.commits.is_empty();
+            out.is_edited = walk.is_edited;
+            out.commits = self.commits(&walk.commits)?;
             return Ok(out);
         }
+        out.uncommitted &= walk.deleted_by.is_none();
         (out.verdict, out.commits) = match (present, walk.deleted_by) {
             (Some(_), _) => (Verdict::Changed, self.commits(&walk.commits)?),
             (None, Some(commit)) => (Verdict::Gone, self.commits(&[commit])?),
             (None, None) if out.uncommitted => (Verdict::Gone, Vec::new()),
             (None, None) => (Verdict::Unknown, Vec::new()),
         };
-        if walk.is_partial && out.verdict != Verdict::Gone {
-            out.verdict = Verdict::Unknown;
+        let is_cut = walk.is_partial || !self.symbols.opened.history.boundaries()?.is_empty();
+        if is_cut && !out.uncommitted && walk.deleted_by.is_none() {
+            (out.verdict, out.commits) = (Verdict::Unknown, Vec::new());
         }
         Ok(out)
     }
@@ -165,6 +179,8 @@ impl Judge<'_> {
         let mut walk = Walk {
             commits: Vec::new(),
             is_reached: false,
+            is_edited: false,
+            formats: false,
             is_partial: life.n_missing + life.n_unread > 0,
             is_there: life.is_there,
             deleted_by: life
@@ -178,6 +194,8 @@ impl Judge<'_> {
                 walk.is_reached = true;
                 return Ok(walk);
             }
+            walk.is_edited |= change.events.is_of_content();
+            walk.formats |= change.events.formatting;
             if change.events.is_of_content() || change.from.is_some() {
                 walk.commits.push(change.commit);
             }
@@ -193,8 +211,8 @@ impl Judge<'_> {
         Ok(walk)
     }
 
-    /// Finds the definition that an anchored one has become, with the commits that changed it since.
-    fn successor(&self, key: &SymbolKey, anchor: &Anchor) -> Result<Option<(SymbolKey, Vec<u32>)>> {
+    /// Finds the definition that an anchored one has become, with what changed it since.
+    fn successor(&self, key: &SymbolKey, anchor: &Anchor) -> Result<Option<(SymbolKey, Walk)>> {
         let targets = self.symbols.targets;
         for change in targets.uncommitted.iter().filter(|change| change.new.is_some()) {
             let Some(file) = targets.shapes(&change.path)? else {
@@ -202,7 +220,7 @@ impl Judge<'_> {
             };
             let mut keys = file.shapes.iter().map(|shape| shape.key(&change.path));
             if let Some(now) = keys.find(|now| hash_in(&file, now).as_ref() == Some(&anchor.text)) {
-                return Ok(Some((now, Vec::new())));
+                return Ok(Some((now, Walk::default())));
             }
         }
         let (mut open, mut seen) = (vec![key.clone()], HashSet::new());
@@ -212,8 +230,9 @@ impl Judge<'_> {
             }
             if at != *key {
                 let walk = self.walk(&at, anchor, key)?;
-                if walk.is_there && walk.is_reached {
-                    return Ok(Some((at, walk.commits)));
+                // An uncommitted edit may have deleted it.
+                if walk.is_there && walk.is_reached && self.anchor(&at)?.is_some() {
+                    return Ok(Some((at, walk)));
                 }
             }
             open.extend(self.moved_to(&at)?);
