@@ -1,7 +1,7 @@
 //! Runs the git executable safely: it runs no program that the repository configures, fetches nothing, takes no locks,
 //! shows no prompts or pager, and ignores environment variables that select another repository.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -134,6 +134,7 @@ pub(super) fn named_git_dir() -> Option<PathBuf> {
 /// if git is not installed.
 pub(super) fn refuses_bare_repositories() -> bool {
     let mut command = Command::new("git");
+    command.env("PATH", absolute_path());
     command.args(["config", "--show-scope", "--get-all", "safe.bareRepository"]);
     // Run outside of any repository. If `/` is inside one, its settings are recognized by their scope.
     command.current_dir("/").stdin(Stdio::null());
@@ -190,6 +191,19 @@ pub(super) fn networked(folder: &Path) -> Command {
     command
 }
 
+/// Returns the folders of `PATH` without relative ones, which could be in the repository.
+fn absolute_path() -> OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let absolute = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    // Paths that were split can be joined again. An empty list would mean the current folder.
+    let joined = std::env::join_paths(absolute).unwrap_or_default();
+    if joined.is_empty() {
+        "/usr/bin:/bin".into()
+    } else {
+        joined
+    }
+}
+
 fn hardened(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command
@@ -200,6 +214,7 @@ fn hardened(folder: &Path) -> Command {
                 .iter()
                 .filter_map(|name| Some((name, std::env::var_os(name)?))),
         )
+        .env("PATH", absolute_path())
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("GIT_NO_LAZY_FETCH", "1")
         .env("GIT_NO_REPLACE_OBJECTS", "1")

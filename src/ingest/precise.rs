@@ -114,6 +114,28 @@ pub struct ServerFacts {
     pub documents: BTreeMap<(RepoPath, BlobId), BTreeSet<SaidName>>,
 }
 
+impl ServerFacts {
+    /// Returns the facts as a file that is not stored.
+    pub fn to_file(&self) -> Result<FactsFile, FileError> {
+        let mut writer = FactsWriter::new(&self.tool);
+        self.add_to(&mut writer);
+        FactsFile::receive(writer.finish().into())
+    }
+
+    /// Returns true if the writer did not have all facts.
+    fn add_to(&self, writer: &mut FactsWriter) -> bool {
+        let mut has_changed = false;
+        for ((path, blob), names) in &self.documents {
+            let names = names.iter();
+            let names: Vec<(u32, &str, bool)> = names
+                .map(|(start, symbol, is_definition)| (*start, symbol.as_str(), *is_definition))
+                .collect();
+            has_changed |= writer.extend(*blob, path.as_bytes(), &self.version, &names);
+        }
+        has_changed
+    }
+}
+
 /// An error from an import. Nothing was stored.
 #[derive(Debug, thiserror::Error)]
 pub enum FactsError {
@@ -211,15 +233,7 @@ impl Ingest<'_> {
             Some(old) => writer_of(self.sidecar, old)?,
             None => FactsWriter::new(&said.tool),
         };
-        let mut has_changed = false;
-        for ((path, blob), names) in &said.documents {
-            let names: Vec<(u32, &str, bool)> = names
-                .iter()
-                .map(|(start, symbol, is_definition)| (*start, symbol.as_str(), *is_definition))
-                .collect();
-            has_changed |= writer.extend(*blob, path.as_bytes(), &said.version, &names);
-        }
-        if has_changed {
+        if said.add_to(&mut writer) {
             self.publish_facts(&lock, &mut state, &said.tool, &writer)?;
         }
         Ok(())

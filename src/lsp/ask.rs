@@ -121,7 +121,18 @@ fn connect(broker: &BrokerPlace, interrupt: &AtomicBool) -> io::Result<UnixStrea
 
 /// Starts a broker, which goes on after this process.
 fn start(broker: &BrokerPlace) -> io::Result<()> {
-    let mut process = Command::new(&broker.program)
+    let mut command = Command::new(&broker.program);
+    // These are about the repository of this client, and the servers are for others, too.
+    for name in [
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_PREFIX",
+        "VIRTUAL_ENV",
+    ] {
+        command.env_remove(name);
+    }
+    let mut process = command
         .args(["broker", "--folder"])
         .arg(&broker.folder)
         .current_dir(&broker.folder)

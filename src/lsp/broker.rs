@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use std::{fs, net::Shutdown};
 
 use super::place::{prepare, socket, try_lock};
-use super::process::{Guard, memory};
+use super::process::{Guard, memory_by_group};
 use super::question::{AskError, Question};
 use super::servers::{Found, candidates, choose};
 use super::wire::{self, Reply, Request, RunningServer};
@@ -191,7 +191,7 @@ impl Broker {
         if servers.is_empty() {
             return;
         }
-        let processes = memory();
+        let processes = memory_by_group();
         for running in servers.values() {
             lock(&running.status).note_memory(&processes, self.options.max_memory);
         }

@@ -23,7 +23,7 @@ mod worker;
 pub use ask::{ask, running};
 pub use broker::{BrokerOptions, serve_broker};
 pub use place::BrokerPlace;
-pub use process::guard;
+pub use process::{guard, memory_by_group};
 pub use question::{Answer, AskError, Canary, KnownFile, Place, Question, References};
 pub use servers::{ServerStatus, servers};
 pub use wire::RunningServer;

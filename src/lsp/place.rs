@@ -9,6 +9,8 @@ use crate::sidecar::FileLock;
 
 /// Name of the socket. Versions with different messages have different brokers.
 const SOCKET: &str = concat!("lsp-", env!("CARGO_PKG_VERSION"), ".sock");
+/// Limit on the length of the path of a socket on all systems.
+const MAX_SOCKET_BYTES: usize = 103;
 const LOCK: &str = "lsp.lock";
 
 /// Where the broker listens, and the program that is started as broker if none listens.
@@ -27,6 +29,10 @@ pub(super) fn socket(folder: &Path) -> PathBuf {
 
 /// Creates the folder if necessary. Fails if others may enter it.
 pub(super) fn prepare(folder: &Path) -> io::Result<()> {
+    if socket(folder).as_os_str().len() > MAX_SOCKET_BYTES {
+        let reason = format!("{} is too long for the path of a socket", socket(folder).display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    }
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let entry = fs::symlink_metadata(folder)?;
     let is_ours = entry.is_dir() && entry.uid() == rustix::process::geteuid().as_raw();

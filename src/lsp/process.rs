@@ -136,7 +136,7 @@ pub(super) fn kill_group(group: Pid) {
 }
 
 /// Returns the resident bytes of each process with its group.
-pub(super) fn memory() -> Vec<(Pid, u64)> {
+pub fn memory_by_group() -> Vec<(Pid, u64)> {
     if cfg!(target_os = "linux") {
         memory_by_proc()
     } else {

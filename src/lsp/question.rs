@@ -114,9 +114,6 @@ pub enum AskError {
     /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
-    /// This system has no Unix sockets.
-    #[error("language servers are not supported on this system")]
-    Unsupported,
 }
 
 explain_by!(AskError; Interrupted);

@@ -326,12 +326,12 @@ pub struct ServerStatus {
     pub known_faults: &'static str,
 }
 
-/// Returns all servers that are known. Starts no program.
-pub fn servers(search_path: &str) -> Vec<ServerStatus> {
+/// Returns all servers that are known. Programs below `root` do not count. Starts no program.
+pub fn servers(search_path: &str, root: Option<&Path>) -> Vec<ServerStatus> {
     let status = |server: &Server| ServerStatus {
         name: server.name,
         languages: server.languages.iter().map(|(name, _)| *name).collect(),
-        program: program(server.program, search_path, None),
+        program: program(server.program, search_path, root),
         how_to_install: server.how_to_install,
         known_faults: server.known_faults,
     };

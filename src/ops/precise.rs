@@ -3,24 +3,27 @@
 //! What the server says is stored as facts about blobs, like the facts of an indexer. So the question is then answered
 //! as every other, and later ones about the same files need no server.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use super::ask::Ask;
-use crate::extract::{Definition, language};
+use super::question::Question;
+use crate::extract::{Definition, lang_of_path, language};
 use crate::ingest::{ServerFacts, Stage};
 use crate::link::{DefId, Linker, Mentions, Site, Tier};
 use crate::lsp::{self, Answer, AskError, Canary, KnownFile, Place};
 use crate::model::count::count;
 use crate::model::{BlobId, RepoPath};
+use crate::query::{Source, Sources};
 use crate::session::{OpError, Result, ServerAccess};
 use crate::snapshot::{FileId, View};
 
 /// Time that a command waits for a server to read the project.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// Limit on the references whose definitions are asked one by one.
-const MAX_SITES: usize = 500;
+const MAX_SITES: usize = 2_000;
 /// Number of certain references that a server is tested with.
 const N_CANARIES: usize = 6;
 /// Limit on the files in which certain references are looked for.
@@ -49,6 +52,9 @@ pub(crate) enum Asked {
 /// A question to a server that is being made.
 struct Asking<'a> {
     ask: &'a Ask<'a>,
+    sources: Sources<'a>,
+    /// Whether files have the bytes that the view has. Filters and line endings can make them different.
+    as_on_disk: RefCell<HashMap<FileId, bool>>,
     linker: &'a Linker<'a>,
     view: &'a View,
     access: ServerAccess,
@@ -66,7 +72,13 @@ impl Wanted {
 }
 
 /// Asks a language server about names in the worktree, and stores what it says.
-pub(crate) fn ask_server(ask: &Ask<'_>, view: &View, linker: &Linker<'_>, wanted: Wanted) -> Result<Asked> {
+pub(crate) fn ask_server(
+    ask: &Ask<'_>,
+    question: &Question<'_>,
+    linker: &Linker<'_>,
+    wanted: Wanted,
+) -> Result<(Asked, Option<ServerFacts>)> {
+    let view = question.view();
     if view.provenance().reference != "WORKTREE" {
         return Err(OpError::new(
             "language servers read the worktree, no other revision",
@@ -75,6 +87,8 @@ pub(crate) fn ask_server(ask: &Ask<'_>, view: &View, linker: &Linker<'_>, wanted
     }
     let asking = Asking {
         ask,
+        sources: question.sources(),
+        as_on_disk: RefCell::default(),
         linker,
         view,
         access: ask.session.server_access()?,
@@ -86,9 +100,10 @@ pub(crate) fn ask_server(ask: &Ask<'_>, view: &View, linker: &Linker<'_>, wanted
     progress.end();
     match said {
         Ok(said) => Ok(said),
-        Err(Failure::Server(error @ (AskError::NotReady { .. } | AskError::Failed { .. }))) => Ok(Asked::Without(
-            format!("{error}; this answer is without it, repeat the call later"),
-        )),
+        Err(Failure::Server(error @ (AskError::NotReady { .. } | AskError::Failed { .. }))) => {
+            let why = format!("{error}; this answer is without it, repeat the call later");
+            Ok((Asked::Without(why), None))
+        }
         Err(Failure::Server(error)) => {
             let hint = match &error {
                 AskError::NotInstalled { how, .. } => how.clone(),
@@ -112,13 +127,10 @@ impl<E: Into<OpError>> From<E> for Failure {
 }
 
 impl Asking<'_> {
-    fn ask(&self, wanted: Wanted) -> Result<Asked, Failure> {
+    fn ask(&self, wanted: Wanted) -> Result<(Asked, Option<ServerFacts>), Failure> {
         match wanted {
             Wanted::References(of) => self.ask_references(of),
-            Wanted::Uses(of) => {
-                let sites: Vec<Site> = self.linker.uses(of).into_iter().take(MAX_SITES).collect();
-                self.ask_meanings(&sites)
-            }
+            Wanted::Uses(of) => self.ask_meanings(&self.linker.uses(of)),
             Wanted::Reference(file, at) => {
                 let site = self.linker.site_at(file, at);
                 self.ask_meanings(&site.into_iter().collect::<Vec<_>>())
@@ -127,13 +139,14 @@ impl Asking<'_> {
     }
 
     /// Asks for the references to a definition, then for the meanings of those with its name that the server does not list.
-    fn ask_references(&self, of: DefId) -> Result<Asked, Failure> {
+    fn ask_references(&self, of: DefId) -> Result<(Asked, Option<ServerFacts>), Failure> {
         let mentions = self.linker.mentions(of, |_| true)?;
         let meanings = self.linker.meanings(of);
         let places: Vec<Place> = meanings.iter().filter_map(|of| self.name_of(*of)).collect();
         let canaries = self.canaries(&mentions);
         let answer = self.send(canaries.clone(), places, Vec::new())?;
-        let mut facts = Said::new(self, &answer);
+        let mut facts = Said::new(self);
+        facts.named(&answer);
         let mut listed = HashSet::new();
         for (of, references) in meanings.iter().zip(&answer.references) {
             for place in references.iter().flatten() {
@@ -146,25 +159,27 @@ impl Asking<'_> {
             path.is_some_and(|path| !listed.contains(&(path, site.range.start)))
         };
         let named = mentions.sites.iter().chain(&mentions.unknown);
-        let open: Vec<&Site> = named.filter(is_open).collect();
-        let n_open = open.len();
-        let open: Vec<Site> = open.into_iter().take(MAX_SITES).cloned().collect();
-        let mut is_partial = answer.is_partial || n_open > open.len();
+        let open: Vec<Site> = named.filter(is_open).cloned().collect();
+        facts.is_partial |= answer.is_partial;
         if !open.is_empty() {
-            let (sites, places) = self.places(&open);
-            let answer = self.send(canaries, Vec::new(), places)?;
-            is_partial |= answer.is_partial;
-            facts.meanings(&sites, &answer);
+            self.ask_sites(&open, canaries, &mut facts)?;
         }
-        facts.keep(is_partial)
+        facts.keep()
     }
 
-    fn ask_meanings(&self, sites: &[Site]) -> Result<Asked, Failure> {
-        let (sites, places) = self.places(sites);
-        let answer = self.send(self.canaries(&Mentions::default()), Vec::new(), places)?;
-        let mut facts = Said::new(self, &answer);
+    fn ask_meanings(&self, sites: &[Site]) -> Result<(Asked, Option<ServerFacts>), Failure> {
+        let mut facts = Said::new(self);
+        self.ask_sites(sites, self.canaries(&Mentions::default()), &mut facts)?;
+        facts.keep()
+    }
+
+    fn ask_sites(&self, sites: &[Site], canaries: Vec<Canary>, facts: &mut Said<'_>) -> Result<(), Failure> {
+        facts.n_not_asked += sites.len().saturating_sub(MAX_SITES);
+        let (sites, places) = self.places(&sites[..sites.len().min(MAX_SITES)]);
+        let answer = self.send(canaries, Vec::new(), places)?;
+        facts.is_partial |= answer.is_partial;
         facts.meanings(&sites, &answer);
-        facts.keep(answer.is_partial)
+        Ok(())
     }
 
     fn send(&self, canaries: Vec<Canary>, definitions: Vec<Place>, sites: Vec<Place>) -> Result<Answer, Failure> {
@@ -253,7 +268,7 @@ impl Asking<'_> {
 
     fn place(&self, site: &Site) -> Option<Place> {
         Some(Place {
-            path: self.path(site.file)?,
+            path: self.path_as_on_disk(site.file)?,
             start: site.range.start,
             end: site.range.end,
         })
@@ -262,10 +277,21 @@ impl Asking<'_> {
     fn name_of(&self, of: DefId) -> Option<Place> {
         let range = self.linker.definition(of)?.name_range;
         Some(Place {
-            path: self.path(of.file)?,
+            path: self.path_as_on_disk(of.file)?,
             start: range.start,
             end: range.end,
         })
+    }
+
+    /// Returns the path of a file if the places in it are those on disk.
+    fn path_as_on_disk(&self, file: FileId) -> Option<String> {
+        let path = self.path(file)?;
+        let is_equal = *self.as_on_disk.borrow_mut().entry(file).or_insert_with(|| {
+            let stored = self.sources.reader().read(file);
+            let on_disk = std::fs::read(self.access.root.join(&path));
+            matches!((stored, on_disk), (Ok(Source::Bytes(stored)), Ok(on_disk)) if *stored == *on_disk)
+        });
+        is_equal.then_some(path)
     }
 
     /// Returns the path of a file, if it can be sent.
@@ -281,20 +307,27 @@ struct Said<'a> {
     /// The definitions of files, as far as they were needed.
     definitions: HashMap<FileId, Vec<Definition>>,
     n_names: usize,
+    /// Number of references that were too many to be asked about.
+    n_not_asked: usize,
+    /// True if the server did not answer all in time.
+    is_partial: bool,
 }
 
 impl<'a> Said<'a> {
-    fn new(asking: &'a Asking<'a>, answer: &Answer) -> Self {
+    fn new(asking: &'a Asking<'a>) -> Self {
         Self {
             asking,
-            facts: ServerFacts {
-                tool: format!("{} server", answer.server),
-                version: answer.version.clone(),
-                ..ServerFacts::default()
-            },
+            facts: ServerFacts::default(),
             definitions: HashMap::new(),
             n_names: 0,
+            n_not_asked: 0,
+            is_partial: false,
         }
+    }
+
+    fn named(&mut self, answer: &Answer) {
+        self.facts.tool = format!("{} server", answer.server);
+        self.facts.version.clone_from(&answer.version);
     }
 
     /// Adds that a name means a definition.
@@ -308,6 +341,7 @@ impl<'a> Said<'a> {
 
     /// Adds what the server says about references.
     fn meanings(&mut self, sites: &[Site], answer: &Answer) {
+        self.named(answer);
         let all = sites.iter().zip(&answer.definitions).zip(&answer.is_outside);
         for ((site, places), is_outside) in all {
             // A place in a file that git does not track is outside, such as an installed package.
@@ -355,18 +389,35 @@ impl<'a> Said<'a> {
         self.n_names += usize::from(names.insert((start, symbol, is_definition)) && !is_definition);
     }
 
-    /// Stores the facts.
-    fn keep(self, is_partial: bool) -> Result<Asked, Failure> {
+    /// Stores the facts, unless uncommitted edits could have given them another meaning.
+    fn keep(self) -> Result<(Asked, Option<ServerFacts>), Failure> {
         let Ask { session, ctx, .. } = self.asking.ask;
-        session.workspace.keep_facts(&self.facts, ctx.interrupt)?;
-        let ServerFacts { version, .. } = &self.facts;
-        let server = format!("{} {version}", self.tool());
-        let said = format!("{} resolved by {}", count(self.n_names, "name"), server.trim());
-        Ok(if is_partial {
-            Asked::Without(format!("{said}; there are more, repeat the call"))
-        } else {
+        let uncommitted = session.uncommitted("WORKTREE", ctx.interrupt)?;
+        let is_clean = uncommitted.iter().all(|changed| !is_code(&changed.path));
+        if is_clean {
+            session.workspace.keep_facts(&self.facts, ctx.interrupt)?;
+        }
+        let server = format!("{} {}", self.tool(), self.facts.version);
+        let mut said = format!("{} resolved by {}", count(self.n_names, "name"), server.trim());
+        if !is_clean {
+            said.push_str(", for this answer only because of uncommitted edits");
+        }
+        let as_on_disk = self.asking.as_on_disk.borrow();
+        let n_different = as_on_disk.values().filter(|is_equal| !**is_equal).count();
+        let mut gaps = Vec::new();
+        let mut add = |n: usize, why: &str| gaps.extend((n > 0).then(|| format!("{why} {n}")));
+        add(self.n_not_asked, "references not asked about, as there are too many:");
+        add(
+            n_different,
+            "files that git stores with other bytes, such as other line ends:",
+        );
+        add(usize::from(self.is_partial), "parts without an answer in time:");
+        let asked = if gaps.is_empty() {
             Asked::Said(said)
-        })
+        } else {
+            Asked::Without(format!("{said}; {}", gaps.join("; ")))
+        };
+        Ok((asked, Some(self.facts.clone())))
     }
 
     fn tool(&self) -> &str {
@@ -374,7 +425,8 @@ impl<'a> Said<'a> {
     }
 
     fn file(&self, path: &str) -> Option<FileId> {
-        self.asking.view.find(path.as_bytes())
+        let file = self.asking.view.find(path.as_bytes())?;
+        self.asking.path_as_on_disk(file).map(|_| file)
     }
 
     fn definition_at(&mut self, place: &Place) -> Option<DefId> {
@@ -409,6 +461,11 @@ impl<'a> Said<'a> {
         };
         Some(format!("lsp {} . . {}/{number}{own}", self.tool(), quoted(&path)))
     }
+}
+
+/// Returns true unless a file can have no influence on what names mean.
+fn is_code(path: &RepoPath) -> bool {
+    language(lang_of_path(path)).is_some_and(|language| language.name != "markdown")
 }
 
 /// Returns the names of a definition and of those around it, from the outermost.

@@ -12,6 +12,7 @@ use super::paths::{literal, pattern};
 use super::precise::{Asked, Wanted, ask_server};
 use crate::link::{Linker, Links};
 use crate::model::{RepoPath, typed};
+use crate::precise::FactsFile;
 use crate::query::{CursorKey, FileFilter, LikelyQuery, Source, Sources, likely, n_not_indexed};
 use crate::session::{Build, Edits, Hold, OpError, Result, SeenView, ViewRequest};
 use crate::snapshot::{FileId, View};
@@ -36,6 +37,8 @@ pub(crate) struct Question<'a> {
     hold: Option<Hold>,
     /// What came of asking a language server.
     asked: Option<Asked>,
+    /// The facts with those that the server has said.
+    facts: Option<Arc<Vec<FactsFile>>>,
 }
 
 /// The revision and files that a [`Question`] is about.
@@ -104,12 +107,16 @@ impl<'a> Question<'a> {
             is_for_once: false,
             hold: None,
             asked: None,
+            facts: None,
         })
     }
 
     /// Returns what is known about the links of the view.
     pub(crate) fn links(&self) -> Arc<Links> {
-        self.ask.session.links(&self.seen)
+        match &self.facts {
+            Some(facts) => self.ask.session.links_with(&self.seen, facts),
+            None => self.ask.session.links(&self.seen),
+        }
     }
 
     /// Returns a linker for the view. `links` are the view's links.
@@ -120,8 +127,16 @@ impl<'a> Question<'a> {
     /// Asks a language server, whose answer is then part of the view's links.
     pub(crate) fn ask_server(&mut self, wanted: Wanted) -> Result<()> {
         let links = self.links();
-        self.asked = Some(ask_server(self.ask, self.view(), &self.linker(&links), wanted)?);
+        let (asked, said) = ask_server(self.ask, self, &self.linker(&links), wanted)?;
+        self.asked = Some(asked);
+        let said = said.map(|said| said.to_file()).transpose()?;
+        self.facts = said.map(|said| self.ask.session.facts_with(said));
         Ok(())
+    }
+
+    /// Returns true if a language server was asked and did not say all.
+    pub(crate) fn lacks_server(&self) -> bool {
+        matches!(self.asked, Some(Asked::Without(_)))
     }
 
     /// Returns the view.

@@ -282,7 +282,8 @@ impl Op for Symbol {
             kinds,
         };
         let mut outcome = self.find(&question, &request)?;
-        if let Some(wanted) = self.precise.then(|| wanted(&outcome)).flatten() {
+        let wanted = wanted(&outcome).filter(|_| self.precise);
+        if let Some(wanted) = wanted {
             question.ask_server(wanted)?;
             outcome = self.find(&question, &request)?;
         }
@@ -303,6 +304,12 @@ impl Op for Symbol {
         };
         let default = if self.prefix { PREFIX_LIMIT } else { usize::MAX };
         let mut page = lookup.page(provenance, ask.limit(default))?;
+        if self.precise && wanted.is_none() && !outcome.definitions.is_empty() {
+            let n = count(outcome.definitions.len(), "definition");
+            page.notes.push(format!(
+                "no language server was asked, because {n} are meant; select one by its id"
+            ));
+        }
         self.explain(&question, &outcome, &mut page)?;
         Ok(page)
     }

@@ -1,6 +1,6 @@
 //! Checks what an index says about a file against the text of the file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::positions::{Encoding, Positions};
 use super::scip::{Document, RawOccurrence, ScipError};
@@ -81,6 +81,7 @@ fn check_as<'a>(
     let mut checked = Checked::default();
     let (mut n_checked, mut n_wrong) = (0, 0);
     let mut aliases: HashMap<&str, &[u8]> = HashMap::new();
+    let words = words(text);
     for occurrence in document.occurrences() {
         let RawOccurrence {
             range,
@@ -108,9 +109,14 @@ fn check_as<'a>(
         let is_module = is_module(&parts);
         let is_equal = is_named(&parts, written);
         let is_word = is_word(text, start, written);
-        // A file imports a symbol under one other name at most.
+        // A file imports a symbol under one other name at most, and says what it imports.
         let mut is_alias = || is_word && !is_definition && *aliases.entry(symbol).or_insert(written) == written;
         let fits = is_equal || !is_module && is_alias();
+        if fits && !is_equal && !is_mentioned(&parts, &words) {
+            // A default import names nothing, so this says nothing about the text.
+            checked.n_left_out += 1;
+            continue;
+        }
         // An operator means the method that implements it.
         if !is_module && written.iter().any(is_part) {
             n_checked += 1;
@@ -134,6 +140,7 @@ fn check_as<'a>(
 /// or the symbol's one alias. The symbols have no versions.
 pub fn fits(names: &[Name<'_>], text: &[u8]) -> bool {
     let mut aliases: HashMap<&str, &[u8]> = HashMap::new();
+    let words = words(text);
     names.iter().all(|&(start, symbol, is_definition)| {
         let start = start as usize;
         let rest = text.get(start..).unwrap_or_default();
@@ -142,7 +149,10 @@ pub fn fits(names: &[Name<'_>], text: &[u8]) -> bool {
             return false;
         };
         is_named(&parts, written)
-            || !is_module(&parts) && !is_definition && *aliases.entry(symbol).or_insert(written) == written
+            || !is_module(&parts)
+                && !is_definition
+                && is_mentioned(&parts, &words)
+                && *aliases.entry(symbol).or_insert(written) == written
     })
 }
 
@@ -164,6 +174,20 @@ fn is_word(text: &[u8], start: usize, written: &[u8]) -> bool {
     let before = start.checked_sub(1).and_then(|before| text.get(before));
     let after = text.get(start + written.len());
     !written.is_empty() && written.iter().all(is_part) && !before.is_some_and(is_part) && !after.is_some_and(is_part)
+}
+
+/// Returns true if a text with these words has the name of a symbol, or for a constructor that of its type.
+fn is_mentioned(symbol: &Symbol<'_>, words: &HashSet<&[u8]>) -> bool {
+    let is_constructor = matches!(&*symbol.name, "__init__" | "<constructor>");
+    let name = if is_constructor { &symbol.outer } else { &symbol.name };
+    words.contains(name.as_bytes())
+}
+
+/// Returns the words of a text.
+fn words(text: &[u8]) -> HashSet<&[u8]> {
+    text.split(|byte| !is_part(byte))
+        .filter(|word| !word.is_empty())
+        .collect()
 }
 
 fn is_part(byte: &u8) -> bool {
@@ -226,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_file_of_aliases_fits_if_it_has_enough() {
-        let text = "a b c d";
+        let text = "a b c d w x y z";
         let names = [
             ("a", 0, "s m p 1 w."),
             ("b", 0, "s m p 1 x."),

@@ -54,6 +54,20 @@ impl Session {
         seen.links(&self.workspace.repository, self.facts().0)
     }
 
+    /// Returns the facts that are stored, after those that a server has just said.
+    pub(crate) fn facts_with(&self, said: FactsFile) -> Arc<Vec<FactsFile>> {
+        let mut files = vec![said];
+        if let Ok(Some((sidecar, Some(state)))) = self.workspace.storage.open_with_state() {
+            files.extend(ReadFacts::read_files(&sidecar, &state.precise).0);
+        }
+        Arc::new(files)
+    }
+
+    /// Returns what is known about the links of a view, with other facts than those that are stored.
+    pub(crate) fn links_with(&self, seen: &SeenView, facts: &Arc<Vec<FactsFile>>) -> Arc<Links> {
+        seen.links(&self.workspace.repository, Arc::clone(facts))
+    }
+
     /// Returns the facts of indexers that are stored now, and notes about those that cannot be read.
     pub(crate) fn facts(&self) -> (Arc<Vec<FactsFile>>, Vec<String>) {
         let mut read = locked(&self.precise);
@@ -74,6 +88,15 @@ impl Session {
 
 impl ReadFacts {
     fn read(sidecar: &Sidecar, entries: Vec<PreciseEntry>) -> Self {
+        let (files, notes) = Self::read_files(sidecar, &entries);
+        Self {
+            entries,
+            files: Arc::new(files),
+            notes,
+        }
+    }
+
+    fn read_files(sidecar: &Sidecar, entries: &[PreciseEntry]) -> (Vec<FactsFile>, Vec<String>) {
         let (mut files, mut notes) = (Vec::new(), Vec::new());
         // The newest answers first.
         for entry in entries.iter().rev() {
@@ -82,11 +105,7 @@ impl ReadFacts {
                 Err(error) => notes.push(unused(entry, &error)),
             }
         }
-        Self {
-            entries,
-            files: Arc::new(files),
-            notes,
-        }
+        (files, notes)
     }
 }
 

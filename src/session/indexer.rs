@@ -131,7 +131,7 @@ impl Workspace {
             .args(ready.indexer.arguments(|file| project.join(file).is_file()))
             .arg(&path)
             .current_dir(&project);
-        set_environment(&mut command, folder.path());
+        set_environment(&mut command, folder.path(), |path| self.is_inside(path));
         let limits = Limits {
             timeout: options.timeout,
             max_memory_bytes: options.max_memory_bytes,
@@ -183,13 +183,17 @@ fn can_block_network(unshare: &Path) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
-/// Passes on the environment of the user, except what would find programs of the checkout or select a git repository.
-fn set_environment(command: &mut Command, folder: &Path) {
+/// Passes on the environment of the user, except what would find programs of the checkout or of the repository, or select
+/// a git repository. The user's own virtual environment may be in the repository.
+fn set_environment(command: &mut Command, folder: &Path, is_inside: impl Fn(&Path) -> bool) {
     for (name, _) in env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_")) {
         command.env_remove(name);
     }
     let path = env::var_os("PATH").unwrap_or_default();
-    let absolute = env::split_paths(&path).filter(|folder| folder.is_absolute());
+    let own = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
+    let is_own = |folder: &Path| own.as_ref().is_some_and(|own| folder.starts_with(own));
+    let absolute =
+        env::split_paths(&path).filter(|folder| folder.is_absolute() && (is_own(folder) || !is_inside(folder)));
     // Paths that were split can be joined again.
     command.env("PATH", env::join_paths(absolute).unwrap_or_default());
     command.env("GIT_CEILING_DIRECTORIES", folder);

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
+use crate::lsp::memory_by_group;
+
 /// Interval between checks of the limits.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Number of checks between measurements of the memory.
@@ -138,34 +140,12 @@ fn watch(child: &Child, limits: Limits<'_>) -> Result<(), LimitError> {
 }
 
 /// Returns the resident memory of the processes of a group in bytes, as far as it can be read.
-#[cfg(target_os = "linux")]
 fn memory_of_group(group: Pid) -> u64 {
-    let group = group.as_raw_nonzero().to_string();
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let memory = |process: std::fs::DirEntry| {
-        let stat = std::fs::read_to_string(process.path().join("stat")).ok()?;
-        // The name before the last `)` can contain anything. Then come the state, the parent and the group.
-        let is_member = stat.rsplit_once(')')?.1.split_whitespace().nth(2) == Some(&group);
-        let status = is_member.then(|| std::fs::read_to_string(process.path().join("status")).ok())??;
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        resident.trim().strip_suffix(" kB")?.parse::<u64>().ok()
-    };
-    processes.filter_map(memory).sum::<u64>() << 10
-}
-
-/// Returns the resident memory of the processes of a group in bytes, as far as it can be read.
-#[cfg(not(target_os = "linux"))]
-fn memory_of_group(group: Pid) -> u64 {
-    let listed = Command::new("/bin/ps").args(["-A", "-o", "pgid=,rss="]).output();
-    let text = listed
-        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
-        .unwrap_or_default();
-    let group = group.as_raw_nonzero().to_string();
-    let memory = |line: &str| {
-        let mut words = line.split_whitespace();
-        (words.next() == Some(&group)).then(|| words.next()?.parse::<u64>().ok())?
-    };
-    text.lines().filter_map(memory).sum::<u64>() << 10
+    let processes = memory_by_group().into_iter();
+    processes
+        .filter(|(of, _)| *of == group)
+        .map(|(_, n_bytes)| n_bytes)
+        .sum()
 }
 
 #[cfg(test)]

@@ -237,6 +237,8 @@ impl Graph {
             GraphOp::Export => Err(OpError::failed("export is only a command")),
         }?;
         linker.check()?;
+        // "None" would be a guess.
+        page.is_unfinished |= page.is_empty && question.lacks_server();
         page.notes.extend(ask.session.facts().1);
         if let [first, others @ ..] = links.broken_manifests() {
             page.notes.push(match others.len() {

@@ -132,7 +132,10 @@ impl Op for Memory {
             (None, None) => MemoryOp::List,
         };
         if op != MemoryOp::Write && (self.text.is_some() || !self.about.is_empty()) {
-            return Err(OpError::new("about and text are for op write", "use op write, or omit them"));
+            return Err(OpError::new(
+                "about and text are for op write",
+                "use op write, or omit them",
+            ));
         }
         let changes = matches!(op, MemoryOp::Write | MemoryOp::Forget | MemoryOp::Mend);
         if changes && ask.session.checked(&ask.common.reference)? != "WORKTREE" {
@@ -204,7 +207,10 @@ impl Memory {
         let old = all(ask)?
             .into_iter()
             .find(|found| found.name == name && found.path.is_none() == self.private);
-        let before = old.as_ref().and_then(|old| Note::parse(&old.text).ok()).unwrap_or_default();
+        let before = old
+            .as_ref()
+            .and_then(|old| Note::parse(&old.text).ok())
+            .unwrap_or_default();
         if note.others.is_empty() {
             note.others = before.others;
         }
@@ -348,7 +354,9 @@ impl Memory {
 impl Found {
     /// Describes where the note is kept.
     fn place(&self) -> String {
-        self.path.clone().unwrap_or_else(|| format!("{}, a private note", self.name))
+        self.path
+            .clone()
+            .unwrap_or_else(|| format!("{}, a private note", self.name))
     }
 
     fn out(&self, judge: &Judge<'_>, has_text: bool) -> Result<NoteOut> {

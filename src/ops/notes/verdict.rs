@@ -139,8 +139,12 @@ impl Judge<'_> {
         }
         let own = self.symbols.uncommitted(&key)?;
         let is_content = |change: &SymbolChangeOut| change.events != ["formatting"];
-        let formats = own.as_ref().is_some_and(|own| own.change.as_ref().is_some_and(|change| !is_content(change)));
-        out.uncommitted = own.as_ref().is_some_and(|own| own.change.as_ref().is_some_and(is_content) || !own.is_there);
+        let formats = own
+            .as_ref()
+            .is_some_and(|own| own.change.as_ref().is_some_and(|change| !is_content(change)));
+        out.uncommitted = own
+            .as_ref()
+            .is_some_and(|own| own.change.as_ref().is_some_and(is_content) || !own.is_there);
         let committed = own.map_or_else(|| key.clone(), |own| own.committed);
         let walk = self.walk(&committed, anchor, &key)?;
         if present.is_some() && walk.is_reached {

@@ -12,7 +12,7 @@ const AREA: &str = "language-servers";
 
 pub(super) fn examined(workspace: &Workspace) -> Vec<Finding> {
     let languages = languages(workspace);
-    let known = servers(&Environment::read().search_path);
+    let known = servers(&Environment::read().search_path, workspace.repository.work_dir());
     let is_for = |server: &ServerStatus, language: &str| server.languages.contains(&language);
     let mut findings = Vec::new();
     let useful = known

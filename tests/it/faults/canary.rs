@@ -252,7 +252,16 @@ const CALLS: &[(&str, &[&[&str]])] = &[
         "memory",
         &[
             &["memory"],
-            &["memory", "write", "packets", "--about", "src/lib.rs#first", "--text", "x", "--private"],
+            &[
+                "memory",
+                "write",
+                "packets",
+                "--about",
+                "src/lib.rs#first",
+                "--text",
+                "x",
+                "--private",
+            ],
         ],
     ),
     (

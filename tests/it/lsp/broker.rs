@@ -255,7 +255,7 @@ fn programs_of_the_worktree_are_not_servers() {
     question.language = "cobol".to_owned();
     assert_eq!(scene.ask(&question), Err(AskError::NoServer("cobol".to_owned())));
     assert_eq!(running(&scene.broker), None, "no broker is needed for that");
-    let known = servers(&scene.search_path);
+    let known = servers(&scene.search_path, None);
     let pyright = known.iter().find(|server| server.name == "pyright").unwrap();
     assert!(pyright.program.as_ref().unwrap().ends_with("bin/pyright-langserver"));
 }

@@ -14,7 +14,7 @@ use super::Scene;
 
 /// Returns true if the server is installed. Prints a message otherwise.
 fn is_installed(scene: &Scene, name: &str) -> bool {
-    let known = servers(&scene.search_path);
+    let known = servers(&scene.search_path, None);
     let server = known.iter().find(|server| server.name == name).unwrap();
     if server.program.is_none() {
         eprintln!("skipped: {name} is not installed ({})", server.how_to_install);
