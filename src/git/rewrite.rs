@@ -23,7 +23,7 @@ use super::beneath::{self, Root, open_folder};
 use super::open::Repository;
 use super::worktree::WorkTreeError;
 use crate::model::{ErrorKind, Explain, Explanation, RepoPath};
-use crate::sidecar::{FileLock, decode, encode, failpoint, make_like, remove_stale_temporaries, write_in};
+use crate::sidecar::{FileLock, decode, encode, failpoint, make_like, remove_stale_temporaries, write_private_in};
 
 /// The folder in the git directory. As for the queue of hooks, `git clean -fdx` does not delete it.
 const FOLDER: &str = "codescout-edit";
@@ -370,7 +370,8 @@ impl Rewriter {
     fn write(&self, journal: &Journal) -> Result<(), RewriteError> {
         let payload = encode(journal);
         let bytes = [&xxh3_64(&payload).to_le_bytes()[..], &payload].concat();
-        write_in(self.folder.as_fd(), OsStr::new(JOURNAL), &bytes).map_err(|source| self.journal_error(source))
+        let written = write_private_in(self.folder.as_fd(), OsStr::new(JOURNAL), &bytes);
+        written.map_err(|source| self.journal_error(source))
     }
 
     fn journal(&self) -> io::Result<Option<Journal>> {
@@ -463,9 +464,10 @@ fn random() -> io::Result<u64> {
     Ok(u64::from_le_bytes(random))
 }
 
+/// Opens the folder of the journal, which holds contents that other users may not be allowed to read.
 fn journal_folder(git_dir: &Root) -> io::Result<OwnedFd> {
     let git_dir = git_dir.folder(b"")?;
-    match rustix::fs::mkdirat(&git_dir, FOLDER, Mode::from_raw_mode(0o777)) {
+    match rustix::fs::mkdirat(&git_dir, FOLDER, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => open_folder(git_dir.as_fd(), FOLDER.as_bytes()),
         Err(errno) => Err(errno.into()),
     }

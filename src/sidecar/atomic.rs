@@ -15,6 +15,8 @@ use super::failpoint;
 
 /// Name prefix of temporary files. A killed writer leaves such files in the directory.
 pub(super) const TEMPORARY_PREFIX: &str = ".writing-";
+/// The default mode, so that other users of the repository can read a file.
+const USUAL: Mode = Mode::from_raw_mode(0o666);
 
 /// Writes `bytes` to `path` atomically: writes a temporary file in the same directory, flushes it, renames it to `path`
 /// and flushes the directory.
@@ -31,19 +33,24 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Err(rustix::io::Errno::NOENT) => None,
         Err(errno) => return Err(errno.into()),
     };
-    write_like(folder.as_fd(), name, bytes, old.as_ref())
+    write_like(folder.as_fd(), name, bytes, old.as_ref(), USUAL)
 }
 
 /// Like [`write_atomic`], for a file in an open directory, which may have been moved meanwhile. The file gets the
 /// default mode.
 pub fn write_in(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
-    write_like(folder, name, bytes, None)
+    write_like(folder, name, bytes, None, USUAL)
 }
 
-fn write_like(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8], old: Option<&Stat>) -> io::Result<()> {
+/// Like [`write_in`], for a file that only its owner can read.
+pub fn write_private_in(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
+    write_like(folder, name, bytes, None, Mode::RUSR.union(Mode::WUSR))
+}
+
+fn write_like(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8], old: Option<&Stat>, mode: Mode) -> io::Result<()> {
     let step = |step| failpoint::hit(&failpoint::name_of_step(Path::new(name), step));
     step("begin")?;
-    let (temporary, mut file) = create_temporary(folder)?;
+    let (temporary, mut file) = create_temporary(folder, mode)?;
     let mut write = || {
         step("created")?;
         if let Some(old) = old {
@@ -71,7 +78,7 @@ fn write_like(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8], old: Option<&S
 
 /// Creates an unlinked file in the file system of an open directory.
 pub(super) fn unlinked_file_in(folder: BorrowedFd<'_>) -> io::Result<File> {
-    let (temporary, file) = create_temporary(folder)?;
+    let (temporary, file) = create_temporary(folder, USUAL)?;
     rustix::fs::unlinkat(folder, &temporary, AtFlags::empty())?;
     Ok(file)
 }
@@ -111,14 +118,14 @@ pub fn make_like(file: &File, old: &Stat) -> io::Result<()> {
     Ok(rustix::fs::fchmod(file, mode)?)
 }
 
-/// Creates a file with a random name and the default mode, so that other users of the repository can read it.
-fn create_temporary(folder: BorrowedFd<'_>) -> io::Result<(String, File)> {
+/// Creates a file with a random name.
+fn create_temporary(folder: BorrowedFd<'_>, mode: Mode) -> io::Result<(String, File)> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     loop {
         let mut random = [0; 8];
         getrandom(&mut random, GetRandomFlags::empty())?;
         let name = format!("{TEMPORARY_PREFIX}{:016x}", u64::from_le_bytes(random));
-        match rustix::fs::openat(folder, &name, flags, Mode::from_raw_mode(0o666)) {
+        match rustix::fs::openat(folder, &name, flags, mode) {
             Ok(fd) => return Ok((name, File::from(fd))),
             Err(rustix::io::Errno::EXIST | rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
@@ -163,6 +170,8 @@ mod tests {
         let opened = File::open(folder.path()).unwrap();
         write_in(opened.as_fd(), OsStr::new("file"), b"three").unwrap();
         assert_eq!(mode_of("file"), mode_of("usual"));
+        write_private_in(opened.as_fd(), OsStr::new("file"), b"four").unwrap();
+        assert_eq!(mode_of("file"), 0o600);
     }
 
     #[test]

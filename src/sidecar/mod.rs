@@ -23,7 +23,7 @@ mod staging;
 mod state;
 mod volume;
 
-pub use atomic::{make_like, remove_stale_temporaries, write_atomic, write_in};
+pub use atomic::{make_like, remove_stale_temporaries, write_atomic, write_in, write_private_in};
 pub use beneath::{Entry, EntryKind};
 pub use codec::{CodecError, decode, encode};
 pub use collected::LastCollection;

@@ -13,8 +13,10 @@ const SKILL: &str = include_str!("skill.md");
 const OPENCODE_PLUGIN: &str = include_str!("opencode.js");
 /// Follows the comment mark in every file that codescout writes whole.
 const MARK: &str = " Written by `codescout install`; `codescout uninstall` removes it.";
-/// The part of a hook's command by which it is recognised.
+/// The part of a hook's command between the program and the client.
 const COMMAND: &str = " hooks agent ";
+/// The end of a hook's command in a POSIX shell.
+const NEVER_FAILS: &str = " 2>/dev/null || true";
 
 /// The folders in which a client looks for skills: the user's, and a project's relative to the root of the worktree.
 #[derive(Clone, Copy, Debug)]
@@ -90,20 +92,35 @@ pub(super) fn hook_command(program: &str, client: &str, platform: Platform) -> S
     } else {
         format!("'{}'", program.replace('\'', "'\\''"))
     };
-    format!("{program}{COMMAND}{client} 2>/dev/null || true")
+    format!("{program}{COMMAND}{client}{NEVER_FAILS}")
 }
 
 /// Returns true for an item of a list of hooks that consists of codescout's hooks alone.
-pub(super) fn is_own_hook(item: &Value) -> bool {
+pub(super) fn is_own_hook(item: &Value, program: &str) -> bool {
     let is_own = |hook: &Value| {
         hook["command"]
             .as_str()
-            .is_some_and(|command| command.contains(COMMAND))
+            .is_some_and(|command| is_own_command(command, program))
     };
     match item["hooks"].as_array() {
         Some(hooks) => !hooks.is_empty() && hooks.iter().all(is_own),
         None => is_own(item),
     }
+}
+
+/// Returns true for a command that [`hook_command`] writes for this program, or for another one named codescout.
+fn is_own_command(command: &str, own: &str) -> bool {
+    let Some((program, rest)) = command.rsplit_once(COMMAND) else {
+        return false;
+    };
+    let client = rest.strip_suffix(NEVER_FAILS).unwrap_or(rest);
+    let program = program.trim_matches(['\'', '"']).replace("'\\''", "'");
+    let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
+    let is_written = |platform| hook_command(&program, client, platform) == command;
+    (matches!(name, "codescout" | "codescout.exe") || program == own)
+        && !program.contains('"')
+        && client.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+        && (is_written(Platform::Linux) || is_written(Platform::Windows))
 }
 
 /// Returns the text of the skill.
@@ -160,5 +177,23 @@ mod tests {
         );
         let windows = hook_command("C:\\x y\\codescout.exe", "codex", Platform::Windows);
         assert_eq!(windows, "\"C:\\x y\\codescout.exe\" hooks agent codex");
+        for own in [
+            &windows,
+            &command("/a b/it's/codescout"),
+            &command("codescout"),
+            &command("/x/mine"),
+        ] {
+            assert!(is_own_command(own, "/x/mine"), "{own}");
+        }
+        for other in [
+            "mytool hooks agent audit",
+            "mytool hooks agent codex 2>/dev/null || true",
+            "wrapper codescout hooks agent codex 2>/dev/null || true",
+            "'wrapper' '/usr/bin/codescout' hooks agent codex 2>/dev/null || true",
+            "\"wrapper\" \"codescout.exe\" hooks agent codex",
+            "codescout hooks agent codex | tee log 2>/dev/null || true",
+        ] {
+            assert!(!is_own_command(other, "/x/mine"), "{other}");
+        }
     }
 }

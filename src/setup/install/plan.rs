@@ -413,9 +413,10 @@ impl<'a> Desk<'a> {
         let program = &self.request.program;
         let client = self.client;
         let items = form.items(&hook_command(program, client.id, self.places.platform));
+        let is_own = |item: &Value| is_own_hook(item, program);
         let edit = |text: &str| match form {
             HookForm::Plugin => put_whole(text, &extras::plugin(program)),
-            _ => json_text::list::put(text, HOOKS, &items, is_own_hook, &client.hooks_template()),
+            _ => json_text::list::put(text, HOOKS, &items, &is_own, &client.hooks_template()),
         };
         self.put(Part::Hooks, path, &format!("hooks:{}", client.id), edit)
     }
@@ -440,10 +441,12 @@ impl<'a> Desk<'a> {
             self.take(Part::Skill, path, &format!("skill:{}", client.id), take, str::is_empty)?;
         }
         if let (Some(hooks), Some(path)) = (client.hooks, client.hooks_file(scope, self.places)) {
-            let plugin = extras::plugin(&self.request.program);
+            let program = &self.request.program;
+            let plugin = extras::plugin(program);
+            let is_own = |item: &Value| is_own_hook(item, program);
             let take = |text: &str, with_section| match hooks.form {
                 HookForm::Plugin => Ok(take_whole(text, &plugin)),
-                _ => json_text::list::take(text, HOOKS, is_own_hook, with_section),
+                _ => json_text::list::take(text, HOOKS, &is_own, with_section),
             };
             let is_leftover = |text: &str| match hooks.form {
                 HookForm::Plugin => text.is_empty(),

@@ -22,7 +22,7 @@ pub(in super::super) fn put(
     text: &str,
     section: &str,
     items: &[Item],
-    is_own: fn(&Value) -> bool,
+    is_own: &dyn Fn(&Value) -> bool,
     template: &Entry,
 ) -> Result<Edited, TextError> {
     let before = parse(text)?.map(|root| object(root.value(), "the file")).transpose()?;
@@ -38,7 +38,7 @@ fn put_one(
     text: &str,
     section: &str,
     item: &Item,
-    is_own: fn(&Value) -> bool,
+    is_own: &dyn Fn(&Value) -> bool,
     template: &Entry,
 ) -> Result<String, TextError> {
     let list = Value::Array(vec![item.value.clone()]);
@@ -63,7 +63,12 @@ fn put_one(
 }
 
 /// Returns the fields of the file with the item.
-fn with_item(mut fields: Entry, section: &str, item: &Item, is_own: fn(&Value) -> bool) -> Result<Entry, TextError> {
+fn with_item(
+    mut fields: Entry,
+    section: &str,
+    item: &Item,
+    is_own: &dyn Fn(&Value) -> bool,
+) -> Result<Entry, TextError> {
     let lists = fields.entry(section).or_insert_with(|| Value::Object(Entry::new()));
     let lists = lists.as_object_mut().ok_or_else(|| other_shape(section))?;
     let items = lists.entry(item.list).or_insert_with(|| Value::Array(Vec::new()));
@@ -83,7 +88,7 @@ fn with_item(mut fields: Entry, section: &str, item: &Item, is_own: fn(&Value) -
 pub(in super::super) fn take(
     text: &str,
     section: &str,
-    is_own: fn(&Value) -> bool,
+    is_own: &dyn Fn(&Value) -> bool,
     with_section: bool,
 ) -> Result<Option<String>, TextError> {
     let mut text = text.to_owned();
@@ -103,7 +108,7 @@ pub(in super::super) fn take(
     Ok(is_found.then_some(text))
 }
 
-fn take_one(text: &str, section: &str, is_own: fn(&Value) -> bool) -> Result<Option<String>, TextError> {
+fn take_one(text: &str, section: &str, is_own: &dyn Fn(&Value) -> bool) -> Result<Option<String>, TextError> {
     let Some(root) = parse(text)? else { return Ok(None) };
     let mut expected = object(root.value(), "the file")?;
     let Some(Value::Object(lists)) = expected.get_mut(section) else {
