@@ -398,16 +398,21 @@ impl Found {
             let new = key.map(|key| judge.anchor(&key)).transpose()?.flatten();
             // Of one that was also edited, the note has to be read again, so the hash stays.
             if let Some(new) = new {
-                match out.is_edited {
-                    true => anchor.id = new.id,
-                    false => *anchor = new,
+                if out.is_edited {
+                    anchor.id = new.id;
+                } else {
+                    *anchor = new;
                 }
                 has_changed = true;
             }
         }
-        let text = || match self.text.contains("\r\n") {
-            true => note.to_text().replace('\n', "\r\n"),
-            false => note.to_text(),
+        let text = || {
+            let text = note.to_text();
+            if self.text.contains("\r\n") {
+                text.replace('\n', "\r\n")
+            } else {
+                text
+            }
         };
         Ok(has_changed.then(text))
     }
