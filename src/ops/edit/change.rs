@@ -301,17 +301,31 @@ fn miscounted(text: &FileText<'_>, places: &[Range<usize>], n_wanted: usize) -> 
     )
 }
 
+/// Returns front matter without the lines around it, and what these are.
+fn without_fences(given: &str) -> Result<(Option<&'static str>, String)> {
+    let fence_of = |line: &&str| ["---", "+++"].into_iter().find(|fence| line.trim_end() == *fence);
+    let mut lines: Vec<&str> = given.trim().lines().collect();
+    let fence = lines.first().and_then(fence_of);
+    if fence.is_some() {
+        lines.remove(0);
+    }
+    if lines.last().is_some_and(|line| fence_of(line).is_some()) {
+        lines.pop();
+    }
+    match lines
+        .iter()
+        .find(|line| fence_of(line).is_some() || line.trim_end() == "...")
+    {
+        Some(line) => Err(OpError::failed(format!("the line {line:?} would end the front matter"))),
+        None => Ok((fence, lines.join("\n").trim_end().to_owned())),
+    }
+}
+
 /// Replaces, adds or removes the front matter of a document.
 fn replace_front_matter(text: &FileText<'_>, given: &str) -> Result<Splice> {
     let start = bom_len(text.bytes);
     let newline = newline_at(text.bytes, start);
-    let given = given.replace("\r\n", "\n");
-    let given = given
-        .trim()
-        .trim_start_matches("---\n")
-        .trim_end_matches("---")
-        .trim_end_matches("\n---")
-        .trim_end();
+    let (given_fence, given) = without_fences(given)?;
     let first = &text.bytes[start..line_end(text.bytes, start)];
     let fence = [&b"---"[..], b"+++"]
         .into_iter()
@@ -323,9 +337,17 @@ fn replace_front_matter(text: &FileText<'_>, given: &str) -> Result<Splice> {
         let after = if text.bytes.len() > start { "\n" } else { "" };
         return Ok(Splice::new(
             start..start,
-            with_newlines(&format!("---\n{given}\n---\n{after}"), newline),
+            with_newlines(
+                &format!("{0}\n{given}\n{0}\n{after}", given_fence.unwrap_or("---")),
+                newline,
+            ),
         ));
     };
+    if given_fence.is_some_and(|given| given.as_bytes() != fence) {
+        return Err(OpError::failed(
+            "the front matter of the file is between other lines than that of the text",
+        ));
+    }
     let begin = next_line(text.bytes, start);
     let mut line = begin;
     while line < text.bytes.len() {

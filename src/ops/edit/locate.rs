@@ -86,7 +86,7 @@ impl<'a> FileText<'a> {
             Part::Line(line) => self.at_line(*line).map(Place::Definition),
             Part::Lines(first, last) => {
                 let n_lines = LineIndex::new(self.bytes).count() as u32;
-                if *first > n_lines {
+                if (*first).max(last.unwrap_or(0)) > n_lines {
                     return Err(OpError::failed(format!("{:?} has {n_lines} lines", self.path)));
                 }
                 let lines = LineStarts::of(self.bytes).range(*first, last.unwrap_or(n_lines));

@@ -586,3 +586,23 @@ fn one_operation_is_given_by_arguments() {
     call(".", &["replace_text", "src/a.rs", "--old", "zzz", "--text", "x"], "").expect(2);
     call(".", &["replace_body", "src/a.rs#x", "--text", "{}"], "").expect(1);
 }
+
+#[test]
+fn text_that_looks_like_a_fence_is_kept_or_refused() {
+    let front = |text: &str, given: &str| after("a.md", text, "replace_front_matter", "", json!({"text": given}));
+    assert_eq!(
+        front("---\na: 1\n---\nx\n", "title: a---"),
+        "---\ntitle: a---\n---\nx\n"
+    );
+    assert_eq!(front("+++\na = 1\n+++\nx\n", "+++\nb = 2\n+++"), "+++\nb = 2\n+++\nx\n");
+    let repo = super::with_file("a.md", b"---\na: 1\n---\nx\n");
+    for (op, target, text) in [
+        ("replace_front_matter", "a.md", "a: 1\n---\nb: 2"),
+        ("replace_front_matter", "a.md", "+++\na = 1\n+++"),
+        ("remove", "a.md:2-9", ""),
+    ] {
+        let operation = json!([{"op": op, "target": target, "text": text}]);
+        super::edit(&repo, &operation, &[]).expect(2);
+    }
+    assert_eq!(repo.read("a.md"), b"---\na: 1\n---\nx\n");
+}
