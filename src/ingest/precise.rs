@@ -472,8 +472,8 @@ pub fn stored_facts(sidecar: &Sidecar, state: &State) -> Result<Vec<FactsFile>, 
     state.precise.iter().map(open).collect()
 }
 
-/// Returns the key that stands for a document on a remote. The number in it tells apart documents about the same blob by
-/// other indexers or at other paths.
+/// Returns the key of a document on a remote. The number in it differs for other indexers and other paths of the same
+/// blob.
 pub fn key_of_facts(tool: &str, blob: BlobId, path: &[u8]) -> ArtifactKey {
     let mut hasher = blake3::Hasher::new_derive_key("codescout facts 1");
     hasher.update(tool.as_bytes()).update(&[0]).update(path);

@@ -111,7 +111,7 @@ fn connect(broker: &BrokerPlace, interrupt: &AtomicBool) -> io::Result<UnixStrea
         if lock.is_none() {
             lock = try_lock(&broker.folder)?;
         } else if started.is_none() {
-            // The lock was free, and still nobody listens.
+            // The lock was free, and there is still no broker.
             start(broker)?;
             started = Some(());
         }

@@ -1,4 +1,4 @@
-//! The broker: a process that runs the servers of one user and ends when nobody has asked for a while.
+//! The broker: a process that runs the servers of one user and ends some time after the last client.
 
 use std::collections::HashMap;
 use std::io::{self, Read};

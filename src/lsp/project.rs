@@ -53,7 +53,7 @@ pub(super) struct Project<'a> {
     /// Path and id of the files that the server knows of, by language.
     files: HashMap<String, BTreeMap<String, String>>,
     proof: Proof,
-    /// The trial that goes on. Clients with little patience must not begin it anew each time.
+    /// The trial that goes on. Clients with little patience must not start it again each time.
     trial: Option<Trial>,
     /// The last trial that ended, and when its answers were first given.
     last: Option<(Trial, Instant)>,
@@ -129,7 +129,7 @@ impl<'a> Project<'a> {
         &self.process
     }
 
-    /// Returns true while the server may need attention although nobody asks.
+    /// Returns true while the server may need attention between questions.
     pub(super) fn is_starting(&self) -> bool {
         self.handshake.is_some() && self.transport.failure().is_none()
     }

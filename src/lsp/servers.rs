@@ -60,47 +60,44 @@ const ECMA_SCRIPT: &[(&str, &str)] = &[
 ];
 
 /// Settings of pyright: no diagnostics, which take most of its time and memory.
-const PYRIGHT: &str = r#"{"diagnosticMode": "openFilesOnly", "typeCheckingMode": "off", "autoSearchPaths": true}"#;
+const PYRIGHT_SETTINGS: &str =
+    r#"{"diagnosticMode": "openFilesOnly", "typeCheckingMode": "off", "autoSearchPaths": true}"#;
 
 /// Settings of TypeScript 7: no types from the network.
 const NO_TYPES: &str =
     r#"{"disableAutomaticTypeAcquisition": true, "tsserver": {"automaticTypeAcquisition": {"enabled": false}}}"#;
 
+/// basedpyright is a fork of it.
+const PYRIGHT: Server = Server {
+    name: "pyright",
+    program: "pyright-langserver",
+    arguments: &["--stdio"],
+    languages: &[("python", "python")],
+    how_to_install: "npm install -g pyright",
+    options: "{}",
+    settings: &[("python.analysis", PYRIGHT_SETTINGS)],
+    // "Found 27 source files" or "No source files found."
+    signal: Signal::Notification("window/logMessage", "source file"),
+    // It cancels a search for references when the next begins, and that fails for good:
+    // `this._token.cancel is not a function`.
+    is_serial: true,
+    requires: Requirement::Nothing,
+    known_faults: "finds references only in files that pyproject.toml or pyrightconfig.json include; packages are \
+        found only if `python` on PATH has them",
+};
+
 /// All servers. Of those for a language, the first that is found is used.
 const SERVERS: &[Server] = &[
-    Server {
-        name: "pyright",
-        program: "pyright-langserver",
-        arguments: &["--stdio"],
-        languages: &[("python", "python")],
-        how_to_install: "npm install -g pyright",
-        options: "{}",
-        settings: &[("python.analysis", PYRIGHT)],
-        // "Found 27 source files" or "No source files found."
-        signal: Signal::Notification("window/logMessage", "source file"),
-        // It cancels a search for references when the next begins, and that fails for good:
-        // `this._token.cancel is not a function`.
-        is_serial: true,
-        requires: Requirement::Nothing,
-        known_faults: "finds references only in files that pyproject.toml or pyrightconfig.json include; packages are \
-            found only if `python` on PATH has them",
-    },
+    PYRIGHT,
     Server {
         name: "basedpyright",
         program: "basedpyright-langserver",
-        arguments: &["--stdio"],
-        languages: &[("python", "python")],
         how_to_install: "pip install basedpyright",
-        options: "{}",
-        settings: &[("basedpyright.analysis", PYRIGHT), ("python.analysis", PYRIGHT)],
-        // "Found 27 source files" or "No source files found."
-        signal: Signal::Notification("window/logMessage", "source file"),
-        // It cancels a search for references when the next begins, and that fails for good:
-        // `this._token.cancel is not a function`.
-        is_serial: true,
-        requires: Requirement::Nothing,
-        known_faults: "finds references only in files that pyproject.toml or pyrightconfig.json include; packages are \
-            found only if `python` on PATH has them",
+        settings: &[
+            ("basedpyright.analysis", PYRIGHT_SETTINGS),
+            ("python.analysis", PYRIGHT_SETTINGS),
+        ],
+        ..PYRIGHT
     },
     Server {
         name: "rust-analyzer",

@@ -1,7 +1,7 @@
 //! Messages to and from a server: threads that write, read, and collect its error output.
 //!
 //! Nothing that a server sends can pile up: what it asks is answered at once, what it reports changes a few fields, and
-//! answers to requests that nobody waits for are dropped.
+//! late answers are dropped.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufReader, Read, Write};
@@ -92,7 +92,7 @@ struct Shared {
 struct State {
     /// Requests that are waited for, with the answers that have arrived.
     answers: HashMap<RequestId, Option<Result<Value, Refusal>>>,
-    /// Requests that the server still works on although nobody waits for them.
+    /// Requests that were given up and that the server still works on.
     abandoned: HashSet<RequestId>,
     readiness: Readiness,
     version: Option<String>,
@@ -216,7 +216,7 @@ impl Transport {
         self.shared.send(&self.outgoing, &message);
     }
 
-    /// Waits until the server works on no request that nobody waits for.
+    /// Waits until the server works on no request that was given up.
     pub(super) fn wait_until_free(&self, watch: &mut Watch<'_>) -> Result<(), Stopped> {
         self.wait(watch, |state| state.abandoned.is_empty().then_some(()))
     }

@@ -1,7 +1,7 @@
 //! Asks a language server what names of the worktree mean, before a question is answered.
 //!
-//! What the server says is stored as facts about blobs, like the facts of an indexer. So the question is then answered
-//! as every other, and later ones about the same files need no server.
+//! What the server says becomes facts about blobs, like those of an indexer, with which the question is then answered as
+//! every other. They are stored for later questions, unless uncommitted code could have changed the meanings.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -71,7 +71,7 @@ impl Wanted {
     }
 }
 
-/// Asks a language server about names in the worktree, and stores what it says.
+/// Asks a language server about names in the worktree. Returns what it says, too.
 pub(crate) fn ask_server(
     ask: &Ask<'_>,
     question: &Question<'_>,

@@ -95,7 +95,27 @@ fn what_a_server_says_is_kept_for_every_revision() {
     assert_eq!(project.json(&callers)["tiers"]["compiler"], 2);
     let told = project.json(&[&callers[..], &["--precise"]].concat());
     assert_eq!(told["tiers"]["compiler"], 3, "{told}");
+    // Of uncommitted code, nothing is kept.
+    assert_eq!(project.json(&callers)["tiers"]["compiler"], 2);
     assert_eq!(project.0.n_noted("started"), 1);
+}
+
+#[test]
+fn files_with_other_bytes_on_disk_are_left_out() {
+    let project = Project::new();
+    project.trust();
+    project.git(&["config", "core.autocrlf", "true"]);
+    project.0.write("more.py", "import tools\r\ntools.sought()\r\n");
+    project.git(&["add", "-A"]);
+    let told = project.json(&["graph", "callers", "tools.py#sought", "--precise", "--json"]);
+    // The places on disk are not those in the blob, so the reference there stays as it was.
+    assert_eq!(
+        (&told["dirty_files"], &told["tiers"]["receiver"]),
+        (&0.into(), &1.into()),
+        "{told}"
+    );
+    let why = told["incomplete_because"].to_string();
+    assert!(told["complete"] == false && why.contains("other bytes"), "{told}");
 }
 
 #[test]
