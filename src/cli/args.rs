@@ -24,7 +24,7 @@ pub(super) use self::upkeep::{
     BrokerArgs, ConfigArgs, ConfigCommand, DoctorArgs, GcArgs, HistoryVersions, HooksArgs, HooksCommand, IndexArgs,
     InitArgs,
 };
-use crate::ops::{Blame, Diff, Graph, History, Memory, Outline, Read, Search, Status, Symbol, Verify};
+use crate::ops::{Blame, Diff, Graph, History, Memory, Outline, Read, Rename, Search, Status, Symbol, Verify};
 
 /// Search, read and navigate any revision of a git repository.
 ///
@@ -134,6 +134,8 @@ pub(super) enum Command {
     Diff(Paged<Diff>),
     /// Change definitions, sections, keys and text of files
     Edit(EditArgs),
+    /// Rename a definition with all that certainly refers to it
+    Rename(Rename),
     /// Keep notes about definitions, and see whether they still hold
     Memory(Paged<Memory>),
     /// Build or update the index

@@ -175,6 +175,14 @@ fn run(args: &Args, output: &mut Output) -> Result<Found> {
             op::run("diff", diff, page, open(&Overrides::default())?, &args.global, output)
         }
         Command::Edit(edit) => edit::run(open(&Overrides::default())?, &args.global, edit, output),
+        Command::Rename(rename) => op::run(
+            "rename",
+            rename,
+            &PageArgs::default(),
+            open(&Overrides::default())?,
+            &args.global,
+            output,
+        ),
         Command::Memory(memory) => memory::run(open(&Overrides::default())?, &args.global, memory, output),
         Command::Hooks(hooks) => hooks::run(&args.global, hooks, output),
         Command::Config(config) => config::run(&args.global, config, output),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tree_sitter::Parser;
+use tree_sitter::{Parser, Tree};
 
 use super::chunk;
 use super::embedded;
@@ -16,6 +16,7 @@ use super::rules::{Grammar, Tables};
 use super::spans::clamp;
 use super::types::Extraction;
 use super::walk::{self, Facts, Part, Wanted};
+use super::words::{self, Word};
 use crate::model::{ByteRange, Lang};
 
 /// Extracts `bytes` with a new [`Extractor`]. To extract many blobs, use one extractor per thread instead.
@@ -168,6 +169,21 @@ impl Extractor {
         wanted: Wanted,
         limit: Limit,
     ) -> Option<Facts> {
+        let tree = self.tree(bytes, lang, grammar, limit)?;
+        Some(walk::walk(&tree, bytes, &self.tables[&lang], layout, wanted))
+    }
+
+    /// Returns the words of code that are `name` in `bytes`. `None` if the language has no grammar or the text must be
+    /// split by lines.
+    pub fn words(&mut self, bytes: &[u8], lang: Lang, name: &str) -> Option<Vec<Word>> {
+        let Structure::Grammar(grammar) = lang::language(lang)?.structure else {
+            return None;
+        };
+        let tree = self.tree(bytes, lang, grammar, Limit::OfFile)?;
+        Some(words::words(&tree, bytes, name))
+    }
+
+    fn tree(&mut self, bytes: &[u8], lang: Lang, grammar: &'static Grammar, limit: Limit) -> Option<Tree> {
         let tables = self.tables.entry(lang).or_insert_with(|| Tables::compile(grammar));
         if (grammar.is_too_much)(bytes) {
             return None;
@@ -184,7 +200,7 @@ impl Extractor {
         {
             tree = parse(&mut self.parser, &masked, limit).unwrap_or(tree);
         }
-        Some(walk::walk(&tree, bytes, tables, layout, wanted))
+        Some(tree)
     }
 
     /// Adds the facts of `parts`, then of the parts inside them.

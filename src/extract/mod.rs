@@ -27,6 +27,7 @@ mod rules;
 mod spans;
 mod types;
 mod walk;
+mod words;
 
 pub use content::{Content, classify};
 pub use credentials::is_credential;
@@ -41,6 +42,7 @@ pub use types::{
     Binding, BindingKind, Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import, ImportedName,
     Literal, Reference, ReferenceKind, Shape, Step, Steps, Value,
 };
+pub use words::{Word, WordKind};
 
 #[cfg(test)]
 mod tests;

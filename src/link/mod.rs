@@ -8,6 +8,7 @@
 mod compiler;
 mod environment;
 mod facts;
+mod family;
 mod fixtures;
 mod impact;
 mod imports;
@@ -22,6 +23,7 @@ mod types;
 mod usage;
 
 pub use facts::DefId;
+pub use family::{Kin, NameUse};
 pub use impact::{Impact, Reach, Reached, Relation};
 pub use imports::{ImportSite, Imported};
 pub use query::{Mentions, Site};

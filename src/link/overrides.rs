@@ -94,20 +94,28 @@ impl Linker<'_> {
                 found.extend(self.own_members(facts.def(constant), name));
             }
         }
-        let mut open = vec![self.implemented(around)];
-        let mut seen = HashSet::new();
+        for subtype in self.subtypes(around)? {
+            found.extend(self.own_members(subtype, name));
+        }
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    /// Returns the types and blocks that extend or implement a type, also through others.
+    pub(super) fn subtypes(&self, of: DefId) -> Result<Vec<DefId>, LexicalError> {
+        let mut open = vec![self.implemented(of)];
+        let (mut found, mut seen) = (Vec::new(), HashSet::new());
         while let Some(base) = open.pop() {
             for site in self.mentions(base, |_| true)?.sites {
                 let is_sure = site.kind == ReferenceKind::Inherit && site.tier.is_sure();
                 let Some(subtype) = site.inside.filter(|subtype| is_sure && seen.insert(*subtype)) else {
                     continue;
                 };
-                found.extend(self.own_members(subtype, name));
+                found.push(subtype);
                 open.push(self.implemented(subtype));
             }
         }
-        found.sort_unstable();
-        found.dedup();
         Ok(found)
     }
 

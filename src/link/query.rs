@@ -262,7 +262,7 @@ impl Linker<'_> {
             .collect()
     }
 
-    fn site(&self, facts: &Facts, index: u32) -> Site {
+    pub(super) fn site(&self, facts: &Facts, index: u32) -> Site {
         let reference = &facts.references[index as usize];
         let inside = facts
             .enclosing(reference.range.start)
@@ -427,7 +427,7 @@ impl Linker<'_> {
     }
 
     /// Returns the files that may contain a name, according to the lexical index.
-    fn files_with(&self, name: &str) -> Result<BTreeSet<FileId>, LexicalError> {
+    pub fn files_with(&self, name: &str) -> Result<BTreeSet<FileId>, LexicalError> {
         self.files_with_up_to(name, usize::MAX)
     }
 

@@ -189,6 +189,18 @@ impl Workspace {
         Ok(sidecar.map(|sidecar| KeptEdits::beyond(stored, sidecar, self.options.recipe, &self.models.own_profile())))
     }
 
+    /// Applies changes to a view in memory. `contents` has blobs that git does not have.
+    pub(super) fn view_with(
+        &self,
+        view: &View,
+        changes: Vec<Change>,
+        contents: HashMap<BlobId, Vec<u8>>,
+        interrupt: &AtomicBool,
+    ) -> Result<View> {
+        let (segments, manifest) = self.lay_over(changes, &contents, view.segments().clone(), interrupt)?;
+        Ok(view.with_layer(segments, manifest, contents))
+    }
+
     fn lay_over(
         &self,
         changes: Vec<Change>,

@@ -3,6 +3,7 @@
 //! Each call compares the caches with the repository: trees by id, the worktree by stat data. So the next call notices
 //! a commit, an edit, `git gc` or a deleted sidecar.
 
+use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,9 +23,9 @@ use crate::history::History;
 use crate::index::Segments;
 use crate::ingest::{Outcome, Target};
 use crate::link::Links;
-use crate::model::{CommitId, RepoPath, TreeId};
+use crate::model::{BlobId, CommitId, RepoPath, TreeId};
 use crate::precise::FactsFile;
-use crate::snapshot::{FileEntry, FileId, ListedFile, Provenance, View};
+use crate::snapshot::{Change, FileEntry, FileId, ListedFile, Provenance, View};
 
 /// Maximum number of cached views. Each holds its lists of files and documents in memory.
 const MAX_VIEWS: usize = 6;
@@ -458,6 +459,37 @@ impl Session {
             links: Mutex::default(),
             building: seen.building.clone(),
         }))
+    }
+
+    /// Returns a view with other contents of some files, which are extracted in memory. Each file has its new path.
+    pub(crate) fn with_contents(
+        &self,
+        view: &View,
+        files: Vec<(FileId, RepoPath, BlobId, Vec<u8>)>,
+        interrupt: &AtomicBool,
+    ) -> Result<View> {
+        let (mut changes, mut contents) = (Vec::new(), HashMap::new());
+        for (file, path, blob, bytes) in files {
+            let FileEntry {
+                path: old, mode, lang, ..
+            } = view.file(file).entry();
+            if old != path {
+                changes.push(Change::Gone(old));
+            }
+            changes.push(Change::Present(ListedFile {
+                path,
+                mode,
+                oid: blob.0,
+                lang,
+                left_out: None,
+            }));
+            contents.insert(blob, bytes);
+        }
+        let view = self.workspace.view_with(view, changes, contents, interrupt)?;
+        Ok(match self.visibility {
+            Visibility::All => view,
+            Visibility::WithoutCredentials => view.without(is_credential),
+        })
     }
 
     fn held(&self, is_it: &dyn Fn(&SeenView) -> bool) -> Option<Arc<SeenView>> {

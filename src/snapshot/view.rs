@@ -230,6 +230,14 @@ impl View {
         Ok(view)
     }
 
+    /// Returns a view with another manifest on top. `segments` are those of this view and further ones, and `unsaved`
+    /// contains blobs that git does not have.
+    pub fn with_layer(&self, segments: Segments, layer: Manifest, mut unsaved: HashMap<BlobId, Vec<u8>>) -> Self {
+        unsaved.extend(self.unsaved.iter().map(|(blob, bytes)| (*blob, bytes.clone())));
+        let layers = self.layers.iter().cloned().chain([layer]).collect();
+        Self::new(self.provenance.clone(), segments, layers, unsaved)
+    }
+
     /// Removes the files whose path satisfies `is_withheld`. Queries then cannot find, count or compare their contents.
     pub fn without(mut self, is_withheld: impl Fn(&[u8]) -> bool) -> Self {
         let Self { files, layers, .. } = &mut self;

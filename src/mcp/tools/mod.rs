@@ -7,7 +7,7 @@ mod status;
 use super::asked::{CURSOR, DETAIL, DETAIL_OR_PACK, LIMIT, MAX_TOKENS, REF, REPO, STALE};
 use super::tool::Tool;
 use crate::mcp::{Profile, ServeOptions};
-use crate::ops::{Blame, Diff, Edit, Graph, History, Memory, Outline, Read, Search, Symbol};
+use crate::ops::{Blame, Diff, Edit, Graph, History, Memory, Outline, Read, Rename, Search, Symbol};
 use crate::session::{OpError, Result};
 
 /// Every tool, in the order of the tool list.
@@ -23,6 +23,7 @@ pub(super) const TOOLS: &[Tool] = &[
     status::TOOL,
     index::TOOL,
     EDIT,
+    RENAME,
     MEMORY,
 ];
 
@@ -103,6 +104,14 @@ const EDIT: Tool = Tool::of_op::<Edit>(
     "edit",
     "Change files of the worktree by definition, Markdown section, key or exact text: all edits or none. Each existing \
      file needs expect, the blob id from read or symbol. Text is indented to fit. Returns the patch and new blob ids.",
+    &[REPO, MAX_TOKENS],
+)
+.writing(Profile::Write);
+
+const RENAME: Tool = Tool::of_op::<Rename>(
+    "rename",
+    "Rename a definition with what certainly refers to it: references, imports, overrides. Lists other places of the name \
+     as candidates and mentions, to accept one by one. Call it without apply first.",
     &[REPO, MAX_TOKENS],
 )
 .writing(Profile::Write);

@@ -22,14 +22,14 @@ const MAX_DIFF_BYTES: usize = 4_000;
 /// A file of the worktree, before the operations.
 pub(super) struct OpenFile<'a> {
     path: &'a RepoPath,
-    exact: Option<ExactFile>,
-    warnings: Vec<String>,
+    pub(super) exact: Option<ExactFile>,
+    pub(super) warnings: Vec<String>,
 }
 
 /// A file with its content before and after.
-pub(super) struct Edited {
+pub(crate) struct Edited {
     pub(super) path: RepoPath,
-    mode: FileMode,
+    pub(super) mode: FileMode,
     pub(super) old: Option<Vec<u8>>,
     pub(super) new: Option<Vec<u8>>,
     pub(super) old_blob: Option<String>,
@@ -194,7 +194,7 @@ impl<'a> OpenFile<'a> {
             let operation = &edit.edits[*at];
             let new = (operation.op == Verb::Create).then(|| operation.text.clone().unwrap_or_default().into_bytes());
             if let Some(new) = &new {
-                check_errors(edit, &FileText::new(&path, b""), &FileText::new(&path, new))?;
+                check_errors(edit.allow_errors, &FileText::new(&path, b""), &FileText::new(&path, new))?;
             }
             return Ok(new);
         }
@@ -216,7 +216,7 @@ pub(super) fn applied(path: &str, old: &[u8], edit: &Edit, parts: &[(usize, Part
     }
     let new = spliced(old, all).map_err(|error| error.context(path))?;
     let after = FileText::new(path, &new);
-    check_errors(edit, &before, &after)?;
+    check_errors(edit.allow_errors, &before, &after)?;
     for (at, part) in parts {
         check_doc(&edit.edits[*at], &before, &after, part).map_err(|error| error.context(edit.label(*at)))?;
     }
@@ -311,9 +311,9 @@ fn check_encoding(old: &[u8], operation: &Operation) -> Result<()> {
 }
 
 /// Fails if a file has more syntax errors than before.
-fn check_errors(edit: &Edit, before: &FileText<'_>, after: &FileText<'_>) -> Result<()> {
+pub(super) fn check_errors(allow_errors: bool, before: &FileText<'_>, after: &FileText<'_>) -> Result<()> {
     let [n_before, n_after] = [before, after].map(|text| text.extraction.n_parse_errors);
-    if n_after <= n_before || edit.allow_errors {
+    if n_after <= n_before || allow_errors {
         return Ok(());
     }
     let mut extractor = Extractor::new(extract::Options::default());

@@ -11,6 +11,7 @@ mod layout;
 mod locate;
 mod operation;
 mod patch;
+mod replace;
 mod splice;
 mod text;
 
@@ -24,15 +25,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use self::file::{Edited, OpenFile, parts_of};
+use self::file::{OpenFile, parts_of};
 use self::locate::Part;
+pub(crate) use self::file::Edited;
 pub(crate) use self::operation::{Operation, Verb};
+pub(crate) use self::splice::{Splice, spliced};
 use super::ask::Ask;
 use super::op::{Op, Page, Paging, Row};
 use super::paths::{inside, inside_here};
 use super::question::beside;
 use super::sink::{Recorded, Sink, Style};
-use crate::git::{Rewrite, Unread, WorkTreeReader, check_path};
+use crate::git::{Rewrite, Rewriter, Unread, WorkTreeReader, check_path};
 use crate::model::RepoPath;
 use crate::model::count::count;
 use crate::session::{OpError, Result};
@@ -117,41 +120,23 @@ impl Op for Edit {
     const WHEN_TOO_SLOW: &'static str = "use diff to see whether the files were changed before you repeat it";
 
     fn run(&self, ask: &Ask<'_>) -> Result<Page<PatchOut>> {
-        self.check(ask)?;
-        let repository = &ask.session.workspace.repository;
-        let rewriter = || repository.rewriter(PATIENCE, ask.ctx.interrupt);
-        let mut rewriter = (!self.dry_run).then(rewriter).transpose()?;
-        let mut files = Files {
-            ask,
-            reader: repository.work_tree_reader()?,
-            known: BTreeMap::new(),
-        };
-        let edited = self.edited(&mut files)?;
-        if let Some(rewriter) = &mut rewriter {
-            if ask.ctx.is_interrupted() {
-                return Err(OpError::interrupted());
-            }
-            let changed = edited.iter().map(|file| Rewrite {
-                path: file.path.as_bytes().to_vec(),
-                from: file.old.clone(),
-                to: file.new.clone(),
-                mode: None,
-            });
-            rewriter.apply(changed.collect())?;
-            ask.session.files_changed();
-        }
-        let completed = rewriter.iter().flat_map(|rewriter| rewriter.completed());
-        page(
-            ask,
-            self.dry_run,
-            &edited,
-            completed.map(|path| path.to_text().into_owned()).collect(),
-        )
+        self.check()?;
+        let mut writer = Writer::new(ask, self.dry_run)?;
+        let edited = self.edited(&mut writer.files)?;
+        writer.write(&edited)
     }
 }
 
-impl Edit {
-    fn check(&self, ask: &Ask<'_>) -> Result<()> {
+/// Changes files of the worktree.
+pub(crate) struct Writer<'a> {
+    /// `None` if nothing is written.
+    rewriter: Option<Rewriter>,
+    files: Files<'a>,
+}
+
+impl<'a> Writer<'a> {
+    /// Locks the files of the worktree, unless nothing will be written. Fails for other revisions and repositories.
+    pub(crate) fn new(ask: &'a Ask<'a>, dry_run: bool) -> Result<Self> {
         if ask.common.reference != "WORKTREE" {
             return Err(OpError::new(
                 "only files of the worktree can be edited",
@@ -164,6 +149,42 @@ impl Edit {
                 "edit works in the repository in which the server was started",
             ));
         }
+        let repository = &ask.session.workspace.repository;
+        let rewriter = || repository.rewriter(PATIENCE, ask.ctx.interrupt);
+        Ok(Self {
+            rewriter: (!dry_run).then(rewriter).transpose()?,
+            files: Files {
+                ask,
+                reader: repository.work_tree_reader()?,
+                known: BTreeMap::new(),
+            },
+        })
+    }
+
+    /// Replaces the files, all or none, and returns the answer with the patches.
+    pub(crate) fn write(mut self, edited: &[Edited]) -> Result<Page<PatchOut>> {
+        let ask = self.files.ask;
+        if let Some(rewriter) = &mut self.rewriter {
+            if ask.ctx.is_interrupted() {
+                return Err(OpError::interrupted());
+            }
+            let changed = edited.iter().map(|file| Rewrite {
+                path: file.path.as_bytes().to_vec(),
+                from: file.old.clone(),
+                to: file.new.clone(),
+                mode: None,
+            });
+            rewriter.apply(changed.collect())?;
+            ask.session.files_changed();
+        }
+        let completed = self.rewriter.iter().flat_map(|rewriter| rewriter.completed());
+        let completed = completed.map(|path| path.to_text().into_owned()).collect();
+        page(ask, self.rewriter.is_none(), edited, completed)
+    }
+}
+
+impl Edit {
+    fn check(&self) -> Result<()> {
         for (at, operation) in self.edits.iter().enumerate() {
             operation.check().map_err(|error| error.context(self.label(at)))?;
         }

@@ -6,14 +6,14 @@ use crate::session::{OpError, Result};
 
 /// A range of a file and the text that replaces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Splice {
-    pub(super) range: Range<usize>,
+pub(crate) struct Splice {
+    pub(crate) range: Range<usize>,
     pub(super) text: Vec<u8>,
 }
 
 impl Splice {
     /// Replaces `range` by `text`.
-    pub(super) fn new(range: Range<usize>, text: impl Into<String>) -> Self {
+    pub(crate) fn new(range: Range<usize>, text: impl Into<String>) -> Self {
         Self {
             range,
             text: text.into().into_bytes(),
@@ -24,7 +24,7 @@ impl Splice {
 /// Returns `bytes` with all splices applied. Insertions at the same place keep their order.
 ///
 /// Fails if two of them overlap: the result would depend on the order of the operations.
-pub(super) fn spliced(bytes: &[u8], mut splices: Vec<Splice>) -> Result<Vec<u8>> {
+pub(crate) fn spliced(bytes: &[u8], mut splices: Vec<Splice>) -> Result<Vec<u8>> {
     splices.sort_by_key(|splice| (splice.range.start, splice.range.end));
     let mut new = Vec::with_capacity(bytes.len());
     let mut at = 0;

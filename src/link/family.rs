@@ -1,0 +1,250 @@
+//! Finds the definitions that must have one name, and what a word of code means.
+
+use std::collections::BTreeSet;
+
+use super::facts::{DefId, Facts, Family};
+use super::query::Site;
+use super::resolve::{Linker, MAX_DEPTH, Sym, Tier};
+use crate::extract::{BindingKind, DefinitionKind, Reference};
+use crate::index::lexical::LexicalError;
+use crate::snapshot::FileId;
+
+/// Limit on the definitions of a family.
+const MAX_KIN: usize = 1_000;
+
+/// Definitions that can only be renamed together.
+#[derive(Clone, Debug, Default)]
+pub struct Kin {
+    /// A definition, its overloads, and the members that it overrides or that override it.
+    pub definitions: BTreeSet<DefId>,
+    /// The types outside of the repository that their types extend, and that may have a member with the name.
+    pub outside: Vec<Site>,
+}
+
+/// What a word of code is.
+#[derive(Clone, Debug)]
+pub enum NameUse {
+    /// The name of a definition.
+    Definition(DefId),
+    /// A reference.
+    Reference(Site),
+    /// A local variable or a parameter.
+    Local,
+    /// Anything else, for example the name of an argument.
+    Unresolved,
+}
+
+impl Linker<'_> {
+    /// Returns the definitions that must have the same name as `of`. Returns `None` if there are too many.
+    pub fn kin(&self, of: DefId) -> Result<Option<Kin>, LexicalError> {
+        let (mut kin, mut open) = (Kin::default(), vec![of]);
+        let mut types = BTreeSet::new();
+        while let Some(of) = open.pop() {
+            let Some(facts) = self.facts(of.file) else { continue };
+            if !facts.is_name(of.index) || !kin.definitions.insert(of) {
+                continue;
+            }
+            if kin.definitions.len() > MAX_KIN {
+                return Ok(None);
+            }
+            open.extend(self.meanings(of));
+            open.extend(alternatives(&facts, of.index));
+            if let Some(around) = self.overridable(&facts, of) {
+                open.extend(self.overridden(of));
+                open.extend(self.overriding(of)?);
+                let subtypes = self.subtypes(around)?;
+                for &subtype in subtypes.iter().filter(|_| facts.family != Family::Go) {
+                    open.extend(self.overridden_in(subtype, &facts.definitions[of.index as usize].name));
+                }
+                types.extend([around].into_iter().chain(subtypes));
+            }
+        }
+        for of in types {
+            let Some(facts) = self.facts(of.file) else { continue };
+            for &base in facts.bases(of.index) {
+                let syms = self.resolve_base(&facts, base, MAX_DEPTH).syms;
+                if syms.is_empty() || syms.iter().any(|sym| !matches!(sym, Sym::Def(_))) {
+                    kin.outside.push(self.site(&facts, base));
+                }
+            }
+        }
+        Ok(Some(kin))
+    }
+
+    /// Returns the type of a member that can override another one.
+    fn overridable(&self, facts: &Facts, of: DefId) -> Option<DefId> {
+        let kind = facts.definitions[of.index as usize].kind;
+        let is_hidden = facts.family == Family::Java && !kind.is_callable()
+            || matches!(kind, DefinitionKind::Variant | DefinitionKind::Constructor);
+        match facts.family {
+            _ if is_hidden => None,
+            Family::Go => self.type_around(of).or_else(|| self.type_of_member(facts, of)),
+            _ => self.type_around(of),
+        }
+    }
+
+    /// Returns the members with a name that the bases of a type have.
+    fn overridden_in(&self, of: DefId, name: &str) -> Vec<DefId> {
+        let Some(facts) = self.facts(of.file) else { return Vec::new() };
+        let bases = facts.bases(of.index).iter();
+        let bases = bases.flat_map(|&base| self.resolve_base(&facts, base, MAX_DEPTH).syms);
+        let bases = bases.filter_map(|sym| sym.definition());
+        bases
+            .flat_map(|base| self.members_of(self.aliased(base, MAX_DEPTH).unwrap_or(base), name, MAX_DEPTH))
+            .collect()
+    }
+
+    /// Returns the members with a name of a type, of what it extends, and of what extends it.
+    pub fn members_around(&self, of: DefId, name: &str) -> Result<Vec<DefId>, LexicalError> {
+        let Some(facts) = self.facts(of.file) else { return Ok(Vec::new()) };
+        let Some(around) = self.type_around(of).or_else(|| self.type_of_member(&facts, of)) else {
+            return Ok(Vec::new());
+        };
+        let around = self.implemented(around);
+        let mut found = self.members_of(around, name, MAX_DEPTH);
+        for subtype in self.subtypes(around)? {
+            found.extend(self.own_members(subtype, name));
+        }
+        Ok(found)
+    }
+
+    /// Returns the other definitions of a scope.
+    pub fn siblings(&self, of: DefId, name: &str) -> Vec<DefId> {
+        let Some(facts) = self.facts(of.file) else { return Vec::new() };
+        let container = facts.definitions[of.index as usize].container;
+        let package = match facts.family {
+            Family::Go | Family::Java if container.is_none() => self.links.environment.package_of(self, &facts),
+            _ => None,
+        };
+        let files = package.map_or_else(|| vec![of.file], |files| files.to_vec());
+        let facts = files.into_iter().filter_map(|file| self.facts(file));
+        let named = facts.flat_map(|facts| {
+            let is_sibling = |&&index: &&u32| {
+                let other = &facts.definitions[index as usize];
+                other.container == container && other.qualifier.is_none() && facts.is_name(index)
+            };
+            let found = facts.named(name).iter().filter(is_sibling);
+            found.map(|&index| facts.def(index)).collect::<Vec<_>>()
+        });
+        named.collect()
+    }
+
+    /// Returns the position at which a file imports or binds a name so that it is visible at one of `places`.
+    pub fn bound_at(&self, file: FileId, name: &str, places: &[u32]) -> Option<u32> {
+        let facts = self.facts(file)?;
+        let imported = facts.imported.get(name);
+        let bound = facts.bindings_of(name).filter(|(_, binding)| {
+            !matches!(binding.kind, BindingKind::Field | BindingKind::Return | BindingKind::Export)
+                && places.iter().any(|at| binding.scope.start <= *at && *at < binding.scope.end)
+        });
+        let imported = imported.map(|(import, _)| facts.imports[*import as usize].range.start);
+        imported.or_else(|| bound.map(|(_, binding)| binding.start).next())
+    }
+
+    /// Returns what the word `name` at a position is.
+    pub fn use_at(&self, file: FileId, at: u32, name: &str) -> NameUse {
+        let Some(facts) = self.facts(file) else { return NameUse::Unresolved };
+        let here = facts.named(name).iter().filter(|&&index| facts.definitions[index as usize].name_range.start == at);
+        for &index in here {
+            let of = facts.def(index);
+            if facts.is_name(index) {
+                return NameUse::Definition(of);
+            }
+            let implemented = self.implemented(of);
+            if implemented != of {
+                let targets = vec![implemented];
+                return NameUse::Reference(Site { targets, ..self.site_of(of) });
+            }
+        }
+        let is_named = |index: &u32| facts.references[*index as usize].name == name;
+        if let Some(index) = facts.reference_at(at).filter(is_named) {
+            return NameUse::Reference(self.site(&facts, index));
+        }
+        let is_bound = facts.bindings_of(name).any(|(_, binding)| binding.start == at);
+        let found = || self.bare_name(&facts, name, at, MAX_DEPTH).syms;
+        if is_bound || matches!(found().first(), Some(Sym::Local(..))) {
+            return NameUse::Local;
+        }
+        NameUse::Unresolved
+    }
+
+    /// Returns what a plain name at a position means.
+    pub fn visible_at(&self, file: FileId, at: u32, name: &str) -> Vec<DefId> {
+        let Some(facts) = self.facts(file) else { return Vec::new() };
+        let syms = self.bare_name(&facts, name, at, MAX_DEPTH).syms;
+        syms.iter().filter_map(Sym::definition).collect()
+    }
+
+    /// Returns what a name in the path of an import means, if it is a type.
+    pub fn path_segment_at(&self, file: FileId, at: u32, name: &str) -> Vec<DefId> {
+        let Some(facts) = self.facts(file) else { return Vec::new() };
+        let separator = match facts.family {
+            Family::Rust => "::",
+            Family::Java => ".",
+            _ => return Vec::new(),
+        };
+        let around = facts.imports.iter().filter(|import| import.range.start <= at && at < import.range.end);
+        let mut found = Vec::new();
+        for import in around {
+            let segments: Vec<&str> = import.module.split(separator).collect();
+            let Some(last) = segments.iter().rposition(|segment| *segment == name) else { continue };
+            let syms = match segments[..last].join(separator) {
+                module if module.is_empty() => self.bare_name(&facts, name, at, MAX_DEPTH).syms,
+                module => self.taken(&facts, &module, name, import.range.start, MAX_DEPTH),
+            };
+            found.extend(syms.iter().filter_map(Sym::definition));
+        }
+        found
+    }
+
+    /// Returns true if a type can have a method and something else of one name.
+    pub fn has_separate_methods(&self, of: DefId) -> bool {
+        self.facts(of.file).is_some_and(|facts| matches!(facts.family, Family::Java | Family::Rust))
+    }
+
+    /// Returns the position of the first definition of a file with a name that is in no other one and is no member.
+    pub fn at_file_level(&self, file: FileId, name: &str) -> Option<u32> {
+        let facts = self.facts(file)?;
+        let is_outer = |&&index: &&u32| {
+            let definition = &facts.definitions[index as usize];
+            definition.container.is_none() && definition.qualifier.is_none() && facts.is_name(index)
+        };
+        let first = facts.named(name).iter().find(is_outer)?;
+        Some(facts.definitions[*first as usize].name_range.start)
+    }
+
+    /// Returns the reference at a position, without what it means.
+    pub fn reference(&self, file: FileId, at: u32) -> Option<Reference> {
+        let facts = self.facts(file)?;
+        Some(facts.references[facts.reference_at(at)? as usize].clone())
+    }
+
+    /// Returns how a word is resolved: the tier, and the definitions that it means.
+    pub fn resolved(&self, file: FileId, at: u32, name: &str) -> Option<(Tier, Vec<DefId>)> {
+        match self.use_at(file, at, name) {
+            NameUse::Reference(site) => Some((site.tier, site.targets)),
+            NameUse::Definition(of) => Some((Tier::Scope, vec![of])),
+            NameUse::Local => Some((Tier::Outside, Vec::new())),
+            NameUse::Unresolved => None,
+        }
+    }
+}
+
+/// Returns the other definitions of a name in one scope that are the same to code: overloads, accessors, and
+/// alternatives for other platforms.
+fn alternatives(facts: &Facts, of: u32) -> Vec<DefId> {
+    let definition = &facts.definitions[of as usize];
+    let is_alternative = |&&index: &&u32| {
+        let other = &facts.definitions[index as usize];
+        let is_alike = other.kind.is_callable() == definition.kind.is_callable()
+            || matches!(facts.family, Family::Python | Family::JavaScript);
+        let is_macro = |kind| kind == DefinitionKind::Macro;
+        is_alike
+            && other.container == definition.container
+            && other.qualifier == definition.qualifier
+            && is_macro(other.kind) == is_macro(definition.kind)
+            && other.kind != DefinitionKind::Module
+    };
+    let named = facts.named(&definition.name).iter().filter(is_alternative);
+    named.map(|&index| facts.def(index)).collect()
+}

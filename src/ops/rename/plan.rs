@@ -1,0 +1,445 @@
+//! Finds the places that a rename changes, and those that it only lists.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rayon::prelude::*;
+
+use super::names::{check_new, check_old};
+use crate::extract::{self, Definition, DefinitionKind, Extractor, ReferenceKind, Value, Word, WordKind, language};
+use crate::git::FileMode;
+use crate::link::{DefId, Kin, Linker, NameUse, Site, Tier};
+use crate::model::{ByteRange, RepoPath};
+use crate::ops::ask::Ask;
+use crate::ops::edit::{Edited, Splice, Writer};
+use crate::ops::paths::inside;
+use crate::ops::question::Question;
+use crate::ops::symbol::path_of;
+use crate::query::{LineStarts, Source, definitions_at};
+use crate::session::{OpError, Result};
+use crate::snapshot::{FileId, View};
+
+/// Maximum number of places in one error.
+const MAX_IN_ERROR: usize = 5;
+
+/// A place with the name.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) file: FileId,
+    pub(super) range: ByteRange,
+    pub(super) kind: WordKind,
+    /// How it was resolved, or where the text is.
+    pub(super) reason: &'static str,
+    /// True if the name stands alone or is imported, so that other names of the file can hide it.
+    pub(super) is_bare: bool,
+}
+
+/// What a rename does with a place.
+enum Role {
+    Changed(Place),
+    Candidate(Place),
+    Mention(Place),
+    /// It means something else.
+    Other,
+}
+
+/// A file with the name.
+pub(super) struct PlannedFile {
+    pub(super) bytes: Vec<u8>,
+    pub(super) changed: Vec<Place>,
+}
+
+/// What is renamed.
+pub(super) struct Subject<'a> {
+    view: &'a View,
+    pub(super) linker: &'a Linker<'a>,
+    pub(super) definition: Definition,
+    of: DefId,
+    /// The definitions that are renamed.
+    pub(super) kin: BTreeSet<DefId>,
+    is_member: bool,
+    language: &'static str,
+}
+
+/// A rename that is being prepared.
+pub(super) struct Plan<'a> {
+    pub(super) question: &'a Question<'a>,
+    pub(super) subject: Subject<'a>,
+    pub(super) new: &'a str,
+    /// The files with the name, changed or not.
+    pub(super) files: BTreeMap<FileId, PlannedFile>,
+    pub(super) candidates: Vec<Place>,
+    pub(super) mentions: Vec<Place>,
+}
+
+impl<'a> Plan<'a> {
+    /// Finds the places with the name of a definition.
+    pub(super) fn new(
+        question: &'a Question<'a>,
+        linker: &'a Linker<'a>,
+        of: DefId,
+        new: &'a str,
+    ) -> Result<Self> {
+        let missing = || OpError::failed("the definition is not indexed");
+        let definition = linker.definition(of).ok_or_else(missing)?;
+        let language = language(question.view().lang(of.file)).map_or("", |language| language.name);
+        let is_member = definition.qualifier.is_some() || linker.type_around(of).is_some();
+        let is_member = is_member || matches!(definition.kind, DefinitionKind::Method | DefinitionKind::Field);
+        check_old(language, &definition.name, definition.kind, is_member)?;
+        check_new(language, &definition.name, new)?;
+        let too_many = || OpError::failed("too many definitions would be renamed");
+        let Kin { definitions, outside } = linker.kin(of)?.ok_or_else(too_many)?;
+        let mut plan = Self {
+            question,
+            subject: Subject {
+                view: question.view(),
+                linker,
+                definition,
+                of,
+                kin: definitions,
+                is_member,
+                language,
+            },
+            new,
+            files: BTreeMap::new(),
+            candidates: Vec::new(),
+            mentions: Vec::new(),
+        };
+        plan.search()?;
+        plan.add_bases(&outside)?;
+        plan.check_marks()?;
+        Ok(plan)
+    }
+
+    fn old(&self) -> &str {
+        &self.subject.definition.name
+    }
+
+    fn search(&mut self) -> Result<()> {
+        let (subject, view, sources) = (&self.subject, self.question.view(), self.question.sources());
+        let mut files = self.subject.linker.files_with(self.old())?;
+        // Files that were not indexed are not found by their words.
+        let is_unknown = |file: FileId| {
+            let entry = view.file(file);
+            entry.blob.is_none() && matches!(entry.entry().mode, FileMode::File | FileMode::Executable)
+        };
+        files.extend(view.files().map(|(file, _)| file).filter(|file| is_unknown(*file)));
+        let files: Vec<FileId> = files.into_iter().collect();
+        let searched = files.par_iter().map_init(
+            || (Extractor::new(extract::Options::default()), sources.reader()),
+            |(extractor, reader), &file| {
+                sources.go_on()?;
+                let Source::Bytes(bytes) = reader.read(file)? else {
+                    return Ok(None);
+                };
+                let roles = subject.roles(file, &bytes, extractor);
+                Ok((!roles.is_empty()).then_some((file, bytes, roles)))
+            },
+        );
+        let searched: Vec<_> = searched.collect::<Result<Vec<_>>>()?;
+        for (file, bytes, roles) in searched.into_iter().flatten() {
+            let mut changed = Vec::new();
+            for role in roles {
+                match role {
+                    Role::Changed(place) => changed.push(place),
+                    Role::Candidate(place) => self.candidates.push(place),
+                    Role::Mention(place) => self.mentions.push(place),
+                    Role::Other => {}
+                }
+            }
+            self.files.insert(file, PlannedFile { bytes, changed });
+        }
+        Ok(())
+    }
+
+    /// Adds the types outside of the repository that may have the member, unless the member is private.
+    fn add_bases(&mut self, outside: &[Site]) -> Result<()> {
+        let signature = self.text_of(self.subject.of.file, |definition| {
+            ByteRange::new(definition.signature.start, definition.name_range.start)
+        });
+        let is_hidden = signature.split_whitespace().any(|word| matches!(word, "private" | "static"));
+        if is_hidden && matches!(self.subject.language, "java" | "typescript" | "tsx") || self.old().starts_with('#') {
+            return Ok(());
+        }
+        for site in outside {
+            let Source::Bytes(bytes) = self.question.sources().reader().read(site.file)? else {
+                continue;
+            };
+            let text = String::from_utf8_lossy(&bytes[site.range.as_usize()]).into_owned();
+            if matches!(text.as_str(), "object" | "ABC" | "Generic" | "Protocol" | "Object") {
+                continue;
+            }
+            self.files.entry(site.file).or_insert(PlannedFile { bytes, changed: Vec::new() });
+            self.candidates.push(Place {
+                file: site.file,
+                range: site.range,
+                kind: WordKind::Name,
+                reason: "base",
+                is_bare: false,
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns a part of a definition.
+    fn text_of(&self, file: FileId, part: impl Fn(&Definition) -> ByteRange) -> String {
+        let bytes = self.files.get(&file).map_or(&[][..], |file| &file.bytes);
+        String::from_utf8_lossy(bytes.get(part(&self.subject.definition).as_usize()).unwrap_or_default()).into_owned()
+    }
+
+    /// Fails if parameters of other functions mean the definition by its name.
+    fn check_marks(&self) -> Result<()> {
+        let head = self.text_of(self.subject.of.file, |definition| {
+            ByteRange::new(definition.range.start, definition.signature.start)
+        });
+        if self.subject.language == "python" && head.lines().any(|line| line.trim_start().starts_with('@') && line.contains("fixture")) {
+            return Err(OpError::failed(format!(
+                "{} is a fixture, which tests name by their parameters",
+                self.old()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Moves candidates and mentions to the changed places. A base is only confirmed to lack the member.
+    pub(super) fn accept(&mut self, ask: &Ask<'_>, accepted: &[String]) -> Result<()> {
+        for typed in accepted {
+            let spelt = inside(&ask.session.workspace, typed).into_owned();
+            let at = |place: &Place| {
+                let lines = LineStarts::of(&self.files[&place.file].bytes);
+                let line = lines.line_of(place.range.start as usize);
+                let column = place.range.start as usize - lines.range(line, line).start + 1;
+                let path = path_of(self.question.view(), place.file);
+                (format!("{path}:{line}"), format!("{path}:{line}:{column}"))
+            };
+            let is_meant = |place: &Place| {
+                let (line, column) = at(place);
+                spelt == line || spelt == column
+            };
+            let listed = self.candidates.iter().chain(&self.mentions);
+            let found: Vec<Place> = listed.filter(|place| is_meant(place)).cloned().collect();
+            match found.as_slice() {
+                [] => {
+                    return Err(OpError::new(
+                        format!("there is no candidate or mention at {typed}"),
+                        "the answer without it lists them",
+                    ));
+                }
+                [place] if place.reason == "base" => {}
+                [place] => {
+                    let is_bare = false;
+                    let file = self.files.get_mut(&place.file);
+                    file.into_iter().for_each(|file| file.changed.push(Place { reason: "accepted", is_bare, ..place.clone() }));
+                }
+                several => {
+                    let places: Vec<String> = several.iter().map(|place| at(place).1).collect();
+                    return Err(OpError::new(
+                        format!("{typed} has {} places", several.len()),
+                        format!("name the column: {}", places.join(", ")),
+                    ));
+                }
+            }
+            let is_done = |place: &Place| found[0].file == place.file && found[0].range == place.range;
+            self.candidates.retain(|place| !is_done(place));
+            self.mentions.retain(|place| !is_done(place));
+        }
+        self.files.values_mut().for_each(|file| file.changed.sort_by_key(|place| place.range.start));
+        let bases: Vec<&Place> = self.candidates.iter().filter(|place| place.reason == "base").collect();
+        if bases.is_empty() {
+            return Ok(());
+        }
+        let places: Vec<String> = bases.iter().take(MAX_IN_ERROR).map(|place| self.shown(place.file, place.range.start)).collect();
+        Err(OpError::new(
+            format!("types outside of the repository may need the name {}: {}", self.old(), places.join(", ")),
+            "if they do not, pass each of these positions as accept",
+        ))
+    }
+
+    /// Returns a position as text.
+    pub(super) fn shown(&self, file: FileId, at: u32) -> String {
+        let path = path_of(self.question.view(), file);
+        let bytes = match self.files.get(&file) {
+            Some(file) => Ok(Source::Bytes(file.bytes.clone())),
+            None => self.question.sources().reader().read(file),
+        };
+        match bytes {
+            Ok(Source::Bytes(bytes)) => format!("{path}:{}", LineStarts::of(&bytes).line_of(at as usize)),
+            _ => path,
+        }
+    }
+
+    /// Returns the number of changed places.
+    pub(super) fn n_changed(&self) -> usize {
+        self.files.values().map(|file| file.changed.len()).sum()
+    }
+
+    /// Returns the ids of the renamed definitions, with their old names.
+    pub(super) fn ids(&self) -> Result<Vec<String>> {
+        let mut ids = Vec::new();
+        for of in &self.subject.kin {
+            let Some(file) = self.files.get(&of.file) else { continue };
+            let found = definitions_at(self.question.view(), of.file, &file.bytes, [of.index].into_iter())?;
+            ids.extend(found.into_iter().map(|found| found.id));
+        }
+        Ok(ids)
+    }
+
+    /// Returns the text at a changed place, and the position of the new name in it.
+    pub(super) fn text_at(&self, place: &Place) -> (String, usize) {
+        let (old, new) = (self.old(), self.new);
+        let is_variable = !matches!(place.reason, "accepted");
+        match place.kind {
+            // The file imports the variable by this pattern, so both have the new name.
+            WordKind::ShorthandPattern if place.reason == "import" => (new.to_owned(), 0),
+            WordKind::Shorthand if is_variable && !self.subject.is_member => (format!("{old}: {new}"), old.len() + 2),
+            WordKind::Shorthand | WordKind::ShorthandPattern => (format!("{new}: {old}"), 0),
+            _ => (new.to_owned(), 0),
+        }
+    }
+
+    /// Returns the path that a file will have. In Java, a file is named after its type.
+    pub(super) fn new_path(&self, file: FileId) -> RepoPath {
+        let path = RepoPath::new(self.question.view().file(file).path);
+        let is_of_type = self.subject.language == "java"
+            && self.subject.definition.kind.is_type()
+            && self.subject.definition.container.is_none()
+            && file == self.subject.of.file;
+        let name = format!("/{}", path.to_text());
+        match name.strip_suffix(&format!("/{}.java", self.old())) {
+            Some(folder) if is_of_type => {
+                RepoPath::from(format!("{folder}/{}.java", self.new).trim_start_matches('/'))
+            }
+            _ => path,
+        }
+    }
+
+    /// Returns the files with the new name.
+    pub(super) fn edited(&self, writer: &mut Writer<'_>) -> Result<Vec<Edited>> {
+        let mut edited = Vec::new();
+        for (&file, planned) in self.files.iter().filter(|(_, planned)| !planned.changed.is_empty()) {
+            let path = RepoPath::new(self.question.view().file(file).path);
+            edited.extend(writer.replaced(&path, &planned.bytes, self.splices(planned), &self.new_path(file))?);
+        }
+        Ok(edited)
+    }
+
+    pub(super) fn splices(&self, file: &PlannedFile) -> Vec<Splice> {
+        let splice = |place: &Place| Splice::new(place.range.as_usize(), self.text_at(place).0);
+        file.changed.iter().map(splice).collect()
+    }
+}
+
+impl Subject<'_> {
+    /// Returns what happens to each occurrence of the name in a file.
+    fn roles(&self, file: FileId, bytes: &[u8], extractor: &mut Extractor) -> Vec<Role> {
+        let (view, name) = (self.view, self.definition.name.as_str());
+        let is_code = self.linker.is_like(file, self.of.file);
+        let words = is_code.then(|| extractor.words(bytes, view.lang(file), name)).flatten();
+        let is_parsed = words.is_some() && view.file(file).blob.is_some();
+        let words: BTreeMap<u32, Word> = words.into_iter().flatten().map(|word| (word.range.start, word)).collect();
+        let is_part = |byte: Option<&u8>| {
+            byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || *byte > 127)
+        };
+        let is_word = |at: &usize| {
+            !is_part(at.checked_sub(1).and_then(|before| bytes.get(before))) && !is_part(bytes.get(at + name.len()))
+        };
+        let found = memchr::memmem::find_iter(bytes, name).filter(is_word);
+        let role = |at: usize| {
+            let range = ByteRange::new(at as u32, (at + name.len()) as u32);
+            let place = |kind, reason| Place {
+                file,
+                range,
+                kind,
+                reason,
+                is_bare: false,
+            };
+            match words.get(&(at as u32)) {
+                Some(word) if is_parsed => self.role(place(word.kind, ""), bytes),
+                None if is_parsed => Role::Mention(place(WordKind::String, "text")),
+                _ if is_code => Role::Candidate(place(WordKind::Name, "not parsed")),
+                _ => Role::Mention(place(WordKind::String, "other file")),
+            }
+        };
+        found.map(role).collect()
+    }
+
+    fn role(&self, place: Place, bytes: &[u8]) -> Role {
+        let (file, at) = (place.file, place.range.start);
+        let is_short = matches!(place.kind, WordKind::Shorthand | WordKind::ShorthandPattern);
+        let candidate = |reason| Role::Candidate(Place { reason, ..place.clone() });
+        // The field of a short form is never resolved.
+        let other = || match is_short && self.is_member {
+            true => candidate("short form"),
+            false => Role::Other,
+        };
+        match place.kind {
+            WordKind::String if self.language == "rust" => return self.at_scope(place, bytes),
+            WordKind::String => return Role::Mention(Place { reason: "string", ..place }),
+            WordKind::Exported => return self.at_scope(place, bytes),
+            WordKind::Label if self.is_member => return candidate("argument"),
+            WordKind::Label => return Role::Other,
+            _ => {}
+        }
+        match self.linker.use_at(file, at, &self.definition.name) {
+            NameUse::Definition(of) if self.kin.contains(&of) => Role::Changed(Place {
+                reason: "definition",
+                is_bare: !self.is_member,
+                ..place
+            }),
+            NameUse::Definition(_) => Role::Other,
+            NameUse::Local => other(),
+            NameUse::Unresolved => candidate("unresolved"),
+            NameUse::Reference(site) => self.reference(place.clone(), &site, bytes, &other),
+        }
+    }
+
+    fn reference(&self, place: Place, site: &Site, bytes: &[u8], other: &dyn Fn() -> Role) -> Role {
+        let reference = self.linker.reference(place.file, place.range.start);
+        let receiver = reference.map_or(Value::None, |reference| reference.receiver);
+        if site.kind == ReferenceKind::Import && is_path_segment(&bytes[place.range.end as usize..]) {
+            let targets = self.linker.path_segment_at(place.file, place.range.start, &self.definition.name);
+            let is_meant = !targets.is_empty() && targets.iter().all(|target| self.kin.contains(target));
+            return if is_meant {
+                Role::Changed(Place { reason: "import", is_bare: false, ..place })
+            } else {
+                Role::Other
+            };
+        }
+        // A key of an object is no plain name.
+        if site.kind == ReferenceKind::Member && receiver == Value::None && !self.is_member {
+            return Role::Other;
+        }
+        let n_meant = site.targets.iter().filter(|target| self.kin.contains(target)).count();
+        let is_cut = site.tier == Tier::Named && site.targets.len() >= 24;
+        if site.tier.is_sure() && n_meant > 0 && n_meant == site.targets.len() {
+            let is_bare = receiver == Value::None;
+            return Role::Changed(Place { reason: site.tier.name(), is_bare, ..place });
+        }
+        if n_meant > 0 || is_cut || site.tier == Tier::Unknown {
+            return Role::Candidate(Place { reason: site.tier.name(), ..place });
+        }
+        other()
+    }
+
+    /// Returns the role of a string that names something of its scope: in `__all__`, or in a format string.
+    fn at_scope(&self, place: Place, bytes: &[u8]) -> Role {
+        let is_format = bytes.get((place.range.start as usize).wrapping_sub(1)) == Some(&b'{');
+        if place.kind == WordKind::String && !is_format {
+            return Role::Mention(Place { reason: "string", ..place });
+        }
+        let targets = self.linker.visible_at(place.file, place.range.start, &self.definition.name);
+        let is_meant = targets.iter().any(|target| self.kin.contains(target));
+        let is_other = !targets.is_empty() && !is_meant;
+        match place.kind {
+            WordKind::Exported if is_meant => Role::Changed(Place { reason: "export", ..place }),
+            _ if is_meant => Role::Candidate(Place { reason: "format string", ..place }),
+            _ if is_other || self.is_member || place.kind == WordKind::String => Role::Other,
+            _ => Role::Candidate(Place { reason: "export", ..place }),
+        }
+    }
+}
+
+/// Returns true if a name is followed by another segment of a path, or by the names that are imported from it.
+fn is_path_segment(after: &[u8]) -> bool {
+    let rest = after.trim_ascii_start();
+    rest.starts_with(b"::") || rest.starts_with(b".") || rest.starts_with(b"import ")
+}
