@@ -2,15 +2,19 @@
 
 use std::collections::BTreeSet;
 
+use super::compiler::Meaning;
 use super::facts::{DefId, Facts, Family};
 use super::query::Site;
 use super::resolve::{Linker, MAX_DEPTH, Sym, Tier};
-use crate::extract::{BindingKind, DefinitionKind, Reference};
+use crate::extract::{BindingKind, DefinitionKind, Reference, Shape, Step, Steps, Value};
 use crate::index::lexical::LexicalError;
 use crate::snapshot::FileId;
 
 /// Limit on the definitions of a family.
 const MAX_KIN: usize = 1_000;
+
+/// Limit on the values that are followed to find out where one comes from.
+const MAX_STEPS: u8 = 8;
 
 /// Definitions that can only be renamed together.
 #[derive(Clone, Debug, Default)]
@@ -166,6 +170,83 @@ impl Linker<'_> {
             return NameUse::Local;
         }
         NameUse::Unresolved
+    }
+
+    /// Returns true if it is certain that a reference means nothing in the repository, or that it means a variable. A
+    /// member is certain if it belongs to a literal or to something outside that nothing was passed to.
+    pub fn is_surely_outside(&self, file: FileId, at: u32, is_after_dot: bool) -> bool {
+        let Some(facts) = self.facts(file) else { return false };
+        let Some(index) = facts.reference_at(at) else { return false };
+        let reference = &facts.references[index as usize];
+        if matches!(self.meaning(&facts, at), Meaning::NoDefinition | Meaning::External) {
+            return true;
+        }
+        match reference.receiver {
+            // In macros of Rust, fields are not told from variables.
+            Value::None if facts.family == Family::Rust => matches!(
+                self.resolve_at(&facts, index, MAX_DEPTH).syms.as_slice(),
+                [Sym::Local(..)]
+            ),
+            Value::None => !is_after_dot,
+            Value::Literal(_) => true,
+            Value::Other => false,
+            Value::Of { at, steps } => steps == Steps::default() && self.is_outside_value(&facts, at, MAX_STEPS),
+        }
+    }
+
+    fn is_outside_value(&self, facts: &Facts, at: u32, n_left: u8) -> bool {
+        let (Some(index), Some(n_left)) = (facts.reference_at(at), n_left.checked_sub(1)) else {
+            return false;
+        };
+        match facts.references[index as usize].receiver {
+            Value::None => {}
+            Value::Of { at, steps } => return steps == Steps::default() && self.is_outside_value(facts, at, n_left),
+            Value::Literal(_) | Value::Other => return false,
+        }
+        match self.resolve_at(facts, index, MAX_DEPTH).syms.as_slice() {
+            [Sym::Outside] => true,
+            [Sym::Local(file, binding)] if *file == facts.file => {
+                let binding = &facts.bindings[*binding as usize];
+                let mut declared = facts.references_in(binding.declared).peekable();
+                // The type is written here, with members of its own.
+                if facts.definitions.iter().any(|inner| binding.declared.contains(inner.range)) {
+                    return false;
+                }
+                if binding.shape != Shape::Named || !binding.declared.is_empty() {
+                    return binding.shape == Shape::Named
+                        && declared.peek().is_some()
+                        && declared.all(|index| {
+                            self.is_outside_value(facts, facts.references[index].range.start, n_left)
+                        });
+                }
+                let Value::Of { at, steps } = binding.value else {
+                    return matches!(binding.value, Value::Literal(_));
+                };
+                let called = facts.reference_at(at).map(|index| &facts.references[index as usize]);
+                steps.iter().eq([Step::Call])
+                    && called.is_some_and(|called| called.n_arguments == Some(0))
+                    && self.is_outside_value(facts, at, n_left)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns true if other types of JavaScript have a member with the name. The declared type of a value then does not
+    /// say whose member is meant, because it can be narrowed, or be like the other type.
+    pub fn has_namesakes(&self, kin: &BTreeSet<DefId>) -> bool {
+        let Some(facts) = kin.first().and_then(|of| self.facts(of.file)) else { return false };
+        let Some(definition) = kin.first().and_then(|of| self.definition(*of)) else { return false };
+        let is_member = |of: &DefId| {
+            let around = self.type_around(*of);
+            !kin.contains(of) && around.is_some()
+        };
+        facts.family == Family::JavaScript && self.named(facts.family, &definition.name).iter().any(is_member)
+    }
+
+    /// Returns true if a definition is a member of an object of JavaScript that is no class.
+    pub fn is_in_object(&self, of: DefId) -> bool {
+        let is_script = self.facts(of.file).is_some_and(|facts| facts.family == Family::JavaScript);
+        is_script && self.type_around(of).is_none()
     }
 
     /// Returns what a plain name at a position means.

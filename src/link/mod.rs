@@ -27,5 +27,5 @@ pub use family::{Kin, NameUse};
 pub use impact::{Impact, Reach, Reached, Relation};
 pub use imports::{ImportSite, Imported};
 pub use query::{Mentions, Site};
-pub use resolve::{Link, Linker, Links, Tier};
+pub use resolve::{Link, Linker, Links, MAX_CANDIDATES, Tier};
 pub use usage::{Usage, Usages};

@@ -19,7 +19,7 @@ use crate::snapshot::{FileId, View};
 /// Limit on nested questions, such as the type of the receiver of a receiver.
 pub(super) const MAX_DEPTH: u8 = 60;
 /// Limit on candidates for a reference that cannot be resolved.
-pub(super) const MAX_CANDIDATES: usize = 24;
+pub const MAX_CANDIDATES: usize = 24;
 /// Limit on the definitions of one name among which candidates are sought.
 const MAX_NAMESAKES: usize = 1_000;
 /// Limit on references, bindings and answers that a server keeps for a view.

@@ -26,8 +26,8 @@ use crate::session::{OpError, Result};
 
 /// Maximum number of candidates, and of mentions, that an answer lists.
 const MAX_LISTED: usize = 200;
-/// Maximum number of them in the text of an answer.
-const MAX_SHOWN: usize = 30;
+/// Maximum number of each of them in the text of an answer.
+const MAX_SHOWN: usize = 20;
 
 /// The request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
@@ -70,7 +70,7 @@ struct Facts {
     /// Number of changed places.
     changed: usize,
     /// True if no place is left that could mean the definition.
-    complete: bool,
+    renamed_all: bool,
     candidates: Vec<PlaceOut>,
     n_candidates: usize,
     mentions: Vec<PlaceOut>,
@@ -119,7 +119,7 @@ impl Op for Rename {
             new_name: self.new_name.clone(),
             definitions: plan.ids()?,
             changed: plan.n_changed(),
-            complete: plan.candidates.is_empty() && !question.lacks_server(),
+            renamed_all: plan.candidates.is_empty() && !question.lacks_server(),
             candidates: plan.out(&plan.candidates),
             n_candidates: plan.candidates.len(),
             mentions: plan.out(&plan.mentions),
@@ -195,7 +195,7 @@ impl Plan<'_> {
 
 impl Facts {
     fn notes(&self, is_applied: bool) -> Vec<String> {
-        let state = if self.complete { "complete" } else { "not complete" };
+        let state = if self.renamed_all { "complete" } else { "not complete" };
         let done = if is_applied { "changed" } else { "would be changed" };
         let mut notes = vec![format!(
             "{} {done}; {state}: {}, {} in text",

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::names::{check_new, check_old};
 use crate::extract::{self, Definition, DefinitionKind, Extractor, ReferenceKind, Value, Word, WordKind, language};
 use crate::git::FileMode;
-use crate::link::{DefId, Kin, Linker, NameUse, Site, Tier};
+use crate::link::{DefId, Kin, Linker, MAX_CANDIDATES, NameUse, Site, Tier};
 use crate::model::{ByteRange, RepoPath};
 use crate::ops::ask::Ask;
 use crate::ops::edit::{Edited, Splice, Writer};
@@ -57,6 +57,8 @@ pub(super) struct Subject<'a> {
     /// The definitions that are renamed.
     pub(super) kin: BTreeSet<DefId>,
     is_member: bool,
+    is_in_function: bool,
+    has_namesakes: bool,
     language: &'static str,
 }
 
@@ -84,6 +86,8 @@ impl<'a> Plan<'a> {
         let language = language(question.view().lang(of.file)).map_or("", |language| language.name);
         let is_member = definition.qualifier.is_some() || linker.type_around(of).is_some();
         let is_member = is_member || matches!(definition.kind, DefinitionKind::Method | DefinitionKind::Field);
+        let container = definition.container.and_then(|index| linker.definition(DefId { index, ..of }));
+        let is_in_function = container.is_some_and(|container| container.kind.is_callable());
         check_old(language, &definition.name, definition.kind, is_member)?;
         check_new(language, &definition.name, new)?;
         let too_many = || OpError::failed("too many definitions would be renamed");
@@ -95,8 +99,10 @@ impl<'a> Plan<'a> {
                 linker,
                 definition,
                 of,
-                kin: definitions,
                 is_member,
+                is_in_function,
+                has_namesakes: is_member && linker.has_namesakes(&definitions),
+                kin: definitions,
                 language,
             },
             new,
@@ -385,6 +391,7 @@ impl Subject<'_> {
                 is_bare: !self.is_member,
                 ..place
             }),
+            NameUse::Definition(of) if self.is_member && self.linker.is_in_object(of) => candidate("object"),
             NameUse::Definition(_) => Role::Other,
             NameUse::Local => other(),
             NameUse::Unresolved => candidate("unresolved"),
@@ -409,12 +416,21 @@ impl Subject<'_> {
             return Role::Other;
         }
         let n_meant = site.targets.iter().filter(|target| self.kin.contains(target)).count();
-        let is_cut = site.tier == Tier::Named && site.targets.len() >= 24;
+        // Of many candidates, not all are given, and fields of types without a name are none.
+        let is_cut = site.tier == Tier::Named && (site.targets.len() >= MAX_CANDIDATES || self.is_in_function);
+        if self.has_namesakes && matches!(site.tier, Tier::Type | Tier::Return) {
+            return Role::Candidate(Place { reason: site.tier.name(), ..place });
+        }
         if site.tier.is_sure() && n_meant > 0 && n_meant == site.targets.len() {
             let is_bare = receiver == Value::None;
             return Role::Changed(Place { reason: site.tier.name(), is_bare, ..place });
         }
-        if n_meant > 0 || is_cut || site.tier == Tier::Unknown {
+        let is_after_dot = bytes[..place.range.start as usize].trim_ascii_end().ends_with(b".")
+            || bytes[..place.range.start as usize].ends_with(b"::");
+        let is_unsure = site.tier == Tier::Outside
+            && !self.linker.is_surely_outside(place.file, place.range.start, is_after_dot)
+            && (self.is_member || is_after_dot);
+        if n_meant > 0 || is_cut || site.tier == Tier::Unknown || is_unsure {
             return Role::Candidate(Place { reason: site.tier.name(), ..place });
         }
         other()
