@@ -50,7 +50,8 @@ from the most likely files. status op=guide has more help.";
 /// Added to the instructions if the server can edit.
 const WRITE_INSTRUCTIONS: &str = "
 - Change code: edit replaces, inserts or removes definitions, sections, keys and text in files that you have read, with
-  the blob id from that answer as expect. Several edits in one call are applied together.";
+  the blob id from that answer as expect. Several edits in one call are applied together. rename changes a definition
+  with what refers to it: first without apply, to see the patch and the candidates.";
 
 /// Time for which clients may cache lists. Lists do not change while the program runs.
 const LIST_TTL_MS: u64 = 3_600_000;

@@ -45,6 +45,7 @@ mod promises;
 mod qdrant;
 mod read_only;
 mod relations;
+mod rename;
 mod relevance;
 mod remote;
 mod rerank;

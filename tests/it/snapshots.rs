@@ -413,6 +413,22 @@ fn edit() {
 }
 
 #[test]
+fn rename() {
+    check(
+        "rename",
+        "rename",
+        vec![
+            case(
+                &["src/lexer.rs#lex", "scan"],
+                json!({"target": "src/lexer.rs#lex", "new_name": "scan"}),
+            ),
+            case(&["lex", "fn"], json!({"target": "lex", "new_name": "fn"})),
+            case(&["parze", "x"], json!({"target": "parze", "new_name": "x"})),
+        ],
+    );
+}
+
+#[test]
 fn status() {
     check(
         "status",

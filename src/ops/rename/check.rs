@@ -54,7 +54,24 @@ impl Plan<'_> {
             taken.extend(self.subject.linker.bound_at(file, self.new, &places).map(|at| (file, at)));
             taken.extend(self.subject.linker.at_file_level(file, self.new).map(|at| (file, at)));
         }
-        self.refuse(taken, "the name is taken", "choose another name")
+        self.refuse(taken, "the name is taken", "choose another name")?;
+        self.refuse(self.out_of_sight(), "the name is not visible", "keep the case of the first letter")
+    }
+
+    /// Returns the places in other packages of Go if only the old name is visible there.
+    fn out_of_sight(&self) -> BTreeSet<(FileId, u32)> {
+        let is_exported = |name: &str| name.starts_with(char::is_uppercase);
+        if self.subject.language != "go" || !is_exported(&self.subject.definition.name) || is_exported(self.new) {
+            return BTreeSet::new();
+        }
+        let folder = |file: FileId| {
+            let path = self.question.view().file(file).path;
+            path.rsplitn(2, |byte| *byte == b'/').nth(1).unwrap_or_default()
+        };
+        let own: BTreeSet<&[u8]> = self.subject.kin.iter().map(|of| folder(of.file)).collect();
+        let changed = self.files.iter().filter(|(file, _)| own.len() > 1 || !own.contains(folder(**file)));
+        let places = changed.flat_map(|(file, planned)| planned.changed.iter().map(|place| (*file, place.range.start)));
+        places.collect()
     }
 
     fn refuse(&self, places: BTreeSet<(FileId, u32)>, why: &str, hint: &str) -> Result<()> {

@@ -59,7 +59,7 @@ pub(super) struct Subject<'a> {
     is_member: bool,
     is_in_function: bool,
     has_namesakes: bool,
-    language: &'static str,
+    pub(super) language: &'static str,
 }
 
 /// A rename that is being prepared.

@@ -249,6 +249,14 @@ const CALLS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     (
+        "rename",
+        &[
+            &["rename", "first", "renamed"],
+            &["rename", "first", "renamed", "--apply"],
+            &["rename", "renamed", "first", "--apply"],
+        ],
+    ),
+    (
         "memory",
         &[
             &["memory"],

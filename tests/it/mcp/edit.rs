@@ -23,7 +23,7 @@ fn names(tools: &[Value]) -> Vec<&str> {
 fn notes_are_written_and_read() {
     let repo = project();
     let listed = tools(&repo, &["--profile", "memory,write"]);
-    assert_eq!(names(&listed[listed.len() - 2..]), ["edit", "memory"]);
+    assert_eq!(names(&listed[listed.len() - 3..]), ["edit", "rename", "memory"]);
     let n_tokens = (listed[listed.len() - 1].to_string().len() as f64 / 3.5).ceil() as usize;
     assert!(n_tokens <= 350, "{n_tokens}");
     let mut client = Client::legacy(&repo, &["--profile", "memory"]);
@@ -40,12 +40,14 @@ fn notes_are_written_and_read() {
 }
 
 #[test]
-fn the_profile_adds_one_tool_with_honest_annotations() {
+fn the_profile_adds_tools_with_honest_annotations() {
     let repo = project();
     let (without, with) = (tools(&repo, &[]), tools(&repo, WRITE));
     assert!(!names(&without).contains(&"edit"));
     assert_eq!(with[..without.len()], without[..]);
-    assert_eq!(names(&with[without.len()..]), ["edit"]);
+    assert_eq!(names(&with[without.len()..]), ["edit", "rename"]);
+    let rename = (with[without.len() + 1].to_string().len() as f64 / 3.5).ceil() as usize;
+    assert!(rename <= 330, "{rename}");
     let edit = &with[without.len()];
     assert_eq!(
         edit["annotations"],

@@ -1,0 +1,348 @@
+//! Tests `codescout rename`: what it changes, what it only lists, and what it refuses.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::cli::{Called, call};
+use crate::support::TestRepo;
+
+const PYTHON: &str = "
+    //- shop/__init__.py
+    from .store import Store, find as search
+
+    __all__ = ['Store', 'search']
+    //- shop/store.py
+    '''Keeps items; find looks one up.'''
+    LIMIT = 10
+
+    def find(name):
+        return name
+
+    class Store:
+        def load(self, path):
+            find = len(path)
+            return find + LIMIT
+
+        def reload(self):
+            return self.load('find')
+
+    class Cache(Store):
+        def load(self, path):
+            return super().load(path)
+    //- shop/use.py
+    from shop.store import Store, find
+    import shop.store as store
+
+    def run(other):
+        s = Store()
+        s.load(find('a'))
+        store.find('b')
+        other.load('c')
+        return other.find
+
+    def shadow(find):
+        return find(1)
+    //- README.md
+    Call find, or Store.load.
+";
+
+fn rename(repo: &TestRepo, args: &[&str]) -> Called {
+    call(repo, &[&["rename"], args].concat())
+}
+
+/// Applies a rename and returns the answer.
+#[track_caller]
+fn applied(repo: &TestRepo, args: &[&str]) -> Value {
+    serde_json::from_str(&rename(repo, &[args, &["--apply", "--json"]].concat()).expect(0).text()).unwrap()
+}
+
+#[track_caller]
+fn refused(repo: &TestRepo, args: &[&str], why: &str) {
+    let said = rename(repo, &[args, &["--apply"]].concat()).expect(2);
+    assert!(said.stderr.contains(why), "{}", said.stderr);
+    assert_eq!(repo.git(["status", "--porcelain"]), "");
+}
+
+fn text(repo: &TestRepo, path: &str) -> String {
+    String::from_utf8(repo.read(path)).unwrap()
+}
+
+/// Returns the places of a list as `path:line reason`.
+fn places(answer: &Value, list: &str) -> Vec<String> {
+    let places = answer[list].as_array().unwrap().iter();
+    let place = |place: &Value| format!("{}:{} {}", place["path"].as_str().unwrap(), place["line"], place["reason"].as_str().unwrap());
+    places.map(place).collect()
+}
+
+#[test]
+fn a_function_is_renamed_with_its_references_and_the_left_side_of_aliases() {
+    let repo = TestRepo::new(PYTHON);
+    let answer = applied(&repo, &["shop/store.py#find", "look_up"]);
+    assert_eq!(answer["definitions"], json!(["shop/store.py#find"]));
+    assert_eq!(answer["changed"], json!(5));
+    assert!(text(&repo, "shop/__init__.py").contains("Store, look_up as search\n"));
+    let used = text(&repo, "shop/use.py");
+    assert!(used.contains("import Store, look_up\n") && used.contains("s.load(look_up('a'))\n"), "{used}");
+    assert!(used.contains("store.look_up('b')\n") && used.contains("def shadow(find):\n    return find(1)\n"), "{used}");
+    let store = text(&repo, "shop/store.py");
+    assert!(store.contains("find = len(path)\n        return find + LIMIT"), "{store}");
+    // A member of an unknown value could be anything.
+    assert_eq!(answer["renamed_all"], json!(false));
+    assert_eq!(places(&answer, "candidates"), ["shop/use.py:9 outside"]);
+    assert_eq!(places(&answer, "mentions"), ["README.md:1 other file", "shop/store.py:1 text", "shop/store.py:13 string"]);
+}
+
+#[test]
+fn overriding_methods_are_renamed_together_and_candidates_one_by_one() {
+    let repo = TestRepo::new(PYTHON);
+    let dry = rename(&repo, &["Cache.load", "read"]).expect(0);
+    assert!(dry.stderr.contains("candidate shop/use.py:8:11 (named)"));
+    refused(&repo, &["Cache.load", "read", "--accept", "shop/use.py:7"], "no candidate or mention");
+    let answer = applied(&repo, &["Cache.load", "read", "--accept", "shop/use.py:8", "--accept", "README.md:1:21"]);
+    assert_eq!(answer["definitions"], json!(["shop/store.py#Store.load", "shop/store.py#Cache.load"]));
+    assert_eq!((&answer["changed"], &answer["renamed_all"]), (&json!(7), &json!(true)));
+    assert!(!text(&repo, "shop/store.py").contains("load(") || text(&repo, "shop/store.py").contains("def reload("));
+    assert!(text(&repo, "shop/use.py").contains("other.read('c')"));
+    assert_eq!(text(&repo, "README.md"), "Call find, or Store.read.\n");
+}
+
+#[test]
+fn exported_names_are_renamed_in_the_list_of_exports() {
+    let repo = TestRepo::new(PYTHON);
+    applied(&repo, &["Store", "Shop"]);
+    assert!(text(&repo, "shop/__init__.py").contains("__all__ = ['Shop', 'search']\n"));
+    assert!(text(&repo, "shop/store.py").contains("class Cache(Shop):\n"));
+}
+
+#[test]
+fn names_that_are_taken_or_not_allowed_are_refused() {
+    let repo = TestRepo::new(PYTHON);
+    refused(&repo, &["find", "class"], "keyword of python");
+    refused(&repo, &["find", "2nd"], "not a name in python");
+    refused(&repo, &["find", "find"], "already");
+    refused(&repo, &["shop/store.py#find", "LIMIT"], "the name is taken at shop/store.py:2");
+    refused(&repo, &["shop/store.py#find", "Store"], "the name is taken at");
+    // A local variable would hide the constant.
+    refused(&repo, &["LIMIT", "path"], "the name is taken at shop/store.py:8");
+    refused(&repo, &["Cache.load", "reload"], "the name is taken at shop/store.py:12");
+    refused(&repo, &["load", "read", "--ref", "HEAD"], "only files of the worktree");
+    refused(&repo, &["nothing", "read"], "no definition is named nothing");
+    repo.write("shop/more.py", "def find():\n    pass\n");
+    repo.commit("more");
+    refused(&repo, &["find", "look_up"], "use one of the ids shop/more.py#find, shop/store.py#find");
+}
+
+#[test]
+fn a_new_name_that_captures_other_code_is_refused() {
+    let repo = TestRepo::new(
+        "
+        //- a.py
+        def first():
+            return 1
+
+        def second():
+            return max(first(), 2)
+    ",
+    );
+    refused(&repo, &["first", "max"], "a name that means something else would mean this definition");
+}
+
+#[test]
+fn a_base_outside_of_the_repository_must_be_confirmed() {
+    let repo = TestRepo::new(
+        "
+        //- a.py
+        from http.server import BaseHTTPRequestHandler
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self):
+                return self.answer()
+    ",
+    );
+    refused(&repo, &["answer", "reply"], "may need the name answer: a.py:3");
+    let answer = applied(&repo, &["answer", "reply", "--accept", "a.py:3"]);
+    assert_eq!((&answer["changed"], &answer["renamed_all"]), (&json!(2), &json!(true)));
+    assert!(text(&repo, "a.py").contains("class Handler(BaseHTTPRequestHandler):\n    def reply(self):\n        return self.reply()"));
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_git_applies_its_patch() {
+    let repo = TestRepo::new(PYTHON);
+    repo.write("shop/crlf.py", "from shop.store import find\r\n\r\nfind(1)\r\n");
+    repo.write(".gitattributes", "crlf.py text eol=crlf\n");
+    repo.commit("line endings");
+    // Uncommitted code counts.
+    repo.write("shop/new.py", "from shop.store import find\nfind(2)\n");
+    let before = repo.git(["status", "--porcelain"]);
+    let dry = rename(&repo, &["shop/store.py#find", "look_up"]).expect(0);
+    assert_eq!(repo.git(["status", "--porcelain"]), before);
+    assert!(!repo.path(".git/codescout-edit").exists());
+    let patch = repo.beside("rename.patch");
+    fs::write(&patch, &dry.stdout).unwrap();
+    repo.git(["apply", patch.to_str().unwrap()]);
+    let files = ["shop/store.py", "shop/use.py", "shop/new.py", "shop/crlf.py", "shop/__init__.py"];
+    let by_git = files.map(|path| repo.read(path));
+    repo.git(["apply", "-R", patch.to_str().unwrap()]);
+    let done = rename(&repo, &["shop/store.py#find", "look_up", "--apply"]).expect(0);
+    assert_eq!(done.stdout, dry.stdout);
+    assert_eq!(files.map(|path| repo.read(path)), by_git);
+    assert_eq!(by_git[3], b"from shop.store import look_up\r\n\r\nlook_up(1)\r\n");
+    assert_eq!(by_git[2], b"from shop.store import look_up\nlook_up(2)\n");
+}
+
+#[test]
+fn typescript_short_forms_are_expanded_or_listed() {
+    let repo = TestRepo::new(
+        "
+        //- src/shapes.ts
+        export interface Shape { size: number; }
+        export class Box implements Shape { size = 1; }
+        export function area(shape: Shape) { return shape.size; }
+        //- src/index.ts
+        export { area as surface } from './shapes';
+        export { Box } from './shapes';
+        //- src/use.ts
+        import { area, Box } from './shapes';
+        import { surface } from './index';
+        export const tools = { area };
+        export function sum(box: Box) {
+            const { size } = box;
+            return area(box) + surface(box) + size;
+        }
+    ",
+    );
+    let answer = applied(&repo, &["area", "measure"]);
+    assert_eq!(answer["renamed_all"], json!(true), "{answer:#}");
+    assert!(text(&repo, "src/index.ts").contains("export { measure as surface }"));
+    let used = text(&repo, "src/use.ts");
+    assert!(used.contains("import { measure, Box }") && used.contains("tools = { area: measure };"), "{used}");
+    assert!(used.contains("return measure(box) + surface(box) + size;"), "{used}");
+    repo.commit("area");
+    let answer = applied(&repo, &["Box.size", "extent", "--accept", "src/use.ts:5"]);
+    assert_eq!(answer["renamed_all"], json!(true), "{answer:#}");
+    assert!(text(&repo, "src/shapes.ts").contains("interface Shape { extent: number; }"));
+    assert!(text(&repo, "src/use.ts").contains("const { extent: size } = box;"));
+}
+
+#[test]
+fn rust_traits_paths_and_short_forms_are_renamed() {
+    let repo = TestRepo::new(
+        "
+        //- Cargo.toml
+        [package]
+        name = \"shop\"
+        //- src/lib.rs
+        pub mod kinds;
+        use crate::kinds::{Kind::{self, Small}, Price};
+        pub fn price(kind: Kind) -> u32 { let cost = 1; match kind { Small => Item { cost }.total(), Kind::Large => 2 } }
+        pub struct Item { pub cost: u32 }
+        impl Price for Item { fn total(&self) -> u32 { self.cost } }
+        pub fn all(items: &[Item]) -> u32 { items.iter().map(|item| item.total()).sum() }
+        //- src/kinds.rs
+        pub enum Kind { Small, Large }
+        pub trait Price { fn total(&self) -> u32; }
+    ",
+    );
+    applied(&repo, &["Kind", "Size"]);
+    let lib = text(&repo, "src/lib.rs");
+    assert!(lib.contains("kinds::{Size::{self, Small}, Price}") && lib.contains("kind: Size") && lib.contains("Size::Large"), "{lib}");
+    repo.commit("kind");
+    let answer = applied(&repo, &["Item.total", "sum_up"]);
+    assert_eq!(answer["definitions"].as_array().unwrap().len(), 2, "{answer:#}");
+    assert!(text(&repo, "src/kinds.rs").contains("fn sum_up(&self)"));
+    assert!(text(&repo, "src/lib.rs").contains("Item { cost }.sum_up()"));
+    assert_eq!(places(&answer, "candidates"), ["src/lib.rs:6 named"]);
+    repo.commit("total");
+    let answer = applied(&repo, &["Item.cost", "amount", "--accept", "src/lib.rs:3:82"]);
+    assert_eq!(answer["renamed_all"], json!(true), "{answer:#}");
+    assert!(text(&repo, "src/lib.rs").contains("Item { amount: cost }.sum_up()"));
+    repo.commit("cost");
+    refused(&repo, &["price", "match"], "keyword of rust");
+}
+
+#[test]
+fn go_methods_are_renamed_with_the_interfaces_that_they_satisfy() {
+    let repo = TestRepo::new(
+        "
+        //- go.mod
+        module example.com/shop
+        //- shop.go
+        package shop
+
+        type Store interface { Load(path string) int }
+        type Disk struct{}
+
+        func (d *Disk) Load(path string) int { return 1 }
+        func (d *Disk) String() string { return \"Load\" }
+        func Open() *Disk { return &Disk{} }
+        //- other/use.go
+        package other
+
+        import \"example.com/shop\"
+
+        func Use(s shop.Store) int { return s.Load(\"x\") + shop.Open().Load(\"y\") }
+    ",
+    );
+    let answer = applied(&repo, &["Disk.Load", "Fetch"]);
+    assert_eq!((&answer["changed"], &answer["renamed_all"]), (&json!(4), &json!(true)), "{answer:#}");
+    assert!(text(&repo, "other/use.go").contains("s.Fetch(\"x\") + shop.Open().Fetch(\"y\")"));
+    repo.commit("load");
+    refused(&repo, &["Disk.String", "Text"], "go gives the name String a meaning");
+    refused(&repo, &["Open", "open"], "other/use.go");
+    refused(&repo, &["Open", "Disk"], "the name is taken at shop.go:4");
+}
+
+#[test]
+fn java_types_move_with_their_file_and_overloads_stay_together() {
+    let repo = TestRepo::new(
+        "
+        //- src/shop/Store.java
+        package shop;
+
+        public class Store {
+            private final int size;
+            public Store(int size) { this.size = size; }
+            public int load(String path) { return size; }
+            public int load(int size) { return size; }
+        }
+        //- src/shop/Cache.java
+        package shop;
+
+        class Cache extends Store {
+            Cache() { super(1); }
+            @Override public int load(String path) { return new Store(2).load(3); }
+        }
+        //- src/use/Use.java
+        package use;
+
+        import shop.Store;
+
+        class Use { int run(Store store) { int load = 1; return store.load(\"x\") + load; } }
+    ",
+    );
+    let answer = applied(&repo, &["Store", "Shop"]);
+    assert_eq!(answer["renamed_all"], json!(true), "{answer:#}");
+    assert!(!repo.path("src/shop/Store.java").exists());
+    assert!(text(&repo, "src/shop/Shop.java").contains("public class Shop {\n    private final int size;\n    public Shop(int size)"));
+    assert!(text(&repo, "src/use/Use.java").contains("import shop.Shop;"));
+    repo.commit("store");
+    let answer = applied(&repo, &["src/shop/Cache.java#Cache.load", "read"]);
+    assert_eq!(answer["definitions"].as_array().unwrap().len(), 3, "{answer:#}");
+    assert!(text(&repo, "src/use/Use.java").contains("int load = 1; return store.read(\"x\") + load;"));
+    repo.commit("load");
+    refused(&repo, &["Shop", "Cache"], "the name is taken at src/shop/Cache.java:3");
+}
+
+#[test]
+fn files_that_may_not_be_changed_are_refused() {
+    let repo = TestRepo::new(PYTHON);
+    repo.write("shop/more.py", "from shop.store import find\n<<<<<<< a\nfind(1)\n=======\nfind(2)\n>>>>>>> b\n");
+    repo.commit("conflict");
+    refused(&repo, &["shop/store.py#find", "look_up"], "shop/more.py has conflict markers");
+    repo.remove("shop/more.py");
+    repo.write("node_modules/use.py", "from shop.store import find\nfind(1)\n");
+    repo.commit("vendored");
+    let said = rename(&repo, &["shop/store.py#find", "look_up"]).expect(0);
+    assert!(said.stderr.contains("node_modules/use.py:1:24 (not parsed)"), "{}", said.stderr);
+}
