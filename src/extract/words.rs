@@ -90,6 +90,9 @@ fn formatted(text: &[u8], name: &str, start: usize) -> impl Iterator<Item = Word
     found.into_iter().map(move |at| {
         let first = (start + at + 1) as u32;
         let range = ByteRange::new(first, first + sought.len() as u32 - 1);
-        Word { range, kind: WordKind::String }
+        Word {
+            range,
+            kind: WordKind::String,
+        }
     })
 }

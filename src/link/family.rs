@@ -6,8 +6,9 @@ use super::compiler::Meaning;
 use super::facts::{DefId, Facts, Family};
 use super::query::Site;
 use super::resolve::{Linker, MAX_DEPTH, Sym, Tier};
-use crate::extract::{BindingKind, DefinitionKind, Reference, Shape, Step, Steps, Value};
+use crate::extract::{BindingKind, DefinitionKind, Reference, ReferenceKind, Shape, Step, Steps, Value};
 use crate::index::lexical::LexicalError;
+use crate::model::ByteRange;
 use crate::snapshot::FileId;
 
 /// Limit on the definitions of a family.
@@ -89,7 +90,9 @@ impl Linker<'_> {
 
     /// Returns the members with a name that the bases of a type have.
     fn overridden_in(&self, of: DefId, name: &str) -> Vec<DefId> {
-        let Some(facts) = self.facts(of.file) else { return Vec::new() };
+        let Some(facts) = self.facts(of.file) else {
+            return Vec::new();
+        };
         let bases = facts.bases(of.index).iter();
         let bases = bases.flat_map(|&base| self.resolve_base(&facts, base, MAX_DEPTH).syms);
         let bases = bases.filter_map(|sym| sym.definition());
@@ -100,7 +103,9 @@ impl Linker<'_> {
 
     /// Returns the members with a name of a type, of what it extends, and of what extends it.
     pub fn members_around(&self, of: DefId, name: &str) -> Result<Vec<DefId>, LexicalError> {
-        let Some(facts) = self.facts(of.file) else { return Ok(Vec::new()) };
+        let Some(facts) = self.facts(of.file) else {
+            return Ok(Vec::new());
+        };
         let Some(around) = self.type_around(of).or_else(|| self.type_of_member(&facts, of)) else {
             return Ok(Vec::new());
         };
@@ -114,7 +119,9 @@ impl Linker<'_> {
 
     /// Returns the other definitions of a scope.
     pub fn siblings(&self, of: DefId, name: &str) -> Vec<DefId> {
-        let Some(facts) = self.facts(of.file) else { return Vec::new() };
+        let Some(facts) = self.facts(of.file) else {
+            return Vec::new();
+        };
         let container = facts.definitions[of.index as usize].container;
         let package = match facts.family {
             Family::Go | Family::Java if container.is_none() => self.links.environment.package_of(self, &facts),
@@ -138,8 +145,12 @@ impl Linker<'_> {
         let facts = self.facts(file)?;
         let imported = facts.imported.get(name);
         let bound = facts.bindings_of(name).filter(|(_, binding)| {
-            !matches!(binding.kind, BindingKind::Field | BindingKind::Return | BindingKind::Export)
-                && places.iter().any(|at| binding.scope.start <= *at && *at < binding.scope.end)
+            !matches!(
+                binding.kind,
+                BindingKind::Field | BindingKind::Return | BindingKind::Export
+            ) && places
+                .iter()
+                .any(|at| binding.scope.start <= *at && *at < binding.scope.end)
         });
         let imported = imported.map(|(import, _)| facts.imports[*import as usize].range.start);
         imported.or_else(|| bound.map(|(_, binding)| binding.start).next())
@@ -147,8 +158,13 @@ impl Linker<'_> {
 
     /// Returns what the word `name` at a position is.
     pub fn use_at(&self, file: FileId, at: u32, name: &str) -> NameUse {
-        let Some(facts) = self.facts(file) else { return NameUse::Unresolved };
-        let here = facts.named(name).iter().filter(|&&index| facts.definitions[index as usize].name_range.start == at);
+        let Some(facts) = self.facts(file) else {
+            return NameUse::Unresolved;
+        };
+        let here = facts
+            .named(name)
+            .iter()
+            .filter(|&&index| facts.definitions[index as usize].name_range.start == at);
         for &index in here {
             let of = facts.def(index);
             if facts.is_name(index) {
@@ -157,12 +173,36 @@ impl Linker<'_> {
             let implemented = self.implemented(of);
             if implemented != of {
                 let targets = vec![implemented];
-                return NameUse::Reference(Site { targets, ..self.site_of(of) });
+                return NameUse::Reference(Site {
+                    targets,
+                    ..self.site_of(of)
+                });
             }
         }
         let is_named = |index: &u32| facts.references[*index as usize].name == name;
         if let Some(index) = facts.reference_at(at).filter(is_named) {
             return NameUse::Reference(self.site(&facts, index));
+        }
+        // The names of some re-exports are no references.
+        let mut imports = facts
+            .imports
+            .iter()
+            .filter(|import| import.range.start <= at && at < import.range.end);
+        if let Some(import) = imports.find(|import| import.names.iter().any(|imported| imported.name == name)) {
+            let syms = self.taken(&facts, &import.module, name, import.range.start, MAX_DEPTH);
+            let targets: Vec<DefId> = syms.iter().filter_map(Sym::definition).collect();
+            return match targets.is_empty() {
+                true => NameUse::Unresolved,
+                false => NameUse::Reference(Site {
+                    file,
+                    range: ByteRange::new(at, at + name.len() as u32),
+                    kind: ReferenceKind::Import,
+                    inside: None,
+                    tier: Tier::Import,
+                    targets,
+                    is_lost: false,
+                }),
+            };
         }
         let is_bound = facts.bindings_of(name).any(|(_, binding)| binding.start == at);
         let found = || self.bare_name(&facts, name, at, MAX_DEPTH).syms;
@@ -176,7 +216,9 @@ impl Linker<'_> {
     /// member is certain if it belongs to a literal or to something outside that nothing was passed to.
     pub fn is_surely_outside(&self, file: FileId, at: u32, is_after_dot: bool) -> bool {
         let Some(facts) = self.facts(file) else { return false };
-        let Some(index) = facts.reference_at(at) else { return false };
+        let Some(index) = facts.reference_at(at) else {
+            return false;
+        };
         let reference = &facts.references[index as usize];
         if matches!(self.meaning(&facts, at), Meaning::NoDefinition | Meaning::External) {
             return true;
@@ -209,15 +251,18 @@ impl Linker<'_> {
                 let binding = &facts.bindings[*binding as usize];
                 let mut declared = facts.references_in(binding.declared).peekable();
                 // The type is written here, with members of its own.
-                if facts.definitions.iter().any(|inner| binding.declared.contains(inner.range)) {
+                if facts
+                    .definitions
+                    .iter()
+                    .any(|inner| binding.declared.contains(inner.range))
+                {
                     return false;
                 }
                 if binding.shape != Shape::Named || !binding.declared.is_empty() {
                     return binding.shape == Shape::Named
                         && declared.peek().is_some()
-                        && declared.all(|index| {
-                            self.is_outside_value(facts, facts.references[index].range.start, n_left)
-                        });
+                        && declared
+                            .all(|index| self.is_outside_value(facts, facts.references[index].range.start, n_left));
                 }
                 let Value::Of { at, steps } = binding.value else {
                     return matches!(binding.value, Value::Literal(_));
@@ -234,8 +279,12 @@ impl Linker<'_> {
     /// Returns true if other types of JavaScript have a member with the name. The declared type of a value then does not
     /// say whose member is meant, because it can be narrowed, or be like the other type.
     pub fn has_namesakes(&self, kin: &BTreeSet<DefId>) -> bool {
-        let Some(facts) = kin.first().and_then(|of| self.facts(of.file)) else { return false };
-        let Some(definition) = kin.first().and_then(|of| self.definition(*of)) else { return false };
+        let Some(facts) = kin.first().and_then(|of| self.facts(of.file)) else {
+            return false;
+        };
+        let Some(definition) = kin.first().and_then(|of| self.definition(*of)) else {
+            return false;
+        };
         let is_member = |of: &DefId| {
             let around = self.type_around(*of);
             !kin.contains(of) && around.is_some()
@@ -245,30 +294,41 @@ impl Linker<'_> {
 
     /// Returns true if a definition is a member of an object of JavaScript that is no class.
     pub fn is_in_object(&self, of: DefId) -> bool {
-        let is_script = self.facts(of.file).is_some_and(|facts| facts.family == Family::JavaScript);
+        let is_script = self
+            .facts(of.file)
+            .is_some_and(|facts| facts.family == Family::JavaScript);
         is_script && self.type_around(of).is_none()
     }
 
     /// Returns what a plain name at a position means.
     pub fn visible_at(&self, file: FileId, at: u32, name: &str) -> Vec<DefId> {
-        let Some(facts) = self.facts(file) else { return Vec::new() };
+        let Some(facts) = self.facts(file) else {
+            return Vec::new();
+        };
         let syms = self.bare_name(&facts, name, at, MAX_DEPTH).syms;
         syms.iter().filter_map(Sym::definition).collect()
     }
 
     /// Returns what a name in the path of an import means, if it is a type.
     pub fn path_segment_at(&self, file: FileId, at: u32, name: &str) -> Vec<DefId> {
-        let Some(facts) = self.facts(file) else { return Vec::new() };
+        let Some(facts) = self.facts(file) else {
+            return Vec::new();
+        };
         let separator = match facts.family {
             Family::Rust => "::",
             Family::Java => ".",
             _ => return Vec::new(),
         };
-        let around = facts.imports.iter().filter(|import| import.range.start <= at && at < import.range.end);
+        let around = facts
+            .imports
+            .iter()
+            .filter(|import| import.range.start <= at && at < import.range.end);
         let mut found = Vec::new();
         for import in around {
             let segments: Vec<&str> = import.module.split(separator).collect();
-            let Some(last) = segments.iter().rposition(|segment| *segment == name) else { continue };
+            let Some(last) = segments.iter().rposition(|segment| *segment == name) else {
+                continue;
+            };
             let syms = match segments[..last].join(separator) {
                 module if module.is_empty() => self.bare_name(&facts, name, at, MAX_DEPTH).syms,
                 module => self.taken(&facts, &module, name, import.range.start, MAX_DEPTH),
@@ -280,7 +340,8 @@ impl Linker<'_> {
 
     /// Returns true if a type can have a method and something else of one name.
     pub fn has_separate_methods(&self, of: DefId) -> bool {
-        self.facts(of.file).is_some_and(|facts| matches!(facts.family, Family::Java | Family::Rust))
+        self.facts(of.file)
+            .is_some_and(|facts| matches!(facts.family, Family::Java | Family::Rust))
     }
 
     /// Returns the position of the first definition of a file with a name that is in no other one and is no member.

@@ -263,7 +263,14 @@ impl Linker<'_> {
         };
         let imported = &import.names[at as usize];
         if imported.name.is_empty() || imported.name == "self" && facts.family == Family::Rust {
-            return Some(vec![self.module_sym(facts, &import.module, import.range.start, depth)]);
+            let at = import.range.start;
+            return Some(match self.module_sym(facts, &import.module, at, depth) {
+                // `use a::Type::{self}` takes a type.
+                Sym::Outside if let Some((outer, name)) = import.module.rsplit_once("::") => {
+                    self.taken(facts, outer, name, at, depth)
+                }
+                module => vec![module],
+            });
         }
         Some(self.taken(facts, &import.module, &imported.name, import.range.start, depth))
     }

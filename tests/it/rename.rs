@@ -71,7 +71,14 @@ fn text(repo: &TestRepo, path: &str) -> String {
 /// Returns the places of a list as `path:line reason`.
 fn places(answer: &Value, list: &str) -> Vec<String> {
     let places = answer[list].as_array().unwrap().iter();
-    let place = |place: &Value| format!("{}:{} {}", place["path"].as_str().unwrap(), place["line"], place["reason"].as_str().unwrap());
+    let place = |place: &Value| {
+        format!(
+            "{}:{} {}",
+            place["path"].as_str().unwrap(),
+            place["line"],
+            place["reason"].as_str().unwrap()
+        )
+    };
     places.map(place).collect()
 }
 
@@ -83,14 +90,30 @@ fn a_function_is_renamed_with_its_references_and_the_left_side_of_aliases() {
     assert_eq!(answer["changed"], json!(5));
     assert!(text(&repo, "shop/__init__.py").contains("Store, look_up as search\n"));
     let used = text(&repo, "shop/use.py");
-    assert!(used.contains("import Store, look_up\n") && used.contains("s.load(look_up('a'))\n"), "{used}");
-    assert!(used.contains("store.look_up('b')\n") && used.contains("def shadow(find):\n    return find(1)\n"), "{used}");
+    assert!(
+        used.contains("import Store, look_up\n") && used.contains("s.load(look_up('a'))\n"),
+        "{used}"
+    );
+    assert!(
+        used.contains("store.look_up('b')\n") && used.contains("def shadow(find):\n    return find(1)\n"),
+        "{used}"
+    );
     let store = text(&repo, "shop/store.py");
-    assert!(store.contains("find = len(path)\n        return find + LIMIT"), "{store}");
+    assert!(
+        store.contains("find = len(path)\n        return find + LIMIT"),
+        "{store}"
+    );
     // A member of an unknown value could be anything.
     assert_eq!(answer["renamed_all"], json!(false));
     assert_eq!(places(&answer, "candidates"), ["shop/use.py:9 outside"]);
-    assert_eq!(places(&answer, "mentions"), ["README.md:1 other file", "shop/store.py:1 text", "shop/store.py:13 string"]);
+    assert_eq!(
+        places(&answer, "mentions"),
+        [
+            "README.md:1 other file",
+            "shop/store.py:1 text",
+            "shop/store.py:13 string"
+        ]
+    );
 }
 
 #[test]
@@ -98,9 +121,26 @@ fn overriding_methods_are_renamed_together_and_candidates_one_by_one() {
     let repo = TestRepo::new(PYTHON);
     let dry = rename(&repo, &["Cache.load", "read"]).expect(0);
     assert!(dry.stderr.contains("candidate shop/use.py:8:11 (named)"));
-    refused(&repo, &["Cache.load", "read", "--accept", "shop/use.py:7"], "no candidate or mention");
-    let answer = applied(&repo, &["Cache.load", "read", "--accept", "shop/use.py:8", "--accept", "README.md:1:21"]);
-    assert_eq!(answer["definitions"], json!(["shop/store.py#Store.load", "shop/store.py#Cache.load"]));
+    refused(
+        &repo,
+        &["Cache.load", "read", "--accept", "shop/use.py:7"],
+        "no candidate or mention",
+    );
+    let answer = applied(
+        &repo,
+        &[
+            "Cache.load",
+            "read",
+            "--accept",
+            "shop/use.py:8",
+            "--accept",
+            "README.md:1:21",
+        ],
+    );
+    assert_eq!(
+        answer["definitions"],
+        json!(["shop/store.py#Store.load", "shop/store.py#Cache.load"])
+    );
     assert_eq!((&answer["changed"], &answer["renamed_all"]), (&json!(7), &json!(true)));
     assert!(!text(&repo, "shop/store.py").contains("load(") || text(&repo, "shop/store.py").contains("def reload("));
     assert!(text(&repo, "shop/use.py").contains("other.read('c')"));
@@ -121,16 +161,28 @@ fn names_that_are_taken_or_not_allowed_are_refused() {
     refused(&repo, &["find", "class"], "keyword of python");
     refused(&repo, &["find", "2nd"], "not a name in python");
     refused(&repo, &["find", "find"], "already");
-    refused(&repo, &["shop/store.py#find", "LIMIT"], "the name is taken at shop/store.py:2");
+    refused(
+        &repo,
+        &["shop/store.py#find", "LIMIT"],
+        "the name is taken at shop/store.py:2",
+    );
     refused(&repo, &["shop/store.py#find", "Store"], "the name is taken at");
     // A local variable would hide the constant.
     refused(&repo, &["LIMIT", "path"], "the name is taken at shop/store.py:8");
-    refused(&repo, &["Cache.load", "reload"], "the name is taken at shop/store.py:12");
+    refused(
+        &repo,
+        &["Cache.load", "reload"],
+        "the name is taken at shop/store.py:12",
+    );
     refused(&repo, &["load", "read", "--ref", "HEAD"], "only files of the worktree");
     refused(&repo, &["nothing", "read"], "no definition is named nothing");
     repo.write("shop/more.py", "def find():\n    pass\n");
     repo.commit("more");
-    refused(&repo, &["find", "look_up"], "use one of the ids shop/more.py#find, shop/store.py#find");
+    refused(
+        &repo,
+        &["find", "look_up"],
+        "use one of the ids shop/more.py#find, shop/store.py#find",
+    );
 }
 
 #[test]
@@ -145,7 +197,11 @@ fn a_new_name_that_captures_other_code_is_refused() {
             return max(first(), 2)
     ",
     );
-    refused(&repo, &["first", "max"], "a name that means something else would mean this definition");
+    refused(
+        &repo,
+        &["first", "max"],
+        "a name that means something else would mean this definition",
+    );
 }
 
 #[test]
@@ -163,7 +219,10 @@ fn a_base_outside_of_the_repository_must_be_confirmed() {
     refused(&repo, &["answer", "reply"], "may need the name answer: a.py:3");
     let answer = applied(&repo, &["answer", "reply", "--accept", "a.py:3"]);
     assert_eq!((&answer["changed"], &answer["renamed_all"]), (&json!(2), &json!(true)));
-    assert!(text(&repo, "a.py").contains("class Handler(BaseHTTPRequestHandler):\n    def reply(self):\n        return self.reply()"));
+    assert!(
+        text(&repo, "a.py")
+            .contains("class Handler(BaseHTTPRequestHandler):\n    def reply(self):\n        return self.reply()")
+    );
 }
 
 #[test]
@@ -180,10 +239,17 @@ fn a_dry_run_writes_nothing_and_git_applies_its_patch() {
     assert!(!repo.path(".git/codescout-edit").exists());
     let patch = repo.beside("rename.patch");
     fs::write(&patch, &dry.stdout).unwrap();
+    let files = [
+        "shop/store.py",
+        "shop/use.py",
+        "shop/new.py",
+        "shop/crlf.py",
+        "shop/__init__.py",
+    ];
+    let old = files.map(|path| repo.read(path));
     repo.git(["apply", patch.to_str().unwrap()]);
-    let files = ["shop/store.py", "shop/use.py", "shop/new.py", "shop/crlf.py", "shop/__init__.py"];
     let by_git = files.map(|path| repo.read(path));
-    repo.git(["apply", "-R", patch.to_str().unwrap()]);
+    files.iter().zip(old).for_each(|(path, old)| repo.write(path, old));
     let done = rename(&repo, &["shop/store.py#find", "look_up", "--apply"]).expect(0);
     assert_eq!(done.stdout, dry.stdout);
     assert_eq!(files.map(|path| repo.read(path)), by_git);
@@ -216,7 +282,10 @@ fn typescript_short_forms_are_expanded_or_listed() {
     assert_eq!(answer["renamed_all"], json!(true), "{answer:#}");
     assert!(text(&repo, "src/index.ts").contains("export { measure as surface }"));
     let used = text(&repo, "src/use.ts");
-    assert!(used.contains("import { measure, Box }") && used.contains("tools = { area: measure };"), "{used}");
+    assert!(
+        used.contains("import { measure, Box }") && used.contains("tools = { area: measure };"),
+        "{used}"
+    );
     assert!(used.contains("return measure(box) + surface(box) + size;"), "{used}");
     repo.commit("area");
     let answer = applied(&repo, &["Box.size", "extent", "--accept", "src/use.ts:5"]);
@@ -246,7 +315,12 @@ fn rust_traits_paths_and_short_forms_are_renamed() {
     );
     applied(&repo, &["Kind", "Size"]);
     let lib = text(&repo, "src/lib.rs");
-    assert!(lib.contains("kinds::{Size::{self, Small}, Price}") && lib.contains("kind: Size") && lib.contains("Size::Large"), "{lib}");
+    assert!(
+        lib.contains("kinds::{Size::{self, Small}, Price}")
+            && lib.contains("kind: Size")
+            && lib.contains("Size::Large"),
+        "{lib}"
+    );
     repo.commit("kind");
     let answer = applied(&repo, &["Item.total", "sum_up"]);
     assert_eq!(answer["definitions"].as_array().unwrap().len(), 2, "{answer:#}");
@@ -285,7 +359,11 @@ fn go_methods_are_renamed_with_the_interfaces_that_they_satisfy() {
     ",
     );
     let answer = applied(&repo, &["Disk.Load", "Fetch"]);
-    assert_eq!((&answer["changed"], &answer["renamed_all"]), (&json!(4), &json!(true)), "{answer:#}");
+    assert_eq!(
+        (&answer["changed"], &answer["renamed_all"]),
+        (&json!(4), &json!(true)),
+        "{answer:#}"
+    );
     assert!(text(&repo, "other/use.go").contains("s.Fetch(\"x\") + shop.Open().Fetch(\"y\")"));
     repo.commit("load");
     refused(&repo, &["Disk.String", "Text"], "go gives the name String a meaning");
@@ -324,7 +402,10 @@ fn java_types_move_with_their_file_and_overloads_stay_together() {
     let answer = applied(&repo, &["Store", "Shop"]);
     assert_eq!(answer["renamed_all"], json!(true), "{answer:#}");
     assert!(!repo.path("src/shop/Store.java").exists());
-    assert!(text(&repo, "src/shop/Shop.java").contains("public class Shop {\n    private final int size;\n    public Shop(int size)"));
+    assert!(
+        text(&repo, "src/shop/Shop.java")
+            .contains("public class Shop {\n    private final int size;\n    public Shop(int size)")
+    );
     assert!(text(&repo, "src/use/Use.java").contains("import shop.Shop;"));
     repo.commit("store");
     let answer = applied(&repo, &["src/shop/Cache.java#Cache.load", "read"]);
@@ -337,12 +418,23 @@ fn java_types_move_with_their_file_and_overloads_stay_together() {
 #[test]
 fn files_that_may_not_be_changed_are_refused() {
     let repo = TestRepo::new(PYTHON);
-    repo.write("shop/more.py", "from shop.store import find\n<<<<<<< a\nfind(1)\n=======\nfind(2)\n>>>>>>> b\n");
+    repo.write(
+        "shop/more.py",
+        "from shop.store import find\n<<<<<<< a\nfind(1)\n=======\nfind(2)\n>>>>>>> b\n",
+    );
     repo.commit("conflict");
-    refused(&repo, &["shop/store.py#find", "look_up"], "shop/more.py has conflict markers");
+    refused(
+        &repo,
+        &["shop/store.py#find", "look_up"],
+        "shop/more.py has conflict markers",
+    );
     repo.remove("shop/more.py");
     repo.write("node_modules/use.py", "from shop.store import find\nfind(1)\n");
     repo.commit("vendored");
     let said = rename(&repo, &["shop/store.py#find", "look_up"]).expect(0);
-    assert!(said.stderr.contains("node_modules/use.py:1:24 (not parsed)"), "{}", said.stderr);
+    assert!(
+        said.stderr.contains("node_modules/use.py:1:24 (not parsed)"),
+        "{}",
+        said.stderr
+    );
 }

@@ -194,7 +194,11 @@ impl<'a> OpenFile<'a> {
             let operation = &edit.edits[*at];
             let new = (operation.op == Verb::Create).then(|| operation.text.clone().unwrap_or_default().into_bytes());
             if let Some(new) = &new {
-                check_errors(edit.allow_errors, &FileText::new(&path, b""), &FileText::new(&path, new))?;
+                check_errors(
+                    edit.allow_errors,
+                    &FileText::new(&path, b""),
+                    &FileText::new(&path, new),
+                )?;
             }
             return Ok(new);
         }

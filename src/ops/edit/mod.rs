@@ -25,9 +25,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::file::Edited;
 use self::file::{OpenFile, parts_of};
 use self::locate::Part;
-pub(crate) use self::file::Edited;
 pub(crate) use self::operation::{Operation, Verb};
 pub(crate) use self::splice::{Splice, spliced};
 use super::ask::Ask;

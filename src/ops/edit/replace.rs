@@ -1,9 +1,9 @@
 //! Replaces ranges of a file that were found in a view.
 
+use super::Writer;
 use super::file::{Edited, OpenFile, check_errors};
 use super::locate::FileText;
 use super::splice::{Splice, spliced};
-use super::Writer;
 use crate::git::FileMode;
 use crate::model::RepoPath;
 use crate::session::{OpError, Result};

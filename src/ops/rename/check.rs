@@ -32,11 +32,15 @@ impl Plan<'_> {
     pub(super) fn check_clashes(&self) -> Result<()> {
         let mut taken = BTreeSet::new();
         for &of in &self.subject.kin {
-            let Some(definition) = self.subject.linker.definition(of) else { continue };
+            let Some(definition) = self.subject.linker.definition(of) else {
+                continue;
+            };
             let mut others = self.subject.linker.siblings(of, self.new);
             others.extend(self.subject.linker.members_around(of, self.new)?);
             for other in others {
-                let Some(other_definition) = self.subject.linker.definition(other) else { continue };
+                let Some(other_definition) = self.subject.linker.definition(other) else {
+                    continue;
+                };
                 // A field and a method of Java can have one name.
                 let is_apart = definition.kind.is_callable() != other_definition.kind.is_callable()
                     && self.subject.linker.has_separate_methods(of);
@@ -51,11 +55,20 @@ impl Plan<'_> {
             if places.is_empty() {
                 continue;
             }
-            taken.extend(self.subject.linker.bound_at(file, self.new, &places).map(|at| (file, at)));
+            taken.extend(
+                self.subject
+                    .linker
+                    .bound_at(file, self.new, &places)
+                    .map(|at| (file, at)),
+            );
             taken.extend(self.subject.linker.at_file_level(file, self.new).map(|at| (file, at)));
         }
         self.refuse(taken, "the name is taken", "choose another name")?;
-        self.refuse(self.out_of_sight(), "the name is not visible", "keep the case of the first letter")
+        self.refuse(
+            self.out_of_sight(),
+            "the name is not visible",
+            "keep the case of the first letter",
+        )
     }
 
     /// Returns the places in other packages of Go if only the old name is visible there.
@@ -69,7 +82,10 @@ impl Plan<'_> {
             path.rsplitn(2, |byte| *byte == b'/').nth(1).unwrap_or_default()
         };
         let own: BTreeSet<&[u8]> = self.subject.kin.iter().map(|of| folder(of.file)).collect();
-        let changed = self.files.iter().filter(|(file, _)| own.len() > 1 || !own.contains(folder(**file)));
+        let changed = self
+            .files
+            .iter()
+            .filter(|(file, _)| own.len() > 1 || !own.contains(folder(**file)));
         let places = changed.flat_map(|(file, planned)| planned.changed.iter().map(|place| (*file, place.range.start)));
         places.collect()
     }
@@ -80,7 +96,10 @@ impl Plan<'_> {
         }
         let shown = places.iter().take(MAX_LISTED).map(|(file, at)| self.shown(*file, *at));
         let shown: Vec<String> = shown.collect();
-        Err(OpError::new(format!("{}: {why} at {}", self.new, shown.join(", ")), hint))
+        Err(OpError::new(
+            format!("{}: {why} at {}", self.new, shown.join(", ")),
+            hint,
+        ))
     }
 
     /// Resolves the changed files in memory. Fails if a changed place does not mean a renamed definition, or if another
@@ -94,7 +113,10 @@ impl Plan<'_> {
             let bytes = spliced(&planned.bytes, self.splices(planned))?;
             let stored = reader.stored_as(&path, view.file(file).entry().mode, bytes.clone());
             let by = |place: &super::plan::Place| {
-                (place.range.end, self.text_at(place).0.len() as i64 - i64::from(place.range.len() as u32))
+                (
+                    place.range.end,
+                    self.text_at(place).0.len() as i64 - i64::from(place.range.len() as u32),
+                )
             };
             moves.insert(file, planned.changed.iter().map(by).collect::<Vec<_>>());
             files.push((file, path, stored.blob, bytes));
@@ -120,7 +142,11 @@ impl Plan<'_> {
         self.refuse(wrong, "it would mean something else", "choose another name")?;
         let other = compared.other_places()?;
         compared.linker.check()?;
-        self.refuse(other, "a name that means something else would mean this definition, or no longer what it means", "choose another name")
+        self.refuse(
+            other,
+            "a name that means something else would mean this definition, or no longer what it means",
+            "choose another name",
+        )
     }
 }
 
@@ -158,7 +184,9 @@ impl Compared<'_> {
         let mut wrong = BTreeSet::new();
         for (&file, planned) in &plan.files {
             for place in &planned.changed {
-                let Some((new_file, at)) = self.moved(file, place.range.start) else { continue };
+                let Some((new_file, at)) = self.moved(file, place.range.start) else {
+                    continue;
+                };
                 let at = at + plan.text_at(place).1 as u32;
                 let found = self.linker.use_at(new_file, at, plan.new);
                 let is_right = match (place.reason, found) {
@@ -184,21 +212,28 @@ impl Compared<'_> {
     fn other_places(&self) -> Result<BTreeSet<(FileId, u32)>> {
         let plan = self.plan;
         let kin = self.moved_all(plan.subject.kin.iter().copied());
+        let listed: BTreeSet<(FileId, u32)> = plan
+            .candidates
+            .iter()
+            .map(|place| (place.file, place.range.start))
+            .collect();
         let mut wrong = BTreeSet::new();
         for name in [plan.new, &plan.subject.definition.name] {
             for file in plan.subject.linker.files_with(name)? {
                 for at in plan.subject.linker.positions(file, name) {
                     let changed = plan.files.get(&file).map_or(&[][..], |planned| &planned.changed);
-                    if changed.iter().any(|place| place.range.start == at) {
+                    if changed.iter().any(|place| place.range.start == at) || listed.contains(&(file, at)) {
                         continue;
                     }
-                    let Some((new_file, new_at)) = self.moved(file, at) else { continue };
+                    let Some((new_file, new_at)) = self.moved(file, at) else {
+                        continue;
+                    };
                     let sure = |found: Option<(Tier, Vec<DefId>)>| found.filter(|(tier, _)| tier.is_sure());
-                    let before = sure(plan.subject.linker.resolved(file, at, name)).map(|(_, targets)| self.moved_all(targets));
+                    let before =
+                        sure(plan.subject.linker.resolved(file, at, name)).map(|(_, targets)| self.moved_all(targets));
                     let after = sure(self.linker.resolved(new_file, new_at, name));
                     let after = after.map(|(_, targets)| targets.into_iter().collect::<BTreeSet<_>>());
                     let is_same = match (&before, &after) {
-                        (Some(before), _) if before.is_subset(&kin) => true,
                         (Some(before), after) => after.as_ref() == Some(before),
                         (None, Some(after)) => after.is_disjoint(&kin),
                         (None, None) => true,
@@ -212,4 +247,3 @@ impl Compared<'_> {
         Ok(wrong)
     }
 }
-

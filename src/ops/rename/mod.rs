@@ -203,10 +203,19 @@ impl Facts {
             count(self.n_candidates, "candidate"),
             count(self.n_mentions, "mention"),
         )];
-        let lists = [("candidate", &self.candidates, self.n_candidates), ("mention", &self.mentions, self.n_mentions)];
+        let lists = [
+            ("candidate", &self.candidates, self.n_candidates),
+            ("mention", &self.mentions, self.n_mentions),
+        ];
         for (what, list, n_all) in lists {
             notes.extend(list.iter().take(MAX_SHOWN).map(|place| {
-                let PlaceOut { path, line, column, reason, text } = place;
+                let PlaceOut {
+                    path,
+                    line,
+                    column,
+                    reason,
+                    text,
+                } = place;
                 format!("{what} {path}:{line}:{column} ({reason}) {text}")
             }));
             if n_all > MAX_SHOWN {

@@ -49,12 +49,18 @@ const RUN_BY_NAME: &[(&str, &str)] = &[
          UnmarshalBinary UnmarshalJSON UnmarshalText UnmarshalXML UnmarshalYAML UnreadByte UnreadRune Unwrap Value Write \
          WriteAt WriteByte WriteHeader WriteString WriteTo",
     ),
-    ("java", "clone compareTo equals finalize getClass hashCode notify notifyAll toString wait"),
+    (
+        "java",
+        "clone compareTo equals finalize getClass hashCode notify notifyAll toString wait",
+    ),
 ];
 const SCRIPT_MEMBERS: &str = "constructor next return then throw toJSON toLocaleString toString valueOf";
 
 fn of(table: &[(&str, &'static str)], language: &str) -> Option<&'static str> {
-    table.iter().find(|(name, _)| *name == language).map(|(_, words)| *words)
+    table
+        .iter()
+        .find(|(name, _)| *name == language)
+        .map(|(_, words)| *words)
 }
 
 fn has(words: Option<&str>, word: &str) -> bool {
@@ -65,20 +71,30 @@ fn has(words: Option<&str>, word: &str) -> bool {
 pub(super) fn check_old(language: &str, name: &str, kind: DefinitionKind, is_member: bool) -> Result<()> {
     if of(KEYWORDS, language).is_none() {
         return Err(OpError::new(
-            format!("definitions of {} cannot be renamed", if language.is_empty() { "text" } else { language }),
+            format!(
+                "definitions of {} cannot be renamed",
+                if language.is_empty() { "text" } else { language }
+            ),
             "graph refs lists the references; edit changes them",
         ));
     }
-    let has_name = !matches!(kind, DefinitionKind::Module | DefinitionKind::Impl | DefinitionKind::Constructor);
+    let has_name = !matches!(
+        kind,
+        DefinitionKind::Module | DefinitionKind::Impl | DefinitionKind::Constructor
+    );
     if !has_name || kind.is_data() || !is_identifier(name) {
         return Err(OpError::new(
             format!("{name} is not a name that can be changed alone"),
             "rename the type instead of its constructor or block; move files with git mv",
         ));
     }
-    let is_magic = name.starts_with("__") || name == "main" || language == "go" && matches!(name, "init" | "TestMain");
+    let is_magic = name.starts_with("__")
+        || matches!(name, "_" | "main")
+        || language == "go" && matches!(name, "init" | "TestMain");
     if is_magic || is_member && has(of(RUN_BY_NAME, language), name) {
-        return Err(OpError::failed(format!("{language} gives the name {name} a meaning, so it cannot be changed")));
+        return Err(OpError::failed(format!(
+            "{language} gives the name {name} a meaning, so it cannot be changed"
+        )));
     }
     Ok(())
 }
@@ -93,7 +109,9 @@ pub(super) fn check_new(language: &str, old: &str, new: &str) -> Result<()> {
         return Err(OpError::failed(format!("{new:?} is not a name in {language}")));
     }
     if is_hidden(old) != is_hidden(new) || language == "python" && new.starts_with("__") || new == "_" {
-        return Err(OpError::failed(format!("{language} gives the name {new} another meaning than {old}")));
+        return Err(OpError::failed(format!(
+            "{language} gives the name {new} another meaning than {old}"
+        )));
     }
     if has(of(KEYWORDS, language), new) {
         return Err(OpError::failed(format!("{new} is a keyword of {language}")));
@@ -103,6 +121,8 @@ pub(super) fn check_new(language: &str, old: &str, new: &str) -> Result<()> {
 
 fn is_identifier(name: &str) -> bool {
     let mut letters = name.strip_prefix('#').unwrap_or(name).chars();
-    letters.next().is_some_and(|first| first.is_alphabetic() || matches!(first, '_' | '$'))
+    letters
+        .next()
+        .is_some_and(|first| first.is_alphabetic() || matches!(first, '_' | '$'))
         && letters.all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '$'))
 }

@@ -75,23 +75,23 @@ pub(super) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// Finds the places with the name of a definition.
-    pub(super) fn new(
-        question: &'a Question<'a>,
-        linker: &'a Linker<'a>,
-        of: DefId,
-        new: &'a str,
-    ) -> Result<Self> {
+    pub(super) fn new(question: &'a Question<'a>, linker: &'a Linker<'a>, of: DefId, new: &'a str) -> Result<Self> {
         let missing = || OpError::failed("the definition is not indexed");
         let definition = linker.definition(of).ok_or_else(missing)?;
         let language = language(question.view().lang(of.file)).map_or("", |language| language.name);
         let is_member = definition.qualifier.is_some() || linker.type_around(of).is_some();
         let is_member = is_member || matches!(definition.kind, DefinitionKind::Method | DefinitionKind::Field);
-        let container = definition.container.and_then(|index| linker.definition(DefId { index, ..of }));
+        let container = definition
+            .container
+            .and_then(|index| linker.definition(DefId { index, ..of }));
         let is_in_function = container.is_some_and(|container| container.kind.is_callable());
         check_old(language, &definition.name, definition.kind, is_member)?;
         check_new(language, &definition.name, new)?;
         let too_many = || OpError::failed("too many definitions would be renamed");
         let Kin { definitions, outside } = linker.kin(of)?.ok_or_else(too_many)?;
+        if definitions.is_empty() {
+            return Err(OpError::failed(format!("{} is a title, not a name", definition.name)));
+        }
         let mut plan = Self {
             question,
             subject: Subject {
@@ -157,12 +157,24 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Adds the types outside of the repository that may have the member, unless the member is private.
+    /// Adds the types outside of the repository that may have the member, unless the member is private. An object of
+    /// JavaScript may have to fit any type.
     fn add_bases(&mut self, outside: &[Site]) -> Result<()> {
+        if self.subject.is_member && self.subject.linker.is_in_object(self.subject.of) {
+            self.candidates.push(Place {
+                file: self.subject.of.file,
+                range: self.subject.definition.name_range,
+                kind: WordKind::Name,
+                reason: "base",
+                is_bare: false,
+            });
+        }
         let signature = self.text_of(self.subject.of.file, |definition| {
             ByteRange::new(definition.signature.start, definition.name_range.start)
         });
-        let is_hidden = signature.split_whitespace().any(|word| matches!(word, "private" | "static"));
+        let is_hidden = signature
+            .split_whitespace()
+            .any(|word| matches!(word, "private" | "static"));
         if is_hidden && matches!(self.subject.language, "java" | "typescript" | "tsx") || self.old().starts_with('#') {
             return Ok(());
         }
@@ -174,7 +186,10 @@ impl<'a> Plan<'a> {
             if matches!(text.as_str(), "object" | "ABC" | "Generic" | "Protocol" | "Object") {
                 continue;
             }
-            self.files.entry(site.file).or_insert(PlannedFile { bytes, changed: Vec::new() });
+            self.files.entry(site.file).or_insert(PlannedFile {
+                bytes,
+                changed: Vec::new(),
+            });
             self.candidates.push(Place {
                 file: site.file,
                 range: site.range,
@@ -197,7 +212,11 @@ impl<'a> Plan<'a> {
         let head = self.text_of(self.subject.of.file, |definition| {
             ByteRange::new(definition.range.start, definition.signature.start)
         });
-        if self.subject.language == "python" && head.lines().any(|line| line.trim_start().starts_with('@') && line.contains("fixture")) {
+        if self.subject.language == "python"
+            && head
+                .lines()
+                .any(|line| line.trim_start().starts_with('@') && line.contains("fixture"))
+        {
             return Err(OpError::failed(format!(
                 "{} is a fixture, which tests name by their parameters",
                 self.old()
@@ -234,7 +253,13 @@ impl<'a> Plan<'a> {
                 [place] => {
                     let is_bare = false;
                     let file = self.files.get_mut(&place.file);
-                    file.into_iter().for_each(|file| file.changed.push(Place { reason: "accepted", is_bare, ..place.clone() }));
+                    file.into_iter().for_each(|file| {
+                        file.changed.push(Place {
+                            reason: "accepted",
+                            is_bare,
+                            ..place.clone()
+                        })
+                    });
                 }
                 several => {
                     let places: Vec<String> = several.iter().map(|place| at(place).1).collect();
@@ -248,14 +273,24 @@ impl<'a> Plan<'a> {
             self.candidates.retain(|place| !is_done(place));
             self.mentions.retain(|place| !is_done(place));
         }
-        self.files.values_mut().for_each(|file| file.changed.sort_by_key(|place| place.range.start));
+        self.files
+            .values_mut()
+            .for_each(|file| file.changed.sort_by_key(|place| place.range.start));
         let bases: Vec<&Place> = self.candidates.iter().filter(|place| place.reason == "base").collect();
         if bases.is_empty() {
             return Ok(());
         }
-        let places: Vec<String> = bases.iter().take(MAX_IN_ERROR).map(|place| self.shown(place.file, place.range.start)).collect();
+        let places: Vec<String> = bases
+            .iter()
+            .take(MAX_IN_ERROR)
+            .map(|place| self.shown(place.file, place.range.start))
+            .collect();
         Err(OpError::new(
-            format!("types outside of the repository may need the name {}: {}", self.old(), places.join(", ")),
+            format!(
+                "types outside of the repository may need the name {}: {}",
+                self.old(),
+                places.join(", ")
+            ),
             "if they do not, pass each of these positions as accept",
         ))
     }
@@ -311,9 +346,7 @@ impl<'a> Plan<'a> {
             && file == self.subject.of.file;
         let name = format!("/{}", path.to_text());
         match name.strip_suffix(&format!("/{}.java", self.old())) {
-            Some(folder) if is_of_type => {
-                RepoPath::from(format!("{folder}/{}.java", self.new).trim_start_matches('/'))
-            }
+            Some(folder) if is_of_type => RepoPath::from(format!("{folder}/{}.java", self.new).trim_start_matches('/')),
             _ => path,
         }
     }
@@ -341,7 +374,11 @@ impl Subject<'_> {
         let is_code = self.linker.is_like(file, self.of.file);
         let words = is_code.then(|| extractor.words(bytes, view.lang(file), name)).flatten();
         let is_parsed = words.is_some() && view.file(file).blob.is_some();
-        let words: BTreeMap<u32, Word> = words.into_iter().flatten().map(|word| (word.range.start, word)).collect();
+        let words: BTreeMap<u32, Word> = words
+            .into_iter()
+            .flatten()
+            .map(|word| (word.range.start, word))
+            .collect();
         let is_part = |byte: Option<&u8>| {
             byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || *byte > 127)
         };
@@ -371,7 +408,12 @@ impl Subject<'_> {
     fn role(&self, place: Place, bytes: &[u8]) -> Role {
         let (file, at) = (place.file, place.range.start);
         let is_short = matches!(place.kind, WordKind::Shorthand | WordKind::ShorthandPattern);
-        let candidate = |reason| Role::Candidate(Place { reason, ..place.clone() });
+        let candidate = |reason| {
+            Role::Candidate(Place {
+                reason,
+                ..place.clone()
+            })
+        };
         // The field of a short form is never resolved.
         let other = || match is_short && self.is_member {
             true => candidate("short form"),
@@ -379,7 +421,12 @@ impl Subject<'_> {
         };
         match place.kind {
             WordKind::String if self.language == "rust" => return self.at_scope(place, bytes),
-            WordKind::String => return Role::Mention(Place { reason: "string", ..place }),
+            WordKind::String => {
+                return Role::Mention(Place {
+                    reason: "string",
+                    ..place
+                });
+            }
             WordKind::Exported => return self.at_scope(place, bytes),
             WordKind::Label if self.is_member => return candidate("argument"),
             WordKind::Label => return Role::Other,
@@ -403,35 +450,54 @@ impl Subject<'_> {
         let reference = self.linker.reference(place.file, place.range.start);
         let receiver = reference.map_or(Value::None, |reference| reference.receiver);
         if site.kind == ReferenceKind::Import && is_path_segment(&bytes[place.range.end as usize..]) {
-            let targets = self.linker.path_segment_at(place.file, place.range.start, &self.definition.name);
+            let targets = self
+                .linker
+                .path_segment_at(place.file, place.range.start, &self.definition.name);
             let is_meant = !targets.is_empty() && targets.iter().all(|target| self.kin.contains(target));
             return if is_meant {
-                Role::Changed(Place { reason: "import", is_bare: false, ..place })
+                Role::Changed(Place {
+                    reason: "import",
+                    is_bare: false,
+                    ..place
+                })
             } else {
                 Role::Other
             };
         }
         // A key of an object is no plain name.
-        if site.kind == ReferenceKind::Member && receiver == Value::None && !self.is_member {
+        let is_script = matches!(self.language, "javascript" | "typescript" | "tsx");
+        if is_script && site.kind == ReferenceKind::Member && receiver == Value::None && !self.is_member {
             return Role::Other;
         }
         let n_meant = site.targets.iter().filter(|target| self.kin.contains(target)).count();
         // Of many candidates, not all are given, and fields of types without a name are none.
         let is_cut = site.tier == Tier::Named && (site.targets.len() >= MAX_CANDIDATES || self.is_in_function);
         if self.has_namesakes && matches!(site.tier, Tier::Type | Tier::Return) {
-            return Role::Candidate(Place { reason: site.tier.name(), ..place });
+            return Role::Candidate(Place {
+                reason: site.tier.name(),
+                ..place
+            });
         }
         if site.tier.is_sure() && n_meant > 0 && n_meant == site.targets.len() {
             let is_bare = receiver == Value::None;
-            return Role::Changed(Place { reason: site.tier.name(), is_bare, ..place });
+            return Role::Changed(Place {
+                reason: site.tier.name(),
+                is_bare,
+                ..place
+            });
         }
         let is_after_dot = bytes[..place.range.start as usize].trim_ascii_end().ends_with(b".")
             || bytes[..place.range.start as usize].ends_with(b"::");
         let is_unsure = site.tier == Tier::Outside
-            && !self.linker.is_surely_outside(place.file, place.range.start, is_after_dot)
+            && !self
+                .linker
+                .is_surely_outside(place.file, place.range.start, is_after_dot)
             && (self.is_member || is_after_dot);
         if n_meant > 0 || is_cut || site.tier == Tier::Unknown || is_unsure {
-            return Role::Candidate(Place { reason: site.tier.name(), ..place });
+            return Role::Candidate(Place {
+                reason: site.tier.name(),
+                ..place
+            });
         }
         other()
     }
@@ -440,22 +506,37 @@ impl Subject<'_> {
     fn at_scope(&self, place: Place, bytes: &[u8]) -> Role {
         let is_format = bytes.get((place.range.start as usize).wrapping_sub(1)) == Some(&b'{');
         if place.kind == WordKind::String && !is_format {
-            return Role::Mention(Place { reason: "string", ..place });
+            return Role::Mention(Place {
+                reason: "string",
+                ..place
+            });
         }
-        let targets = self.linker.visible_at(place.file, place.range.start, &self.definition.name);
+        let targets = self
+            .linker
+            .visible_at(place.file, place.range.start, &self.definition.name);
         let is_meant = targets.iter().any(|target| self.kin.contains(target));
         let is_other = !targets.is_empty() && !is_meant;
         match place.kind {
-            WordKind::Exported if is_meant => Role::Changed(Place { reason: "export", ..place }),
-            _ if is_meant => Role::Candidate(Place { reason: "format string", ..place }),
+            WordKind::Exported if is_meant => Role::Changed(Place {
+                reason: "export",
+                ..place
+            }),
+            _ if is_meant => Role::Candidate(Place {
+                reason: "format string",
+                ..place
+            }),
             _ if is_other || self.is_member || place.kind == WordKind::String => Role::Other,
-            _ => Role::Candidate(Place { reason: "export", ..place }),
+            _ => Role::Candidate(Place {
+                reason: "export",
+                ..place
+            }),
         }
     }
 }
 
 /// Returns true if a name is followed by another segment of a path, or by the names that are imported from it.
 fn is_path_segment(after: &[u8]) -> bool {
-    let rest = after.trim_ascii_start();
+    let n_blanks = after.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let rest = &after[n_blanks..];
     rest.starts_with(b"::") || rest.starts_with(b".") || rest.starts_with(b"import ")
 }
