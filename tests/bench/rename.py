@@ -118,8 +118,9 @@ for file, line, name in choice:
                 at += 1
             elif text.startswith(" "):
                 at += 1
-    own = changed & lines_defining[name]
-    own = {k for k in own if len(re.findall(rf"\b({re.escape(name)}|{re.escape(new)})\b", (lines_of(k[0]) + [""] * k[1])[k[1] - 1])) == 1}
+    all_own = changed & lines_defining[name]
+    # The name can occur twice in a line.
+    own = {k for k in all_own if len(re.findall(rf"\b({re.escape(name)}|{re.escape(new)})\b", (lines_of(k[0]) + [""] * k[1])[k[1] - 1])) == 1}
     wrong = []
     for site_file, at, targets, outside in truth[name]:
         text = lines_of(site_file)
@@ -132,7 +133,7 @@ for file, line, name in choice:
         # Ground truth names the constructor of a type, or nothing.
         is_created = re.search(rf"\bnew ({re.escape(name)}|{re.escape(new)})\b", text[at - 1])
         made = any(re.search(r"constructor\s*\(|__init__", (lines_of(f) + [""] * l)[l - 1]) for f, l in targets)
-        if is_changed and not made and (targets or outside) and not targets & own and not is_created:
+        if is_changed and not made and (targets or outside) and not targets & all_own and not is_created:
             wrong.append(("other", site_file, at, sorted(targets)[:2]))
         if not is_changed and targets and targets <= own and not cut and (site_file, at) not in listed:
             wrong.append(("missed", site_file, at, sorted(targets)[:2]))

@@ -105,7 +105,7 @@ fn a_function_is_renamed_with_its_references_and_the_left_side_of_aliases() {
     );
     // A member of an unknown value could be anything.
     assert_eq!(answer["renamed_all"], json!(false));
-    assert_eq!(places(&answer, "candidates"), ["shop/use.py:9 outside"]);
+    assert_eq!(places(&answer, "candidates"), ["shop/use.py:9 unknown"]);
     assert_eq!(
         places(&answer, "mentions"),
         [
@@ -328,7 +328,7 @@ fn rust_traits_paths_and_short_forms_are_renamed() {
     assert!(text(&repo, "src/lib.rs").contains("Item { cost }.sum_up()"));
     assert_eq!(places(&answer, "candidates"), ["src/lib.rs:6 named"]);
     repo.commit("total");
-    let answer = applied(&repo, &["Item.cost", "amount", "--accept", "src/lib.rs:3:82"]);
+    let answer = applied(&repo, &["Item.cost", "amount", "--accept", "src/lib.rs:3"]);
     assert_eq!(answer["renamed_all"], json!(true), "{answer:#}");
     assert!(text(&repo, "src/lib.rs").contains("Item { amount: cost }.sum_up()"));
     repo.commit("cost");

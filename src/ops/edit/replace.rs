@@ -9,7 +9,7 @@ use crate::model::RepoPath;
 use crate::session::{OpError, Result};
 
 impl Writer<'_> {
-    /// Replaces ranges of a file and moves it to another path if that differs. `seen` is the content to which the ranges
+    /// Replaces ranges of a file, none of them empty, and moves it to another path if that differs. `seen` is the content to which the ranges
     /// refer. Fails if the file has another one now, or would have more syntax errors.
     pub(crate) fn replaced(
         &mut self,
@@ -37,7 +37,8 @@ impl Writer<'_> {
         }
         for splice in &mut splices {
             let on_disk = |at: usize| at + removed.partition_point(|&before| before <= at);
-            splice.range = on_disk(splice.range.start)..on_disk(splice.range.end);
+            // A carriage return after the range stays.
+            splice.range = on_disk(splice.range.start)..on_disk(splice.range.end - 1) + 1;
         }
         let expect = exact.stored.blob.to_string();
         let file = OpenFile::new(path, Some(exact), [expect.as_str()].into_iter(), files)?;
