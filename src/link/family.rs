@@ -156,6 +156,16 @@ impl Linker<'_> {
         imported.or_else(|| bound.map(|(_, binding)| binding.start).next())
     }
 
+    /// Returns true if a file gives the name to something that it imports under another name, such as a default export.
+    pub fn is_alias(&self, file: FileId, name: &str) -> bool {
+        let Some(facts) = self.facts(file) else { return false };
+        let imported = facts.imported.get(name).and_then(|&(import, at)| {
+            let names = &facts.imports[import as usize].names;
+            Some(&names[at? as usize])
+        });
+        imported.is_some_and(|imported| imported.alias.as_deref() == Some(name) && imported.name != name)
+    }
+
     /// Returns what the word `name` at a position is.
     pub fn use_at(&self, file: FileId, at: u32, name: &str) -> NameUse {
         let Some(facts) = self.facts(file) else {
@@ -191,18 +201,18 @@ impl Linker<'_> {
         if let Some(import) = imports.find(|import| import.names.iter().any(|imported| imported.name == name)) {
             let syms = self.taken(&facts, &import.module, name, import.range.start, MAX_DEPTH);
             let targets: Vec<DefId> = syms.iter().filter_map(Sym::definition).collect();
-            return match targets.is_empty() {
-                true => NameUse::Unresolved,
-                false => NameUse::Reference(Site {
-                    file,
-                    range: ByteRange::new(at, at + name.len() as u32),
-                    kind: ReferenceKind::Import,
-                    inside: None,
-                    tier: Tier::Import,
-                    targets,
-                    is_lost: false,
-                }),
-            };
+            if targets.is_empty() {
+                return NameUse::Unresolved;
+            }
+            return NameUse::Reference(Site {
+                file,
+                range: ByteRange::new(at, at + name.len() as u32),
+                kind: ReferenceKind::Import,
+                inside: None,
+                tier: Tier::Import,
+                targets,
+                is_lost: false,
+            });
         }
         let is_bound = facts.bindings_of(name).any(|(_, binding)| binding.start == at);
         let found = || self.bare_name(&facts, name, at, MAX_DEPTH).syms;

@@ -415,9 +415,12 @@ impl Subject<'_> {
             })
         };
         // The field of a short form is never resolved.
-        let other = || match is_short && self.is_member {
-            true => candidate("short form"),
-            false => Role::Other,
+        let other = || {
+            if is_short && self.is_member {
+                candidate("short form")
+            } else {
+                Role::Other
+            }
         };
         match place.kind {
             WordKind::String if self.language == "rust" => return self.at_scope(place, bytes),
@@ -464,8 +467,32 @@ impl Subject<'_> {
                 Role::Other
             };
         }
-        // A key of an object is no plain name.
         let is_script = matches!(self.language, "javascript" | "typescript" | "tsx");
+        if receiver == Value::None && self.linker.is_alias(place.file, &self.definition.name) {
+            return Role::Other;
+        }
+        // A parameter can be called so.
+        let before = &bytes[..place.range.start as usize];
+        if is_script && (before.ends_with(b"self.") || before.ends_with(b"self?.")) {
+            return Role::Candidate(Place {
+                reason: site.tier.name(),
+                ..place
+            });
+        }
+        // In TypeScript, a value can have the name of a type.
+        let is_of_type = matches!(site.kind, ReferenceKind::Type | ReferenceKind::Import)
+            || site.kind == ReferenceKind::Inherit && self.definition.kind == DefinitionKind::Interface;
+        let is_only_type = matches!(
+            self.definition.kind,
+            DefinitionKind::TypeAlias | DefinitionKind::Interface
+        );
+        if is_script && is_only_type && !is_of_type {
+            return Role::Candidate(Place {
+                reason: "value",
+                ..place
+            });
+        }
+        // A key of an object is no plain name.
         if is_script && site.kind == ReferenceKind::Member && receiver == Value::None && !self.is_member {
             return Role::Other;
         }
