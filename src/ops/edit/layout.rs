@@ -295,7 +295,7 @@ fn above(text: &FileText<'_>, index: usize, start: usize) -> Gap {
             let is_opening = content.ends_with(b"{") || content.ends_with(b"(") || content.ends_with(b"[");
             return Gap {
                 n_blank,
-                is_edge: is_opening || is_first(text, index, start),
+                is_edge: is_opening || start == text.head || is_first(text, index, start),
                 at: end,
             };
         }
