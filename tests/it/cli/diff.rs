@@ -95,7 +95,7 @@ fn files_and_lines_are_those_of_git() {
         numstat(&repo, &["HEAD~1", "--", "src"])
     );
     let text = diff(&repo, &["--by", "text"]);
-    assert_eq!(text["results"][0]["diff"], "@@ -1,1 +1,1 @@\n-new\n+on disk\n");
+    assert_eq!(text["results"][0]["diff"], "@@ -1 +1 @@\n-new\n+on disk\n");
     call(&repo, &["diff", "HEAD", "HEAD"]).expect(1);
     call(&repo, &["diff", "nothing"]).expect(2);
 }
