@@ -47,7 +47,7 @@ impl Extractor {
     pub fn extract(&mut self, bytes: &[u8], lang: Lang) -> Extraction {
         let lines = LineIndex::new(bytes);
         let mut layout = Layout::new(lines.count());
-        let structure = lang::language(lang).map_or(Structure::Lines, |language| language.structure);
+        let structure = lang::language(lang).map_or(Structure::Lines, lang::Language::structure);
         let found = self.facts(
             &Text {
                 bytes,
@@ -69,7 +69,7 @@ impl Extractor {
     pub fn definitions(&mut self, bytes: &[u8], lang: Lang) -> FileDefinitions {
         let lines = LineIndex::new(bytes);
         let mut layout = Layout::new(lines.count());
-        let structure = lang::language(lang).map_or(Structure::Lines, |language| language.structure);
+        let structure = lang::language(lang).map_or(Structure::Lines, lang::Language::structure);
         let found = self.facts(
             &Text {
                 bytes,
@@ -115,7 +115,7 @@ impl Extractor {
         edits: &[Edit],
         cut: Cut,
     ) -> Option<FileDefinitions> {
-        let structure = lang::language(known.lang)?.structure;
+        let structure = lang::language(known.lang)?.structure();
         let (Structure::Grammar(grammar) | Structure::Data(grammar)) = structure else {
             return None;
         };
@@ -168,7 +168,9 @@ impl Extractor {
         wanted: Wanted,
         limit: Limit,
     ) -> Option<Facts> {
-        let tables = self.tables.entry(lang).or_insert_with(|| Tables::compile(grammar));
+        let parser = grammar.parser?;
+        let tables = self.tables.entry(lang);
+        let tables = tables.or_insert_with(|| Tables::compile(grammar, parser));
         if (grammar.is_too_much)(bytes) {
             return None;
         }
@@ -216,7 +218,7 @@ impl Extractor {
     /// Returns the facts of `part`. That a part is code in the language of the file is a guess.
     fn part(&mut self, text: &Text<'_>, part: &Part, layout: &mut Layout, wanted: Wanted) -> Option<Facts> {
         let language = lang::by_name(part.language).and_then(lang::language)?;
-        let (Structure::Grammar(grammar) | Structure::Data(grammar)) = language.structure else {
+        let (Structure::Grammar(grammar) | Structure::Data(grammar)) = language.structure() else {
             return None;
         };
         let limit = if language.lang == text.lang {
