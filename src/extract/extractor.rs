@@ -1,6 +1,7 @@
 //! Runs the stages of extraction: parsing, walking and chunking.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use tree_sitter::Parser;
 
@@ -168,9 +169,10 @@ impl Extractor {
         wanted: Wanted,
         limit: Limit,
     ) -> Option<Facts> {
-        let parser = grammar.parser?;
-        let tables = self.tables.entry(lang);
-        let tables = tables.or_insert_with(|| Tables::compile(grammar, parser));
+        let tables = match self.tables.entry(lang) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Tables::compile(grammar, grammar.language()?)),
+        };
         if (grammar.is_too_much)(bytes) {
             return None;
         }

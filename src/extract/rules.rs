@@ -11,29 +11,10 @@ use super::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, 
 use super::walk::Cx;
 use crate::model::ByteRange;
 
-/// Returns the tables of a parser.
-pub(crate) type Parser = fn() -> tree_sitter::Language;
-
-/// Evaluates to the [`Parser`] of a grammar, or to `None` in builds without its feature.
-macro_rules! parser {
-    ($feature:literal, $language:path) => {{
-        #[cfg(feature = $feature)]
-        {
-            Some((|| $language.into()) as $crate::extract::rules::Parser)
-        }
-        #[cfg(not(feature = $feature))]
-        {
-            None
-        }
-    }};
-}
-
-pub(crate) use parser;
-
 /// A grammar and the rules for reading its trees.
 pub(crate) struct Grammar {
-    /// Returns the tables of the parser; see [`parser`].
-    pub(crate) parser: Option<Parser>,
+    /// The name of the grammar in `codescout_grammars`.
+    pub(crate) name: &'static str,
     /// The rules, as several lists because languages share some of them. A node kind may have several roles.
     pub(crate) rules: &'static [&'static [Rule]],
     /// Returns true if a callable definition is a test case.
@@ -53,10 +34,15 @@ pub(crate) struct Grammar {
 }
 
 impl Grammar {
+    /// Returns the parser's language. Returns `None` if it is not built in.
+    pub(crate) fn language(&self) -> Option<tree_sitter::Language> {
+        codescout_grammars::language(self.name).map(Into::into)
+    }
+
     /// Creates a grammar with `rules` and default values.
-    pub(crate) const fn new(parser: Option<Parser>, rules: &'static [&'static [Rule]]) -> Self {
+    pub(crate) const fn new(name: &'static str, rules: &'static [&'static [Rule]]) -> Self {
         Self {
-            parser,
+            name,
             rules,
             is_test: never_a_test,
             inner_docs: &[],
@@ -688,8 +674,7 @@ pub(crate) struct CompiledPath {
 impl Tables {
     /// Converts the names in the rules to ids. Ignores names that the grammar does not contain; a test checks that
     /// there are none.
-    pub(crate) fn compile(grammar: &'static Grammar, parser: Parser) -> Self {
-        let language = parser();
+    pub(crate) fn compile(grammar: &'static Grammar, language: tree_sitter::Language) -> Self {
         let ids = kind_ids(&language);
         let mut by_kind = vec![0; language.node_kind_count() + 1];
         let mut roles = vec![Roles::default()];

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, is_screaming};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, Grammar, Leaf, Named, Role, Rule, call, define, on, path, range_of};
+use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, call, define, on, path, range_of};
 use crate::extract::types::{DefinitionKind, Import};
 use crate::extract::walk::{Cx, children, field};
 use crate::model::{ByteRange, Lang};
@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["c", "h"],
     file_names: &[],
     interpreters: &["tcc"],
-    structure: Structure::Grammar(&Grammar::new(parser!("c", tree_sitter_c::LANGUAGE), &[RULES])),
+    structure: Structure::Grammar(&Grammar::new("c", &[RULES])),
 };
 
 pub(super) const RULES: &[Rule] = &[

@@ -7,7 +7,7 @@ use tree_sitter::Node;
 use super::c::{self, dig};
 use super::text::{blank, import_of, imported, is_screaming};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, 
+use crate::extract::rules::{
     Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path, range_of,
 };
 use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
@@ -21,7 +21,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["cpp", "cc", "cxx", "c++", "hpp", "hh", "hxx", "h++", "ipp", "tpp", "inl", "ino"],
     file_names: &[],
     interpreters: &[],
-    structure: Structure::Grammar(&Grammar::new(parser!("cpp", tree_sitter_cpp::LANGUAGE), &[c::RULES, RULES]).masks(without_macros)),
+    structure: Structure::Grammar(&Grammar::new("cpp", &[c::RULES, RULES]).masks(without_macros)),
 };
 
 const RULES: &[Rule] = &[

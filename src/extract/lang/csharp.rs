@@ -6,7 +6,7 @@ use tree_sitter::Node;
 
 use super::text::{blank, import_of, imported};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, attribute, call, define, on, path};
+use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, attribute, call, define, on, path};
 use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::Lang;
@@ -19,7 +19,7 @@ pub(super) const LANGUAGE: Language = Language {
     file_names: &[],
     interpreters: &["dotnet-script"],
     structure: Structure::Grammar(
-        &Grammar::new(parser!("csharp", tree_sitter_c_sharp::LANGUAGE), &[RULES]).tests(is_test).masks_after_errors(without_fragments),
+        &Grammar::new("c_sharp", &[RULES]).tests(is_test).masks_after_errors(without_fragments),
     ),
 };
 

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, unquoted, without_quotes};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, 
+use crate::extract::rules::{
     Grammar, Leaf, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path, range_of,
 };
 use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
@@ -18,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["dart"],
     file_names: &[],
     interpreters: &["dart"],
-    structure: Structure::Grammar(&Grammar::new(parser!("dart", tree_sitter_dart::LANGUAGE), &[RULES])),
+    structure: Structure::Grammar(&Grammar::new("dart", &[RULES])),
 };
 
 const RULES: &[Rule] = &[

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, unquoted};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, Grammar, Lead, Leaf, Mention, Named, Role, Rule, define, on, path, range_of};
+use crate::extract::rules::{Grammar, Lead, Leaf, Mention, Named, Role, Rule, define, on, path, range_of};
 use crate::extract::types::{DefinitionKind, Import, ImportedName, ReferenceKind};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::{ByteRange, Lang};
@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["ex", "exs"],
     file_names: &[],
     interpreters: &["elixir"],
-    structure: Structure::Grammar(&Grammar::new(parser!("elixir", tree_sitter_elixir::LANGUAGE), &[RULES])),
+    structure: Structure::Grammar(&Grammar::new("elixir", &[RULES])),
 };
 
 const RULES: &[Rule] = &[

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, without_quotes};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, TestProbe, Zone, bind, call, define, on, path, range_of, same, step};
+use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, TestProbe, Zone, bind, call, define, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::{ByteRange, Lang};
@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["go"],
     file_names: &[],
     interpreters: &[],
-    structure: Structure::Grammar(&Grammar::new(parser!("go", tree_sitter_go::LANGUAGE), &[RULES]).tests(is_test)),
+    structure: Structure::Grammar(&Grammar::new("go", &[RULES]).tests(is_test)),
 };
 
 const RULES: &[Rule] = &[

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, 
+use crate::extract::rules::{
     Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, call, define, flat_path, on, path, range_of,
 };
 use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
@@ -19,7 +19,7 @@ pub(super) const LANGUAGE: Language = Language {
     file_names: &[],
     interpreters: &["runhaskell", "runghc", "stack"],
     structure: Structure::Grammar(
-        &Grammar::new(parser!("haskell", tree_sitter_haskell::LANGUAGE), &[RULES]).tests(is_test).inner_docs(&["-- ^", "-- *", "{-# "]),
+        &Grammar::new("haskell", &[RULES]).tests(is_test).inner_docs(&["-- ^", "-- *", "{-# "]),
     ),
 };
 

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, without_quotes};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, Grammar, Named, Role, Rule, define, on, range_of};
+use crate::extract::rules::{Grammar, Named, Role, Rule, define, on, range_of};
 use crate::extract::types::{DefinitionKind, Import};
 use crate::extract::walk::{Cx, child_of_kind, children};
 use crate::model::{ByteRange, Lang};
@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["html", "htm", "xhtml", "vue", "svelte", "astro"],
     file_names: &[],
     interpreters: &[],
-    structure: Structure::Data(&Grammar::new(parser!("html", tree_sitter_html::LANGUAGE), &[RULES]).embeds(embedded)),
+    structure: Structure::Data(&Grammar::new("html", &[RULES]).embeds(embedded)),
 };
 
 const RULES: &[Rule] = &[

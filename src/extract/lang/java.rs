@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, Bound, Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, bind, call, define, flat_path, method_call, on, path, range_of, same, step};
+use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, bind, call, define, flat_path, method_call, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::{ByteRange, Lang};
@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["java"],
     file_names: &[],
     interpreters: &[],
-    structure: Structure::Grammar(&Grammar::new(parser!("java", tree_sitter_java::LANGUAGE), &[RULES]).tests(is_test).overloads()),
+    structure: Structure::Grammar(&Grammar::new("java", &[RULES]).tests(is_test).overloads()),
 };
 
 const RULES: &[Rule] = &[

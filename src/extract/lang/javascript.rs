@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming, unquoted, variable_kind, without_quotes};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, attribute, bind, bind_by, call, define, on, path, range_of, same, step};
+use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, attribute, bind, bind_by, call, define, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, ImportedName, Literal, ReferenceKind, Step};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::{ByteRange, Lang};
@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["js", "jsx", "mjs", "cjs", "es6"],
     file_names: &["Jakefile"],
     interpreters: &["node", "nodejs"],
-    structure: Structure::Grammar(&Grammar::new(parser!("javascript", tree_sitter_javascript::LANGUAGE), &[RULES, JSX, ONLY_JAVASCRIPT])),
+    structure: Structure::Grammar(&Grammar::new("javascript", &[RULES, JSX, ONLY_JAVASCRIPT])),
 };
 
 /// Rules for node kinds that have another name in the TypeScript grammar.

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::unquoted;
 use super::{Language, Structure};
-use crate::extract::rules::{parser, Grammar, Named, Role, Rule, define, on};
+use crate::extract::rules::{Grammar, Named, Role, Rule, define, on};
 use crate::extract::types::DefinitionKind;
 use crate::extract::walk::{Cx, field};
 use crate::model::Lang;
@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["json", "jsonc", "json5", "webmanifest", "geojson", "ipynb", "avsc", "har"],
     file_names: &[".babelrc", ".eslintrc", ".prettierrc", ".swcrc", ".jshintrc"],
     interpreters: &[],
-    structure: Structure::Data(&Grammar::new(parser!("json", tree_sitter_json::LANGUAGE), &[RULES])),
+    structure: Structure::Data(&Grammar::new("json", &[RULES])),
 };
 
 const RULES: &[Rule] = &[

@@ -6,7 +6,7 @@ use tree_sitter::Node;
 
 use super::text::{blank, import_of, imported, is_screaming};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, call, define, flat_path, on, range_of};
+use crate::extract::rules::{Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, call, define, flat_path, on, range_of};
 use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::{ByteRange, Lang};
@@ -19,7 +19,7 @@ pub(super) const LANGUAGE: Language = Language {
     file_names: &[],
     interpreters: &["kotlin"],
     structure: Structure::Grammar(
-        &Grammar::new(parser!("kotlin", tree_sitter_kotlin_ng::LANGUAGE), &[RULES]).tests(is_test).masks_after_errors(without_unknown_syntax),
+        &Grammar::new("kotlin", &[RULES]).tests(is_test).masks_after_errors(without_unknown_syntax),
     ),
 };
 

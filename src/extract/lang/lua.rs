@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming, unquoted, without_quotes};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, 
+use crate::extract::rules::{
     Grammar, Leaf, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path, range_of,
 };
 use crate::extract::types::{DefinitionKind, Import};
@@ -18,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["lua", "rockspec", "luau"],
     file_names: &[".luacheckrc"],
     interpreters: &["lua", "luajit"],
-    structure: Structure::Grammar(&Grammar::new(parser!("lua", tree_sitter_lua::LANGUAGE), &[RULES])),
+    structure: Structure::Grammar(&Grammar::new("lua", &[RULES])),
 };
 
 const RULES: &[Rule] = &[

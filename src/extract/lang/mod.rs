@@ -63,7 +63,10 @@ impl Language {
 
     /// Returns true if this program was built without the language's grammar.
     pub(crate) fn lacks_grammar(&self) -> bool {
-        matches!(self.structure, Structure::Grammar(grammar) | Structure::Data(grammar) if grammar.parser.is_none())
+        match self.structure {
+            Structure::Grammar(grammar) | Structure::Data(grammar) => !codescout_grammars::is_built(grammar.name),
+            Structure::Keys(_) | Structure::Prose(_) | Structure::Lines => false,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, 
+use crate::extract::rules::{
     Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, call, define, flat_path, on, path, range_of,
 };
 use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
@@ -18,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["ml", "mll", "mly", "eliom"],
     file_names: &[],
     interpreters: &["ocaml", "ocamlrun"],
-    structure: Structure::Grammar(&Grammar::new(parser!("ocaml", tree_sitter_ocaml::LANGUAGE_OCAML), &[RULES])),
+    structure: Structure::Grammar(&Grammar::new("ocaml", &[RULES])),
 };
 
 pub(super) const RULES: &[Rule] = &[

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, unquoted, without_quotes};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, 
+use crate::extract::rules::{
     Grammar, Leaf, Named, Role, Rule, SignatureFrom, TestProbe, Zone, call, define, flat_path, method_call, on, path,
 };
 use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
@@ -18,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["php", "phtml", "php3", "php4", "php5", "php7", "phps"],
     file_names: &[],
     interpreters: &["php"],
-    structure: Structure::Grammar(&Grammar::new(parser!("php", tree_sitter_php::LANGUAGE_PHP), &[RULES]).tests(is_test)),
+    structure: Structure::Grammar(&Grammar::new("php", &[RULES]).tests(is_test)),
 };
 
 const RULES: &[Rule] = &[

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, unquoted, variable};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, TestProbe, Zone, bind, bind_by, call, define, on, path, range_of, same, step};
+use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, TestProbe, Zone, bind, bind_by, call, define, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, ImportedName, Literal, ReferenceKind, Step};
 use crate::extract::walk::{Cx, children, field};
 use crate::model::{ByteRange, Lang};
@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["py", "pyi", "pyw", "pyx", "wsgi"],
     file_names: &["SConstruct", "SConscript", "wscript"],
     interpreters: &["python", "pypy", "uv"],
-    structure: Structure::Grammar(&Grammar::new(parser!("python", tree_sitter_python::LANGUAGE), &[RULES]).tests(is_test)),
+    structure: Structure::Grammar(&Grammar::new("python", &[RULES]).tests(is_test)),
 };
 
 const RULES: &[Rule] = &[

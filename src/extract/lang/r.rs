@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, unquoted, variable_kind, without_quotes};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, Grammar, Leaf, Named, Role, Rule, Zone, call, define, on, path, range_of};
+use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, Zone, call, define, on, path, range_of};
 use crate::extract::types::{DefinitionKind, Import};
 use crate::extract::walk::{Cx, children, field};
 use crate::model::{ByteRange, Lang};
@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["r"],
     file_names: &[".Rprofile"],
     interpreters: &["Rscript", "r", "littler"],
-    structure: Structure::Grammar(&Grammar::new(parser!("r", tree_sitter_r::LANGUAGE), &[RULES])),
+    structure: Structure::Grammar(&Grammar::new("r", &[RULES])),
 };
 
 const RULES: &[Rule] = &[

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, unquoted, without_quotes};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, 
+use crate::extract::rules::{
     Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, define, method_call, on, path, range_of,
 };
 use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
@@ -18,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["rb", "rake", "gemspec", "ru", "podspec", "thor", "jbuilder", "rbi"],
     file_names: &["Rakefile", "Gemfile", "Guardfile", "Capfile", "Vagrantfile", "Podfile", "Fastfile", "Brewfile"],
     interpreters: &["ruby", "rake", "jruby"],
-    structure: Structure::Grammar(&Grammar::new(parser!("ruby", tree_sitter_ruby::LANGUAGE), &[RULES]).tests(is_test).unless(has_a_long_heredoc_word)),
+    structure: Structure::Grammar(&Grammar::new("ruby", &[RULES]).tests(is_test).unless(has_a_long_heredoc_word)),
 };
 
 const RULES: &[Rule] = &[

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, Bound, Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, attribute, bind, call, define, macro_call, on, path, range_of, same, step};
+use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, attribute, bind, call, define, macro_call, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step, Steps, Value};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::{ByteRange, Lang};
@@ -17,7 +17,7 @@ pub(super) const LANGUAGE: Language = Language {
     file_names: &[],
     interpreters: &["rust-script"],
     structure: Structure::Grammar(
-        &Grammar::new(parser!("rust", tree_sitter_rust::LANGUAGE), &[RULES]).tests(is_test).inner_docs(&["//!", "/*!"])
+        &Grammar::new("rust", &[RULES]).tests(is_test).inner_docs(&["//!", "/*!"])
             .embeds(items_in_macro),
     ),
 };

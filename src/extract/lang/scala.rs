@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming, unquoted};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, 
+use crate::extract::rules::{
     Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, call, define, flat_path, on, path, range_of,
 };
 use crate::extract::types::{DefinitionKind, Import, ImportedName, ReferenceKind};
@@ -18,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["scala", "sc", "sbt", "mill"],
     file_names: &[],
     interpreters: &["scala", "amm", "scala-cli"],
-    structure: Structure::Grammar(&Grammar::new(parser!("scala", tree_sitter_scala::LANGUAGE), &[RULES]).tests(is_test)),
+    structure: Structure::Grammar(&Grammar::new("scala", &[RULES]).tests(is_test)),
 };
 
 const RULES: &[Rule] = &[

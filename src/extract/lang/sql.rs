@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::{Language, Structure};
-use crate::extract::rules::{parser, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, call, define, on, path};
+use crate::extract::rules::{Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, call, define, on, path};
 use crate::extract::types::{DefinitionKind, ReferenceKind};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::Lang;
@@ -15,7 +15,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["sql", "ddl", "dml", "pgsql", "psql"],
     file_names: &[],
     interpreters: &[],
-    structure: Structure::Data(&Grammar::new(parser!("sql", tree_sitter_sequel::LANGUAGE), &[RULES])),
+    structure: Structure::Data(&Grammar::new("sql", &[RULES])),
 };
 
 const RULES: &[Rule] = &[

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, call, define, flat_path, on, path};
+use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, call, define, flat_path, on, path};
 use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
 use crate::extract::walk::{Cx, child_of_kind, field};
 use crate::model::Lang;
@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["swift", "swiftinterface"],
     file_names: &[],
     interpreters: &["swift"],
-    structure: Structure::Grammar(&Grammar::new(parser!("swift", tree_sitter_swift::LANGUAGE), &[RULES]).tests(is_test)),
+    structure: Structure::Grammar(&Grammar::new("swift", &[RULES]).tests(is_test)),
 };
 
 const RULES: &[Rule] = &[

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::{Language, Structure};
-use crate::extract::rules::{parser, Grammar, Named, Role, Rule, define, on};
+use crate::extract::rules::{Grammar, Named, Role, Rule, define, on};
 use crate::extract::types::DefinitionKind;
 use crate::extract::walk::Cx;
 use crate::model::Lang;
@@ -15,7 +15,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["toml"],
     file_names: &["Pipfile", "Cargo.toml.orig"],
     interpreters: &[],
-    structure: Structure::Data(&Grammar::new(parser!("toml", tree_sitter_toml_ng::LANGUAGE), &[RULES])),
+    structure: Structure::Data(&Grammar::new("toml", &[RULES])),
 };
 
 const RULES: &[Rule] = &[

@@ -5,7 +5,7 @@ use tree_sitter::Node;
 use super::javascript;
 use super::text::unquoted;
 use super::{Language, Structure};
-use crate::extract::rules::{parser, Grammar, Leaf, Named, Role, Rule, SignatureFrom, Zone, bind, call, define, on, path, same};
+use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, SignatureFrom, Zone, bind, call, define, on, path, same};
 use crate::extract::types::{BindingKind, DefinitionKind, ReferenceKind, Shape};
 use crate::extract::walk::{Cx, field};
 use crate::model::Lang;
@@ -18,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     file_names: &[],
     interpreters: &["deno", "ts-node", "tsx", "bun"],
     structure: Structure::Grammar(&Grammar::new(
-        parser!("typescript", tree_sitter_typescript::LANGUAGE_TYPESCRIPT),
+        "typescript",
         &[javascript::RULES, RULES],
     )),
 };

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming, unquoted, without_quotes};
 use super::{Language, Structure};
-use crate::extract::rules::{parser, Grammar, Leaf, Named, Role, Rule, Zone, call, define, on, path};
+use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, Zone, call, define, on, path};
 use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::{ByteRange, Lang};
@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["zig", "zon"],
     file_names: &[],
     interpreters: &[],
-    structure: Structure::Grammar(&Grammar::new(parser!("zig", tree_sitter_zig::LANGUAGE), &[RULES]).inner_docs(&["//!"])),
+    structure: Structure::Grammar(&Grammar::new("zig", &[RULES]).inner_docs(&["//!"])),
 };
 
 const RULES: &[Rule] = &[
