@@ -172,6 +172,8 @@ pub(super) enum Command {
     Config(ConfigArgs),
     /// Print a script that completes commands, paths, revisions and names
     Completions(CompletionsArgs),
+    /// Write manual pages
+    Man(ManArgs),
     /// Measure search quality
     Eval(EvalArgs),
     /// Run language servers for other commands
@@ -207,4 +209,13 @@ pub(super) struct PageArgs {
 pub(super) struct CompletionsArgs {
     /// Shell to complete for
     pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Example:
+  codescout man ~/.local/share/man/man1")]
+pub(super) struct ManArgs {
+    /// Directory to write to
+    #[arg(value_name = "DIR")]
+    pub(super) folder: PathBuf,
 }

@@ -21,6 +21,7 @@ mod init;
 mod input;
 mod install;
 mod links;
+mod man;
 mod memory;
 mod op;
 mod pager;
@@ -69,9 +70,20 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     if let Some(code) = completions::answer(&args) {
         return code;
     }
+    let is_verbose = args.iter().any(|arg| arg == "--verbose" || arg == "-v");
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,
-        Err(error) => return exit_after_clap_error(&error),
+        Err(error) => {
+            let code = exit_after_clap_error(&error);
+            if is_verbose && error.kind() == clap::error::ErrorKind::DisplayVersion {
+                let mut output = Output::new(anstream::ColorChoice::Never, false, false);
+                return output
+                    .bytes(man::build().as_bytes())
+                    .and_then(|()| output.flush())
+                    .map_or(ExitCode::from(2), |()| code);
+            }
+            return code;
+        }
     };
     let mut output = Output::new(args.global.color(), args.global.json, args.global.quiet);
     if args.command.is_paged() {
@@ -179,6 +191,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Found> {
         Command::Hooks(hooks) => hooks::run(&args.global, hooks, output),
         Command::Config(config) => config::run(&args.global, config, output),
         Command::Completions(completions) => completions::run(completions, output),
+        Command::Man(man) => man::run(man),
         Command::Doctor(doctor) => doctor::run(&args.global, doctor, output),
         Command::Init(init) => init::run(&open(&Overrides::default())?, &args.global, init, output),
         Command::Install(install) => install::run(&args.global, install, output),

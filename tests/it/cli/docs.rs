@@ -39,6 +39,7 @@ const COMMANDS: &[&str] = &[
     "hooks",
     "config",
     "completions",
+    "man",
     "serve",
 ];
 

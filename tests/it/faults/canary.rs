@@ -376,6 +376,7 @@ const CALLS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     ("completions", &[&["completions", "bash"]]),
+    ("man", &[&["man", "target/man"]]),
     ("eval", &[&["eval", "--from-history", "--sample", "3"]]),
 ];
 
