@@ -44,6 +44,7 @@ pub(crate) struct ServeArgs {
 pub(crate) enum ProfileArg {
     Write,
     Memory,
+    Docs,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

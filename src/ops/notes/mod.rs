@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use self::file::Note;
+pub(super) use self::file::{front_matter, title};
 use self::private::PrivateNotes;
 use self::verdict::{AnchorOut, Judge, Verdict};
 use super::ask::{Ask, FileSelection};
