@@ -21,7 +21,7 @@ use super::mention::{Markup, Mention, Referent, mentions};
 use crate::git::BlobContent;
 use crate::history::{PathChange, SymbolKey};
 use crate::model::{BlobId, RepoPath};
-use crate::query::{Source, SourceError, latest_key, removals};
+use crate::query::{Source, SourceError, is_test_path, latest_key, removals};
 use crate::session::Result;
 use crate::snapshot::FileId;
 
@@ -69,7 +69,10 @@ impl FindingOut {
         }
         match (&self.commit, &self.subject) {
             (Some(commit), Some(subject)) => {
-                out.span(Style::Fact, &format!(" since {} {subject}", &commit[..commit.len().min(ID_DIGITS)]));
+                out.span(
+                    Style::Fact,
+                    &format!(" since {} {subject}", &commit[..commit.len().min(ID_DIGITS)]),
+                );
             }
             _ => out.span(Style::Fact, ", not committed"),
         }
@@ -130,20 +133,33 @@ pub(super) struct Auditor<'a> {
     own: HashMap<SymbolKey, SymbolKey>,
     /// The last parts of such names that still occur in code.
     in_code: HashSet<String>,
-    /// Versions of documents, by path and the commit after it.
-    versions: HashMap<(RepoPath, Option<u32>), Option<Rc<Vec<u8>>>>,
+    /// The words of versions of documents, by path and the commit after it.
+    versions: HashMap<(RepoPath, Option<u32>), Option<Rc<String>>>,
 }
 
 impl<'a> Auditor<'a> {
     pub(super) fn new(question: &Question<'_>, targets: &'a Targets<'a>, documents: &[Document]) -> Result<Self> {
         let of_documents = documents.iter().flat_map(|document| {
-            let names = document.mentions.iter().filter(|mention| mention.referent == Referent::Name);
+            let names = document
+                .mentions
+                .iter()
+                .filter(|mention| mention.referent == Referent::Name);
             names.map(|mention| last_part(&document.text[mention.range.clone()]))
         });
         let words: HashSet<&str> = of_documents.collect();
         let (removed, own) = removed(targets, &words)?;
+        // Also the qualifiers, which may be variables.
+        let of_documents = documents.iter().flat_map(|document| {
+            let texts = document
+                .mentions
+                .iter()
+                .map(|mention| &document.text[mention.range.clone()]);
+            texts
+                .filter(|text| removed.contains_key(last_part(text)))
+                .flat_map(parts)
+        });
         Ok(Self {
-            in_code: in_code(question, &removed)?,
+            in_code: in_code(question, &of_documents.collect())?,
             files: Files::new(question, targets),
             targets,
             removed,
@@ -200,17 +216,28 @@ impl<'a> Auditor<'a> {
             return Ok(None);
         };
         let is_in_code = self.in_code.contains(word);
-        let is_member = |removed: &&Removed| n_common(text, &removed.key.name) > 1;
-        let has_members = removed.iter().any(|removed| is_member(&removed));
-        let meant = removed.iter().filter(|removed| !(is_in_code || has_members) || is_member(removed));
+        if !is_in_code && !self.is_own_qualifier(text)? {
+            return Ok(None);
+        }
+        let is_member = |removed: &Removed| n_common(text, &removed.key.name) > 1;
+        let meant = removed.iter().filter(|removed| !is_in_code || is_member(removed));
         // The last change is the one that took the name away.
         let Some(last) = meant.clone().map(Removed::order).max() else {
             return Ok(None);
         };
-        let meant: Vec<&Removed> = meant.filter(|removed| removed.order() == last).collect();
+        let mut meant: Vec<&Removed> = meant.filter(|removed| removed.order() == last).collect();
+        if meant.iter().any(|removed| is_member(removed)) {
+            meant.retain(|removed| is_member(removed));
+        }
         let commit = meant[0].commit;
-        let now = meant.iter().map(|removed| self.now(removed)).collect::<Result<Vec<_>>>()?;
-        let renamed = meant.iter().zip(&now).filter_map(|(removed, now)| Some((&removed.key, now.as_ref()?)));
+        let now = meant
+            .iter()
+            .map(|removed| self.now(removed))
+            .collect::<Result<Vec<_>>>()?;
+        let renamed = meant
+            .iter()
+            .zip(&now)
+            .filter_map(|(removed, now)| Some((&removed.key, now.as_ref()?)));
         let renamed: Vec<(&SymbolKey, &SymbolKey)> = renamed.collect();
         // If other definitions have the name, only a rename proves that this one is not called so any more.
         if is_in_code && (renamed.len() < meant.len() || renamed.iter().any(|(_, now)| last_part(&now.name) == word)) {
@@ -227,7 +254,22 @@ impl<'a> Auditor<'a> {
             fix: fix.filter(is_one).flatten(),
             now: ids,
         };
-        Ok(self.was_right(document, mention, word, commit)?.then_some(outcome))
+        Ok(self.was_right(document, mention, commit)?.then_some(outcome))
+    }
+
+    /// Returns true if the qualifier of a name is a definition, file or directory that the repository has or had, or
+    /// something like a variable.
+    fn is_own_qualifier(&self, name: &str) -> Result<bool> {
+        let Some(qualifier) = parts(name).rev().nth(1) else {
+            return Ok(true);
+        };
+        let is_variable = qualifier.starts_with(|c: char| c.is_lowercase()) && self.in_code.contains(qualifier);
+        if is_variable || self.files.has_part(qualifier) {
+            return Ok(true);
+        }
+        let recipe = self.targets.workspace.records().symbol_recipe();
+        let is_it = |name: &[u8]| name.to_str().is_ok_and(|name| last_part(name) == qualifier);
+        Ok(!self.targets.opened.history.traced_names(recipe, &is_it)?.is_empty())
     }
 
     /// Returns the present key of a definition that was renamed or moved.
@@ -258,7 +300,7 @@ impl<'a> Auditor<'a> {
             now: gone.now.iter().map(ToString::to_string).collect(),
             fix: gone.now.and_then(|now| gone.form.text_for(&now, text)),
         };
-        Ok(self.was_right(document, mention, text, gone.commit)?.then_some(outcome))
+        Ok(self.was_right(document, mention, gone.commit)?.then_some(outcome))
     }
 
     fn heading(
@@ -289,31 +331,28 @@ impl<'a> Auditor<'a> {
                     now: Vec::new(),
                     fix: None,
                 };
-                let link = format!("#{text}");
-                return Ok(self.was_right(document, mention, &link, commit)?.then_some(outcome));
+                return Ok(self.was_right(document, mention, commit)?.then_some(outcome));
             }
             commit = Some(change.commit);
         }
         Ok(None)
     }
 
-    /// Returns true if the document mentioned `word` when a commit took it away, and does not speak of that.
-    fn was_right(&mut self, document: &Document, mention: &Mention, word: &str, commit: Option<u32>) -> Result<bool> {
+    /// Returns true if the document said the same when a commit took away what it mentions. The words before and after
+    /// the mention must be the same, because later text may mean something else.
+    fn was_right(&mut self, document: &Document, mention: &Mention, commit: Option<u32>) -> Result<bool> {
         let at = (document.path.clone(), commit);
         let old = match self.versions.get(&at) {
             Some(old) => old.clone(),
             None => {
-                let old = self.before(&document.path, commit)?.map(Rc::new);
+                let old = self.before(&document.path, commit)?;
+                let old = old.map(|old| Rc::new(spaced(&String::from_utf8_lossy(&old))));
                 self.versions.insert(at, old.clone());
                 old
             }
         };
-        let Some(old) = old.filter(|old| has_word(old, word)) else {
-            return Ok(false);
-        };
-        let start = document.text[..mention.range.start].rfind('\n').map_or(0, |at| at + 1);
-        let line = document.text[start..].lines().next().unwrap_or_default();
-        Ok(!mention.is_of_other_times || old.contains_str(line.trim()))
+        let context = context(&document.text, mention.range.start);
+        Ok(old.is_some_and(|old| old.contains(&context)))
     }
 
     /// Returns the version of a document before a commit; the last one if there is none.
@@ -343,10 +382,12 @@ impl<'a> Auditor<'a> {
         let Some(entry) = change.new else { return Ok(None) };
         let workspace = self.targets.workspace;
         let max_bytes = workspace.build_options().max_blob_bytes;
-        Ok(match workspace.repository.reader().blob(BlobId(entry.oid), max_bytes)? {
-            BlobContent::Content(bytes) => Some(bytes),
-            _ => None,
-        })
+        Ok(
+            match workspace.repository.reader().blob(BlobId(entry.oid), max_bytes)? {
+                BlobContent::Content(bytes) => Some(bytes),
+                _ => None,
+            },
+        )
     }
 }
 
@@ -395,14 +436,18 @@ fn removed(targets: &Targets<'_>, words: &HashSet<&str>) -> Result<RemovedByName
         }
     }
     let mut by_word: HashMap<String, Vec<Removed>> = HashMap::new();
-    for removed in all.into_iter().filter(|removed| is_wanted(removed.key.name.as_bytes())) {
-        by_word.entry(last_part(&removed.key.name).to_owned()).or_default().push(removed);
+    let is_meant = |removed: &Removed| is_wanted(removed.key.name.as_bytes()) && !is_beside(&removed.key.path);
+    for removed in all.into_iter().filter(is_meant) {
+        by_word
+            .entry(last_part(&removed.key.name).to_owned())
+            .or_default()
+            .push(removed);
     }
     Ok((by_word, own))
 }
 
 /// Returns the names that occur in files other than documents, as definitions or in any other way.
-fn in_code(question: &Question<'_>, names: &HashMap<String, Vec<Removed>>) -> Result<HashSet<String>> {
+fn in_code(question: &Question<'_>, names: &HashSet<&str>) -> Result<HashSet<String>> {
     let sources = question.sources();
     let view = question.view();
     let is_code = |id: &FileId| {
@@ -415,14 +460,32 @@ fn in_code(question: &Question<'_>, names: &HashMap<String, Vec<Removed>>) -> Re
         let Source::Bytes(bytes) = reader.read(id)? else {
             return Ok(HashSet::new());
         };
-        let words = bytes.split(|byte| !is_part_of_word(*byte)).filter_map(|word| word.to_str().ok());
-        Ok(words.filter_map(|word| names.get_key_value(word)).map(|(name, _)| name.as_str()).collect())
+        let words = bytes
+            .split(|byte| !is_part_of_word(*byte))
+            .filter_map(|word| word.to_str().ok());
+        Ok(words.filter_map(|word| names.get(word)).copied().collect())
     };
     let found: Vec<HashSet<&str>> = files
         .into_par_iter()
         .map_init(|| sources.reader(), of_file)
         .collect::<Result<_, _>>()?;
     Ok(found.into_iter().flatten().map(str::to_owned).collect())
+}
+
+/// Returns true for tests, examples and copies of other repositories. Documents do not mean what they define.
+fn is_beside(path: &RepoPath) -> bool {
+    const FOLDERS: [&str; 8] = [
+        "vendor",
+        "_vendor",
+        "vendored",
+        "third_party",
+        "node_modules",
+        "example",
+        "examples",
+        "docs",
+    ];
+    let path = path.to_text();
+    is_test_path(&path) || path.split('/').any(|part| FOLDERS.contains(&part))
 }
 
 fn is_part_of_word(byte: u8) -> bool {
@@ -434,13 +497,17 @@ fn is_translation(path: &[u8]) -> bool {
     path.ends_with(b".po") || path.ends_with(b".pot")
 }
 
-/// Returns true if a text has a word that is not part of a longer one.
-fn has_word(text: &[u8], word: &str) -> bool {
-    let is_apart = |byte: Option<&u8>| byte.is_none_or(|byte| !is_part_of_word(*byte));
-    text.find_iter(word).any(|at| {
-        let before = at.checked_sub(1).and_then(|before| text.get(before));
-        is_apart(before) && is_apart(text.get(at + word.len()))
-    })
+/// Returns the word at a position, with the words before and after it.
+fn context(text: &str, at: usize) -> String {
+    let before = text[..at].trim_end_matches(|c: char| !c.is_whitespace());
+    let previous = before.split_whitespace().next_back();
+    let own = text[before.len()..].split_whitespace().take(2);
+    previous.into_iter().chain(own).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns a text with one space between words.
+fn spaced(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn parts(name: &str) -> impl DoubleEndedIterator<Item = &str> {
@@ -494,8 +561,12 @@ mod tests {
     }
 
     #[test]
-    fn words_are_whole() {
-        assert!(has_word(b"call parse()", "parse") && has_word(b"parse", "parse"));
-        assert!(!has_word(b"parse_all reparse", "parse"));
+    fn the_words_around_a_mention_are_its_context() {
+        let text = "Call\n  `parse()`, then\nstop";
+        assert_eq!(
+            context(text, text.find("parse").unwrap_or_default()),
+            "Call `parse()`, then"
+        );
+        assert_eq!(context("a", 0), "a");
     }
 }

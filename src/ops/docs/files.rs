@@ -70,7 +70,18 @@ impl<'a> Files<'a> {
     pub(super) fn link(&self, document: &RepoPath, link: &str) -> Option<RepoPath> {
         let forms = [folder_of(document), String::new()].into_iter();
         let mut paths = forms.filter_map(|folder| below(&folder, link));
-        paths.find(|path| self.present.contains(path)).map(|path| RepoPath::from(path.as_str()))
+        paths
+            .find(|path| self.present.contains(path))
+            .map(|path| RepoPath::from(path.as_str()))
+    }
+
+    /// Returns true if a directory or file, without its extension, has or had this name.
+    pub(super) fn has_part(&self, name: &str) -> bool {
+        let is_it = |path: &String| {
+            let file = path.rsplit('/').next().unwrap_or(path);
+            file == name || file.split('.').next() == Some(name)
+        };
+        self.past.iter().any(is_it)
     }
 
     /// Returns what became of the file or directory that a document mentions as `text`. `None` if it exists, or if no
@@ -93,11 +104,19 @@ impl<'a> Files<'a> {
             return Ok(None);
         }
         let name = bare.rsplit('/').next().unwrap_or(bare);
-        let within = self.by_name.get(name).into_iter().flatten().filter(|path| is_within(path));
+        let within = self
+            .by_name
+            .get(name)
+            .into_iter()
+            .flatten()
+            .filter(|path| is_within(path));
         let within: Vec<&String> = within.collect();
         // A file name alone may be that of a file of the reader.
         let is_named = is_link || bare.contains('/');
-        let past = written.into_iter().filter(|_| is_named).find(|(_, path)| self.past.contains(path));
+        let past = written
+            .into_iter()
+            .filter(|_| is_named)
+            .find(|(_, path)| self.past.contains(path));
         let (form, path) = match (past, within.as_slice()) {
             (Some(past), _) => past,
             (None, [path]) if !is_link => {
@@ -143,7 +162,8 @@ impl<'a> Files<'a> {
         let Some(gone) = gone.find(|change| opened.reached.has(change.commit)) else {
             return Ok(None);
         };
-        let is_next = |change: &crate::history::Change| change.origin.as_ref().is_some_and(|origin| origin.path == *path);
+        let is_next =
+            |change: &crate::history::Change| change.origin.as_ref().is_some_and(|origin| origin.path == *path);
         let next = opened.history.changes_at(gone.commit)?.into_iter().find(is_next);
         Ok(Some((Some(gone.commit), next.map(|change| change.path))))
     }
@@ -152,8 +172,17 @@ impl<'a> Files<'a> {
     fn of_folder(&self, folder: &str) -> Result<Option<(Option<u32>, Option<RepoPath>)>> {
         let start = format!("{folder}/");
         let (mut last, mut now) = (None, HashSet::new());
-        for path in self.targets.opened.history.paths_from(start.as_bytes()).iter().take(MAX_FILES) {
-            let Some((commit, next)) = self.of_file(path)? else { continue };
+        for path in self
+            .targets
+            .opened
+            .history
+            .paths_from(start.as_bytes())
+            .iter()
+            .take(MAX_FILES)
+        {
+            let Some((commit, next)) = self.of_file(path)? else {
+                continue;
+            };
             last = last.max(Some(commit.unwrap_or(u32::MAX)));
             let path = path.to_text();
             let inner = path.strip_prefix(folder).unwrap_or_default();
@@ -190,7 +219,8 @@ impl Form {
 
 fn folder_of(document: &RepoPath) -> String {
     let path = document.to_text();
-    path.rsplit_once('/').map_or_else(String::new, |(folder, _)| folder.to_owned())
+    path.rsplit_once('/')
+        .map_or_else(String::new, |(folder, _)| folder.to_owned())
 }
 
 /// Adds a path and its directories.
@@ -236,13 +266,25 @@ mod tests {
     fn paths_keep_their_form() {
         let below_docs = Form::Below("docs/a".to_owned());
         let text_for = |form: &Form, now: &str, text| form.text_for(&now.into(), text);
-        assert_eq!(text_for(&below_docs, "src/b.rs", "../../x.rs").as_deref(), Some("../../src/b.rs"));
-        assert_eq!(text_for(&below_docs, "docs/a/c.md", "./b.md").as_deref(), Some("./c.md"));
+        assert_eq!(
+            text_for(&below_docs, "src/b.rs", "../../x.rs").as_deref(),
+            Some("../../src/b.rs")
+        );
+        assert_eq!(
+            text_for(&below_docs, "docs/a/c.md", "./b.md").as_deref(),
+            Some("./c.md")
+        );
         assert_eq!(text_for(&below_docs, "docs/a/new.rst", "old").as_deref(), Some("new"));
-        assert_eq!(text_for(&Form::Below(String::new()), "lib/x", "src/x/").as_deref(), Some("lib/x/"));
+        assert_eq!(
+            text_for(&Form::Below(String::new()), "lib/x", "src/x/").as_deref(),
+            Some("lib/x/")
+        );
         let within = Form::Within("src/".to_owned());
         assert_eq!(text_for(&within, "src/b/c.rs", "a/c.rs").as_deref(), Some("b/c.rs"));
         assert_eq!(text_for(&within, "lib/c.rs", "a/c.rs"), None);
-        assert_eq!((below("a/b", "../c/./d"), below("a", "../../d")), (Some("a/c/d".to_owned()), None));
+        assert_eq!(
+            (below("a/b", "../c/./d"), below("a", "../../d")),
+            (Some("a/c/d".to_owned()), None)
+        );
     }
 }

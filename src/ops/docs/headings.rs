@@ -9,8 +9,9 @@ use crate::extract::{Options, extract, lang_of_path};
 use crate::model::RepoPath;
 
 /// Matches ids that are written out.
-static ID: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r#"(?:\b(?:id|name)=["']|\{ ?#|\[#|\[\[)([^"'}\]\s]+)"#).expect("the pattern is valid"));
+static ID: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#"(?:\b(?:id|name)=["']|\{ ?#|\[#|\[\[)([^"'}\]\s]+)"#).expect("the pattern is valid")
+});
 
 /// Returns true for documents whose headings links can name.
 pub(super) fn has_links(path: &RepoPath) -> bool {
@@ -25,14 +26,21 @@ pub(super) fn has(document: &[u8], name: &str) -> bool {
     let is_it = |title: &str| {
         let slug = slug(title);
         // The second heading with the same title ends in -1.
-        slug == wanted || wanted.strip_prefix(&slug).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        slug == wanted
+            || wanted
+                .strip_prefix(&slug)
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
     let mut ids = ID.captures_iter(document).filter_map(|found| found.get(1));
     headings.iter().any(|heading| is_it(&heading.title)) || ids.any(|id| id.as_bytes() == name.as_bytes())
 }
 
 fn slug(title: &str) -> String {
-    title.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    title
+        .chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 #[cfg(test)]

@@ -36,7 +36,9 @@ pub(super) fn documents(question: &Question<'_>) -> Result<Vec<DocumentOut>> {
         if Markup::of(view.lang(id)) != Some(Markup::Markdown) {
             continue;
         }
-        let Source::Bytes(bytes) = reader.read(id)? else { continue };
+        let Source::Bytes(bytes) = reader.read(id)? else {
+            continue;
+        };
         let text = String::from_utf8_lossy(&bytes);
         let (kind, status) = (front_matter(&text, "kind"), front_matter(&text, "status"));
         if kind.is_some() || status.is_some() {

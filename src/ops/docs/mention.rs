@@ -49,8 +49,6 @@ pub(super) struct Mention {
     pub(super) referent: Referent,
     /// True for the target of a link, which is relative to the document.
     pub(super) is_link: bool,
-    /// True if the paragraph is about what was or will be: it says that something was renamed, removed or the like.
-    pub(super) is_of_other_times: bool,
 }
 
 macro_rules! patterns {
@@ -63,7 +61,7 @@ macro_rules! patterns {
 patterns! {
     NAME: r"(?s)^[~.!&*@]*([A-Za-z_]\w*(?:(?:\.|::|#|->)[A-Za-z_]\w*)*)(?:<.*>)?[!?]?(?:\(.*\))?;?$";
     PATH: r"^((?:\.\.?/)*[\w@+.-]+(?:/[\w@+.-]+)*/?)(?::\d+(?:-\d+)?)?$";
-    OTHER_TIMES: r"(?i)\b(renam|remov|delet|deprecat|no longer|former|previous|used to|replac|dropp|legacy|prior to|obsolet|old|earlier|instead of|since version|superseded|was added|were added|(in|before|until|since) v?\d)";
+    OTHER_TIMES: r"(?i)migrat|upgrad|change|what.s new|deprecat|history|release|backward|incompat";
     ROLE: r"[:{]((?:\w+:)?[\w-]+)[:}]$";
     DIRECTIVE: r"^\s*\.\. +([\w:-]+)::[ \t]*(.*?)\s*$";
     DEFINED_LINK: r"^ {0,3}\[[^\]^]+\]:\s*<?([^\s>]+)";
@@ -79,6 +77,8 @@ pub(super) fn mentions(text: &str, markup: Markup) -> Vec<Mention> {
         found: Vec::new(),
         paragraph: 0..0,
         skipped: Skipped::Nothing,
+        ranks: Vec::new(),
+        old_section: None,
     };
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -107,6 +107,10 @@ struct Scan<'a> {
     /// The range of the paragraph so far.
     paragraph: Range<usize>,
     skipped: Skipped,
+    /// The marks of headings of reStructuredText in the order of their ranks.
+    ranks: Vec<u8>,
+    /// The rank of the heading of the section of other times that contains the line.
+    old_section: Option<usize>,
 }
 
 impl Scan<'_> {
@@ -132,7 +136,7 @@ impl Scan<'_> {
         }
         let defined = DEFINED_LINK.captures(line).filter(|_| self.markup == Markup::Markdown);
         if let Some(target) = defined.and_then(|found| found.get(1)) {
-            self.link(at + target.start()..at + target.end(), false);
+            self.link(at + target.start()..at + target.end());
         }
         if self.paragraph.is_empty() {
             self.paragraph.start = at;
@@ -156,20 +160,22 @@ impl Scan<'_> {
     /// Reads a line of reStructuredText that starts with two dots.
     fn directive(&mut self, at: usize, line: &str, indent: usize) {
         if let Some(target) = EXPLICIT_LINK.captures(line).and_then(|found| found.get(1)) {
-            return self.link(at + target.start()..at + target.end(), false);
+            return self.link(at + target.start()..at + target.end());
         }
         let Some(found) = DIRECTIVE.captures(line) else {
             self.skipped = Skipped::Indented(indent);
             return;
         };
-        let argument = found.get(2).map_or(0..0, |argument| at + argument.start()..at + argument.end());
+        let argument = found
+            .get(2)
+            .map_or(0..0, |argument| at + argument.start()..at + argument.end());
         let name = found[1].trim_start_matches("py:");
         match name.trim_start_matches("auto") {
             "function" | "class" | "method" | "module" | "exception" | "data" | "attribute" | "decorator"
-            | "currentmodule" => self.code(argument, false),
-            "image" | "figure" | "include" => self.path(argument, true, false),
+            | "currentmodule" => self.code(argument),
+            "image" | "figure" | "include" => self.path(argument, true),
             "literalinclude" => {
-                self.path(argument, true, false);
+                self.path(argument, true);
                 self.skipped = Skipped::Indented(indent);
             }
             "note" | "warning" | "tip" | "admonition" | "seealso" | "hint" | "important" | "caution" | "topic"
@@ -187,17 +193,27 @@ impl Scan<'_> {
             let first = paragraph.lines().next().unwrap_or_default();
             self.skipped = Skipped::Indented(first.len() - first.trim_start().len());
         }
-        let is_of_other_times = OTHER_TIMES.is_match(paragraph);
+        if let Some((rank, title)) = self.heading(paragraph) {
+            let goes_on = self.old_section.is_some_and(|section| rank > section);
+            if !goes_on {
+                self.old_section = OTHER_TIMES.is_match(title).then_some(rank);
+            }
+        }
+        if self.old_section.is_some() {
+            return;
+        }
         let bytes = paragraph.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
             at = match bytes[at] {
-                b'`' => self.quoted(range.start, paragraph, at, is_of_other_times),
+                b'`' => self.quoted(range.start, paragraph, at),
                 b']' if self.markup == Markup::Markdown && bytes.get(at + 1) == Some(&b'(') => {
                     let target = &paragraph[at + 2..];
                     let start = target.len() - target.trim_start_matches('<').len();
-                    let end = target.find(|c: char| c.is_whitespace() || c == ')' || c == '>').unwrap_or(0);
-                    self.link(range.start + at + 2 + start.min(end)..range.start + at + 2 + end, is_of_other_times);
+                    let end = target
+                        .find(|c: char| c.is_whitespace() || c == ')' || c == '>')
+                        .unwrap_or(0);
+                    self.link(range.start + at + 2 + start.min(end)..range.start + at + 2 + end);
                     at + 2
                 }
                 _ => at + 1,
@@ -205,13 +221,39 @@ impl Scan<'_> {
         }
         if self.markup == Markup::Asciidoc {
             for target in MACRO.captures_iter(paragraph).filter_map(|found| found.get(1)) {
-                self.link(range.start + target.start()..range.start + target.end(), is_of_other_times);
+                self.link(range.start + target.start()..range.start + target.end());
             }
         }
     }
 
+    /// Returns the rank and the text of the heading that a paragraph begins with.
+    fn heading<'p>(&mut self, paragraph: &'p str) -> Option<(usize, &'p str)> {
+        let mut lines = paragraph.lines().map(str::trim_end);
+        let (first, mark) = (lines.next()?, if self.markup == Markup::Asciidoc { '=' } else { '#' });
+        let title = first.trim_start_matches(mark);
+        if self.markup != Markup::Restructured && title.len() < first.len() {
+            return Some((first.len() - title.len(), title));
+        }
+        let is_line = |line: &str| line.len() > 2 && line.bytes().all(|byte| byte == line.as_bytes()[0]);
+        let second = lines.next()?;
+        let (title, line) = if is_line(first) {
+            (second, first)
+        } else {
+            (first, second)
+        };
+        let mark = line
+            .bytes()
+            .next()
+            .filter(|byte| is_line(line) && byte.is_ascii_punctuation())?;
+        let at = self.ranks.iter().position(|known| *known == mark).unwrap_or_else(|| {
+            self.ranks.push(mark);
+            self.ranks.len() - 1
+        });
+        Some((at + 1, title))
+    }
+
     /// Reads text in backticks that starts at `at`. Returns where it ends.
-    fn quoted(&mut self, base: usize, paragraph: &str, at: usize, is_of_other_times: bool) -> usize {
+    fn quoted(&mut self, base: usize, paragraph: &str, at: usize) -> usize {
         let run = |from: usize| paragraph[from..].bytes().take_while(|byte| *byte == b'`').count();
         let n = run(at);
         let mut end = at + n;
@@ -227,24 +269,27 @@ impl Scan<'_> {
         }
         let inner = self.trimmed(base + at + n..base + end);
         let before = &paragraph[..at];
-        let role = ROLE.captures(before).filter(|_| n == 1).map(|found| found[1].to_owned());
+        let role = ROLE
+            .captures(before)
+            .filter(|_| n == 1)
+            .map(|found| found[1].to_owned());
         match role.as_deref().map(|role| role.rsplit(':').next().unwrap_or(role)) {
             Some("func" | "class" | "meth" | "attr" | "exc" | "data" | "obj" | "mod" | "const" | "type" | "deco") => {
                 let target = self.target(inner);
-                self.code(target, is_of_other_times);
+                self.code(target);
             }
             Some("doc" | "file" | "download" | "src") => {
                 let target = self.target(inner);
-                self.path(target, true, is_of_other_times);
+                self.path(target, true);
             }
             Some(_) if self.markup == Markup::Restructured || before.ends_with('}') => {}
             _ if self.markup == Markup::Restructured && n == 1 && paragraph[end + n..].starts_with('_') => {
                 let target = self.target(inner.clone());
                 if target != inner {
-                    self.link(target, is_of_other_times);
+                    self.link(target);
                 }
             }
-            _ => self.code(inner, is_of_other_times),
+            _ => self.code(inner),
         }
         end + n
     }
@@ -265,32 +310,32 @@ impl Scan<'_> {
     }
 
     /// Adds a name or path that is marked as code.
-    fn code(&mut self, range: Range<usize>, is_of_other_times: bool) {
+    fn code(&mut self, range: Range<usize>) {
         let text = &self.text[range.clone()];
         let is_file = |path: &str| {
             let ending = path.rsplit_once('.').is_some_and(|(name, _)| !name.is_empty());
             ending && language(lang_of_path(&RepoPath::from(path))).is_some()
         };
         if text.contains('/') || is_file(text) {
-            return self.path(range, false, is_of_other_times);
+            return self.path(range, false);
         }
         if let Some(name) = NAME.captures(text).and_then(|found| found.get(1)) {
             let range = range.start + name.start()..range.start + name.end();
-            self.add(range, Referent::Name, false, is_of_other_times);
+            self.add(range, Referent::Name, false);
         }
     }
 
-    fn path(&mut self, range: Range<usize>, is_link: bool, is_of_other_times: bool) {
+    fn path(&mut self, range: Range<usize>, is_link: bool) {
         let text = &self.text[range.clone()];
         let root = usize::from(is_link && text.starts_with('/'));
         if let Some(path) = PATH.captures(&text[root..]).and_then(|found| found.get(1)) {
             let range = range.start + root + path.start()..range.start + root + path.end();
-            self.add(range, Referent::Path, is_link, is_of_other_times);
+            self.add(range, Referent::Path, is_link);
         }
     }
 
     /// Adds the path and the heading of a link, unless it leads out of the repository.
-    fn link(&mut self, range: Range<usize>, is_of_other_times: bool) {
+    fn link(&mut self, range: Range<usize>) {
         let text = &self.text[range.clone()];
         if text.contains("://") || text.contains(':') && !text.contains('/') {
             return;
@@ -299,19 +344,18 @@ impl Scan<'_> {
         let path = range.start..range.start + path.len();
         if !heading.is_empty() {
             let heading = range.end - heading.len()..range.end;
-            self.add(heading, Referent::Heading(path.clone()), true, is_of_other_times);
+            self.add(heading, Referent::Heading(path.clone()), true);
         }
         if !path.is_empty() {
-            self.path(path, true, is_of_other_times);
+            self.path(path, true);
         }
     }
 
-    fn add(&mut self, range: Range<usize>, referent: Referent, is_link: bool, is_of_other_times: bool) {
+    fn add(&mut self, range: Range<usize>, referent: Referent, is_link: bool) {
         self.found.push(Mention {
             range,
             referent,
             is_link,
-            is_of_other_times,
         });
     }
 }
@@ -356,6 +400,14 @@ mod tests {
             ("d", false),
         ];
         assert_eq!(found(text, Markup::Restructured), names);
+    }
+
+    #[test]
+    fn sections_about_other_times_are_left_out() {
+        let text = "# A\n\n`a1`\n\n## Migrating to 2\n\n`b1`\n\n### C\n\n`c1`\n\n## D\n\n`d1`\n";
+        assert_eq!(found(text, Markup::Markdown), [("a1", false), ("d1", false)]);
+        let text = "A\n===\n\nUpgrading\n----------\n\n`b1`\n\nC\n~~~~\n\n`c1`\n\nD\n----\n\n`d1`\n";
+        assert_eq!(found(text, Markup::Restructured), [("d1", false)]);
     }
 
     #[test]

@@ -111,7 +111,8 @@ impl Docs {
 
 impl Op for Docs {
     type Row = DocsRow;
-    const WHEN_TOO_SLOW: &'static str = "index history=true traces definitions once; or audit fewer documents with path";
+    const WHEN_TOO_SLOW: &'static str =
+        "index history=true traces definitions once; or audit fewer documents with path";
 
     fn run(&self, ask: &Ask<'_>) -> Result<Page<DocsRow>> {
         let is_filtered = self.kind.is_some() || self.status.is_some();
@@ -146,9 +147,9 @@ impl Docs {
         let documents = listed::documents(&question)?;
         let n_documents = documents.len();
         let is_wanted = |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
-        let rows = documents.into_iter().filter(|document| {
-            is_wanted(&self.kind, &document.kind) && is_wanted(&self.status, &document.status)
-        });
+        let rows = documents
+            .into_iter()
+            .filter(|document| is_wanted(&self.kind, &document.kind) && is_wanted(&self.status, &document.status));
         let rows: Vec<DocsRow> = rows.map(DocsRow::Document).collect();
         let facts = Facts {
             total: rows.len(),
@@ -165,7 +166,10 @@ impl Docs {
 
     fn audit(&self, ask: &Ask<'_>) -> Result<Page<DocsRow>> {
         if self.fix && ask.session.checked(&ask.common.reference)? != "WORKTREE" {
-            return Err(OpError::new("only documents of the worktree can be fixed", "omit the revision"));
+            return Err(OpError::new(
+                "only documents of the worktree can be fixed",
+                "omit the revision",
+            ));
         }
         if self.fix && !ask.session.is_own {
             return Err(OpError::new(
@@ -190,7 +194,10 @@ impl Docs {
         incomplete.extend(past.gap()?);
         incomplete.extend(Gaps::of(&past.opened.history, &past.opened.reached)?.sentences());
         if n_unread > 0 {
-            incomplete.push(format!("{} not read, because they are not UTF-8", count(n_unread, "document")));
+            incomplete.push(format!(
+                "{} not read, because they are not UTF-8",
+                count(n_unread, "document")
+            ));
         }
         if self.fix {
             fix(ask, &question, &mut findings)?;
@@ -201,13 +208,17 @@ impl Docs {
             mentions: documents.iter().map(Document::n_mentions).sum(),
         };
         let n_left = findings.iter().filter(|finding| !finding.fixed).count();
-        let rows = findings.into_iter().map(|finding| DocsRow::Finding(Box::new(finding))).collect();
+        let rows = findings
+            .into_iter()
+            .map(|finding| DocsRow::Finding(Box::new(finding)))
+            .collect();
         let mut page = paged(ask, &question, rows, &facts)?;
         page.is_empty = n_left == 0;
         page.is_unfinished = n_left == 0 && !incomplete.is_empty();
         if facts.total == 0 {
             let (mentions, documents) = (count(facts.mentions, "mention"), count(facts.documents, "document"));
-            page.notes.push(format!("{mentions} of code in {documents}: no finding"));
+            page.notes
+                .push(format!("{mentions} of code in {documents}: no finding"));
         }
         if let Some(provenance) = &mut page.provenance {
             incomplete.into_iter().for_each(|why| provenance.also_incomplete(why));
@@ -253,7 +264,12 @@ fn traced<'a>(ask: &'a Ask<'a>) -> Result<Past<'a>> {
     if !lacks_some || ask.ctx.reading_ends().is_some() {
         return Ok(past);
     }
-    match ask.session.workspace.records().trace_history(ask.ctx.progress, ask.ctx.interrupt) {
+    match ask
+        .session
+        .workspace
+        .records()
+        .trace_history(ask.ctx.progress, ask.ctx.interrupt)
+    {
         Ok(_) => Past::of(ask, PATIENCE),
         Err(error) if is_read_only(&error) => Ok(past),
         Err(error) => Err(error),
@@ -288,20 +304,38 @@ fn fix(ask: &Ask<'_>, question: &Question<'_>, findings: &mut [FindingOut]) -> R
     let repository = &ask.session.workspace.repository;
     repository.rewriter(PATIENCE, ask.ctx.interrupt)?.apply(rewrites)?;
     ask.session.files_changed();
-    of_files.into_values().flatten().for_each(|finding| finding.fixed = true);
+    of_files
+        .into_values()
+        .flatten()
+        .for_each(|finding| finding.fixed = true);
     Ok(())
 }
 
 /// Returns true for change logs, release notes, and other documents of one time.
 fn is_record_of_changes(path: &[u8]) -> bool {
     const STARTS: [&str; 14] = [
-        "changelog", "change_log", "change-log", "changes", "history", "news", "release-notes", "release_notes",
-        "releasenotes", "releases", "whatsnew", "whats-new", "upgrad", "migrat",
+        "changelog",
+        "change_log",
+        "change-log",
+        "changes",
+        "history",
+        "news",
+        "release-notes",
+        "release_notes",
+        "releasenotes",
+        "releases",
+        "whatsnew",
+        "whats-new",
+        "upgrad",
+        "migrat",
     ];
     const NAMES: [&str; 8] = ["blog", "_posts", "posts", "rfc", "rfcs", "adr", "adrs", "deprecations"];
     let path = String::from_utf8_lossy(path).to_lowercase();
     let is_date = |part: &str| {
-        let digits = part.bytes().take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.')).count();
+        let digits = part
+            .bytes()
+            .take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.'))
+            .count();
         part.starts_with("20") && digits >= 7
     };
     path.split('/').any(|part| {
@@ -316,7 +350,14 @@ mod tests {
 
     #[test]
     fn documents_of_one_time_are_told_by_their_paths() {
-        for path in ["CHANGES.rst", "docs/whatsnew-3.0.rst", "News/1.txt", "blog/a.md", "p/2024-02-01-x.md", "MIGRATING.md"] {
+        for path in [
+            "CHANGES.rst",
+            "docs/whatsnew-3.0.rst",
+            "News/1.txt",
+            "blog/a.md",
+            "p/2024-02-01-x.md",
+            "MIGRATING.md",
+        ] {
             assert!(is_record_of_changes(path.as_bytes()), "{path}");
         }
         for path in ["README.md", "docs/api.rst", "docs/exchange.md", "docs/200.md"] {

@@ -47,7 +47,9 @@ pub(in crate::ops) fn front_matter(text: &str, key: &str) -> Option<String> {
 /// Returns the title of a Markdown document.
 pub(in crate::ops) fn title(text: &str) -> String {
     let text = unified(text);
-    let body = divided(&text).and_then(Result::ok).map_or(text.as_str(), |(_, body)| body);
+    let body = divided(&text)
+        .and_then(Result::ok)
+        .map_or(text.as_str(), |(_, body)| body);
     Note {
         body: body.to_owned(),
         ..Note::default()
