@@ -157,6 +157,8 @@ pub fn latest_key(
 pub struct Removal {
     /// The key before.
     pub key: SymbolKey,
+    /// The kind of the definition.
+    pub kind: DefinitionKind,
     /// The number of the commit.
     pub commit: u32,
     /// True if the commit renamed or moved the definition.
@@ -183,6 +185,7 @@ pub fn removals(
         let (commit, record) = taken_away(history, &records, last);
         Some(Removal {
             key,
+            kind: record.kind,
             commit: *commit,
             goes_on: record.goes_on,
         })

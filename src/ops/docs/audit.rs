@@ -18,6 +18,7 @@ use super::super::target::Targets;
 use super::files::Files;
 use super::headings;
 use super::mention::{Markup, Mention, Referent, mentions};
+use crate::extract::DefinitionKind;
 use crate::git::BlobContent;
 use crate::history::{PathChange, SymbolKey};
 use crate::model::{BlobId, RepoPath};
@@ -109,6 +110,7 @@ impl Document {
 /// A definition that a commit or an uncommitted change took away.
 struct Removed {
     key: SymbolKey,
+    kind: DefinitionKind,
     /// The commit; `None` for an uncommitted change.
     commit: Option<u32>,
     /// True if the commit renamed or moved it.
@@ -220,7 +222,11 @@ impl<'a> Auditor<'a> {
             return Ok(None);
         }
         let is_member = |removed: &Removed| n_common(text, &removed.key.name) > 1;
-        let meant = removed.iter().filter(|removed| !is_in_code || is_member(removed));
+        let is_word = text.bytes().all(|byte| byte.is_ascii_lowercase());
+        let meant = removed.iter().filter(|removed| {
+            let is_apt = !is_word || !matches!(removed.kind, DefinitionKind::Variable | DefinitionKind::Constant);
+            is_apt && (!is_in_code || is_member(removed))
+        });
         // The last change is the one that took the name away.
         let Some(last) = meant.clone().map(Removed::order).max() else {
             return Ok(None);
@@ -410,6 +416,7 @@ fn removed(targets: &Targets<'_>, words: &HashSet<&str>) -> Result<RemovedByName
         .into_iter()
         .map(|removal| Removed {
             key: removal.key,
+            kind: removal.kind,
             commit: Some(removal.commit),
             goes_on: removal.goes_on,
         })
@@ -430,6 +437,7 @@ fn removed(targets: &Targets<'_>, words: &HashSet<&str>) -> Result<RemovedByName
             }
             all.push(Removed {
                 key,
+                kind: delta.kind,
                 commit: None,
                 goes_on,
             });

@@ -17,16 +17,15 @@ pub(super) enum Markup {
     Plain,
 }
 
+/// The languages of documents.
+pub(in crate::ops) const DOCUMENT_LANGUAGES: [&str; 4] = ["markdown", "restructuredtext", "asciidoc", "plaintext"];
+
 impl Markup {
     /// Returns the markup of documents in a language; `None` for code.
     pub(super) fn of(lang: Lang) -> Option<Self> {
-        match language(lang)?.name {
-            "markdown" => Some(Self::Markdown),
-            "restructuredtext" => Some(Self::Restructured),
-            "asciidoc" => Some(Self::Asciidoc),
-            "plaintext" => Some(Self::Plain),
-            _ => None,
-        }
+        let name = language(lang)?.name;
+        let at = DOCUMENT_LANGUAGES.iter().position(|known| *known == name)?;
+        Some([Self::Markdown, Self::Restructured, Self::Asciidoc, Self::Plain][at])
     }
 }
 

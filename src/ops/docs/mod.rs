@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use self::audit::{Auditor, Document, FindingOut};
 use self::listed::DocumentOut;
+pub(super) use self::mention::DOCUMENT_LANGUAGES;
 use self::mention::Markup;
 use super::ask::{Ask, FileSelection, path_text};
 use super::op::{Op, Page, Paging, Row};

@@ -26,7 +26,7 @@ use crate::query::{Source, nearest};
 use crate::session::{Build, Edits, OpError, Result};
 
 /// The folder of the notes that are files of the repository.
-const FOLDER: &str = ".agents/notes/";
+pub(super) const FOLDER: &str = ".agents/notes/";
 /// File extension of notes.
 const ENDING: &str = ".md";
 /// Limit on the size of a note in bytes.
