@@ -3,7 +3,7 @@
 /// The version of the extraction rules. Artifacts with another version are not used. Increase it whenever the same
 /// bytes, language and [`Options`] may give another [`super::Extraction`], for example after a new grammar version, a
 /// changed rule or different chunk boundaries.
-pub const RECIPE_VERSION: u32 = 4;
+pub const RECIPE_VERSION: u32 = 5;
 
 /// Sizes that control chunking. They are part of the extraction recipe, so artifacts made with other options are not
 /// used.

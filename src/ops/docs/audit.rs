@@ -18,7 +18,7 @@ use super::super::target::Targets;
 use super::files::Files;
 use super::headings;
 use super::mention::{Markup, Mention, Referent, mentions};
-use crate::extract::DefinitionKind;
+use crate::extract::{DefinitionKind, lang_of_path};
 use crate::git::BlobContent;
 use crate::history::{PathChange, SymbolKey};
 use crate::model::{BlobId, RepoPath};
@@ -222,11 +222,7 @@ impl<'a> Auditor<'a> {
             return Ok(None);
         }
         let is_member = |removed: &Removed| n_common(text, &removed.key.name) > 1;
-        let is_word = text.bytes().all(|byte| byte.is_ascii_lowercase());
-        let meant = removed.iter().filter(|removed| {
-            let is_apt = !is_word || !matches!(removed.kind, DefinitionKind::Variable | DefinitionKind::Constant);
-            is_apt && (!is_in_code || is_member(removed))
-        });
+        let meant = removed.iter().filter(|removed| !is_in_code || is_member(removed));
         // The last change is the one that took the name away.
         let Some(last) = meant.clone().map(Removed::order).max() else {
             return Ok(None);
@@ -245,6 +241,12 @@ impl<'a> Auditor<'a> {
             .zip(&now)
             .filter_map(|(removed, now)| Some((&removed.key, now.as_ref()?)));
         let renamed: Vec<(&SymbolKey, &SymbolKey)> = renamed.collect();
+        // The reader may have a variable with the same name.
+        let is_variable =
+            |removed: &&Removed| matches!(removed.kind, DefinitionKind::Variable | DefinitionKind::Constant);
+        if renamed.is_empty() && meant.iter().all(is_variable) {
+            return Ok(None);
+        }
         // If other definitions have the name, only a rename proves that this one is not called so any more.
         if is_in_code && (renamed.len() < meant.len() || renamed.iter().any(|(_, now)| last_part(&now.name) == word)) {
             return Ok(None);
@@ -480,7 +482,7 @@ fn in_code(question: &Question<'_>, names: &HashSet<&str>) -> Result<HashSet<Str
     Ok(found.into_iter().flatten().map(str::to_owned).collect())
 }
 
-/// Returns true for tests, examples and copies of other repositories. Documents do not mean what they define.
+/// Returns true for documents, tests, examples and copies of other repositories. Documents do not mean what they define.
 fn is_beside(path: &RepoPath) -> bool {
     const FOLDERS: [&str; 8] = [
         "vendor",
@@ -492,8 +494,9 @@ fn is_beside(path: &RepoPath) -> bool {
         "examples",
         "docs",
     ];
-    let path = path.to_text();
-    is_test_path(&path) || path.split('/').any(|part| FOLDERS.contains(&part))
+    let text = path.to_text();
+    let is_document = Markup::of(lang_of_path(path)).is_some();
+    is_document || is_test_path(&text) || text.split('/').any(|part| FOLDERS.contains(&part))
 }
 
 fn is_part_of_word(byte: u8) -> bool {

@@ -88,6 +88,10 @@ impl<'a> Files<'a> {
     /// commit had it.
     pub(super) fn gone(&self, document: &RepoPath, text: &str, is_link: bool) -> Result<Option<Gone>> {
         let bare = text.trim_start_matches("./").trim_end_matches('/');
+        // A file name alone may be that of a file of the reader.
+        if !is_link && !bare.contains('/') {
+            return Ok(None);
+        }
         let folders = [folder_of(document), String::new()];
         let endings = if is_link { OMITTED.as_slice() } else { &OMITTED[..1] };
         let mut written = Vec::new();
@@ -98,25 +102,14 @@ impl<'a> Files<'a> {
             });
             written.extend(paths);
         }
-        let end = format!("/{bare}");
-        let is_within = |path: &String| path.ends_with(&end);
-        if written.iter().any(|(_, path)| self.present.contains(path)) || self.present.iter().any(is_within) {
+        if written.iter().any(|(_, path)| self.present.contains(path)) {
             return Ok(None);
         }
+        let end = format!("/{bare}");
+        let is_within = |path: &&String| path.ends_with(&end);
         let name = bare.rsplit('/').next().unwrap_or(bare);
-        let within = self
-            .by_name
-            .get(name)
-            .into_iter()
-            .flatten()
-            .filter(|path| is_within(path));
-        let within: Vec<&String> = within.collect();
-        // A file name alone may be that of a file of the reader.
-        let is_named = is_link || bare.contains('/');
-        let past = written
-            .into_iter()
-            .filter(|_| is_named)
-            .find(|(_, path)| self.past.contains(path));
+        let within: Vec<&String> = self.by_name.get(name).into_iter().flatten().filter(is_within).collect();
+        let past = written.into_iter().find(|(_, path)| self.past.contains(path));
         let (form, path) = match (past, within.as_slice()) {
             (Some(past), _) => past,
             (None, [path]) if !is_link => {
@@ -125,6 +118,9 @@ impl<'a> Files<'a> {
             }
             _ => return Ok(None),
         };
+        if self.present.iter().any(|path| is_within(&path)) {
+            return Ok(None);
+        }
         let became = self.of_file(&RepoPath::from(path.as_str()))?;
         let became = match became {
             Some(became) => Some(became),

@@ -468,6 +468,48 @@ impl AnchorOut {
     }
 }
 
+/// Describes the first note about a definition that no longer holds. Does not wait for commits to be recorded.
+pub(super) fn outdated(ask: &Ask<'_>, id: &str) -> Result<Option<String>> {
+    let workspace = &ask.session.workspace;
+    // Most repositories have no notes.
+    let folder = workspace.repository.work_dir().map(|root| root.join(FOLDER));
+    if !folder.is_some_and(|folder| folder.is_dir()) && !PrivateNotes::of(workspace).exist() {
+        return Ok(None);
+    }
+    let name = |id: &str| id.rsplit(['#', '.']).next().unwrap_or(id).to_owned();
+    let (mut about, wanted) = (Vec::new(), name(id));
+    for found in all(ask)? {
+        let anchors = Note::parse(&found.text).map(|note| note.about).unwrap_or_default();
+        let of_name = anchors.into_iter().filter(|anchor| name(&anchor.id) == wanted);
+        about.extend(of_name.map(|anchor| (found.name.clone(), anchor)));
+    }
+    let Some(past) = Past::recorded(ask)?.filter(|_| !about.is_empty()) else {
+        return Ok(None);
+    };
+    past.with_targets(|targets| {
+        let judge = judge(targets);
+        for (note, anchor) in about.iter().take(MAX_ANCHORS) {
+            let told = judge.judge(anchor)?;
+            let is_meant = told.now.as_deref().unwrap_or(&told.id) == id;
+            if is_meant && matches!(told.verdict, Verdict::Changed | Verdict::Moved) {
+                let commits = told.commits.first().map_or_else(String::new, |commit| {
+                    format!(
+                        " in {} {}",
+                        &commit.commit[..commit.commit.len().min(10)],
+                        commit.subject
+                    )
+                });
+                return Ok(Some(format!(
+                    "note {note} no longer holds: its definition {} was {}{commits}",
+                    told.id,
+                    told.verdict.name()
+                )));
+            }
+        }
+        Ok(None)
+    })
+}
+
 fn judge<'a>(targets: &'a Targets<'a>) -> Judge<'a> {
     Judge {
         symbols: SymbolQuestion {
