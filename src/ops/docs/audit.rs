@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 
 use bstr::ByteSlice;
 use rayon::prelude::*;
@@ -16,14 +17,14 @@ use super::super::sink::{Sink, Style};
 use super::super::symbol_history::SymbolQuestion;
 use super::super::target::Targets;
 use super::files::Files;
-use super::headings;
+use super::headings::{Headings, has_links};
 use super::mention::{Markup, Mention, Referent, mentions};
 use crate::extract::{DefinitionKind, lang_of_path};
 use crate::git::BlobContent;
 use crate::history::{PathChange, SymbolKey};
 use crate::model::{BlobId, RepoPath};
 use crate::query::{Source, SourceError, is_test_path, latest_key, removals};
-use crate::session::Result;
+use crate::session::{OpError, Result};
 use crate::snapshot::FileId;
 
 /// Limit on the number of renames through which a file is followed.
@@ -135,6 +136,7 @@ pub(super) struct Auditor<'a> {
     own: HashMap<SymbolKey, SymbolKey>,
     /// The last parts of such names that still occur in code.
     in_code: HashSet<String>,
+    headings: HashMap<RepoPath, Headings>,
     /// The words of versions of documents, by path and the commit after it.
     versions: HashMap<(RepoPath, Option<u32>), Option<Rc<String>>>,
 }
@@ -166,6 +168,7 @@ impl<'a> Auditor<'a> {
             targets,
             removed,
             own,
+            headings: HashMap::new(),
             versions: HashMap::new(),
         })
     }
@@ -322,18 +325,25 @@ impl<'a> Auditor<'a> {
             "" => Some(document.path.clone()),
             path => self.files.link(&document.path, path),
         };
-        let Some(path) = path.filter(headings::has_links) else {
+        let Some(path) = path.filter(has_links) else {
             return Ok(None);
         };
-        let Some(present) = self.targets.content(&path)? else {
-            return Ok(None);
-        };
-        if headings::has(&present, text) {
+        if !self.headings.contains_key(&path) {
+            let present = self.targets.content(&path)?.unwrap_or_default();
+            self.headings.insert(path.clone(), Headings::of(&present));
+        }
+        if self.headings[&path].has(text) {
             return Ok(None);
         }
         let mut commit = None;
         for change in self.changes(&path)?.iter().rev().take(MAX_VERSIONS) {
-            if self.content(change)?.is_some_and(|bytes| headings::has(&bytes, text)) {
+            if self.targets.reading.interrupt.load(Ordering::Relaxed) {
+                return Err(OpError::interrupted());
+            }
+            if self
+                .content(change)?
+                .is_some_and(|bytes| Headings::of(&bytes).has(text))
+            {
                 let outcome = Outcome {
                     commit,
                     now: Vec::new(),

@@ -1,5 +1,6 @@
 //! Finds the headings that links of Markdown name.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
@@ -18,21 +19,29 @@ pub(super) fn has_links(path: &RepoPath) -> bool {
     Markup::of(lang_of_path(path)) == Some(Markup::Markdown)
 }
 
-/// Returns true if a Markdown document has a heading or an id that a link names. Generators of sites make slightly
-/// different names of headings.
-pub(super) fn has(document: &[u8], name: &str) -> bool {
-    let lang = lang_of_path(&RepoPath::from("a.md"));
-    let (wanted, headings) = (slug(name), extract(document, lang, &Options::default()).headings);
-    let is_it = |title: &str| {
-        let slug = slug(title);
-        // The second heading with the same title ends in -1.
-        slug == wanted
-            || wanted
-                .strip_prefix(&slug)
-                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    let mut ids = ID.captures_iter(document).filter_map(|found| found.get(1));
-    headings.iter().any(|heading| is_it(&heading.title)) || ids.any(|id| id.as_bytes() == name.as_bytes())
+/// The names by which links can lead to a place in a Markdown document.
+pub(super) struct Headings {
+    slugs: HashSet<String>,
+    ids: HashSet<Vec<u8>>,
+}
+
+impl Headings {
+    pub(super) fn of(document: &[u8]) -> Self {
+        let lang = lang_of_path(&RepoPath::from("a.md"));
+        let headings = extract(document, lang, &Options::default()).headings;
+        let ids = ID.captures_iter(document).filter_map(|found| found.get(1));
+        Self {
+            slugs: headings.iter().map(|heading| slug(&heading.title)).collect(),
+            ids: ids.map(|id| id.as_bytes().to_vec()).collect(),
+        }
+    }
+
+    /// Returns true if the document has a heading or an id with this name. Generators of sites make slightly different
+    /// names of headings. The second heading with the same title ends in -1.
+    pub(super) fn has(&self, name: &str) -> bool {
+        let first = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        [name, first].iter().any(|name| self.slugs.contains(&slug(name))) || self.ids.contains(name.as_bytes())
+    }
 }
 
 fn slug(title: &str) -> String {
@@ -50,9 +59,10 @@ mod tests {
     #[test]
     fn links_name_headings_as_sites_do() {
         let text = b"# What's new?\n\n## `foo_bar` & co\n\n<a id=\"here\"></a>\n## What's new?\n";
+        let headings = Headings::of(text);
         for name in ["whats-new", "foo_bar--co", "foo-bar-co", "here", "whats-new-1"] {
-            assert!(has(text, name), "{name}");
+            assert!(headings.has(name), "{name}");
         }
-        assert!(!has(text, "old") && !has(text, "her"));
+        assert!(!headings.has("old") && !headings.has("her"));
     }
 }

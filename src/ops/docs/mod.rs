@@ -26,6 +26,8 @@ use crate::model::count::count;
 use crate::query::{Gaps, Source};
 use crate::session::{Build, Edits, OpError, Result, is_read_only};
 
+/// Maximum size of a document that is audited.
+const MAX_BYTES: usize = 4 << 20;
 /// Default maximum number of documents or findings.
 const DEFAULT_LIMIT: usize = 100;
 /// Time that a call waits for commits to be recorded, and for other programs that edit files.
@@ -196,7 +198,7 @@ impl Docs {
         incomplete.extend(Gaps::of(&past.opened.history, &past.opened.reached)?.sentences());
         if n_unread > 0 {
             incomplete.push(format!(
-                "{} not read, because they are not UTF-8",
+                "{} not read, because they are not UTF-8 or larger than 4 MiB",
                 count(n_unread, "document")
             ));
         }
@@ -249,10 +251,11 @@ fn documents(question: &Question<'_>) -> Result<(Vec<Document>, usize)> {
             continue;
         };
         if let Source::Bytes(bytes) = reader.read(id)? {
-            match Document::new(RepoPath::new(file.path), bytes, markup) {
-                Some(document) => documents.push(document),
-                None => n_unread += 1,
-            }
+            let document = (bytes.len() <= MAX_BYTES)
+                .then(|| Document::new(RepoPath::new(file.path), bytes, markup))
+                .flatten();
+            n_unread += usize::from(document.is_none());
+            documents.extend(document);
         }
     }
     Ok((documents, n_unread))

@@ -50,7 +50,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
   codescout memory read parser/errors
   codescout memory mend
   codescout memory forget release
-  codescout search --path .agents/notes 'how errors are reported'")]
+  codescout search --in memory how errors are reported")]
 pub(crate) struct Memory {
     /// What to do [default: list]
     #[arg(value_enum)]

@@ -48,12 +48,13 @@ fn documents_are_audited() {
     let n_tokens = (tool.to_string().len() as f64 / 3.5).ceil() as usize;
     assert!(n_tokens <= 350, "{n_tokens}");
     assert!(tool["description"].as_str().unwrap().len() <= 300);
-    repo.write("docs/use.md", "Call `Parser::parse` first.\n");
+    repo.write("src/steps.rs", "pub fn first_step() -> u32 {\n    1\n}\n");
+    repo.write("use.md", "Call `steps::first_step` first.\n");
     repo.commit("document");
-    repo.write("src/parser.rs", "// all gone\n");
+    repo.write("src/steps.rs", "// all gone\n");
     let mut client = Client::legacy(&repo, &["--profile", "docs"]);
     let told = client.call("docs", json!({"op": "audit"}));
-    assert_eq!(told.results()[0]["text"], "Parser::parse", "{}", told.text);
+    assert_eq!(told.results()[0]["text"], "steps::first_step", "{}", told.text);
     assert!(told.text.contains("is gone, not committed"), "{}", told.text);
     let told = client.call("docs", json!({"op": "list"}));
     assert_eq!(told.results().len(), 0);
