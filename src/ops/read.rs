@@ -141,7 +141,7 @@ impl Op for Read {
         if !is_command {
             page.head = Recorded::of(|out| out.line(&format!("{} blob {}", facts.path, facts.blob)));
         }
-        if let ([PartQuery::Symbol(_)], [part]) = (queries.as_slice(), page.rows.as_slice())
+        if let ([PartQuery::Symbol(_) | PartQuery::Definition(_)], [part]) = (queries.as_slice(), page.rows.as_slice())
             && let Some(name) = &part.title
         {
             page.notes.extend(outdated(ask, &format!("{}#{name}", facts.path))?);

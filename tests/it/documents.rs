@@ -195,3 +195,25 @@ fn search_is_limited_to_documents_or_notes() {
     assert_eq!(run(&repo, &["search", "--in", "memory", "x", "--path", "src"]).code, 2);
     assert_eq!(run(&repo, &["search", "--in", "docs", "x", "--lang", "rust"]).code, 2);
 }
+
+#[test]
+fn sections_of_documents_are_read_by_their_headings() {
+    let repo = TestRepo::empty();
+    repo.write("a.rst", "Guide\n=====\n\nOne.\n\nFirst steps\n-----------\n\nTwo.\n");
+    repo.write("b.adoc", "= Guide\n\nOne.\n\n== First steps\n\nTwo.\n");
+    repo.write("c.txt", "1. Guide\n\nOne.\n\n1.1 First steps\n\nTwo.\n");
+    repo.commit("documents");
+    for (path, heading) in [
+        ("a.rst", "First steps"),
+        ("b.adoc", "First steps"),
+        ("c.txt", "1.1 First steps"),
+    ] {
+        let read = run(&repo, &["read", path, "--heading", heading]);
+        assert!(
+            read.text().contains(heading) && read.text().ends_with("Two.\n"),
+            "{path}: {}",
+            read.stderr
+        );
+        assert!(!read.text().contains("One."), "{path}");
+    }
+}

@@ -51,6 +51,11 @@ impl Language {
     pub fn has_structure(&self) -> bool {
         !matches!(self.structure, Structure::Lines)
     }
+
+    /// Returns true for prose, which has sections instead of definitions.
+    pub fn is_prose(&self) -> bool {
+        matches!(self.structure, Structure::Prose(_))
+    }
 }
 
 impl fmt::Debug for Language {

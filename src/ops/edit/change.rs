@@ -85,7 +85,9 @@ fn begins_with_lead(language: &str, given: &str) -> bool {
         "lua" | "sql" => &["--", "/*"],
         "haskell" => &["--", "{-"],
         language if language.starts_with("ocaml") => &["(*", "[@"],
-        "html" | "vue" | "svelte" | "markdown" => &["<!--", "//", "/*", "@"],
+        "html" | "vue" | "svelte" | "markdown" | "restructuredtext" | "asciidoc" | "plaintext" => {
+            &["<!--", "//", "/*", "@"]
+        }
         _ => &["//", "/*", "#", "@", "[[", "[", "__attribute__"],
     };
     marks.iter().any(|mark| given.starts_with(mark))

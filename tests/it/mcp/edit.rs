@@ -112,7 +112,7 @@ fn tools_can_be_left_out_and_unknown_names_are_errors() {
         "{answer}"
     );
     for (options, said) in [
-        (&["--profile", "write,docs"][..], "invalid value 'docs'"),
+        (&["--profile", "write,paper"][..], "invalid value 'paper'"),
         (&["--without", "edit"], "no tool \"edit\" to leave out"),
         (&["--without", "grep"], "no tool \"grep\""),
     ] {
