@@ -119,8 +119,8 @@ def main():
             git(copy, "config", "user.email", "a@b")
             git(copy, "config", "user.name", "a")
             planted = plant(copy, random.Random(17))
-            found = {}
-            for finding in audit(codescout, copy)["results"]:
+            found, after = {}, audit(codescout, copy)["results"]
+            for finding in after:
                 found.setdefault((finding["path"], finding["line"]), []).append(finding)
         counts = [len(planted), 0, 0, 0, 0]
         for old, new, places in planted:
@@ -134,8 +134,13 @@ def main():
             counts[1] += hits > 0
             counts[2] += len(places)
             counts[3] += hits
+        olds = tuple(old for old, _, _ in planted)
+        others = [finding for finding in after if not finding["text"].endswith(olds)]
+        for finding in others:
+            print("not planted", finding["path"], finding["line"], finding["text"], file=sys.stderr)
         print(f"{pathlib.Path(repo).name}: renames {counts[0]}, found {counts[1]}; mentions {counts[2]}, "
-              f"found {counts[3]}, with the right fix {counts[4]}; findings before {len(before)}")
+              f"found {counts[3]}, with the right fix {counts[4]}; findings before {len(before)}, "
+              f"after {len(after)} of which not planted {len(others)}")
         for finding in before:
             print("   ", finding["path"], finding["line"], finding["text"], finding["verdict"], finding["now"], finding["subject"])
         total = [a + b for a, b in zip(total, counts)]

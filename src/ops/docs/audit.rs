@@ -254,15 +254,21 @@ impl<'a> Auditor<'a> {
         if is_in_code && (renamed.len() < meant.len() || renamed.iter().any(|(_, now)| last_part(&now.name) == word)) {
             return Ok(None);
         }
-        let fixes: HashSet<Option<String>> = renamed.iter().map(|(old, new)| replaced(text, old, new)).collect();
-        let fix = fixes.into_iter().next().filter(|_| renamed.len() == meant.len());
+        let mut fixes: Vec<Option<String>> = renamed.iter().map(|(old, new)| replaced(text, old, new)).collect();
+        fixes.sort();
+        fixes.dedup();
+        // Of several definitions with one name in a file, such as overloads, it is enough to follow one.
+        let is_followed = |removed: &&Removed| {
+            let is_same = |key: &SymbolKey| (&key.path, &key.name) == (&removed.key.path, &removed.key.name);
+            renamed.iter().any(|(old, _)| is_same(old))
+        };
+        let is_sure = fixes.len() == 1 && meant.iter().all(is_followed);
         let mut ids: Vec<String> = renamed.iter().map(|(_, now)| now.id()).collect();
         ids.sort();
         ids.dedup();
-        let is_one = |fix: &Option<String>| renamed.iter().all(|(old, new)| replaced(text, old, new) == *fix);
         let outcome = Outcome {
             commit,
-            fix: fix.filter(is_one).flatten(),
+            fix: fixes.pop().flatten().filter(|_| is_sure),
             now: ids,
         };
         Ok(self.was_right(document, mention, commit)?.then_some(outcome))
@@ -296,6 +302,9 @@ impl<'a> Auditor<'a> {
             key = latest.key;
         }
         let key = self.own.get(&key).cloned().unwrap_or(key);
+        if self.targets.visibility.hides(key.path.as_bytes()) {
+            return Ok(None);
+        }
         let file = self.targets.shapes(&key.path)?;
         let is_there = file.is_some_and(|file| file.find(&key.name, key.nth).is_some());
         Ok((is_there && key != removed.key).then_some(key))
@@ -306,10 +315,12 @@ impl<'a> Auditor<'a> {
         let Some(gone) = self.files.gone(&document.path, text, mention.is_link)? else {
             return Ok(None);
         };
+        let is_hidden = |path: &RepoPath| self.targets.visibility.hides(path.as_bytes());
+        let now = gone.now.filter(|now| !is_hidden(now));
         let outcome = Outcome {
             commit: gone.commit,
-            now: gone.now.iter().map(ToString::to_string).collect(),
-            fix: gone.now.and_then(|now| gone.form.text_for(&now, text)),
+            now: now.iter().map(ToString::to_string).collect(),
+            fix: now.and_then(|now| gone.form.text_for(&now, text)),
         };
         Ok(self.was_right(document, mention, gone.commit)?.then_some(outcome))
     }
@@ -456,7 +467,11 @@ fn removed(targets: &Targets<'_>, words: &HashSet<&str>) -> Result<RemovedByName
         }
     }
     let mut by_word: HashMap<String, Vec<Removed>> = HashMap::new();
-    let is_meant = |removed: &Removed| is_wanted(removed.key.name.as_bytes()) && !is_beside(&removed.key.path);
+    let is_meant = |removed: &Removed| {
+        is_wanted(removed.key.name.as_bytes())
+            && !is_beside(&removed.key.path)
+            && !targets.visibility.hides(removed.key.path.as_bytes())
+    };
     for removed in all.into_iter().filter(is_meant) {
         by_word
             .entry(last_part(&removed.key.name).to_owned())

@@ -14,6 +14,8 @@ static ID: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r#"(?:\b(?:id|name)=["']|\{ ?#|\[#|\[\[)([^"'}\]\s]+)"#).expect("the pattern is valid")
 });
 
+static TAG: LazyLock<Regex> = LazyLock::new(|| Regex::new("</?[a-z][^>]*>").expect("the pattern is valid"));
+
 /// Returns true for documents whose headings links can name.
 pub(super) fn has_links(path: &RepoPath) -> bool {
     Markup::of(lang_of_path(path)) == Some(Markup::Markdown)
@@ -29,9 +31,15 @@ impl Headings {
     pub(super) fn of(document: &[u8]) -> Self {
         let lang = lang_of_path(&RepoPath::from("a.md"));
         let headings = extract(document, lang, &Options::default()).headings;
+        // HTML is no part of a name, but `Vec<T>` is.
+        let titles = headings.iter().flat_map(|heading| {
+            let title = heading.title.as_bytes();
+            [title.to_vec(), TAG.replace_all(title, &b""[..]).into_owned()]
+        });
+        let titles = titles.map(|title| String::from_utf8_lossy(&title).into_owned());
         let ids = ID.captures_iter(document).filter_map(|found| found.get(1));
         Self {
-            slugs: headings.iter().map(|heading| slug(&heading.title)).collect(),
+            slugs: titles.map(|title| slug(&title)).collect(),
             ids: ids.map(|id| id.as_bytes().to_vec()).collect(),
         }
     }
@@ -45,11 +53,8 @@ impl Headings {
 }
 
 fn slug(title: &str) -> String {
-    title
-        .chars()
-        .filter(|c| c.is_alphanumeric())
-        .flat_map(char::to_lowercase)
-        .collect()
+    let letters = title.chars().filter(|c| c.is_alphanumeric());
+    letters.flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -58,9 +63,17 @@ mod tests {
 
     #[test]
     fn links_name_headings_as_sites_do() {
-        let text = b"# What's new?\n\n## `foo_bar` & co\n\n<a id=\"here\"></a>\n## What's new?\n";
+        let text = b"# What's new?\n\n## `foo_bar` & co\n\n## <a id=\"here\"></a> What now?\n\n## `Vec<t>`\n\n## What's new?\n";
         let headings = Headings::of(text);
-        for name in ["whats-new", "foo_bar--co", "foo-bar-co", "here", "whats-new-1"] {
+        for name in [
+            "whats-new",
+            "foo_bar--co",
+            "foo-bar-co",
+            "here",
+            "what-now",
+            "vect",
+            "whats-new-1",
+        ] {
             assert!(headings.has(name), "{name}");
         }
         assert!(!headings.has("old") && !headings.has("her"));
