@@ -7,6 +7,7 @@ mod ci;
 mod columns;
 mod completions;
 mod config;
+mod docs;
 mod doctor;
 mod edit;
 mod eval;
@@ -187,6 +188,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Found> {
             op::run("diff", diff, page, open(&Overrides::default())?, &args.global, output)
         }
         Command::Edit(edit) => edit::run(open(&Overrides::default())?, &args.global, edit, output),
+        Command::Docs(docs) => docs::run(open(&Overrides::default())?, &args.global, docs, output),
         Command::Memory(memory) => memory::run(open(&Overrides::default())?, &args.global, memory, output),
         Command::Hooks(hooks) => hooks::run(&args.global, hooks, output),
         Command::Config(config) => config::run(&args.global, config, output),

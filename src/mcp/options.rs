@@ -26,6 +26,8 @@ pub enum Profile {
     Write,
     /// Notes about definitions.
     Memory,
+    /// Documents about code.
+    Docs,
 }
 
 /// Options of the HTTP server.

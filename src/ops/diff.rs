@@ -334,8 +334,9 @@ impl FileOut {
     /// definitions, of data, or of another path. Prose has none.
     pub(crate) fn has_other_effects(&self) -> bool {
         let path = RepoPath::new(without_placeholders(&typed(&self.path)));
-        let language = extract::language(extract::lang_of_path(&path)).map_or("", |language| language.name);
-        if matches!(language, "markdown" | "restructuredtext" | "asciidoc") {
+        // Plain text may be data, such as a list of requirements.
+        let language = extract::language(extract::lang_of_path(&path));
+        if language.is_some_and(|language| language.is_prose() && language.name != "plaintext") {
             return false;
         }
         let symbols = self.symbols.iter().flatten();

@@ -3,6 +3,7 @@
 mod ask;
 mod blame;
 mod diff;
+mod docs;
 mod edit;
 mod gc;
 mod graph;
@@ -29,6 +30,7 @@ mod verify;
 pub(crate) use ask::{Ask, CHARACTERS_PER_TOKEN, Common, Detail, FileSelection, Stale, path_text};
 pub(crate) use blame::Blame;
 pub(crate) use diff::Diff;
+pub(crate) use docs::Docs;
 pub(crate) use edit::{Edit, Operation, Verb};
 pub(crate) use gc::Gc;
 pub(crate) use graph::Graph;

@@ -19,6 +19,7 @@ mod compact;
 mod compose;
 mod damage;
 mod docs;
+mod documents;
 mod edit;
 mod edits;
 mod faults;

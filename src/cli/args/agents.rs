@@ -20,7 +20,7 @@ pub(crate) struct ServeArgs {
     /// Allow calls to name repositories below this directory; repeatable
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
-    /// Also serve tools that change files: write; repeatable
+    /// Also serve tools that change files: write, memory, docs; repeatable
     #[arg(long = "profile", value_enum, value_delimiter = ',', value_name = "PROFILE")]
     pub(crate) profiles: Vec<ProfileArg>,
     /// Do not serve this tool; repeatable
@@ -44,6 +44,7 @@ pub(crate) struct ServeArgs {
 pub(crate) enum ProfileArg {
     Write,
     Memory,
+    Docs,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

@@ -68,6 +68,11 @@ impl Language {
             Structure::Keys(_) | Structure::Prose(_) | Structure::Lines => false,
         }
     }
+
+    /// Returns true for prose, which has sections instead of definitions.
+    pub fn is_prose(&self) -> bool {
+        matches!(self.structure, Structure::Prose(_))
+    }
 }
 
 impl fmt::Debug for Language {
@@ -113,6 +118,9 @@ languages! {
     ocaml,
     ocaml_interface,
     markdown,
+    restructuredtext,
+    asciidoc,
+    plaintext,
     html,
     css,
     json,

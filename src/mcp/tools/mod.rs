@@ -7,7 +7,7 @@ mod status;
 use super::asked::{CURSOR, DETAIL, DETAIL_OR_PACK, LIMIT, MAX_TOKENS, REF, REPO, STALE};
 use super::tool::Tool;
 use crate::mcp::{Profile, ServeOptions};
-use crate::ops::{Blame, Diff, Edit, Graph, History, Memory, Outline, Read, Search, Symbol};
+use crate::ops::{Blame, Diff, Docs, Edit, Graph, History, Memory, Outline, Read, Search, Symbol};
 use crate::session::{OpError, Result};
 
 /// Every tool, in the order of the tool list.
@@ -24,6 +24,7 @@ pub(super) const TOOLS: &[Tool] = &[
     index::TOOL,
     EDIT,
     MEMORY,
+    DOCS,
 ];
 
 /// Returns the tools that a server with these options has.
@@ -114,3 +115,11 @@ const MEMORY: Tool = Tool::of_op::<Memory>(
     &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR],
 )
 .writing(Profile::Memory);
+
+const DOCS: Tool = Tool::of_op::<Docs>(
+    "docs",
+    "After a rename or deletion, find what prose still says about it: audit lists names, paths and links of documents that \
+     were right once, with the commit that renamed or deleted what they mean. list finds documents by kind and status.",
+    &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR],
+)
+.writing(Profile::Docs);

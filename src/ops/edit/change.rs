@@ -158,7 +158,9 @@ fn lead_marks(language: &str) -> (&'static [&'static str], &'static [&'static st
         "lua" | "sql" => (&["--", "/*"], &[]),
         "haskell" => (&["--", "{-"], &[]),
         language if language.starts_with("ocaml") => (&["(*"], &["[@"]),
-        "html" | "vue" | "svelte" | "markdown" => (&["<!--", "//", "/*"], &["@"]),
+        "html" | "vue" | "svelte" | "markdown" | "restructuredtext" | "asciidoc" | "plaintext" => {
+            (&["<!--", "//", "/*"], &["@"])
+        }
         _ => (&["//", "/*"], &["#", "@", "[", "__attribute__"]),
     }
 }

@@ -274,7 +274,8 @@ fn is_comment(language: &str, rest: &[u8]) -> bool {
     let line = match language {
         "python" | "ruby" | "bash" | "yaml" | "toml" | "r" | "elixir" | "php" => &b"#"[..],
         "lua" | "sql" | "haskell" => b"--",
-        "css" | "html" | "ocaml" | "ocaml-interface" | "markdown" | "text" => {
+        "css" | "html" | "ocaml" | "ocaml-interface" | "markdown" | "restructuredtext" | "asciidoc" | "plaintext"
+        | "text" => {
             return is_between(b"<!--", b"-->") || is_between(b"(*", b"*)") || is_between(b"/*", b"*/");
         }
         _ => b"//",

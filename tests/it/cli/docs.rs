@@ -18,6 +18,7 @@ const COMMANDS: &[&str] = &[
     "read",
     "history",
     "memory",
+    "docs",
     "blame",
     "diff",
     "edit",

@@ -265,6 +265,14 @@ const CALLS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     (
+        "docs",
+        &[
+            &["docs", "audit"],
+            &["docs", "audit", "--fix"],
+            &["docs", "list", "--ref", "v1"],
+        ],
+    ),
+    (
         "export",
         &[
             &["export", ".git/canary.bundle", "HEAD", "v1", "--history"],
