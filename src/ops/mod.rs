@@ -3,6 +3,7 @@
 mod ask;
 mod blame;
 mod diff;
+mod drift;
 mod edit;
 mod gc;
 mod graph;
