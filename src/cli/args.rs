@@ -24,7 +24,7 @@ pub(super) use self::upkeep::{
     BrokerArgs, ConfigArgs, ConfigCommand, DoctorArgs, GcArgs, HistoryVersions, HooksArgs, HooksCommand, IndexArgs,
     InitArgs,
 };
-use crate::ops::{Blame, Diff, Graph, History, Memory, Outline, Read, Search, Status, Symbol, Verify};
+use crate::ops::{Blame, Diff, Graph, History, Memory, Outline, Read, Run, Search, Status, Symbol, Verify};
 
 /// Search, read and navigate any revision of a git repository.
 ///
@@ -136,6 +136,8 @@ pub(super) enum Command {
     Edit(EditArgs),
     /// Keep notes about definitions, and see whether they still hold
     Memory(Paged<Memory>),
+    /// Run a command that you have configured, such as the tests
+    Run(Paged<Run>),
     /// Build or update the index
     Index(IndexArgs),
     /// Show what is indexed and whether it is up to date

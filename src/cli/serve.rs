@@ -31,5 +31,6 @@ fn profile(typed: &ProfileArg) -> Profile {
     match typed {
         ProfileArg::Write => Profile::Write,
         ProfileArg::Memory => Profile::Memory,
+        ProfileArg::Run => Profile::Run,
     }
 }

@@ -26,6 +26,8 @@ pub enum Profile {
     Write,
     /// Notes about definitions.
     Memory,
+    /// Commands that the user has configured.
+    Run,
 }
 
 /// Options of the HTTP server.

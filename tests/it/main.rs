@@ -49,6 +49,7 @@ mod relevance;
 mod remote;
 mod rerank;
 mod results;
+mod run;
 mod share;
 mod snapshots;
 mod sparse;

@@ -20,7 +20,7 @@ pub(crate) struct ServeArgs {
     /// Allow calls to name repositories below this directory; repeatable
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
-    /// Also serve tools that change files: write; repeatable
+    /// Also serve tools that change files or run commands; repeatable
     #[arg(long = "profile", value_enum, value_delimiter = ',', value_name = "PROFILE")]
     pub(crate) profiles: Vec<ProfileArg>,
     /// Do not serve this tool; repeatable
@@ -42,8 +42,12 @@ pub(crate) struct ServeArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ProfileArg {
+    /// Change files of the worktree
     Write,
+    /// Keep notes about definitions
     Memory,
+    /// Run commands that you have configured
+    Run,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

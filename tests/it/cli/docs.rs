@@ -21,6 +21,7 @@ const COMMANDS: &[&str] = &[
     "blame",
     "diff",
     "edit",
+    "run",
     "index",
     "status",
     "verify",
@@ -96,6 +97,7 @@ fn every_field_of_an_answer_is_described() {
     repo.write("src/lexer.rs", "/// Cuts text.\npub fn lex() {}\n");
     repo.commit("cut text into tokens faster");
     repo.write("invalid.txt", b"\xff TODO\n");
+    call(&repo, &["config", "set", "run.build", "true"]).expect(0);
     let samples: &[&[&str]] = &[
         &["search", "parse", "--explain", "--json"],
         &["search", "--mode", "regex", "parse", "--json"],
@@ -127,6 +129,9 @@ fn every_field_of_an_answer_is_described() {
         &["edit", "create", "new.txt", "--text", "x", "--dry-run", "--json"],
         &["diff", "--json"],
         &["diff", "HEAD~1", "--by", "text", "--json"],
+        &["diff", "HEAD~1", "--with", "drift", "--json"],
+        &["run", "--json"],
+        &["run", "build", "--json"],
         &["index", "--json"],
         &["index", "--history", "--json"],
         &["verify", "--deep", "--json"],

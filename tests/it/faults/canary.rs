@@ -264,6 +264,7 @@ const CALLS: &[(&str, &[&[&str]])] = &[
             ],
         ],
     ),
+    ("run", &[&["run"], &["run", "test"]]),
     (
         "export",
         &[
