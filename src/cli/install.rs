@@ -93,6 +93,7 @@ fn install(global: &Global, client: &Client, args: &InstallArgs, output: &mut Ou
     request.instructions = args.instructions;
     request.skill = args.with.contains(&ExtraArg::Skill);
     request.hooks = args.with.contains(&ExtraArg::Hooks);
+    request.force = args.force;
     request.program = program(request.scope, &places)?;
     let server = server(client, &request, args)?;
     let plan = Plan::install(client, &server, &request, &places).map_err(|error| hinted(client, error))?;
@@ -323,6 +324,7 @@ fn told(client: &Client, plan: &Plan, done: Done) -> Vec<String> {
         let file = one_line(&change.path.display().to_string());
         let did = match (change.act(), done) {
             (Act::Keep, _) => format!("{file}: unchanged"),
+            (Act::Left, _) => format!("{file}: left, because you have changed it (--force replaces it)"),
             (_, Done::Declined) => format!("{file}: not changed"),
             (Act::Create, Done::Yes) => format!("{file}: created"),
             (Act::Edit, Done::Yes) => format!("{file}: changed"),
@@ -357,6 +359,7 @@ impl From<&Change> for FileOut {
             },
             act: match change.act() {
                 Act::Keep => "keep",
+                Act::Left => "left",
                 Act::Create => "create",
                 Act::Edit => "edit",
                 Act::Remove => "remove",

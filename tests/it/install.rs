@@ -1139,6 +1139,42 @@ fn what_a_client_cannot_do_is_said() {
 }
 
 #[test]
+fn a_skill_that_the_user_changed_is_left_unless_forced() {
+    for (client, file) in [
+        ("claude-code", ".claude/skills/codescout/SKILL.md"),
+        ("opencode", ".xdg/opencode/plugins/codescout.js"),
+    ] {
+        let user = User::new();
+        let before = user.everything();
+        let options = ["--with", "skill,hooks"];
+        user.install(&[&[client], &options[..]].concat());
+        let written = user.read(file);
+        let mine = format!("{written}mine\n");
+        user.write(file, &mine);
+        let act = |answer: &Value| {
+            let files = answer["files"].as_array().unwrap().iter();
+            let changed = files.filter(|one| one["file"].as_str().unwrap().ends_with(file));
+            changed.map(|one| one["act"].clone()).collect::<Vec<_>>()
+        };
+        let answer = user.install(&[&[client], &options[..]].concat());
+        assert_eq!((act(&answer), user.read(file)), (vec!["left".into()], mine));
+        assert_eq!(answer["changed"], false);
+        let told = user
+            .call(&["install", client, "--with", "skill,hooks", "--yes"])
+            .expect(0);
+        assert!(
+            told.stdout.contains("because you have changed it (--force"),
+            "{}",
+            told.stdout
+        );
+        let answer = user.install(&[&[client, "--force"], &options[..]].concat());
+        assert_eq!((act(&answer), user.read(file)), (vec!["edit".into()], written));
+        user.uninstall(&[client]);
+        assert_eq!(user.everything(), before);
+    }
+}
+
+#[test]
 fn without_a_client_the_ones_found_are_named() {
     let user = User::new();
     user.write(".codex/AGENTS.md", "");
