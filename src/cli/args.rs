@@ -22,7 +22,7 @@ pub(super) use self::sharing::{
 };
 pub(super) use self::upkeep::{
     BrokerArgs, ConfigArgs, ConfigCommand, DoctorArgs, GcArgs, HistoryVersions, HooksArgs, HooksCommand, IndexArgs,
-    InitArgs,
+    InitArgs, InitStep,
 };
 use crate::ops::{Blame, Diff, Graph, History, Memory, Outline, Read, Run, Search, Status, Symbol, Verify};
 

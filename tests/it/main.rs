@@ -31,6 +31,7 @@ mod hooks;
 mod hostile_files;
 mod incremental;
 mod indexed;
+mod init;
 mod install;
 mod lineage;
 mod links;

@@ -142,7 +142,7 @@ fn every_field_of_an_answer_is_described() {
         &["hooks", "install", "--json"],
         &["hooks", "status", "--json"],
         &["config", "--json"],
-        &["init", "--json"],
+        &["init", "--yes", "--json", "--without", "agents"],
         &["doctor", "--json"],
         &["install", "codex", "--yes", "--json"],
         &["install", "--list", "--json"],

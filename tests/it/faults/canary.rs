@@ -338,7 +338,10 @@ const CALLS: &[(&str, &[&[&str]])] = &[
         "status",
         &[&["status", "--bytes"], &["--ref", "v1", "status", "--json"]],
     ),
-    ("init", &[&["init"], &["init", "--no-hooks", "--json"]]),
+    (
+        "init",
+        &[&["init", "--yes"], &["init", "--json"], &["init", "--undo", "--yes"]],
+    ),
     (
         "hooks",
         &[
