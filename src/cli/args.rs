@@ -22,9 +22,9 @@ pub(super) use self::sharing::{
 };
 pub(super) use self::upkeep::{
     BrokerArgs, ConfigArgs, ConfigCommand, DoctorArgs, GcArgs, HistoryVersions, HooksArgs, HooksCommand, IndexArgs,
-    InitArgs,
+    InitArgs, InitStep,
 };
-use crate::ops::{Blame, Diff, Docs, Graph, History, Memory, Outline, Read, Search, Status, Symbol, Verify};
+use crate::ops::{Blame, Diff, Docs, Graph, History, Memory, Outline, Read, Run, Search, Status, Symbol, Verify};
 
 /// Search, read and navigate any revision of a git repository.
 ///
@@ -138,6 +138,8 @@ pub(super) enum Command {
     Memory(Paged<Memory>),
     /// Audit what documents say about code, and list documents by kind
     Docs(Paged<Docs>),
+    /// Run a command that you have configured, such as the tests
+    Run(Paged<Run>),
     /// Build or update the index
     Index(IndexArgs),
     /// Show what is indexed and whether it is up to date

@@ -190,6 +190,9 @@ fn run(args: &Args, output: &mut Output) -> Result<Found> {
         Command::Edit(edit) => edit::run(open(&Overrides::default())?, &args.global, edit, output),
         Command::Docs(docs) => docs::run(open(&Overrides::default())?, &args.global, docs, output),
         Command::Memory(memory) => memory::run(open(&Overrides::default())?, &args.global, memory, output),
+        Command::Run(Paged { op: run, page }) => {
+            op::run("run", run, page, open(&Overrides::default())?, &args.global, output)
+        }
         Command::Hooks(hooks) => hooks::run(&args.global, hooks, output),
         Command::Config(config) => config::run(&args.global, config, output),
         Command::Completions(completions) => completions::run(completions, output),

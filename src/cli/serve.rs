@@ -32,5 +32,6 @@ fn profile(typed: &ProfileArg) -> Profile {
         ProfileArg::Write => Profile::Write,
         ProfileArg::Memory => Profile::Memory,
         ProfileArg::Docs => Profile::Docs,
+        ProfileArg::Run => Profile::Run,
     }
 }

@@ -28,6 +28,8 @@ pub enum Profile {
     Memory,
     /// Documents about code.
     Docs,
+    /// Commands that the user has configured.
+    Run,
 }
 
 /// Options of the HTTP server.

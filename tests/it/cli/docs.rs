@@ -22,6 +22,7 @@ const COMMANDS: &[&str] = &[
     "blame",
     "diff",
     "edit",
+    "run",
     "index",
     "status",
     "verify",
@@ -98,6 +99,7 @@ fn every_field_of_an_answer_is_described() {
     repo.write("src/lexer.rs", "/// Cuts text.\npub fn lex() {}\n");
     repo.commit("cut text into tokens faster");
     repo.write("invalid.txt", b"\xff TODO\n");
+    call(&repo, &["config", "set", "run.build", "true"]).expect(0);
     let samples: &[&[&str]] = &[
         &["search", "parse", "--explain", "--json"],
         &["search", "--mode", "regex", "parse", "--json"],
@@ -129,6 +131,9 @@ fn every_field_of_an_answer_is_described() {
         &["edit", "create", "new.txt", "--text", "x", "--dry-run", "--json"],
         &["diff", "--json"],
         &["diff", "HEAD~1", "--by", "text", "--json"],
+        &["diff", "HEAD~1", "--with", "drift", "--json"],
+        &["run", "--json"],
+        &["run", "build", "--json"],
         &["index", "--json"],
         &["index", "--history", "--json"],
         &["verify", "--deep", "--json"],
@@ -139,7 +144,7 @@ fn every_field_of_an_answer_is_described() {
         &["hooks", "install", "--json"],
         &["hooks", "status", "--json"],
         &["config", "--json"],
-        &["init", "--json"],
+        &["init", "--yes", "--json", "--without", "agents"],
         &["doctor", "--json"],
         &["install", "codex", "--yes", "--json"],
         &["install", "--list", "--json"],

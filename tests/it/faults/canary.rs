@@ -264,6 +264,7 @@ const CALLS: &[(&str, &[&[&str]])] = &[
             ],
         ],
     ),
+    ("run", &[&["run"], &["run", "test"]]),
     (
         "docs",
         &[
@@ -345,7 +346,10 @@ const CALLS: &[(&str, &[&[&str]])] = &[
         "status",
         &[&["status", "--bytes"], &["--ref", "v1", "status", "--json"]],
     ),
-    ("init", &[&["init"], &["init", "--no-hooks", "--json"]]),
+    (
+        "init",
+        &[&["init", "--yes"], &["init", "--json"], &["init", "--undo", "--yes"]],
+    ),
     (
         "hooks",
         &[
