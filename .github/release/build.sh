@@ -37,6 +37,8 @@ CARGO_ENCODED_RUSTFLAGS="$CARGO_ENCODED_RUSTFLAGS$separator--remap-path-prefix=$
 CARGO_ENCODED_RUSTFLAGS="$CARGO_ENCODED_RUSTFLAGS$separator--remap-path-prefix=$(rustc --print sysroot)=/rust"
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export CARGO_ENCODED_RUSTFLAGS SOURCE_DATE_EPOCH CARGO_INCREMENTAL=0 ZERO_AR_DATE=1 MACOSX_DEPLOYMENT_TARGET=11.0 LC_ALL=C TZ=UTC
+CODESCOUT_COMMIT=$(git rev-parse HEAD) CODESCOUT_DATE=$(git log -1 --format=%cs)
+export CODESCOUT_COMMIT CODESCOUT_DATE
 export "CC_$name=$compiler"
 export "CFLAGS_$name=-ffile-prefix-map=$root=/codescout -ffile-prefix-map=$cargo_home=/cargo"
 

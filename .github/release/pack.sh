@@ -1,10 +1,10 @@
 #!/bin/sh
-# Packs a program into the archive of one target, with the licence, documents and completions, and prints the line of its
+# Packs a program into the archive of one target, with the licence, documents, completions and manual pages, and prints the line of its
 # checksum. The same program and commit give the same bytes.
 #
 # Usage: pack.sh PROGRAM TARGET OUT     writes OUT/codescout-VERSION-TARGET.tar.xz and the same with .sha256
 #
-# The program is run for its completions. The time in the archive is SOURCE_DATE_EPOCH, by default that of the commit.
+# The program is run for its completions and manual pages. The time in the archive is SOURCE_DATE_EPOCH, by default that of the commit.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -26,6 +26,7 @@ cp "$root/LICENSE" "$root/README.md" "$root/CHANGELOG.md" "$stage/$stem/"
 for shell in bash elvish fish powershell zsh; do
     "$program" completions "$shell" >"$stage/$stem/completions/codescout.$shell"
 done
+"$program" man "$stage/$stem/man"
 
 # Python, since the tar of macOS can neither sort nor set times.
 python3 - "$stage" "$stem" "$out" <<'END'

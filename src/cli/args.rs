@@ -22,9 +22,11 @@ pub(super) use self::sharing::{
 };
 pub(super) use self::upkeep::{
     BrokerArgs, ConfigArgs, ConfigCommand, DoctorArgs, GcArgs, HistoryVersions, HooksArgs, HooksCommand, IndexArgs,
-    InitArgs,
+    InitArgs, InitStep,
 };
-use crate::ops::{Blame, Diff, Graph, History, Memory, Outline, Read, Rename, Search, Status, Symbol, Verify};
+use crate::ops::{
+    Blame, Diff, Docs, Graph, History, Memory, Outline, Read, Rename, Run, Search, Status, Symbol, Verify,
+};
 
 /// Search, read and navigate any revision of a git repository.
 ///
@@ -138,6 +140,10 @@ pub(super) enum Command {
     Rename(Rename),
     /// Keep notes about definitions, and see whether they still hold
     Memory(Paged<Memory>),
+    /// Audit what documents say about code, and list documents by kind
+    Docs(Paged<Docs>),
+    /// Run a command that you have configured, such as the tests
+    Run(Paged<Run>),
     /// Build or update the index
     Index(IndexArgs),
     /// Show what is indexed and whether it is up to date
@@ -174,6 +180,8 @@ pub(super) enum Command {
     Config(ConfigArgs),
     /// Print a script that completes commands, paths, revisions and names
     Completions(CompletionsArgs),
+    /// Write manual pages
+    Man(ManArgs),
     /// Measure search quality
     Eval(EvalArgs),
     /// Run language servers for other commands
@@ -209,4 +217,13 @@ pub(super) struct PageArgs {
 pub(super) struct CompletionsArgs {
     /// Shell to complete for
     pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Example:
+  codescout man ~/.local/share/man/man1")]
+pub(super) struct ManArgs {
+    /// Directory to write to
+    #[arg(value_name = "DIR")]
+    pub(super) folder: PathBuf,
 }

@@ -14,6 +14,8 @@ use crate::setup::install::{
     is_installed,
 };
 
+/// The default name of the server in configurations.
+pub(super) const SERVER_NAME: &str = "codescout";
 /// Maximum length of a shown line. A configuration may consist of one long line that contains everything, including
 /// tokens.
 const MAX_SHOWN_CHARACTERS: usize = 160;
@@ -93,6 +95,7 @@ fn install(global: &Global, client: &Client, args: &InstallArgs, output: &mut Ou
     request.instructions = args.instructions;
     request.skill = args.with.contains(&ExtraArg::Skill);
     request.hooks = args.with.contains(&ExtraArg::Hooks);
+    request.force = args.force;
     request.program = program(request.scope, &places)?;
     let server = server(client, &request, args)?;
     let plan = Plan::install(client, &server, &request, &places).map_err(|error| hinted(client, error))?;
@@ -114,6 +117,36 @@ pub(super) fn run_uninstall(global: &Global, args: &UninstallArgs, output: &mut 
     let plan = Plan::uninstall(args.client, &request, &places).map_err(|error| hinted(args.client, error))?;
     let done = settle(&plan, &args.common, output)?;
     report(args.client, &request, &plan, done, Vec::new(), output)
+}
+
+/// Returns the clients that are found on this machine and have no server of this name, in either scope.
+pub(super) fn absent(places: &Places, name: &str) -> Vec<&'static Client> {
+    let has_server = |client: &Client| {
+        let mut scopes = [Scope::User, Scope::Project].into_iter();
+        scopes.any(|scope| is_installed(client, scope, name, places).is_some())
+    };
+    let found = clients().iter().filter(|client| client.trace(places).is_some());
+    found.filter(|client| !has_server(client)).collect()
+}
+
+/// Plans to add the server to a client for all projects of the user.
+pub(super) fn user_plan(client: &Client, places: &Places) -> Result<Plan> {
+    let request = user_request(places)?;
+    let server = client.stdio(request.scope, &request.program, &[]);
+    Plan::install(client, &server, &request, places).map_err(|error| hinted(client, error))
+}
+
+/// Plans to undo [`user_plan`].
+pub(super) fn user_removal(client: &Client, places: &Places) -> Result<Plan> {
+    Plan::uninstall(client, &user_request(places)?, places).map_err(|error| hinted(client, error))
+}
+
+fn user_request(places: &Places) -> Result<Request> {
+    Ok(Request {
+        name: SERVER_NAME.to_owned(),
+        program: program(Scope::User, places)?,
+        ..Request::default()
+    })
 }
 
 fn request(common: &ClientArgs, name: &str) -> Result<Request> {
@@ -323,6 +356,7 @@ fn told(client: &Client, plan: &Plan, done: Done) -> Vec<String> {
         let file = one_line(&change.path.display().to_string());
         let did = match (change.act(), done) {
             (Act::Keep, _) => format!("{file}: unchanged"),
+            (Act::Left, _) => format!("{file}: left, because you have changed it (--force replaces it)"),
             (_, Done::Declined) => format!("{file}: not changed"),
             (Act::Create, Done::Yes) => format!("{file}: created"),
             (Act::Edit, Done::Yes) => format!("{file}: changed"),
@@ -357,6 +391,7 @@ impl From<&Change> for FileOut {
             },
             act: match change.act() {
                 Act::Keep => "keep",
+                Act::Left => "left",
                 Act::Create => "create",
                 Act::Edit => "edit",
                 Act::Remove => "remove",
@@ -397,9 +432,7 @@ fn list(global: &Global, name: &str, output: &mut Output) -> Result<(Found, Vec<
     } else {
         Found::Nothing
     };
-    let pairs = clients().iter().zip(&listed);
-    let absent = pairs.filter(|(_, listed)| listed.found.is_some() && listed.installed.is_empty());
-    let absent = absent.map(|(client, _)| client).collect();
+    let absent = absent(&places, name);
     if output.json {
         output.json(&ListOut { clients: listed })?;
         return Ok((found, absent));

@@ -7,6 +7,7 @@ mod ci;
 mod columns;
 mod completions;
 mod config;
+mod docs;
 mod doctor;
 mod edit;
 mod eval;
@@ -21,6 +22,7 @@ mod init;
 mod input;
 mod install;
 mod links;
+mod man;
 mod memory;
 mod op;
 mod pager;
@@ -69,9 +71,20 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     if let Some(code) = completions::answer(&args) {
         return code;
     }
+    let is_verbose = args.iter().any(|arg| arg == "--verbose" || arg == "-v");
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,
-        Err(error) => return exit_after_clap_error(&error),
+        Err(error) => {
+            let code = exit_after_clap_error(&error);
+            if is_verbose && error.kind() == clap::error::ErrorKind::DisplayVersion {
+                let mut output = Output::new(anstream::ColorChoice::Never, false, false);
+                return output
+                    .bytes(man::build().as_bytes())
+                    .and_then(|()| output.flush())
+                    .map_or(ExitCode::from(2), |()| code);
+            }
+            return code;
+        }
     };
     let mut output = Output::new(args.global.color(), args.global.json, args.global.quiet);
     if args.command.is_paged() {
@@ -183,10 +196,15 @@ fn run(args: &Args, output: &mut Output) -> Result<Found> {
             &args.global,
             output,
         ),
+        Command::Docs(docs) => docs::run(open(&Overrides::default())?, &args.global, docs, output),
         Command::Memory(memory) => memory::run(open(&Overrides::default())?, &args.global, memory, output),
+        Command::Run(Paged { op: run, page }) => {
+            op::run("run", run, page, open(&Overrides::default())?, &args.global, output)
+        }
         Command::Hooks(hooks) => hooks::run(&args.global, hooks, output),
         Command::Config(config) => config::run(&args.global, config, output),
         Command::Completions(completions) => completions::run(completions, output),
+        Command::Man(man) => man::run(man),
         Command::Doctor(doctor) => doctor::run(&args.global, doctor, output),
         Command::Init(init) => init::run(&open(&Overrides::default())?, &args.global, init, output),
         Command::Install(install) => install::run(&args.global, install, output),

@@ -31,5 +31,7 @@ fn profile(typed: &ProfileArg) -> Profile {
     match typed {
         ProfileArg::Write => Profile::Write,
         ProfileArg::Memory => Profile::Memory,
+        ProfileArg::Docs => Profile::Docs,
+        ProfileArg::Run => Profile::Run,
     }
 }

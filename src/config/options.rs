@@ -97,7 +97,7 @@ impl Config {
             extract.max_bytes,
             extract.overlap_lines,
         ];
-        for number in chunking.into_iter().chain([extract::RECIPE_VERSION, RULES_VERSION]) {
+        for number in chunking.into_iter().chain([extract::recipe_number(), RULES_VERSION]) {
             hasher.update(&number.to_le_bytes());
         }
         hasher.update(&max_blob_bytes.to_le_bytes());

@@ -336,6 +336,7 @@ mod tests {
             "[qdrant]\nrepository = 'theirs'",
             "[gc]\nmax_bytes = 1",
             "[serve]\nroots = '/'",
+            "[run]\ntest = 'touch /tmp/evil'",
         ] {
             std::fs::write(&repository, text).unwrap();
             let files = RepositoryFiles {
@@ -369,6 +370,7 @@ mod tests {
             "[sparse]\nkey_variable = 'AWS_SECRET_ACCESS_KEY'",
             "[qdrant]\nproxy = 'http://evil.example'",
             "[serve]\nroots = '/'",
+            "[run]\ntest = 'touch /tmp/evil'",
         ] {
             std::fs::write(&machine, format!("{text}\n[search]\nlimit = 3\n")).unwrap();
             assert!(

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use crate::remote::{Compression, EmbeddingApi, Encoding, RerankApi};
 
 use super::resolve::{ConfigError, Origin, Setting, Sources};
-use super::value::{AbsolutePath, Address, Consistency, Kind, Prefix, Since, Value};
+use super::value::{AbsolutePath, Address, CommandLine, Consistency, Kind, Prefix, Since, Value};
 
 /// Determines which settings files may set a key. The environment and the user's own file may set every key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -345,6 +345,19 @@ settings! {
     precise: PreciseConfig, User {
         /// Folders whose repositories language servers may read; some servers run code of the repository
         trusted: Vec<PathBuf> = Vec::new();
+    }
+    /// Commands of `codescout run`.
+    run: RunConfig, User {
+        /// Command that builds the project, without shell syntax
+        build: Option<CommandLine> = None;
+        /// Command that tests the project
+        test: Option<CommandLine> = None;
+        /// Command that checks the code for mistakes
+        lint: Option<CommandLine> = None;
+        /// Command that formats the code
+        format: Option<CommandLine> = None;
+        /// Time limit of a command, in seconds; at most an hour
+        timeout_s: u32 = 600;
     }
     /// Removal of index data that nothing needs.
     gc: GcConfig, Machine {

@@ -148,6 +148,59 @@ impl Value for Address {
     }
 }
 
+/// A program with its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandLine {
+    text: String,
+    words: Vec<String>,
+}
+
+impl CommandLine {
+    /// Returns the program and its arguments.
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+}
+
+impl Value for CommandLine {
+    const EXPECTED: &'static str =
+        "a program with arguments, in quotes if they contain spaces or shell syntax, which has no effect";
+
+    fn parse(text: &OsStr) -> Option<Self> {
+        let text = text.to_str()?;
+        let words = words(text).filter(|words| !words.is_empty())?;
+        Some(Self {
+            text: text.to_owned(),
+            words,
+        })
+    }
+
+    fn shown(&self, _unset: &str) -> String {
+        self.text.clone()
+    }
+}
+
+/// Splits a command line at white space. Quotes of either kind keep text together; nothing else has a meaning. Returns
+/// `None` for unquoted shell syntax, which would be expected to have one.
+fn words(text: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for c in text.chars() {
+        match (quote, c) {
+            (Some(open), _) if c == open => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, '|' | '&' | ';' | '<' | '>' | '$' | '`' | '\\') => return None,
+            (_, _) if c.is_control() && c != '\t' => return None,
+            (None, _) if c.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
 /// Declares a text type whose values satisfy a condition.
 macro_rules! checked_text {
     ($(#[$meta:meta])* $name:ident, $expected:literal, $is_valid:expr) => {
@@ -244,3 +297,30 @@ choice!(
     "none, scalar, binary or product",
     "none" => None, "scalar" => Scalar, "binary" => Binary, "product" => Product
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_split_without_a_shell() {
+        let split = |text: &str| CommandLine::parse(text.as_ref()).map(|line| line.words.join("|"));
+        for (text, expected) in [
+            ("cargo test", Some("cargo|test")),
+            ("  pytest  -k 'a and b'", Some("pytest|-k|a and b")),
+            (r#"make "A=x y"z '' '$HOME'"#, Some("make|A=x yz||$HOME")),
+            ("go test ./...", Some("go|test|./...")),
+            ("", None),
+            ("  ", None),
+            ("a && b", None),
+            ("a; b", None),
+            ("a > b", None),
+            ("a $(b)", None),
+            ("a `b`", None),
+            ("a 'b", None),
+            ("a\nb", None),
+        ] {
+            assert_eq!(split(text).as_deref(), expected, "{text}");
+        }
+    }
+}

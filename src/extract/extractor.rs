@@ -1,6 +1,7 @@
 //! Runs the stages of extraction: parsing, walking and chunking.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use tree_sitter::{Parser, Tree};
 
@@ -48,7 +49,7 @@ impl Extractor {
     pub fn extract(&mut self, bytes: &[u8], lang: Lang) -> Extraction {
         let lines = LineIndex::new(bytes);
         let mut layout = Layout::new(lines.count());
-        let structure = lang::language(lang).map_or(Structure::Lines, |language| language.structure);
+        let structure = lang::language(lang).map_or(Structure::Lines, lang::Language::structure);
         let found = self.facts(
             &Text {
                 bytes,
@@ -70,7 +71,7 @@ impl Extractor {
     pub fn definitions(&mut self, bytes: &[u8], lang: Lang) -> FileDefinitions {
         let lines = LineIndex::new(bytes);
         let mut layout = Layout::new(lines.count());
-        let structure = lang::language(lang).map_or(Structure::Lines, |language| language.structure);
+        let structure = lang::language(lang).map_or(Structure::Lines, lang::Language::structure);
         let found = self.facts(
             &Text {
                 bytes,
@@ -116,7 +117,7 @@ impl Extractor {
         edits: &[Edit],
         cut: Cut,
     ) -> Option<FileDefinitions> {
-        let structure = lang::language(known.lang)?.structure;
+        let structure = lang::language(known.lang)?.structure();
         let (Structure::Grammar(grammar) | Structure::Data(grammar)) = structure else {
             return None;
         };
@@ -176,7 +177,7 @@ impl Extractor {
     /// Returns the words of code that are `name` in `bytes`. `None` if the language has no grammar or the text must be
     /// split by lines.
     pub fn words(&mut self, bytes: &[u8], lang: Lang, name: &str) -> Option<Vec<Word>> {
-        let Structure::Grammar(grammar) = lang::language(lang)?.structure else {
+        let Structure::Grammar(grammar) = lang::language(lang)?.structure() else {
             return None;
         };
         let tree = self.tree(bytes, lang, grammar, Limit::OfFile)?;
@@ -184,7 +185,10 @@ impl Extractor {
     }
 
     fn tree(&mut self, bytes: &[u8], lang: Lang, grammar: &'static Grammar, limit: Limit) -> Option<Tree> {
-        let tables = self.tables.entry(lang).or_insert_with(|| Tables::compile(grammar));
+        let tables = match self.tables.entry(lang) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Tables::compile(grammar, grammar.language()?)),
+        };
         if (grammar.is_too_much)(bytes) {
             return None;
         }
@@ -232,7 +236,7 @@ impl Extractor {
     /// Returns the facts of `part`. That a part is code in the language of the file is a guess.
     fn part(&mut self, text: &Text<'_>, part: &Part, layout: &mut Layout, wanted: Wanted) -> Option<Facts> {
         let language = lang::by_name(part.language).and_then(lang::language)?;
-        let (Structure::Grammar(grammar) | Structure::Data(grammar)) = language.structure else {
+        let (Structure::Grammar(grammar) | Structure::Data(grammar)) = language.structure() else {
             return None;
         };
         let limit = if language.lang == text.lang {

@@ -36,7 +36,7 @@ pub use extractor::{Extractor, extract};
 pub use lang::{Language, by_name, language, languages};
 pub(crate) use lines::LineIndex;
 pub use near::{Edit, FileDefinitions, is_balanced_after, offset_after, touches};
-pub use options::{Options, RECIPE_VERSION};
+pub use options::{Options, recipe_number};
 pub use paths::{is_lock_file, is_vendored};
 pub use types::{
     Binding, BindingKind, Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import, ImportedName,

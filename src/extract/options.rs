@@ -1,9 +1,19 @@
 //! Options of the extraction, and the version of its rules.
 
+use super::lang::languages;
+
 /// The version of the extraction rules. Artifacts with another version are not used. Increase it whenever the same
 /// bytes, language and [`Options`] may give another [`super::Extraction`], for example after a new grammar version, a
 /// changed rule or different chunk boundaries.
-pub const RECIPE_VERSION: u32 = 4;
+const RECIPE_VERSION: u32 = 5;
+
+/// Returns the number of the extraction rules: their version, changed by each grammar that this program lacks.
+pub fn recipe_number() -> u32 {
+    let missing = languages().filter(|language| language.lacks_grammar());
+    missing.fold(RECIPE_VERSION, |number, language| {
+        number.wrapping_mul(0x0100_0193) ^ u32::from(language.lang.0)
+    })
+}
 
 /// Sizes that control chunking. They are part of the extraction recipe, so artifacts made with other options are not
 /// used.

@@ -13,8 +13,8 @@ use crate::model::ByteRange;
 
 /// A grammar and the rules for reading its trees.
 pub(crate) struct Grammar {
-    /// Returns the tables of the parser.
-    pub(crate) language: fn() -> tree_sitter::Language,
+    /// The name of the grammar in `codescout_grammars`.
+    pub(crate) name: &'static str,
     /// The rules, as several lists because languages share some of them. A node kind may have several roles.
     pub(crate) rules: &'static [&'static [Rule]],
     /// Returns true if a callable definition is a test case.
@@ -34,10 +34,15 @@ pub(crate) struct Grammar {
 }
 
 impl Grammar {
+    /// Returns the parser's language. Returns `None` if it is not built in.
+    pub(crate) fn language(&self) -> Option<tree_sitter::Language> {
+        codescout_grammars::language(self.name).map(Into::into)
+    }
+
     /// Creates a grammar with `rules` and default values.
-    pub(crate) const fn new(language: fn() -> tree_sitter::Language, rules: &'static [&'static [Rule]]) -> Self {
+    pub(crate) const fn new(name: &'static str, rules: &'static [&'static [Rule]]) -> Self {
         Self {
-            language,
+            name,
             rules,
             is_test: never_a_test,
             inner_docs: &[],
@@ -669,8 +674,7 @@ pub(crate) struct CompiledPath {
 impl Tables {
     /// Converts the names in the rules to ids. Ignores names that the grammar does not contain; a test checks that
     /// there are none.
-    pub(crate) fn compile(grammar: &'static Grammar) -> Self {
-        let language = (grammar.language)();
+    pub(crate) fn compile(grammar: &'static Grammar, language: tree_sitter::Language) -> Self {
         let ids = kind_ids(&language);
         let mut by_kind = vec![0; language.node_kind_count() + 1];
         let mut roles = vec![Roles::default()];

@@ -139,8 +139,14 @@ impl WorkTreeReader {
         }
         let opened = beneath::open_file(folder.as_fd(), name).map_err(unread)?;
         let found = rustix::fs::fstat(&opened).map_err(|errno| unread(errno.into()))?;
-        if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-            return Err(Unread::Absent);
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Directory => return Err(Unread::Absent),
+            _ => {
+                return Err(Unread::Refused {
+                    reason: "not a regular file".to_owned(),
+                });
+            }
         }
         let raw = read_up_to(opened, max_bytes)?;
         let mode = self.rules.mode_of_file(found.st_mode, None);

@@ -400,7 +400,7 @@ fn is_id(text: &str) -> bool {
 
 /// Returns the address of a remote. If `remote` is a name, looks it up in the configuration of the repository, which is
 /// used for nothing else.
-fn address_of(repository: &Repository, remote: &str, direction: Direction) -> Result<String, ExchangeError> {
+pub(super) fn address_of(repository: &Repository, remote: &str, direction: Direction) -> Result<String, ExchangeError> {
     let is_name = !remote.contains(['/', ':', '\\']) && !remote.starts_with(['-', '.']);
     let address = if !is_name {
         remote.to_owned()

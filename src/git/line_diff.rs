@@ -57,9 +57,10 @@ impl ConsumeHunk for Hunks {
     type Out = Vec<u8>;
 
     fn consume_hunk(&mut self, header: HunkHeader, lines: &[(DiffLineKind, &[u8])]) -> io::Result<()> {
-        // An empty range has the number of the line before it.
+        // An empty range has the number of the line before it. The length of one line is left out, as in git.
         let range = |start: u32, n_lines: u32, first: u32| match n_lines {
             0 => format!("{},0", (start + first).saturating_sub(2)),
+            1 => (start + first - 1).to_string(),
             n_lines => format!("{},{n_lines}", start + first - 1),
         };
         let old = range(header.before_hunk_start, header.before_hunk_len, self.first.0);
@@ -92,11 +93,11 @@ mod tests {
             unified_diff(old.as_bytes(), new.as_bytes(), (1, 1)),
             "@@ -1,5 +1,5 @@\n a\n-b\n+B\n c\n d\n e\n@@ -9,3 +9,4 @@\n i\n j\n k\n+l\n"
         );
-        assert_eq!(unified_diff(b"", b"x\n", (1, 1)), "@@ -0,0 +1,1 @@\n+x\n");
+        assert_eq!(unified_diff(b"", b"x\n", (1, 1)), "@@ -0,0 +1 @@\n+x\n");
         assert_eq!(unified_diff(b"x\n", b"x\n", (1, 1)), "");
         assert_eq!(
             unified_diff(b"x", b"x\n", (7, 9)),
-            "@@ -7,1 +9,1 @@\n-x\n\\ No newline at end of file\n+x\n"
+            "@@ -7 +9 @@\n-x\n\\ No newline at end of file\n+x\n"
         );
     }
 

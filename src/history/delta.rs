@@ -38,6 +38,21 @@ pub struct SymbolDelta {
     pub old_lines: Option<(u32, u32)>,
     /// The first and last line of the new version, 1-based.
     pub new_lines: Option<(u32, u32)>,
+    /// The old and the new version, if there are both.
+    places: Option<(Place, Place)>,
+}
+
+impl SymbolDelta {
+    /// Returns the old and the new version of the definition in `pairs`, from which the change was computed. Returns
+    /// `None` if it was added or removed.
+    pub fn versions<'a>(&self, pairs: &'a [FilePair]) -> Option<(&'a Shape, &'a Shape)> {
+        let (old, new) = self.places?;
+        let (old_shapes, new_shapes) = (
+            shapes_of(pairs[old.0].old.as_ref()),
+            shapes_of(pairs[new.0].new.as_ref()),
+        );
+        Some((&old_shapes[old.1], &new_shapes[new.1]))
+    }
 }
 
 /// Limit on the number of compared pairs. If there are more, only definitions with equal names are compared.
@@ -165,6 +180,7 @@ fn delta(pairs: &[FilePair], old: Place, new: Place, confidence: f64) -> Option<
         confidence,
         old_lines: Some(old_file.lines_of(before.range)),
         new_lines: Some(new_file.lines_of(now.range)),
+        places: Some((old, new)),
     })
 }
 
@@ -190,5 +206,6 @@ fn lone(pairs: &[FilePair], place: Place, is_gone: bool) -> Option<SymbolDelta> 
         confidence: 1.0,
         old_lines: lines.filter(|_| is_gone),
         new_lines: lines.filter(|_| !is_gone),
+        places: None,
     })
 }

@@ -420,7 +420,7 @@ impl Syntax {
                 line_comments: &[b"//", b"#"],
                 ..c_like
             },
-            "html" | "markdown" | "text" => Self {
+            "html" | "markdown" | "restructuredtext" | "asciidoc" | "plaintext" | "text" => Self {
                 line_comments: &[],
                 block_comment: Some((b"<!--", b"-->")),
                 indentation: Indentation::Nowhere,

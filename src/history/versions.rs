@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::extract::{Extractor, Options, RECIPE_VERSION, lang_of_path, refine};
+use crate::extract::{Extractor, Options, lang_of_path, recipe_number, refine};
 use crate::git::{BlobContent, ObjectError, ObjectReader};
 use crate::model::{BlobId, Lang, RepoPath};
 
@@ -24,7 +24,7 @@ const RECORD_VERSION: u64 = 1;
 /// Returns a hash of everything that determines the records of definitions. Files larger than `max_bytes` have no
 /// records.
 pub fn symbol_recipe(max_bytes: u64) -> u64 {
-    let numbers = [u64::from(RECIPE_VERSION), u64::from(LINEAGE_VERSION), max_bytes];
+    let numbers = [u64::from(recipe_number()), u64::from(LINEAGE_VERSION), max_bytes];
     xxh3_64(&numbers.map(u64::to_le_bytes).concat())
 }
 

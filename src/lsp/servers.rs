@@ -1,13 +1,12 @@
 //! The table of language servers: how each is found and started, and when it has read a project.
 
-use std::ffi::OsStr;
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::program::find_program;
 use super::question::AskError;
 
 /// A language server.
@@ -223,7 +222,7 @@ pub(super) fn candidates(language: &str, search_path: &str, root: &Path) -> Resu
         return Err(AskError::NoServer(language.to_owned()));
     };
     let found = known.iter().filter_map(|server| {
-        let program = program(server.program, search_path, Some(root))?;
+        let program = find_program(server.program, search_path.as_ref(), &[root])?;
         Some(Found { server, program })
     });
     let found: Vec<Found> = found.collect();
@@ -295,19 +294,6 @@ fn major_version(program: &Path, search_path: &str, root: &Path) -> Option<u32> 
     digits.split('.').next()?.parse().ok()
 }
 
-/// Returns the program as found on a search path. What a repository contains is never run: entries of the path that are
-/// relative or lead into `root` do not count, and no links into it.
-fn program(name: &str, search_path: &str, root: Option<&Path>) -> Option<PathBuf> {
-    let folders = std::env::split_paths(OsStr::new(search_path)).filter(|folder| folder.is_absolute());
-    folders.map(|folder| folder.join(name)).find(|path| {
-        let is_program = path
-            .metadata()
-            .is_ok_and(|entry| entry.is_file() && entry.permissions().mode() & 0o111 != 0);
-        let is_inside = |path: &Path| root.is_some_and(|root| path.starts_with(root));
-        is_program && !is_inside(path) && path.canonicalize().is_ok_and(|target| !is_inside(&target))
-    })
-}
-
 /// A language server of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerStatus {
@@ -328,7 +314,7 @@ pub fn servers(search_path: &str, root: Option<&Path>) -> Vec<ServerStatus> {
     let status = |server: &Server| ServerStatus {
         name: server.name,
         languages: server.languages.iter().map(|(name, _)| *name).collect(),
-        program: program(server.program, search_path, root),
+        program: find_program(server.program, search_path.as_ref(), root.as_slice()),
         how_to_install: server.how_to_install,
         known_faults: server.known_faults,
     };

@@ -26,6 +26,10 @@ pub enum Profile {
     Write,
     /// Notes about definitions.
     Memory,
+    /// Documents about code.
+    Docs,
+    /// Commands that the user has configured.
+    Run,
 }
 
 /// Options of the HTTP server.

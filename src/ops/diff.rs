@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::ProvenanceOut;
 use super::ask::{Ask, FileSelection, path_text};
 use super::blame::{OwnerOut, owner_out};
+use super::drift::DriftOut;
 use super::graph::{Affected, ImpactTotals, ReachedOut};
 use super::op::{Op, Page, Paging, Row};
 use super::paths::typed_path;
 use super::reaching::reaching;
 use super::sink::{Sink, Style};
+use crate::embed::StaticModel;
 use crate::extract::{self, Extractor, Options};
 use crate::git::{FileMode, ObjectError, ObjectReader, WorkTreeReader, diff_lines, unified_diff};
 use crate::history::{Change, Entry, FilePair, FileShapes, SymbolDelta, SymbolKey, symbol_deltas, with_renames};
@@ -82,6 +84,15 @@ pub(crate) enum DiffWith {
     Tests,
     /// Authors of the changed files and of those with definitions that depend on the change
     Owners,
+    /// Distance between the meanings of both versions of each definition and file
+    Drift,
+}
+
+impl DiffWith {
+    /// Returns true if the addition comes from the links of the index.
+    fn needs_links(self) -> bool {
+        self != Self::Drift
+    }
 }
 
 /// The fields of the answer other than its rows.
@@ -138,6 +149,8 @@ pub(crate) struct FileOut {
     pub(crate) symbols: Option<Vec<SymbolOut>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drift: Option<Option<DriftOut>>,
     /// True if the contents were not read, so it is unknown if the file is text.
     #[serde(skip)]
     is_unread: bool,
@@ -167,6 +180,9 @@ pub(crate) struct SymbolOut {
     confidence: f64,
     pub(crate) old_lines: Option<(u32, u32)>,
     new_lines: Option<(u32, u32)>,
+    /// The outer value is missing if drift was not requested, the inner one if one of the versions has no vector.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drift: Option<Option<DriftOut>>,
 }
 
 /// The files that differ between two states.
@@ -200,7 +216,7 @@ impl Op for Diff {
         let by = if is_read { self.by } else { DiffBy::File };
         let mut files = Comparison::new(self, ask).files(&changes, is_read)?;
         provenance_of_unread(&files, is_read, &mut provenance);
-        let affected = if is_read && !self.with.is_empty() {
+        let affected = if is_read && self.needs_links() {
             let sides = (from.reference.as_str(), to.reference.as_str());
             let shown = (&FileSelection::default(), u32::MAX);
             Some(reaching(ask, sides, &files, shown, &mut provenance)?)
@@ -334,8 +350,9 @@ impl FileOut {
     /// definitions, of data, or of another path. Prose has none.
     pub(crate) fn has_other_effects(&self) -> bool {
         let path = RepoPath::new(without_placeholders(&typed(&self.path)));
-        let language = extract::language(extract::lang_of_path(&path)).map_or("", |language| language.name);
-        if matches!(language, "markdown" | "restructuredtext" | "asciidoc") {
+        // Plain text may be data, such as a list of requirements.
+        let language = extract::language(extract::lang_of_path(&path));
+        if language.is_some_and(|language| language.is_prose() && language.name != "plaintext") {
             return false;
         }
         let symbols = self.symbols.iter().flatten();
@@ -362,7 +379,7 @@ impl FileOut {
             out.plain(" from ");
             out.span(Style::Path, from);
         }
-        out.span(Style::Fact, &format!(" {lines}"));
+        out.span(Style::Fact, &format!(" {lines}{}", drift_text(self.drift)));
         out.end();
         for symbol in self.symbols.iter().flatten() {
             let name = name_in(&symbol.id, &self.path);
@@ -371,12 +388,18 @@ impl FileOut {
                 out.plain(" from ");
                 out.span(Style::Path, from);
             }
+            out.span(Style::Fact, &drift_text(symbol.drift));
             out.end();
         }
         if let Some(diff) = &self.diff {
             out.diff(diff);
         }
     }
+}
+
+/// Describes the drift after other text, if it was requested.
+fn drift_text(drift: Option<Option<DriftOut>>) -> String {
+    drift.map_or_else(String::new, |drift| format!(" {}", DriftOut::to_text(drift)))
 }
 
 /// Returns the name part of a definition's id. `path` is needed because a path may contain `#`.
@@ -453,6 +476,10 @@ impl Diff {
 }
 
 impl Diff {
+    fn needs_links(&self) -> bool {
+        self.with.iter().any(|with| with.needs_links())
+    }
+
     /// Compares the states of `range`, such as `A..B`, by definition.
     pub(crate) fn compared(ask: &Ask<'_>, range: &str) -> Result<Compared> {
         let diff = Self {
@@ -604,6 +631,8 @@ struct Comparison<'a> {
     has_text: bool,
     /// True if definitions are compared.
     has_symbols: bool,
+    /// The model that measures drift, if it was requested.
+    model: Option<&'a StaticModel>,
     disk: Option<WorkTreeReader>,
     extractor: Extractor,
 }
@@ -613,7 +642,8 @@ impl<'a> Comparison<'a> {
         Self {
             ask,
             has_text: diff.by == DiffBy::Text,
-            has_symbols: diff.by == DiffBy::Symbol || !diff.with.is_empty(),
+            has_symbols: diff.by == DiffBy::Symbol || diff.needs_links(),
+            model: (diff.with.contains(&DiffWith::Drift)).then(|| ask.session.workspace.models.own()),
             disk: None,
             extractor: Extractor::new(Options::default()),
         }
@@ -636,7 +666,11 @@ impl<'a> Comparison<'a> {
             for delta in symbol_deltas(&pairs) {
                 let of_file = files.get_mut(delta.pair).and_then(|file| file.symbols.as_mut());
                 if let Some(symbols) = of_file {
-                    symbols.push(symbol_out(&delta));
+                    let mut symbol = symbol_out(&delta);
+                    if let (Some(model), Some((old, new))) = (self.model, delta.versions(&pairs)) {
+                        symbol.drift = Some(DriftOut::between(model, &old.text(), &new.text()));
+                    }
+                    symbols.push(symbol);
                 }
             }
         }
@@ -644,6 +678,9 @@ impl<'a> Comparison<'a> {
     }
 
     fn compare(&mut self, change: &Change, file: &mut FileOut) -> Result<FilePair> {
+        if self.model.is_some() && change.old.is_some() && change.new.is_some() {
+            file.drift = Some(None);
+        }
         let old_path = change.origin.as_ref().map_or(&change.path, |origin| &origin.path);
         let old = self.read(old_path, change.old)?;
         let new = self.read(&change.path, change.new)?;
@@ -675,6 +712,9 @@ impl<'a> Comparison<'a> {
         (file.added_lines, file.removed_lines) = (Some(n_added), Some(n_removed));
         if self.has_text {
             file.diff = Some(unified_diff(&old, &new, (1, 1)));
+        }
+        if let Some((model, drift)) = self.model.zip(file.drift.as_mut()) {
+            *drift = DriftOut::between(model, &old, &new);
         }
         if !self.has_symbols {
             return Ok(FilePair::default());
@@ -722,6 +762,7 @@ fn file_out(change: &Change) -> FileOut {
         removed_lines: None,
         symbols: None,
         diff: None,
+        drift: None,
         is_unread: true,
         lines: Vec::new(),
         hunks: Vec::new(),
@@ -737,5 +778,6 @@ fn symbol_out(delta: &SymbolDelta) -> SymbolOut {
         confidence: delta.confidence,
         old_lines: delta.old_lines,
         new_lines: delta.new_lines,
+        drift: None,
     }
 }

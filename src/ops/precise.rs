@@ -465,7 +465,7 @@ impl<'a> Said<'a> {
 
 /// Returns true unless a file can have no influence on what names mean.
 fn is_code(path: &RepoPath) -> bool {
-    language(lang_of_path(path)).is_some_and(|language| language.name != "markdown")
+    language(lang_of_path(path)).is_some_and(|language| !language.is_prose() || language.name == "plaintext")
 }
 
 /// Returns the names of a definition and of those around it, from the outermost.

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::ask::{Ask, Detail, FileSelection, path_text};
+use super::docs::DOCUMENT_LANGUAGES;
+use super::notes::outdated;
 use super::op::{Op, Page, Paging, Row};
 use super::paths::{inside, inside_here};
 use super::question::{About, Question};
@@ -14,8 +16,6 @@ use crate::model::quoted;
 use crate::query::{PartQuery, ReadOutcome, ReadTarget, parse_lines, paths_in_target, read, read_target};
 use crate::session::{Build, OpError, Result};
 
-/// The only language whose headings are extracted.
-const WITH_HEADINGS: &str = "markdown";
 /// Number of bytes at the start of a file that are searched for NUL, which marks a binary file.
 const BINARY_PREFIX: usize = 8_000;
 
@@ -105,7 +105,8 @@ impl Op for Read {
         };
         let queries: Vec<PartQuery> = target.part.into_iter().chain(queries).collect();
         let language = extract::language(question.view().lang(target.file)).map_or("text", |language| language.name);
-        if queries.iter().any(|query| matches!(query, PartQuery::Heading(_))) && language != WITH_HEADINGS {
+        if queries.iter().any(|query| matches!(query, PartQuery::Heading(_))) && !DOCUMENT_LANGUAGES.contains(&language)
+        {
             return Err(OpError::new(
                 format!("headings are not extracted from {language} files"),
                 format!(
@@ -139,6 +140,11 @@ impl Op for Read {
         page.is_empty = false;
         if !is_command {
             page.head = Recorded::of(|out| out.line(&format!("{} blob {}", facts.path, facts.blob)));
+        }
+        if let ([PartQuery::Symbol(_) | PartQuery::Definition(_)], [part]) = (queries.as_slice(), page.rows.as_slice())
+            && let Some(name) = &part.title
+        {
+            page.notes.extend(outdated(ask, &format!("{}#{name}", facts.path))?);
         }
         if facts.symlink {
             page.notes.push(format!(

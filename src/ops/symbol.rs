@@ -12,6 +12,7 @@ use super::ProvenanceOut;
 use super::ask::{Ask, Detail, FileSelection, KindSelection, path_text};
 use super::graph::{RelationsOut, relations};
 use super::history::{EntryOut, latest_changes};
+use super::notes::outdated;
 use super::op::{Op, Page, Paging, Row};
 use super::paths::inside;
 use super::precise::Wanted;
@@ -311,6 +312,9 @@ impl Op for Symbol {
             ));
         }
         self.explain(&question, &outcome, &mut page)?;
+        if let [found] = outcome.definitions.as_slice() {
+            page.notes.extend(outdated(ask, &found.id)?);
+        }
         Ok(page)
     }
 }

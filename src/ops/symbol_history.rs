@@ -7,8 +7,8 @@ use super::target::Targets;
 use crate::extract::{Extractor, Options};
 use crate::git::{BlobContent, ObjectReader, unified_diff};
 use crate::history::{
-    Entry, FilePair, FileShapes, SymbolChange, SymbolEvents, SymbolHistory, SymbolKey, SymbolVersion, change_between,
-    symbol_deltas,
+    Entry, FilePair, FileShapes, SymbolChange, SymbolDelta, SymbolEvents, SymbolHistory, SymbolKey, SymbolVersion,
+    change_between, symbol_deltas,
 };
 use crate::model::{BlobId, RepoPath};
 use crate::session::{OpenedHistory, Result, Workspace};
@@ -151,9 +151,16 @@ impl SymbolQuestion<'_> {
 
     /// Finds the origin of a new definition: a definition that uncommitted changes removed from another file.
     fn moved_here(&self, key: &SymbolKey) -> Result<Option<(SymbolEvents, Option<SymbolKey>, f64)>> {
+        let mut deltas = self.own_deltas()?.into_iter();
+        let moved = deltas.find(|delta| delta.key == *key && delta.from.is_some());
+        Ok(moved.map(|delta| (delta.events, delta.from, delta.confidence)))
+    }
+
+    /// Returns the uncommitted changes of all definitions; none if many files are changed.
+    pub(crate) fn own_deltas(&self) -> Result<Vec<SymbolDelta>> {
         let changes = self.targets.uncommitted;
         if changes.len() > MAX_MOVE_FILES {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let is_renamed = |path: &RepoPath| changes.iter().any(|change| change.origin.as_ref() == Some(path));
         let mut pairs = Vec::new();
@@ -168,9 +175,7 @@ impl SymbolQuestion<'_> {
                 new: new.map(|file| (change.path.clone(), file)),
             });
         }
-        let mut deltas = symbol_deltas(&pairs).into_iter();
-        let moved = deltas.find(|delta| delta.key == *key && delta.from.is_some());
-        Ok(moved.map(|delta| (delta.events, delta.from, delta.confidence)))
+        Ok(symbol_deltas(&pairs))
     }
 
     pub(crate) fn change_out(&self, change: &SymbolChange, reader: &mut ObjectReader) -> Result<SymbolChangeOut> {

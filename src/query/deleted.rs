@@ -121,22 +121,76 @@ pub fn renamed_symbols(
     }
     let mut found: BTreeMap<SymbolKey, RenamedSymbol> = BTreeMap::new();
     for (key, commit) in left {
-        let mut next = successor(history, &key, commit, recipe)?;
-        let mut seen = BTreeSet::from([key]);
-        while let Some((renamed, commit)) = next {
-            if !seen.insert(renamed.key.clone()) {
-                break;
-            }
-            next = match last_rename_after(history, reached, &renamed.key, commit, recipe)? {
-                Some(later) => successor(history, &renamed.key, later, recipe)?,
-                None => None,
-            };
-            if next.is_none() {
-                found.insert(renamed.key.clone(), renamed);
-            }
+        if let Some(renamed) = latest_key(history, reached, key, commit, recipe)? {
+            found.insert(renamed.key.clone(), renamed);
         }
     }
     Ok(found.into_values().collect())
+}
+
+/// Returns the latest key of a definition that a commit renamed or moved. `None` if no later key is known.
+pub fn latest_key(
+    history: &History,
+    reached: &Reachable,
+    key: SymbolKey,
+    commit: u32,
+    recipe: u64,
+) -> Result<Option<RenamedSymbol>, HistoryError> {
+    let mut latest = None;
+    let mut next = successor(history, &key, commit, recipe)?;
+    let mut seen = BTreeSet::from([key]);
+    while let Some((renamed, commit)) = next {
+        if !seen.insert(renamed.key.clone()) {
+            return Ok(None);
+        }
+        next = match last_rename_after(history, reached, &renamed.key, commit, recipe)? {
+            Some(later) => successor(history, &renamed.key, later, recipe)?,
+            None => None,
+        };
+        latest = Some(renamed);
+    }
+    Ok(latest)
+}
+
+/// The last commit that took a key away from a definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// The key before.
+    pub key: SymbolKey,
+    /// The kind of the definition.
+    pub kind: DefinitionKind,
+    /// The number of the commit.
+    pub commit: u32,
+    /// True if the commit renamed or moved the definition.
+    pub goes_on: bool,
+}
+
+/// Returns the last removal of each key with a wanted qualified name, even if a definition has the key again. Covers the
+/// same commits as [`deleted_symbols`].
+pub fn removals(
+    history: &History,
+    reached: &Reachable,
+    recipe: u64,
+    is_wanted: &dyn Fn(&[u8]) -> bool,
+) -> Result<Vec<Removal>, HistoryError> {
+    let mut by_key: BTreeMap<SymbolKey, Vec<(u32, SymbolRecord)>> = BTreeMap::new();
+    for (path, commit, record) in history.traced_names(recipe, is_wanted)? {
+        if reached.has(commit) {
+            by_key.entry(record.key(&path)).or_default().push((commit, record));
+        }
+    }
+    let removal = |(key, records): (SymbolKey, Vec<(u32, SymbolRecord)>)| {
+        let gone = records.iter().filter(|(_, record)| record.events.removed);
+        let last = gone.max_by_key(|(commit, _)| *commit)?;
+        let (commit, record) = taken_away(history, &records, last);
+        Some(Removal {
+            key,
+            kind: record.kind,
+            commit: *commit,
+            goes_on: record.goes_on,
+        })
+    };
+    Ok(by_key.into_iter().filter_map(removal).collect())
 }
 
 /// Returns the last commit after `after` that renamed or moved a definition.

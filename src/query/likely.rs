@@ -178,7 +178,8 @@ impl Candidate {
         let language = extract::language(view.lang(file));
         let class = match language.map(|language| language.name) {
             _ if is_test_path(&path) => Class::Test,
-            Some("markdown" | "html" | "restructuredtext" | "asciidoc" | "latex" | "org") => Class::Document,
+            Some("html" | "latex" | "org") => Class::Document,
+            Some(_) if language.is_some_and(extract::Language::is_prose) => Class::Document,
             Some("json" | "yaml" | "toml" | "css" | "xml") => Class::Data,
             Some(_) if language.is_some_and(extract::Language::has_structure) => Class::Source,
             _ => Class::Data,

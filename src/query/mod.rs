@@ -48,7 +48,9 @@ pub use commits::{CommitHit, CommitMode, CommitSearchError, CommitSearcher, Comm
 pub use cursor::{CursorError, CursorKey, ScorersUsed};
 pub use dates::{parse_moment, timestamp};
 pub use definition::{FoundDefinition, is_named, kind_by_name, kind_name, kind_names, names_in_file};
-pub use deleted::{DeletedSymbol, RenamedSymbol, deleted_symbols, is_called, renamed_symbols};
+pub use deleted::{
+    DeletedSymbol, Removal, RenamedSymbol, deleted_symbols, is_called, latest_key, removals, renamed_symbols,
+};
 pub use elsewhere::{Away, DenseRemoteIndex, Elsewhere, SparseRemoteIndex};
 pub use exact::{ExactError, ExactText};
 pub use filter::{FileFilter, FilterError, Tests, is_test_path};

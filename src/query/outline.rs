@@ -565,10 +565,8 @@ fn is_build_file(name: &str) -> bool {
 fn is_entry_point(name: &str, lang: Lang) -> bool {
     let is_code = extract::language(lang).is_some_and(|language| {
         language.has_structure()
-            && !matches!(
-                language.name,
-                "markdown" | "html" | "css" | "json" | "yaml" | "toml" | "sql"
-            )
+            && !language.is_prose()
+            && !matches!(language.name, "html" | "css" | "json" | "yaml" | "toml" | "sql")
     });
     let stem = name.split('.').next().unwrap_or(name);
     is_code && ENTRY_POINTS.contains(&stem)

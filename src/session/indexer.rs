@@ -3,8 +3,8 @@
 //! The repository has no influence on which program runs, and nothing is written to it.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -14,13 +14,15 @@ use tempfile::TempDir;
 
 use super::Workspace;
 use super::error::{Context as _, OpError, Result, ensure};
-use super::limited::{LimitError, Limits, run};
+use super::limited::{LimitError, Limits, Printed, run};
 use crate::ingest::Target;
 use crate::precise::Indexer;
 
 /// Arguments with which `unshare` (util-linux) runs a program without network. When the program ends, everything that it
 /// started ends too.
 const WITHOUT_NETWORK: [&str; 6] = ["--map-current-user", "--net", "--pid", "--fork", "--kill-child", "--"];
+/// Number of bytes that are kept of the output: its end.
+const KEPT_BYTES: usize = 4 << 10;
 /// Number of lines of the output that an error shows.
 const N_SHOWN_LINES: usize = 20;
 
@@ -131,14 +133,15 @@ impl Workspace {
             .args(ready.indexer.arguments(|file| project.join(file).is_file()))
             .arg(&path)
             .current_dir(&project);
-        set_environment(&mut command, folder.path(), |path| self.is_inside(path));
+        set_environment(&mut command, folder.path(), self.search_path());
         let limits = Limits {
             timeout: options.timeout,
             max_memory_bytes: options.max_memory_bytes,
             interrupt,
             shows_output: options.shows_output,
+            kept_bytes: KEPT_BYTES,
         };
-        let (ended, output) = run(&mut command, limits);
+        let (ended, Printed { text: output, .. }) = run(&mut command, limits);
         if let Err(error) = ended {
             return Err(explained(name, &error, &output, ready));
         }
@@ -149,32 +152,6 @@ impl Workspace {
             _folder: folder,
         })
     }
-
-    /// Finds a program on the path. Relative entries and programs inside the repository do not count.
-    fn find_program(&self, name: &str) -> Option<PathBuf> {
-        let path = env::var_os("PATH")?;
-        let is_program = |program: &PathBuf| {
-            let found = fs::metadata(program);
-            let is_executable = found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
-            is_executable && !self.is_inside(program)
-        };
-        let folders = env::split_paths(&path).filter(|folder| folder.is_absolute());
-        folders.map(|folder| folder.join(name)).find(is_program)
-    }
-
-    /// Returns true if a path leads into the repository.
-    fn is_inside(&self, path: &Path) -> bool {
-        let roots = [self.repository.work_dir(), Some(self.repository.git_dir())];
-        let within = |path: &Path| {
-            let roots = roots.into_iter().flatten();
-            roots
-                .filter_map(|root| root.canonicalize().ok())
-                .any(|root| path.starts_with(root))
-        };
-        // A link inside the repository counts, even if it leads out of it.
-        let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
-        path.canonicalize().map_or(true, |path| within(&path)) || parent.is_some_and(|parent| within(&parent))
-    }
 }
 
 fn can_block_network(unshare: &Path) -> bool {
@@ -184,18 +161,12 @@ fn can_block_network(unshare: &Path) -> bool {
 }
 
 /// Passes on the environment of the user, except what would find programs of the checkout or of the repository, or select
-/// a git repository. The user's own virtual environment may be in the repository.
-fn set_environment(command: &mut Command, folder: &Path, is_inside: impl Fn(&Path) -> bool) {
+/// a git repository.
+fn set_environment(command: &mut Command, folder: &Path, search_path: OsString) {
     for (name, _) in env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_")) {
         command.env_remove(name);
     }
-    let path = env::var_os("PATH").unwrap_or_default();
-    let own = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
-    let is_own = |folder: &Path| own.as_ref().is_some_and(|own| folder.starts_with(own));
-    let absolute =
-        env::split_paths(&path).filter(|folder| folder.is_absolute() && (is_own(folder) || !is_inside(folder)));
-    // Paths that were split can be joined again.
-    command.env("PATH", env::join_paths(absolute).unwrap_or_default());
+    command.env("PATH", search_path);
     command.env("GIT_CEILING_DIRECTORIES", folder);
     // Python would import modules of the checkout, and Go would fetch and run the toolchain that a module asks for.
     command.env("PYTHONSAFEPATH", "1").env("GOTOOLCHAIN", "local");

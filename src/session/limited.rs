@@ -1,5 +1,6 @@
 //! Runs a program of the user with limits on time and memory.
 
+use std::fs;
 use std::io::{self, PipeReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
 use crate::lsp::memory_by_group;
 
@@ -17,8 +18,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOKS_PER_MEASUREMENT: u32 = 5;
 /// Time for the last output to arrive after the end.
 const LINGER: Duration = Duration::from_millis(500);
-/// Number of bytes that are kept of the output: its end.
-const KEPT_BYTES: usize = 4 << 10;
+/// The environment variable by which processes that a program started are found. Its value is unique.
+const MARK: &str = "_CODESCOUT_RUN";
+/// Number of times that marked processes are looked for. While they are stopped, they may start others.
+const STOP_ROUNDS: usize = 20;
 
 /// The limits of a program.
 #[derive(Clone, Copy, Debug)]
@@ -29,11 +32,41 @@ pub(super) struct Limits<'a> {
     pub(super) interrupt: &'a AtomicBool,
     /// True if the output is shown on standard error.
     pub(super) shows_output: bool,
+    /// Number of bytes that are kept of the output: its end.
+    pub(super) kept_bytes: usize,
+}
+
+/// The end of what a program wrote to standard output and standard error, without control characters.
+#[derive(Debug, Default)]
+pub(crate) struct Printed {
+    pub(crate) text: String,
+    /// Number of lines before the text.
+    pub(crate) n_lines_before: usize,
+}
+
+/// The end of the output while it grows.
+#[derive(Debug, Default)]
+struct Kept {
+    bytes: Vec<u8>,
+    n_lines_before: usize,
+}
+
+impl Kept {
+    /// Keeps the lines that begin in the last `max_bytes` bytes, or if none does, the bytes.
+    fn shorten(&mut self, max_bytes: usize) {
+        let n_over = self.bytes.len().saturating_sub(max_bytes);
+        if n_over == 0 {
+            return;
+        }
+        let line = self.bytes[n_over - 1..].iter().position(|byte| *byte == b'\n');
+        let removed = self.bytes.drain(..line.map_or(n_over, |line| n_over + line));
+        self.n_lines_before += removed.filter(|byte| *byte == b'\n').count();
+    }
 }
 
 /// The reason why a program failed or was stopped.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum LimitError {
+pub(crate) enum LimitError {
     #[error("it cannot be run")]
     NotRun(#[from] io::Error),
     #[error("it was stopped after {} seconds", .0.as_secs())]
@@ -49,6 +82,26 @@ pub(super) enum LimitError {
 /// A program and all processes that it started, except those that began a group of their own. They end with this value.
 struct Group(Child);
 
+impl Group {
+    /// Stops the processes with the mark, also those that began a group of their own.
+    fn stop_marked(mark: &str) {
+        let wanted = format!("{MARK}={mark}");
+        let is_marked = |environment: Vec<u8>| environment.split(|byte| *byte == 0).any(|one| one == wanted.as_bytes());
+        for _ in 0..STOP_ROUNDS {
+            let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+            let marked = processes.filter_map(|process| {
+                let pid = Pid::from_raw(process.file_name().to_str()?.parse().ok()?)?;
+                let environment = fs::read(process.path().join("environ")).ok()?;
+                is_marked(environment).then_some(pid)
+            });
+            // Fails for processes that have ended.
+            if marked.filter(|pid| kill_process(*pid, Signal::KILL).is_ok()).count() == 0 {
+                break;
+            }
+        }
+    }
+}
+
 impl Drop for Group {
     fn drop(&mut self) {
         // The leader is still there, at least as a zombie, so that its id is that of no other group.
@@ -58,10 +111,11 @@ impl Drop for Group {
 }
 
 /// Runs a program to its end. Returns the end of its output too, in every case.
-pub(super) fn run(command: &mut Command, limits: Limits<'_>) -> (Result<(), LimitError>, String) {
-    let output = Arc::new(Mutex::new(Vec::new()));
-    let ended = start(command, &output, limits.shows_output).and_then(|mut group| {
-        watch(&group.0, limits)?;
+pub(super) fn run(command: &mut Command, limits: Limits<'_>) -> (Result<(), LimitError>, Printed) {
+    let output = Arc::new(Mutex::new(Kept::default()));
+    let mark = mark();
+    let ended = start(command.env(MARK, &mark), &output, limits).and_then(|mut group| {
+        watch(&group.0, limits).inspect_err(|_| Group::stop_marked(&mark))?;
         // Nothing that it started stays behind.
         let _ = kill_process_group(Pid::from_child(&group.0), Signal::KILL);
         match group.0.wait()? {
@@ -73,11 +127,26 @@ pub(super) fn run(command: &mut Command, limits: Limits<'_>) -> (Result<(), Limi
     while Arc::strong_count(&output) > 1 && waited.elapsed() < LINGER {
         std::thread::sleep(Duration::from_millis(5));
     }
-    let end = String::from_utf8_lossy(&output.lock().unwrap_or_else(PoisonError::into_inner)).into_owned();
-    (ended, end)
+    let mut kept = output.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.shorten(limits.kept_bytes);
+    let printed = Printed {
+        text: String::from_utf8_lossy(&kept.bytes).into_owned(),
+        n_lines_before: kept.n_lines_before,
+    };
+    (ended, printed)
 }
 
-fn start(command: &mut Command, output: &Arc<Mutex<Vec<u8>>>, shows_output: bool) -> Result<Group, LimitError> {
+/// Returns a text that no other run has.
+fn mark() -> String {
+    let mut bytes = [0u8; 16];
+    // Fails only if there is no source of random bytes, and then the id of this process has to do.
+    if rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).is_err() {
+        bytes[..4].copy_from_slice(&std::process::id().to_le_bytes());
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn start(command: &mut Command, output: &Arc<Mutex<Kept>>, limits: Limits<'_>) -> Result<Group, LimitError> {
     let (from, to) = io::pipe()?;
     command
         .stdin(Stdio::null())
@@ -89,12 +158,13 @@ fn start(command: &mut Command, output: &Arc<Mutex<Vec<u8>>>, shows_output: bool
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let group = Group(child?);
     let output = Arc::clone(output);
-    std::thread::Builder::new().spawn(move || keep_end(from, &output, shows_output))?;
+    let (shows_output, max_bytes) = (limits.shows_output, limits.kept_bytes);
+    std::thread::Builder::new().spawn(move || keep_end(from, &output, shows_output, max_bytes))?;
     Ok(group)
 }
 
 /// Keeps the end of what a program writes.
-fn keep_end(mut from: PipeReader, output: &Mutex<Vec<u8>>, shows_output: bool) {
+fn keep_end(mut from: PipeReader, output: &Mutex<Kept>, shows_output: bool, max_bytes: usize) {
     let mut buffer = [0; 8 << 10];
     while let Ok(n_bytes @ 1..) = from.read(&mut buffer) {
         let new = &mut buffer[..n_bytes];
@@ -107,9 +177,11 @@ fn keep_end(mut from: PipeReader, output: &Mutex<Vec<u8>>, shows_output: bool) {
             let _ = io::stderr().lock().write_all(new);
         }
         let mut kept = output.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(new);
-        let n_over = kept.len().saturating_sub(KEPT_BYTES);
-        kept.drain(..n_over);
+        kept.bytes.extend_from_slice(new);
+        // Twice as much is kept meanwhile, so that few bytes are moved.
+        if kept.bytes.len() > 2 * max_bytes {
+            kept.shorten(max_bytes);
+        }
     }
 }
 
@@ -156,8 +228,11 @@ mod tests {
 
     use super::*;
 
+    const KEPT_BYTES: usize = 4 << 10;
+
     fn shell(script: &str, limits: Limits<'_>) -> (Result<(), LimitError>, String) {
-        run(Command::new("sh").args(["-c", script]), limits)
+        let (ended, printed) = run(Command::new("sh").args(["-c", script]), limits);
+        (ended, printed.text)
     }
 
     fn limits(interrupt: &AtomicBool) -> Limits<'_> {
@@ -166,7 +241,36 @@ mod tests {
             max_memory_bytes: u64::MAX,
             interrupt,
             shows_output: false,
+            kept_bytes: KEPT_BYTES,
         }
+    }
+
+    #[test]
+    fn lines_that_are_not_kept_are_counted() {
+        let never = AtomicBool::new(false);
+        let (_, printed) = run(Command::new("seq").arg("100000"), limits(&never));
+        let first: usize = printed.text.lines().next().unwrap().parse().unwrap();
+        assert_eq!(first, printed.n_lines_before + 1);
+        assert!(printed.text.len() > KEPT_BYTES - 8 && printed.text.ends_with("\n100000\n"));
+        let mut long = Kept {
+            bytes: b"a\nlong".to_vec(),
+            n_lines_before: 0,
+        };
+        long.shorten(3);
+        assert_eq!((&*long.bytes, long.n_lines_before), (&b"ong"[..], 1));
+    }
+
+    #[test]
+    fn a_process_with_a_group_of_its_own_is_stopped_too() {
+        let never = AtomicBool::new(false);
+        let short = Limits {
+            timeout: Duration::from_secs(1),
+            ..limits(&never)
+        };
+        let (ended, pid) = shell("setsid sh -c 'echo $$; exec sleep 600' & wait", short);
+        assert!(matches!(ended, Err(LimitError::TooLong(_))), "{ended:?}");
+        let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+        assert!(test_kill_process(pid) == Err(Errno::SRCH) || is_zombie(pid));
     }
 
     #[test]

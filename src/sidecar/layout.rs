@@ -26,6 +26,8 @@ pub(super) const FORMAT_NAME: &str = "FORMAT";
 pub(super) const STATE_NAME: &str = "state";
 /// The directory that damaged files are moved to.
 const DAMAGED_NAME: &str = "damaged";
+/// The directory of logs.
+const LOG_NAME: &str = "log";
 /// Names of files that codescout or its user creates directly in the directory, except `FORMAT`.
 pub(super) const OWN_FILES: [&str; 10] = [
     ".gitignore",
@@ -39,7 +41,7 @@ pub(super) const OWN_FILES: [&str; 10] = [
     STATE_NAME,
     "versions",
 ];
-pub(super) const OWN_FOLDERS: [&str; 3] = [DAMAGED_NAME, "log", "memories"];
+pub(super) const OWN_FOLDERS: [&str; 3] = [DAMAGED_NAME, LOG_NAME, "memories"];
 /// Limits of the directory for damaged files.
 const MAX_DAMAGED_FILES: usize = 64;
 const MAX_DAMAGED_BYTES: u64 = 64 << 20;
@@ -334,6 +336,20 @@ impl Sidecar {
             folder => folder?.entries()?,
         };
         Ok(files(entries))
+    }
+
+    /// Writes a file to the directory of logs atomically.
+    pub fn write_log(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.folder.make_folder(LOG_NAME)?;
+        write_in(self.folder.folder(LOG_NAME)?.as_fd(), OsStr::new(name), bytes)
+    }
+
+    /// Reads up to `max_bytes` of a file in the directory of logs.
+    pub fn read_log(&self, name: &str, max_bytes: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let file = self.folder.folder(LOG_NAME)?.file(OsStr::new(name))?;
+        file.take(max_bytes).read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 
     /// Writes a file directly in the sidecar directory.

@@ -159,48 +159,48 @@ fn http_entry(client: &str, url: &str) -> Value {
 }
 
 /// A user with an own home directory and a repository.
-struct User {
+pub(crate) struct User {
     home: TempDir,
-    repo: TestRepo,
+    pub(crate) repo: TestRepo,
 }
 
-struct Called {
+pub(crate) struct Called {
     code: i32,
-    stdout: String,
-    stderr: String,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Called {
     #[track_caller]
-    fn expect(self, code: i32) -> Self {
+    pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
         self
     }
 
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
     }
 }
 
 impl User {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             home: TempDir::with_prefix("codescout-home-").unwrap(),
             repo: TestRepo::new("//- a.txt\ntext\n"),
         }
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.home.path().join(path)
     }
 
-    fn write(&self, path: &str, text: &str) {
+    pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    fn read(&self, path: &str) -> String {
+    pub(crate) fn read(&self, path: &str) -> String {
         fs::read_to_string(self.path(path)).unwrap()
     }
 
@@ -216,7 +216,7 @@ impl User {
         self.call_as_it_is(&[args, roots].concat())
     }
 
-    fn call_as_it_is(&self, args: &[&str]) -> Called {
+    pub(crate) fn call_as_it_is(&self, args: &[&str]) -> Called {
         let output = Command::new(env!("CARGO_BIN_EXE_codescout"))
             .args(args)
             .current_dir(self.repo.root())
@@ -251,7 +251,7 @@ impl User {
     }
 
     /// Returns all files in the home directory and the worktree, except those of git and codescout's records.
-    fn everything(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+    pub(crate) fn everything(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut found = BTreeMap::new();
         list(self.home.path(), &mut found);
         list(self.repo.root(), &mut found);
@@ -260,7 +260,7 @@ impl User {
 }
 
 /// Returns files with their bytes, links with their targets, and folders.
-fn list(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
+pub(crate) fn list(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap();
@@ -1136,6 +1136,42 @@ fn what_a_client_cannot_do_is_said() {
         .expect(2);
     fs::remove_file(user.path(".claude/settings.json")).unwrap();
     assert_eq!(user.everything(), before);
+}
+
+#[test]
+fn a_skill_that_the_user_changed_is_left_unless_forced() {
+    for (client, file) in [
+        ("claude-code", ".claude/skills/codescout/SKILL.md"),
+        ("opencode", ".xdg/opencode/plugins/codescout.js"),
+    ] {
+        let user = User::new();
+        let before = user.everything();
+        let options = ["--with", "skill,hooks"];
+        user.install(&[&[client], &options[..]].concat());
+        let written = user.read(file);
+        let mine = format!("{written}mine\n");
+        user.write(file, &mine);
+        let act = |answer: &Value| {
+            let files = answer["files"].as_array().unwrap().iter();
+            let changed = files.filter(|one| one["file"].as_str().unwrap().ends_with(file));
+            changed.map(|one| one["act"].clone()).collect::<Vec<_>>()
+        };
+        let answer = user.install(&[&[client], &options[..]].concat());
+        assert_eq!((act(&answer), user.read(file)), (vec!["left".into()], mine));
+        assert_eq!(answer["changed"], false);
+        let told = user
+            .call(&["install", client, "--with", "skill,hooks", "--yes"])
+            .expect(0);
+        assert!(
+            told.stdout.contains("because you have changed it (--force"),
+            "{}",
+            told.stdout
+        );
+        let answer = user.install(&[&[client, "--force"], &options[..]].concat());
+        assert_eq!((act(&answer), user.read(file)), (vec!["edit".into()], written));
+        user.uninstall(&[client]);
+        assert_eq!(user.everything(), before);
+    }
 }
 
 #[test]

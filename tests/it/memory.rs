@@ -156,3 +156,23 @@ fn bad_notes_and_names_are_reported() {
     let file = String::from_utf8(repo.read(".agents/notes/hand.md")).unwrap();
     assert!(file.starts_with("---\nkind: decision\nabout:\n"), "{file}");
 }
+
+#[test]
+fn answers_about_a_definition_say_that_a_note_no_longer_holds() {
+    let repo = project();
+    write(&repo, "parser/words", "parse");
+    repo.commit("note");
+    let remark = "note parser/words no longer holds: its definition src/a.py#parse was changed in ";
+    for args in [["symbol", "parse"], ["read", "src/a.py#parse"]] {
+        let told = run(&repo, &args);
+        assert!(!told.stderr.contains("no longer holds"), "{}", told.stderr);
+    }
+    repo.write("src/a.py", CODE.replace("text.split()", "text.split(',')"));
+    let changed = repo.commit("split at commas");
+    for args in [["symbol", "parse"], ["read", "src/a.py#parse"]] {
+        assert_eq!(run(&repo, &["memory"]).code, 0);
+        let told = run(&repo, &args);
+        let remark = format!("{remark}{} split at commas", &changed[..10]);
+        assert!(told.stderr.contains(&remark), "{}", told.stderr);
+    }
+}

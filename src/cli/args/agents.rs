@@ -20,7 +20,7 @@ pub(crate) struct ServeArgs {
     /// Allow calls to name repositories below this directory; repeatable
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
-    /// Also serve tools that change files: write; repeatable
+    /// Also serve tools that change files or run commands; repeatable
     #[arg(long = "profile", value_enum, value_delimiter = ',', value_name = "PROFILE")]
     pub(crate) profiles: Vec<ProfileArg>,
     /// Do not serve this tool; repeatable
@@ -42,8 +42,14 @@ pub(crate) struct ServeArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ProfileArg {
+    /// Change files of the worktree
     Write,
+    /// Keep notes about definitions
     Memory,
+    /// Find what documents say that is not so any more
+    Docs,
+    /// Run commands that you have configured
+    Run,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -88,6 +94,9 @@ pub(crate) struct InstallArgs {
     /// Also add a skill, or hooks that add a line to each session and notes to the agent's searches
     #[arg(long, value_enum, value_name = "EXTRA,…", value_delimiter = ',')]
     pub(crate) with: Vec<ExtraArg>,
+    /// Replace a skill or plugin that you have changed
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Name of the server in the configuration
     #[arg(long, value_name = "NAME", default_value = "codescout")]
     pub(crate) name: String,

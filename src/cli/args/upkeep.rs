@@ -47,16 +47,39 @@ pub(crate) enum HistoryVersions {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
-  codescout init
-  codescout init --hooks              install hooks without asking
-  codescout init --no-hooks --repo ../other")]
+  codescout init                       show what would be done, and ask once
+  codescout init --yes                 in a container or a script
+  codescout init --without agents,ci
+  codescout init --undo
+
+Exit status: 0 if all is done, 1 if nothing was changed, 2 if a step failed.")]
 pub(crate) struct InitArgs {
-    /// Install hooks without asking
-    #[arg(long, conflicts_with = "no_hooks")]
-    pub(crate) hooks: bool,
-    /// Do not offer to install hooks
+    /// Leave out a step; repeatable
+    #[arg(
+        long,
+        value_enum,
+        value_name = "STEP,…",
+        value_delimiter = ',',
+        conflicts_with = "undo"
+    )]
+    pub(crate) without: Vec<InitStep>,
+    /// Undo what `init` did here, except the index
     #[arg(long)]
-    pub(crate) no_hooks: bool,
+    pub(crate) undo: bool,
+    /// Do not ask for confirmation
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+/// A step of `init` that can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InitStep {
+    /// Git hooks that update the index in the background
+    Hooks,
+    /// The configuration of the coding agents that are found
+    Agents,
+    /// The file of the CI system
+    Ci,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["sh", "bash", "zsh", "ksh", "bats", "ebuild", "eclass"],
     file_names: &[".bashrc", ".bash_profile", ".profile", ".zshrc", "PKGBUILD", "APKBUILD"],
     interpreters: &["sh", "bash", "zsh", "dash", "ksh", "ash", "bats"],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_bash::LANGUAGE.into(), &[RULES])),
+    structure: Structure::Grammar(&Grammar::new("bash", &[RULES])),
 };
 
 const RULES: &[Rule] = &[

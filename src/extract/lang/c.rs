@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["c", "h"],
     file_names: &[],
     interpreters: &["tcc"],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_c::LANGUAGE.into(), &[RULES])),
+    structure: Structure::Grammar(&Grammar::new("c", &[RULES])),
 };
 
 pub(super) const RULES: &[Rule] = &[

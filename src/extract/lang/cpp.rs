@@ -21,7 +21,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["cpp", "cc", "cxx", "c++", "hpp", "hh", "hxx", "h++", "ipp", "tpp", "inl", "ino"],
     file_names: &[],
     interpreters: &[],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_cpp::LANGUAGE.into(), &[c::RULES, RULES]).masks(without_macros)),
+    structure: Structure::Grammar(&Grammar::new("cpp", &[c::RULES, RULES]).masks(without_macros)),
 };
 
 const RULES: &[Rule] = &[

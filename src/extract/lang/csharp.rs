@@ -19,7 +19,7 @@ pub(super) const LANGUAGE: Language = Language {
     file_names: &[],
     interpreters: &["dotnet-script"],
     structure: Structure::Grammar(
-        &Grammar::new(|| tree_sitter_c_sharp::LANGUAGE.into(), &[RULES]).tests(is_test).masks_after_errors(without_fragments),
+        &Grammar::new("c_sharp", &[RULES]).tests(is_test).masks_after_errors(without_fragments),
     ),
 };
 

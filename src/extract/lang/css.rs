@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["css", "pcss", "postcss"],
     file_names: &[],
     interpreters: &[],
-    structure: Structure::Data(&Grammar::new(|| tree_sitter_css::LANGUAGE.into(), &[RULES])),
+    structure: Structure::Data(&Grammar::new("css", &[RULES])),
 };
 
 const RULES: &[Rule] = &[

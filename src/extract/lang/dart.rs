@@ -18,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["dart"],
     file_names: &[],
     interpreters: &["dart"],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_dart::LANGUAGE.into(), &[RULES])),
+    structure: Structure::Grammar(&Grammar::new("dart", &[RULES])),
 };
 
 const RULES: &[Rule] = &[

@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["ex", "exs"],
     file_names: &[],
     interpreters: &["elixir"],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_elixir::LANGUAGE.into(), &[RULES])),
+    structure: Structure::Grammar(&Grammar::new("elixir", &[RULES])),
 };
 
 const RULES: &[Rule] = &[

@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["go"],
     file_names: &[],
     interpreters: &[],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_go::LANGUAGE.into(), &[RULES]).tests(is_test)),
+    structure: Structure::Grammar(&Grammar::new("go", &[RULES]).tests(is_test)),
 };
 
 const RULES: &[Rule] = &[

@@ -19,7 +19,7 @@ pub(super) const LANGUAGE: Language = Language {
     file_names: &[],
     interpreters: &["runhaskell", "runghc", "stack"],
     structure: Structure::Grammar(
-        &Grammar::new(|| tree_sitter_haskell::LANGUAGE.into(), &[RULES]).tests(is_test).inner_docs(&["-- ^", "-- *", "{-# "]),
+        &Grammar::new("haskell", &[RULES]).tests(is_test).inner_docs(&["-- ^", "-- *", "{-# "]),
     ),
 };
 

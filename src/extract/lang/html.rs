@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["html", "htm", "xhtml", "vue", "svelte", "astro"],
     file_names: &[],
     interpreters: &[],
-    structure: Structure::Data(&Grammar::new(|| tree_sitter_html::LANGUAGE.into(), &[RULES]).embeds(embedded)),
+    structure: Structure::Data(&Grammar::new("html", &[RULES]).embeds(embedded)),
 };
 
 const RULES: &[Rule] = &[

@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["java"],
     file_names: &[],
     interpreters: &[],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_java::LANGUAGE.into(), &[RULES]).tests(is_test).overloads()),
+    structure: Structure::Grammar(&Grammar::new("java", &[RULES]).tests(is_test).overloads()),
 };
 
 const RULES: &[Rule] = &[

@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["js", "jsx", "mjs", "cjs", "es6"],
     file_names: &["Jakefile"],
     interpreters: &["node", "nodejs"],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_javascript::LANGUAGE.into(), &[RULES, JSX, ONLY_JAVASCRIPT])),
+    structure: Structure::Grammar(&Grammar::new("javascript", &[RULES, JSX, ONLY_JAVASCRIPT])),
 };
 
 /// Rules for node kinds that have another name in the TypeScript grammar.

@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["json", "jsonc", "json5", "webmanifest", "geojson", "ipynb", "avsc", "har"],
     file_names: &[".babelrc", ".eslintrc", ".prettierrc", ".swcrc", ".jshintrc"],
     interpreters: &[],
-    structure: Structure::Data(&Grammar::new(|| tree_sitter_json::LANGUAGE.into(), &[RULES])),
+    structure: Structure::Data(&Grammar::new("json", &[RULES])),
 };
 
 const RULES: &[Rule] = &[

@@ -19,7 +19,7 @@ pub(super) const LANGUAGE: Language = Language {
     file_names: &[],
     interpreters: &["kotlin"],
     structure: Structure::Grammar(
-        &Grammar::new(|| tree_sitter_kotlin_ng::LANGUAGE.into(), &[RULES]).tests(is_test).masks_after_errors(without_unknown_syntax),
+        &Grammar::new("kotlin", &[RULES]).tests(is_test).masks_after_errors(without_unknown_syntax),
     ),
 };
 

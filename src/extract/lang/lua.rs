@@ -18,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["lua", "rockspec", "luau"],
     file_names: &[".luacheckrc"],
     interpreters: &["lua", "luajit"],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_lua::LANGUAGE.into(), &[RULES])),
+    structure: Structure::Grammar(&Grammar::new("lua", &[RULES])),
 };
 
 const RULES: &[Rule] = &[

@@ -32,12 +32,12 @@ fn scan(bytes: &[u8], layout: &mut Layout) -> Extraction {
 }
 
 /// A heading.
-struct Title {
-    level: u8,
+pub(super) struct Title {
+    pub(super) level: u8,
     /// The range of the heading's lines.
-    lines: ByteRange,
+    pub(super) lines: ByteRange,
     /// The range of the heading's text, including markup.
-    text: ByteRange,
+    pub(super) text: ByteRange,
 }
 
 /// The kind of block that contains the current line.
@@ -140,7 +140,7 @@ impl Scanner<'_> {
     }
 }
 
-fn range(start: usize, end: usize) -> ByteRange {
+pub(super) fn range(start: usize, end: usize) -> ByteRange {
     ByteRange::new(start as u32, end as u32)
 }
 
@@ -173,7 +173,7 @@ fn starts_other_block(trimmed: &[u8]) -> bool {
 }
 
 /// Returns the sections. A section extends to the next heading of the same or a higher rank.
-fn sections(titles: &[Title], bytes: &[u8]) -> Extraction {
+pub(super) fn sections(titles: &[Title], bytes: &[u8]) -> Extraction {
     let mut extraction = Extraction::default();
     let mut open: Vec<(usize, u8)> = Vec::new();
     for title in titles {

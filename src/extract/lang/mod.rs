@@ -23,8 +23,8 @@ pub struct Language {
     pub file_names: &'static [&'static str],
     /// Program names in a `#!` line, without version numbers.
     pub interpreters: &'static [&'static str],
-    /// The method of reading the text.
-    pub(crate) structure: Structure,
+    /// The method of reading the text, if the grammar is there.
+    structure: Structure,
 }
 
 /// Finds definitions and headings in the text, and records the depth of each line.
@@ -49,7 +49,29 @@ pub(crate) enum Structure {
 impl Language {
     /// Returns true if definitions and references are extracted for this language.
     pub fn has_structure(&self) -> bool {
-        !matches!(self.structure, Structure::Lines)
+        !matches!(self.structure(), Structure::Lines)
+    }
+
+    /// Returns the method of reading the text. Without its grammar, a language has no structure.
+    pub(crate) fn structure(&self) -> Structure {
+        if self.lacks_grammar() {
+            Structure::Lines
+        } else {
+            self.structure
+        }
+    }
+
+    /// Returns true if this program was built without the language's grammar.
+    pub(crate) fn lacks_grammar(&self) -> bool {
+        match self.structure {
+            Structure::Grammar(grammar) | Structure::Data(grammar) => !codescout_grammars::is_built(grammar.name),
+            Structure::Keys(_) | Structure::Prose(_) | Structure::Lines => false,
+        }
+    }
+
+    /// Returns true for prose, which has sections instead of definitions.
+    pub fn is_prose(&self) -> bool {
+        matches!(self.structure, Structure::Prose(_))
     }
 }
 
@@ -96,6 +118,9 @@ languages! {
     ocaml,
     ocaml_interface,
     markdown,
+    restructuredtext,
+    asciidoc,
+    plaintext,
     html,
     css,
     json,

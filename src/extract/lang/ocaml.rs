@@ -18,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["ml", "mll", "mly", "eliom"],
     file_names: &[],
     interpreters: &["ocaml", "ocamlrun"],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_ocaml::LANGUAGE_OCAML.into(), &[RULES])),
+    structure: Structure::Grammar(&Grammar::new("ocaml", &[RULES])),
 };
 
 pub(super) const RULES: &[Rule] = &[

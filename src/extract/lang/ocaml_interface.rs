@@ -1,7 +1,7 @@
 //! Rules for OCaml interfaces, which have their own grammar but the rules of implementations.
 
 use super::{Language, Structure, ocaml};
-use crate::extract::rules::Grammar;
+use crate::extract::rules::{Grammar};
 use crate::model::Lang;
 
 pub(super) const LANGUAGE: Language = Language {
@@ -11,5 +11,5 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["mli", "eliomi"],
     file_names: &[],
     interpreters: &[],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_ocaml::LANGUAGE_OCAML_INTERFACE.into(), &[ocaml::RULES])),
+    structure: Structure::Grammar(&Grammar::new("ocaml_interface", &[ocaml::RULES])),
 };

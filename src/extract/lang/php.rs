@@ -18,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["php", "phtml", "php3", "php4", "php5", "php7", "phps"],
     file_names: &[],
     interpreters: &["php"],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_php::LANGUAGE_PHP.into(), &[RULES]).tests(is_test)),
+    structure: Structure::Grammar(&Grammar::new("php", &[RULES]).tests(is_test)),
 };
 
 const RULES: &[Rule] = &[

@@ -42,11 +42,6 @@ pub(super) const LANGUAGES: &[Language] = &[
         .named(&["Dockerfile", "Containerfile"])
         .also(&["docker"]),
     plain(203, "cmake", &["cmake"]).named(&["CMakeLists.txt"]),
-    plain(204, "restructuredtext", &["rst"]).also(&["rst"]),
-    plain(205, "asciidoc", &["adoc", "asciidoc"]),
-    plain(206, "plaintext", &["txt", "text"])
-        .named(&["LICENSE", "README", "AUTHORS", "COPYING", "NEWS", "CHANGELOG"])
-        .also(&["txt"]),
     plain(207, "ini", &["ini", "cfg", "conf", "properties"]).named(&[".gitconfig", ".gitmodules", ".editorconfig"]),
     plain(
         208,

@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["py", "pyi", "pyw", "pyx", "wsgi"],
     file_names: &["SConstruct", "SConscript", "wscript"],
     interpreters: &["python", "pypy", "uv"],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_python::LANGUAGE.into(), &[RULES]).tests(is_test)),
+    structure: Structure::Grammar(&Grammar::new("python", &[RULES]).tests(is_test)),
 };
 
 const RULES: &[Rule] = &[

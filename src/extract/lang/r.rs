@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["r"],
     file_names: &[".Rprofile"],
     interpreters: &["Rscript", "r", "littler"],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_r::LANGUAGE.into(), &[RULES])),
+    structure: Structure::Grammar(&Grammar::new("r", &[RULES])),
 };
 
 const RULES: &[Rule] = &[

@@ -18,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["rb", "rake", "gemspec", "ru", "podspec", "thor", "jbuilder", "rbi"],
     file_names: &["Rakefile", "Gemfile", "Guardfile", "Capfile", "Vagrantfile", "Podfile", "Fastfile", "Brewfile"],
     interpreters: &["ruby", "rake", "jruby"],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_ruby::LANGUAGE.into(), &[RULES]).tests(is_test).unless(has_a_long_heredoc_word)),
+    structure: Structure::Grammar(&Grammar::new("ruby", &[RULES]).tests(is_test).unless(has_a_long_heredoc_word)),
 };
 
 const RULES: &[Rule] = &[

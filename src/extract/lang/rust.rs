@@ -17,7 +17,7 @@ pub(super) const LANGUAGE: Language = Language {
     file_names: &[],
     interpreters: &["rust-script"],
     structure: Structure::Grammar(
-        &Grammar::new(|| tree_sitter_rust::LANGUAGE.into(), &[RULES]).tests(is_test).inner_docs(&["//!", "/*!"])
+        &Grammar::new("rust", &[RULES]).tests(is_test).inner_docs(&["//!", "/*!"])
             .embeds(items_in_macro),
     ),
 };

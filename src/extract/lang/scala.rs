@@ -18,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["scala", "sc", "sbt", "mill"],
     file_names: &[],
     interpreters: &["scala", "amm", "scala-cli"],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_scala::LANGUAGE.into(), &[RULES]).tests(is_test)),
+    structure: Structure::Grammar(&Grammar::new("scala", &[RULES]).tests(is_test)),
 };
 
 const RULES: &[Rule] = &[

@@ -15,7 +15,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["sql", "ddl", "dml", "pgsql", "psql"],
     file_names: &[],
     interpreters: &[],
-    structure: Structure::Data(&Grammar::new(|| tree_sitter_sequel::LANGUAGE.into(), &[RULES])),
+    structure: Structure::Data(&Grammar::new("sql", &[RULES])),
 };
 
 const RULES: &[Rule] = &[

@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["swift", "swiftinterface"],
     file_names: &[],
     interpreters: &["swift"],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_swift::LANGUAGE.into(), &[RULES]).tests(is_test)),
+    structure: Structure::Grammar(&Grammar::new("swift", &[RULES]).tests(is_test)),
 };
 
 const RULES: &[Rule] = &[

@@ -15,7 +15,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["toml"],
     file_names: &["Pipfile", "Cargo.toml.orig"],
     interpreters: &[],
-    structure: Structure::Data(&Grammar::new(|| tree_sitter_toml_ng::LANGUAGE.into(), &[RULES])),
+    structure: Structure::Data(&Grammar::new("toml", &[RULES])),
 };
 
 const RULES: &[Rule] = &[

@@ -2,7 +2,7 @@
 
 use super::{Language, Structure};
 use super::{javascript, typescript};
-use crate::extract::rules::Grammar;
+use crate::extract::rules::{Grammar};
 use crate::model::Lang;
 
 pub(super) const LANGUAGE: Language = Language {
@@ -13,7 +13,7 @@ pub(super) const LANGUAGE: Language = Language {
     file_names: &[],
     interpreters: &[],
     structure: Structure::Grammar(&Grammar::new(
-        || tree_sitter_typescript::LANGUAGE_TSX.into(),
+        "tsx",
         &[javascript::RULES, javascript::JSX, typescript::RULES],
     )),
 };

@@ -18,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     file_names: &[],
     interpreters: &["deno", "ts-node", "tsx", "bun"],
     structure: Structure::Grammar(&Grammar::new(
-        || tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
+        "typescript",
         &[javascript::RULES, RULES],
     )),
 };

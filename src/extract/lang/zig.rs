@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["zig", "zon"],
     file_names: &[],
     interpreters: &[],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_zig::LANGUAGE.into(), &[RULES]).inner_docs(&["//!"])),
+    structure: Structure::Grammar(&Grammar::new("zig", &[RULES]).inner_docs(&["//!"])),
 };
 
 const RULES: &[Rule] = &[

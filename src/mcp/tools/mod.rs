@@ -4,10 +4,14 @@ mod index;
 pub(super) mod op;
 mod status;
 
+use std::time::Duration;
+
 use super::asked::{CURSOR, DETAIL, DETAIL_OR_PACK, LIMIT, MAX_TOKENS, REF, REPO, STALE};
 use super::tool::Tool;
 use crate::mcp::{Profile, ServeOptions};
-use crate::ops::{Blame, Diff, Edit, Graph, History, Memory, Outline, Read, Rename, Search, Symbol};
+use crate::ops::{
+    Blame, Diff, Docs, Edit, Graph, History, MAX_TIMEOUT, Memory, Outline, Read, Rename, Run, Search, Symbol,
+};
 use crate::session::{OpError, Result};
 
 /// Every tool, in the order of the tool list.
@@ -25,6 +29,8 @@ pub(super) const TOOLS: &[Tool] = &[
     EDIT,
     RENAME,
     MEMORY,
+    DOCS,
+    RUN,
 ];
 
 /// Returns the tools that a server with these options has.
@@ -123,3 +129,22 @@ const MEMORY: Tool = Tool::of_op::<Memory>(
     &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR],
 )
 .writing(Profile::Memory);
+
+const DOCS: Tool = Tool::of_op::<Docs>(
+    "docs",
+    "After a rename or deletion, find what prose still says about it: audit lists names, paths and links of documents that \
+     were right once, with the commit that renamed or deleted what they mean. list finds documents by kind and status.",
+    &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR],
+)
+.writing(Profile::Docs);
+const RUN: Tool = Tool {
+    // The command ends before, so that the answer says why.
+    time_limit: Duration::from_secs(MAX_TIMEOUT.as_secs() + 60),
+    ..Tool::of_op::<Run>(
+        "run",
+        "Run a command that the user has configured (build, test, lint, format) in the worktree. Returns its exit code and \
+         the end of its output; lines reads the rest of it. Without a name it lists what is configured.",
+        &[REPO, LIMIT, MAX_TOKENS, CURSOR],
+    )
+    .writing(Profile::Run)
+};

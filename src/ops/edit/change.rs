@@ -20,7 +20,7 @@ const MAX_LISTED: usize = 10;
 pub(super) fn splices(text: &FileText<'_>, operation: &Operation, place: &Place) -> Result<Vec<Splice>> {
     let given = operation.text.as_deref().unwrap_or_default();
     match (operation.op, place) {
-        (Verb::Replace, Place::Definition(index)) => Ok(vec![replace(text, *index, given)]),
+        (Verb::Replace, Place::Definition(index)) => Ok(replace(text, *index, given)),
         (Verb::ReplaceBody, Place::Definition(index)) => replace_body(text, *index, given).map(|splice| vec![splice]),
         (Verb::ReplaceDoc, Place::Definition(index)) => replace_doc(text, *index, given).map(|splice| vec![splice]),
         (Verb::InsertBefore, Place::Definition(index)) => insert(text, *index, Side::Before, given),
@@ -38,12 +38,13 @@ pub(super) fn splices(text: &FileText<'_>, operation: &Operation, place: &Place)
     }
 }
 
-/// Replaces a definition. Its comment, attributes and decorators stay unless the text begins with such.
-fn replace(text: &FileText<'_>, index: usize, given: &str) -> Splice {
+/// Replaces a definition. Its comments stay unless the text begins with such, and so do its attributes and decorators.
+fn replace(text: &FileText<'_>, index: usize, given: &str) -> Vec<Splice> {
     let (range, definition) = (text.range(index), text.definition(index));
     let signature = definition.signature.as_usize().start;
     let has_lead = signature > range.start && signature < range.end;
-    let start = if has_lead && !begins_with_lead(text.language, given) {
+    let (given_parts, _) = lead_parts(text.language, given.as_bytes());
+    let start = if has_lead && given_parts.is_empty() {
         signature
     } else {
         range.start
@@ -57,10 +58,45 @@ fn replace(text: &FileText<'_>, index: usize, given: &str) -> Splice {
     if let Some(separator) = after.filter(|after| matches!(after, ';' | ',')) {
         own.truncate(own.trim_end_matches(separator).len());
     }
-    Splice::new(
-        start..range.end,
-        with_newlines(&own, newline_at(text.bytes, range.start)),
-    )
+    let newline = newline_at(text.bytes, range.start);
+    let own = with_newlines(&own, newline);
+    let (parts, code) = lead_parts(text.language, own.as_bytes());
+    let Some((kind, _)) = parts
+        .first()
+        .filter(|(kind, _)| parts.iter().all(|(other, _)| other == kind))
+    else {
+        return vec![Splice::new(start..range.end, own)];
+    };
+    let (old, _) = lead_parts(
+        text.language,
+        &text.bytes[range.start..signature.clamp(range.start, range.end)],
+    );
+    if old.iter().all(|(other, _)| other == kind) || code == own.len() {
+        return vec![Splice::new(start..range.end, own)];
+    }
+    let mut new = Some(own[..code].trim_end());
+    let mut splices = Vec::new();
+    for (_, part) in old.iter().filter(|(other, _)| other == kind) {
+        let part = range.start + part.start..range.start + part.end;
+        splices.push(match new.take() {
+            Some(new) => Splice::new(trimmed(text.bytes, part), new),
+            None => Splice::new(part, ""),
+        });
+    }
+    let code = own[code..].trim_start();
+    let indent = indent_at(text.bytes, range.start);
+    match new {
+        Some(comment) if *kind == Lead::Comment => {
+            splices.push(Splice::new(
+                range.start..range.start,
+                format!("{comment}{newline}{indent}"),
+            ));
+        }
+        Some(_) => return vec![Splice::new(signature..range.end, own)],
+        None => {}
+    }
+    splices.push(Splice::new(signature..range.end, code));
+    splices
 }
 
 /// Returns the given text as code that replaces a range: all lines but the first have the indentation of its line.
@@ -75,20 +111,70 @@ fn lines_of(text: &FileText<'_>, range: &Range<usize>) -> String {
     String::from_utf8_lossy(&text.bytes[line_start(text.bytes, range.start)..range.end]).replace("\r\n", "\n")
 }
 
-/// Returns true if the text begins with a comment, an attribute or a decorator.
-fn begins_with_lead(language: &str, given: &str) -> bool {
-    let given = given.trim_start();
-    let marks: &[&str] = match language {
-        "css" | "scss" | "less" => &["/*", "//"],
-        "python" | "ruby" | "bash" | "yaml" | "toml" | "r" => &["#", "@"],
-        "elixir" => &["#", "@"],
-        "lua" | "sql" => &["--", "/*"],
-        "haskell" => &["--", "{-"],
-        language if language.starts_with("ocaml") => &["(*", "[@"],
-        "html" | "vue" | "svelte" | "markdown" => &["<!--", "//", "/*", "@"],
-        _ => &["//", "/*", "#", "@", "[[", "[", "__attribute__"],
-    };
-    marks.iter().any(|mark| given.starts_with(mark))
+/// What may stand before a definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lead {
+    Comment,
+    /// An attribute or decorator.
+    Attribute,
+}
+
+/// Splits the lines before a definition into comments and attributes, without the blanks before each. Returns them, and
+/// the start of the line with the definition.
+fn lead_parts(language: &str, bytes: &[u8]) -> (Vec<(Lead, Range<usize>)>, usize) {
+    let (comments, attributes) = lead_marks(language);
+    let mut parts: Vec<(Lead, Range<usize>)> = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let start = bytes.len() - bytes[at..].trim_ascii_start().len();
+        let begins = |marks: &[&str]| marks.iter().any(|mark| bytes[start..].starts_with(mark.as_bytes()));
+        let (kind, end) = if begins(comments) {
+            let marks = [("/*", "*/"), ("<!--", "-->"), ("{-", "-}"), ("(*", "*)")];
+            let close = marks
+                .iter()
+                .find(|(open, _)| begins(&[open]))
+                .map(|(_, close)| close.as_bytes());
+            let close = close.and_then(|close| memchr::memmem::find(&bytes[start..], close));
+            (Lead::Comment, start + close.unwrap_or(0))
+        } else if begins(attributes) {
+            (Lead::Attribute, end_of_attribute(bytes, start))
+        } else {
+            break;
+        };
+        at = next_line(bytes, end);
+        match parts.last_mut() {
+            Some((last, range)) if *last == kind => range.end = at,
+            _ => parts.push((kind, start..at)),
+        }
+    }
+    (parts, at)
+}
+
+/// Returns the marks with which comments begin, and attributes and decorators.
+fn lead_marks(language: &str) -> (&'static [&'static str], &'static [&'static str]) {
+    match language {
+        "css" | "scss" | "less" => (&["/*", "//"], &[]),
+        "python" | "ruby" | "bash" | "yaml" | "toml" | "r" | "elixir" => (&["#"], &["@"]),
+        "lua" | "sql" => (&["--", "/*"], &[]),
+        "haskell" => (&["--", "{-"], &[]),
+        language if language.starts_with("ocaml") => (&["(*"], &["[@"]),
+        "html" | "vue" | "svelte" | "markdown" | "restructuredtext" | "asciidoc" | "plaintext" => {
+            (&["<!--", "//", "/*"], &["@"])
+        }
+        _ => (&["//", "/*"], &["#", "@", "[", "__attribute__"]),
+    }
+}
+
+/// Returns a place on the last line of an attribute: where its brackets are closed.
+fn end_of_attribute(bytes: &[u8], start: usize) -> usize {
+    let mut depth = 0_i32;
+    for (at, byte) in bytes.iter().enumerate().skip(start) {
+        depth += i32::from(b"([{".contains(byte)) - i32::from(b")]}".contains(byte));
+        if *byte == b'\n' && depth <= 0 {
+            return at;
+        }
+    }
+    start
 }
 
 fn replace_body(text: &FileText<'_>, index: usize, given: &str) -> Result<Splice> {
@@ -120,8 +206,7 @@ fn replace_body(text: &FileText<'_>, index: usize, given: &str) -> Result<Splice
         Form::Below => below_heading(text, index, &body, given),
         Form::YamlValue => {
             let value = own.trim_start();
-            let is_block = value.contains('\n') && !value.starts_with(['|', '>', '&', '!', '{', '[', '"', '\'']);
-            if is_block {
+            if is_yaml_block(value)? {
                 (body.range, format!("\n{own}"))
             } else {
                 let own = fitted(given, &indent_at(text.bytes, text.range(index).start), &text.unit, &old);
@@ -131,6 +216,40 @@ fn replace_body(text: &FileText<'_>, index: usize, given: &str) -> Result<Splice
         Form::Rest => (inside.clone(), code_from(text, inside, given)),
     };
     Ok(Splice::new(range, with_newlines(&own, newline)))
+}
+
+/// Returns true for a value of YAML that goes on the lines below its key: a list, a mapping, or text of several lines.
+/// Fails if it is neither such nor a scalar.
+fn is_yaml_block(value: &str) -> Result<bool> {
+    let first = value.lines().next().unwrap_or_default();
+    let line = first.split(" #").next().unwrap_or_default().trim_end();
+    let has_lines = value.contains('\n');
+    let is_between = |open, close| line.starts_with(open) && line.len() > 1 && line.ends_with(close);
+    let is_scalar = has_lines && line.starts_with(['[', '{'])
+        || line.starts_with(['|', '>', '&', '!', '*'])
+        || [('[', ']'), ('{', '}'), ('"', '"'), ('\'', '\'')]
+            .iter()
+            .any(|(open, close)| is_between(*open, *close));
+    if is_scalar {
+        return Ok(false);
+    }
+    if line.starts_with("- ") || line == "-" {
+        return Ok(true);
+    }
+    let (key, rest) = match line.split_once(": ") {
+        Some((key, rest)) => (Some(key), rest.trim_start()),
+        None => (line.strip_suffix(':'), ""),
+    };
+    let is_open = |text: &str| text.starts_with([',', ']', '}', '%', '@', '`', '[', '{']);
+    let is_nested = !rest.starts_with(['"', '\'', '{', '[']) && (rest.contains(": ") || rest.ends_with(':'));
+    let is_quote = key.is_none() && !has_lines && line.starts_with(['"', '\'']);
+    if is_open(line) || is_nested || is_quote {
+        return Err(OpError::new(
+            format!("{first:?} is not a value in YAML"),
+            "put quotes around text with colons or marks",
+        ));
+    }
+    Ok(key.is_some() || has_lines && !line.starts_with(['"', '\'']))
 }
 
 /// Returns the text without the braces around it, if the file's braces stay.
@@ -241,7 +360,16 @@ fn replace_doc(text: &FileText<'_>, index: usize, given: &str) -> Result<Splice>
         return Err(OpError::failed(format!("{:?} does not begin a line", definition.name)));
     }
     let own = fitted(given, &indent_at(text.bytes, range.start), &text.unit, "");
-    Ok(Splice::new(start..start, with_newlines(&format!("{own}\n"), newline)))
+    // A blank line separates the documentation from the comments of the file.
+    let gap = if start == text.head && start > bom_len(text.bytes) {
+        "\n"
+    } else {
+        ""
+    };
+    Ok(Splice::new(
+        start..start,
+        with_newlines(&format!("{gap}{own}\n"), newline),
+    ))
 }
 
 /// Returns the range in which text is replaced.

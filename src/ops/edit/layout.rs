@@ -274,7 +274,8 @@ fn is_comment(language: &str, rest: &[u8]) -> bool {
     let line = match language {
         "python" | "ruby" | "bash" | "yaml" | "toml" | "r" | "elixir" | "php" => &b"#"[..],
         "lua" | "sql" | "haskell" => b"--",
-        "css" | "html" | "ocaml" | "ocaml-interface" | "markdown" | "text" => {
+        "css" | "html" | "ocaml" | "ocaml-interface" | "markdown" | "restructuredtext" | "asciidoc" | "plaintext"
+        | "text" => {
             return is_between(b"<!--", b"-->") || is_between(b"(*", b"*)") || is_between(b"/*", b"*/");
         }
         _ => b"//",
@@ -295,7 +296,7 @@ fn above(text: &FileText<'_>, index: usize, start: usize) -> Gap {
             let is_opening = content.ends_with(b"{") || content.ends_with(b"(") || content.ends_with(b"[");
             return Gap {
                 n_blank,
-                is_edge: is_opening || is_first(text, index, start),
+                is_edge: is_opening || start == text.head || is_first(text, index, start),
                 at: end,
             };
         }

@@ -1,5 +1,6 @@
 //! Finds the part of a file that an operation names.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::extract::{self, Definition, DefinitionKind, Extraction, LineIndex};
@@ -46,19 +47,34 @@ pub(super) struct FileText<'a> {
     pub(super) extraction: Extraction,
     /// The indentation of one level.
     pub(super) unit: String,
+    /// The end of the comments at the start of the file that belong to no definition.
+    pub(super) head: usize,
 }
 
 impl<'a> FileText<'a> {
     /// Parses a file.
     pub(super) fn new(path: &'a str, bytes: &'a [u8]) -> Self {
         let lang = extract::detect(&RepoPath::from(path), bytes);
+        let mut extraction = extract::extract(bytes, lang, &extract::Options::default());
+        let head = text::head_of(bytes);
+        let end = head as u32;
+        for definition in &mut extraction.definitions {
+            if definition.range.start < end && end <= definition.signature.start {
+                definition.range.start = end;
+                definition.doc = definition.doc.filter(|doc| doc.end > end);
+                if let Some(doc) = &mut definition.doc {
+                    doc.start = doc.start.max(end);
+                }
+            }
+        }
         Self {
             path,
             bytes,
             lang,
             language: extract::language(lang).map_or("text", |language| language.name),
-            extraction: extract::extract(bytes, lang, &extract::Options::default()),
+            extraction,
             unit: text::unit_of(bytes),
+            head,
         }
     }
 
@@ -95,14 +111,26 @@ impl<'a> FileText<'a> {
         }
     }
 
-    /// Finds a definition by the name in its id, by its bare name or by the end of its qualified name.
+    /// Finds a definition by the name in its id, by its bare name or by the end of its qualified name. The id of the
+    /// first of several with one name is that name, which may mean any of them, so the first is `name~1` here. Blocks
+    /// that implement a type are not meant by its name.
     fn named(&self, name: &str) -> Result<usize> {
-        let names = self.names();
+        let mut names = self.names();
+        let repeated: HashSet<String> = names
+            .iter()
+            .filter_map(|id| id.strip_suffix("~2").map(str::to_owned))
+            .collect();
+        for name in names.iter_mut().filter(|name| repeated.contains(*name)) {
+            *name += "~1";
+        }
         let definitions = &self.extraction.definitions;
         let is_exact = |index: usize| names[index] == name;
-        let is_bare = |index: usize| definitions[index].name == name;
+        let is_impl = |index: usize| definitions[index].kind == DefinitionKind::Impl;
+        let is_base = |index: usize| names[index].rsplit_once('~').is_some_and(|(base, _)| base == name);
+        let is_type = |index: usize| is_base(index) && !is_impl(index);
+        let is_bare = |index: usize| definitions[index].name == name && !is_impl(index);
         let is_alike = |index: usize| is_named(definitions, index, name);
-        let tests: [&dyn Fn(usize) -> bool; 3] = [&is_exact, &is_bare, &is_alike];
+        let tests: [&dyn Fn(usize) -> bool; 5] = [&is_exact, &is_type, &is_base, &is_bare, &is_alike];
         for is_meant in tests {
             let found: Vec<usize> = (0..definitions.len()).filter(|index| is_meant(*index)).collect();
             match found.as_slice() {
@@ -156,11 +184,24 @@ impl<'a> FileText<'a> {
         members.filter(is_inside).max_by_key(|index| self.range(*index).end)
     }
 
-    /// Returns another definition with the same range, because one statement declares both.
+    /// Returns another definition that the same statement declares.
     pub(super) fn twin(&self, index: usize) -> Option<&Definition> {
         let own = self.definition(index);
         let mut all = self.extraction.definitions.iter().enumerate();
-        let is_twin = |(at, other): &(usize, &Definition)| *at != index && other.range == own.range;
+        let has_lists = matches!(self.language, "javascript" | "typescript" | "tsx")
+            && matches!(
+                own.kind,
+                DefinitionKind::Variable | DefinitionKind::Constant | DefinitionKind::Function
+            );
+        let is_next = |one: &Definition, next: &Definition| {
+            has_lists
+                && one.container == next.container
+                && one.range.end < next.signature.start
+                && self.bytes[one.range.end as usize..next.signature.start as usize].trim_ascii() == b","
+        };
+        let is_twin = |(at, other): &(usize, &Definition)| {
+            *at != index && (other.range == own.range || is_next(own, other) || is_next(other, own))
+        };
         all.find(is_twin).map(|(_, other)| other)
     }
 

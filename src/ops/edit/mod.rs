@@ -256,7 +256,19 @@ impl Files<'_> {
                 Ok(()) => {}
             }
         }
-        Err(refused.unwrap_or_else(|| OpError::new("there is no such file", "use create for a new file")))
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
+        if let Some((path, lines)) = target.trim_start_matches("./").rsplit_once(':')
+            && lines.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+            && self.is_there(&RepoPath::from(path))?
+        {
+            return Err(OpError::new(
+                format!("{lines:?} is not a range of lines"),
+                "lines count from 1, and the first comes first: path:10-20",
+            ));
+        }
+        Err(OpError::new("there is no such file", "use create for a new file"))
     }
 
     fn check(&self, path: &RepoPath) -> Result<()> {

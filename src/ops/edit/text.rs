@@ -13,6 +13,67 @@ pub(super) fn bom_len(bytes: &[u8]) -> usize {
     if bytes.starts_with(BOM) { BOM.len() } else { 0 }
 }
 
+/// Returns the end of the comments at the start of a file that concern the file: an interpreter, an encoding, a
+/// licence. Comments of documentation belong to what follows them.
+pub(super) fn head_of(bytes: &[u8]) -> usize {
+    let (mut at, mut head) = (bom_len(bytes), bom_len(bytes));
+    while at < bytes.len() {
+        let line = bytes[at..line_end(bytes, at)].trim_ascii();
+        let end = if line.is_empty() {
+            at = next_line(bytes, at);
+            continue;
+        } else if line.starts_with(b"#!") && !line.starts_with(b"#![")
+            || has_word(line, &MAGIC_WORDS) && is_remark(line)
+        {
+            next_line(bytes, at)
+        } else {
+            end_of_remark(bytes, at)
+        };
+        let is_of_file =
+            |block: &[u8]| block.starts_with(b"#!") || has_word(block, &MAGIC_WORDS) || has_word(block, &LICENCE_WORDS);
+        if end == at || !is_of_file(&bytes[at..end]) {
+            break;
+        }
+        (at, head) = (end, end);
+    }
+    head
+}
+
+/// Marks of comments up to the end of the line.
+const LINE_MARKS: [&[u8]; 4] = [b"//", b"#", b"--", b";"];
+/// Marks around comments.
+const BLOCK_MARKS: [(&[u8], &[u8]); 4] = [(b"/*", b"*/"), (b"<!--", b"-->"), (b"(*", b"*)"), (b"{-", b"-}")];
+/// Words of a line that programs read.
+const MAGIC_WORDS: [&str; 4] = ["-*-", "coding:", "coding=", "frozen_string_literal"];
+const LICENCE_WORDS: [&str; 4] = ["copyright", "license", "licence", "spdx"];
+
+fn has_word(text: &[u8], words: &[&str]) -> bool {
+    let text = String::from_utf8_lossy(text).to_ascii_lowercase();
+    words.iter().any(|word| text.contains(word))
+}
+
+/// Returns true for a line with a comment up to its end that is no documentation.
+fn is_remark(line: &[u8]) -> bool {
+    let others: [&[u8]; 3] = [b"///", b"//!", b"#["];
+    LINE_MARKS.iter().any(|mark| line.starts_with(mark)) && !others.iter().any(|mark| line.starts_with(mark))
+}
+
+/// Returns the end of the lines of the comment at `at`, or `at` if there is none.
+fn end_of_remark(bytes: &[u8], at: usize) -> usize {
+    let marks = BLOCK_MARKS.iter().find(|(open, _)| bytes[at..].starts_with(open));
+    if let Some((open, close)) = marks {
+        let end = memchr::memmem::find(&bytes[at + open.len()..], close);
+        let end = end.map_or(at, |end| at + open.len() + end + close.len());
+        let is_alone = end > at && bytes[end..line_end(bytes, end)].trim_ascii().is_empty();
+        return if is_alone { next_line(bytes, end) } else { at };
+    }
+    let mut end = at;
+    while end < bytes.len() && is_remark(&bytes[end..line_end(bytes, end)]) {
+        end = next_line(bytes, end);
+    }
+    end
+}
+
 /// Returns the start of the line that contains the byte at `at`.
 pub(super) fn line_start(bytes: &[u8], at: usize) -> usize {
     let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1);
@@ -140,7 +201,11 @@ pub(super) fn fitted(text: &str, indent: &str, unit: &str, old: &str) -> String 
 /// Returns true if lines of a text are those that it replaces, so that their indentation is right.
 fn is_known(rest: &[&str], indent: &str, old: &str) -> bool {
     let old: std::collections::HashSet<&str> = old.lines().collect();
-    let n_same = rest.iter().filter(|line| old.contains(**line)).count();
+    // A line at the margin, such as a closing brace, says nothing about the indentation of others.
+    let n_same = rest
+        .iter()
+        .filter(|line| !lead(line).is_empty() && old.contains(**line))
+        .count();
     let n_shifted = rest
         .iter()
         .filter(|line| old.contains(&*format!("{indent}{line}")))

@@ -25,27 +25,59 @@ pub(super) struct Note {
     pub(super) body: String,
 }
 
+/// Returns the front matter of a Markdown document, and the text after it.
+fn divided(text: &str) -> Option<Result<(&str, &str), String>> {
+    let rest = text.strip_prefix("---\n")?;
+    let end = match rest.strip_prefix("---\n") {
+        Some(_) => Some((0, 4)),
+        None => rest.find("\n---\n").map(|at| (at + 1, at + 5)),
+    };
+    let divided = end.map(|(end, start)| (&rest[..end], &rest[start..]));
+    Some(divided.ok_or_else(|| "the front matter has no end: ---".to_owned()))
+}
+
+/// Returns a text of the front matter of a Markdown document.
+pub(in crate::ops) fn front_matter(text: &str, key: &str) -> Option<String> {
+    let text = unified(text);
+    let (front, _) = divided(&text)?.ok()?;
+    let value = |line: &str| unquoted(line.strip_prefix(key)?.strip_prefix(':')?);
+    front.lines().find_map(value)
+}
+
+/// Returns the title of a Markdown document.
+pub(in crate::ops) fn title(text: &str) -> String {
+    let text = unified(text);
+    let body = divided(&text)
+        .and_then(Result::ok)
+        .map_or(text.as_str(), |(_, body)| body);
+    Note {
+        body: body.to_owned(),
+        ..Note::default()
+    }
+    .title()
+}
+
+fn unified(text: &str) -> String {
+    text.trim_start_matches('\u{feff}').replace("\r\n", "\n")
+}
+
 impl Note {
     /// Reads a note. Fails with the reason if its front matter is not valid.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
-        let Some(rest) = text.strip_prefix("---\n") else {
+        let text = unified(text);
+        let Some(divided) = divided(&text) else {
             return Ok(Self {
                 body: text,
                 ..Self::default()
             });
         };
-        let end = match rest.strip_prefix("---\n") {
-            Some(_) => Some((0, 4)),
-            None => rest.find("\n---\n").map(|at| (at + 1, at + 5)),
-        };
-        let (end, start) = end.ok_or("the front matter has no end: ---")?;
+        let (front, body) = divided?;
         let mut note = Self {
-            body: rest[start..].to_owned(),
+            body: body.to_owned(),
             ..Self::default()
         };
         let mut is_about = false;
-        for line in rest[..end].lines() {
+        for line in front.lines() {
             let is_inner = line.starts_with([' ', '\t', '-']);
             if !is_inner && !line.starts_with('#') {
                 is_about = line.trim_end() == "about:";

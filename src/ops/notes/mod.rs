@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use self::file::Note;
+pub(super) use self::file::{front_matter, title};
 use self::private::PrivateNotes;
 use self::verdict::{AnchorOut, Judge, Verdict};
 use super::ask::{Ask, FileSelection};
@@ -25,7 +26,7 @@ use crate::query::{Source, nearest};
 use crate::session::{Build, Edits, OpError, Result};
 
 /// The folder of the notes that are files of the repository.
-const FOLDER: &str = ".agents/notes/";
+pub(super) const FOLDER: &str = ".agents/notes/";
 /// File extension of notes.
 const ENDING: &str = ".md";
 /// Limit on the size of a note in bytes.
@@ -49,7 +50,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
   codescout memory read parser/errors
   codescout memory mend
   codescout memory forget release
-  codescout search --path .agents/notes 'how errors are reported'")]
+  codescout search --in memory how errors are reported")]
 pub(crate) struct Memory {
     /// What to do [default: list]
     #[arg(value_enum)]
@@ -465,6 +466,48 @@ impl AnchorOut {
             out.line(&format!("        {short} {}", commit.subject));
         }
     }
+}
+
+/// Describes the first note about a definition that no longer holds. Does not wait for commits to be recorded.
+pub(super) fn outdated(ask: &Ask<'_>, id: &str) -> Result<Option<String>> {
+    let workspace = &ask.session.workspace;
+    // Most repositories have no notes.
+    let folder = workspace.repository.work_dir().map(|root| root.join(FOLDER));
+    if !folder.is_some_and(|folder| folder.is_dir()) && !PrivateNotes::of(workspace).exist() {
+        return Ok(None);
+    }
+    let name = |id: &str| id.rsplit(['#', '.']).next().unwrap_or(id).to_owned();
+    let (mut about, wanted) = (Vec::new(), name(id));
+    for found in all(ask)? {
+        let anchors = Note::parse(&found.text).map(|note| note.about).unwrap_or_default();
+        let of_name = anchors.into_iter().filter(|anchor| name(&anchor.id) == wanted);
+        about.extend(of_name.map(|anchor| (found.name.clone(), anchor)));
+    }
+    let Some(past) = Past::recorded(ask)?.filter(|_| !about.is_empty()) else {
+        return Ok(None);
+    };
+    past.with_targets(|targets| {
+        let judge = judge(targets);
+        for (note, anchor) in about.iter().take(MAX_ANCHORS) {
+            let told = judge.judge(anchor)?;
+            let is_meant = told.now.as_deref().unwrap_or(&told.id) == id;
+            if is_meant && matches!(told.verdict, Verdict::Changed | Verdict::Moved) {
+                let commits = told.commits.first().map_or_else(String::new, |commit| {
+                    format!(
+                        " in {} {}",
+                        &commit.commit[..commit.commit.len().min(10)],
+                        commit.subject
+                    )
+                });
+                return Ok(Some(format!(
+                    "note {note} no longer holds: its definition {} was {}{commits}",
+                    told.id,
+                    told.verdict.name()
+                )));
+            }
+        }
+        Ok(None)
+    })
 }
 
 fn judge<'a>(targets: &'a Targets<'a>) -> Judge<'a> {

@@ -28,6 +28,11 @@ impl<'a> PrivateNotes<'a> {
         }
     }
 
+    /// Returns true if there may be notes.
+    pub(super) fn exist(&self) -> bool {
+        self.folder.is_dir()
+    }
+
     pub(super) fn all(&self) -> Result<Vec<Found>> {
         let mut found = Vec::new();
         let mut folders = vec![(self.folder.clone(), String::new())];

@@ -23,7 +23,9 @@ use self::ranked::{
 };
 use super::ProvenanceOut;
 use super::ask::{Ask, Detail, FileSelection, KindSelection, path_text};
+use super::docs::DOCUMENT_LANGUAGES;
 use super::graph::n_callers;
+use super::notes::FOLDER as NOTES_FOLDER;
 use super::op::{Op, Page, Paging, Row};
 use super::paths::inside;
 use super::question::{About, Question};
@@ -58,6 +60,7 @@ const MAX_CALLING_FILES: usize = 12;
   codescout search --all-history token bucket          also what was deleted
   codescout search --in commits why are retries limited --since 1y
   codescout search --in diffs 'max_retries = 3' --path src
+  codescout search --in docs how to release
   codescout search --in diffs --mode regex 'fn retry_\\w+' --author ada
   echo how are errors shown | codescout search -")]
 pub(crate) struct Search {
@@ -70,7 +73,7 @@ pub(crate) struct Search {
     #[arg(short, long, value_enum, default_value_t)]
     #[schemars(description = "")]
     mode: SearchMode,
-    /// Search history instead of files: commit messages, or lines added and removed
+    /// Search only documents or notes; or search history instead of files: commit messages, or lines added and removed
     #[arg(long = "in", value_enum, value_name = "WHAT")]
     #[serde(rename = "in")]
     #[schemars(description = "")]
@@ -179,6 +182,10 @@ pub(crate) enum Inside {
     Commits,
     /// Added and removed lines that contain the query, newest commit first
     Diffs,
+    /// Documents: Markdown, reStructuredText, AsciiDoc and plain text
+    Docs,
+    /// Notes about definitions, but for private ones
+    Memory,
 }
 
 impl Inside {
@@ -187,7 +194,13 @@ impl Inside {
             Self::Code => "code",
             Self::Commits => "commits",
             Self::Diffs => "diffs",
+            Self::Docs => "docs",
+            Self::Memory => "memory",
         }
+    }
+
+    fn is_history(self) -> bool {
+        matches!(self, Self::Commits | Self::Diffs)
     }
 }
 
@@ -247,7 +260,7 @@ impl Op for Search {
         let is_pack = self.pack || ask.common.detail == Detail::Pack;
         self.check(is_pack)?;
         let asked = Asked {
-            request: self,
+            request: &self.narrowed()?,
             ask,
             query: &query,
         };
@@ -293,6 +306,30 @@ impl Search {
         }
     }
 
+    /// Selects the files that `in` means.
+    fn narrowed(&self) -> Result<Self> {
+        let mut narrowed = self.clone();
+        let FileSelection { path, lang, .. } = &mut narrowed.selection;
+        let other = match self.inside {
+            Some(Inside::Docs) if lang.is_empty() => {
+                lang.extend(DOCUMENT_LANGUAGES.map(str::to_owned));
+                return Ok(narrowed);
+            }
+            Some(Inside::Memory) if path.iter().all(|path| path.starts_with('!')) => {
+                path.push(format!(":/{NOTES_FOLDER}"));
+                return Ok(narrowed);
+            }
+            Some(Inside::Docs) => "lang",
+            Some(Inside::Memory) => "path",
+            _ => return Ok(narrowed),
+        };
+        let inside = self.inside.map_or("", Inside::name);
+        Err(OpError::new(
+            format!("{other} cannot be used with in {inside}"),
+            "omit one of them",
+        ))
+    }
+
     fn is_regex(&self) -> bool {
         self.mode == SearchMode::Regex
     }
@@ -307,7 +344,7 @@ impl Search {
 
     /// Returns an error for options that cannot be used together.
     fn check(&self, is_pack: bool) -> Result<(), OpError> {
-        let history = self.inside.filter(|inside| *inside != Inside::Code);
+        let history = self.inside.filter(|inside| inside.is_history());
         let inside = history.map(|inside| format!("in {}", inside.name()));
         let has_kind = !self.kind.kind.is_empty();
         let given = [

@@ -1,6 +1,7 @@
 //! Finds out what a shell command searches for. The command is never run.
 
 use std::iter::Peekable;
+use std::path::{Component, Path};
 use std::str::Chars;
 
 /// Maximum length of a command in bytes. A longer one is a script.
@@ -27,13 +28,17 @@ const KEYWORDS: [&str; 14] = [
     "type",
 ];
 
-/// Returns the words that the first search of a shell command looks for: `grep -r`, `rg`, `git grep` or `find`. Returns
-/// `None` if there is none, or if its pattern has no words.
-pub(super) fn sought_by_command(command: &str) -> Option<String> {
+/// Returns the words that the first search of a shell command in `folder` looks for: `grep -r`, `rg`, `git grep` or
+/// `find`. Returns `None` if there is none, if its pattern has no words, or if it names another folder.
+pub(super) fn sought_by_command(command: &str, folder: Option<&str>) -> Option<String> {
     if command.len() > MAX_COMMAND_BYTES {
         return None;
     }
-    simple_commands(command).iter().find_map(|command| {
+    let commands = simple_commands(without_documents(command));
+    if commands.iter().any(|command| names_other_folder(command, folder)) {
+        return None;
+    }
+    commands.iter().find_map(|command| {
         let (program, arguments) = program(command)?;
         match program {
             "rg" | "ag" | "ack" => words(pattern(arguments)?),
@@ -43,6 +48,31 @@ pub(super) fn sought_by_command(command: &str) -> Option<String> {
             _ => None,
         }
     })
+}
+
+/// Returns a command without its here-documents and what follows them.
+fn without_documents(command: &str) -> &str {
+    let document = command
+        .find("<<")
+        .and_then(|at| command[at..].find('\n').map(|newline| at + newline));
+    &command[..document.unwrap_or(command.len())]
+}
+
+/// Returns true if an argument is a path outside of `folder`. Patterns with a slash at the start count as such.
+fn names_other_folder(command: &[String], folder: Option<&str>) -> bool {
+    let Some((_, arguments)) = program(command) else {
+        return false;
+    };
+    arguments
+        .iter()
+        .any(|argument| argument != "/dev/null" && is_elsewhere(argument, folder))
+}
+
+/// Returns true for a path that is not below `folder` by its form.
+pub(super) fn is_elsewhere(path: &str, folder: Option<&str>) -> bool {
+    let has_parent = Path::new(path).components().any(|part| part == Component::ParentDir);
+    let is_below = || folder.is_some_and(|folder| Path::new(path).starts_with(folder));
+    has_parent || path.starts_with('~') || path.starts_with('/') && !is_below()
 }
 
 /// Returns the words of a regular expression or glob: what remains without its operators, classes and keywords.
@@ -231,14 +261,18 @@ mod tests {
             ("echo rg retry", None),
             ("rg", None),
             ("rg 'retry", Some("retry")),
+            ("rg retry /w/src 2> /dev/null", Some("retry")),
+            ("rg retry /other", None),
+            ("rg retry ../other", None),
+            ("cd /w/../other && rg retry", None),
+            ("cd ~/other; rg retry", None),
+            ("cat > a.md <<EOF\nrg retry\nEOF", None),
             ("", None),
         ] {
-            assert_eq!(sought_by_command(command).as_deref(), expected, "{command}");
+            assert_eq!(sought_by_command(command, Some("/w")).as_deref(), expected, "{command}");
         }
-        assert_eq!(
-            sought_by_command(&format!("rg {}", "x".repeat(MAX_COMMAND_BYTES))),
-            None
-        );
+        let long = format!("rg {}", "x".repeat(MAX_COMMAND_BYTES));
+        assert_eq!(sought_by_command(&long, None), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::command::{sought_by_command, words};
+use super::command::{is_elsewhere, sought_by_command, words};
 
 /// Maximum size of a hook's input. Inputs of hooks that run after a tool contain its output.
 pub(crate) const MAX_INPUT_BYTES: u64 = 4 << 20;
@@ -33,12 +33,12 @@ impl Event {
     pub(crate) fn read(input: &[u8]) -> Option<Self> {
         let input: Value = serde_json::from_slice(input).ok()?;
         let name = input["hook_event_name"].as_str()?;
+        let folder = input["cwd"].as_str().or_else(|| input["workspace_roots"][0].as_str());
         let occasion = match name {
             "SessionStart" | "sessionStart" => Occasion::Start,
-            "PreToolUse" | "AfterTool" | "postToolUse" => Occasion::Search(sought(&input["tool_input"])?),
+            "PreToolUse" | "AfterTool" | "postToolUse" => Occasion::Search(sought(&input["tool_input"], folder)?),
             _ => return None,
         };
-        let folder = input["cwd"].as_str().or_else(|| input["workspace_roots"][0].as_str());
         Some(Self {
             folder: folder.map(PathBuf::from),
             occasion,
@@ -59,13 +59,14 @@ impl Event {
     }
 }
 
-/// Returns the words that a tool call searches for: those of a pattern or of a shell command.
-fn sought(call: &Value) -> Option<String> {
+/// Returns the words that a tool call searches for in `folder`: those of a pattern or of a shell command.
+fn sought(call: &Value, folder: Option<&str>) -> Option<String> {
     match (&call["pattern"], &call["command"]) {
+        (Value::String(_), _) if call["path"].as_str().is_some_and(|path| is_elsewhere(path, folder)) => None,
         (Value::String(pattern), _) => words(pattern),
-        (_, Value::String(command)) => sought_by_command(command),
+        (_, Value::String(command)) => sought_by_command(command, folder),
         // `["bash", "-lc", "rg x"]`
-        (_, Value::Array(command)) => sought_by_command(command.last()?.as_str()?),
+        (_, Value::Array(command)) => sought_by_command(command.last()?.as_str()?, folder),
         _ => None,
     }
 }
@@ -98,6 +99,10 @@ mod tests {
             (
                 json!({"hook_event_name": "AfterTool", "tool_input": {"command": ["bash", "-lc", "grep -rn retry_upload ."]}}),
                 search("retry_upload"),
+            ),
+            (
+                json!({"hook_event_name": "PreToolUse", "cwd": "/w", "tool_input": {"pattern": "retry_upload", "path": "/v"}}),
+                None,
             ),
             (
                 json!({"hook_event_name": "postToolUse", "tool_input": {"command": "ls"}}),

@@ -25,15 +25,15 @@ mod tests {
     fn headers_name_the_file_or_say_that_there_is_none() {
         assert_eq!(
             unified("/x/f", Some("a\n"), Some("b\n")),
-            "--- a/x/f\n+++ b/x/f\n@@ -1,1 +1,1 @@\n-a\n+b\n"
+            "--- a/x/f\n+++ b/x/f\n@@ -1 +1 @@\n-a\n+b\n"
         );
         assert_eq!(
             unified("f", None, Some("a\n")),
-            "--- /dev/null\n+++ b/f\n@@ -0,0 +1,1 @@\n+a\n"
+            "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n"
         );
         assert_eq!(
             unified("f", Some("a"), None),
-            "--- a/f\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-a\n\\ No newline at end of file\n"
+            "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n\\ No newline at end of file\n"
         );
         assert_eq!(unified("f", Some("a\n"), Some("a\n")), "");
     }

@@ -133,9 +133,14 @@ pub(super) fn plugin(program: &str) -> String {
     OPENCODE_PLUGIN.replace("PROGRAM", &Value::from(program).to_string())
 }
 
+/// Returns true if codescout wrote a file, which may have been changed since.
+pub(super) fn is_marked(text: &str) -> bool {
+    text.contains(MARK)
+}
+
 /// Writes a whole file, which must be blank or written by codescout.
 pub(super) fn put_whole(text: &str, wanted: &str) -> Result<Edited, TextError> {
-    if !text.trim().is_empty() && !text.contains(MARK) {
+    if !text.trim().is_empty() && !is_marked(text) {
         return Err(TextError::Foreign);
     }
     Ok(Edited {

@@ -65,6 +65,8 @@ pub(crate) struct Request {
     pub(crate) skill: bool,
     /// True to also add hooks.
     pub(crate) hooks: bool,
+    /// True to replace a skill or plugin that the user has changed.
+    pub(crate) force: bool,
     /// The program that hooks run.
     pub(crate) program: String,
 }
@@ -87,6 +89,8 @@ pub(crate) enum Part {
 pub(crate) enum Act {
     /// No change.
     Keep,
+    /// No change, because the user has changed what codescout wrote.
+    Left,
     /// The file is created.
     Create,
     /// A part of the file changes.
@@ -110,12 +114,15 @@ pub(crate) struct Change {
     /// The record to store; `None` to delete the record.
     kept: Option<Kept>,
     made_folders: Vec<PathBuf>,
+    /// True if the user has changed the file since codescout wrote it, and keeps it.
+    is_left: bool,
 }
 
 impl Change {
     /// Returns the kind of change.
     pub(crate) fn act(&self) -> Act {
         match (&self.before, &self.after) {
+            _ if self.is_left => Act::Left,
             (before, after) if before == after => Act::Keep,
             (None, _) => Act::Create,
             (_, None) => Act::Remove,
@@ -130,7 +137,7 @@ impl Change {
     }
 
     fn apply(&self, records: &Records) -> Result<(), InstallError> {
-        if self.act() == Act::Keep {
+        if self.before == self.after {
             return Ok(());
         }
         let now = Found::read(&self.target, None)?;
@@ -188,9 +195,7 @@ impl Plan {
             desk.put_block(path.ok_or(no_file(client, "instruction file", request.scope))?)?;
         }
         match skill {
-            Some(path) => desk.put(Part::Skill, path, &format!("skill:{}", client.id), |text| {
-                put_whole(text, &extras::skill())
-            })?,
+            Some(path) => desk.put_own(Part::Skill, path, &format!("skill:{}", client.id), &extras::skill())?,
             None if request.skill => next.push(format!(
                 "no skills of {} are known, so the same is in its instruction file, without examples",
                 client.title
@@ -248,7 +253,7 @@ impl Plan {
 
     /// Returns true if a file would change.
     pub(crate) fn is_needed(&self) -> bool {
-        self.changes.iter().any(|change| change.act() != Act::Keep)
+        self.changes.iter().any(|change| change.before != change.after)
     }
 
     /// Applies the plan file by file. Each file is replaced atomically.
@@ -412,13 +417,33 @@ impl<'a> Desk<'a> {
     fn put_hooks(&mut self, form: HookForm, path: PathBuf) -> Result<(), InstallError> {
         let program = &self.request.program;
         let client = self.client;
+        let tag = format!("hooks:{}", client.id);
+        if matches!(form, HookForm::Plugin) {
+            return self.put_own(Part::Hooks, path, &tag, &extras::plugin(program));
+        }
         let items = form.items(&hook_command(program, client.id, self.places.platform));
         let is_own = |item: &Value| is_own_hook(item, program);
-        let edit = |text: &str| match form {
-            HookForm::Plugin => put_whole(text, &extras::plugin(program)),
-            _ => json_text::list::put(text, HOOKS, &items, &is_own, &client.hooks_template()),
+        self.put(Part::Hooks, path, &tag, |text| {
+            json_text::list::put(text, HOOKS, &items, &is_own, &client.hooks_template())
+        })
+    }
+
+    /// Writes a whole file. If the user has changed it since codescout wrote it, it is left as it is, unless the request
+    /// says otherwise.
+    fn put_own(&mut self, part: Part, path: PathBuf, tag: &str, wanted: &str) -> Result<(), InstallError> {
+        let (found, kept) = self.read(&path)?;
+        let text = found.text.clone().unwrap_or_default();
+        let is_as_written = kept.as_ref().is_some_and(|kept| kept.record.hash == hash(&text));
+        let is_free = text.trim().is_empty() || take_whole(&text, wanted).is_some();
+        if self.request.force || is_free || is_as_written || !(kept.is_some() || extras::is_marked(&text)) {
+            return self.put(part, path, tag, |text| put_whole(text, wanted));
+        }
+        let change = Change {
+            is_left: true,
+            ..self.change(part, path, found, Some(text), kept)
         };
-        self.put(Part::Hooks, path, &format!("hooks:{}", client.id), edit)
+        self.add(change);
+        Ok(())
     }
 
     /// Removes the block of instructions, the skill and the hooks.
@@ -537,6 +562,7 @@ impl<'a> Desk<'a> {
             after,
             kept,
             made_folders: Vec::new(),
+            is_left: false,
         }
     }
 

@@ -95,7 +95,7 @@ fn files_and_lines_are_those_of_git() {
         numstat(&repo, &["HEAD~1", "--", "src"])
     );
     let text = diff(&repo, &["--by", "text"]);
-    assert_eq!(text["results"][0]["diff"], "@@ -1,1 +1,1 @@\n-new\n+on disk\n");
+    assert_eq!(text["results"][0]["diff"], "@@ -1 +1 @@\n-new\n+on disk\n");
     call(&repo, &["diff", "HEAD", "HEAD"]).expect(1);
     call(&repo, &["diff", "nothing"]).expect(2);
 }
@@ -144,6 +144,44 @@ fn definitions_are_told_by_what_became_of_them() {
     assert_eq!(answer["results"][0]["kind"], "renamed");
     assert_eq!(answer["results"][0]["from_path"], "src/c.rs");
     assert_eq!(symbols(&answer)[0], ("src/d.rs#three".to_owned(), json!(["moved"])));
+}
+
+#[test]
+fn drift_grows_from_a_reformat_to_a_rewrite() {
+    let repo = TestRepo::empty();
+    let function = |name: &str, body: &str| format!("fn {name}() {{ {body} }}\n");
+    let [parse, scan, draw] =
+        ["parse", "scan", "draw"].map(|name| function(name, "read_tokens(source).count_lines();"));
+    repo.write("a.rs", [&*parse, &*scan, &*draw, "fn one() {}\n"].concat());
+    repo.write("signs.md", "----\n");
+    repo.write("picture.png", b"\0old");
+    repo.commit("first");
+    let parse = function("parse", "read_tokens(source)\n        .count_lines();\n");
+    let scan = function("scan", "read_tokens(text).count_lines();");
+    let draw = function("draw", "window.paint(colour, border);");
+    repo.write("a.rs", [parse, scan, draw].concat());
+    repo.write("signs.md", "====\n");
+    repo.write("picture.png", b"\0new");
+    let answer = diff(&repo, &["--with", "drift"]);
+    let results = answer["results"].as_array().unwrap();
+    let symbols = results[0]["symbols"].as_array().unwrap().iter();
+    let drifts: Vec<&Value> = symbols.filter_map(|symbol| symbol.get("drift")).collect();
+    let kinds: Vec<&Value> = drifts.iter().map(|drift| &drift["as_much_as"]).collect();
+    assert_eq!(kinds, ["reformat", "rename", "rewrite"]);
+    assert_eq!(drifts[0]["distance"], 0.0);
+    assert!(drifts[1]["distance"].as_f64() < drifts[2]["distance"].as_f64());
+    let has_vector = |at: usize| !results[at]["drift"].is_null();
+    assert_eq!(
+        results
+            .iter()
+            .map(|file| file["path"].as_str().unwrap())
+            .collect::<Vec<_>>(),
+        ["a.rs", "picture.png", "signs.md"]
+    );
+    assert_eq!([has_vector(0), has_vector(1), has_vector(2)], [true, false, false]);
+    let text = call(&repo, &["diff", "--with", "drift"]).expect(0).text();
+    assert!(text.contains("picture.png binary drift unknown (no vector)"), "{text}");
+    assert!(diff(&repo, &[])["results"][0].get("drift").is_none());
 }
 
 #[test]

@@ -18,10 +18,12 @@ const COMMANDS: &[&str] = &[
     "read",
     "history",
     "memory",
+    "docs",
     "blame",
     "diff",
     "edit",
     "rename",
+    "run",
     "index",
     "status",
     "verify",
@@ -40,6 +42,7 @@ const COMMANDS: &[&str] = &[
     "hooks",
     "config",
     "completions",
+    "man",
     "serve",
 ];
 
@@ -97,6 +100,7 @@ fn every_field_of_an_answer_is_described() {
     repo.write("src/lexer.rs", "/// Cuts text.\npub fn lex() {}\n");
     repo.commit("cut text into tokens faster");
     repo.write("invalid.txt", b"\xff TODO\n");
+    call(&repo, &["config", "set", "run.build", "true"]).expect(0);
     let samples: &[&[&str]] = &[
         &["search", "parse", "--explain", "--json"],
         &["search", "--mode", "regex", "parse", "--json"],
@@ -129,6 +133,9 @@ fn every_field_of_an_answer_is_described() {
         &["rename", "src/lexer.rs#lex", "scan", "--json"],
         &["diff", "--json"],
         &["diff", "HEAD~1", "--by", "text", "--json"],
+        &["diff", "HEAD~1", "--with", "drift", "--json"],
+        &["run", "--json"],
+        &["run", "build", "--json"],
         &["index", "--json"],
         &["index", "--history", "--json"],
         &["verify", "--deep", "--json"],
@@ -139,7 +146,7 @@ fn every_field_of_an_answer_is_described() {
         &["hooks", "install", "--json"],
         &["hooks", "status", "--json"],
         &["config", "--json"],
-        &["init", "--json"],
+        &["init", "--yes", "--json", "--without", "agents"],
         &["doctor", "--json"],
         &["install", "codex", "--yes", "--json"],
         &["install", "--list", "--json"],

@@ -32,16 +32,18 @@ fn after_init_all_is_well() {
     );
     assert!(!repo.path(".codescout").exists(), "looking makes nothing");
 
-    let told = call(&repo, &["init"]).expect(0).text();
+    let told = call(&repo, &["init", "--yes", "--without", "agents,ci"])
+        .expect(0)
+        .text();
     assert!(
         told.contains("next steps:") && told.contains("codescout search"),
         "{told}"
     );
     assert!(
-        call(&repo, &["init"])
+        call(&repo, &["init", "--yes", "--without", "agents,ci"])
             .expect(0)
             .text()
-            .starts_with("the index is up to date")
+            .starts_with("already done: index WORKTREE\n")
     );
     let after = call(&repo, &["doctor", "--json"]).expect(0).json();
     assert_eq!(after["well"], true);

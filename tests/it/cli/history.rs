@@ -387,7 +387,7 @@ fn what_is_not_committed_comes_first() {
     assert_eq!(answer["results"][0]["commit"], Value::Null);
     assert_eq!(
         answer["results"][0]["changes"][0]["diff"],
-        "@@ -1,1 +1,2 @@\n one\n+more\n"
+        "@@ -1 +1,2 @@\n one\n+more\n"
     );
     assert_eq!(commits(&answer, None).len(), 1);
     let answer = history(&repo, &["c.txt"]);

@@ -244,3 +244,22 @@ fn what_is_searched_for_is_highlighted() {
         assert!(!call(&repo, args).expect(0).text().contains('\x1b'), "{args:?}");
     }
 }
+
+#[test]
+fn init_asks_once_and_does_nothing_after_no() {
+    let repo = files();
+    let answered = |text: &str| {
+        let mut init = OnTerminal::begin(&repo, 120, &[], "init --without agents");
+        init.type_after("Do this? [y/N] ", text);
+        init.end()
+    };
+    let (code, shown) = answered("n\n");
+    assert_eq!(code, 1, "{shown}");
+    assert!(!repo.path(".codescout").exists() && !shown.contains("done:"), "{shown}");
+    let (code, shown) = answered("y\n");
+    assert_eq!(code, 0, "{shown}");
+    assert!(
+        shown.contains("done: index WORKTREE") && shown.contains("done: install git hooks"),
+        "{shown}"
+    );
+}

@@ -54,7 +54,7 @@ fn a_definition_is_replaced_and_keeps_its_comment_and_attributes() {
     let code = "/// Reads.\nfn parse() {}";
     let new = after("a.rs", RUST, "replace", "#parse", json!({"text": code}));
     let old = &RUST[RUST.find("/// Parses.").unwrap()..RUST.find("\n\n    fn reset").unwrap()];
-    assert_eq!(new, RUST.replace(old, "/// Reads.\n    fn parse() {}"));
+    assert_eq!(new, RUST.replace(old, "/// Reads.\n    #[inline]\n    fn parse() {}"));
     let code = "class Parser:\n    pass";
     let new = after("a.py", PYTHON, "replace", "#Parser", json!({"text": code}));
     assert!(
@@ -605,4 +605,138 @@ fn text_that_looks_like_a_fence_is_kept_or_refused() {
         super::edit(&repo, &operation, &[]).expect(2);
     }
     assert_eq!(repo.read("a.md"), b"---\na: 1\n---\nx\n");
+}
+
+#[test]
+fn comments_of_a_file_belong_to_no_definition() {
+    for (path, head, code) in [
+        ("a.sh", "#!/bin/sh\n", "f() {\n  :\n}\n"),
+        ("a.sh", "#!/bin/sh\n", "# Prints.\nf() {\n  :\n}\n"),
+        ("a.py", "# -*- coding: latin-1 -*-\n", "def f():\n    pass\n"),
+        ("a.rb", "# frozen_string_literal: true\n", "# Prints.\ndef f\nend\n"),
+        ("a.rs", "// Copyright\n// the authors\n", "fn f() {}\n"),
+        ("a.ts", "/* SPDX-License-Identifier: MIT */\n", "function f() {}\n"),
+    ] {
+        let all = format!("{head}{code}");
+        assert_eq!(after(path, &all, "remove", "#f", json!({})), head, "{all}");
+        let mark = if matches!(path, "a.rs" | "a.ts") { "//" } else { "#" };
+        let inserted = after(path, &all, "insert_before", "#f", json!({"text": format!("{mark} x")}));
+        assert!(inserted.starts_with(&format!("{head}{mark} x\n")), "{inserted}");
+    }
+    let documented = after(
+        "a.rs",
+        "// Copyright\nfn f() {}\n",
+        "replace_doc",
+        "#f",
+        json!({"text": "/// Does."}),
+    );
+    assert_eq!(documented, "// Copyright\n\n/// Does.\nfn f() {}\n");
+}
+
+#[test]
+fn one_of_several_declarators_is_not_a_definition_of_its_own() {
+    for (code, part) in [("const a = 1, b = 2;\n", "#a"), ("export let e = 1,\n  g = 2;\n", "#g")] {
+        let repo = with_file("k.js", code.as_bytes());
+        let edits = json!([{"op": "remove", "target": format!("k.js{part}")}]);
+        let found = edit(&repo, &edits, &[]).expect(2);
+        assert!(found.stderr.contains("declare"), "{}", found.stderr);
+        assert_eq!(repo.read("k.js"), code.as_bytes());
+    }
+}
+
+#[test]
+fn a_name_of_several_definitions_is_refused_and_the_first_is_numbered() {
+    let code = "class A:\n    @property\n    def x(self):\n        return 1\n\n    @x.setter\n    def x(self, v):\n        pass\n";
+    let repo = with_file("a.py", code.as_bytes());
+    let edits = json!([{"op": "remove", "target": "a.py#A.x"}]);
+    let found = edit(&repo, &edits, &[]).expect(2);
+    assert!(found.stderr.contains("a.py#A.x~1, a.py#A.x~2"), "{}", found.stderr);
+    let first = after("a.py", code, "replace_body", "#A.x~1", json!({"text": "return 2"}));
+    assert_eq!(first, code.replace("return 1", "return 2"));
+    // The name of a Rust type does not mean its impl blocks.
+    let first = after("a.rs", RUST, "replace_doc", "#Parser", json!({"text": "/// New."}));
+    assert_eq!(first, RUST.replace("/// A parser.", "/// New."));
+}
+
+#[test]
+fn a_replacement_keeps_the_parts_before_a_definition_that_it_lacks() {
+    let rust = "/// A test.\n#[test]\nfn a() {}\n";
+    let python = "# Why.\n@decorated\ndef a():\n    pass\n";
+    for (path, old, text, new) in [
+        (
+            "a.rs",
+            rust,
+            "/// New.\nfn a() { b() }",
+            "/// New.\n#[test]\nfn a() { b() }\n",
+        ),
+        (
+            "a.rs",
+            rust,
+            "#[ignore]\nfn a() {}",
+            "/// A test.\n#[ignore]\nfn a() {}\n",
+        ),
+        (
+            "a.rs",
+            rust,
+            "/// New.\n#[ignore]\nfn a() {}",
+            "/// New.\n#[ignore]\nfn a() {}\n",
+        ),
+        (
+            "a.rs",
+            "#[test]\nfn a() {}\n",
+            "/// New.\nfn a() {}",
+            "/// New.\n#[test]\nfn a() {}\n",
+        ),
+        (
+            "a.py",
+            python,
+            "# New.\ndef a():\n    b()",
+            "# New.\n@decorated\ndef a():\n    b()\n",
+        ),
+        (
+            "a.py",
+            python,
+            "@other\ndef a():\n    b()",
+            "# Why.\n@other\ndef a():\n    b()\n",
+        ),
+    ] {
+        assert_eq!(after(path, old, "replace", "#a", json!({"text": text})), new, "{text}");
+    }
+}
+
+#[test]
+fn a_block_of_yaml_goes_below_its_key() {
+    let old = "on:\n  push: x\nname: a\n";
+    for (part, text, new) in [
+        (
+            "#on.push",
+            "branches: [x]",
+            "on:\n  push:\n    branches: [x]\nname: a\n",
+        ),
+        ("#on.push", "- c", "on:\n  push:\n    - c\nname: a\n"),
+        ("#name", "\"b: c\"", "on:\n  push: x\nname: \"b: c\"\n"),
+        ("#name", "[a, b]", "on:\n  push: x\nname: [a, b]\n"),
+    ] {
+        assert_eq!(
+            after("a.yml", old, "replace_body", part, json!({"text": text})),
+            new,
+            "{text}"
+        );
+    }
+    let repo = with_file("a.yml", old.as_bytes());
+    for text in ["a: b: c", "[a", "%x"] {
+        let edits = json!([{"op": "replace_body", "target": "a.yml#name", "text": text}]);
+        let found = edit(&repo, &edits, &[]).expect(2);
+        assert!(found.stderr.contains("is not a value in YAML"), "{}", found.stderr);
+    }
+}
+
+#[test]
+fn blanks_become_tabs_although_a_brace_at_the_margin_is_known() {
+    let go = "package a\n\nfunc F() {\n\tg()\n}\n";
+    let text = "func F() {\n    h()\n}";
+    assert_eq!(
+        after("t.go", go, "replace", "#F", json!({"text": text})),
+        go.replace("g()", "h()")
+    );
 }

@@ -272,6 +272,15 @@ const CALLS: &[(&str, &[&[&str]])] = &[
             ],
         ],
     ),
+    ("run", &[&["run"], &["run", "test"]]),
+    (
+        "docs",
+        &[
+            &["docs", "audit"],
+            &["docs", "audit", "--fix"],
+            &["docs", "list", "--ref", "v1"],
+        ],
+    ),
     (
         "export",
         &[
@@ -345,7 +354,10 @@ const CALLS: &[(&str, &[&[&str]])] = &[
         "status",
         &[&["status", "--bytes"], &["--ref", "v1", "status", "--json"]],
     ),
-    ("init", &[&["init"], &["init", "--no-hooks", "--json"]]),
+    (
+        "init",
+        &[&["init", "--yes"], &["init", "--json"], &["init", "--undo", "--yes"]],
+    ),
     (
         "hooks",
         &[
@@ -384,6 +396,7 @@ const CALLS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     ("completions", &[&["completions", "bash"]]),
+    ("man", &[&["man", "target/man"]]),
     ("eval", &[&["eval", "--from-history", "--sample", "3"]]),
 ];
 

@@ -8,7 +8,7 @@ const DOCS: &str = include_str!("../../../docs/mcp.md");
 
 fn tools() -> Vec<Value> {
     let repo = project();
-    let mut client = Client::legacy(&repo, &["--profile", "write,memory"]);
+    let mut client = Client::legacy(&repo, &["--profile", "write,memory,docs,run"]);
     let listed = client.request("tools/list", json!({}));
     listed["result"]["tools"].as_array().unwrap().clone()
 }

@@ -40,6 +40,27 @@ fn notes_are_written_and_read() {
 }
 
 #[test]
+fn documents_are_audited() {
+    let repo = project();
+    let listed = tools(&repo, &["--profile", "docs"]);
+    let tool = &listed[listed.len() - 1];
+    assert_eq!(tool["name"], "docs");
+    let n_tokens = (tool.to_string().len() as f64 / 3.5).ceil() as usize;
+    assert!(n_tokens <= 350, "{n_tokens}");
+    assert!(tool["description"].as_str().unwrap().len() <= 300);
+    repo.write("src/steps.rs", "pub fn first_step() -> u32 {\n    1\n}\n");
+    repo.write("use.md", "Call `steps::first_step` first.\n");
+    repo.commit("document");
+    repo.write("src/steps.rs", "// all gone\n");
+    let mut client = Client::legacy(&repo, &["--profile", "docs"]);
+    let told = client.call("docs", json!({"op": "audit"}));
+    assert_eq!(told.results()[0]["text"], "steps::first_step", "{}", told.text);
+    assert!(told.text.contains("is gone, not committed"), "{}", told.text);
+    let told = client.call("docs", json!({"op": "list"}));
+    assert_eq!(told.results().len(), 0);
+}
+
+#[test]
 fn the_profile_adds_tools_with_honest_annotations() {
     let repo = project();
     let (without, with) = (tools(&repo, &[]), tools(&repo, WRITE));
@@ -93,7 +114,7 @@ fn tools_can_be_left_out_and_unknown_names_are_errors() {
         "{answer}"
     );
     for (options, said) in [
-        (&["--profile", "write,docs"][..], "invalid value 'docs'"),
+        (&["--profile", "write,paper"][..], "invalid value 'paper'"),
         (&["--without", "edit"], "no tool \"edit\" to leave out"),
         (&["--without", "grep"], "no tool \"grep\""),
     ] {

@@ -1,0 +1,608 @@
+//! Compares what documents say about code with the code and its history.
+//!
+//! A mention is a finding only if the history proves that it was right once: the definition, file or heading existed,
+//! the document mentioned it then, and a commit has renamed or deleted it since. So names of other programs and
+//! libraries need no list of exceptions.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+use bstr::ByteSlice;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::super::question::Question;
+use super::super::sink::{Sink, Style};
+use super::super::symbol_history::SymbolQuestion;
+use super::super::target::Targets;
+use super::files::Files;
+use super::headings::{Headings, has_links};
+use super::mention::{Markup, Mention, Referent, mentions};
+use crate::extract::{DefinitionKind, lang_of_path};
+use crate::git::BlobContent;
+use crate::history::{PathChange, SymbolKey};
+use crate::model::{BlobId, RepoPath};
+use crate::query::{Source, SourceError, is_test_path, latest_key, removals};
+use crate::session::{OpError, Result};
+use crate::snapshot::FileId;
+
+/// Limit on the number of renames through which a file is followed.
+const MAX_RENAMES: usize = 64;
+/// Limit on the number of versions of a document in which a heading is searched.
+const MAX_VERSIONS: usize = 100;
+/// Number of digits of a commit id in text output.
+const ID_DIGITS: usize = 10;
+
+/// A mention of something that has another name now, or is gone.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct FindingOut {
+    pub(super) path: String,
+    line: u32,
+    kind: &'static str,
+    text: String,
+    /// `renamed` or `gone`.
+    verdict: &'static str,
+    /// The present ids or paths.
+    now: Vec<String>,
+    /// The commit that renamed or deleted it; null for uncommitted changes.
+    commit: Option<String>,
+    subject: Option<String>,
+    /// The text that is right now; null unless there is exactly one.
+    pub(super) fix: Option<String>,
+    /// True if the text was replaced.
+    pub(super) fixed: bool,
+    /// The range of the text in the document.
+    #[serde(skip)]
+    pub(super) range: std::ops::Range<usize>,
+}
+
+impl FindingOut {
+    pub(super) fn render(&self, out: &mut dyn Sink) {
+        out.span(Style::Path, &self.path);
+        out.plain(&format!(":{}: ", self.line));
+        out.span(Style::Match, &self.text);
+        match self.now.as_slice() {
+            [] => out.plain(" is gone"),
+            now => {
+                out.plain(" is now ");
+                out.span(Style::Name, &now.join(" or "));
+            }
+        }
+        match (&self.commit, &self.subject) {
+            (Some(commit), Some(subject)) => {
+                out.span(
+                    Style::Fact,
+                    &format!(" since {} {subject}", &commit[..commit.len().min(ID_DIGITS)]),
+                );
+            }
+            _ => out.span(Style::Fact, ", not committed"),
+        }
+        if self.fixed {
+            out.plain("; fixed");
+        }
+        out.end();
+    }
+}
+
+/// A document.
+pub(super) struct Document {
+    path: RepoPath,
+    text: String,
+    mentions: Vec<Mention>,
+}
+
+impl Document {
+    /// Returns the document with this content; `None` if it is not UTF-8.
+    pub(super) fn new(path: RepoPath, bytes: Vec<u8>, markup: Markup) -> Option<Self> {
+        let text = String::from_utf8(bytes).ok()?;
+        Some(Self {
+            mentions: mentions(&text, markup),
+            path,
+            text,
+        })
+    }
+
+    pub(super) fn n_mentions(&self) -> usize {
+        self.mentions.len()
+    }
+}
+
+/// A definition that a commit or an uncommitted change took away.
+struct Removed {
+    key: SymbolKey,
+    kind: DefinitionKind,
+    /// The commit; `None` for an uncommitted change.
+    commit: Option<u32>,
+    /// True if the commit renamed or moved it.
+    goes_on: bool,
+}
+
+/// What became of something that a document mentions.
+struct Outcome {
+    /// The commit; `None` for an uncommitted change.
+    commit: Option<u32>,
+    now: Vec<String>,
+    fix: Option<String>,
+}
+
+/// Judges the mentions of documents.
+pub(super) struct Auditor<'a> {
+    targets: &'a Targets<'a>,
+    files: Files<'a>,
+    /// The definitions that were taken away, by the last part of their names.
+    removed: HashMap<String, Vec<Removed>>,
+    /// The keys that uncommitted changes replaced.
+    own: HashMap<SymbolKey, SymbolKey>,
+    /// The last parts of such names that still occur in code.
+    in_code: HashSet<String>,
+    headings: HashMap<RepoPath, Headings>,
+    /// The words of versions of documents, by path and the commit after it.
+    versions: HashMap<(RepoPath, Option<u32>), Option<Rc<String>>>,
+}
+
+impl<'a> Auditor<'a> {
+    pub(super) fn new(question: &Question<'_>, targets: &'a Targets<'a>, documents: &[Document]) -> Result<Self> {
+        let of_documents = documents.iter().flat_map(|document| {
+            let names = document
+                .mentions
+                .iter()
+                .filter(|mention| mention.referent == Referent::Name);
+            names.map(|mention| last_part(&document.text[mention.range.clone()]))
+        });
+        let words: HashSet<&str> = of_documents.collect();
+        let (removed, own) = removed(targets, &words)?;
+        // Also the qualifiers, which may be variables.
+        let of_documents = documents.iter().flat_map(|document| {
+            let texts = document
+                .mentions
+                .iter()
+                .map(|mention| &document.text[mention.range.clone()]);
+            texts
+                .filter(|text| removed.contains_key(last_part(text)))
+                .flat_map(parts)
+        });
+        Ok(Self {
+            in_code: in_code(question, &of_documents.collect())?,
+            files: Files::new(question, targets),
+            targets,
+            removed,
+            own,
+            headings: HashMap::new(),
+            versions: HashMap::new(),
+        })
+    }
+
+    /// Returns the findings in a document.
+    pub(super) fn audit(&mut self, document: &Document) -> Result<Vec<FindingOut>> {
+        let mut findings = Vec::new();
+        for mention in &document.mentions {
+            let (kind, outcome) = match &mention.referent {
+                Referent::Name => ("name", self.name(document, mention)?),
+                Referent::Path => ("path", self.path(document, mention)?),
+                Referent::Heading(path) => ("heading", self.heading(document, mention, path.clone())?),
+            };
+            if let Some(outcome) = outcome {
+                findings.push(self.finding(document, mention, kind, outcome)?);
+            }
+        }
+        Ok(findings)
+    }
+
+    fn finding(
+        &self,
+        document: &Document,
+        mention: &Mention,
+        kind: &'static str,
+        outcome: Outcome,
+    ) -> Result<FindingOut> {
+        let heads = self.targets.opened.history.heads(outcome.commit.as_slice())?;
+        let head = outcome.commit.and_then(|commit| heads.get(&commit));
+        let before = &document.text[..mention.range.start];
+        Ok(FindingOut {
+            path: document.path.to_string(),
+            line: before.bytes().filter(|byte| *byte == b'\n').count() as u32 + 1,
+            kind,
+            text: document.text[mention.range.clone()].to_owned(),
+            verdict: if outcome.now.is_empty() { "gone" } else { "renamed" },
+            now: outcome.now,
+            commit: head.map(|head| head.id.to_string()),
+            subject: head.map(|head| head.subject.clone()),
+            fix: outcome.fix,
+            fixed: false,
+            range: mention.range.clone(),
+        })
+    }
+
+    fn name(&mut self, document: &Document, mention: &Mention) -> Result<Option<Outcome>> {
+        let text = &document.text[mention.range.clone()];
+        let word = last_part(text);
+        let Some(removed) = self.removed.get(word) else {
+            return Ok(None);
+        };
+        let is_in_code = self.in_code.contains(word);
+        if !is_in_code && !self.is_own_qualifier(text)? {
+            return Ok(None);
+        }
+        let is_member = |removed: &Removed| n_common(text, &removed.key.name) > 1;
+        let meant = removed.iter().filter(|removed| !is_in_code || is_member(removed));
+        // The last change is the one that took the name away.
+        let Some(last) = meant.clone().map(Removed::order).max() else {
+            return Ok(None);
+        };
+        let mut meant: Vec<&Removed> = meant.filter(|removed| removed.order() == last).collect();
+        if meant.iter().any(|removed| is_member(removed)) {
+            meant.retain(|removed| is_member(removed));
+        }
+        let commit = meant[0].commit;
+        let now = meant
+            .iter()
+            .map(|removed| self.now(removed))
+            .collect::<Result<Vec<_>>>()?;
+        let renamed = meant
+            .iter()
+            .zip(&now)
+            .filter_map(|(removed, now)| Some((&removed.key, now.as_ref()?)));
+        let renamed: Vec<(&SymbolKey, &SymbolKey)> = renamed.collect();
+        // The reader may have a variable with the same name.
+        let is_variable =
+            |removed: &&Removed| matches!(removed.kind, DefinitionKind::Variable | DefinitionKind::Constant);
+        if renamed.is_empty() && meant.iter().all(is_variable) {
+            return Ok(None);
+        }
+        // If other definitions have the name, only a rename proves that this one is not called so any more.
+        if is_in_code && (renamed.len() < meant.len() || renamed.iter().any(|(_, now)| last_part(&now.name) == word)) {
+            return Ok(None);
+        }
+        let mut fixes: Vec<Option<String>> = renamed.iter().map(|(old, new)| replaced(text, old, new)).collect();
+        fixes.sort();
+        fixes.dedup();
+        // Of several definitions with one name in a file, such as overloads, it is enough to follow one.
+        let is_followed = |removed: &&Removed| {
+            let is_same = |key: &SymbolKey| (&key.path, &key.name) == (&removed.key.path, &removed.key.name);
+            renamed.iter().any(|(old, _)| is_same(old))
+        };
+        let is_sure = fixes.len() == 1 && meant.iter().all(is_followed);
+        let mut ids: Vec<String> = renamed.iter().map(|(_, now)| now.id()).collect();
+        ids.sort();
+        ids.dedup();
+        let outcome = Outcome {
+            commit,
+            fix: fixes.pop().flatten().filter(|_| is_sure),
+            now: ids,
+        };
+        Ok(self.was_right(document, mention, commit)?.then_some(outcome))
+    }
+
+    /// Returns true if the qualifier of a name is a definition, file or directory that the repository has or had, or
+    /// something like a variable.
+    fn is_own_qualifier(&self, name: &str) -> Result<bool> {
+        let Some(qualifier) = parts(name).rev().nth(1) else {
+            return Ok(true);
+        };
+        let is_variable = qualifier.starts_with(|c: char| c.is_lowercase()) && self.in_code.contains(qualifier);
+        if is_variable || self.files.has_part(qualifier) {
+            return Ok(true);
+        }
+        let recipe = self.targets.workspace.records().symbol_recipe();
+        let is_it = |name: &[u8]| name.to_str().is_ok_and(|name| last_part(name) == qualifier);
+        Ok(!self.targets.opened.history.traced_names(recipe, &is_it)?.is_empty())
+    }
+
+    /// Returns the present key of a definition that was renamed or moved.
+    fn now(&self, removed: &Removed) -> Result<Option<SymbolKey>> {
+        let opened = self.targets.opened;
+        let recipe = self.targets.workspace.records().symbol_recipe();
+        let mut key = removed.key.clone();
+        if let Some(commit) = removed.commit {
+            let latest = latest_key(&opened.history, &opened.reached, key, commit, recipe)?;
+            let Some(latest) = latest.filter(|_| removed.goes_on) else {
+                return Ok(None);
+            };
+            key = latest.key;
+        }
+        let key = self.own.get(&key).cloned().unwrap_or(key);
+        if self.targets.visibility.hides(key.path.as_bytes()) {
+            return Ok(None);
+        }
+        let file = self.targets.shapes(&key.path)?;
+        let is_there = file.is_some_and(|file| file.find(&key.name, key.nth).is_some());
+        Ok((is_there && key != removed.key).then_some(key))
+    }
+
+    fn path(&mut self, document: &Document, mention: &Mention) -> Result<Option<Outcome>> {
+        let text = &document.text[mention.range.clone()];
+        let Some(gone) = self.files.gone(&document.path, text, mention.is_link)? else {
+            return Ok(None);
+        };
+        let is_hidden = |path: &RepoPath| self.targets.visibility.hides(path.as_bytes());
+        let now = gone.now.filter(|now| !is_hidden(now));
+        let outcome = Outcome {
+            commit: gone.commit,
+            now: now.iter().map(ToString::to_string).collect(),
+            fix: now.and_then(|now| gone.form.text_for(&now, text)),
+        };
+        Ok(self.was_right(document, mention, gone.commit)?.then_some(outcome))
+    }
+
+    fn heading(
+        &mut self,
+        document: &Document,
+        mention: &Mention,
+        path: std::ops::Range<usize>,
+    ) -> Result<Option<Outcome>> {
+        let text = &document.text[mention.range.clone()];
+        let path = match &document.text[path] {
+            "" => Some(document.path.clone()),
+            path => self.files.link(&document.path, path),
+        };
+        let Some(path) = path.filter(has_links) else {
+            return Ok(None);
+        };
+        if !self.headings.contains_key(&path) {
+            let present = self.targets.content(&path)?.unwrap_or_default();
+            self.headings.insert(path.clone(), Headings::of(&present));
+        }
+        if self.headings[&path].has(text) {
+            return Ok(None);
+        }
+        let mut commit = None;
+        for change in self.changes(&path)?.iter().rev().take(MAX_VERSIONS) {
+            if self.targets.reading.interrupt.load(Ordering::Relaxed) {
+                return Err(OpError::interrupted());
+            }
+            if self
+                .content(change)?
+                .is_some_and(|bytes| Headings::of(&bytes).has(text))
+            {
+                let outcome = Outcome {
+                    commit,
+                    now: Vec::new(),
+                    fix: None,
+                };
+                return Ok(self.was_right(document, mention, commit)?.then_some(outcome));
+            }
+            commit = Some(change.commit);
+        }
+        Ok(None)
+    }
+
+    /// Returns true if the document said the same when a commit took away what it mentions. The words before and after
+    /// the mention must be the same, because later text may mean something else.
+    fn was_right(&mut self, document: &Document, mention: &Mention, commit: Option<u32>) -> Result<bool> {
+        let at = (document.path.clone(), commit);
+        let old = match self.versions.get(&at) {
+            Some(old) => old.clone(),
+            None => {
+                let old = self.before(&document.path, commit)?;
+                let old = old.map(|old| Rc::new(spaced(&String::from_utf8_lossy(&old))));
+                self.versions.insert(at, old.clone());
+                old
+            }
+        };
+        let context = context(&document.text, mention.range.start);
+        Ok(old.is_some_and(|old| old.contains(&context)))
+    }
+
+    /// Returns the version of a document before a commit; the last one if there is none.
+    fn before(&self, path: &RepoPath, commit: Option<u32>) -> Result<Option<Vec<u8>>> {
+        let (mut path, limit) = (path.clone(), commit.unwrap_or(u32::MAX));
+        for _ in 0..MAX_RENAMES {
+            let changes = self.changes(&path)?;
+            if let Some(last) = changes.iter().rev().find(|change| change.commit < limit) {
+                return self.content(last);
+            }
+            match changes.into_iter().find_map(|change| change.origin) {
+                Some(origin) => path = origin.path,
+                None => break,
+            }
+        }
+        Ok(None)
+    }
+
+    fn changes(&self, path: &RepoPath) -> Result<Vec<PathChange>> {
+        let opened = self.targets.opened;
+        let mut changes = opened.history.changes_of(path.as_bytes())?;
+        changes.retain(|change| opened.reached.has(change.commit));
+        Ok(changes)
+    }
+
+    fn content(&self, change: &PathChange) -> Result<Option<Vec<u8>>> {
+        let Some(entry) = change.new else { return Ok(None) };
+        let workspace = self.targets.workspace;
+        let max_bytes = workspace.build_options().max_blob_bytes;
+        Ok(
+            match workspace.repository.reader().blob(BlobId(entry.oid), max_bytes)? {
+                BlobContent::Content(bytes) => Some(bytes),
+                _ => None,
+            },
+        )
+    }
+}
+
+impl Removed {
+    /// Returns a number that is greater for later changes.
+    fn order(&self) -> u32 {
+        self.commit.unwrap_or(u32::MAX)
+    }
+}
+
+type RemovedByName = (HashMap<String, Vec<Removed>>, HashMap<SymbolKey, SymbolKey>);
+
+/// Returns the definitions named by `words` that were taken away, and the keys that uncommitted changes replaced.
+fn removed(targets: &Targets<'_>, words: &HashSet<&str>) -> Result<RemovedByName> {
+    let opened = targets.opened;
+    let recipe = targets.workspace.records().symbol_recipe();
+    let is_wanted = |name: &[u8]| name.to_str().is_ok_and(|name| words.contains(last_part(name)));
+    let committed = removals(&opened.history, &opened.reached, recipe, &is_wanted)?;
+    let mut all: Vec<Removed> = committed
+        .into_iter()
+        .map(|removal| Removed {
+            key: removal.key,
+            kind: removal.kind,
+            commit: Some(removal.commit),
+            goes_on: removal.goes_on,
+        })
+        .collect();
+    let symbols = SymbolQuestion {
+        targets,
+        workspace: targets.workspace,
+        opened,
+        has_diff: false,
+    };
+    let mut own = HashMap::new();
+    for delta in symbols.own_deltas()? {
+        let goes_on = delta.from.is_some();
+        if goes_on || delta.events.removed {
+            let key = delta.from.unwrap_or_else(|| delta.key.clone());
+            if goes_on {
+                own.insert(key.clone(), delta.key);
+            }
+            all.push(Removed {
+                key,
+                kind: delta.kind,
+                commit: None,
+                goes_on,
+            });
+        }
+    }
+    let mut by_word: HashMap<String, Vec<Removed>> = HashMap::new();
+    let is_meant = |removed: &Removed| {
+        is_wanted(removed.key.name.as_bytes())
+            && !is_beside(&removed.key.path)
+            && !targets.visibility.hides(removed.key.path.as_bytes())
+    };
+    for removed in all.into_iter().filter(is_meant) {
+        by_word
+            .entry(last_part(&removed.key.name).to_owned())
+            .or_default()
+            .push(removed);
+    }
+    Ok((by_word, own))
+}
+
+/// Returns the names that occur in files other than documents, as definitions or in any other way.
+fn in_code(question: &Question<'_>, names: &HashSet<&str>) -> Result<HashSet<String>> {
+    let sources = question.sources();
+    let view = question.view();
+    let is_code = |id: &FileId| {
+        let (path, lang) = (view.file(*id).path, view.lang(*id));
+        Markup::of(lang).is_none() && !super::is_record_of_changes(path) && !is_translation(path)
+    };
+    let files: Vec<FileId> = view.files().map(|(id, _)| id).filter(is_code).collect();
+    let of_file = |reader: &mut crate::query::SourceReader<'_>, id: FileId| -> Result<HashSet<&str>, SourceError> {
+        sources.go_on()?;
+        let Source::Bytes(bytes) = reader.read(id)? else {
+            return Ok(HashSet::new());
+        };
+        let words = bytes
+            .split(|byte| !is_part_of_word(*byte))
+            .filter_map(|word| word.to_str().ok());
+        Ok(words.filter_map(|word| names.get(word)).copied().collect())
+    };
+    let found: Vec<HashSet<&str>> = files
+        .into_par_iter()
+        .map_init(|| sources.reader(), of_file)
+        .collect::<Result<_, _>>()?;
+    Ok(found.into_iter().flatten().map(str::to_owned).collect())
+}
+
+/// Returns true for documents, tests, examples and copies of other repositories. Documents do not mean what they define.
+fn is_beside(path: &RepoPath) -> bool {
+    const FOLDERS: [&str; 8] = [
+        "vendor",
+        "_vendor",
+        "vendored",
+        "third_party",
+        "node_modules",
+        "example",
+        "examples",
+        "docs",
+    ];
+    let text = path.to_text();
+    let is_document = Markup::of(lang_of_path(path)).is_some();
+    is_document || is_test_path(&text) || text.split('/').any(|part| FOLDERS.contains(&part))
+}
+
+fn is_part_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+}
+
+/// Returns true for translations of documents, which lag behind.
+fn is_translation(path: &[u8]) -> bool {
+    path.ends_with(b".po") || path.ends_with(b".pot")
+}
+
+/// Returns the word at a position, with the words before and after it.
+fn context(text: &str, at: usize) -> String {
+    let before = text[..at].trim_end_matches(|c: char| !c.is_whitespace());
+    let previous = before.split_whitespace().next_back();
+    let own = text[before.len()..].split_whitespace().take(2);
+    previous.into_iter().chain(own).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns a text with one space between words.
+fn spaced(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn parts(name: &str) -> impl DoubleEndedIterator<Item = &str> {
+    name.split(['.', ':', '#', '>', '-']).filter(|part| !part.is_empty())
+}
+
+fn last_part(name: &str) -> &str {
+    parts(name).next_back().unwrap_or(name)
+}
+
+/// Returns the number of last parts that two names have in common.
+fn n_common(a: &str, b: &str) -> usize {
+    parts(a).rev().zip(parts(b).rev()).take_while(|(a, b)| a == b).count()
+}
+
+/// Returns a mention with the new name of its definition. `None` if it also names a file or container that changed.
+fn replaced(text: &str, old: &SymbolKey, new: &SymbolKey) -> Option<String> {
+    let n_common = n_common(text, &old.name);
+    let is_alike = parts(&old.name).count() == parts(&new.name).count();
+    if parts(text).count() > n_common && (old.path != new.path || !is_alike) || n_common > 1 && !is_alike {
+        return None;
+    }
+    let (mut fixed, mut end) = (text.to_owned(), text.len());
+    for (old, new) in parts(text).rev().zip(parts(&new.name).rev()).take(n_common) {
+        let start = text[..end].rfind(old)?;
+        fixed.replace_range(start..start + old.len(), new);
+        end = start;
+    }
+    Some(fixed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(path: &str, name: &str) -> SymbolKey {
+        SymbolKey {
+            path: path.into(),
+            name: name.to_owned(),
+            nth: 1,
+        }
+    }
+
+    #[test]
+    fn a_mention_keeps_its_form() {
+        let fixed = |text, old, new| replaced(text, &key("a", old), &key("a", new));
+        assert_eq!(fixed("old", "A.old", "A.new").as_deref(), Some("new"));
+        assert_eq!(fixed("m::A::old", "A.old", "B.new").as_deref(), Some("m::B::new"));
+        assert_eq!(fixed("A.old", "A.old", "new"), None);
+        assert_eq!(replaced("m.old", &key("a", "old"), &key("b", "new")), None);
+    }
+
+    #[test]
+    fn the_words_around_a_mention_are_its_context() {
+        let text = "Call\n  `parse()`, then\nstop";
+        assert_eq!(
+            context(text, text.find("parse").unwrap_or_default()),
+            "Call `parse()`, then"
+        );
+        assert_eq!(context("a", 0), "a");
+    }
+}

@@ -1,0 +1,418 @@
+//! Finds what the prose of a document says about code: names, paths and links. Code blocks are not prose.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::extract::{lang_of_path, language};
+use crate::model::{Lang, RepoPath};
+
+/// The markup of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Markup {
+    Markdown,
+    Restructured,
+    Asciidoc,
+    Plain,
+}
+
+/// The languages of documents.
+pub(in crate::ops) const DOCUMENT_LANGUAGES: [&str; 4] = ["markdown", "restructuredtext", "asciidoc", "plaintext"];
+
+impl Markup {
+    /// Returns the markup of documents in a language; `None` for code.
+    pub(super) fn of(lang: Lang) -> Option<Self> {
+        let name = language(lang)?.name;
+        let at = DOCUMENT_LANGUAGES.iter().position(|known| *known == name)?;
+        Some([Self::Markdown, Self::Restructured, Self::Asciidoc, Self::Plain][at])
+    }
+}
+
+/// What a mention refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Referent {
+    /// A definition.
+    Name,
+    /// A file or directory.
+    Path,
+    /// A heading of the document at the path in this range; of the same document if it is empty.
+    Heading(Range<usize>),
+}
+
+/// A mention of a definition, file, directory or heading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mention {
+    /// The range of the name or path in the document.
+    pub(super) range: Range<usize>,
+    pub(super) referent: Referent,
+    /// True for the target of a link, which is relative to the document.
+    pub(super) is_link: bool,
+}
+
+macro_rules! patterns {
+    ($($(#[$doc:meta])* $name:ident: $pattern:expr;)+) => {
+        $($(#[$doc])* static $name: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new($pattern).expect("the pattern is valid"));)+
+    };
+}
+
+patterns! {
+    NAME: r"(?s)^[~.!&*@]*([A-Za-z_]\w*(?:(?:\.|::|#|->)[A-Za-z_]\w*)*)(?:<.*>)?[!?]?(?:\(.*\))?;?$";
+    PATH: r"^((?:\.\.?/)*[\w@+.-]+(?:/[\w@+.-]+)*/?)(?::\d+(?:-\d+)?)?$";
+    OTHER_TIMES: r"(?i)migrat|upgrad|change|what.s new|deprecat|history|release|backward|incompat";
+    ROLE: r"[:{]((?:\w+:)?[\w-]+)[:}]$";
+    DIRECTIVE: r"^\s*\.\. +([\w:-]+)::[ \t]*(.*?)\s*$";
+    DEFINED_LINK: r"^ {0,3}\[[^\]^]+\]:\s*<?([^\s>]+)";
+    EXPLICIT_LINK: r"^\s*\.\. _[^:]+:\s+(\S+)\s*$";
+    MACRO: r"\b(?:link|xref|include|image)::?([^\s\[\]]+)\[";
+}
+
+/// Finds the mentions in a document, in their order.
+pub(super) fn mentions(text: &str, markup: Markup) -> Vec<Mention> {
+    let mut scan = Scan {
+        text,
+        markup,
+        found: Vec::new(),
+        paragraph: 0..0,
+        skipped: Skipped::Nothing,
+        ranks: Vec::new(),
+        old_section: None,
+    };
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        scan.line(at, line);
+        at += line.len();
+    }
+    scan.end_paragraph();
+    scan.found.sort_by_key(|mention| mention.range.start);
+    scan.found
+}
+
+/// The block that is being skipped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Skipped {
+    Nothing,
+    /// Up to a line that starts with this text.
+    Until(String),
+    /// Lines that are indented more than this.
+    Indented(usize),
+}
+
+struct Scan<'a> {
+    text: &'a str,
+    markup: Markup,
+    found: Vec<Mention>,
+    /// The range of the paragraph so far.
+    paragraph: Range<usize>,
+    skipped: Skipped,
+    /// The marks of headings of reStructuredText in the order of their ranks.
+    ranks: Vec<u8>,
+    /// The rank of the heading of the section of other times that contains the line.
+    old_section: Option<usize>,
+}
+
+impl Scan<'_> {
+    fn line(&mut self, at: usize, line: &str) {
+        let trimmed = line.trim();
+        let indent = line.len() - line.trim_start().len();
+        match &self.skipped {
+            Skipped::Until(end) if trimmed.starts_with(end.as_str()) => return self.skipped = Skipped::Nothing,
+            Skipped::Until(_) => return,
+            Skipped::Indented(outer) if trimmed.is_empty() || indent > *outer => return,
+            _ => self.skipped = Skipped::Nothing,
+        }
+        if trimmed.is_empty() {
+            return self.end_paragraph();
+        }
+        if let Some(skipped) = self.opened(at, trimmed) {
+            self.end_paragraph();
+            return self.skipped = skipped;
+        }
+        if self.markup == Markup::Restructured && trimmed.starts_with(".. ") {
+            self.end_paragraph();
+            return self.directive(at, line, indent);
+        }
+        let defined = DEFINED_LINK.captures(line).filter(|_| self.markup == Markup::Markdown);
+        if let Some(target) = defined.and_then(|found| found.get(1)) {
+            self.link(at + target.start()..at + target.end());
+        }
+        if self.paragraph.is_empty() {
+            self.paragraph.start = at;
+        }
+        self.paragraph.end = at + line.len();
+    }
+
+    /// Returns what a line begins to skip.
+    fn opened(&self, at: usize, trimmed: &str) -> Option<Skipped> {
+        let until = |end: &str| Some(Skipped::Until(end.to_owned()));
+        match self.markup {
+            Markup::Markdown if at == 0 && trimmed == "---" => until("---"),
+            Markup::Markdown if trimmed.starts_with("<!--") && !trimmed.contains("-->") => until("-->"),
+            Markup::Markdown if trimmed.starts_with("```") && !trimmed[3..].contains('`') => until("```"),
+            Markup::Markdown if trimmed.starts_with("~~~") => until("~~~"),
+            Markup::Asciidoc if matches!(trimmed, "----" | "...." | "````" | "////" | "```") => until(trimmed),
+            _ => None,
+        }
+    }
+
+    /// Reads a line of reStructuredText that starts with two dots.
+    fn directive(&mut self, at: usize, line: &str, indent: usize) {
+        if let Some(target) = EXPLICIT_LINK.captures(line).and_then(|found| found.get(1)) {
+            return self.link(at + target.start()..at + target.end());
+        }
+        let Some(found) = DIRECTIVE.captures(line) else {
+            self.skipped = Skipped::Indented(indent);
+            return;
+        };
+        let argument = found
+            .get(2)
+            .map_or(0..0, |argument| at + argument.start()..at + argument.end());
+        let name = found[1].trim_start_matches("py:");
+        match name.trim_start_matches("auto") {
+            "function" | "class" | "method" | "module" | "exception" | "data" | "attribute" | "decorator"
+            | "currentmodule" => self.code(argument),
+            "image" | "figure" | "include" => self.path(argument, true),
+            "literalinclude" => {
+                self.path(argument, true);
+                self.skipped = Skipped::Indented(indent);
+            }
+            "note" | "warning" | "tip" | "admonition" | "seealso" | "hint" | "important" | "caution" | "topic"
+            | "rubric" | "describe" | "only" | "container" | "attention" | "danger" | "list-table" | "sidebar"
+            | "glossary" | "option" | "envvar" | "setting" => {}
+            // Code, changes of versions, comments and what is unknown.
+            _ => self.skipped = Skipped::Indented(indent),
+        }
+    }
+
+    fn end_paragraph(&mut self) {
+        let range = std::mem::take(&mut self.paragraph);
+        let paragraph = &self.text[range.clone()];
+        if self.markup == Markup::Restructured && paragraph.trim_end().ends_with("::") {
+            let first = paragraph.lines().next().unwrap_or_default();
+            self.skipped = Skipped::Indented(first.len() - first.trim_start().len());
+        }
+        if let Some((rank, title)) = self.heading(paragraph) {
+            let goes_on = self.old_section.is_some_and(|section| rank > section);
+            if !goes_on {
+                self.old_section = OTHER_TIMES.is_match(title).then_some(rank);
+            }
+        }
+        if self.old_section.is_some() {
+            return;
+        }
+        let bytes = paragraph.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            at = match bytes[at] {
+                b'`' => self.quoted(range.start, paragraph, at),
+                b']' if self.markup == Markup::Markdown && bytes.get(at + 1) == Some(&b'(') => {
+                    let target = &paragraph[at + 2..];
+                    let start = target.len() - target.trim_start_matches('<').len();
+                    let end = target
+                        .find(|c: char| c.is_whitespace() || c == ')' || c == '>')
+                        .unwrap_or(0);
+                    self.link(range.start + at + 2 + start.min(end)..range.start + at + 2 + end);
+                    at + 2
+                }
+                _ => at + 1,
+            };
+        }
+        if self.markup == Markup::Asciidoc {
+            for target in MACRO.captures_iter(paragraph).filter_map(|found| found.get(1)) {
+                self.link(range.start + target.start()..range.start + target.end());
+            }
+        }
+    }
+
+    /// Returns the rank and the text of the heading that a paragraph begins with.
+    fn heading<'p>(&mut self, paragraph: &'p str) -> Option<(usize, &'p str)> {
+        let mut lines = paragraph.lines().map(str::trim_end);
+        let (first, mark) = (lines.next()?, if self.markup == Markup::Asciidoc { '=' } else { '#' });
+        let title = first.trim_start_matches(mark);
+        if self.markup != Markup::Restructured && title.len() < first.len() {
+            return Some((first.len() - title.len(), title));
+        }
+        let is_line = |line: &str| line.len() > 2 && line.bytes().all(|byte| byte == line.as_bytes()[0]);
+        let second = lines.next()?;
+        let (title, line) = if is_line(first) {
+            (second, first)
+        } else {
+            (first, second)
+        };
+        let mark = line
+            .bytes()
+            .next()
+            .filter(|byte| is_line(line) && byte.is_ascii_punctuation())?;
+        let at = self.ranks.iter().position(|known| *known == mark).unwrap_or_else(|| {
+            self.ranks.push(mark);
+            self.ranks.len() - 1
+        });
+        Some((at + 1, title))
+    }
+
+    /// Reads text in backticks that starts at `at`. Returns where it ends.
+    fn quoted(&mut self, base: usize, paragraph: &str, at: usize) -> usize {
+        let run = |from: usize| paragraph[from..].bytes().take_while(|byte| *byte == b'`').count();
+        let n = run(at);
+        let mut end = at + n;
+        loop {
+            let Some(found) = paragraph[end..].find('`') else {
+                return at + n;
+            };
+            end += found;
+            match run(end) {
+                same if same == n => break,
+                other => end += other,
+            }
+        }
+        let inner = self.trimmed(base + at + n..base + end);
+        let before = &paragraph[..at];
+        let role = ROLE
+            .captures(before)
+            .filter(|_| n == 1)
+            .map(|found| found[1].to_owned());
+        match role.as_deref().map(|role| role.rsplit(':').next().unwrap_or(role)) {
+            Some("func" | "class" | "meth" | "attr" | "exc" | "data" | "obj" | "mod" | "const" | "type" | "deco") => {
+                let target = self.target(inner);
+                self.code(target);
+            }
+            Some("doc" | "file" | "download" | "src") => {
+                let target = self.target(inner);
+                self.path(target, true);
+            }
+            Some(_) if self.markup == Markup::Restructured || before.ends_with('}') => {}
+            _ if self.markup == Markup::Restructured && n == 1 && paragraph[end + n..].starts_with('_') => {
+                let target = self.target(inner.clone());
+                if target != inner {
+                    self.link(target);
+                }
+            }
+            _ => self.code(inner),
+        }
+        end + n
+    }
+
+    /// Returns the target of `title <target>`.
+    fn target(&self, inner: Range<usize>) -> Range<usize> {
+        let text = &self.text[inner.clone()];
+        match text.rfind('<').filter(|_| text.ends_with('>')) {
+            Some(at) => inner.start + at + 1..inner.end - 1,
+            None => inner,
+        }
+    }
+
+    fn trimmed(&self, range: Range<usize>) -> Range<usize> {
+        let text = &self.text[range.clone()];
+        let start = range.start + text.len() - text.trim_start().len();
+        start..(range.start + text.trim_end().len()).max(start)
+    }
+
+    /// Adds a name or path that is marked as code.
+    fn code(&mut self, range: Range<usize>) {
+        let text = &self.text[range.clone()];
+        let is_file = |path: &str| {
+            let ending = path.rsplit_once('.').is_some_and(|(name, _)| !name.is_empty());
+            ending && language(lang_of_path(&RepoPath::from(path))).is_some()
+        };
+        if text.contains('/') || is_file(text) {
+            return self.path(range, false);
+        }
+        if let Some(name) = NAME.captures(text).and_then(|found| found.get(1)) {
+            let range = range.start + name.start()..range.start + name.end();
+            self.add(range, Referent::Name, false);
+        }
+    }
+
+    fn path(&mut self, range: Range<usize>, is_link: bool) {
+        let text = &self.text[range.clone()];
+        let root = usize::from(is_link && text.starts_with('/'));
+        if let Some(path) = PATH.captures(&text[root..]).and_then(|found| found.get(1)) {
+            let range = range.start + root + path.start()..range.start + root + path.end();
+            self.add(range, Referent::Path, is_link);
+        }
+    }
+
+    /// Adds the path and the heading of a link, unless it leads out of the repository.
+    fn link(&mut self, range: Range<usize>) {
+        let text = &self.text[range.clone()];
+        if text.contains("://") || text.contains(':') && !text.contains('/') {
+            return;
+        }
+        let (path, heading) = text.split_once('#').unwrap_or((text, ""));
+        let path = range.start..range.start + path.len();
+        if !heading.is_empty() {
+            let heading = range.end - heading.len()..range.end;
+            self.add(heading, Referent::Heading(path.clone()), true);
+        }
+        if !path.is_empty() {
+            self.path(path, true);
+        }
+    }
+
+    fn add(&mut self, range: Range<usize>, referent: Referent, is_link: bool) {
+        self.found.push(Mention {
+            range,
+            referent,
+            is_link,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str, markup: Markup) -> Vec<(&str, bool)> {
+        let all = mentions(text, markup).into_iter();
+        all.map(|mention| (&text[mention.range], mention.is_link)).collect()
+    }
+
+    #[test]
+    fn markdown_is_prose_outside_code_blocks() {
+        let text = "---\nid: `a`\n---\nUse `Parser.parse(text)` of [this](src/a.py#L1 \"x\") and\n`src/b.py:12`, \
+                    `Vec<T>`, ``c.rs``, `two words`.\n\n```\n`no`\n```\n[x]: ../d.md\n[web](https://e.org/f)\n";
+        let names = [
+            ("Parser.parse", false),
+            ("src/a.py", true),
+            ("L1", true),
+            ("src/b.py", false),
+            ("Vec", false),
+            ("c.rs", false),
+            ("../d.md", true),
+        ];
+        assert_eq!(found(text, Markup::Markdown), names);
+    }
+
+    #[test]
+    fn restructured_text_has_roles_and_directives() {
+        let text = "Call :func:`~flask.run` or :meth:`go <App.go>` but :ref:`this`; ``x.y``::\n\n    `code`\n\n\
+                    .. autofunction:: jsonify\n\n.. versionchanged:: 2\n    ``old`` is gone.\n\n.. note:: ``z``\n   ``kept``\n\
+                    \n`a <b/c.rst>`_ and `d`\n";
+        let names = [
+            ("flask.run", false),
+            ("App.go", false),
+            ("x.y", false),
+            ("jsonify", false),
+            ("kept", false),
+            ("b/c.rst", true),
+            ("d", false),
+        ];
+        assert_eq!(found(text, Markup::Restructured), names);
+    }
+
+    #[test]
+    fn sections_about_other_times_are_left_out() {
+        let text = "# A\n\n`a1`\n\n## Migrating to 2\n\n`b1`\n\n### C\n\n`c1`\n\n## D\n\n`d1`\n";
+        assert_eq!(found(text, Markup::Markdown), [("a1", false), ("d1", false)]);
+        let text = "A\n===\n\nUpgrading\n----------\n\n`b1`\n\nC\n~~~~\n\n`c1`\n\nD\n----\n\n`d1`\n";
+        assert_eq!(found(text, Markup::Restructured), [("d1", false)]);
+    }
+
+    #[test]
+    fn asciidoc_has_macros() {
+        let text = "See xref:a/b.adoc#c[that] and `f()`.\n\n----\n`no`\n----\n";
+        let names = [("a/b.adoc", true), ("c", true), ("f", false)];
+        assert_eq!(found(text, Markup::Asciidoc), names);
+    }
+}

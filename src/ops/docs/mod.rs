@@ -1,0 +1,371 @@
+//! `docs`: lists documents by their front matter, and finds what their prose says about code that is not so any more.
+
+mod audit;
+mod files;
+mod headings;
+mod listed;
+mod mention;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use self::audit::{Auditor, Document, FindingOut};
+use self::listed::DocumentOut;
+pub(super) use self::mention::DOCUMENT_LANGUAGES;
+use self::mention::Markup;
+use super::ask::{Ask, FileSelection, path_text};
+use super::op::{Op, Page, Paging, Row};
+use super::question::{About, Question};
+use super::record::Past;
+use super::sink::Sink;
+use crate::git::Rewrite;
+use crate::model::RepoPath;
+use crate::model::count::count;
+use crate::query::{Gaps, Source};
+use crate::session::{Build, Edits, OpError, Result, is_read_only};
+
+/// Maximum size of a document that is audited.
+const MAX_BYTES: usize = 4 << 20;
+/// Default maximum number of documents or findings.
+const DEFAULT_LIMIT: usize = 100;
+/// Time that a call waits for commits to be recorded, and for other programs that edit files.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The request.
+#[derive(Clone, Debug, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
+#[command(after_help = "Examples:
+  codescout docs audit
+  codescout docs audit docs README.md --fix
+  codescout docs audit --ref main --json
+  codescout docs list --kind decision --status accepted")]
+pub(crate) struct Docs {
+    /// What to do
+    #[arg(value_enum)]
+    #[schemars(description = "")]
+    op: DocsOp,
+    /// Only these files and directories, or files that match these globs
+    #[arg(value_name = "PATH", value_parser = path_text())]
+    #[serde(default)]
+    #[schemars(description = "globs")]
+    path: Vec<String>,
+    /// For list: only documents whose front matter has this kind
+    #[arg(long, value_name = "KIND")]
+    #[serde(default)]
+    #[schemars(description = "in front matter: decision")]
+    kind: Option<String>,
+    /// For list: only documents whose front matter has this status
+    #[arg(long, value_name = "STATUS")]
+    #[serde(default)]
+    #[schemars(description = "in front matter: accepted")]
+    status: Option<String>,
+    /// For audit: write the new name of what was renamed, where there is exactly one
+    #[arg(long)]
+    #[serde(default)]
+    #[schemars(description = "write new names")]
+    fix: bool,
+}
+
+/// What to do with documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DocsOp {
+    /// List documents that have a kind or status
+    List,
+    /// Find names, paths and links that were right once, but are not any more
+    Audit,
+}
+
+/// The fields of the answer other than its rows.
+#[derive(Debug, Default, Serialize)]
+struct Facts {
+    /// Number of findings or listed documents.
+    total: usize,
+    /// Number of documents that were read.
+    documents: usize,
+    /// Number of names, paths and links in them.
+    mentions: usize,
+}
+
+/// A result.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum DocsRow {
+    Finding(Box<FindingOut>),
+    Document(DocumentOut),
+}
+
+impl Row for DocsRow {
+    fn render(&self, out: &mut dyn Sink) {
+        match self {
+            Self::Finding(finding) => finding.render(out),
+            Self::Document(document) => document.render(out),
+        }
+    }
+}
+
+impl Docs {
+    /// Returns true if results are problems.
+    pub(crate) fn is_audit(&self) -> bool {
+        self.op == DocsOp::Audit
+    }
+}
+
+impl Op for Docs {
+    type Row = DocsRow;
+    const WHEN_TOO_SLOW: &'static str =
+        "index history=true traces definitions once; or audit fewer documents with path";
+
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<DocsRow>> {
+        let is_filtered = self.kind.is_some() || self.status.is_some();
+        match self.op {
+            DocsOp::Audit if is_filtered => Err(OpError::new("kind and status are for op list", "omit them")),
+            DocsOp::List if self.fix => Err(OpError::new("fix is for op audit", "omit it")),
+            DocsOp::Audit => self.audit(ask),
+            DocsOp::List => self.list(ask),
+        }
+    }
+}
+
+impl Docs {
+    fn question<'a>(&self, ask: &'a Ask<'a>) -> Result<Question<'a>> {
+        let selection = FileSelection {
+            path: self.path.clone(),
+            ..FileSelection::default()
+        };
+        Question::new(
+            ask,
+            &About {
+                build: Build::Never,
+                edits: Edits::Listed,
+                has_cursor: false,
+                ..About::files(&selection)
+            },
+        )
+    }
+
+    fn list(&self, ask: &Ask<'_>) -> Result<Page<DocsRow>> {
+        let question = self.question(ask)?;
+        let documents = listed::documents(&question)?;
+        let n_documents = documents.len();
+        let is_wanted = |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
+        let rows = documents
+            .into_iter()
+            .filter(|document| is_wanted(&self.kind, &document.kind) && is_wanted(&self.status, &document.status));
+        let rows: Vec<DocsRow> = rows.map(DocsRow::Document).collect();
+        let facts = Facts {
+            total: rows.len(),
+            documents: n_documents,
+            mentions: 0,
+        };
+        let mut page = paged(ask, &question, rows, &facts)?;
+        if page.is_empty {
+            page.notes.extend(question.why_nothing());
+            page.hint = Some("a document has a kind and a status in its front matter: kind: decision".to_owned());
+        }
+        Ok(page)
+    }
+
+    fn audit(&self, ask: &Ask<'_>) -> Result<Page<DocsRow>> {
+        if self.fix && ask.session.checked(&ask.common.reference)? != "WORKTREE" {
+            return Err(OpError::new(
+                "only documents of the worktree can be fixed",
+                "omit the revision",
+            ));
+        }
+        if self.fix && !ask.session.is_own {
+            return Err(OpError::new(
+                "this repository can only be read",
+                "docs fixes documents of the repository in which the server was started",
+            ));
+        }
+        let question = self.question(ask)?;
+        let (documents, n_unread) = documents(&question)?;
+        let past = traced(ask)?;
+        let (mut findings, mut incomplete) = past.with_targets(|targets| {
+            let mut auditor = Auditor::new(&question, targets, &documents)?;
+            let mut findings = Vec::new();
+            for document in &documents {
+                if ask.ctx.is_interrupted() {
+                    return Err(OpError::interrupted());
+                }
+                findings.extend(auditor.audit(document)?);
+            }
+            Ok((findings, targets.untraced()))
+        })?;
+        incomplete.extend(past.gap()?);
+        incomplete.extend(Gaps::of(&past.opened.history, &past.opened.reached)?.sentences());
+        if n_unread > 0 {
+            incomplete.push(format!(
+                "{} not read, because they are not UTF-8 or larger than 4 MiB",
+                count(n_unread, "document")
+            ));
+        }
+        if self.fix {
+            fix(ask, &question, &mut findings)?;
+        }
+        let facts = Facts {
+            total: findings.len(),
+            documents: documents.len(),
+            mentions: documents.iter().map(Document::n_mentions).sum(),
+        };
+        let n_left = findings.iter().filter(|finding| !finding.fixed).count();
+        let rows = findings
+            .into_iter()
+            .map(|finding| DocsRow::Finding(Box::new(finding)))
+            .collect();
+        let mut page = paged(ask, &question, rows, &facts)?;
+        page.is_empty = n_left == 0;
+        page.is_unfinished = n_left == 0 && !incomplete.is_empty();
+        if facts.total == 0 {
+            let (mentions, documents) = (count(facts.mentions, "mention"), count(facts.documents, "document"));
+            page.notes
+                .push(format!("{mentions} of code in {documents}: no finding"));
+        }
+        if let Some(provenance) = &mut page.provenance {
+            incomplete.into_iter().for_each(|why| provenance.also_incomplete(why));
+        }
+        Ok(page)
+    }
+}
+
+fn paged(ask: &Ask<'_>, question: &Question<'_>, rows: Vec<DocsRow>, facts: &Facts) -> Result<Page<DocsRow>> {
+    let state = question.view().digest();
+    let n_before = ask.n_before(state)?;
+    let (n_all, limit) = (rows.len(), ask.limit(DEFAULT_LIMIT));
+    let rows: Vec<DocsRow> = rows.into_iter().skip(n_before).take(limit.max(1)).collect();
+    let mut paging = Paging::numbered(ask.key(state), n_before, rows.len(), limit);
+    if n_before + rows.len() < n_all {
+        paging.end = Some(((n_before + rows.len()) as u32, 0));
+    }
+    Page::new(question.provenance_of_files(), rows, paging).with_facts(facts)
+}
+
+/// Reads the documents to audit. Also returns the number of those that cannot be read as text.
+fn documents(question: &Question<'_>) -> Result<(Vec<Document>, usize)> {
+    let (view, mut reader) = (question.view(), question.sources().reader());
+    let (mut documents, mut n_unread) = (Vec::new(), 0);
+    for (id, file) in view.files().filter(|(id, _)| question.filter.passes(view, *id)) {
+        let Some(markup) = Markup::of(view.lang(id)).filter(|_| !is_record_of_changes(file.path)) else {
+            continue;
+        };
+        if let Source::Bytes(bytes) = reader.read(id)? {
+            let document = (bytes.len() <= MAX_BYTES)
+                .then(|| Document::new(RepoPath::new(file.path), bytes, markup))
+                .flatten();
+            n_unread += usize::from(document.is_none());
+            documents.extend(document);
+        }
+    }
+    Ok((documents, n_unread))
+}
+
+/// Opens the history with traced definitions. A call with a time limit uses what is traced.
+fn traced<'a>(ask: &'a Ask<'a>) -> Result<Past<'a>> {
+    let past = Past::of(ask, PATIENCE)?;
+    let lacks_some = past.with_targets(|targets| Ok(!targets.untraced().is_empty()))?;
+    if !lacks_some || ask.ctx.reading_ends().is_some() {
+        return Ok(past);
+    }
+    match ask
+        .session
+        .workspace
+        .records()
+        .trace_history(ask.ctx.progress, ask.ctx.interrupt)
+    {
+        Ok(_) => Past::of(ask, PATIENCE),
+        Err(error) if is_read_only(&error) => Ok(past),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes the fixes into the documents.
+fn fix(ask: &Ask<'_>, question: &Question<'_>, findings: &mut [FindingOut]) -> Result<()> {
+    let mut of_files: BTreeMap<String, Vec<&mut FindingOut>> = BTreeMap::new();
+    for finding in findings.iter_mut().filter(|finding| finding.fix.is_some()) {
+        of_files.entry(finding.path.clone()).or_default().push(finding);
+    }
+    let mut reader = question.sources().reader();
+    let mut rewrites = Vec::new();
+    for (path, findings) in &of_files {
+        let Some(Source::Bytes(old)) = question.view().find_text(path).map(|id| reader.read(id)).transpose()? else {
+            continue;
+        };
+        let mut new = old.clone();
+        // From the end, so that ranges stay valid.
+        for finding in findings.iter().rev() {
+            let fix = finding.fix.iter().flat_map(|fix| fix.bytes());
+            new.splice(finding.range.clone(), fix);
+        }
+        rewrites.push(Rewrite {
+            path: path.as_bytes().to_vec(),
+            from: Some(old),
+            to: Some(new),
+            mode: None,
+        });
+    }
+    let repository = &ask.session.workspace.repository;
+    repository.rewriter(PATIENCE, ask.ctx.interrupt)?.apply(rewrites)?;
+    ask.session.files_changed();
+    of_files
+        .into_values()
+        .flatten()
+        .for_each(|finding| finding.fixed = true);
+    Ok(())
+}
+
+/// Returns true for change logs, release notes, and other documents of one time.
+fn is_record_of_changes(path: &[u8]) -> bool {
+    const STARTS: [&str; 14] = [
+        "changelog",
+        "change_log",
+        "change-log",
+        "changes",
+        "history",
+        "news",
+        "release-notes",
+        "release_notes",
+        "releasenotes",
+        "releases",
+        "whatsnew",
+        "whats-new",
+        "upgrad",
+        "migrat",
+    ];
+    const NAMES: [&str; 8] = ["blog", "_posts", "posts", "rfc", "rfcs", "adr", "adrs", "deprecations"];
+    let path = String::from_utf8_lossy(path).to_lowercase();
+    let is_date = |part: &str| {
+        let digits = part
+            .bytes()
+            .take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.'))
+            .count();
+        part.starts_with("20") && digits >= 7
+    };
+    path.split('/').any(|part| {
+        let name = part.split('.').next().unwrap_or(part);
+        STARTS.iter().any(|start| part.starts_with(start)) || NAMES.contains(&name) || is_date(part)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_of_one_time_are_told_by_their_paths() {
+        for path in [
+            "CHANGES.rst",
+            "docs/whatsnew-3.0.rst",
+            "News/1.txt",
+            "blog/a.md",
+            "p/2024-02-01-x.md",
+            "MIGRATING.md",
+        ] {
+            assert!(is_record_of_changes(path.as_bytes()), "{path}");
+        }
+        for path in ["README.md", "docs/api.rst", "docs/exchange.md", "docs/200.md"] {
+            assert!(!is_record_of_changes(path.as_bytes()), "{path}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The file with which a CI system keeps the index between its jobs.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::git::{ExchangeError, Repository, origin_host};
+
+/// The file for GitHub, relative to the root of the worktree, and its folders, the outermost first.
+const GITHUB_FILE: &str = ".github/workflows/codescout.yml";
+const GITHUB_FOLDERS: [&str; 2] = [".github", ".github/workflows"];
+const GITHUB_HOST: &str = "github.com";
+const GITHUB_TEMPLATE: &str = include_str!("../../docs/ci/github.yml");
+/// The file for GitLab, which has other jobs too.
+const GITLAB_FILE: &str = ".gitlab-ci.yml";
+const GITLAB_TEMPLATE: &str = include_str!("../../docs/ci/gitlab.yml");
+/// Every template has this command.
+const COMMAND: &str = "codescout ci restore";
+
+/// The CI file of a repository.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum CiFile {
+    /// It can be created.
+    Missing(NewCiFile),
+    /// It exists, and is never changed.
+    Exists(PathBuf),
+    /// It cannot be created, for this reason.
+    Left(String),
+}
+
+/// A CI file to create, or that was created.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NewCiFile {
+    pub(crate) path: PathBuf,
+    /// Folders that are created with it, the outermost first.
+    folders: Vec<PathBuf>,
+}
+
+impl CiFile {
+    /// Finds out which file the repository needs, by the host of its remote `origin`. Changes nothing.
+    pub(crate) fn of(repository: &Repository) -> Result<Self, ExchangeError> {
+        let Some(root) = repository.work_dir() else {
+            return Ok(Self::Left("a bare repository has no files".to_owned()));
+        };
+        let host = origin_host(repository)?;
+        Ok(match host.as_deref() {
+            Some(GITHUB_HOST) => Self::for_github(root),
+            Some(host) if host.contains("gitlab") => Self::for_gitlab(root),
+            Some(host) => Self::Left(format!(
+                "there is no template for {host}; docs/ci/cache.sh works in any shell"
+            )),
+            None => Self::Left("there is no remote origin whose host tells the CI system".to_owned()),
+        })
+    }
+
+    fn for_gitlab(root: &Path) -> Self {
+        let path = root.join(GITLAB_FILE);
+        match fs::read_to_string(&path) {
+            Ok(text) if text.contains(COMMAND) => Self::Exists(path),
+            _ => Self::Left(format!(
+                "add this to {GITLAB_FILE}, which has your other jobs:\n{GITLAB_TEMPLATE}"
+            )),
+        }
+    }
+
+    fn for_github(root: &Path) -> Self {
+        let path = root.join(GITHUB_FILE);
+        if path.symlink_metadata().is_ok() {
+            return Self::Exists(path);
+        }
+        let folders = GITHUB_FOLDERS.map(|folder| root.join(folder));
+        let is_other = |folder: &&PathBuf| folder.symlink_metadata().is_ok_and(|found| !found.is_dir());
+        if let Some(folder) = folders.iter().find(is_other) {
+            return Self::Left(format!("{} is not a folder", folder.display()));
+        }
+        let missing = folders.into_iter().filter(|folder| !folder.exists());
+        Self::Missing(NewCiFile {
+            path,
+            folders: missing.collect(),
+        })
+    }
+}
+
+impl NewCiFile {
+    /// Creates the file. Fails if it exists by now.
+    pub(crate) fn create(&self) -> io::Result<()> {
+        for folder in &self.folders {
+            fs::create_dir(folder).or_else(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => Ok(()),
+                _ => Err(error),
+            })?;
+        }
+        File::create_new(&self.path)?.write_all(GITHUB_TEMPLATE.as_bytes())
+    }
+
+    /// Returns true if the file has the content with which it was created.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        let is_file = self.path.symlink_metadata().is_ok_and(|found| found.is_file());
+        is_file && fs::read(&self.path).is_ok_and(|bytes| bytes == GITHUB_TEMPLATE.as_bytes())
+    }
+
+    /// Removes the file, and the folders that were created with it if they are empty.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        fs::remove_file(&self.path)?;
+        for folder in self.folders.iter().rev() {
+            if fs::remove_dir(folder).is_err() {
+                // The folder contains other files by now.
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,219 @@
+//! Tests `docs` and `search --in`: what documents say about code, and which documents there are.
+
+use serde_json::Value;
+
+use crate::cli::{Called, call_in};
+use crate::support::TestRepo;
+
+const CODE: &str = "class Parser:\n    def parse_words(self, text):\n        words = text.split()\n        return [word.lower() for word in words if word]\n\n    def close_all(self):\n        return self.parse_words('')\n\n\ndef read_table(path):\n    rows = [line.split(',') for line in open(path)]\n    return rows[1:]\n";
+const README: &str = "# Words\n\nCall `Parser.parse_words()` on each text, or [see](src/words.py) how\n`read_table` reads `src/words.py`.\n\nFor others there is `os.parse_words_of` and `tests/x.py`.\n\n```python\nparser.parse_words(text)\n```\n";
+
+fn run(repo: &TestRepo, args: &[&str]) -> Called {
+    call_in(repo.root(), args, b"")
+}
+
+fn json(repo: &TestRepo, args: &[&str]) -> Value {
+    let called = run(repo, &[args, &["--json"]].concat());
+    serde_json::from_slice(&called.stdout).unwrap_or_else(|_| panic!("{}", called.stderr))
+}
+
+fn texts<'a>(told: &'a Value, field: &str) -> Vec<&'a str> {
+    let results = told["results"].as_array().unwrap().iter();
+    results.map(|result| result[field].as_str().unwrap_or("-")).collect()
+}
+
+fn project() -> TestRepo {
+    let repo = TestRepo::empty();
+    repo.write("src/words.py", CODE);
+    repo.write("README.md", README);
+    repo.write("CHANGELOG.md", "Added `Parser.parse_words`.\n");
+    repo.commit("one");
+    repo
+}
+
+#[test]
+fn what_is_right_and_what_never_was_is_no_finding() {
+    let repo = project();
+    let told = json(&repo, &["docs", "audit"]);
+    assert_eq!((&told["total"], &told["documents"]), (&0.into(), &1.into()));
+    assert_eq!(told["mentions"], 6);
+    let called = run(&repo, &["docs", "audit"]);
+    assert_eq!((called.code, called.text().as_str()), (0, ""), "{}", called.stderr);
+}
+
+#[test]
+fn renames_are_found_with_their_commits_and_fixed() {
+    let repo = project();
+    repo.write("src/words.py", CODE.replace("parse_words", "split_text"));
+    let renamed = repo.commit("rename a method");
+    repo.rename("src/words.py", "src/text.py");
+    let moved = repo.commit("move the file");
+    repo.write(
+        "src/text.py",
+        CODE.replace("parse_words", "split_text")
+            .replace("read_table", "load_table"),
+    );
+    let told = json(&repo, &["docs", "audit"]);
+    assert_eq!(
+        texts(&told, "text"),
+        ["Parser.parse_words", "src/words.py", "read_table", "src/words.py"]
+    );
+    assert_eq!(
+        texts(&told, "fix"),
+        ["Parser.split_text", "src/text.py", "load_table", "src/text.py"]
+    );
+    assert_eq!(texts(&told, "commit"), [&renamed, &moved, "-", &moved]);
+    assert_eq!(told["results"][0]["now"][0], "src/text.py#Parser.split_text");
+    let called = run(&repo, &["docs", "audit"]);
+    assert_eq!(called.code, 1);
+    let first = format!(
+        "README.md:3: Parser.parse_words is now src/text.py#Parser.split_text since {} rename a method\n",
+        &renamed[..10]
+    );
+    assert!(called.text().starts_with(&first), "{}", called.text());
+    // The code of the document is an example, and a change log is about its time.
+    let fixed = run(&repo, &["docs", "audit", "--fix"]);
+    assert_eq!(fixed.code, 0, "{}", fixed.stderr);
+    let expected = README
+        .replacen("parse_words", "split_text", 1)
+        .replace("src/words", "src/text")
+        .replace("read_table", "load_table");
+    assert_eq!(String::from_utf8(repo.read("README.md")).unwrap(), expected);
+    assert_eq!(repo.read("CHANGELOG.md"), b"Added `Parser.parse_words`.\n");
+    assert_eq!(run(&repo, &["docs", "audit"]).code, 0);
+    // Before the renames, all of it was right.
+    assert_eq!(run(&repo, &["docs", "audit", "--ref", "HEAD~2"]).code, 0);
+}
+
+#[test]
+fn what_is_gone_has_no_fix() {
+    let repo = project();
+    repo.write(
+        "README.md",
+        format!("{README}\nSee [the rules](guide.md#the-rules) and `src/old/`.\n"),
+    );
+    repo.write("guide.md", "# Guide\n\n## The rules\n\ntext\n");
+    repo.write("src/old/a.py", "A = 1\n");
+    repo.commit("guide");
+    repo.write("guide.md", "# Guide\n\n## What applies\n\ntext\n");
+    repo.remove("src/old/a.py");
+    repo.write("src/words.py", &CODE[..CODE.find("\n\ndef read_table").unwrap()]);
+    let gone = repo.commit("delete");
+    let told = json(&repo, &["docs", "audit", "README.md"]);
+    assert_eq!(texts(&told, "text"), ["read_table", "the-rules", "src/old/"]);
+    assert_eq!(texts(&told, "kind"), ["name", "heading", "path"]);
+    assert_eq!(texts(&told, "verdict"), ["gone"; 3]);
+    assert_eq!(texts(&told, "commit"), [gone.as_str(); 3]);
+    assert_eq!(run(&repo, &["docs", "audit", "--fix"]).code, 1);
+    // A document that speaks of the deletion is right.
+    let readme = String::from_utf8(repo.read("README.md")).unwrap();
+    repo.write(
+        "README.md",
+        readme.replace("`read_table` reads", "the former `read_table` read"),
+    );
+    let told = json(&repo, &["docs", "audit", "README.md"]);
+    assert_eq!(texts(&told, "text"), ["the-rules", "src/old/"]);
+}
+
+#[test]
+fn a_name_that_another_definition_has_proves_nothing() {
+    let repo = TestRepo::empty();
+    let other =
+        "class Other:\n    def close_all(self):\n        return [number * 2 for number in range(9) if number]\n";
+    repo.write("src/words.py", CODE);
+    repo.write("src/other.py", other);
+    repo.write(
+        "docs/a.rst",
+        "Use\n===\n\n:meth:`~words.Parser.close_all` or ``close_all()``.\n",
+    );
+    repo.commit("one");
+    repo.write("src/words.py", CODE.replace("close_all", "finish_all"));
+    repo.commit("rename one of two");
+    let told = json(&repo, &["docs", "audit"]);
+    assert_eq!(texts(&told, "text"), ["words.Parser.close_all"]);
+    assert_eq!(texts(&told, "fix"), ["words.Parser.finish_all"]);
+}
+
+#[test]
+fn a_shallow_clone_is_not_said_to_be_right() {
+    let repo = project();
+    repo.write("src/words.py", "x = 1\n");
+    repo.commit("delete");
+    let clone = repo.clone_with("clone", &["--depth=1"]);
+    let called = run(&clone, &["docs", "audit"]);
+    assert_eq!(called.code, 2, "{}", called.stderr);
+    assert!(called.stderr.contains("this clone is shallow"), "{}", called.stderr);
+}
+
+#[test]
+fn documents_are_listed_by_kind_and_status_at_a_revision() {
+    let repo = project();
+    repo.write(
+        "docs/one.md",
+        "---\nkind: decision\nstatus: \"accepted\"\n---\n# One index\n",
+    );
+    repo.write(".agents/notes/two.md", "---\nkind: spec\n---\n\nTwo\n");
+    repo.commit("decide");
+    repo.write(
+        "docs/one.md",
+        "---\nkind: decision\nstatus: superseded\n---\n# One index\n",
+    );
+    let told = json(&repo, &["docs", "list"]);
+    assert_eq!(texts(&told, "path"), [".agents/notes/two.md", "docs/one.md"]);
+    assert_eq!(texts(&told, "title"), ["Two", "One index"]);
+    let listed = |args: &[&str]| run(&repo, &[&["docs", "list"], args].concat());
+    let accepted = ["--kind", "decision", "--status", "accepted"];
+    assert_eq!(listed(&accepted).code, 1);
+    let then = listed(&[&accepted[..], &["--ref", "HEAD"]].concat());
+    assert_eq!(then.text(), "docs/one.md decision accepted: One index\n");
+    assert_eq!(listed(&["--fix"]).code, 2);
+    assert_eq!(run(&repo, &["docs", "audit", "--kind", "spec"]).code, 2);
+}
+
+#[test]
+fn search_is_limited_to_documents_or_notes() {
+    let repo = project();
+    repo.write(
+        ".agents/notes/a.md",
+        "# Splitting\n\nWords are split at spaces in parse_words.\n",
+    );
+    repo.commit("note");
+    let paths = |inside: &str, more: &[&str]| {
+        let args = [&["search", "--in", inside, "parse_words"], more].concat();
+        let told = json(&repo, &args);
+        let mut paths: Vec<String> = texts(&told, "path").into_iter().map(str::to_owned).collect();
+        paths.sort();
+        paths
+    };
+    assert_eq!(paths("memory", &[]), [".agents/notes/a.md"]);
+    assert_eq!(paths("docs", &[]), [".agents/notes/a.md", "CHANGELOG.md", "README.md"]);
+    assert_eq!(paths("docs", &["--ref", "HEAD~1"]), ["CHANGELOG.md", "README.md"]);
+    assert_eq!(
+        paths("docs", &["--mode", "regex", "--path", "README.md"])[0],
+        "README.md"
+    );
+    assert_eq!(run(&repo, &["search", "--in", "memory", "x", "--path", "src"]).code, 2);
+    assert_eq!(run(&repo, &["search", "--in", "docs", "x", "--lang", "rust"]).code, 2);
+}
+
+#[test]
+fn sections_of_documents_are_read_by_their_headings() {
+    let repo = TestRepo::empty();
+    repo.write("a.rst", "Guide\n=====\n\nOne.\n\nFirst steps\n-----------\n\nTwo.\n");
+    repo.write("b.adoc", "= Guide\n\nOne.\n\n== First steps\n\nTwo.\n");
+    repo.write("c.txt", "1. Guide\n\nOne.\n\n1.1 First steps\n\nTwo.\n");
+    repo.commit("documents");
+    for (path, heading) in [
+        ("a.rst", "First steps"),
+        ("b.adoc", "First steps"),
+        ("c.txt", "1.1 First steps"),
+    ] {
+        let read = run(&repo, &["read", path, "--heading", heading]);
+        assert!(
+            read.text().contains(heading) && read.text().ends_with("Two.\n"),
+            "{path}: {}",
+            read.stderr
+        );
+        assert!(!read.text().contains("One."), "{path}");
+    }
+}

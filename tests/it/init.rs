@@ -1,0 +1,208 @@
+//! Tests `init`: what it plans, does and undoes, with and without a home directory.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::install::{User, list};
+use crate::support::{InTime, write_executable};
+
+const YES: &[&str] = &["init", "--yes", "--json"];
+const CI_FILE: &str = ".github/workflows/codescout.yml";
+
+/// A user of two agents and a repository on GitHub, with files that belong to the user.
+fn user() -> User {
+    let user = User::new();
+    user.write(".codex/config.toml", "# mine\nmodel = \"x\"\n");
+    user.write(".claude.json", "{ \"theme\": 1 }");
+    user.write(".claude/x", "");
+    user.repo.git(["remote", "add", "origin", "git@github.com:a/b.git"]);
+    write_executable(&user.repo.path(".git/hooks/post-commit"), "#!/bin/sh\necho mine\n");
+    user
+}
+
+/// Returns the files of the home directory and the worktree, and the hooks, without the index.
+fn everything(user: &User) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = user.everything();
+    found.retain(|path, _| !path.to_string_lossy().contains("/.codescout"));
+    list(&user.repo.path(".git/hooks"), &mut found);
+    found
+}
+
+/// Returns part and state of each step.
+fn steps(answer: &Value) -> Vec<String> {
+    let text = |step: &Value, field: &str| step[field].as_str().unwrap().to_owned();
+    let steps = answer["steps"].as_array().unwrap().iter();
+    steps
+        .map(|step| format!("{} {}", text(step, "part"), text(step, "state")))
+        .collect()
+}
+
+fn details(answer: &Value) -> String {
+    let steps = answer["steps"].as_array().unwrap().iter();
+    steps
+        .filter_map(|step| step["detail"].as_str())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn without_a_terminal_the_plan_is_shown_and_nothing_changes() {
+    let user = user();
+    let before = everything(&user);
+    let shown = user.call_as_it_is(&["init"]).expect(1);
+    let named = [
+        "- index",
+        "- install git hooks",
+        "- add codescout to Claude Code",
+        "- add codescout to Codex",
+        CI_FILE,
+    ];
+    for part in named {
+        assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
+    }
+    assert!(shown.stderr.contains("codescout init --yes"), "{}", shown.stderr);
+    let answer = user.call_as_it_is(&["init", "--json"]).expect(1).json();
+    assert_eq!(answer["done"], false);
+    assert_eq!(
+        steps(&answer),
+        [
+            "index planned",
+            "hooks planned",
+            "agent planned",
+            "agent planned",
+            "ci planned"
+        ]
+    );
+    assert_eq!(everything(&user), before);
+    assert!(!user.repo.path(".codescout").exists());
+}
+
+#[test]
+fn all_is_done_once_and_undone_byte_for_byte() {
+    let user = user();
+    let before = everything(&user);
+    let answer = user.call_as_it_is(YES).expect(0).json();
+    assert_eq!(
+        steps(&answer),
+        ["index done", "hooks done", "agent done", "agent done", "ci done"]
+    );
+    assert!(user.repo.path(".codescout/state").exists());
+    assert!(user.read(".codex/config.toml").contains("codescout"));
+    let ci = include_str!("../../docs/ci/github.yml");
+    assert_eq!(user.repo.read(CI_FILE), ci.as_bytes());
+    let hook = String::from_utf8(user.repo.read(".git/hooks/post-commit")).unwrap();
+    assert!(hook.contains("codescout") && hook.contains("echo mine"), "{hook}");
+
+    let after = everything(&user);
+    let again = user.call_as_it_is(YES).expect(0).json();
+    assert_eq!(steps(&again), ["index already", "hooks already", "ci already"]);
+    assert_eq!(everything(&user), after);
+
+    user.call_as_it_is(&["init", "--undo"]).expect(1);
+    assert_eq!(everything(&user), after);
+    let undone = user
+        .call_as_it_is(&["init", "--undo", "--yes", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(steps(&undone), ["ci done", "agent done", "agent done", "hooks done"]);
+    assert_eq!(everything(&user), before);
+    let nothing = user.call_as_it_is(&["init", "--undo", "--json"]).expect(0).json();
+    assert!(steps(&nothing).is_empty());
+}
+
+#[test]
+fn what_was_there_before_is_not_undone() {
+    let user = user();
+    user.call_as_it_is(&["install", "codex", "--yes"]).expect(0);
+    user.call_as_it_is(&["hooks", "install"]).expect(0);
+    let before = everything(&user);
+    let answer = user.call_as_it_is(YES).expect(0).json();
+    assert_eq!(steps(&answer), ["index done", "hooks already", "agent done", "ci done"]);
+    user.repo.write(CI_FILE, "mine\n");
+    let undone = user
+        .call_as_it_is(&["init", "--undo", "--yes", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(steps(&undone), ["ci left", "agent done"]);
+    assert_eq!(user.repo.read(CI_FILE), b"mine\n");
+    fs::remove_dir_all(user.repo.path(".github")).unwrap();
+    assert_eq!(everything(&user), before);
+}
+
+#[test]
+fn steps_can_be_left_out_and_others_say_why_they_are_not_done() {
+    let user = user();
+    user.write(".codex/config.toml", "not = = toml");
+    user.write(".codeium/windsurf/x", "");
+    user.repo.git(["config", "core.hooksPath", "/nowhere/shared"]);
+    user.repo
+        .git(["remote", "set-url", "origin", "https://gitlab.example/a/b"]);
+    let answer = user.call_as_it_is(YES).expect(0).json();
+    let expected = [
+        "index done",
+        "hooks left",
+        "agent done",
+        "agent left",
+        "agent left",
+        "ci left",
+    ];
+    assert_eq!(steps(&answer), expected);
+    let details = details(&answer);
+    for why in [
+        "hooks install --force",
+        "cannot edit",
+        "install windsurf --root DIR",
+        "add this to .gitlab-ci.yml",
+    ] {
+        assert!(details.contains(why), "{why}: {details}");
+    }
+    assert!(details.contains("codescout ci restore"), "{details}");
+    assert_eq!(user.read(".codex/config.toml"), "not = = toml");
+
+    let answer = user
+        .call_as_it_is(&[YES, &["--without", "hooks,agents,ci"]].concat())
+        .expect(0)
+        .json();
+    assert_eq!(steps(&answer), ["index already"]);
+    user.repo.git(["remote", "remove", "origin"]);
+    user.repo.git(["config", "--unset", "core.hooksPath"]);
+    user.repo.write(".github", "a file\n");
+    user.repo.git(["remote", "add", "origin", "https://github.com/a/b"]);
+    let answer = user
+        .call_as_it_is(&[YES, &["--without", "hooks,agents"]].concat())
+        .expect(0)
+        .json();
+    assert_eq!(steps(&answer), ["index already", "ci left"]);
+}
+
+#[test]
+fn without_a_home_directory_the_rest_is_done() {
+    let user = user();
+    let output = Command::new(env!("CARGO_BIN_EXE_codescout"))
+        .args(YES)
+        .current_dir(user.repo.root())
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .stdin(Stdio::null())
+        .output_in_time()
+        .unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(steps(&answer), ["index done", "hooks done", "agent left", "ci done"]);
+    assert!(details(&answer).contains("set HOME"), "{answer}");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn a_home_directory_that_is_no_folder_is_left_and_a_step_that_fails_is_reported() {
+    let user = user();
+    // Nobody, not even root, can create a folder below a file.
+    fs::remove_dir_all(user.path(".codex")).unwrap();
+    user.write(".state", "a file");
+    let answer = user.call_as_it_is(&["init", "--yes", "--json"]).expect(2).json();
+    assert_eq!(steps(&answer), ["index done", "hooks done", "agent failed", "ci done"]);
+    assert_eq!(user.read(".claude.json"), "{ \"theme\": 1 }");
+}
