@@ -220,7 +220,7 @@ pub(super) struct CompletionsArgs {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   codescout man ~/.local/share/man/man1")]
 pub(super) struct ManArgs {
     /// Directory to write to
