@@ -278,7 +278,9 @@ impl Linker<'_> {
                     return matches!(binding.value, Value::Literal(_));
                 };
                 let called = facts.reference_at(at).map(|index| &facts.references[index as usize]);
-                steps.iter().eq([Step::Call])
+                // In Go, a type switch or an assertion gives the result of a call another type.
+                facts.family != Family::Go
+                    && steps.iter().eq([Step::Call])
                     && called.is_some_and(|called| called.n_arguments == Some(0))
                     && self.is_outside_value(facts, at, n_left)
             }

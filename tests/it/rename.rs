@@ -438,3 +438,89 @@ fn files_that_may_not_be_changed_are_refused() {
         said.stderr
     );
 }
+
+#[test]
+fn what_cannot_be_known_is_a_candidate() {
+    for (files, target, new, wanted) in [
+        (
+            "
+            //- src/lib.rs
+            pub enum Color { Auto, Never }
+            pub enum Strip { Auto }
+            pub fn pick() -> Strip {
+                use Strip::*;
+                Auto
+            }
+            #[arg(default_value_t = Color::Auto)]
+            pub struct Options;
+            ",
+            "src/lib.rs#Color.Auto",
+            "Default",
+            "src/lib.rs:7 macro",
+        ),
+        (
+            "
+            //- a.py
+            try:
+                from outside import parse
+            except ImportError:
+                parse = None
+
+            def run(text):
+                return parse(text)
+            ",
+            "a.py:4",
+            "read",
+            "a.py:2 import",
+        ),
+        (
+            "
+            //- a.py
+            from typing import TypeVar
+            Item = TypeVar('Item')
+            ",
+            "a.py#Item",
+            "Thing",
+            "a.py:2 string",
+        ),
+        (
+            "
+            //- a.ts
+            export class Options {
+                path = '';
+            }
+            export type Rest = Omit<Options, 'path'>;
+            ",
+            "a.ts#Options.path",
+            "file",
+            "a.ts:4 string",
+        ),
+        (
+            "
+            //- a/a.go
+            package a
+
+            type Named interface { Name(text string) }
+
+            func Run(value Value) {
+                switch v := value.Addr().Interface().(type) {
+                case Named:
+                    v.Name(text)
+                }
+            }
+            ",
+            "a/a.go#Named.Name",
+            "Label",
+            "a/a.go:8",
+        ),
+    ] {
+        let repo = TestRepo::new(files);
+        let answer: Value = serde_json::from_str(&rename(&repo, &[target, new, "--json"]).expect(0).text()).unwrap();
+        let listed = places(&answer, "candidates");
+        assert!(
+            listed.iter().any(|place| place.starts_with(wanted)),
+            "{target}: {listed:?}"
+        );
+        assert_eq!(answer["renamed_all"], false);
+    }
+}

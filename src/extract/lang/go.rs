@@ -56,6 +56,7 @@ const RULES: &[Rule] = &[
     on(&["parameter_declaration", "variadic_parameter_declaration"], Role::BindBy(parameters)),
     on(&["field_declaration"], Role::BindBy(typed_names)),
     on(&["var_spec", "const_spec", "short_var_declaration", "range_clause"], Role::BindBy(assigned)),
+    on(&["type_switch_statement"], Role::BindBy(switched)),
     on(&["unary_expression", "slice_expression"], same("operand")),
     on(&["parenthesized_expression"], same("")),
     on(&["index_expression"], step("operand", Step::Element)),
@@ -160,6 +161,12 @@ fn assigned<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
         };
         found.push(bound);
     }
+}
+
+/// Adds `v` in `switch v := x.(type)`. Each case gives it another type.
+fn switched<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let names = field(node, "alias").map(children).unwrap_or_default();
+    found.extend(names.into_iter().map(|name| Bound::new(BindingKind::Local, name)));
 }
 
 /// Adds the type that a field without a name embeds.

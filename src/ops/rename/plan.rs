@@ -424,6 +424,10 @@ impl Subject<'_> {
         };
         match place.kind {
             WordKind::String if self.language == "rust" => return self.at_scope(place, bytes),
+            // `T = TypeVar("T")`, and keys as types: `Omit<Options, "path">`.
+            WordKind::String if self.is_in_definition(&place) || self.is_script() && self.is_member => {
+                return candidate("string");
+            }
             WordKind::String => {
                 return Role::Mention(Place {
                     reason: "string",
@@ -467,12 +471,29 @@ impl Subject<'_> {
                 Role::Other
             };
         }
-        let is_script = matches!(self.language, "javascript" | "typescript" | "tsx");
+        let is_script = self.is_script();
         if receiver == Value::None && self.linker.is_alias(place.file, &self.definition.name) {
             return Role::Other;
         }
-        // A parameter can be called so.
         let before = &bytes[..place.range.start as usize];
+        // In macros and attributes of Rust, a path is not resolved. A name of Python can be defined or imported.
+        let is_loose = match self.language {
+            "rust" => receiver == Value::None && site.kind != ReferenceKind::Import && ends_with_path(before),
+            "python" => {
+                site.kind == ReferenceKind::Import
+                    && site.tier == Tier::Outside
+                    && !self.is_member
+                    && self.kin.iter().any(|of| of.file == place.file)
+            }
+            _ => false,
+        };
+        if is_loose {
+            return Role::Candidate(Place {
+                reason: if self.language == "rust" { "macro" } else { "import" },
+                ..place
+            });
+        }
+        // A parameter can be called so.
         if is_script && (before.ends_with(b"self.") || before.ends_with(b"self?.")) {
             return Role::Candidate(Place {
                 reason: site.tier.name(),
@@ -529,6 +550,19 @@ impl Subject<'_> {
         other()
     }
 
+    fn is_script(&self) -> bool {
+        matches!(self.language, "javascript" | "typescript" | "tsx")
+    }
+
+    /// Returns true if a place is in the statement that defines a variable.
+    fn is_in_definition(&self, place: &Place) -> bool {
+        let is_variable = matches!(
+            self.definition.kind,
+            DefinitionKind::Variable | DefinitionKind::Constant | DefinitionKind::TypeAlias
+        );
+        is_variable && place.file == self.of.file && self.definition.range.contains(place.range)
+    }
+
     /// Returns the role of a string that names something of its scope: in `__all__`, or in a format string.
     fn at_scope(&self, place: Place, bytes: &[u8]) -> Role {
         let is_format = bytes.get((place.range.start as usize).wrapping_sub(1)) == Some(&b'{');
@@ -559,6 +593,15 @@ impl Subject<'_> {
             }),
         }
     }
+}
+
+/// Returns true if a text ends with the qualifier of a name, other than a keyword.
+fn ends_with_path(before: &[u8]) -> bool {
+    before.strip_suffix(b"::").is_some_and(|path| {
+        ![&b"crate"[..], b"self", b"super"]
+            .iter()
+            .any(|keyword| path.ends_with(keyword))
+    })
 }
 
 /// Returns true if a name is followed by another segment of a path, or by the names that are imported from it.
