@@ -182,7 +182,7 @@ impl Run {
     /// Returns the requested lines of an output, or its last ones.
     fn page(&self, ask: &Ask<'_>, kept: &Kept) -> Result<Page<RunRow>> {
         let lines: Vec<&str> = kept.text.lines().collect();
-        let total = kept.n_lines_before + lines.len();
+        let total = kept.n_lines_before.saturating_add(lines.len());
         let range = self.lines.as_deref().map(wanted).transpose()?;
         let limit = ask.limit(range.map_or(DEFAULT_LINES, |_| usize::MAX));
         let (first, last) = range.unwrap_or((total.saturating_sub(limit), total));

@@ -58,7 +58,8 @@ impl Kept {
         if n_over == 0 {
             return;
         }
-        let line = self.bytes[n_over - 1..].iter().position(|byte| *byte == b'\n');
+        let ends = &self.bytes[n_over - 1..self.bytes.len() - 1];
+        let line = ends.iter().position(|byte| *byte == b'\n');
         let removed = self.bytes.drain(..line.map_or(n_over, |line| n_over + line));
         self.n_lines_before += removed.filter(|byte| *byte == b'\n').count();
     }
@@ -258,6 +259,9 @@ mod tests {
         };
         long.shorten(3);
         assert_eq!((&*long.bytes, long.n_lines_before), (&b"ong"[..], 1));
+        long.bytes = b"longer\n".to_vec();
+        long.shorten(3);
+        assert_eq!(&*long.bytes, b"er\n");
     }
 
     #[test]

@@ -12,6 +12,8 @@ use super::error::{Context as _, OpError, Result};
 use super::limited::{LimitError, Limits, Printed, run};
 use crate::lsp::{find_program, is_program, leads_into};
 
+/// The search path if none of the user's is left.
+const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Number of bytes that are kept of the output: its end.
 const KEPT_BYTES: usize = 1 << 20;
 
@@ -68,12 +70,15 @@ impl Workspace {
 
     /// Finds a program on the path. Relative entries and programs inside the repository do not count.
     pub(super) fn find_program(&self, name: &str) -> Option<PathBuf> {
-        find_program(name, &env::var_os("PATH")?, &self.roots())
+        let roots = self.roots();
+        let roots: Vec<&Path> = roots.iter().map(PathBuf::as_path).collect();
+        find_program(name, &env::var_os("PATH")?, &roots)
     }
 
     /// Returns true if a path leads into the repository.
     pub(super) fn is_inside(&self, path: &Path) -> bool {
-        leads_into(path, &self.roots())
+        let roots = self.roots();
+        leads_into(path, &roots.iter().map(PathBuf::as_path).collect::<Vec<_>>())
     }
 
     /// Returns `PATH` for a program that the user runs on the repository, without entries that would find programs of
@@ -81,15 +86,20 @@ impl Workspace {
     pub(super) fn search_path(&self) -> OsString {
         let path = env::var_os("PATH").unwrap_or_default();
         let own = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
+        let own = own.filter(|own| own.is_absolute());
         let is_own = |folder: &Path| own.as_ref().is_some_and(|own| folder.starts_with(own));
         let folders = env::split_paths(&path)
             .filter(|folder| folder.is_absolute() && (is_own(folder) || !self.is_inside(folder)));
-        // Paths that were split can be joined again.
-        env::join_paths(folders).unwrap_or_default()
+        // Paths that were split can be joined again. An empty path would mean the current folder.
+        let joined = env::join_paths(folders).unwrap_or_default();
+        if joined.is_empty() { SYSTEM_PATH.into() } else { joined }
     }
 
-    fn roots(&self) -> Vec<&Path> {
-        let roots = [self.repository.work_dir(), Some(self.repository.git_dir())];
-        roots.into_iter().flatten().collect()
+    /// Returns the folders of the repository: its worktree, the main one, and those of git.
+    fn roots(&self) -> Vec<PathBuf> {
+        let (git_dir, common) = (self.repository.git_dir(), self.repository.common_dir());
+        let main = common.file_name().filter(|name| *name == ".git").and(common.parent());
+        let roots = [self.repository.work_dir(), main, Some(git_dir), Some(common)];
+        roots.into_iter().flatten().map(Path::to_owned).collect()
     }
 }

@@ -95,6 +95,14 @@ impl NewCiFile {
         File::create_new(&self.path)?.write_all(GITHUB_TEMPLATE.as_bytes())
     }
 
+    /// Returns true if these are the file and folders of the repository. A record can come from elsewhere.
+    pub(crate) fn is_of(&self, repository: &Repository) -> bool {
+        repository.work_dir().is_some_and(|root| {
+            let known = GITHUB_FOLDERS.map(|folder| root.join(folder));
+            self.path == root.join(GITHUB_FILE) && self.folders.iter().all(|folder| known.contains(folder))
+        })
+    }
+
     /// Returns true if the file has the content with which it was created.
     pub(crate) fn is_unchanged(&self) -> bool {
         let is_file = self.path.symlink_metadata().is_ok_and(|found| found.is_file());

@@ -513,6 +513,62 @@ fn what_cannot_be_known_is_a_candidate() {
             "Label",
             "a/a.go:8",
         ),
+        (
+            "
+            //- Kind.java
+            enum Kind { ONE, TWO }
+            //- Use.java
+            class Use {
+                int of(Kind kind) {
+                    switch (kind) {
+                        case ONE: return 1;
+                        default: return 2;
+                    }
+                }
+            }
+            ",
+            "Kind.java#Kind.ONE",
+            "UNO",
+            "Use.java:4",
+        ),
+        (
+            "
+            //- a.py
+            class Item:
+                def get(self):
+                    return 1
+
+                value = property(get)
+            ",
+            "a.py#Item.get",
+            "fetch",
+            "a.py:5",
+        ),
+        (
+            "
+            //- a.py
+            def outer():
+                global count
+                count = 3
+
+            count = 0
+            ",
+            "a.py:5",
+            "total",
+            "a.py:3 global",
+        ),
+        (
+            "
+            //- a.rs
+            pub fn helper() {}
+            pub fn run() {
+                crate::helper()
+            }
+            ",
+            "a.rs#helper",
+            "aide",
+            "a.rs:3",
+        ),
     ] {
         let repo = TestRepo::new(files);
         let answer: Value = serde_json::from_str(&rename(&repo, &[target, new, "--json"]).expect(0).text()).unwrap();
@@ -523,4 +579,29 @@ fn what_cannot_be_known_is_a_candidate() {
         );
         assert_eq!(answer["renamed_all"], false);
     }
+}
+
+#[test]
+fn exports_and_imports_of_commonjs_agree() {
+    let repo = TestRepo::new(
+        "
+        //- e.js
+        function total() { return 1; }
+        module.exports = { total };
+        //- d.js
+        const { total } = require('./e');
+        console.log(total());
+        ",
+    );
+    applied(&repo, &["e.js#total", "sum"]);
+    assert!(
+        text(&repo, "e.js").contains("exports = { sum }"),
+        "{}",
+        text(&repo, "e.js")
+    );
+    assert!(
+        text(&repo, "d.js").contains("const { sum } = require"),
+        "{}",
+        text(&repo, "d.js")
+    );
 }

@@ -230,7 +230,8 @@ impl<'a> Setting<'a> {
 
     /// Plans to undo what was recorded, in reverse order.
     pub(super) fn undoing(&self, record: &Record) -> Vec<Step> {
-        let ci = record.ci.iter().map(|file| {
+        let own = record.ci.iter().filter(|file| file.is_of(&self.workspace.repository));
+        let ci = own.map(|file| {
             let what = format!("remove {}", file.path.display());
             if file.is_unchanged() {
                 return Step::planned("ci", what, Work::CiFile(file.clone()));

@@ -182,6 +182,12 @@ impl Docs {
         }
         let question = self.question(ask)?;
         let (documents, n_unread) = documents(&question)?;
+        if documents.is_empty() && n_unread == 0 && !self.path.is_empty() {
+            return Err(OpError::new(
+                format!("no document is at {}", self.path.join(", ")),
+                "Markdown, reStructuredText, AsciiDoc and plain text are read, but not change logs",
+            ));
+        }
         let past = traced(ask)?;
         let (mut findings, mut incomplete) = past.with_targets(|targets| {
             let mut auditor = Auditor::new(&question, targets, &documents)?;

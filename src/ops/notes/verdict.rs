@@ -76,7 +76,7 @@ pub(crate) struct CommitOut {
 }
 
 /// What the history of a definition says about an anchor.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Walk {
     /// The commits that changed it since, the newest first.
     commits: Vec<u32>,
@@ -193,6 +193,7 @@ impl Judge<'_> {
                 .filter(|change| change.events.removed)
                 .map(|change| change.commit),
         };
+        let mut renamed = None;
         for change in &life.changes {
             if change.key == *anchored && self.is_text(change.new.as_ref(), anchor, &mut reader)? {
                 walk.is_reached = true;
@@ -203,12 +204,21 @@ impl Judge<'_> {
             if change.events.is_of_content() || change.from.is_some() {
                 walk.commits.push(change.commit);
             }
-            // The version that the anchor was made from may never have been committed.
-            let is_renamed = change.from.as_ref() == Some(anchored) && *from != *anchored;
-            if is_renamed || self.is_text(change.old.as_ref(), anchor, &mut reader)? {
+            if self.is_text(change.old.as_ref(), anchor, &mut reader)? {
                 walk.is_reached = true;
                 return Ok(walk);
             }
+            // The version that the anchor was made from may never have been committed.
+            if change.from.as_ref() == Some(anchored) && *from != *anchored {
+                let is_reached = true;
+                renamed.get_or_insert_with(|| Walk {
+                    is_reached,
+                    ..walk.clone()
+                });
+            }
+        }
+        if let Some(walk) = renamed {
+            return Ok(walk);
         }
         // A definition that was there all the time has no change that leads to the anchor.
         walk.is_reached = life.changes.is_empty() && life.is_there;

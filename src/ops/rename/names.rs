@@ -113,6 +113,9 @@ pub(super) fn check_new(language: &str, old: &str, new: &str) -> Result<()> {
             "{language} gives the name {new} another meaning than {old}"
         )));
     }
+    if language == "go" && matches!(new, "init" | "main") {
+        return Err(OpError::failed(format!("{language} gives the name {new} a meaning")));
+    }
     if has(of(KEYWORDS, language), new) {
         return Err(OpError::failed(format!("{new} is a keyword of {language}")));
     }

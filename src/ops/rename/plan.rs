@@ -134,8 +134,9 @@ impl<'a> Plan<'a> {
             || (Extractor::new(extract::Options::default()), sources.reader()),
             |(extractor, reader), &file| {
                 sources.go_on()?;
-                let Source::Bytes(bytes) = reader.read(file)? else {
-                    return Ok(None);
+                let bytes = match reader.read(file)? {
+                    Source::Bytes(bytes) if !bytes.contains(&0) => bytes,
+                    _ => return Ok(None),
                 };
                 let roles = subject.roles(file, &bytes, extractor);
                 Ok((!roles.is_empty()).then_some((file, bytes, roles)))
@@ -331,10 +332,21 @@ impl<'a> Plan<'a> {
         match place.kind {
             // The file imports the variable by this pattern, so both have the new name.
             WordKind::ShorthandPattern if place.reason == "import" => (new.to_owned(), 0),
+            // Those who import it by this name are changed, too.
+            WordKind::Shorthand if self.is_exported(place) => (new.to_owned(), 0),
             WordKind::Shorthand if is_variable && !self.subject.is_member => (format!("{old}: {new}"), old.len() + 2),
             WordKind::Shorthand | WordKind::ShorthandPattern => (format!("{new}: {old}"), 0),
             _ => (new.to_owned(), 0),
         }
+    }
+
+    /// Returns true for `name` in `module.exports = { name }`.
+    fn is_exported(&self, place: &Place) -> bool {
+        let bytes = self.files.get(&place.file).map_or(&[][..], |file| &file.bytes);
+        let before = &bytes[..(place.range.start as usize).min(bytes.len())];
+        let open = memchr::memrchr(b'{', before).map_or(&[][..], |open| &before[..open]);
+        let target = open.trim_ascii_end().strip_suffix(b"=").map(<[u8]>::trim_ascii_end);
+        target.is_some_and(|target| target.ends_with(b"exports"))
     }
 
     /// Returns the path that a file will have. In Java, a file is named after its type.
@@ -447,6 +459,11 @@ impl Subject<'_> {
             }),
             NameUse::Definition(of) if self.is_member && self.linker.is_in_object(of) => candidate("object"),
             NameUse::Definition(_) => Role::Other,
+            NameUse::Local
+                if self.language == "python" && !self.is_member && declares_global(bytes, &self.definition.name) =>
+            {
+                candidate("global")
+            }
             NameUse::Local => other(),
             NameUse::Unresolved => candidate("unresolved"),
             NameUse::Reference(site) => self.reference(place.clone(), &site, bytes, &other),
@@ -461,12 +478,15 @@ impl Subject<'_> {
                 .linker
                 .path_segment_at(place.file, place.range.start, &self.definition.name);
             let is_meant = !targets.is_empty() && targets.iter().all(|target| self.kin.contains(target));
+            let reason = "import";
             return if is_meant {
                 Role::Changed(Place {
-                    reason: "import",
+                    reason,
                     is_bare: false,
                     ..place
                 })
+            } else if targets.is_empty() {
+                Role::Candidate(Place { reason, ..place })
             } else {
                 Role::Other
             };
@@ -541,6 +561,12 @@ impl Subject<'_> {
                 .linker
                 .is_surely_outside(place.file, place.range.start, is_after_dot)
             && (self.is_member || is_after_dot);
+        // Members by their bare names: cases and inherited members of Java, and what a class body of Python names. A path
+        // of Rust from the crate is not resolved in files that no Cargo.toml leads to.
+        let is_here = self.kin.iter().any(|of| of.file == place.file);
+        let is_bare_member = self.is_member && receiver == Value::None && (self.language == "java" || is_here);
+        let is_in_crate = self.language == "rust" && before.ends_with(b"::") && !ends_with_path(before);
+        let is_unsure = is_unsure || site.tier == Tier::Outside && (is_bare_member || is_in_crate);
         if n_meant > 0 || is_cut || site.tier == Tier::Unknown || is_unsure {
             return Role::Candidate(Place {
                 reason: site.tier.name(),
@@ -593,6 +619,17 @@ impl Subject<'_> {
             }),
         }
     }
+}
+
+/// Returns true if a function of a Python file says that a name is that of the module.
+fn declares_global(bytes: &[u8], name: &str) -> bool {
+    let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let mut names = lines.filter_map(|line| line.strip_prefix(b"global "));
+    names.any(|names| {
+        names
+            .split(|byte| *byte == b',')
+            .any(|other| other.trim_ascii() == name.as_bytes())
+    })
 }
 
 /// Returns true if a text ends with the qualifier of a name, other than a keyword.
