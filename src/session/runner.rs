@@ -60,7 +60,11 @@ impl Workspace {
         if path.is_absolute() && is_program(path) {
             return Ok(path.to_owned());
         }
-        self.find_program(name).ok_or_else(|| {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let own = virtual_env().map(|own| own.join("bin"));
+        let own = own.filter(|own| env::split_paths(&path).any(|folder| folder == *own));
+        let found = own.and_then(|own| find_program(name, own.as_os_str(), &[]));
+        found.or_else(|| self.find_program(name)).ok_or_else(|| {
             OpError::new(
                 format!("there is no program {name:?} on PATH, outside of the repository"),
                 "name a program that is installed, or the absolute path of one; for a script: sh scripts/test.sh",
@@ -85,8 +89,7 @@ impl Workspace {
     /// the repository. The user's own virtual environment may be in the repository.
     pub(super) fn search_path(&self) -> OsString {
         let path = env::var_os("PATH").unwrap_or_default();
-        let own = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
-        let own = own.filter(|own| own.is_absolute());
+        let own = virtual_env();
         let is_own = |folder: &Path| own.as_ref().is_some_and(|own| folder.starts_with(own));
         let folders = env::split_paths(&path)
             .filter(|folder| folder.is_absolute() && (is_own(folder) || !self.is_inside(folder)));
@@ -102,4 +105,10 @@ impl Workspace {
         let roots = [self.repository.work_dir(), main, Some(git_dir), Some(common)];
         roots.into_iter().flatten().map(Path::to_owned).collect()
     }
+}
+
+/// Returns the active virtual environment, which may be in the repository.
+fn virtual_env() -> Option<PathBuf> {
+    let own = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
+    own.filter(|own| own.is_absolute())
 }

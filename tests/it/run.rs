@@ -171,6 +171,33 @@ fn programs_of_the_repository_are_not_found() {
 }
 
 #[test]
+fn an_empty_path_and_other_worktrees_lead_to_no_program_of_the_repository() {
+    let repo = repo();
+    write_executable(&repo.path("bin/frobnicate"), "#!/bin/sh\ntouch ran\n");
+    write_executable(&repo.path("frobnicate"), "#!/bin/sh\ntouch ran\n");
+    repo.commit("programs");
+    let linked = repo.beside("linked");
+    repo.git(["worktree", "add", "-q", linked.to_str().unwrap()]);
+    for (folder, path) in [(repo.root(), "bin"), (&*linked, "bin")] {
+        let run = |line: &str, variable: (&str, &str)| {
+            call_in(folder, &["config", "set", "run.test", line], b"").expect(0);
+            let mut command = Command::new(env!("CARGO_BIN_EXE_codescout"));
+            command.args(["run", "test"]).current_dir(folder).env_clear();
+            command
+                .env("PATH", repo.path(path))
+                .env("HOME", repo.root())
+                .envs(user_state());
+            command.env(variable.0, variable.1).output_in_time().unwrap()
+        };
+        let ended = run("/bin/sh -c frobnicate", ("VIRTUAL_ENV", ""));
+        assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+        let ended = run("frobnicate", ("LANG", "C"));
+        assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+        assert!(!repo.path("ran").exists() && !linked.join("ran").exists());
+    }
+}
+
+#[test]
 fn a_command_is_stopped_with_its_children_at_the_time_limit_and_when_interrupted() {
     let repo = repo();
     configure(&repo, "run.timeout_s", "1");
