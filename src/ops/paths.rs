@@ -51,8 +51,13 @@ fn from_here(workspace: &Workspace, path: &str) -> Option<String> {
     if here.is_empty() || path.starts_with('/') || path.starts_with(":/") {
         return None;
     }
-    let mut parts: Vec<&str> = here.split('/').collect();
-    for part in path.split('/') {
+    below(here, path)
+}
+
+/// Returns the path that is written relative to a directory; `None` if it leads out of the repository.
+pub(crate) fn below(folder: &str, written: &str) -> Option<String> {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in written.split('/') {
         match part {
             "" | "." => {}
             ".." => {

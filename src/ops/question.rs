@@ -70,6 +70,16 @@ impl<'a> About<'a> {
             has_cursor: true,
         }
     }
+
+    /// Like [`Self::files`], for an answer that reads the files themselves: nothing is built for it.
+    pub(crate) fn unindexed_files(selection: &'a FileSelection) -> Self {
+        Self {
+            build: Build::Never,
+            edits: Edits::Listed,
+            has_cursor: false,
+            ..Self::files(selection)
+        }
+    }
 }
 
 impl<'a> Question<'a> {

@@ -30,12 +30,7 @@ pub fn deleted_symbols(
     recipe: u64,
     is_wanted: &dyn Fn(&[u8]) -> bool,
 ) -> Result<Vec<DeletedSymbol>, HistoryError> {
-    let mut by_key: BTreeMap<SymbolKey, Vec<(u32, SymbolRecord)>> = BTreeMap::new();
-    for (path, commit, record) in history.traced_names(recipe, is_wanted)? {
-        if reached.has(commit) {
-            by_key.entry(record.key(&path)).or_default().push((commit, record));
-        }
-    }
+    let by_key = records_by_key(history, reached, recipe, is_wanted)?;
     let line = history.first_parents(tip);
     let mut deleted = Vec::new();
     for (key, records) in by_key {
@@ -165,6 +160,22 @@ pub struct Removal {
     pub goes_on: bool,
 }
 
+/// Returns the traced changes of definitions with a wanted qualified name in reached commits.
+fn records_by_key(
+    history: &History,
+    reached: &Reachable,
+    recipe: u64,
+    is_wanted: &dyn Fn(&[u8]) -> bool,
+) -> Result<BTreeMap<SymbolKey, Vec<(u32, SymbolRecord)>>, HistoryError> {
+    let mut by_key: BTreeMap<SymbolKey, Vec<(u32, SymbolRecord)>> = BTreeMap::new();
+    for (path, commit, record) in history.traced_names(recipe, is_wanted)? {
+        if reached.has(commit) {
+            by_key.entry(record.key(&path)).or_default().push((commit, record));
+        }
+    }
+    Ok(by_key)
+}
+
 /// Returns the last removal of each key with a wanted qualified name, even if a definition has the key again. Covers the
 /// same commits as [`deleted_symbols`].
 pub fn removals(
@@ -173,12 +184,7 @@ pub fn removals(
     recipe: u64,
     is_wanted: &dyn Fn(&[u8]) -> bool,
 ) -> Result<Vec<Removal>, HistoryError> {
-    let mut by_key: BTreeMap<SymbolKey, Vec<(u32, SymbolRecord)>> = BTreeMap::new();
-    for (path, commit, record) in history.traced_names(recipe, is_wanted)? {
-        if reached.has(commit) {
-            by_key.entry(record.key(&path)).or_default().push((commit, record));
-        }
-    }
+    let by_key = records_by_key(history, reached, recipe, is_wanted)?;
     let removal = |(key, records): (SymbolKey, Vec<(u32, SymbolRecord)>)| {
         let gone = records.iter().filter(|(_, record)| record.events.removed);
         let last = gone.max_by_key(|(commit, _)| *commit)?;

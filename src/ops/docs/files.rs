@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::super::paths::below;
 use super::super::question::Question;
 use super::super::target::Targets;
 use crate::model::RepoPath;
@@ -228,21 +229,6 @@ fn add_with_folders(paths: &mut HashSet<String>, path: &str) {
             None => break,
         }
     }
-}
-
-/// Returns the path that is written relative to a directory; `None` if it leads out of the repository.
-fn below(folder: &str, written: &str) -> Option<String> {
-    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
-    for part in written.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop()?;
-            }
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
 }
 
 /// Returns a path relative to a directory.

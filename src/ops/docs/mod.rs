@@ -24,7 +24,7 @@ use crate::git::Rewrite;
 use crate::model::RepoPath;
 use crate::model::count::count;
 use crate::query::{Gaps, Source};
-use crate::session::{Build, Edits, OpError, Result, is_read_only};
+use crate::session::{OpError, Result, is_read_only};
 
 /// Maximum size of a document that is audited.
 const MAX_BYTES: usize = 4 << 20;
@@ -134,15 +134,7 @@ impl Docs {
             path: self.path.clone(),
             ..FileSelection::default()
         };
-        Question::new(
-            ask,
-            &About {
-                build: Build::Never,
-                edits: Edits::Listed,
-                has_cursor: false,
-                ..About::files(&selection)
-            },
-        )
+        Question::new(ask, &About::unindexed_files(&selection))
     }
 
     fn list(&self, ask: &Ask<'_>) -> Result<Page<DocsRow>> {

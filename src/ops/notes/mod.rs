@@ -23,7 +23,7 @@ use crate::git::Rewrite;
 use crate::model::RepoPath;
 use crate::model::count::count;
 use crate::query::{Source, nearest};
-use crate::session::{Build, Edits, OpError, Result};
+use crate::session::{OpError, Result};
 
 /// The folder of the notes that are files of the repository.
 pub(super) const FOLDER: &str = ".agents/notes/";
@@ -535,15 +535,7 @@ fn no_definition(typed: &str) -> OpError {
 /// Returns all notes of the call's revision and of this clone, by name.
 fn all(ask: &Ask<'_>) -> Result<Vec<Found>> {
     let selection = FileSelection::default();
-    let question = Question::new(
-        ask,
-        &About {
-            build: Build::Never,
-            edits: Edits::Listed,
-            has_cursor: false,
-            ..About::files(&selection)
-        },
-    )?;
+    let question = Question::new(ask, &About::unindexed_files(&selection))?;
     let mut reader = question.sources().reader();
     let mut found = PrivateNotes::of(&ask.session.workspace).all()?;
     for (file, entry) in question.view().files() {

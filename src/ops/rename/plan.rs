@@ -496,22 +496,8 @@ impl Subject<'_> {
             return Role::Other;
         }
         let before = &bytes[..place.range.start as usize];
-        // In macros and attributes of Rust, a path is not resolved. A name of Python can be defined or imported.
-        let is_loose = match self.language {
-            "rust" => receiver == Value::None && site.kind != ReferenceKind::Import && ends_with_path(before),
-            "python" => {
-                site.kind == ReferenceKind::Import
-                    && site.tier == Tier::Outside
-                    && !self.is_member
-                    && self.kin.iter().any(|of| of.file == place.file)
-            }
-            _ => false,
-        };
-        if is_loose {
-            return Role::Candidate(Place {
-                reason: if self.language == "rust" { "macro" } else { "import" },
-                ..place
-            });
+        if let Some(reason) = self.loose_reason(&place, site, receiver, before) {
+            return Role::Candidate(Place { reason, ..place });
         }
         // A parameter can be called so.
         if is_script && (before.ends_with(b"self.") || before.ends_with(b"self?.")) {
@@ -574,6 +560,19 @@ impl Subject<'_> {
             });
         }
         other()
+    }
+
+    /// Returns why the meaning of a reference cannot be relied on, if it cannot.
+    fn loose_reason(&self, place: &Place, site: &Site, receiver: Value, before: &[u8]) -> Option<&'static str> {
+        let is_import = site.kind == ReferenceKind::Import;
+        let is_here = || self.kin.iter().any(|of| of.file == place.file);
+        match self.language {
+            // In macros and attributes, a path is not resolved.
+            "rust" if receiver == Value::None && !is_import && ends_with_path(before) => Some("macro"),
+            // A name can be defined or imported.
+            "python" if is_import && site.tier == Tier::Outside && !self.is_member && is_here() => Some("import"),
+            _ => None,
+        }
     }
 
     fn is_script(&self) -> bool {
