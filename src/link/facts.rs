@@ -189,6 +189,20 @@ impl Facts {
             .map(|(index, _)| index)
     }
 
+    /// Returns the definition in a function that a binding is of.
+    pub(super) fn local_definition(&self, binding: u32) -> Option<DefId> {
+        let binding = &self.bindings[binding as usize];
+        let is_local = |index: &&u32| {
+            let definition = &self.definitions[**index as usize];
+            let outer = definition.container.map(|outer| &self.definitions[outer as usize]);
+            definition.name_range.start == binding.start && outer.is_some_and(|outer| outer.kind.is_callable())
+        };
+        let found = self.named(&binding.name).iter().find(is_local);
+        found
+            .filter(|_| binding.kind == BindingKind::Definition)
+            .map(|&index| self.def(index))
+    }
+
     /// Returns the values that a function returns.
     pub(super) fn returns_of(&self, definition: u32) -> &[u32] {
         self.returns.get(&definition).map_or(&[], Vec::as_slice)

@@ -171,7 +171,8 @@ impl Linker<'_> {
             && !facts.is_path_segment(reference)
             && !(facts.family == Family::Java && reference.kind == ReferenceKind::Call)
         {
-            return Some(scope(vec![Sym::Local(facts.file, binding)]));
+            let local = Sym::Local(facts.file, binding);
+            return Some(scope(vec![facts.local_definition(binding).map_or(local, Sym::Def)]));
         }
         // Inherited members are nearer than the definitions of the file.
         if size == usize::MAX
@@ -388,15 +389,17 @@ impl Linker<'_> {
 }
 
 /// Returns the local variable or parameter that a reference can mean in the innermost scope that has any, and the length
-/// of that scope.
+/// of that scope. In JavaScript, a variable with a function is a definition, in a block like any other.
 fn nearest_local(facts: &Facts, reference: &Reference) -> Option<(usize, u32)> {
     let at = reference.range.start;
-    let locals = facts.bindings_near(&reference.name, at).filter(|(_, binding)| {
-        matches!(binding.kind, BindingKind::Local | BindingKind::Parameter)
+    let locals = facts.bindings_near(&reference.name, at).filter(|(index, binding)| {
+        (matches!(binding.kind, BindingKind::Local | BindingKind::Parameter)
+            || facts.family == Family::JavaScript && facts.local_definition(*index).is_some())
             && binding.scope.start <= at
             && at < binding.scope.end
     });
     // Of several bindings in a scope, the last one before the reference counts.
+
     let nearest = locals.min_by_key(|(_, binding)| (binding.scope.len(), binding.start > at, u32::MAX - binding.start));
     nearest.map(|(index, binding)| (binding.scope.len(), index))
 }

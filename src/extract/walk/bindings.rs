@@ -163,21 +163,28 @@ fn names_in<'t>(tables: &Tables, pattern: Node<'t>, mut see: impl FnMut(Node<'t>
 
 /// Sorts bindings, marks those of definitions, and drops those that say nothing.
 pub(super) fn settle(mut bindings: Vec<Binding>, definitions: &[Definition]) -> Vec<Binding> {
-    let names: HashMap<u32, ()> = definitions
+    let is_local = |definition: &Definition| {
+        let outer = definition.container.map(|outer| &definitions[outer as usize]);
+        outer.is_some_and(|outer| outer.kind.is_callable())
+    };
+    let names: HashMap<u32, bool> = definitions
         .iter()
-        .map(|definition| (definition.name_range.start, ()))
+        .map(|definition| (definition.name_range.start, is_local(definition)))
         .collect();
     bindings.retain_mut(|binding| {
         if matches!(binding.kind, BindingKind::Return | BindingKind::Export) {
             return true;
         }
-        if names.contains_key(&binding.start) {
+        let defines = names.get(&binding.start);
+        if defines.is_some() {
             binding.kind = BindingKind::Definition;
         } else if binding.kind == BindingKind::Definition {
             return false;
         }
         let says = !binding.declared.is_empty() || binding.value != Value::None;
-        !binding.name.is_empty() && (says || matches!(binding.kind, BindingKind::Local | BindingKind::Parameter))
+        // The scope of a definition in a function is needed too.
+        let is_local = defines == Some(&true) || matches!(binding.kind, BindingKind::Local | BindingKind::Parameter);
+        !binding.name.is_empty() && (says || is_local)
     });
     bindings.sort_by_key(|binding| (binding.start, binding.kind));
     bindings.dedup_by_key(|binding| (binding.start, binding.kind));

@@ -14,6 +14,9 @@ use crate::model::ByteRange;
 /// Limit on the arguments of a call that are kept.
 const MAX_ARGUMENTS: usize = 8;
 
+/// Limit on the scopes of definitions of one name in which its mentions are kept.
+const MAX_DEFINED: usize = 64;
+
 impl<'t> Walker<'_, 't> {
     /// Returns true if `node` is a part of a qualified name before the last segment.
     pub(super) fn is_qualifier(&self, node: Node<'t>) -> bool {
@@ -110,7 +113,8 @@ impl<'t> Walker<'_, 't> {
     }
 }
 
-/// Removes mentions of local variables, unless their value matters: another name is a member of it or is bound to it.
+/// Removes mentions of local variables, unless their value matters: another name is a member of it or is bound to it. Those
+/// in the scope of a definition with the name can mean the definition.
 fn drop_locals(mentions: &mut Vec<Mention>, bindings: &[Binding], src: &[u8]) {
     let values = mentions
         .iter()
@@ -124,10 +128,13 @@ fn drop_locals(mentions: &mut Vec<Mention>, bindings: &[Binding], src: &[u8]) {
         .collect();
     let mut names: HashSet<u32> = HashSet::new();
     let mut scopes: HashMap<&str, Vec<ByteRange>> = HashMap::new();
+    let mut defined: HashMap<&str, Vec<ByteRange>> = HashMap::new();
     for binding in bindings {
         if matches!(binding.kind, BindingKind::Local | BindingKind::Parameter) {
             names.insert(binding.start);
             scopes.entry(&binding.name).or_default().push(binding.scope);
+        } else if binding.kind == BindingKind::Definition && binding.scope.start > 0 {
+            defined.entry(&binding.name).or_default().push(binding.scope);
         }
     }
     for scopes in scopes.values_mut() {
@@ -144,7 +151,14 @@ fn drop_locals(mentions: &mut Vec<Mention>, bindings: &[Binding], src: &[u8]) {
             let name = std::str::from_utf8(&src[clamp(src, mention.range).as_usize()]).unwrap_or_default();
             let scopes = scopes.get(name).map_or(&[][..], Vec::as_slice);
             let n_before = scopes.partition_point(|scope| scope.start <= at);
-            n_before > 0 && scopes[n_before - 1].end > at
+            let is_defined = || {
+                let scopes = defined.get(name).map_or(&[][..], Vec::as_slice);
+                scopes
+                    .iter()
+                    .take(MAX_DEFINED)
+                    .any(|scope| scope.start <= at && at < scope.end)
+            };
+            n_before > 0 && scopes[n_before - 1].end > at && !is_defined()
         };
         let is_plain = matches!(
             mention.kind,
