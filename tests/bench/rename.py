@@ -4,7 +4,8 @@
 usage: rename.py PROGRAM CLONE [--truth TRUTH.jsonl.gz] [--check COMMAND] [-n 50] [--seed 1] [--show]
 
 TRUTH is a file of ../shared/graph, described in its score.py. COMMAND is run in the clone before any rename and after each ten
-complete ones, and prints one error per line as `path:line…` (pyright, tsc --pretty false, go vet, javac, cargo check).
+complete ones, and prints one error per line as `path:line…` (pyright, tsc --pretty false, go vet, javac, cargo check). Of ten
+with a new error, each is applied and checked alone.
 A rename is wrong if
 - ground truth says that a changed place means something else (`other`), or that a place which is neither changed nor
   listed means the definition (`missed`), or
@@ -34,19 +35,24 @@ def lines_of(path):
         return []
 
 
-def errors(renamed=()):
-    """Returns how often each error occurs, with its place but without the names that were exchanged."""
+def errors():
+    """Returns the errors, as (path, line, message). What the compiler suggests depends on the names nearby."""
     if not a.check:
-        return collections.Counter()
-    found, output = collections.Counter(), run("bash", "-c", a.check)
+        return []
+    found, output = [], run("bash", "-c", a.check)
     for line in (output.stdout + output.stderr).split("\n"):
         m = re.match(r"\s*(?:\S*?/?)([\w./@+-]+\.\w+)[:(](\d+)", line.replace(run.root, ""))
         if m and "warning" not in line and "information" not in line:
-            text = line[m.end():]
-            for old, new, _ in renamed:
-                text = re.sub(rf"\b{re.escape(new)}\b", old, text)
-            found[(m[1], int(m[2]), re.sub(r"^[\d:,) -]*", "", text)[:100])] += 1
+            text = re.sub(r"error TS\d+|[.,] (did|Did) you mean.*", "", line.replace(run.root, "")[m.end():])
+            found.append((m[1], int(m[2]), re.sub(r"^[\d:,) -]*", "", text)[:160]))
     return found
+
+
+def new_errors(renamed):
+    """Returns the errors that were not there before, whatever the exchanged names are."""
+    names = "|".join(sorted({re.escape(name) for old, new, _ in renamed for name in (old, new)}))
+    plain = lambda all: collections.Counter((path, line, re.sub(rf"\b({names})\b", "_", text)) for path, line, text in all)
+    return plain(errors()) - plain(before)
 
 
 run.root = run("git", "rev-parse", "--show-toplevel").stdout.strip() + "/"
@@ -72,14 +78,27 @@ dice.shuffle(choice)
 before, dirty, batch = errors(), run("git", "diff", "--name-only").stdout, []
 
 
-def check(batch):
-    """Reports the errors that the renames of a batch have brought, and undoes them."""
-    new_errors = errors(batch) - before
-    count["checked"] += len(batch)
-    if new_errors:
-        count["batches with errors"] += 1
-        print("BROKEN", batch, *list(new_errors)[:8], sep="\n   ", flush=True)
+def undo():
     run("git", "stash", "-q", "-u"), run("git", "stash", "drop", "-q")
+
+
+def check(batch):
+    """Undoes the renames of a batch, and reports those that have brought errors."""
+    found = new_errors(batch)
+    undo()
+    count["checked"] += len(batch)
+    alone = batch if found else []
+    n_before = count["broken"]
+    for old, new, target in alone:
+        if run(a.program, "rename", target, new, "--apply").returncode == 0:
+            broken = new_errors([(old, new, target)])
+            count["broken"] += bool(broken)
+            if broken:
+                print("BROKEN", target, old, new, *list(broken)[:5], sep="\n   ", flush=True)
+        undo()
+    if found and count["broken"] == n_before:
+        count["broken together"] += 1
+        print("BROKEN TOGETHER", batch, *list(found)[:8], sep="\n   ", flush=True)
     batch.clear()
 
 
@@ -146,9 +165,12 @@ for file, line, name in choice:
     if wrong:
         print("WRONG", target, name, new, "complete" if answer["renamed_all"] else "", wrong[:6], flush=True)
     if a.check and answer["renamed_all"]:
-        if run(a.program, "rename", target, new, "--apply", "--json").returncode:
-            sys.exit(f"{target} {new} works only as a dry run")
-        batch.append((name, new, target))
+        applied = run(a.program, "rename", target, new, "--apply", "--json")
+        if applied.returncode:
+            count["only dry"] += 1
+            print("ONLY DRY", target, new, applied.stdout[:300], applied.stderr[:300], flush=True)
+        else:
+            batch.append((name, new, target))
     if len(batch) >= 10:
         check(batch)
 if batch:
