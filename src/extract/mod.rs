@@ -33,6 +33,7 @@ pub use content::{Content, classify};
 pub use credentials::is_credential;
 pub use detect::{detect, is_lang_of_path, lang_of_path, refine};
 pub use extractor::{Extractor, extract};
+pub(crate) use lang::is_quoted_type;
 pub use lang::{Language, by_name, language, languages};
 pub(crate) use lines::LineIndex;
 pub use near::{Edit, FileDefinitions, is_balanced_after, offset_after, touches};

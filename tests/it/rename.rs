@@ -605,3 +605,63 @@ fn exports_and_imports_of_commonjs_agree() {
         text(&repo, "d.js")
     );
 }
+
+#[test]
+fn types_in_quotes_are_renamed_and_other_strings_listed() {
+    let repo = TestRepo::new(
+        "
+        //- shop.py
+        import typing as t
+
+        class Item:
+            def join(self, other: 'Item') -> 'list[Item] | None':
+                return t.cast('Item', other)
+
+        def use(kind: t.Literal['Item'], item: t.Optional['Item'], text: 'an Item') -> 't.Sequence[Item]':
+            return [item]
+        //- web.py
+        import shop
+
+        def show(item: 'shop.Item | other.Item'): pass
+    ",
+    );
+    let answer = applied(&repo, &["Item", "Ware"]);
+    let shop = text(&repo, "shop.py");
+    for changed in [
+        "class Ware:",
+        "other: 'Ware') -> 'list[Ware] | None'",
+        "t.cast('Item'",
+        "use(kind: t.Literal['Item'], item: t.Optional['Ware'], text: 'an Item') -> 't.Sequence[Ware]'",
+    ] {
+        assert!(shop.contains(changed), "{changed}: {shop}");
+    }
+    assert!(text(&repo, "web.py").contains("'shop.Ware | other.Item'"));
+    assert_eq!(places(&answer, "candidates"), ["shop.py:5 string", "shop.py:7 string"]);
+    assert_eq!(places(&answer, "mentions"), ["shop.py:7 text"]);
+}
+
+#[test]
+fn a_variable_of_a_block_is_not_that_of_the_function() {
+    let repo = TestRepo::new(
+        "
+        //- a.ts
+        export function outer(list: number[]) {
+            if (list.length > 1) {
+                const result = list.map(item => item + 1);
+                console.log(result);
+                return result;
+            }
+            const result = [1];
+            return result;
+        }
+    ",
+    );
+    let answer = applied(&repo, &["result", "all"]);
+    assert_eq!((&answer["renamed_all"], &answer["changed"]), (&json!(true), &json!(3)));
+    let changed = text(&repo, "a.ts");
+    assert!(
+        changed.contains("log(all);") && changed.contains("return all;"),
+        "{changed}"
+    );
+    assert!(changed.contains("const result = [1];\n    return result;"), "{changed}");
+}

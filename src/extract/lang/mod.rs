@@ -132,6 +132,8 @@ languages! {
 mod plain;
 mod text;
 
+pub(crate) use text::is_quoted_type;
+
 /// Returns all languages. Those without structure come last.
 pub fn languages() -> impl Iterator<Item = &'static Language> {
     WITH_STRUCTURE.iter().copied().chain(plain::LANGUAGES)

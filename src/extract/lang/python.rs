@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::text::{import_of, imported, unquoted, variable};
+use super::text::{import_of, imported, is_quoted_type, is_word, unquoted, variable};
 use super::{Language, Structure};
 use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, TestProbe, Zone, bind, bind_by, call, define, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, ImportedName, Literal, ReferenceKind, Step};
@@ -44,7 +44,7 @@ const RULES: &[Rule] = &[
     on(&["as_pattern"], Role::BindBy(as_pattern)),
     on(&["return_statement"], Role::BindBy(returned)),
     on(&["parameters", "lambda_parameters"], Role::BindBy(parameters)),
-    on(&["type"], Role::Mention(quoted_type)),
+    on(&["type"], Role::Mention(quoted_types)),
     on(&["await"], step("", Step::Unwrap)),
     on(&["subscript"], step("value", Step::Element)),
     on(&["parenthesized_expression", "as_pattern_target"], same("")),
@@ -94,13 +94,48 @@ fn assigned_values<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>
     }
 }
 
-/// Adds the name in a type in quotes, if it is only a name: `-> "Response"`.
-fn quoted_type<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
-    let Some(string) = node.named_child(0).filter(|child| child.kind() == "string") else { return };
-    let range = unquoted(cx, string);
+/// Adds the names in the quoted parts of a type: `-> "Response"`, `Optional["models.Response"]`. The strings of `Literal`
+/// are values.
+fn quoted_types<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
+    let has_values = |of: Node<'t>| {
+        let name = of.named_child(0).map_or("", |of| cx.text(of));
+        let name = name.rsplit('.').next().unwrap_or_default();
+        matches!(of.kind(), "subscript" | "generic_type") && matches!(name, "Literal" | "Annotated")
+    };
+    let mut open = vec![node];
+    while let Some(outer) = open.pop() {
+        for child in children(outer) {
+            match child.kind() {
+                "string" if outer == node && ancestors(node).take(2).any(has_values) => {}
+                "string" => names_in_type(cx, unquoted(cx, child), mentions),
+                // Visited by itself.
+                "type" => {}
+                _ if has_values(child) => {}
+                _ => open.push(child),
+            }
+        }
+    }
+}
+
+fn ancestors(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
+    std::iter::successors(node.parent(), Node::parent)
+}
+
+fn names_in_type(cx: &Cx<'_, '_>, range: ByteRange, mentions: &mut Vec<Mention>) {
     let text = cx.slice(range);
-    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-        mentions.push(Mention::new(ReferenceKind::Type, range, ByteRange::default()));
+    if !is_quoted_type(text.as_bytes()) {
+        return;
+    }
+    let (mut end, mut outer) = (range.start, ByteRange::default());
+    for part in text.split_inclusive(|c: char| !is_word(c)) {
+        end += part.len() as u32;
+        let (name, separator) = part.split_at(part.trim_end_matches(|c: char| !is_word(c)).len());
+        let start = end - part.len() as u32;
+        let name = ByteRange::new(start, start + name.len() as u32);
+        if !matches!(cx.slice(name), "" | "None" | "True" | "False") {
+            mentions.push(Mention::new(ReferenceKind::Type, name, outer));
+        }
+        outer = if separator == "." { name } else { ByteRange::default() };
     }
 }
 

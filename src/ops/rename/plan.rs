@@ -409,6 +409,11 @@ impl Subject<'_> {
             };
             match words.get(&(at as u32)) {
                 Some(word) if is_parsed => self.role(place(word.kind, ""), bytes),
+                None if is_parsed
+                    && (self.is_quoted_type(bytes, at) || self.linker.reference(file, at as u32).is_some()) =>
+                {
+                    self.role(place(WordKind::String, ""), bytes)
+                }
                 None if is_parsed => Role::Mention(place(WordKind::String, "text")),
                 _ if is_code => Role::Candidate(place(WordKind::Name, "not parsed")),
                 _ => Role::Mention(place(WordKind::String, "other file")),
@@ -436,6 +441,8 @@ impl Subject<'_> {
         };
         match place.kind {
             WordKind::String if self.language == "rust" => return self.at_scope(place, bytes),
+            WordKind::String if self.language == "python" && self.linker.reference(file, at).is_some() => {}
+            WordKind::String if self.is_quoted_type(bytes, at as usize) => return candidate("string"),
             // `T = TypeVar("T")`, and keys as types: `Omit<Options, "path">`.
             WordKind::String if self.is_in_definition(&place) || self.is_script() && self.is_member => {
                 return candidate("string");
@@ -577,6 +584,17 @@ impl Subject<'_> {
 
     fn is_script(&self) -> bool {
         matches!(self.language, "javascript" | "typescript" | "tsx")
+    }
+
+    /// Returns true if a place in a string of Python can name a type: `cast("Thing", x)`, `Callable[["Thing"], None]`.
+    fn is_quoted_type(&self, bytes: &[u8], at: usize) -> bool {
+        let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'');
+        let start = bytes[..at].iter().rposition(is_quote).map_or(at, |quote| quote + 1);
+        let end = bytes[at..].iter().position(is_quote).map_or(at, |quote| at + quote);
+        let name = &self.definition.name;
+        let is_camel = name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
+        let can_be = self.definition.kind.is_type() || is_camel && !self.definition.kind.is_callable();
+        can_be && self.language == "python" && extract::is_quoted_type(&bytes[start..end])
     }
 
     /// Returns true if a place is in the statement that defines a variable.

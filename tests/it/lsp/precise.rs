@@ -163,3 +163,24 @@ fn only_the_user_can_trust_a_repository() {
     );
     assert_eq!(project.0.n_noted("started"), 0);
 }
+
+#[test]
+fn what_a_server_knows_is_renamed() {
+    let project = Project::new();
+    let rename = ["rename", "tools.py#sought", "found", "--json"];
+    let before = project.json(&rename);
+    assert_eq!(
+        (&before["renamed_all"], &before["candidates"][0]["path"]),
+        (&false.into(), &"late.py".into()),
+        "{before}"
+    );
+    project.trust();
+    let told = project.json(&[&rename[..], &["--precise", "--apply"]].concat());
+    assert_eq!(
+        (&told["renamed_all"], &told["changed"]),
+        (&true.into(), &5.into()),
+        "{told}"
+    );
+    let late = std::fs::read_to_string(project.0.root.join("late.py")).unwrap();
+    assert_eq!(late, "def f(x):\n    x.found()\n    x.elsewhere()\n");
+}

@@ -241,3 +241,21 @@ fn other_repositories_are_only_read() {
     assert_eq!(fs::read(linked.join("x.txt")).unwrap(), b"x");
     assert!(!repo.path("x.txt").exists());
 }
+
+#[test]
+fn a_rename_is_shown_first_and_then_applied() {
+    let repo = project();
+    let mut client = Client::legacy(&repo, WRITE);
+    let mut arguments = json!({"target": "lex", "new_name": "tokens_of"});
+    let shown = client.call("rename", arguments.clone());
+    assert!(shown.text.contains("would be changed; complete"), "{}", shown.text);
+    assert_eq!(repo.git(["status", "--porcelain"]), "");
+    arguments["apply"] = json!(true);
+    let done = client.call("rename", arguments.clone());
+    assert_eq!(done.facts["changed"], shown.facts["changed"]);
+    // The next call sees the new name.
+    let found = client.call_complete("symbol", json!({"name": "tokens_of"}));
+    assert_eq!(found.all("path"), ["src/lexer.rs"]);
+    let gone = client.call("rename", arguments).failure();
+    assert!(gone.contains("no definition is named lex"), "{gone}");
+}
