@@ -169,6 +169,11 @@ impl DefinitionKind {
         matches!(self, Self::Key | Self::Rule | Self::Element | Self::Table)
     }
 
+    /// Returns true if the definition is visible by its name in its scope, and not a member of something.
+    pub fn is_scoped(self) -> bool {
+        matches!(self, Self::Function | Self::Class | Self::Variable | Self::Constant)
+    }
+
     /// Returns true if functions inside definitions of this kind are methods.
     pub fn is_type(self) -> bool {
         matches!(

@@ -195,7 +195,9 @@ impl Facts {
         let is_local = |index: &&u32| {
             let definition = &self.definitions[**index as usize];
             let outer = definition.container.map(|outer| &self.definitions[outer as usize]);
-            definition.name_range.start == binding.start && outer.is_some_and(|outer| outer.kind.is_callable())
+            definition.name_range.start == binding.start
+                && definition.kind.is_scoped()
+                && outer.is_some_and(|outer| outer.kind.is_callable())
         };
         let found = self.named(&binding.name).iter().find(is_local);
         found

@@ -51,7 +51,7 @@ def errors():
 def new_errors(renamed):
     """Returns the errors that were not there before, whatever the exchanged names are."""
     names = "|".join(sorted({re.escape(name) for old, new, _ in renamed for name in (old, new)}))
-    plain = lambda all: collections.Counter((path, line, re.sub(rf"\b({names})\b", "_", text)) for path, line, text in all)
+    plain = lambda all: collections.Counter(re.sub(rf"\b({names})\b", "_", f"{path}:{line}: {text}") for path, line, text in all)
     return plain(errors()) - plain(before)
 
 

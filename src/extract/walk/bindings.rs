@@ -161,15 +161,17 @@ fn names_in<'t>(tables: &Tables, pattern: Node<'t>, mut see: impl FnMut(Node<'t>
     }
 }
 
+/// Returns true if a definition is visible by its name in a function.
+pub(super) fn is_local(definition: &Definition, definitions: &[Definition]) -> bool {
+    let outer = definition.container.map(|outer| &definitions[outer as usize]);
+    definition.kind.is_scoped() && outer.is_some_and(|outer| outer.kind.is_callable())
+}
+
 /// Sorts bindings, marks those of definitions, and drops those that say nothing.
 pub(super) fn settle(mut bindings: Vec<Binding>, definitions: &[Definition]) -> Vec<Binding> {
-    let is_local = |definition: &Definition| {
-        let outer = definition.container.map(|outer| &definitions[outer as usize]);
-        outer.is_some_and(|outer| outer.kind.is_callable())
-    };
     let names: HashMap<u32, bool> = definitions
         .iter()
-        .map(|definition| (definition.name_range.start, is_local(definition)))
+        .map(|definition| (definition.name_range.start, is_local(definition, definitions)))
         .collect();
     bindings.retain_mut(|binding| {
         if matches!(binding.kind, BindingKind::Return | BindingKind::Export) {

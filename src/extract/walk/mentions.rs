@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use tree_sitter::Node;
 
 use super::Walker;
+use super::bindings::is_local;
 use super::names::{NameIn, dotted, member_of, name_in, receiver_of, resolve, value_of};
 use crate::extract::rules::{CompiledCall, Leaf, Mention, Roles, Zone};
 use crate::extract::spans::{clamp, text_of};
@@ -115,7 +116,7 @@ impl<'t> Walker<'_, 't> {
 
 /// Removes mentions of local variables, unless their value matters: another name is a member of it or is bound to it. Those
 /// in the scope of a definition with the name can mean the definition.
-fn drop_locals(mentions: &mut Vec<Mention>, bindings: &[Binding], src: &[u8]) {
+fn drop_locals(mentions: &mut Vec<Mention>, definitions: &[Definition], bindings: &[Binding], src: &[u8]) {
     let values = mentions
         .iter()
         .flat_map(|mention| mention.arguments.iter().chain([&mention.receiver]).copied());
@@ -128,12 +129,16 @@ fn drop_locals(mentions: &mut Vec<Mention>, bindings: &[Binding], src: &[u8]) {
         .collect();
     let mut names: HashSet<u32> = HashSet::new();
     let mut scopes: HashMap<&str, Vec<ByteRange>> = HashMap::new();
+    let local = definitions
+        .iter()
+        .filter(|definition| is_local(definition, definitions));
+    let local: HashSet<u32> = local.map(|definition| definition.name_range.start).collect();
     let mut defined: HashMap<&str, Vec<ByteRange>> = HashMap::new();
     for binding in bindings {
         if matches!(binding.kind, BindingKind::Local | BindingKind::Parameter) {
             names.insert(binding.start);
             scopes.entry(&binding.name).or_default().push(binding.scope);
-        } else if binding.kind == BindingKind::Definition && binding.scope.start > 0 {
+        } else if binding.kind == BindingKind::Definition && local.contains(&binding.start) {
             defined.entry(&binding.name).or_default().push(binding.scope);
         }
     }
@@ -147,7 +152,7 @@ fn drop_locals(mentions: &mut Vec<Mention>, bindings: &[Binding], src: &[u8]) {
     }
     mentions.retain(|mention| {
         let at = mention.range.start;
-        let is_local = || {
+        let is_hidden = || {
             let name = std::str::from_utf8(&src[clamp(src, mention.range).as_usize()]).unwrap_or_default();
             let scopes = scopes.get(name).map_or(&[][..], Vec::as_slice);
             let n_before = scopes.partition_point(|scope| scope.start <= at);
@@ -164,7 +169,7 @@ fn drop_locals(mentions: &mut Vec<Mention>, bindings: &[Binding], src: &[u8]) {
             mention.kind,
             ReferenceKind::Value | ReferenceKind::Name | ReferenceKind::Type
         );
-        needed.contains(&at) || !(is_plain && mention.receiver == Value::None && (names.contains(&at) || is_local()))
+        needed.contains(&at) || !(is_plain && mention.receiver == Value::None && (names.contains(&at) || is_hidden()))
     });
 }
 
@@ -193,7 +198,7 @@ pub(crate) fn settle(
         }
         mention.range.start >= name.end || is_last_word(mention, name) && mention.kind == ReferenceKind::Call
     });
-    drop_locals(&mut mentions, bindings, src);
+    drop_locals(&mut mentions, definitions, bindings, src);
     mentions.into_iter().map(|mention| reference(mention, src)).collect()
 }
 
