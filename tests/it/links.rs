@@ -48,8 +48,8 @@ impl Expected {
     }
 }
 
-/// Returns the links of calls, as in the comments.
-fn links(repo: &TestRepo, args: &[&str]) -> Vec<(Expected, bool)> {
+/// Returns the links of references, as in the comments.
+fn links(repo: &TestRepo, args: &[&str]) -> BTreeSet<Expected> {
     let answer = call_in(repo.root(), &[&["graph", "export"], args].concat(), b"")
         .expect(0)
         .text();
@@ -67,10 +67,7 @@ fn links(repo: &TestRepo, args: &[&str]) -> Vec<(Expected, bool)> {
             tier: text("tier").unwrap(),
             target: text("target_file").map(|file| format!("{file}:{line}")),
         };
-        let is_call = matches!(row["kind"].as_str(), Some("call" | "macro"));
-        (start..=end.min(start + 3))
-            .map(|line| (link(line), is_call))
-            .collect::<Vec<_>>()
+        (start..=end.min(start + 3)).map(link).collect::<Vec<_>>()
     };
     rows.flat_map(row).collect()
 }
@@ -85,11 +82,7 @@ fn links_are_as_expected() {
         let mut expected = Vec::new();
         copy(&folder, &folder, &repo, &mut expected);
         repo.commit("start");
-        let found: BTreeSet<Expected> = links(&repo, &[])
-            .into_iter()
-            .filter(|(_, is_call)| *is_call)
-            .map(|(link, _)| link)
-            .collect();
+        let found = links(&repo, &[]);
         assert!(expected.len() > 5, "{folder:?}");
         for one in expected {
             if !found.contains(&one) {

@@ -244,18 +244,18 @@ fn begins_like_item<'t>(cx: &Cx<'_, 't>, tree: Node<'t>) -> bool {
     false
 }
 
-/// Adds the calls and members in the arguments of a macro. The grammar does not parse the arguments as expressions, so a
+/// Adds the calls, members and paths in the arguments of a macro. The grammar does not parse the arguments as expressions, so a
 /// name followed by parentheses counts as a call.
 fn calls_in_macro<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     let tokens = children(node);
     for (at, name) in tokens.iter().enumerate().filter(|(_, name)| name.kind() == "identifier") {
         let is_call = tokens.get(at + 1).is_some_and(|next| is_arguments(cx, *name, *next));
         let (qualifier, receiver) = receiver_in_macro(cx, &tokens[..at], *name);
-        let is_member = receiver != Value::None && !cx.text(*name).starts_with(char::is_uppercase);
-        let kind = match (is_call, is_member) {
-            (true, _) => ReferenceKind::Call,
-            (false, true) => ReferenceKind::Member,
-            (false, false) => continue,
+        let kind = match receiver {
+            _ if is_call => ReferenceKind::Call,
+            Value::None => continue,
+            _ if cx.text(*name).starts_with(char::is_uppercase) => ReferenceKind::Name,
+            _ => ReferenceKind::Member,
         };
         mentions.push(Mention { receiver, ..Mention::new(kind, range_of(*name), qualifier) });
     }
