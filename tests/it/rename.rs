@@ -383,6 +383,7 @@ fn java_types_move_with_their_file_and_overloads_stay_together() {
             public Store(int size) { this.size = size; }
             public int load(String path) { return size; }
             public int load(int size) { return size; }
+            public static class Part { public static int count() { return 1; } }
         }
         //- src/shop/Cache.java
         package shop;
@@ -395,8 +396,10 @@ fn java_types_move_with_their_file_and_overloads_stay_together() {
         package use;
 
         import shop.Store;
+        import static shop.Store.Part.count;
+        import static shop.Store.Part.*;
 
-        class Use { int run(Store store) { int load = 1; return store.load(\"x\") + load; } }
+        class Use { int run(Store store) { int load = 1; return store.load(\"x\") + load + count(); } }
     ",
     );
     let answer = applied(&repo, &["Store", "Shop"]);
@@ -406,11 +409,12 @@ fn java_types_move_with_their_file_and_overloads_stay_together() {
         text(&repo, "src/shop/Shop.java")
             .contains("public class Shop {\n    private final int size;\n    public Shop(int size)")
     );
-    assert!(text(&repo, "src/use/Use.java").contains("import shop.Shop;"));
+    let imports = "import shop.Shop;\nimport static shop.Shop.Part.count;\nimport static shop.Shop.Part.*;\n";
+    assert!(text(&repo, "src/use/Use.java").contains(imports));
     repo.commit("store");
     let answer = applied(&repo, &["src/shop/Cache.java#Cache.load", "read"]);
     assert_eq!(answer["definitions"].as_array().unwrap().len(), 3, "{answer:#}");
-    assert!(text(&repo, "src/use/Use.java").contains("int load = 1; return store.read(\"x\") + load;"));
+    assert!(text(&repo, "src/use/Use.java").contains("int load = 1; return store.read(\"x\") + load + count();"));
     repo.commit("load");
     refused(&repo, &["Shop", "Cache"], "the name is taken at src/shop/Cache.java:3");
 }

@@ -480,10 +480,14 @@ impl Subject<'_> {
     fn reference(&self, place: Place, site: &Site, bytes: &[u8], other: &dyn Fn() -> Role) -> Role {
         let reference = self.linker.reference(place.file, place.range.start);
         let receiver = reference.map_or(Value::None, |reference| reference.receiver);
-        if site.kind == ReferenceKind::Import && is_path_segment(&bytes[place.range.end as usize..]) {
-            let targets = self
-                .linker
-                .path_segment_at(place.file, place.range.start, &self.definition.name);
+        let is_segment = is_path_segment(&bytes[place.range.end as usize..]);
+        let targets = || {
+            let (file, at) = (place.file, place.range.start);
+            self.linker.path_segment_at(file, at, &self.definition.name)
+        };
+        // The segments of a static import of Java are types.
+        let targets = is_segment.then(targets).unwrap_or_default();
+        if is_segment && (site.kind == ReferenceKind::Import || !targets.is_empty()) {
             let is_meant = !targets.is_empty() && targets.iter().all(|target| self.kin.contains(target));
             let reason = "import";
             return if is_meant {
