@@ -455,7 +455,7 @@ fn what_cannot_be_known_is_a_candidate() {
                 use Strip::*;
                 Auto
             }
-            #[arg(default_value_t = Color::Auto)]
+            #[arg(default_value_t = <Color>::Auto)]
             pub struct Options;
             ",
             "src/lib.rs#Color.Auto",

@@ -478,112 +478,107 @@ impl Subject<'_> {
     }
 
     fn reference(&self, place: Place, site: &Site, bytes: &[u8], other: &dyn Fn() -> Role) -> Role {
+        if let Some(role) = self.path_segment(&place, site, bytes) {
+            return role;
+        }
         let reference = self.linker.reference(place.file, place.range.start);
         let receiver = reference.map_or(Value::None, |reference| reference.receiver);
-        let is_segment = is_path_segment(&bytes[place.range.end as usize..]);
-        let targets = || {
-            let (file, at) = (place.file, place.range.start);
-            self.linker.path_segment_at(file, at, &self.definition.name)
-        };
-        // The segments of a static import of Java are types.
-        let targets = is_segment.then(targets).unwrap_or_default();
-        if is_segment && (site.kind == ReferenceKind::Import || !targets.is_empty()) {
-            let is_meant = !targets.is_empty() && targets.iter().all(|target| self.kin.contains(target));
-            let reason = "import";
-            return if is_meant {
-                Role::Changed(Place {
-                    reason,
-                    is_bare: false,
-                    ..place
-                })
-            } else if targets.is_empty() {
-                Role::Candidate(Place { reason, ..place })
-            } else {
-                Role::Other
-            };
-        }
-        let is_script = self.is_script();
-        if receiver == Value::None && self.linker.is_alias(place.file, &self.definition.name) {
+        let is_plain = receiver == Value::None;
+        if is_plain && self.linker.is_alias(place.file, &self.definition.name) {
             return Role::Other;
         }
         let before = &bytes[..place.range.start as usize];
-        if let Some(reason) = self.loose_reason(&place, site, receiver, before) {
+        if let Some(reason) = self.doubt(&place, site, is_plain, before) {
             return Role::Candidate(Place { reason, ..place });
         }
-        // A parameter can be called so.
-        if is_script && (before.ends_with(b"self.") || before.ends_with(b"self?.")) {
-            return Role::Candidate(Place {
-                reason: site.tier.name(),
-                ..place
-            });
-        }
-        // In TypeScript, a value can have the name of a type.
-        let is_of_type = matches!(site.kind, ReferenceKind::Type | ReferenceKind::Import)
-            || site.kind == ReferenceKind::Inherit && self.definition.kind == DefinitionKind::Interface;
-        let is_only_type = matches!(
-            self.definition.kind,
-            DefinitionKind::TypeAlias | DefinitionKind::Interface
-        );
-        if is_script && is_only_type && !is_of_type {
-            return Role::Candidate(Place {
-                reason: "value",
-                ..place
-            });
-        }
         // A key of an object is no plain name.
-        if is_script && site.kind == ReferenceKind::Member && receiver == Value::None && !self.is_member {
+        if self.is_script() && site.kind == ReferenceKind::Member && is_plain && !self.is_member {
             return Role::Other;
         }
         let n_meant = site.targets.iter().filter(|target| self.kin.contains(target)).count();
+        let reason = site.tier.name();
+        if site.tier.is_sure() && n_meant > 0 && n_meant == site.targets.len() {
+            return Role::Changed(Place {
+                reason,
+                is_bare: is_plain,
+                ..place
+            });
+        }
         // Of many candidates, not all are given, and fields of types without a name are none.
         let is_cut = site.tier == Tier::Named && (site.targets.len() >= MAX_CANDIDATES || self.is_in_function);
-        if self.has_namesakes && matches!(site.tier, Tier::Type | Tier::Return) {
-            return Role::Candidate(Place {
-                reason: site.tier.name(),
-                ..place
-            });
-        }
-        if site.tier.is_sure() && n_meant > 0 && n_meant == site.targets.len() {
-            let is_bare = receiver == Value::None;
-            return Role::Changed(Place {
-                reason: site.tier.name(),
-                is_bare,
-                ..place
-            });
-        }
-        let is_after_dot = bytes[..place.range.start as usize].trim_ascii_end().ends_with(b".")
-            || bytes[..place.range.start as usize].ends_with(b"::");
-        let is_unsure = site.tier == Tier::Outside
-            && !self
-                .linker
-                .is_surely_outside(place.file, place.range.start, is_after_dot)
-            && (self.is_member || is_after_dot);
-        // Members by their bare names: cases and inherited members of Java, and what a class body of Python names. A path
-        // of Rust from the crate is not resolved in files that no Cargo.toml leads to.
-        let is_here = self.kin.iter().any(|of| of.file == place.file);
-        let is_bare_member = self.is_member && receiver == Value::None && (self.language == "java" || is_here);
-        let is_in_crate = self.language == "rust" && before.ends_with(b"::") && !ends_with_path(before);
-        let is_unsure = is_unsure || site.tier == Tier::Outside && (is_bare_member || is_in_crate);
-        if n_meant > 0 || is_cut || site.tier == Tier::Unknown || is_unsure {
-            return Role::Candidate(Place {
-                reason: site.tier.name(),
-                ..place
-            });
+        if n_meant > 0 || is_cut || site.tier == Tier::Unknown || self.may_be_inside(&place, site, is_plain, before) {
+            return Role::Candidate(Place { reason, ..place });
         }
         other()
     }
 
+    /// Returns what happens to a part of the path of an import.
+    fn path_segment(&self, place: &Place, site: &Site, bytes: &[u8]) -> Option<Role> {
+        if !is_path_segment(&bytes[place.range.end as usize..]) {
+            return None;
+        }
+        let (file, at) = (place.file, place.range.start);
+        let targets = self.linker.path_segment_at(file, at, &self.definition.name);
+        // The segments of a static import of Java are types.
+        if site.kind != ReferenceKind::Import && targets.is_empty() {
+            return None;
+        }
+        let place = Place {
+            reason: "import",
+            ..place.clone()
+        };
+        Some(if targets.is_empty() {
+            Role::Candidate(place)
+        } else if targets.iter().all(|target| self.kin.contains(target)) {
+            Role::Changed(place)
+        } else {
+            Role::Other
+        })
+    }
+
     /// Returns why the meaning of a reference cannot be relied on, if it cannot.
-    fn loose_reason(&self, place: &Place, site: &Site, receiver: Value, before: &[u8]) -> Option<&'static str> {
+    fn doubt(&self, place: &Place, site: &Site, is_plain: bool, before: &[u8]) -> Option<&'static str> {
         let is_import = site.kind == ReferenceKind::Import;
         let is_here = || self.kin.iter().any(|of| of.file == place.file);
+        let tier = site.tier.name();
         match self.language {
-            // In macros and attributes, a path is not resolved.
-            "rust" if receiver == Value::None && !is_import && ends_with_path(before) => Some("macro"),
+            // In some macros and attributes, a path is not resolved.
+            "rust" if is_plain && !is_import && ends_with_path(before) => return Some("macro"),
             // A name can be defined or imported.
-            "python" if is_import && site.tier == Tier::Outside && !self.is_member && is_here() => Some("import"),
+            "python" if is_import && site.tier == Tier::Outside && !self.is_member && is_here() => {
+                return Some("import");
+            }
+            _ if !self.is_script() => return None,
+            _ => {}
+        }
+        // In TypeScript, a value can have the name of a type.
+        let is_only_type = matches!(
+            self.definition.kind,
+            DefinitionKind::TypeAlias | DefinitionKind::Interface
+        );
+        let is_of_type = matches!(site.kind, ReferenceKind::Type | ReferenceKind::Import)
+            || site.kind == ReferenceKind::Inherit && self.definition.kind == DefinitionKind::Interface;
+        // A parameter can be called `self`.
+        let is_of_self = before.ends_with(b"self.") || before.ends_with(b"self?.");
+        match site.tier {
+            _ if is_of_self => Some(tier),
+            _ if is_only_type && !is_of_type => Some("value"),
+            Tier::Type | Tier::Return if self.has_namesakes => Some(tier),
             _ => None,
         }
+    }
+
+    /// Returns true if a reference that was resolved to nothing in the repository can mean the definition after all.
+    fn may_be_inside(&self, place: &Place, site: &Site, is_plain: bool, before: &[u8]) -> bool {
+        let (file, at) = (place.file, place.range.start);
+        let is_after_dot = before.trim_ascii_end().ends_with(b".") || before.ends_with(b"::");
+        let is_unsure = (self.is_member || is_after_dot) && !self.linker.is_surely_outside(file, at, is_after_dot);
+        // Members by their bare names: cases and inherited members of Java, and what a class body of Python names. A path
+        // of Rust from the crate is not resolved in files that no Cargo.toml leads to.
+        let is_here = self.kin.iter().any(|of| of.file == file);
+        let is_bare_member = self.is_member && is_plain && (self.language == "java" || is_here);
+        let is_in_crate = self.language == "rust" && before.ends_with(b"::") && !ends_with_path(before);
+        site.tier == Tier::Outside && (is_unsure || is_bare_member || is_in_crate)
     }
 
     fn is_script(&self) -> bool {
