@@ -1,8 +1,9 @@
 //! The process of a server with everything that it starts: a process group that never outlives the broker.
 
 use std::collections::HashSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, BufRead, Write};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
@@ -10,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group, waitid};
 
 use super::servers::Found;
 
@@ -48,8 +49,26 @@ impl Guard {
     }
 
     /// Adds a leader of a group.
-    pub fn add(&self, leader: Pid) -> io::Result<()> {
+    pub(super) fn add(&self, leader: Pid) -> io::Result<()> {
         self.tell('+', leader)
+    }
+
+    /// Makes the process of `command`, a leader, add itself before it runs the program: if this process adds it, it may
+    /// be killed before. It is not removed if the program cannot be run.
+    pub fn add_when_started(&self, command: &mut Command) -> io::Result<()> {
+        let process = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pipe = process.stdin.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        let mut pipe = File::from(pipe.as_fd().try_clone_to_owned()?);
+        let add = move || {
+            let mut line = [0; 16];
+            let mut rest = &mut line[..];
+            writeln!(rest, "+{}", getpid().as_raw_nonzero())?;
+            let n_rest = rest.len();
+            pipe.write_all(&line[..line.len() - n_rest])
+        };
+        // SAFETY: between fork and exec, the closure makes two system calls, and does not allocate.
+        unsafe { command.pre_exec(add) };
+        Ok(())
     }
 
     /// Removes a leader, whose number may be given to another process from now on.
@@ -67,7 +86,8 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         let process = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Closes the pipe first. Fails only if the guard was reaped.
+        // Whoever drops it has ended the processes. Each step fails only if the guard has ended.
+        let _ = process.kill();
         let _ = process.wait();
     }
 }

@@ -140,12 +140,12 @@ fn start<'a>(command: &mut Command, output: &Arc<Mutex<Kept>>, limits: Limits<'a
         .stderr(to)
         .process_group(0);
     adopt_orphans(command);
+    let guard = limits.guard;
+    guard.map_or(Ok(()), |guard| guard.add_when_started(command))?;
     let child = command.spawn();
     // The pipe must not stay open here, or its end is never seen.
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    let (child, guard) = (child?, limits.guard);
-    let group = Group { child, guard };
-    guard.map_or(Ok(()), |guard| guard.add(Pid::from_child(&group.child)))?;
+    let group = Group { child: child?, guard };
     let output = Arc::clone(output);
     let (shows_output, max_bytes) = (limits.shows_output, limits.kept_bytes);
     std::thread::Builder::new().spawn(move || keep_end(from, &output, shows_output, max_bytes))?;
