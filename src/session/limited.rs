@@ -134,12 +134,8 @@ pub(super) fn run(command: &mut Command, limits: Limits<'_>) -> (Result<(), Limi
 
 fn start<'a>(command: &mut Command, output: &Arc<Mutex<Kept>>, limits: Limits<'a>) -> Result<Group<'a>, LimitError> {
     let (from, to) = io::pipe()?;
-    command
-        .stdin(Stdio::null())
-        .stdout(to.try_clone()?)
-        .stderr(to)
-        .process_group(0);
-    adopt_orphans(command);
+    command.stdin(Stdio::null()).stdout(to.try_clone()?).stderr(to);
+    begin_session(command);
     let guard = limits.guard;
     guard.map_or(Ok(()), |guard| guard.add_when_started(command))?;
     let child = command.spawn();
@@ -152,17 +148,21 @@ fn start<'a>(command: &mut Command, output: &Arc<Mutex<Kept>>, limits: Limits<'a
     Ok(group)
 }
 
-/// Makes the program the parent of all processes below it whose own parent ends, so that [`kill_tree`] finds them. The
-/// kernel keeps this, whatever they do with their environment, session or group.
-#[cfg(target_os = "linux")]
-fn adopt_orphans(command: &mut Command) {
-    let adopt = || Ok(rustix::process::set_child_subreaper(Some(Pid::INIT))?);
-    // SAFETY: between fork and exec, the closure makes a single system call, and does not allocate.
-    unsafe { command.pre_exec(adopt) };
+/// Makes the program the leader of a session and a group, and on Linux the parent of all processes below it whose own
+/// parent ends, so that [`kill_tree`] finds them. The kernel keeps this, whatever they do with their environment,
+/// session or group.
+///
+/// If it only led a group, the end of this process would send SIGHUP to the group once the guard stops a process of it.
+fn begin_session(command: &mut Command) {
+    let begin = || {
+        rustix::process::setsid()?;
+        #[cfg(target_os = "linux")]
+        rustix::process::set_child_subreaper(Some(Pid::INIT))?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec, the closure makes two system calls, and does not allocate.
+    unsafe { command.pre_exec(begin) };
 }
-
-#[cfg(not(target_os = "linux"))]
-fn adopt_orphans(_: &mut Command) {}
 
 /// Keeps the end of what a program writes.
 fn keep_end(mut from: PipeReader, output: &Mutex<Kept>, shows_output: bool, max_bytes: usize) {
