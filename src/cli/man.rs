@@ -1,6 +1,10 @@
 //! `codescout man`: writes manual pages, and what `--version --verbose` prints.
 
-use clap::CommandFactory;
+use std::io;
+use std::path::Path;
+
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
 
 use super::Found;
 use super::args::{Args, ManArgs};
@@ -11,9 +15,20 @@ use crate::session::{Context as _, Result};
 pub(super) fn run(args: &ManArgs) -> Result<Found> {
     let folder = &args.folder;
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    clap_mangen::generate_to(Args::command(), folder)
-        .with_context(|| format!("cannot write in {}", folder.display()))?;
+    let mut command = Args::command().disable_help_subcommand(true);
+    command.build();
+    write(command, folder).with_context(|| format!("cannot write in {}", folder.display()))?;
     Ok(Found::Something)
+}
+
+/// Writes the pages of a command and of those below it. The source of each is the program, not the command.
+fn write(command: Command, folder: &Path) -> io::Result<()> {
+    for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+        write(command.clone(), folder)?;
+    }
+    let source = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"));
+    Man::new(command).source(source).generate_to(folder)?;
+    Ok(())
 }
 
 /// Returns what the program was built from. Release builds set the variables.

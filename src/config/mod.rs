@@ -27,4 +27,4 @@ pub use settings::{
     SETTINGS, Scope, SearchConfig, ServeConfig, SettingInfo, SparseConfig,
 };
 pub use trust::{trust, untrusted_key};
-pub use value::CommandLine;
+pub use value::{CommandLine, CommandTimeout};

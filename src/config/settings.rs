@@ -6,11 +6,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::remote::{Compression, EmbeddingApi, Encoding, RerankApi};
 
 use super::resolve::{ConfigError, Origin, Setting, Sources};
-use super::value::{AbsolutePath, Address, CommandLine, Consistency, Kind, Prefix, Since, Value};
+use super::value::{AbsolutePath, Address, CommandLine, CommandTimeout, Consistency, Kind, Prefix, Since, Value};
 
 /// Determines which settings files may set a key. The environment and the user's own file may set every key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -356,8 +357,8 @@ settings! {
         lint: Option<CommandLine> = None;
         /// Command that formats the code
         format: Option<CommandLine> = None;
-        /// Time limit of a command, in seconds; at most an hour
-        timeout_s: u32 = 600;
+        /// Time limit of a command, in seconds; at most 3600
+        timeout_s: CommandTimeout = CommandTimeout(Duration::from_secs(600));
     }
     /// Removal of index data that nothing needs.
     gc: GcConfig, Machine {

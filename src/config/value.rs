@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::query::parse_moment;
 use crate::remote::{Compression, EmbeddingApi, Encoding, Endpoint, RerankApi};
@@ -177,6 +178,37 @@ impl Value for CommandLine {
 
     fn shown(&self, _unset: &str) -> String {
         self.text.clone()
+    }
+}
+
+/// The time limit of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandTimeout(pub(super) Duration);
+
+impl CommandTimeout {
+    /// The longest one.
+    pub const MAX: Duration = Duration::from_secs(3600);
+}
+
+impl Deref for CommandTimeout {
+    type Target = Duration;
+
+    fn deref(&self) -> &Duration {
+        &self.0
+    }
+}
+
+impl Value for CommandTimeout {
+    const KIND: Kind = Kind::Integer;
+    const EXPECTED: &'static str = "a number of seconds from 1 to 3600";
+
+    fn parse(text: &OsStr) -> Option<Self> {
+        let timeout = Duration::from_secs(text.to_str()?.parse().ok()?);
+        (!timeout.is_zero() && timeout <= Self::MAX).then_some(Self(timeout))
+    }
+
+    fn shown(&self, _unset: &str) -> String {
+        self.as_secs().to_string()
     }
 }
 

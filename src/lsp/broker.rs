@@ -95,7 +95,7 @@ pub fn serve_broker(options: BrokerOptions, interrupt: &AtomicBool) -> io::Resul
     let Some(listener) = listen(&options)? else {
         return Ok(());
     };
-    let guard = Guard::start(Command::new(&options.program).args(["broker", "--guard"]))?;
+    let guard = Guard::start(&mut Command::new(&options.program))?;
     let broker = Arc::new(Broker {
         options,
         guard,

@@ -24,7 +24,7 @@ mod worker;
 pub use ask::{ask, running};
 pub use broker::{BrokerOptions, serve_broker};
 pub use place::BrokerPlace;
-pub use process::{guard, memory_by_group};
+pub use process::{Guard, guard, kill_tree, memory_by_group};
 pub use program::{find_program, is_program, leads_into};
 pub use question::{Answer, AskError, Canary, KnownFile, Place, Question, References};
 pub use servers::{ServerStatus, servers};

@@ -379,7 +379,9 @@ impl FileOut {
             out.plain(" from ");
             out.span(Style::Path, from);
         }
-        out.span(Style::Fact, &format!(" {lines}{}", drift_text(self.drift)));
+        // A change of a few lines moves a long file by nothing that is left when rounded.
+        let drift = self.drift.filter(|drift| !drift.is_some_and(DriftOut::is_zero));
+        out.span(Style::Fact, &format!(" {lines}{}", drift_text(drift)));
         out.end();
         for symbol in self.symbols.iter().flatten() {
             let name = name_in(&symbol.id, &self.path);

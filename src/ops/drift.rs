@@ -50,6 +50,11 @@ impl DriftOut {
         }
     }
 
+    /// Returns true if nothing is left of the distance when it is rounded.
+    pub(crate) fn is_zero(self) -> bool {
+        self.distance == 0.0
+    }
+
     /// Describes the drift, or says that there is no vector.
     pub(crate) fn to_text(drift: Option<Self>) -> String {
         let Some(Self { distance, as_much_as }) = drift else {

@@ -47,7 +47,7 @@ pub(crate) use provenance::ProvenanceOut;
 pub(crate) use question::{About, Question, beside};
 pub(crate) use read::Read;
 pub(crate) use rename::Rename;
-pub(crate) use run::{MAX_TIMEOUT, Run};
+pub(crate) use run::Run;
 pub(crate) use search::{MAX_QUERY_BYTES, PACK_TOKENS, Search, SearchMode};
 pub(crate) use sink::{PlainText, Recorded, Sink, Style};
 pub(crate) use status::Status;

@@ -282,7 +282,7 @@ impl<'a> Question<'a> {
         let is_there = self.filter.is_open() || view.files().any(|(id, _)| self.filter.passes(view, id));
         (!is_there).then(|| {
             let (reference, selection) = (&self.reference, self.selection.to_text());
-            format!("no file of {reference} matches {selection}; outline view=tree lists the files")
+            format!("no file of {reference} matches {selection}; outline in view tree lists the files")
         })
     }
 }

@@ -12,7 +12,7 @@ use super::paths::{inside, inside_here};
 use super::question::{About, Question};
 use super::sink::{Recorded, Sink};
 use crate::extract;
-use crate::model::quoted;
+use crate::model::{Hint, quoted};
 use crate::query::{PartQuery, ReadOutcome, ReadTarget, parse_lines, paths_in_target, read, read_target};
 use crate::session::{Build, OpError, Result};
 
@@ -109,9 +109,15 @@ impl Op for Read {
         {
             return Err(OpError::new(
                 format!("headings are not extracted from {language} files"),
-                format!(
-                    "use search mode=regex path={} to find the heading, then read with lines",
-                    self.target
+                Hint::each(
+                    format!(
+                        "codescout grep TEXT {} finds the heading; then read with --lines",
+                        self.target
+                    ),
+                    format!(
+                        "use search mode=regex path={} to find the heading, then read with lines",
+                        self.target
+                    ),
                 ),
             ));
         }

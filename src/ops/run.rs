@@ -16,8 +16,6 @@ use crate::session::{Context as _, LimitError, OpError, Ran, Result};
 
 /// Default maximum number of lines of an answer.
 const DEFAULT_LINES: usize = 50;
-/// Limit of the setting `run.timeout_s`.
-pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
 /// Limit on the size of a kept output with its facts, far above what is written.
 const MAX_KEPT_BYTES: u64 = 32 << 20;
 
@@ -85,7 +83,7 @@ struct Kept {
     /// The exit code, if the command ended by itself.
     exit_code: Option<i32>,
     /// Number of lines at the start that are not kept.
-    n_lines_before: usize,
+    n_lines_before: u32,
     text: String,
 }
 
@@ -126,7 +124,7 @@ impl Row for RunRow {
             Self::Line { text, .. } => out.whole_line(text.as_deref().unwrap_or_default()),
             Self::Configured { name, command } => {
                 out.span(Style::Name, name);
-                out.whole_line(&format!(": {}", command.join(" ")));
+                out.whole_line(&format!(": {}", quoted(command)));
             }
         }
     }
@@ -154,7 +152,10 @@ impl Op for Run {
             ));
         }
         let Some(name) = self.name else {
-            return configured(ask);
+            return match self.lines {
+                Some(_) => Err(OpError::new("lines of which output?", "name the command too")),
+                None => configured(ask),
+            };
         };
         if self.lines.is_some() || ask.common.cursor.is_some() {
             let kept = kept(ask, name)?;
@@ -182,19 +183,17 @@ impl Run {
     /// Returns the requested lines of an output, or its last ones.
     fn page(&self, ask: &Ask<'_>, kept: &Kept) -> Result<Page<RunRow>> {
         let lines: Vec<&str> = kept.text.lines().collect();
-        let total = kept.n_lines_before.saturating_add(lines.len());
+        let not_kept = kept.n_lines_before as usize;
+        let total = not_kept.saturating_add(lines.len());
         let range = self.lines.as_deref().map(wanted).transpose()?;
         let limit = ask.limit(range.map_or(DEFAULT_LINES, |_| usize::MAX));
         let (first, last) = range.unwrap_or((total.saturating_sub(limit), total));
         let state = (kept.began_ms, kept.ran_ms);
         let start = match ask.n_before(state)? {
-            0 => first.max(kept.n_lines_before),
+            0 => first.max(not_kept),
             n_before => n_before,
         };
-        let shown = lines
-            .iter()
-            .zip(kept.n_lines_before..)
-            .take(last.min(total) - kept.n_lines_before.min(last));
+        let shown = lines.iter().zip(not_kept..).take(last.min(total) - not_kept.min(last));
         let rows: Vec<RunRow> = shown
             .filter(|(_, number)| *number >= start)
             .map(|(text, number)| RunRow::Line {
@@ -208,11 +207,15 @@ impl Run {
             exit_code: kept.exit_code,
             ran_ms: kept.ran_ms,
             total,
-            not_kept: kept.n_lines_before,
+            not_kept,
         };
         let paging = Paging::numbered(ask.key(state), start, rows.len(), limit);
         let mut page = Page::new(beside(ask), rows, paging).with_facts(&facts)?;
         page.head = Recorded::of(|out| out.line(&facts.to_text(start)));
+        if range.is_some() && first >= total {
+            page.notes
+                .push(format!("line {} is past the end: there are {total} lines", first + 1));
+        }
         page.is_empty = kept.exit_code != Some(0);
         page.is_unfinished = kept.exit_code.is_none();
         Ok(page)
@@ -230,7 +233,7 @@ impl Facts<'_> {
             (Ended::Interrupted, _) => "was interrupted".to_owned(),
         };
         let seconds = Duration::from_millis(self.ran_ms).as_secs_f64();
-        let mut text = format!("{} {ended} after {seconds:.1} s", self.command.join(" "));
+        let mut text = format!("{} {ended} after {seconds:.1} s", quoted(self.command));
         if n_before > self.not_kept {
             text.push_str(&format!("; lines {} to {n_before} are not shown", self.not_kept + 1));
         }
@@ -239,6 +242,16 @@ impl Facts<'_> {
         }
         text
     }
+}
+
+/// Returns a command as the settings and a shell would read it.
+fn quoted(command: &[String]) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_+=./,:@%".contains(c);
+    let quoted = |word: &String| match word {
+        word if !word.is_empty() && word.chars().all(is_plain) => word.clone(),
+        word => format!("'{}'", word.replace('\'', "'\"'\"'")),
+    };
+    command.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns a range of lines: the number of lines before it, and its end.
@@ -294,8 +307,7 @@ fn how_to_configure(name: Name) -> String {
 
 fn execute(ask: &Ask<'_>, command: &CommandLine) -> Result<Kept> {
     let workspace = &ask.session.workspace;
-    let seconds = workspace.config.run.timeout_s.value.max(1);
-    let timeout = Duration::from_secs(seconds.into()).min(MAX_TIMEOUT);
+    let timeout = *workspace.config.run.timeout_s.value;
     let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let ran = ask
         .ctx
@@ -318,7 +330,7 @@ fn execute(ask: &Ask<'_>, command: &CommandLine) -> Result<Kept> {
         ran_ms: took.as_millis() as u64,
         ended,
         exit_code,
-        n_lines_before: printed.n_lines_before,
+        n_lines_before: printed.n_lines_before.try_into().unwrap_or(u32::MAX),
         text: printed.text,
     })
 }
@@ -343,4 +355,15 @@ fn kept(ask: &Ask<'_>, name: Name) -> Result<Kept> {
         }
     };
     serde_json::from_slice(&bytes).with_context(|| format!("the kept output of {} is damaged", name.text()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shown_command_keeps_its_words_apart() {
+        let words = ["make", "A=x y", "", "it's", "*.rs", "-k"].map(str::to_owned);
+        assert_eq!(quoted(&words), r#"make 'A=x y' '' 'it'"'"'s' '*.rs' -k"#);
+    }
 }

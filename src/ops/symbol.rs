@@ -644,7 +644,7 @@ impl Symbol {
         } else {
             let hint = match (question.why_nothing(), outcome.near.as_slice()) {
                 (Some(why), _) => why,
-                (None, []) => "use search to find it by meaning, or search mode=regex to find it as text".to_owned(),
+                (None, []) => "use search to find it by meaning, or in mode regex to find it as text".to_owned(),
                 (None, near) => format!("did you mean {}?", near.join(" or ")),
             };
             ("no definition with this name".to_owned(), hint)

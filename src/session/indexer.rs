@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::Workspace;
 use super::error::{Context as _, OpError, Result, ensure};
-use super::limited::{LimitError, Limits, Printed, run};
+use super::limited::{LimitError, Limits, Printed, run, start_guard};
 use crate::ingest::Target;
 use crate::precise::Indexer;
 
@@ -134,10 +134,12 @@ impl Workspace {
             .arg(&path)
             .current_dir(&project);
         set_environment(&mut command, folder.path(), self.search_path());
+        let guard = start_guard().context("cannot start the process that ends the program with this one")?;
         let limits = Limits {
             timeout: options.timeout,
             max_memory_bytes: options.max_memory_bytes,
             interrupt,
+            guard: Some(&guard),
             shows_output: options.shows_output,
             kept_bytes: KEPT_BYTES,
         };

@@ -1,6 +1,6 @@
 //! Runs a program of the user with limits on time and memory.
 
-use std::fs;
+use std::env;
 use std::io::{self, PipeReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use crate::lsp::memory_by_group;
+use crate::lsp::{Guard, kill_tree, memory_by_group};
 
 /// Interval between checks of the limits.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -18,10 +18,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOKS_PER_MEASUREMENT: u32 = 5;
 /// Time for the last output to arrive after the end.
 const LINGER: Duration = Duration::from_millis(500);
-/// The environment variable by which processes that a program started are found. Its value is unique.
-const MARK: &str = "_CODESCOUT_RUN";
-/// Number of times that marked processes are looked for. While they are stopped, they may start others.
-const STOP_ROUNDS: usize = 20;
 
 /// The limits of a program.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +26,8 @@ pub(super) struct Limits<'a> {
     /// Limit on the resident memory of all processes together.
     pub(super) max_memory_bytes: u64,
     pub(super) interrupt: &'a AtomicBool,
+    /// Ends the program if this process is killed.
+    pub(super) guard: Option<&'a Guard>,
     /// True if the output is shown on standard error.
     pub(super) shows_output: bool,
     /// Number of bytes that are kept of the output: its end.
@@ -80,46 +78,43 @@ pub(crate) enum LimitError {
     Failed(ExitStatus),
 }
 
-/// A program and all processes that it started, except those that began a group of their own. They end with this value.
-struct Group(Child);
-
-impl Group {
-    /// Stops the processes with the mark, also those that began a group of their own.
-    fn stop_marked(mark: &str) {
-        let wanted = format!("{MARK}={mark}");
-        let is_marked = |environment: Vec<u8>| environment.split(|byte| *byte == 0).any(|one| one == wanted.as_bytes());
-        for _ in 0..STOP_ROUNDS {
-            let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-            let marked = processes.filter_map(|process| {
-                let pid = Pid::from_raw(process.file_name().to_str()?.parse().ok()?)?;
-                let environment = fs::read(process.path().join("environ")).ok()?;
-                is_marked(environment).then_some(pid)
-            });
-            // Fails for processes that have ended.
-            if marked.filter(|pid| kill_process(*pid, Signal::KILL).is_ok()).count() == 0 {
-                break;
-            }
-        }
-    }
+/// Starts the process that ends programs if this one is killed.
+pub(super) fn start_guard() -> io::Result<Guard> {
+    // This program, even if another version has been installed since it was started.
+    let program = if cfg!(target_os = "linux") {
+        "/proc/self/exe".into()
+    } else {
+        env::current_exe()?
+    };
+    Guard::start(Command::new(program).arg0("codescout"))
 }
 
-impl Drop for Group {
+/// A program and the processes of its group. They end with this value.
+struct Group<'a> {
+    child: Child,
+    guard: Option<&'a Guard>,
+}
+
+impl Drop for Group<'_> {
     fn drop(&mut self) {
+        let leader = Pid::from_child(&self.child);
         // The leader is still there, at least as a zombie, so that its id is that of no other group.
-        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
-        let _ = self.0.wait();
+        let _ = kill_process_group(leader, Signal::KILL);
+        // Fails if the guard was killed.
+        let _ = self.guard.map(|guard| guard.remove(leader));
+        let _ = self.child.wait();
     }
 }
 
 /// Runs a program to its end. Returns the end of its output too, in every case.
 pub(super) fn run(command: &mut Command, limits: Limits<'_>) -> (Result<(), LimitError>, Printed) {
     let output = Arc::new(Mutex::new(Kept::default()));
-    let mark = mark();
-    let ended = start(command.env(MARK, &mark), &output, limits).and_then(|mut group| {
-        watch(&group.0, limits).inspect_err(|_| Group::stop_marked(&mark))?;
-        // Nothing that it started stays behind.
-        let _ = kill_process_group(Pid::from_child(&group.0), Signal::KILL);
-        match group.0.wait()? {
+    let ended = start(command, &output, limits).and_then(|mut group| {
+        let leader = Pid::from_child(&group.child);
+        watch(leader, limits).inspect_err(|_| kill_tree(leader))?;
+        // Its group ends with it.
+        let _ = kill_process_group(leader, Signal::KILL);
+        match group.child.wait()? {
             status if status.success() => Ok(()),
             status => Err(LimitError::Failed(status)),
         }
@@ -137,31 +132,36 @@ pub(super) fn run(command: &mut Command, limits: Limits<'_>) -> (Result<(), Limi
     (ended, printed)
 }
 
-/// Returns a text that no other run has.
-fn mark() -> String {
-    let mut bytes = [0u8; 16];
-    // Fails only if there is no source of random bytes, and then the id of this process has to do.
-    if rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).is_err() {
-        bytes[..4].copy_from_slice(&std::process::id().to_le_bytes());
-    }
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn start(command: &mut Command, output: &Arc<Mutex<Kept>>, limits: Limits<'_>) -> Result<Group, LimitError> {
+fn start<'a>(command: &mut Command, output: &Arc<Mutex<Kept>>, limits: Limits<'a>) -> Result<Group<'a>, LimitError> {
     let (from, to) = io::pipe()?;
-    command
-        .stdin(Stdio::null())
-        .stdout(to.try_clone()?)
-        .stderr(to)
-        .process_group(0);
+    command.stdin(Stdio::null()).stdout(to.try_clone()?).stderr(to);
+    begin_session(command);
+    let guard = limits.guard;
+    guard.map_or(Ok(()), |guard| guard.add_when_started(command))?;
     let child = command.spawn();
     // The pipe must not stay open here, or its end is never seen.
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    let group = Group(child?);
+    let group = Group { child: child?, guard };
     let output = Arc::clone(output);
     let (shows_output, max_bytes) = (limits.shows_output, limits.kept_bytes);
     std::thread::Builder::new().spawn(move || keep_end(from, &output, shows_output, max_bytes))?;
     Ok(group)
+}
+
+/// Makes the program the leader of a session and a group, and on Linux the parent of all processes below it whose own
+/// parent ends, so that [`kill_tree`] finds them. The kernel keeps this, whatever they do with their environment,
+/// session or group.
+///
+/// If it only led a group, the end of this process would send SIGHUP to the group once the guard stops a process of it.
+fn begin_session(command: &mut Command) {
+    let begin = || {
+        rustix::process::setsid()?;
+        #[cfg(target_os = "linux")]
+        rustix::process::set_child_subreaper(Some(Pid::INIT))?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec, the closure makes two system calls, and does not allocate.
+    unsafe { command.pre_exec(begin) };
 }
 
 /// Keeps the end of what a program writes.
@@ -187,8 +187,7 @@ fn keep_end(mut from: PipeReader, output: &Mutex<Kept>, shows_output: bool, max_
 }
 
 /// Waits for the end of a child, without reaping it.
-fn watch(child: &Child, limits: Limits<'_>) -> Result<(), LimitError> {
-    let pid = Pid::from_child(child);
+fn watch(pid: Pid, limits: Limits<'_>) -> Result<(), LimitError> {
     let started = Instant::now();
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     for look in 0u32.. {
@@ -241,6 +240,7 @@ mod tests {
             timeout: Duration::from_secs(60),
             max_memory_bytes: u64::MAX,
             interrupt,
+            guard: None,
             shows_output: false,
             kept_bytes: KEPT_BYTES,
         }
@@ -265,16 +265,26 @@ mod tests {
     }
 
     #[test]
-    fn a_process_with_a_group_of_its_own_is_stopped_too() {
+    fn processes_without_environment_session_or_parent_are_stopped_too() {
         let never = AtomicBool::new(false);
         let short = Limits {
             timeout: Duration::from_secs(1),
             ..limits(&never)
         };
-        let (ended, pid) = shell("setsid sh -c 'echo $$; exec sleep 600' & wait", short);
+        let (ended, pids) = shell(
+            "own='echo $$; exec sleep 600'
+            setsid sh -c \"$own\" &
+            env -i setsid sh -c \"$own\" &
+            (env -i setsid sh -c \"($own) &\" &)
+            sleep 600",
+            short,
+        );
         assert!(matches!(ended, Err(LimitError::TooLong(_))), "{ended:?}");
-        let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
-        assert!(test_kill_process(pid) == Err(Errno::SRCH) || is_zombie(pid));
+        assert_eq!(pids.lines().count(), 3, "{pids}");
+        for pid in pids.lines() {
+            let pid = Pid::from_raw(pid.parse().unwrap()).unwrap();
+            assert!(test_kill_process(pid) == Err(Errno::SRCH) || is_zombie(pid));
+        }
     }
 
     #[test]

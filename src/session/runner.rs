@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::Workspace;
 use super::error::{Context as _, OpError, Result};
-use super::limited::{LimitError, Limits, Printed, run};
+use super::limited::{LimitError, Limits, Printed, run, start_guard};
 use crate::lsp::{find_program, is_program, leads_into};
 
 /// The search path if none of the user's is left.
@@ -38,10 +38,12 @@ impl Workspace {
             .args(arguments)
             .current_dir(root)
             .env("PATH", self.search_path());
+        let guard = start_guard().context("cannot start the process that ends the program with this one")?;
         let limits = Limits {
             timeout,
             max_memory_bytes: u64::MAX,
             interrupt,
+            guard: Some(&guard),
             shows_output: false,
             kept_bytes: KEPT_BYTES,
         };

@@ -1,7 +1,8 @@
 //! The file with which a CI system keeps the index between its jobs.
 
-use std::fs::{self, File};
+use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,8 @@ use crate::git::{ExchangeError, Repository, origin_host};
 /// The file for GitHub, relative to the root of the worktree, and its folders, the outermost first.
 const GITHUB_FILE: &str = ".github/workflows/codescout.yml";
 const GITHUB_FOLDERS: [&str; 2] = [".github", ".github/workflows"];
-const GITHUB_HOST: &str = "github.com";
+/// The second one serves SSH on the port of HTTPS.
+const GITHUB_HOSTS: [&str; 2] = ["github.com", "ssh.github.com"];
 const GITHUB_TEMPLATE: &str = include_str!("../../docs/ci/github.yml");
 /// The file for GitLab, which has other jobs too.
 const GITLAB_FILE: &str = ".gitlab-ci.yml";
@@ -46,8 +48,8 @@ impl CiFile {
         };
         let host = origin_host(repository)?;
         Ok(match host.as_deref() {
-            Some(GITHUB_HOST) => Self::for_github(root),
-            Some(host) if host.contains("gitlab") => Self::for_gitlab(root),
+            Some(host) if GITHUB_HOSTS.contains(&host) => Self::for_github(root),
+            Some(host) if host.split(['.', '-']).any(|part| part == "gitlab") => Self::for_gitlab(root),
             Some(host) => Self::Left(format!(
                 "there is no template for {host}; docs/ci/cache.sh works in any shell"
             )),
@@ -58,7 +60,7 @@ impl CiFile {
     fn for_gitlab(root: &Path) -> Self {
         let path = root.join(GITLAB_FILE);
         match fs::read_to_string(&path) {
-            Ok(text) if text.contains(COMMAND) => Self::Exists(path),
+            Ok(text) if text.lines().any(runs_command) => Self::Exists(path),
             _ => Self::Left(format!(
                 "add this to {GITLAB_FILE}, which has your other jobs:\n{GITLAB_TEMPLATE}"
             )),
@@ -92,7 +94,15 @@ impl NewCiFile {
                 _ => Err(error),
             })?;
         }
-        File::create_new(&self.path)?.write_all(GITHUB_TEMPLATE.as_bytes())
+        let folder = self.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        // It appears complete or not at all.
+        let mut file = tempfile::Builder::new()
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder)?;
+        file.write_all(GITHUB_TEMPLATE.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist_noclobber(&self.path)?;
+        Ok(())
     }
 
     /// Returns true if these are the file and folders of the repository. A record can come from elsewhere.
@@ -120,4 +130,9 @@ impl NewCiFile {
         }
         Ok(())
     }
+}
+
+/// Returns true if a line of a CI file has the command, not in a comment.
+fn runs_command(line: &str) -> bool {
+    line.split('#').next().is_some_and(|code| code.contains(COMMAND))
 }

@@ -104,7 +104,14 @@ fn what_is_gone_has_no_fix() {
     assert_eq!(texts(&told, "kind"), ["name", "heading", "path"]);
     assert_eq!(texts(&told, "verdict"), ["gone"; 3]);
     assert_eq!(texts(&told, "commit"), [gone.as_str(); 3]);
-    assert_eq!(run(&repo, &["docs", "audit", "--fix"]).code, 1);
+    let left = run(&repo, &["docs", "audit", "--fix"]);
+    assert_eq!(left.code, 1);
+    assert_eq!(
+        left.text().matches("; left: there is no new name").count(),
+        3,
+        "{}",
+        left.text()
+    );
     // A document that speaks of the deletion is right.
     let readme = String::from_utf8(repo.read("README.md")).unwrap();
     repo.write(

@@ -197,6 +197,91 @@ fn without_a_home_directory_the_rest_is_done() {
 }
 
 #[test]
+fn hosts_and_commands_of_ci_are_recognised_exactly() {
+    let user = user();
+    let ci = || -> Value {
+        let answer = user.call_as_it_is(&["init", "--json", "--without", "hooks,agents"]);
+        answer.json()["steps"][1].clone()
+    };
+    for address in ["ssh://git@ssh.github.com:443/a/b.git", "git@ssh.github.com:a/b.git"] {
+        user.repo.git(["remote", "set-url", "origin", address]);
+        assert_eq!(ci()["state"], "planned", "{address}");
+    }
+    user.repo
+        .git(["remote", "set-url", "origin", "https://notgitlab.example/a/b"]);
+    assert!(
+        ci()["detail"]
+            .as_str()
+            .unwrap()
+            .contains("no template for notgitlab.example")
+    );
+    user.repo.git(["remote", "set-url", "origin", "git@gitlab.example:a/b"]);
+    user.repo.write(".gitlab-ci.yml", "# codescout ci restore\n");
+    assert_eq!(ci()["state"], "left");
+    user.repo
+        .write(".gitlab-ci.yml", "a:\n  script:\n    - codescout ci restore\n");
+    assert_eq!(ci()["state"], "already");
+}
+
+#[test]
+fn a_killed_run_leaves_no_part_of_the_ci_file() {
+    let user = user();
+    user.call_as_it_is(&["index"]).expect(0);
+    // The template is longer than a file may be, which ends the process in the middle of writing it.
+    let script = "ulimit -f 1; exec \"$0\" init --yes --without hooks,agents";
+    let mut killed = Command::new("sh");
+    killed.args(["-c", script, env!("CARGO_BIN_EXE_codescout")]);
+    let killed = killed
+        .current_dir(user.repo.root())
+        .env("HOME", user.path(""))
+        .output_in_time()
+        .unwrap();
+    assert!(!killed.status.success(), "{killed:?}");
+    assert!(user.repo.path(".github/workflows").is_dir(), "{killed:?}");
+    assert!(!user.repo.path(CI_FILE).exists());
+    user.call_as_it_is(&["init", "--yes", "--without", "hooks,agents"])
+        .expect(0);
+    assert_eq!(user.repo.read(CI_FILE), include_bytes!("../../docs/ci/github.yml"));
+}
+
+#[test]
+fn undoing_fails_if_an_entry_stays() {
+    let user = user();
+    user.call_as_it_is(YES).expect(0);
+    user.write(".codex/config.toml", "not = = toml");
+    let undone = user
+        .call_as_it_is(&["init", "--undo", "--yes", "--json"])
+        .expect(2)
+        .json();
+    assert_eq!(steps(&undone), ["ci done", "agent done", "agent failed", "hooks done"]);
+    assert!(details(&undone).contains("cannot edit"), "{undone}");
+}
+
+#[test]
+fn each_worktree_undoes_its_own_ci_file_and_says_that_hooks_are_shared() {
+    let user = user();
+    user.repo.commit("base");
+    let linked = user.repo.beside("linked");
+    user.repo.git(["worktree", "add", "-q", linked.to_str().unwrap()]);
+    let other = linked.to_str().unwrap();
+    user.call_as_it_is(YES).expect(0);
+    user.call_as_it_is(&[YES, &["--repo", other]].concat()).expect(0);
+    let undo = ["init", "--undo", "--yes", "--json"];
+    let undone = user.call_as_it_is(&undo).expect(0).json();
+    assert!(
+        undone.to_string().contains("remove the git hooks of all worktrees"),
+        "{undone}"
+    );
+    assert!(!user.repo.path(CI_FILE).exists() && linked.join(CI_FILE).exists());
+    let undone = user
+        .call_as_it_is(&[&undo[..], &["--repo", other]].concat())
+        .expect(0)
+        .json();
+    assert_eq!(steps(&undone), ["ci done"]);
+    assert!(!linked.join(CI_FILE).exists());
+}
+
+#[test]
 fn a_home_directory_that_is_no_folder_is_left_and_a_step_that_fails_is_reported() {
     let user = user();
     // Nobody, not even root, can create a folder below a file.

@@ -167,6 +167,14 @@ fn answers_about_a_definition_say_that_a_note_no_longer_holds() {
         let told = run(&repo, &args);
         assert!(!told.stderr.contains("no longer holds"), "{}", told.stderr);
     }
+    repo.rename("src/a.py", "src/b.py");
+    let moved = repo.commit("move");
+    assert_eq!(run(&repo, &["memory"]).code, 0);
+    let told = run(&repo, &["symbol", "parse"]);
+    let remark_on_move = format!("definition src/a.py#parse was moved in {} move", &moved[..10]);
+    assert!(told.stderr.contains(&remark_on_move), "{}", told.stderr);
+    repo.rename("src/b.py", "src/a.py");
+    repo.commit("move back");
     repo.write("src/a.py", CODE.replace("text.split()", "text.split(',')"));
     let changed = repo.commit("split at commas");
     for args in [["symbol", "parse"], ["read", "src/a.py#parse"]] {

@@ -217,6 +217,7 @@ fn a_base_outside_of_the_repository_must_be_confirmed() {
     ",
     );
     refused(&repo, &["answer", "reply"], "may need the name answer: a.py:3");
+    refused(&repo, &["answer", "reply"], "with --accept");
     let answer = applied(&repo, &["answer", "reply", "--accept", "a.py:3"]);
     assert_eq!((&answer["changed"], &answer["renamed_all"]), (&json!(2), &json!(true)));
     assert!(
@@ -668,4 +669,16 @@ fn a_variable_of_a_block_is_not_that_of_the_function() {
         "{changed}"
     );
     assert!(changed.contains("const result = [1];\n    return result;"), "{changed}");
+}
+
+#[test]
+fn an_untracked_path_with_control_characters_is_no_obstacle_unless_it_has_to_change() {
+    let repo = TestRepo::new(PYTHON);
+    repo.write("odd\u{1}\n.py", "x = 1\n");
+    repo.write("odd\t.md", "Call find.\n");
+    applied(&repo, &["shop/store.py#find", "look_up"]);
+    assert!(text(&repo, "shop/use.py").contains("look_up('a')"));
+    repo.write("shop/odd\u{1}.py", "from shop.store import look_up\n\nlook_up(2)\n");
+    let said = rename(&repo, &["shop/store.py#look_up", "find", "--apply"]).expect(2);
+    assert!(said.stderr.contains("control characters"), "{}", said.stderr);
 }

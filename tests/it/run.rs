@@ -81,6 +81,10 @@ fn arguments_are_passed_on_as_they_are_and_standard_input_is_empty() {
     configure(&repo, "run.lint", "printf '[%s]' * '$HOME' 'a b' --lines");
     let text = call(&repo, &["run", "lint"]).expect(0).text();
     assert!(text.ends_with("\n[*][$HOME][a b][--lines]\n"), "{text}");
+    assert!(
+        text.starts_with("printf '[%s]' '*' '$HOME' 'a b' --lines succeeded"),
+        "{text}"
+    );
     configure(&repo, "run.format", "cat");
     let told = call_in(repo.root(), &["run", "format", "--json"], b"typed")
         .expect(0)
@@ -209,8 +213,28 @@ fn a_command_is_stopped_with_its_children_at_the_time_limit_and_when_interrupted
     );
     assert_ends(lines(&answer)[0]);
 
+    for wrong in ["0", "3601"] {
+        let refused = call(&repo, &["config", "set", "run.timeout_s", wrong]).expect(2);
+        assert!(refused.stderr.contains("from 1 to 3600"), "{}", refused.stderr);
+    }
     configure(&repo, "run.timeout_s", "600");
-    configure(&repo, "run.test", "sh -c 'setsid sleep 600 & echo $! > started; wait'");
+    configure(
+        &repo,
+        "run.test",
+        "sh -c 'env -i setsid sleep 600 & echo $! > started; wait'",
+    );
+    let started = signalled_run(&repo, Signal::KILL);
+    assert_ends(&started);
+    repo.remove("started");
+    assert_ends(&signalled_run(&repo, Signal::INT));
+    let answer = call(&repo, &["run", "test", "--lines", "1-", "--json"])
+        .expect(2)
+        .json();
+    assert_eq!(answer["ended"], "interrupted");
+}
+
+/// Sends a signal to a run once its command has written the file `started`. Returns the content of the file.
+fn signalled_run(repo: &TestRepo, sent: Signal) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_codescout"));
     command
         .args(["run", "test"])
@@ -226,13 +250,36 @@ fn a_command_is_stopped_with_its_children_at_the_time_limit_and_when_interrupted
         assert!(began.elapsed() < Duration::from_secs(60));
         std::thread::sleep(Duration::from_millis(10));
     };
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    kill_process(Pid::from_child(&child), sent).unwrap();
     assert!(!wait_for_end(&mut child).success());
-    assert_ends(&started);
-    let answer = call(&repo, &["run", "test", "--lines", "1-", "--json"])
-        .expect(2)
-        .json();
-    assert_eq!(answer["ended"], "interrupted");
+    started
+}
+
+#[test]
+fn kept_output_is_read_from_regular_files_only_and_its_length_is_said() {
+    let repo = repo();
+    configure(&repo, "run.test", "seq 3");
+    call(&repo, &["run", "test"]).expect(0);
+    let past = call(&repo, &["run", "test", "--lines", "5-9"]).expect(0);
+    assert!(
+        past.stderr.contains("line 5 is past the end: there are 3 lines"),
+        "{}",
+        past.stderr
+    );
+    let kept = repo.path(".codescout/log/run-test.json");
+    let outside = repo.beside("outside.json");
+    fs::rename(&kept, &outside).unwrap();
+    std::os::unix::fs::symlink(&outside, &kept).unwrap();
+    call(&repo, &["run", "test", "--lines", "1"]).expect(2);
+    fs::remove_file(&kept).unwrap();
+    Command::new("mkfifo").arg(&kept).status_in_time().unwrap();
+    call(&repo, &["run", "test", "--lines", "1"]).expect(2);
+    fs::remove_file(&kept).unwrap();
+    let text = fs::read_to_string(&outside).unwrap();
+    let text = text.replace("\"n_lines_before\":0", &format!("\"n_lines_before\":{}", u64::MAX));
+    fs::write(&kept, text).unwrap();
+    let damaged = call(&repo, &["run", "test", "--lines", "1"]).expect(2);
+    assert!(damaged.stderr.contains("is damaged"), "{}", damaged.stderr);
 }
 
 #[test]
@@ -276,10 +323,9 @@ fn the_tool_is_served_on_request_and_for_the_own_repository_only() {
     assert!(ran.text.ends_with("1\n2\n3\n"), "{}", ran.text);
     let read = client.call("run", json!({"name": "test", "lines": "2"}));
     assert!(read.text.ends_with("\n2\n"), "{}", read.text);
-    let refused = client.request(
-        "tools/call",
-        json!({"name": "run", "arguments": {"name": "test", "repo": root}}),
-    );
-    assert_eq!(refused["result"]["isError"], true, "{refused}");
+    for wrong in [json!({"name": "test", "repo": root}), json!({"lines": "2"})] {
+        let refused = client.request("tools/call", json!({"name": "run", "arguments": wrong}));
+        assert_eq!(refused["result"]["isError"], true, "{refused}");
+    }
     assert!(!Path::new(root).join("ran").exists());
 }

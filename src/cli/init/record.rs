@@ -21,7 +21,8 @@ pub(super) struct Record {
     pub(super) hooks: bool,
     /// Ids of the clients that got the server.
     pub(super) agents: Vec<String>,
-    pub(super) ci: Option<NewCiFile>,
+    /// The CI files of the worktrees, which share this record.
+    pub(super) ci_files: Vec<NewCiFile>,
 }
 
 impl Record {

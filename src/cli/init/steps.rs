@@ -86,7 +86,10 @@ impl Work {
                 record.agents.retain(|id| id != client.id);
                 record.agents.extend(is_there.then(|| client.id.to_owned()));
             }
-            Self::CiFile(file) => record.ci = is_there.then(|| file.clone()),
+            Self::CiFile(file) => {
+                record.ci_files.retain(|other| other.path != file.path);
+                record.ci_files.extend(is_there.then(|| file.clone()));
+            }
         }
         true
     }
@@ -230,7 +233,8 @@ impl<'a> Setting<'a> {
 
     /// Plans to undo what was recorded, in reverse order.
     pub(super) fn undoing(&self, record: &Record) -> Vec<Step> {
-        let own = record.ci.iter().filter(|file| file.is_of(&self.workspace.repository));
+        let repository = &self.workspace.repository;
+        let own = record.ci_files.iter().filter(|file| file.is_of(repository));
         let ci = own.map(|file| {
             let what = format!("remove {}", file.path.display());
             if file.is_unchanged() {
@@ -246,7 +250,7 @@ impl<'a> Setting<'a> {
             match places.and_then(|places| user_removal(client, places)) {
                 Ok(plan) if !plan.is_needed() => None,
                 Ok(plan) => Some(Step::planned("agent", what, Work::Agent(client, plan))),
-                Err(error) => Some(Step::settled("agent", what, State::Left(reason(&error)))),
+                Err(error) => Some(Step::settled("agent", what, State::Failed(reason(&error)))),
             }
         });
         let hooks = record.hooks.then(|| {
@@ -254,11 +258,16 @@ impl<'a> Setting<'a> {
                 force: false,
                 husky: true,
             };
-            let what = "remove the git hooks".to_owned();
-            match hooks::uninstall(&self.workspace.repository, wishes) {
+            let of_all = if repository.linked_work_trees().is_empty() {
+                ""
+            } else {
+                " of all worktrees"
+            };
+            let what = format!("remove the git hooks{of_all}");
+            match hooks::uninstall(repository, wishes) {
                 Ok(plan) if plan.steps.is_empty() => None,
                 Ok(plan) => Some(Step::planned("hooks", what, Work::Hooks(plan))),
-                Err(error) => Some(Step::settled("hooks", what, State::Left(reason(&error.into())))),
+                Err(error) => Some(Step::settled("hooks", what, State::Failed(reason(&error.into())))),
             }
         });
         ci.chain(agents).chain(hooks.flatten()).collect()

@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use super::asked::{CURSOR, DETAIL, DETAIL_OR_PACK, LIMIT, MAX_TOKENS, REF, REPO, STALE};
 use super::tool::Tool;
+use crate::config::CommandTimeout;
 use crate::mcp::{Profile, ServeOptions};
-use crate::ops::{
-    Blame, Diff, Docs, Edit, Graph, History, MAX_TIMEOUT, Memory, Outline, Read, Rename, Run, Search, Symbol,
-};
+use crate::ops::{Blame, Diff, Docs, Edit, Graph, History, Memory, Outline, Read, Rename, Run, Search, Symbol};
 use crate::session::{OpError, Result};
 
 /// Every tool, in the order of the tool list.
@@ -139,7 +138,7 @@ const DOCS: Tool = Tool::of_op::<Docs>(
 .writing(Profile::Docs);
 const RUN: Tool = Tool {
     // The command ends before, so that the answer says why.
-    time_limit: Duration::from_secs(MAX_TIMEOUT.as_secs() + 60),
+    time_limit: Duration::from_secs(CommandTimeout::MAX.as_secs() + 60),
     ..Tool::of_op::<Run>(
         "run",
         "Run a command that the user has configured (build, test, lint, format) in the worktree. Returns its exit code and \

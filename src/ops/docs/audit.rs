@@ -52,12 +52,25 @@ pub(crate) struct FindingOut {
     pub(super) fix: Option<String>,
     /// True if the text was replaced.
     pub(super) fixed: bool,
+    /// Why the text was not replaced, if it should have been.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) left: Option<&'static str>,
     /// The range of the text in the document.
     #[serde(skip)]
     pub(super) range: std::ops::Range<usize>,
 }
 
 impl FindingOut {
+    /// Notes why the text was not replaced.
+    pub(super) fn leave(&mut self) {
+        self.left = Some(match (self.now.as_slice(), self.kind) {
+            ([], _) => "there is no new name",
+            ([_], "name") => "it may mean something else, too",
+            ([_], _) => "the new path cannot be written in its form",
+            _ => "several names are possible",
+        });
+    }
+
     pub(super) fn render(&self, out: &mut dyn Sink) {
         out.span(Style::Path, &self.path);
         out.plain(&format!(":{}: ", self.line));
@@ -78,8 +91,10 @@ impl FindingOut {
             }
             _ => out.span(Style::Fact, ", not committed"),
         }
-        if self.fixed {
-            out.plain("; fixed");
+        match self.left {
+            Some(why) => out.plain(&format!("; left: {why}")),
+            None if self.fixed => out.plain("; fixed"),
+            None => {}
         }
         out.end();
     }
@@ -210,6 +225,7 @@ impl<'a> Auditor<'a> {
             subject: head.map(|head| head.subject.clone()),
             fix: outcome.fix,
             fixed: false,
+            left: None,
             range: mention.range.clone(),
         })
     }

@@ -202,6 +202,8 @@ impl Docs {
         }
         if self.fix {
             fix(ask, &question, &mut findings)?;
+            let left = findings.iter_mut().filter(|finding| !finding.fixed);
+            left.for_each(FindingOut::leave);
         }
         let facts = Facts {
             total: findings.len(),

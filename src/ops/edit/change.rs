@@ -206,16 +206,31 @@ fn replace_body(text: &FileText<'_>, index: usize, given: &str) -> Result<Splice
         Form::Below => below_heading(text, index, &body, given),
         Form::YamlValue => {
             let value = own.trim_start();
+            let anchor = kept_anchor(&String::from_utf8_lossy(&text.bytes[body.range.clone()]), value);
             if is_yaml_block(value)? {
-                (body.range, format!("\n{own}"))
+                (body.range, format!("{anchor}\n{own}"))
             } else {
                 let own = fitted(given, &indent_at(text.bytes, text.range(index).start), &text.unit, &old);
-                (body.range, format!(" {}", own.trim_start()))
+                (body.range, format!("{anchor} {}", own.trim_start()))
             }
         }
         Form::Rest => (inside.clone(), code_from(text, inside, given)),
     };
     Ok(Splice::new(range, with_newlines(&own, newline)))
+}
+
+/// Returns a space and the anchor of a value of YAML, to which other values refer, unless the new value has its own or
+/// is an alias, which cannot have one.
+fn kept_anchor(old: &str, new: &str) -> String {
+    let anchor_of = |value: &str| {
+        let words = value.lines().next()?.split_whitespace();
+        let mut properties = words.take_while(|word| word.starts_with(['&', '!']));
+        properties
+            .find(|word| word.starts_with('&'))
+            .map(|anchor| format!(" {anchor}"))
+    };
+    let is_replaced = new.starts_with('*') || anchor_of(new).is_some();
+    anchor_of(old).filter(|_| !is_replaced).unwrap_or_default()
 }
 
 /// Returns true for a value of YAML that goes on the lines below its key: a list, a mapping, or text of several lines.

@@ -227,18 +227,25 @@ pub(super) fn applied(path: &str, old: &[u8], edit: &Edit, parts: &[(usize, Part
     Ok(new)
 }
 
-/// Fails unless the blob id is the one that the caller expects, with the difference if git has the expected content.
-fn check_expected(path: &RepoPath, file: &ExactFile, expect: &str, files: &mut Files<'_>) -> Result<()> {
-    let (blob, expect) = (file.stored.blob, expect.trim().to_ascii_lowercase());
+/// Returns true if `expect` is the id of a blob, or its first digits. Fails if it is too short, or not an id.
+pub(in crate::ops) fn is_expected(blob: BlobId, expect: &str) -> Result<bool> {
+    let expect = expect.trim().to_ascii_lowercase();
     if expect.len() < MIN_DIGITS || !expect.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(OpError::new(
             format!("{expect:?} is not a blob id"),
             format!("pass the whole id, or at least {MIN_DIGITS} digits of it"),
         ));
     }
-    if blob.0.begins_with_hex(&expect) {
+    Ok(blob.0.begins_with_hex(&expect))
+}
+
+/// Fails unless the blob id is the one that the caller expects, with the difference if git has the expected content.
+fn check_expected(path: &RepoPath, file: &ExactFile, expect: &str, files: &mut Files<'_>) -> Result<()> {
+    let blob = file.stored.blob;
+    if is_expected(blob, expect)? {
         return Ok(());
     }
+    let expect = expect.trim().to_ascii_lowercase();
     let indexed = files
         .reader
         .indexed_blob(path)

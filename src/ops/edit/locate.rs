@@ -142,7 +142,7 @@ impl<'a> FileText<'a> {
         let bare = definitions.iter().map(|definition| definition.name.as_str());
         let near = nearest(name, names.iter().map(String::as_str).chain(bare));
         let hint = match near.as_slice() {
-            [] => format!("use outline at={} to see its definitions", self.path),
+            [] => format!("outline {} shows its definitions", self.path),
             near => format!("did you mean {}?", near.join(" or ")),
         };
         Err(OpError::new(format!("no definition {name:?} in {:?}", self.path), hint))

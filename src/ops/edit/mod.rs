@@ -26,6 +26,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::file::Edited;
+pub(super) use self::file::is_expected;
 use self::file::{OpenFile, parts_of};
 use self::locate::Part;
 pub(crate) use self::operation::{Operation, Verb};

@@ -405,7 +405,7 @@ impl Lookup<'_> {
                 count(self.question.view().coverage().n_indexed, "file")
             ));
             page.hint = Some(match facts.near.as_slice() {
-                [] => "use search to find it by meaning, or search mode=regex to find it as text".to_owned(),
+                [] => "use search to find it by meaning, or in mode regex to find it as text".to_owned(),
                 near => format!("did you mean {}?", near.join(" or ")),
             });
             return Ok(page);

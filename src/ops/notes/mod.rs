@@ -13,15 +13,16 @@ pub(super) use self::file::{front_matter, title};
 use self::private::PrivateNotes;
 use self::verdict::{AnchorOut, Judge, Verdict};
 use super::ask::{Ask, FileSelection};
+use super::edit::is_expected;
 use super::op::{Op, Page, Paging, Row};
 use super::question::{About, Question};
 use super::record::Past;
 use super::sink::{Sink, Style};
 use super::symbol_history::SymbolQuestion;
 use super::target::{Target, Targets};
-use crate::git::Rewrite;
-use crate::model::RepoPath;
+use crate::git::{Rewrite, hash_blob};
 use crate::model::count::count;
+use crate::model::{BlobId, Hint, RepoPath};
 use crate::query::{Source, nearest};
 use crate::session::{OpError, Result};
 
@@ -63,6 +64,10 @@ pub(crate) struct Memory {
     #[arg(long, value_name = "DEFINITION")]
     #[schemars(description = "definitions it is about")]
     about: Vec<String>,
+    /// Write only if the note has this blob id, or at least 12 digits of it
+    #[arg(long, value_name = "BLOB")]
+    #[schemars(description = "its blob, if it exists")]
+    expect: Option<String>,
     /// Text of the note; - reads it from standard input
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     #[schemars(description = "Markdown")]
@@ -112,6 +117,8 @@ pub(crate) struct NoteOut {
     /// The reason why its front matter cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
+    /// The blob id of the file.
+    blob: String,
     /// The text; null in lists.
     text: Option<String>,
 }
@@ -132,9 +139,10 @@ impl Op for Memory {
             (None, Some(_)) => MemoryOp::Read,
             (None, None) => MemoryOp::List,
         };
-        if op != MemoryOp::Write && (self.text.is_some() || !self.about.is_empty()) {
+        let is_for_write = self.text.is_some() || self.expect.is_some() || !self.about.is_empty();
+        if op != MemoryOp::Write && is_for_write {
             return Err(OpError::new(
-                "about and text are for op write",
+                "about, expect and text are for op write",
                 "use op write, or omit them",
             ));
         }
@@ -166,7 +174,7 @@ impl Memory {
             let judge = judge(targets);
             shown
                 .iter()
-                .map(|found| found.out(&judge, false))
+                .map(|found| found.out(ask, &judge, false))
                 .collect::<Result<Vec<_>>>()
         })?;
         let mut paging = Paging::numbered(ask.key(past.state()), n_before, rows.len(), limit);
@@ -180,21 +188,26 @@ impl Memory {
         })?;
         if n_notes == 0 {
             page.notes.push("no notes".to_owned());
-            page.hint = Some("op write writes one".to_owned());
+            page.hint = Some("write adds one".to_owned());
         }
         Ok(page)
     }
 
     fn read(&self, ask: &Ask<'_>) -> Result<Page<NoteOut>> {
         let found = self.find(ask)?;
-        answer(ask, &found, Vec::new(), true)
+        let mut page = answer(ask, &found, Vec::new(), true)?;
+        page.notes.push(found.version(ask));
+        Ok(page)
     }
 
     fn write(&self, ask: &Ask<'_>) -> Result<Page<NoteOut>> {
         let name = self.named()?;
         let body = self.text.clone().unwrap_or_default();
         if body.trim().is_empty() {
-            return Err(OpError::new("a note needs a text", "give it with text"));
+            return Err(OpError::new(
+                "a note needs a text",
+                Hint::each("give it with --text", "give it with text"),
+            ));
         }
         if body.len() > MAX_BYTES || self.about.len() > MAX_ANCHORS {
             return Err(OpError::new(
@@ -208,6 +221,7 @@ impl Memory {
         let old = all(ask)?
             .into_iter()
             .find(|found| found.name == name && found.path.is_none() == self.private);
+        self.check_expected(ask, old.as_ref())?;
         let before = old
             .as_ref()
             .and_then(|old| Note::parse(&old.text).ok())
@@ -231,7 +245,33 @@ impl Memory {
             old.as_ref().map(|old| old.text.as_str()),
             Some(&found.text),
         )?;
-        answer(ask, &found, suggested, false)
+        let mut page = answer(ask, &found, suggested, false)?;
+        page.notes.push(found.version(ask));
+        Ok(page)
+    }
+
+    /// Fails unless the note, if it exists, has the content that the caller has seen.
+    fn check_expected(&self, ask: &Ask<'_>, old: Option<&Found>) -> Result<()> {
+        let name = self.named()?;
+        let (old, expect) = match (old, &self.expect) {
+            (Some(old), Some(expect)) => (old, expect),
+            (Some(_), None) if ask.common.characters.is_some() => {
+                return Err(OpError::new(
+                    format!("note {name} exists, and expect is missing"),
+                    "read it first and pass its blob as expect",
+                ));
+            }
+            (None, Some(_)) => return Err(OpError::failed(format!("no note is named {name}"))),
+            (_, None) => return Ok(()),
+        };
+        let blob = old.blob(ask);
+        if is_expected(blob, expect)? {
+            return Ok(());
+        }
+        Err(OpError::new(
+            format!("note {name} has changed: it is now blob {blob}, not {expect}"),
+            "nothing was changed; read it again and pass its new blob as expect",
+        ))
     }
 
     /// Adds the definitions that the note is about. Returns those that it could be about, too.
@@ -353,6 +393,15 @@ impl Memory {
 }
 
 impl Found {
+    /// Names the version, as the next call of write needs it.
+    fn version(&self, ask: &Ask<'_>) -> String {
+        format!("{} is blob {}", self.name, self.blob(ask))
+    }
+
+    fn blob(&self, ask: &Ask<'_>) -> BlobId {
+        hash_blob(ask.session.workspace.repository.object_format(), self.text.as_bytes())
+    }
+
     /// Describes where the note is kept.
     fn place(&self) -> String {
         self.path
@@ -360,7 +409,7 @@ impl Found {
             .unwrap_or_else(|| format!("{}, a private note", self.name))
     }
 
-    fn out(&self, judge: &Judge<'_>, has_text: bool) -> Result<NoteOut> {
+    fn out(&self, ask: &Ask<'_>, judge: &Judge<'_>, has_text: bool) -> Result<NoteOut> {
         let (note, problem) = match Note::parse(&self.text) {
             Ok(note) => (note, None),
             Err(problem) => (Note::default(), Some(problem)),
@@ -373,6 +422,7 @@ impl Found {
             title: note.title(),
             verdict: about.iter().map(|anchor| anchor.verdict).max(),
             about,
+            blob: self.blob(ask).to_string(),
             text: has_text.then(|| {
                 if problem.is_some() {
                     self.text.clone()
@@ -566,7 +616,7 @@ fn text_of(bytes: &[u8]) -> String {
 /// Answers with one note.
 fn answer(ask: &Ask<'_>, found: &Found, suggested: Vec<String>, has_text: bool) -> Result<Page<NoteOut>> {
     let past = Past::of(ask, PATIENCE)?;
-    let row = past.with_targets(|targets| found.out(&judge(targets), has_text))?;
+    let row = past.with_targets(|targets| found.out(ask, &judge(targets), has_text))?;
     let mut page = Page::new(
         past.provenance(past.gap()?.into_iter().collect()),
         vec![row],

@@ -8,7 +8,7 @@ use super::names::{check_new, check_old};
 use crate::extract::{self, Definition, DefinitionKind, Extractor, ReferenceKind, Value, Word, WordKind, language};
 use crate::git::FileMode;
 use crate::link::{DefId, Kin, Linker, MAX_CANDIDATES, NameUse, Site, Tier};
-use crate::model::{ByteRange, RepoPath};
+use crate::model::{ByteRange, Hint, RepoPath};
 use crate::ops::ask::Ask;
 use crate::ops::edit::{Edited, Splice, Writer};
 use crate::ops::paths::inside;
@@ -292,7 +292,10 @@ impl<'a> Plan<'a> {
                 self.old(),
                 places.join(", ")
             ),
-            "if they do not, pass each of these positions as accept",
+            Hint::each(
+                "if they do not, pass each of these positions with --accept",
+                "if they do not, pass each of these positions as accept",
+            ),
         ))
     }
 

@@ -33,6 +33,20 @@ fn there_is_a_script_for_each_shell() {
 }
 
 #[test]
+fn the_title_of_a_manual_page_names_the_command_and_the_version_of_the_program() {
+    let repo = TestRepo::empty();
+    let folder = repo.beside("man");
+    call(&repo, &["man", folder.to_str().unwrap()]).expect(0);
+    let page = std::fs::read_to_string(folder.join("codescout-run.1")).unwrap();
+    let title = page.lines().find(|line| line.starts_with(".TH ")).unwrap();
+    let source = concat!("\"codescout ", env!("CARGO_PKG_VERSION"), "\"");
+    assert!(
+        title.starts_with(".TH codescout-run 1 ") && title.contains(source),
+        "{title}"
+    );
+}
+
+#[test]
 fn values_are_completed() {
     let repo = project();
     repo.branch("topic/one");

@@ -181,6 +181,15 @@ fn drift_grows_from_a_reformat_to_a_rewrite() {
     assert_eq!([has_vector(0), has_vector(1), has_vector(2)], [true, false, false]);
     let text = call(&repo, &["diff", "--with", "drift"]).expect(0).text();
     assert!(text.contains("picture.png binary drift unknown (no vector)"), "{text}");
+    assert!(text.contains("function parse drift 0\n"), "{text}");
+    // Neither a new order of words nor a line of many says anything about a file.
+    repo.write("signs.md", "three two one\n");
+    repo.commit("second");
+    repo.write("signs.md", "one two three\n");
+    let text = call(&repo, &["diff", "--with", "drift", "-p", "signs.md"])
+        .expect(0)
+        .text();
+    assert!(text.contains("signs.md +1 -1\n"), "{text}");
     assert!(diff(&repo, &[])["results"][0].get("drift").is_none());
 }
 

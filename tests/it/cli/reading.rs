@@ -114,3 +114,21 @@ fn commands_work_in_any_folder_of_the_repository() {
     let called = call_in(&repo.path("src"), &["read", "src/lexer.rs:1"], b"").expect(0);
     assert_eq!(called.text(), "pub struct Token;\n");
 }
+
+#[test]
+fn hints_name_no_parameters_of_tools() {
+    let repo = project();
+    let hints = [
+        call(&repo, &["symbol", "zzzqqq"]).expect(1),
+        call(&repo, &["graph", "callers", "zzzqqq"]).expect(1),
+        call(&repo, &["symbol", "parse", "-p", "nowhere"]).expect(1),
+        call(&repo, &["read", "src/main.rs", "--heading", "x"]).expect(2),
+        call(&repo, &["edit", "remove", "src/main.rs#zzzqqq"]).expect(2),
+    ];
+    for (at, hint) in hints.iter().enumerate() {
+        let has_parameter = ["mode=", "view=", "path=", "at="]
+            .iter()
+            .any(|word| hint.stderr.contains(word));
+        assert!(!hint.stderr.is_empty() && !has_parameter, "{at}: {}", hint.stderr);
+    }
+}

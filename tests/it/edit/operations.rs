@@ -723,6 +723,16 @@ fn a_block_of_yaml_goes_below_its_key() {
             "{text}"
         );
     }
+    let anchored = "a: &x !t # one\n  b: 1\nc: &y 2\n";
+    for (part, text, new) in [
+        ("#a", "d: 2", "a: &x\n  d: 2\nc: &y 2\n"),
+        ("#c", "3", "a: &x !t # one\n  b: 1\nc: &y 3\n"),
+        ("#c", "!u &z 3", "a: &x !t # one\n  b: 1\nc: !u &z 3\n"),
+        ("#c", "*x", "a: &x !t # one\n  b: 1\nc: *x\n"),
+    ] {
+        let found = after("a.yml", anchored, "replace_body", part, json!({"text": text}));
+        assert_eq!(found, new, "{text}");
+    }
     let repo = with_file("a.yml", old.as_bytes());
     for text in ["a: b: c", "[a", "%x"] {
         let edits = json!([{"op": "replace_body", "target": "a.yml#name", "text": text}]);

@@ -37,6 +37,24 @@ fn notes_are_written_and_read() {
     assert_eq!(told.results()[0]["verdict"], "gone");
     let read = client.call("memory", json!({"op": "read", "name": "parser/why"}));
     assert!(read.text.contains("Because."), "{}", read.text);
+    let write = |client: &mut Client, expect: Option<&str>| {
+        let arguments = json!({"op": "write", "name": "parser/why", "about": [], "text": "Because!", "expect": expect});
+        client.request("tools/call", json!({"name": "memory", "arguments": arguments}))["result"].clone()
+    };
+    let blob = told.results()[0]["blob"].as_str().unwrap();
+    assert!(read.text.contains(blob), "{}", read.text);
+    repo.write(".agents/notes/parser/why.md", "# Mine\n");
+    for (expect, why) in [(None, "expect is missing"), (Some(blob), "has changed")] {
+        let refused = write(&mut client, expect);
+        assert!(
+            refused["isError"] == true && refused.to_string().contains(why),
+            "{refused}"
+        );
+    }
+    assert_eq!(repo.read(".agents/notes/parser/why.md"), b"# Mine\n");
+    let id = repo.git(["hash-object", ".agents/notes/parser/why.md"]);
+    let written = write(&mut client, Some(&id.trim()[..12]));
+    assert_ne!(written["isError"], true, "{written}");
 }
 
 #[test]
