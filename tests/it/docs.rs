@@ -172,7 +172,10 @@ fn check_picture(svg: &str) {
         let n_entities = ["&amp;", "&lt;", "&gt;"].map(|entity| text.matches(entity).count());
         assert_eq!(text.matches('&').count(), n_entities.iter().sum::<usize>(), "{text}");
         assert!(["svg", "style", "rect", "text", "tspan", ""].contains(&name), "<{tag}>");
-        assert!(!tag.contains("href") && !text.contains("url(") && !text.contains('>'), "<{tag}>{text}");
+        assert!(
+            !tag.contains("href") && !text.contains("url(") && !text.contains('>'),
+            "<{tag}>{text}"
+        );
     }
     assert!(open.is_empty(), "{open:?}");
 }
