@@ -258,6 +258,8 @@ fn hinted(client: &Client, error: InstallError) -> OpError {
             other(*scope),
             client.title
         ),
+        InstallError::NotHere { .. } => "docs/install.md lists the clients and their files".to_owned(),
+        InstallError::NoHttp { .. } => "add the address in its settings, or install without --http".to_owned(),
         InstallError::Text { .. } => "nothing was changed; fix the file, or add the entry by hand".to_owned(),
         InstallError::Raced { .. } => "run the command again".to_owned(),
         InstallError::File(_) => return error.into(),

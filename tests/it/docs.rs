@@ -157,6 +157,42 @@ fn links_lead_somewhere() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Fails unless every tag of an SVG is closed in turn and it loads and runs nothing.
+#[track_caller]
+fn check_picture(svg: &str) {
+    let mut open = Vec::new();
+    for tag in svg.split('<').skip(1) {
+        let (tag, text) = tag.split_once('>').expect("a tag ends");
+        let name = tag.split([' ', '/']).next().unwrap();
+        match tag.strip_prefix('/') {
+            Some(end) => assert_eq!(open.pop(), Some(end), "<{tag}>"),
+            None if tag.ends_with('/') => {}
+            None => open.push(name),
+        }
+        let n_entities = ["&amp;", "&lt;", "&gt;"].map(|entity| text.matches(entity).count());
+        assert_eq!(text.matches('&').count(), n_entities.iter().sum::<usize>(), "{text}");
+        assert!(["svg", "style", "rect", "text", "tspan", ""].contains(&name), "<{tag}>");
+        assert!(
+            !tag.contains("href") && !text.contains("url(") && !text.contains('>'),
+            "<{tag}>{text}"
+        );
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+#[test]
+fn readme_shows_a_recording_that_is_small_and_harmless() {
+    const RECORDING: &str = "docs/recording.svg";
+    let svg = read(RECORDING);
+    assert!(read("README.md").contains(&format!("]({RECORDING})")));
+    assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\"") && svg.len() < 40_000);
+    assert!(!svg.contains("/tmp/"), "{svg}");
+    check_picture(&svg);
+    for command in ["codescout search", "codescout graph callers", "codescout history"] {
+        assert!(svg.contains(&format!("$ {command}")), "{command}");
+    }
+}
+
 #[test]
 fn broken_links_are_told_from_good_ones() {
     assert_eq!(complaint("docs/formats.md", "../README.md"), None);

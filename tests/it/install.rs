@@ -22,11 +22,11 @@ enum Form {
     Yaml,
 }
 
-/// The expected properties of a client: name, format, section, the user's file relative to the home directory, the
-/// project's file.
+/// The expected properties of a client: name, format, the section with a `/` before each inner field, the user's file
+/// relative to the home directory, the project's file.
 type Row = (&'static str, Form, &'static str, &'static str, Option<&'static str>);
 
-const ROWS: [Row; 13] = [
+const ROWS: [Row; 15] = [
     (
         "claude-code",
         Form::Json,
@@ -118,7 +118,26 @@ const ROWS: [Row; 13] = [
         ".junie/mcp/mcp.json",
         Some(".junie/mcp/mcp.json"),
     ),
+    (
+        "copilot-cli",
+        Form::Json,
+        "mcpServers",
+        ".copilot/mcp-config.json",
+        Some(".github/mcp.json"),
+    ),
+    ("openclaw", Form::Json, "mcp/servers", ".openclaw/openclaw.json", None),
 ];
+
+/// Returns the first field of a section.
+fn outer(section: &str) -> &str {
+    section.split('/').next().unwrap()
+}
+
+/// Returns the servers in a configuration.
+fn servers<'v>(configuration: &'v mut Value, section: &str) -> &'v mut serde_json::Map<String, Value> {
+    let servers = configuration.pointer_mut(&format!("/{section}")).unwrap();
+    servers.as_object_mut().unwrap()
+}
 
 /// The clients whose files may contain other entries.
 fn merging() -> impl Iterator<Item = Row> {
@@ -126,14 +145,14 @@ fn merging() -> impl Iterator<Item = Row> {
 }
 
 /// Clients that start the user's server in an arbitrary folder, so that the folders of repositories must be configured.
-const ANYWHERE: [&str; 3] = ["cursor", "windsurf", "cline"];
+const ANYWHERE: [&str; 4] = ["cursor", "windsurf", "cline", "openclaw"];
 
 fn stdio_entry(client: &str, command: &str, root: &Path) -> Value {
     let rooted = ["serve", "--root", root.to_str().unwrap()];
     match client {
         "cursor" => json!({"type": "stdio", "command": command, "args": rooted}),
-        "windsurf" | "cline" => json!({"command": command, "args": rooted}),
-        "claude-code" | "vscode" => json!({"type": "stdio", "command": command, "args": ["serve"]}),
+        "windsurf" | "cline" | "openclaw" => json!({"command": command, "args": rooted}),
+        "claude-code" | "vscode" | "copilot-cli" => json!({"type": "stdio", "command": command, "args": ["serve"]}),
         "opencode" => json!({"type": "local", "command": [command, "serve"]}),
         _ => json!({"command": command, "args": ["serve"]}),
     }
@@ -143,7 +162,10 @@ fn http_entry(client: &str, url: &str) -> Value {
     let headers = |token: &str| json!({"Authorization": format!("Bearer {token}")});
     let of_env = headers("${env:CODESCOUT_TOKEN}");
     match client {
-        "claude-code" => json!({"type": "http", "url": url, "headers": headers("${CODESCOUT_TOKEN}")}),
+        "claude-code" | "copilot-cli" => {
+            json!({"type": "http", "url": url, "headers": headers("${CODESCOUT_TOKEN}")})
+        }
+        "openclaw" => json!({"transport": "streamable-http", "url": url, "headers": headers("${CODESCOUT_TOKEN}")}),
         "amp" => json!({"url": url, "headers": headers("${CODESCOUT_TOKEN}")}),
         "codex" => json!({"url": url, "bearer_token_env_var": "CODESCOUT_TOKEN"}),
         "cursor" => json!({"url": url, "headers": of_env}),
@@ -403,7 +425,7 @@ fn takes_and_gives_back((client, form, section, file, _): Row) {
         &fs::canonicalize(user.repo.root()).unwrap(),
     );
     for (sample, text) in samples(form) {
-        let before = text.replace("SECTION", section);
+        let before = text.replace("SECTION", outer(section));
         user.write(file, &before);
         let all = user.everything();
         let about = format!("{client}, {sample}");
@@ -413,12 +435,20 @@ fn takes_and_gives_back((client, form, section, file, _): Row) {
         assert_eq!(answer["files"][0]["act"], "edit", "{about}");
         let installed = user.read(file);
         let mut found = parsed(form, &installed);
-        let servers = found[section].as_object_mut().unwrap();
+        let servers = servers(&mut found, section);
         assert_eq!(servers.shift_remove("codescout"), Some(expected.clone()), "{about}");
         let old = parsed(form, &before);
-        if !old.as_object().unwrap().contains_key(section) {
-            assert!(servers.is_empty(), "{about}");
-            found.as_object_mut().unwrap().shift_remove(section);
+        let mut path = format!("/{section}");
+        while !path.is_empty() && old.pointer(&path).is_none() {
+            assert_eq!(found.pointer(&path), Some(&json!({})), "{about}");
+            let (parent, key) = path.rsplit_once('/').unwrap();
+            found
+                .pointer_mut(parent)
+                .unwrap()
+                .as_object_mut()
+                .unwrap()
+                .shift_remove(key);
+            path.truncate(parent.len());
         }
         if old != json!({}) {
             assert_eq!(found, old, "{about}");
@@ -450,16 +480,18 @@ fn files_that_were_not_there_go_again_with_their_folders() {
     let user = User::new();
     let before = user.everything();
     for (client, form, section, file, project) in ROWS {
-        let answer = user.install(&[
-            client,
-            "--instructions",
-            "--scope",
-            if ["cursor", "zed", "junie"].contains(&client) {
-                "project"
-            } else {
-                "user"
-            },
-        ]);
+        let scope = if ["cursor", "zed", "junie"].contains(&client) {
+            "project"
+        } else {
+            "user"
+        };
+        // OpenClaw has skills, but no instruction file of its own.
+        let more: &[&str] = if client == "openclaw" {
+            &["--with", "skill"]
+        } else {
+            &["--instructions"]
+        };
+        let answer = user.install(&[&[client, "--scope", scope], more].concat());
         assert_eq!(answer["files"][0]["act"], "create", "{client}");
         assert_eq!(answer["files"][1]["act"], "create", "{client}");
         user.uninstall(&[client, "--scope", answer["scope"].as_str().unwrap()]);
@@ -468,7 +500,7 @@ fn files_that_were_not_there_go_again_with_their_folders() {
         user.install(&[client]);
         if form != Form::Yaml {
             assert!(
-                parsed(form, &user.read(file))[section]["codescout"].is_object(),
+                servers(&mut parsed(form, &user.read(file)), section)["codescout"].is_object(),
                 "{client}"
             );
         }
@@ -504,7 +536,7 @@ fn what_others_changed_meanwhile_stays() {
     for (client, form, section, file, _) in merging() {
         let samples = samples(form).into_iter().filter(|(_, text)| text.contains("keep"));
         for (sample, text) in samples {
-            let before = text.replace("SECTION", section);
+            let before = text.replace("SECTION", outer(section));
             user.write(file, &before);
             user.install(&[client]);
             let changed = user.read(file).replacen("keep", "kept", 1);
@@ -515,6 +547,10 @@ fn what_others_changed_meanwhile_stays() {
             match sample {
                 // A line break at the end of the file was added, which belongs to no entry.
                 "no section" if form == Form::Toml => assert_eq!(found.trim_end(), expected, "{client}"),
+                // An outer section that was empty goes with the inner one that was added.
+                "empty section" if section != outer(section) => {
+                    assert_eq!(parsed(form, &found), json!({"kept": 1}), "{client}");
+                }
                 _ => assert_eq!(found, expected, "{client}, {sample}"),
             }
         }
@@ -530,7 +566,7 @@ fn what_others_changed_meanwhile_stays() {
         user.uninstall(&[client]);
         let left = parsed(form, &user.read(file));
         assert_eq!(left["mine"], 1, "{client}");
-        assert_eq!(left.get(section), None, "{client}: {left}");
+        assert_eq!(left.get(outer(section)), None, "{client}: {left}");
         fs::remove_file(user.path(file)).unwrap();
     }
 }
@@ -560,7 +596,7 @@ fn a_server_that_runs_is_named_with_a_variable_for_its_token() {
             );
         } else {
             assert_eq!(
-                parsed(form, &text)[section]["codescout"],
+                servers(&mut parsed(form, &text), section)["codescout"],
                 http_entry(client, url),
                 "{client}"
             );
@@ -606,7 +642,7 @@ fn broken_files_are_refused_and_left_alone() {
                 b"{\n  \"a\": 1".to_vec(),
                 b"{\"a\": 1}}".to_vec(),
                 b"[]".to_vec(),
-                format!("{{\"{section}\": [1]}}").into_bytes(),
+                format!("{{\"{}\": [1]}}", outer(section)).into_bytes(),
                 b"\xff\xfe{\0}\0".to_vec(),
                 "[".repeat(100_000).into_bytes(),
             ],
@@ -787,7 +823,7 @@ fn the_difference_that_is_shown_is_the_one_that_is_made() {
     for (client, form, section, _, project) in merging() {
         let Some(file) = project else { continue };
         for (sample, text) in samples(form).into_iter().filter(|(_, text)| text.contains("keep")) {
-            let before = text.replace("SECTION", section);
+            let before = text.replace("SECTION", outer(section));
             user.repo.write(file, &before);
             let shown = user
                 .call(&["install", client, "--scope", "project", "--dry-run", "--json"])
@@ -877,13 +913,17 @@ fn an_entry_of_the_user_keeps_its_own_fields_and_comes_back() {
     for (client, form, section, file, _) in merging() {
         let before = match form {
             Form::Toml => format!("[{section}.codescout]\nurl = \"http://old\"\nenabled_tools = [\"search\"]\n"),
-            _ => format!(
-                "{{\"{section}\": {{\"codescout\": {{\"url\": \"http://old\", \"enabled_tools\": [\"search\"]}}}}}}"
-            ),
+            _ => {
+                let entry = json!({"codescout": {"url": "http://old", "enabled_tools": ["search"]}});
+                section
+                    .rsplit('/')
+                    .fold(entry, |value, key| json!({key: value}))
+                    .to_string()
+            }
         };
         user.write(file, &before);
         user.install(&[client]);
-        let entry = parsed(form, &user.read(file))[section]["codescout"].clone();
+        let entry = servers(&mut parsed(form, &user.read(file)), section)["codescout"].clone();
         assert_eq!(entry["enabled_tools"], json!(["search"]), "{client}");
         assert_eq!(entry.get("url"), None, "{client}");
         user.uninstall(&[client]);
@@ -900,7 +940,8 @@ fn the_list_tells_who_is_here_and_who_knows() {
     user.install(&["vscode", "--scope", "project"]);
     let answer = user.call(&["install", "--list", "--json"]).expect(0).json();
     let listed = answer["clients"].as_array().unwrap();
-    assert_eq!(listed.len(), ROWS.len());
+    // The last one, Claude Desktop, has no file here.
+    assert_eq!(listed.len(), ROWS.len() + 1);
     for (listed, (client, _, _, file, project)) in listed.iter().zip(ROWS) {
         assert_eq!(listed["client"], client);
         assert_eq!(listed["user_file"], user.path(file).display().to_string());
@@ -1071,7 +1112,7 @@ fn a_skill_and_hooks_come_and_go_without_a_trace() {
     }
     let user = User::new();
     let before = user.everything();
-    for client in ["claude-code", "codex", "cursor", "gemini", "opencode"] {
+    for client in ["claude-code", "codex", "cursor", "gemini", "opencode", "copilot-cli"] {
         for scope in ["user", "project"] {
             user.install(&[client, "--with", "hooks,skill", "--scope", scope]);
             assert_ne!(user.everything(), before);
@@ -1135,6 +1176,25 @@ fn what_a_client_cannot_do_is_said() {
     user.call(&["install", "claude-code", "--yes", "--with", "hooks"])
         .expect(2);
     fs::remove_file(user.path(".claude/settings.json")).unwrap();
+    assert_eq!(user.everything(), before);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_client_that_is_not_made_for_this_platform_is_refused() {
+    let user = User::new();
+    let before = user.everything();
+    for args in [
+        &["install", "claude-desktop", "--yes", "--root", "."][..],
+        &["uninstall", "claude-desktop", "--yes"],
+    ] {
+        let told = user.call_as_it_is(args).expect(2);
+        assert!(
+            told.stderr.contains("not available on this platform"),
+            "{}",
+            told.stderr
+        );
+    }
     assert_eq!(user.everything(), before);
 }
 

@@ -17,11 +17,12 @@ pub(crate) struct Client {
     pub(crate) title: &'static str,
     /// Format of its configuration.
     pub(super) format: Format,
-    /// The field of the configuration that contains all servers.
-    pub(super) section: &'static str,
+    /// The field of the configuration that contains all servers, after the fields that contain it. Only JSON has several.
+    pub(super) section: &'static [&'static str],
     /// Format of a server's entry.
     pub(super) shape: Shape,
-    /// Possible locations of the user's configuration file. The first existing one is used, or else the first.
+    /// Possible locations of the user's configuration file. The first existing one is used, or else the first. Some are
+    /// not on every platform.
     pub(super) user: &'static [Place],
     /// Possible locations of a project's configuration file, relative to the root of the worktree. Empty if the client
     /// has none.
@@ -67,25 +68,53 @@ pub(super) struct Instructions {
 }
 
 const PLAIN: &str = "";
-const MCP_SERVERS: &str = "mcpServers";
 const HEADER_OF_ENV: Token = Token::Header("Bearer ${env:VARIABLE}");
 
-const fn http(url: &'static str, kind: Option<&'static str>, token: Token) -> HttpShape {
-    HttpShape { url, kind, token }
+const fn http(url: &'static str, kind: Option<&'static str>, token: Token) -> Option<HttpShape> {
+    let kind = match kind {
+        Some(kind) => Some(("type", kind)),
+        None => None,
+    };
+    Some(HttpShape { url, kind, token })
 }
+
+/// What most clients have in common: servers in `mcpServers` of a JSON file, and nothing else.
+const JSON_CLIENT: Client = Client {
+    id: "",
+    aliases: &[],
+    title: "",
+    format: Format::Json,
+    section: &["mcpServers"],
+    shape: Shape {
+        stdio: StdioShape::Plain,
+        http: http("url", None, Token::None),
+    },
+    user: &[],
+    project: &[],
+    instructions: Instructions {
+        user: None,
+        project: None,
+        preamble: PLAIN,
+    },
+    skills: None,
+    hooks: None,
+    project_args: &[],
+    starts_anywhere: false,
+    programs: &[],
+    traces: &[],
+    next: "",
+};
 
 /// All clients, in the order in which they are listed.
 pub(crate) fn clients() -> &'static [Client] {
     &CLIENTS
 }
 
-static CLIENTS: [Client; 13] = [
+static CLIENTS: [Client; 16] = [
     Client {
         id: "claude-code",
         aliases: &["claude"],
         title: "Claude Code",
-        format: Format::Json,
-        section: MCP_SERVERS,
         shape: Shape {
             stdio: StdioShape::Typed,
             http: http("url", Some("http"), Token::Header("Bearer ${VARIABLE}")),
@@ -110,18 +139,16 @@ static CLIENTS: [Client; 13] = [
             },
             next: "",
         }),
-        project_args: &[],
-        starts_anywhere: false,
         programs: &["claude"],
         traces: &[(Base::Claude, "")],
         next: "restart Claude Code; it asks once whether to trust the servers of a project",
+        ..JSON_CLIENT
     },
     Client {
         id: "codex",
-        aliases: &[],
         title: "Codex",
         format: Format::Toml,
-        section: "mcp_servers",
+        section: &["mcp_servers"],
         shape: Shape {
             stdio: StdioShape::Plain,
             http: http("url", None, Token::Field),
@@ -146,18 +173,14 @@ static CLIENTS: [Client; 13] = [
             },
             next: "Codex runs new hooks after you have approved them with /hooks",
         }),
-        project_args: &[],
-        starts_anywhere: false,
         programs: &["codex"],
         traces: &[(Base::Codex, "")],
         next: "restart Codex; it uses the configuration of a project only if you trust the project",
+        ..JSON_CLIENT
     },
     Client {
         id: "cursor",
-        aliases: &[],
         title: "Cursor",
-        format: Format::Json,
-        section: MCP_SERVERS,
         shape: Shape {
             stdio: StdioShape::Typed,
             http: http("url", None, HEADER_OF_ENV),
@@ -188,13 +211,13 @@ static CLIENTS: [Client; 13] = [
         traces: &[(Base::Home, ".cursor")],
         next: "enable the server in Cursor's settings under MCP; use --scope project so that it knows the open \
             repository",
+        ..JSON_CLIENT
     },
     Client {
         id: "vscode",
         aliases: &["code", "vs-code", "copilot"],
         title: "VS Code",
-        format: Format::Json,
-        section: "servers",
+        section: &["servers"],
         shape: Shape {
             stdio: StdioShape::Typed,
             http: http("url", Some("http"), HEADER_OF_ENV),
@@ -206,20 +229,15 @@ static CLIENTS: [Client; 13] = [
             project: Some(".github/instructions/codescout.instructions.md"),
             preamble: "---\ndescription: When to use which tool of codescout\napplyTo: \"**\"\n---\n",
         },
-        skills: None,
-        hooks: None,
-        project_args: &[],
-        starts_anywhere: false,
         programs: &["code"],
         traces: &[(Base::VsCodeUser, "")],
         next: "start it with the command \"MCP: List Servers\"; VS Code asks once whether to trust it",
+        ..JSON_CLIENT
     },
     Client {
         id: "gemini",
         aliases: &["gemini-cli"],
         title: "Gemini CLI",
-        format: Format::Json,
-        section: MCP_SERVERS,
         shape: Shape {
             stdio: StdioShape::Plain,
             http: http("url", Some("http"), Token::Header("Bearer $VARIABLE")),
@@ -244,18 +262,15 @@ static CLIENTS: [Client; 13] = [
             },
             next: "Gemini CLI adds the note to the result of a search, not before it",
         }),
-        project_args: &[],
-        starts_anywhere: false,
         programs: &["gemini"],
         traces: &[(Base::Home, ".gemini")],
         next: "restart Gemini CLI; it uses the settings of a project only if you trust the folder",
+        ..JSON_CLIENT
     },
     Client {
         id: "zed",
-        aliases: &[],
         title: "Zed",
-        format: Format::Json,
-        section: "context_servers",
+        section: &["context_servers"],
         shape: Shape {
             stdio: StdioShape::Plain,
             http: http("url", None, Token::None),
@@ -267,20 +282,15 @@ static CLIENTS: [Client; 13] = [
             project: Some("AGENTS.md"),
             preamble: PLAIN,
         },
-        skills: None,
-        hooks: None,
-        project_args: &[],
-        starts_anywhere: false,
         programs: &["zed", "zeditor"],
         traces: &[(Base::Zed, "")],
         next: "no restart needed: Zed reloads its settings; it reads only the first instruction file that exists",
+        ..JSON_CLIENT
     },
     Client {
         id: "opencode",
-        aliases: &[],
         title: "OpenCode",
-        format: Format::Json,
-        section: "mcp",
+        section: &["mcp"],
         shape: Shape {
             stdio: StdioShape::Local,
             http: http("url", Some("remote"), Token::Header("Bearer {env:VARIABLE}")),
@@ -305,44 +315,34 @@ static CLIENTS: [Client; 13] = [
             form: HookForm::Plugin,
             next: "OpenCode has no hook that adds to the start of a session; it adds the note to the result of a search",
         }),
-        project_args: &[],
-        starts_anywhere: false,
         programs: &["opencode"],
         traces: &[(Base::Config, "opencode")],
         next: "restart OpenCode",
+        ..JSON_CLIENT
     },
     Client {
         id: "windsurf",
-        aliases: &[],
         title: "Windsurf",
-        format: Format::Json,
-        section: MCP_SERVERS,
         shape: Shape {
             stdio: StdioShape::Plain,
             http: http("serverUrl", None, HEADER_OF_ENV),
         },
         user: &[(Base::Home, ".codeium/windsurf/mcp_config.json")],
-        project: &[],
         instructions: Instructions {
             user: Some((Base::Home, ".codeium/windsurf/memories/global_rules.md")),
             project: None,
             preamble: PLAIN,
         },
-        skills: None,
-        hooks: None,
-        project_args: &[],
         starts_anywhere: true,
         programs: &["windsurf"],
         traces: &[(Base::Home, ".codeium/windsurf")],
         next: "refresh the servers in Windsurf; it does not pass the open project, so agents must name the \
             repository in `repo`",
+        ..JSON_CLIENT
     },
     Client {
         id: "cline",
-        aliases: &[],
         title: "Cline",
-        format: Format::Json,
-        section: MCP_SERVERS,
         shape: Shape {
             stdio: StdioShape::Plain,
             http: http("url", Some("streamableHttp"), HEADER_OF_ENV),
@@ -351,26 +351,20 @@ static CLIENTS: [Client; 13] = [
             Base::VsCodeUser,
             "globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
         )],
-        project: &[],
         instructions: Instructions {
             user: Some((Base::Home, "Documents/Cline/Rules/codescout.md")),
             project: None,
             preamble: PLAIN,
         },
-        skills: None,
-        hooks: None,
-        project_args: &[],
         starts_anywhere: true,
-        programs: &[],
         traces: &[(Base::VsCodeUser, "globalStorage/saoudrizwan.claude-dev")],
         next: "no restart needed; Cline does not pass the open project, so agents must name the repository in `repo`",
+        ..JSON_CLIENT
     },
     Client {
         id: "continue",
-        aliases: &[],
         title: "Continue",
         format: Format::Yaml,
-        section: MCP_SERVERS,
         shape: Shape {
             stdio: StdioShape::Typed,
             http: http(
@@ -386,20 +380,15 @@ static CLIENTS: [Client; 13] = [
             project: Some(".continue/rules/codescout.md"),
             preamble: "---\nname: codescout\nalwaysApply: true\n---\n",
         },
-        skills: None,
-        hooks: None,
-        project_args: &[],
-        starts_anywhere: false,
         programs: &["cn"],
         traces: &[(Base::Home, ".continue")],
         next: "reload Continue; it uses tools in agent mode only",
+        ..JSON_CLIENT
     },
     Client {
         id: "roo",
         aliases: &["roo-code"],
         title: "Roo Code",
-        format: Format::Json,
-        section: MCP_SERVERS,
         shape: Shape {
             stdio: StdioShape::Plain,
             http: http("url", Some("streamable-http"), HEADER_OF_ENV),
@@ -414,21 +403,15 @@ static CLIENTS: [Client; 13] = [
             project: Some(".roo/rules/codescout.md"),
             preamble: PLAIN,
         },
-        skills: None,
-        hooks: None,
-        project_args: &[],
-        starts_anywhere: false,
-        programs: &[],
         traces: &[(Base::VsCodeUser, "globalStorage/rooveterinaryinc.roo-cline")],
         next: "no restart needed: Roo Code reloads its settings",
+        ..JSON_CLIENT
     },
     Client {
         id: "amp",
-        aliases: &[],
         title: "Amp",
-        format: Format::Json,
         // One key with a dot, as in the settings of an editor.
-        section: "amp.mcpServers",
+        section: &["amp.mcpServers"],
         shape: Shape {
             stdio: StdioShape::Plain,
             http: http("url", None, Token::Header("Bearer ${VARIABLE}")),
@@ -440,20 +423,15 @@ static CLIENTS: [Client; 13] = [
             project: Some("AGENTS.md"),
             preamble: PLAIN,
         },
-        skills: None,
-        hooks: None,
-        project_args: &[],
-        starts_anywhere: false,
         programs: &["amp"],
         traces: &[(Base::Config, "amp")],
         next: "restart Amp; it asks once whether to trust the servers of a project",
+        ..JSON_CLIENT
     },
     Client {
         id: "junie",
         aliases: &["jetbrains"],
         title: "Junie",
-        format: Format::Json,
-        section: MCP_SERVERS,
         shape: Shape {
             stdio: StdioShape::Plain,
             http: http("url", None, Token::None),
@@ -465,13 +443,72 @@ static CLIENTS: [Client; 13] = [
             project: Some(".junie/guidelines.md"),
             preamble: PLAIN,
         },
-        skills: None,
-        hooks: None,
-        project_args: &[],
-        starts_anywhere: false,
         programs: &["junie"],
         traces: &[(Base::Home, ".junie")],
         next: "reload the servers in the IDE's settings under Tools, Junie, MCP Settings",
+        ..JSON_CLIENT
+    },
+    Client {
+        id: "copilot-cli",
+        title: "Copilot CLI",
+        shape: Shape {
+            stdio: StdioShape::Typed,
+            http: http("url", Some("http"), Token::Header("Bearer ${VARIABLE}")),
+        },
+        user: &[(Base::Copilot, "mcp-config.json")],
+        project: &[".github/mcp.json"],
+        instructions: Instructions {
+            user: Some((Base::Copilot, "copilot-instructions.md")),
+            project: Some("AGENTS.md"),
+            preamble: PLAIN,
+        },
+        skills: Some(Skills {
+            user: (Base::Copilot, "skills"),
+            project: ".github/skills",
+        }),
+        programs: &["copilot"],
+        traces: &[(Base::Copilot, "")],
+        next: "restart Copilot CLI; it uses the servers of a project only if you trust the folder",
+        ..JSON_CLIENT
+    },
+    Client {
+        id: "openclaw",
+        title: "OpenClaw",
+        section: &["mcp", "servers"],
+        shape: Shape {
+            stdio: StdioShape::Plain,
+            http: Some(HttpShape {
+                url: "url",
+                kind: Some(("transport", "streamable-http")),
+                token: Token::Header("Bearer ${VARIABLE}"),
+            }),
+        },
+        user: &[(Base::OpenClaw, "openclaw.json")],
+        skills: Some(Skills {
+            user: (Base::OpenClaw, "skills"),
+            project: ".agents/skills",
+        }),
+        // Its gateway is a service, which starts servers.
+        starts_anywhere: true,
+        programs: &["openclaw"],
+        traces: &[(Base::OpenClaw, "")],
+        next: "check it with: openclaw mcp doctor --probe; OpenClaw does not pass the open project, so agents must name \
+            the repository in `repo`",
+        ..JSON_CLIENT
+    },
+    Client {
+        id: "claude-desktop",
+        title: "Claude Desktop",
+        shape: Shape {
+            stdio: StdioShape::Plain,
+            http: None,
+        },
+        user: &[(Base::ClaudeDesktop, "claude_desktop_config.json")],
+        starts_anywhere: true,
+        traces: &[(Base::ClaudeDesktop, "")],
+        next: "quit and restart Claude Desktop; it does not pass the open project, so agents must name the repository \
+            in `repo`",
+        ..JSON_CLIENT
     },
 ];
 
@@ -487,7 +524,7 @@ impl Client {
     /// configuration for this scope, or if there is no project.
     pub(crate) fn files(&self, scope: Scope, name: &str, places: &Places) -> Vec<PathBuf> {
         let folders: Vec<PathBuf> = match (scope, &places.project) {
-            (Scope::User, _) => self.user.iter().map(|place| at(places, place)).collect(),
+            (Scope::User, _) => self.user.iter().filter_map(|place| at(places, place)).collect(),
             (Scope::Project, Some(root)) => self.project.iter().map(|path| root.join(path)).collect(),
             (Scope::Project, None) => Vec::new(),
         };
@@ -503,7 +540,7 @@ impl Client {
     /// Returns the path of the client's instruction file.
     pub(super) fn instructions_file(&self, scope: Scope, places: &Places) -> Option<PathBuf> {
         match scope {
-            Scope::User => Some(at(places, &self.instructions.user?)),
+            Scope::User => at(places, &self.instructions.user?),
             Scope::Project => Some(places.project.as_ref()?.join(self.instructions.project?)),
         }
     }
@@ -533,8 +570,8 @@ impl Client {
         if let Some(program) = self.programs.iter().find(|program| places.has_program(program)) {
             return Some(format!("the program {program}"));
         }
-        let folders = self.traces.iter().map(|place| at(places, place));
-        let found = folders.into_iter().find(|folder| folder.exists())?;
+        let mut folders = self.traces.iter().filter_map(|place| at(places, place));
+        let found = folders.find(|folder| folder.exists())?;
         Some(found.display().to_string())
     }
 
@@ -564,23 +601,21 @@ impl Client {
 
 fn scoped(scope: Scope, places: &Places, user: &Place, project: &str) -> Option<PathBuf> {
     match scope {
-        Scope::User => Some(at(places, user)),
+        Scope::User => at(places, user),
         Scope::Project => Some(places.project.as_ref()?.join(project)),
     }
 }
 
-fn at(places: &Places, (base, path): &Place) -> PathBuf {
-    if path.is_empty() {
-        places.folder(*base)
-    } else {
-        places.folder(*base).join(path)
-    }
+fn at(places: &Places, (base, path): &Place) -> Option<PathBuf> {
+    let folder = places.folder(*base)?;
+    Some(if path.is_empty() { folder } else { folder.join(path) })
 }
 
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::super::places::Platform;
+    use super::super::{Plan, Request};
     use super::*;
 
     fn files(platform: Platform, variables: &[(&str, &str)]) -> Vec<String> {
@@ -591,7 +626,7 @@ mod tests {
         let places = Places::new(platform, None, Vec::new(), variable).unwrap();
         let files = CLIENTS
             .iter()
-            .map(|client| client.files(Scope::User, "codescout", &places)[0].clone());
+            .filter_map(|client| client.files(Scope::User, "codescout", &places).into_iter().next());
         files
             .map(|file| file.display().to_string().replace('\\', "/"))
             .collect()
@@ -605,13 +640,22 @@ mod tests {
         assert_eq!(linux[3], "/u/.config/Code/User/mcp.json");
         assert_eq!(linux[5], "/u/.config/zed/settings.json");
         assert_eq!(linux[9], "/u/.continue/mcpServers/codescout.yaml");
+        assert_eq!(
+            linux[13..],
+            ["/u/.copilot/mcp-config.json", "/u/.openclaw/openclaw.json"]
+        );
         let mac = files(Platform::MacOs, &[("HOME", "/u")]);
         assert_eq!(mac[3], "/u/Library/Application Support/Code/User/mcp.json");
         assert_eq!(mac[5], "/u/.config/zed/settings.json");
+        assert_eq!(
+            mac[15],
+            "/u/Library/Application Support/Claude/claude_desktop_config.json"
+        );
         let windows = files(Platform::Windows, &[("USERPROFILE", "/u"), ("APPDATA", "/u/roaming")]);
         assert_eq!(windows[3], "/u/roaming/Code/User/mcp.json");
         assert_eq!(windows[5], "/u/roaming/Zed/settings.json");
         assert_eq!(windows[6], "/u/.config/opencode/opencode.json");
+        assert_eq!(windows[15], "/u/roaming/Claude/claude_desktop_config.json");
     }
 
     #[test]
@@ -623,13 +667,57 @@ mod tests {
                 ("XDG_CONFIG_HOME", "/x"),
                 ("CODEX_HOME", "/c"),
                 ("CLAUDE_CONFIG_DIR", "/d"),
+                ("COPILOT_HOME", "/p"),
+                ("OPENCLAW_STATE_DIR", "/o"),
             ],
         );
         assert_eq!(moved[0], "/d/.claude.json");
         assert_eq!(moved[1], "/c/config.toml");
         assert_eq!(moved[3], "/x/Code/User/mcp.json");
+        assert_eq!(moved[13..], ["/p/mcp-config.json", "/o/openclaw.json"]);
         let relative = files(Platform::Linux, &[("HOME", "/u"), ("XDG_CONFIG_HOME", "x")]);
         assert_eq!(relative[3], "/u/.config/Code/User/mcp.json");
+    }
+
+    #[test]
+    fn claude_desktop_takes_the_entry_on_its_platforms_and_gives_it_back() {
+        let client = Client::by_name("claude-desktop").unwrap();
+        let program = client.stdio(Scope::User, "/bin/codescout", &["/src".to_owned()]);
+        let request = Request {
+            name: "codescout".to_owned(),
+            ..Request::default()
+        };
+        for platform in [Platform::MacOs, Platform::Windows] {
+            let home = tempfile::tempdir().unwrap();
+            let variable = |name: &str| ["HOME", "USERPROFILE"].contains(&name).then(|| home.path().into());
+            let places = Places::new(platform, None, Vec::new(), variable).unwrap();
+            let file = client.files(Scope::User, "codescout", &places).remove(0);
+            let change = |server: Option<&Server>| {
+                let plan = match server {
+                    Some(server) => Plan::install(client, server, &request, &places),
+                    None => Plan::uninstall(client, &request, &places),
+                };
+                plan.and_then(|plan| plan.apply())
+            };
+            change(Some(&program)).unwrap();
+            let entry = r#"{"mcpServers":{"codescout":{"command":"/bin/codescout","args":["serve","--root","/src"]}}}"#;
+            let written: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+            assert_eq!(written.to_string(), entry);
+            change(None).unwrap();
+            assert!(!file.parent().unwrap().exists());
+
+            let before = "{ \"globalShortcut\": \"\",\r\n  \"mcpServers\": {}}";
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, before).unwrap();
+            change(Some(&program)).unwrap();
+            assert!(client.trace(&places).is_some());
+            change(None).unwrap();
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+
+            let url = "https://example.org/mcp".to_owned();
+            let told = change(Some(&Server::Http { url })).unwrap_err();
+            assert!(told.to_string().contains("takes no address"), "{told}");
+        }
     }
 
     #[test]

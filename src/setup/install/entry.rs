@@ -26,7 +26,8 @@ pub(crate) enum Server {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(super) stdio: StdioShape,
-    pub(super) http: HttpShape,
+    /// `None` if the client takes no addresses from its configuration.
+    pub(super) http: Option<HttpShape>,
 }
 
 /// The format of the command.
@@ -45,8 +46,8 @@ pub(super) enum StdioShape {
 pub(super) struct HttpShape {
     /// The name of the field with the address.
     pub(super) url: &'static str,
-    /// The value of the field `type`, if there is one.
-    pub(super) kind: Option<&'static str>,
+    /// The field that names the kind of connection, with its value, if there is one.
+    pub(super) kind: Option<(&'static str, &'static str)>,
     /// The format of the reference to the token.
     pub(super) token: Token,
 }
@@ -66,8 +67,9 @@ pub(super) enum Token {
 
 /// The fields that describe how to connect to a server, for all clients. If a new entry lacks one of them, it is
 /// removed from the old entry. All other fields of the old entry belong to the user and are kept.
-const TRANSPORT_FIELDS: [&str; 9] = [
+const TRANSPORT_FIELDS: [&str; 10] = [
     "type",
+    "transport",
     "command",
     "args",
     "url",
@@ -82,11 +84,11 @@ const TRANSPORT_FIELDS: [&str; 9] = [
 pub(super) type Entry = Map<String, Value>;
 
 impl Shape {
-    /// Returns the fields of an entry for `server`.
-    pub(super) fn entry(&self, server: &Server) -> Entry {
+    /// Returns the fields of an entry for `server`; `None` if the client has no such entries.
+    pub(super) fn entry(&self, server: &Server) -> Option<Entry> {
         match server {
-            Server::Stdio { command, args } => self.stdio.entry(command, args),
-            Server::Http { url } => self.http.entry(url),
+            Server::Stdio { command, args } => Some(self.stdio.entry(command, args)),
+            Server::Http { url } => Some(self.http?.entry(url)),
         }
     }
 }
@@ -115,8 +117,8 @@ impl StdioShape {
 impl HttpShape {
     fn entry(self, url: &str) -> Entry {
         let mut entry = Entry::new();
-        if let Some(kind) = self.kind {
-            entry.insert("type".to_owned(), kind.into());
+        if let Some((field, kind)) = self.kind {
+            entry.insert(field.to_owned(), kind.into());
         }
         entry.insert(self.url.to_owned(), url.into());
         let headers = |template: &str| {

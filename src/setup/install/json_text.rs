@@ -39,24 +39,28 @@ pub(super) fn is_leftover(text: &str, template: &Entry) -> bool {
     is_plain && fields.iter().all(|(key, value)| template.get(key) == Some(value))
 }
 
-/// Writes `entry` under `name` to the object `section` of the root. Creates the section if needed. In an existing
-/// entry, only the fields that describe how to connect to the server change. An empty text gets the fields of
-/// `template` first.
-pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry, template: &Entry) -> Result<Edited, TextError> {
+/// Writes `entry` under `name` to the object at the path `section`, which is not empty. Creates what is missing of the
+/// path. In an existing entry, only the fields that describe how to connect to the server change. An empty text gets the
+/// fields of `template` first.
+pub(super) fn put(
+    text: &str,
+    section: &[&str],
+    name: &str,
+    entry: &Entry,
+    template: &Entry,
+) -> Result<Edited, TextError> {
     let Some(root) = parse(text)? else {
         return Ok(Edited {
-            text: put_root(text, section, one(name, entry), template),
+            text: put_root(text, section[0], nested(&section[1..], name, entry), template),
             made_section: true,
         });
     };
-    let before = object(root.value(), "the file")?;
-    let mut expected = before.clone();
-    let made_section = !before.contains_key(section);
-    let servers = expected
-        .entry(section)
-        .or_insert_with(|| Value::Object(Entry::new()))
-        .as_object_mut()
-        .ok_or_else(|| other_shape(section))?;
+    let mut expected = object(root.value(), "the file")?;
+    let made_section = !descend(&root, section).1.is_empty();
+    let servers = section.iter().try_fold(&mut expected, |fields, key| {
+        let value = fields.entry(*key).or_insert_with(|| Value::Object(Entry::new()));
+        value.as_object_mut().ok_or_else(|| other_shape(key))
+    })?;
     let found = servers.get(name).cloned();
     let wanted = match &found {
         Some(found) => merged(found.as_object().ok_or_else(|| other_shape(name))?, entry),
@@ -64,13 +68,21 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry, template
     };
     servers.insert(name.to_owned(), Value::Object(wanted));
 
-    let text = match root.member(section) {
-        None => insert(text, &root, Some(section), &one(name, entry)),
-        Some(servers) if found.is_none() => insert(text, &servers.value, Some(name), &Value::Object(entry.clone())),
-        Some(_) => change(text, section, name, entry)?,
+    let text = match descend(&root, section) {
+        (found, [missing, rest @ ..]) => insert(text, found, Some(missing), &nested(rest, name, entry)),
+        (servers, []) if found.is_none() => insert(text, servers, Some(name), &Value::Object(entry.clone())),
+        _ => change(text, section, name, entry)?,
     };
     check(&text, &expected, name)?;
     Ok(Edited { text, made_section })
+}
+
+/// Follows a path of keys as far as it exists. Returns the last value, and the keys that are missing.
+fn descend<'n, 'k>(node: &'n Node, path: &'k [&'k str]) -> (&'n Node, &'k [&'k str]) {
+    let next = path
+        .split_first()
+        .and_then(|(key, rest)| Some((node.member(key)?, rest)));
+    next.map_or((node, path), |(member, rest)| descend(&member.value, rest))
 }
 
 /// Returns a blank text with the fields of `template` and the section.
@@ -83,41 +95,50 @@ fn put_root(blank: &str, section: &str, value: Value, template: &Entry) -> Strin
     format!("{mark}{}{newline}", pretty.replace('\n', newline))
 }
 
-/// Removes the entry `name` from `section`. If `with_section` is true, also removes the section if it is empty then.
-/// Returns `None` if there is no such entry.
-pub(super) fn take(text: &str, section: &str, name: &str, with_section: bool) -> Result<Option<String>, TextError> {
-    let Some(root) = parse(text)? else { return Ok(None) };
-    let mut expected = object(root.value(), "the file")?;
-    let Some(Value::Object(servers)) = expected.get_mut(section) else {
+/// Removes the entry `name` from the object at the path `section`. If `with_section` is true, also removes the objects of
+/// the path that are empty then. Returns `None` if there is no such entry.
+pub(super) fn take(text: &str, section: &[&str], name: &str, with_section: bool) -> Result<Option<String>, TextError> {
+    let Some(mut text) = take_at(text, section, name)? else {
         return Ok(None);
     };
-    if servers.shift_remove(name).is_none() {
-        return Ok(None);
-    }
-    let is_last = servers.is_empty();
-    let mut text = match root
-        .member(section)
-        .and_then(|servers| Some((servers, servers.value.index(name)?)))
-    {
-        Some((servers, index)) => remove(text, &servers.value, index),
-        None => return Ok(None),
-    };
-    check(&text, &expected, name)?;
-    if is_last
-        && with_section
-        && let Some(root) = parse(&text)?
-        && let Some(index) = root.index(section)
-        && text[root.members()[index].value.span()] == *"{}"
-    {
-        text = remove(&text, &root, index);
-        expected.shift_remove(section);
-        check(&text, &expected, section)?;
+    for depth in (0..section.len()).rev().take_while(|_| with_section) {
+        let (path, key) = (&section[..depth], section[depth]);
+        let is_empty = parse(&text)?.is_some_and(|root| match descend(&root, &section[..=depth]) {
+            (found, []) => text[found.span()] == *"{}",
+            _ => false,
+        });
+        if is_empty && let Some(less) = take_at(&text, path, key)? {
+            text = less;
+        }
     }
     Ok(Some(text))
 }
 
-fn one(name: &str, entry: &Entry) -> Value {
-    Value::Object(Entry::from_iter([(name.to_owned(), Value::Object(entry.clone()))]))
+/// Removes the field `name` from the object at the path `section`. Returns `None` if there is no such field.
+fn take_at(text: &str, section: &[&str], name: &str) -> Result<Option<String>, TextError> {
+    let Some(root) = parse(text)? else { return Ok(None) };
+    let mut expected = object(root.value(), "the file")?;
+    let fields = section
+        .iter()
+        .try_fold(&mut expected, |fields, key| fields.get_mut(*key)?.as_object_mut());
+    if fields.and_then(|fields| fields.shift_remove(name)).is_none() {
+        return Ok(None);
+    }
+    let (fields, _) = descend(&root, section);
+    let Some(index) = fields.index(name) else {
+        return Ok(None);
+    };
+    let text = remove(text, fields, index);
+    check(&text, &expected, name)?;
+    Ok(Some(text))
+}
+
+/// Returns the value at the start of the path `section` if it has nothing but the entry.
+fn nested(section: &[&str], name: &str, entry: &Entry) -> Value {
+    let keys = section.iter().copied().chain([name]);
+    keys.rev().fold(Value::Object(entry.clone()), |value, key| {
+        Value::Object(Entry::from_iter([(key.to_owned(), value)]))
+    })
 }
 
 fn object(value: Value, what: &str) -> Result<Entry, TextError> {
@@ -143,13 +164,12 @@ fn check(text: &str, expected: &Entry, what: &str) -> Result<(), TextError> {
 }
 
 /// Changes the fields that differ. Each edit changes positions, so the text is parsed again after it.
-fn change(text: &str, section: &str, name: &str, wanted: &Entry) -> Result<String, TextError> {
+fn change(text: &str, section: &[&str], name: &str, wanted: &Entry) -> Result<String, TextError> {
     let mut text = text.to_owned();
     loop {
         let not_editable = || TextError::NotEditable { what: name.to_owned() };
         let root = parse(&text)?.ok_or_else(not_editable)?;
-        let servers = &root.member(section).ok_or_else(not_editable)?.value;
-        let entry = &servers.member(name).ok_or_else(not_editable)?.value;
+        let entry = &descend(&root, section).0.member(name).ok_or_else(not_editable)?.value;
         let found = object(entry.value(), name)?;
         let difference = difference(&found, wanted);
         text = if let Some((field, value)) = difference.set.first() {

@@ -59,6 +59,12 @@ pub(crate) enum Base {
     VsCodeUser,
     /// Zed's configuration folder.
     Zed,
+    /// `COPILOT_HOME`, or else `.copilot` in the home directory.
+    Copilot,
+    /// `OPENCLAW_STATE_DIR`, or else `.openclaw` in the home directory.
+    OpenClaw,
+    /// Claude Desktop's folder. There is no Claude Desktop for Linux.
+    ClaudeDesktop,
 }
 
 /// The folders of one user, and of one project if there is one.
@@ -77,11 +83,13 @@ pub(crate) struct Places {
 }
 
 /// The environment variables that change the locations of folders.
-const MOVERS: [&str; 6] = [
+const MOVERS: [&str; 8] = [
     "XDG_CONFIG_HOME",
     "XDG_STATE_HOME",
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
+    "COPILOT_HOME",
+    "OPENCLAW_STATE_DIR",
     "APPDATA",
     "LOCALAPPDATA",
 ];
@@ -119,25 +127,35 @@ impl Places {
         })
     }
 
-    /// Returns the path of a base folder.
-    pub(crate) fn folder(&self, base: Base) -> PathBuf {
-        match base {
+    /// Returns the path of a base folder; `None` if this platform has none.
+    pub(crate) fn folder(&self, base: Base) -> Option<PathBuf> {
+        let config = || self.moved_or("XDG_CONFIG_HOME", ".config");
+        let roaming = || self.moved_or("APPDATA", "AppData/Roaming");
+        let support = self.home.join("Library/Application Support");
+        Some(match base {
             Base::Home => self.home.clone(),
-            Base::Config => self.moved_or("XDG_CONFIG_HOME", ".config"),
+            Base::Config => config(),
             Base::ClaudeState => self.moved_or("CLAUDE_CONFIG_DIR", ""),
             Base::Claude => self.moved_or("CLAUDE_CONFIG_DIR", ".claude"),
             Base::Codex => self.moved_or("CODEX_HOME", ".codex"),
+            Base::Copilot => self.moved_or("COPILOT_HOME", ".copilot"),
+            Base::OpenClaw => self.moved_or("OPENCLAW_STATE_DIR", ".openclaw"),
             Base::VsCodeUser => match self.platform {
-                Platform::Linux => self.folder(Base::Config).join("Code/User"),
-                Platform::MacOs => self.home.join("Library/Application Support/Code/User"),
-                Platform::Windows => self.moved_or("APPDATA", "AppData/Roaming").join("Code/User"),
+                Platform::Linux => config().join("Code/User"),
+                Platform::MacOs => support.join("Code/User"),
+                Platform::Windows => roaming().join("Code/User"),
             },
             Base::Zed => match self.platform {
-                Platform::Linux => self.folder(Base::Config).join("zed"),
+                Platform::Linux => config().join("zed"),
                 Platform::MacOs => self.home.join(".config/zed"),
-                Platform::Windows => self.moved_or("APPDATA", "AppData/Roaming").join("Zed"),
+                Platform::Windows => roaming().join("Zed"),
             },
-        }
+            Base::ClaudeDesktop => match self.platform {
+                Platform::Linux => return None,
+                Platform::MacOs => support.join("Claude"),
+                Platform::Windows => roaming().join("Claude"),
+            },
+        })
     }
 
     /// Returns the folder for backups.

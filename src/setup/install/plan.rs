@@ -30,6 +30,18 @@ pub(crate) enum InstallError {
         /// The requested scope.
         scope: Scope,
     },
+    /// The client has no configuration on this platform.
+    #[error("{client} is not available on this platform")]
+    NotHere {
+        /// The client.
+        client: &'static str,
+    },
+    /// The client cannot be given the address of a server.
+    #[error("{client} takes no address of a server from its configuration")]
+    NoHttp {
+        /// The client.
+        client: &'static str,
+    },
     /// The file cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
@@ -180,7 +192,10 @@ impl Plan {
         request: &Request,
         places: &Places,
     ) -> Result<Self, InstallError> {
-        let entry = client.shape.entry(server);
+        let entry = client
+            .shape
+            .entry(server)
+            .ok_or(InstallError::NoHttp { client: client.title })?;
         let mut desk = Desk::new(client, request, places);
         desk.put(
             Part::Server,
@@ -223,7 +238,7 @@ impl Plan {
     pub(crate) fn uninstall(client: &Client, request: &Request, places: &Places) -> Result<Self, InstallError> {
         let files = client.files(request.scope, &request.name, places);
         if files.is_empty() {
-            return Err(no_file(client, "configuration", request.scope));
+            return Err(no_configuration(client, request.scope));
         }
         let mut desk = Desk::new(client, request, places);
         for path in files {
@@ -266,7 +281,10 @@ impl Plan {
 pub(crate) fn is_installed(client: &Client, scope: Scope, name: &str, places: &Places) -> Option<PathBuf> {
     let files = client.files(scope, name, places).into_iter();
     let mut files = files.filter_map(|path| Some((fs::read_to_string(&path).ok()?, path)));
-    let in_section = |root: Option<&Value>| root.is_some_and(|root| root[client.section].get(name).is_some());
+    let in_section = |root: Option<&Value>| {
+        let servers = root.map(|root| client.section.iter().fold(root, |fields, key| &fields[*key]));
+        servers.is_some_and(|servers| servers.get(name).is_some())
+    };
     // A file that cannot be parsed counts as having no server. An installation reports the error.
     let names = |text: &str| match client.format {
         Format::Json => in_section(json_text::value(text).ok().flatten().as_ref()),
@@ -292,12 +310,20 @@ fn no_file(client: &Client, what: &'static str, scope: Scope) -> InstallError {
     }
 }
 
+fn no_configuration(client: &Client, scope: Scope) -> InstallError {
+    if scope == Scope::User {
+        InstallError::NotHere { client: client.title }
+    } else {
+        no_file(client, "configuration", scope)
+    }
+}
+
 /// Returns the first file that exists, or else the first file.
 fn config_file(client: &Client, request: &Request, places: &Places) -> Result<PathBuf, InstallError> {
     let mut files = client.files(request.scope, &request.name, places);
     let existing = files.iter().position(|path| path.exists()).unwrap_or(0);
     if files.is_empty() {
-        Err(no_file(client, "configuration", request.scope))
+        Err(no_configuration(client, request.scope))
     } else {
         Ok(files.swap_remove(existing))
     }
@@ -306,9 +332,9 @@ fn config_file(client: &Client, request: &Request, places: &Places) -> Result<Pa
 fn put_server(client: &Client, text: &str, name: &str, entry: &Entry) -> Result<Edited, TextError> {
     match client.format {
         Format::Json => json_text::put(text, client.section, name, entry, &client.template()),
-        Format::Toml => toml_text::put(text, client.section, name, entry),
+        Format::Toml => toml_text::put(text, client.section[0], name, entry),
         Format::Yaml => Ok(Edited {
-            text: yaml_text::put(text, client.section, name, entry)?,
+            text: yaml_text::put(text, client.section[0], name, entry)?,
             made_section: false,
         }),
     }
@@ -317,8 +343,8 @@ fn put_server(client: &Client, text: &str, name: &str, entry: &Entry) -> Result<
 fn take_server(client: &Client, text: &str, name: &str, with_section: bool) -> Result<Option<String>, TextError> {
     match client.format {
         Format::Json => json_text::take(text, client.section, name, with_section),
-        Format::Toml => toml_text::take(text, client.section, name),
-        Format::Yaml => Ok(yaml_text::take(text, client.section, name)),
+        Format::Toml => toml_text::take(text, client.section[0], name),
+        Format::Yaml => Ok(yaml_text::take(text, client.section[0], name)),
     }
 }
 

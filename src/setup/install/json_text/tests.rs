@@ -10,7 +10,7 @@ fn entry() -> Entry {
 }
 
 fn put_in(text: &str) -> Result<Edited, TextError> {
-    put(text, "s", "me", &entry(), &Entry::new())
+    put(text, &["s"], "me", &entry(), &Entry::new())
 }
 
 #[track_caller]
@@ -25,7 +25,7 @@ fn expect_put(before: &str, after: &str) {
 fn expect_round(before: &str, after: &str) {
     expect_put(before, after);
     let made_section = put_in(before).unwrap().made_section;
-    assert_eq!(take(after, "s", "me", made_section).unwrap().unwrap(), before);
+    assert_eq!(take(after, &["s"], "me", made_section).unwrap().unwrap(), before);
 }
 
 #[test]
@@ -91,10 +91,10 @@ fn one_line_stays_one_line() {
 #[test]
 fn the_first_of_several_goes_without_a_trace() {
     let text = "{\n  \"s\": {\n    \"me\": {},\n    \"b\": 1 // kept\n  }\n}";
-    let taken = take(text, "s", "me", true).unwrap().unwrap();
+    let taken = take(text, &["s"], "me", true).unwrap().unwrap();
     assert_eq!(taken, "{\n  \"s\": {\n    \"b\": 1 // kept\n  }\n}");
     let text = "{\"s\": {\"b\": 1, // kept\n \"me\": {}, \"c\": 2}}";
-    let taken = take(text, "s", "me", true).unwrap().unwrap();
+    let taken = take(text, &["s"], "me", true).unwrap().unwrap();
     assert_eq!(taken, "{\"s\": {\"b\": 1, // kept\n \"c\": 2}}");
 }
 
@@ -137,7 +137,7 @@ fn other_shapes_are_refused() {
     // Removing the last of several equal keys would make the first one effective.
     let twice = "{\"s\": {\"me\": {}, \"me\": {}}}";
     assert!(matches!(
-        take(twice, "s", "me", true),
+        take(twice, &["s"], "me", true),
         Err(TextError::NotEditable { .. })
     ));
 }
@@ -197,11 +197,37 @@ proptest! {
         }
         let edited = put_in(&text).unwrap();
         prop_assert_eq!(&put_in(&edited.text).unwrap().text, &edited.text);
-        let taken = take(&edited.text, "s", "me", edited.made_section).unwrap().unwrap();
+        let taken = take(&edited.text, &["s"], "me", edited.made_section).unwrap().unwrap();
         let left = value(&taken).unwrap().unwrap();
         prop_assert_eq!(left, Value::Object(before));
         // Comments are counted together with their text, because `*/` followed by `/*` is not a comment.
         let comments = |text: &str| (text.matches("/* c").count(), text.matches("// c").count());
         prop_assert_eq!(comments(&taken), comments(&text));
     }
+}
+
+#[test]
+fn a_section_may_be_inside_another() {
+    let path = ["o", "s"];
+    for (before, after) in [
+        ("{}", r#"{ "o": {"s": {"me": {"command": "x", "args": ["serve"]}}}}"#),
+        (
+            r#"{"o":{"a":1}}"#,
+            r#"{"o":{"a":1,"s":{"me":{"command":"x","args":["serve"]}}}}"#,
+        ),
+        (
+            r#"{"o":{"s":{"b":{}}}}"#,
+            r#"{"o":{"s":{"b":{},"me":{"command":"x","args":["serve"]}}}}"#,
+        ),
+    ] {
+        let edited = put(before, &path, "me", &entry(), &Entry::new()).unwrap();
+        assert_eq!(value(&edited.text).unwrap(), value(after).unwrap());
+        assert_eq!(edited.made_section, !before.contains('s'));
+        let again = put(&edited.text, &path, "me", &entry(), &Entry::new()).unwrap();
+        assert_eq!(again.text, edited.text);
+        let taken = take(&edited.text, &path, "me", edited.made_section).unwrap().unwrap();
+        assert_eq!(taken, before);
+    }
+    assert!(put(r#"{"o": {"s": 1}}"#, &path, "me", &entry(), &Entry::new()).is_err());
+    assert_eq!(take(r#"{"o": 1}"#, &path, "me", true).unwrap(), None);
 }
