@@ -47,7 +47,7 @@ impl Hash for Files {
 struct Package {
     name: String,
     folder: String,
-    /// Root files, relative to `folder`.
+    /// Root files, relative to `folder`. With a slash at the end, a folder in which each file is one.
     roots: Vec<String>,
 }
 
@@ -245,7 +245,7 @@ impl Environment {
             for standard in ["src/lib.rs", "src/main.rs", "build.rs"] {
                 paths.push(joined(&package.folder, standard));
             }
-            for folder in ["src/bin", "tests", "examples", "benches"] {
+            for folder in package.roots.iter().filter_map(|root| root.strip_suffix('/')) {
                 let folder = joined(&package.folder, folder);
                 for (path, _) in self.files_in(&folder) {
                     if path.ends_with(".rs") {
@@ -734,7 +734,14 @@ fn cargo_package(folder: String, manifest: &toml::Table) -> Option<Package> {
     let text = |table: Option<&toml::Value>, key: &str| Some(table?.get(key)?.as_str()?.to_owned());
     let (package, lib) = (manifest.get("package"), manifest.get("lib"));
     let mut roots: Vec<String> = text(lib, "path").into_iter().collect();
-    for kind in ["bin", "test", "bench", "example"] {
+    for (kind, automatic, folder) in [
+        ("bin", "autobins", "src/bin/"),
+        ("test", "autotests", "tests/"),
+        ("bench", "autobenches", "benches/"),
+        ("example", "autoexamples", "examples/"),
+    ] {
+        let is_automatic = package.and_then(|package| package.get(automatic)?.as_bool());
+        roots.extend(is_automatic.unwrap_or(true).then(|| folder.to_owned()));
         let targets = manifest.get(kind).and_then(toml::Value::as_array);
         roots.extend(
             targets
