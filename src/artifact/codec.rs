@@ -583,7 +583,7 @@ macro_rules! by_number {
 
 by_number!(reference_kind -> ReferenceKind, "kind of reference": Call Type Inherit Macro Attribute Name Value Member Import);
 by_number!(shape -> Shape, "form of type": Named Sequence Opaque);
-by_number!(binding_kind -> BindingKind, "kind of binding": Local Parameter Definition Field Return Export);
+by_number!(binding_kind -> BindingKind, "kind of binding": Local Parameter Definition Field Return Export TypeParameter);
 by_number!(chunk_kind -> ChunkKind, "kind of chunk": Function Type Items Module Test Section Data Window);
 
 #[cfg(test)]

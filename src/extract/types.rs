@@ -381,6 +381,8 @@ pub enum BindingKind {
     Return = 5,
     /// A name under which a module exports a value: `export default x`.
     Export = 6,
+    /// A type parameter. Its declared type is what bounds it.
+    TypeParameter = 7,
 }
 
 /// The kind of a reference. The numbers are stored on disk, so their meaning never changes.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use crate::extract::{
-    Binding, BindingKind, Definition, DefinitionKind, Import, Reference, ReferenceKind, Steps, Value, language,
+    Binding, BindingKind, Definition, DefinitionKind, Import, ImportedName, Reference, ReferenceKind, Steps, Value,
+    language,
 };
 use crate::model::{ByteRange, Lang};
 use crate::snapshot::FileId;
@@ -142,11 +143,7 @@ impl Facts {
                     .or_insert((index, None));
             }
             for (at, name) in import.names.iter().enumerate().filter(|(_, name)| name.name != "*") {
-                let local = match &name.alias {
-                    // `use a::b::{self}` makes `b` visible.
-                    None if name.name == "self" && family == Family::Rust => local_module_name(family, &import.module),
-                    alias => alias.as_ref().unwrap_or(&name.name).clone(),
-                };
+                let local = local_name(family, import, name);
                 facts.imported.insert(local, (index, Some(at as u32)));
             }
         }
@@ -352,6 +349,15 @@ impl Facts {
 }
 
 /// Returns the name under which `import` makes a whole module visible.
+/// Returns the name that an import makes visible.
+pub(super) fn local_name(family: Family, import: &Import, imported: &ImportedName) -> String {
+    match &imported.alias {
+        // `use a::b::{self}` makes `b` visible.
+        None if imported.name == "self" && family == Family::Rust => local_module_name(family, &import.module),
+        alias => alias.as_ref().unwrap_or(&imported.name).clone(),
+    }
+}
+
 fn local_module_name(family: Family, module: &str) -> String {
     let separators: &[char] = match family {
         Family::Python => return module.split('.').next().unwrap_or_default().to_owned(),

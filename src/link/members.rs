@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::environment::Module;
-use super::facts::{DefId, Facts, Family};
+use super::facts::{DefId, Facts, Family, local_name};
 use super::memo::{Question, deeper};
 use super::resolve::{Found, Linker, Sym, Tier};
 use super::scopes::inline_module;
@@ -181,8 +181,8 @@ impl Linker<'_> {
                             return items;
                         }
                     }
-                } else if imported.alias.as_ref().unwrap_or(&imported.name) == name {
-                    let taken = self.taken(&facts, &import.module, &imported.name, import.range.start, depth);
+                } else if local_name(facts.family, import, imported) == name {
+                    let taken = self.brought(&facts, import, imported, depth);
                     items.extend(
                         taken
                             .into_iter()

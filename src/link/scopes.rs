@@ -7,7 +7,7 @@ use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::{Question, deeper};
 use super::resolve::{Found, Linker, Sym, Tier};
-use crate::extract::{BindingKind, DefinitionKind, Reference, ReferenceKind};
+use crate::extract::{BindingKind, DefinitionKind, Import, ImportedName, Reference, ReferenceKind};
 use crate::snapshot::FileId;
 
 /// Limit on the definitions of one name in a file among which the visible ones are sought.
@@ -27,7 +27,13 @@ impl Linker<'_> {
         if let Some(found) = self.lexical(facts, reference, depth) {
             return found;
         }
-        if let Some(syms) = self.imported(facts, name, depth) {
+        // Types and macros of Rust can have one name.
+        let is_macro = facts.family == Family::Rust && reference.kind == ReferenceKind::Macro;
+        let of_kind = |mut syms: Vec<Sym>| {
+            syms.retain(|sym| !is_macro || self.can_be_macro(sym));
+            Some(syms).filter(|syms| !is_macro || !syms.is_empty())
+        };
+        if let Some(syms) = self.imported(facts, name, depth).and_then(of_kind) {
             return Found {
                 syms,
                 tier: Tier::Import,
@@ -39,18 +45,37 @@ impl Linker<'_> {
                 tier: Tier::Scope,
             };
         }
-        if let Some(syms) = self.by_star(facts, name, depth) {
+        if let Some(syms) = self.by_star(facts, name, depth).and_then(of_kind) {
             return Found {
                 syms,
                 tier: Tier::Import,
             };
         }
         match facts.family {
-            Family::Rust if reference.kind == ReferenceKind::Macro => self.macro_of_crate(facts, name),
+            Family::Rust if is_macro => self.macro_of_crate(facts, name),
+            Family::Rust if facts.is_path_segment(reference) => self.crate_named(name),
             Family::Python | Family::Go | Family::Rust | Family::Java | Family::JavaScript => Found::outside(),
             _ if self.named(facts.family, name).is_empty() => Found::outside(),
             _ => Found::unknown(),
         }
+    }
+
+    /// Returns true if something can be used as a macro. Some are functions.
+    fn can_be_macro(&self, sym: &Sym) -> bool {
+        let kind = |of: DefId| self.definition(of).map(|definition| definition.kind);
+        match sym {
+            Sym::Def(of) => kind(*of).is_some_and(|kind| kind == DefinitionKind::Macro || kind.is_callable()),
+            _ => true,
+        }
+    }
+
+    /// Finds the crate that the first segment of a path names.
+    fn crate_named(&self, name: &str) -> Found {
+        let found = self.links.environment.rust_dependency(name);
+        found.map_or_else(Found::outside, |module| Found {
+            syms: vec![Sym::Module(module)],
+            tier: Tier::Import,
+        })
     }
 
     /// Finds the macro of the same crate with this name. `macro_use` makes it visible in other files.
@@ -168,7 +193,6 @@ impl Linker<'_> {
         };
         if let Some((local_size, binding)) = nearest_local(facts, reference)
             && local_size <= size
-            && !facts.is_path_segment(reference)
             && !(facts.family == Family::Java && reference.kind == ReferenceKind::Call)
         {
             let local = Sym::Local(facts.file, binding);
@@ -262,18 +286,22 @@ impl Linker<'_> {
             };
             return Some(vec![self.module_sym(facts, module, import.range.start, depth)]);
         };
-        let imported = &import.names[at as usize];
+        Some(self.brought(facts, import, &import.names[at as usize], depth))
+    }
+
+    /// Returns what a name of an import means.
+    pub(super) fn brought(&self, facts: &Facts, import: &Import, imported: &ImportedName, depth: u8) -> Vec<Sym> {
+        let at = import.range.start;
         if imported.name.is_empty() || imported.name == "self" && facts.family == Family::Rust {
-            let at = import.range.start;
-            return Some(match self.module_sym(facts, &import.module, at, depth) {
+            return match self.module_sym(facts, &import.module, at, depth) {
                 // `use a::Type::{self}` takes a type.
                 Sym::Outside if let Some((outer, name)) = import.module.rsplit_once("::") => {
                     self.taken(facts, outer, name, at, depth)
                 }
                 module => vec![module],
-            });
+            };
         }
-        Some(self.taken(facts, &import.module, &imported.name, import.range.start, depth))
+        self.taken(facts, &import.module, &imported.name, at, depth)
     }
 
     /// Returns the module that a path in an import means.
@@ -392,11 +420,15 @@ impl Linker<'_> {
 /// of that scope. In JavaScript, a variable with a function is a definition, in a block like any other.
 fn nearest_local(facts: &Facts, reference: &Reference) -> Option<(usize, u32)> {
     let at = reference.range.start;
+    let is_path_segment = facts.is_path_segment(reference);
     let locals = facts.bindings_near(&reference.name, at).filter(|(index, binding)| {
-        (matches!(binding.kind, BindingKind::Local | BindingKind::Parameter)
-            || facts.family == Family::JavaScript && facts.local_definition(*index).is_some())
-            && binding.scope.start <= at
-            && at < binding.scope.end
+        let can_be = match binding.kind {
+            BindingKind::TypeParameter => is_path_segment || reference.kind == ReferenceKind::Type,
+            _ if is_path_segment => false,
+            BindingKind::Local | BindingKind::Parameter => true,
+            _ => facts.family == Family::JavaScript && facts.local_definition(*index).is_some(),
+        };
+        can_be && binding.scope.start <= at && at < binding.scope.end
     });
     // Of several bindings in a scope, the last one before the reference counts.
 

@@ -5,7 +5,7 @@ use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::deeper;
 use super::resolve::{Linker, Sym, Tier};
-use crate::extract::{Binding, DefinitionKind, Literal, ReferenceKind, Shape, Step, Steps, Value};
+use crate::extract::{Binding, BindingKind, DefinitionKind, Literal, ReferenceKind, Shape, Step, Steps, Value};
 use crate::model::ByteRange;
 use crate::snapshot::FileId;
 
@@ -363,6 +363,9 @@ impl Linker<'_> {
 
     pub(super) fn type_of_binding(&self, facts: &Facts, binding: &Binding, depth: u8) -> Option<Ty> {
         let depth = deeper(depth)?;
+        if binding.kind == BindingKind::TypeParameter {
+            return Some(self.bound_of(facts, binding, depth));
+        }
         if !binding.declared.is_empty() {
             return self.declared(facts, binding, depth);
         }
@@ -412,6 +415,21 @@ impl Linker<'_> {
         Some(of)
     }
 
+    /// Returns an instance of the first interface of the repository that bounds a type parameter.
+    fn bound_of(&self, facts: &Facts, parameter: &Binding, depth: u8) -> Ty {
+        let is_interface = |of: &DefId| {
+            let kind = self.definition(*of).map(|definition| definition.kind);
+            matches!(kind, Some(DefinitionKind::Trait | DefinitionKind::Interface))
+        };
+        let syms = |index: u32| self.resolve_at(facts, index, depth).syms;
+        let mut bounds = heads(facts, parameter.declared).into_iter().filter_map(|index| {
+            let of = syms(index).first().and_then(Sym::definition);
+            of.filter(is_interface)
+        });
+        let base = bounds.next().map(Base::Instance);
+        Ty::new(base.unwrap_or_else(|| Base::Outer(parameter.name.clone())), Tier::Type)
+    }
+
     /// Returns an instance of the type that a reference names.
     fn named_type(&self, facts: &Facts, index: u32, depth: u8) -> Option<Ty> {
         let depth = deeper(depth)?;
@@ -432,6 +450,11 @@ impl Linker<'_> {
                 }
             }
             Some(Sym::This(def)) => Some(Ty::new(Base::Instance(*def), Tier::Type)),
+            Some(Sym::Local(file, binding)) => {
+                let facts = self.facts(*file)?;
+                let binding = &facts.bindings[*binding as usize];
+                (binding.kind == BindingKind::TypeParameter).then(|| self.bound_of(&facts, binding, depth))
+            }
             Some(Sym::Outside) => Some(Ty::new(Base::Outer(name.clone()), Tier::Type)),
             _ => None,
         }

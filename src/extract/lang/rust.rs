@@ -56,9 +56,11 @@ const RULES: &[Rule] = &[
     on(&["field_expression"], path("value", "field")),
     on(
         &["function_item", "closure_expression", "block", "match_arm", "for_expression", "if_expression",
-          "while_expression"],
+          "while_expression", "impl_item", "struct_item", "enum_item", "trait_item", "type_item"],
         Role::Scope,
     ),
+    on(&["type_parameter"], bind(BindingKind::TypeParameter, "name", "bounds", "")),
+    on(&["where_predicate"], bind(BindingKind::TypeParameter, "left", "bounds", "")),
     on(
         &["function_item", "function_signature_item"],
         bind(BindingKind::Definition, "name", "return_type", ""),
@@ -248,11 +250,16 @@ fn begins_like_item<'t>(cx: &Cx<'_, 't>, tree: Node<'t>) -> bool {
 /// name followed by parentheses counts as a call.
 fn calls_in_macro<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     let tokens = children(node);
+    let is_derive = cx.parent().is_some_and(|parent| {
+        parent.kind() == "attribute" && parent.named_child(0).is_some_and(|name| cx.text(name) == "derive")
+    });
     for (at, name) in tokens.iter().enumerate().filter(|(_, name)| name.kind() == "identifier") {
         let is_call = tokens.get(at + 1).is_some_and(|next| is_arguments(cx, *name, *next));
         let (qualifier, receiver) = receiver_in_macro(cx, &tokens[..at], *name);
         let kind = match receiver {
             _ if is_call => ReferenceKind::Call,
+            // What is derived is a macro, whatever has its name.
+            _ if is_derive => ReferenceKind::Macro,
             Value::None => continue,
             _ if cx.text(*name).starts_with(char::is_uppercase) => ReferenceKind::Name,
             _ => ReferenceKind::Member,

@@ -576,12 +576,12 @@ impl Subject<'_> {
         let (file, at) = (place.file, place.range.start);
         let is_after_dot = before.trim_ascii_end().ends_with(b".") || before.ends_with(b"::");
         let is_unsure = (self.is_member || is_after_dot) && !self.linker.is_surely_outside(file, at, is_after_dot);
-        // Members by their bare names: cases and inherited members of Java, and what a class body of Python names. A path
-        // of Rust from the crate is not resolved in files that no Cargo.toml leads to.
+        // Members by their bare names: cases and inherited members of Java, and what a class body of Python names. Paths of
+        // Rust are not resolved from the crate in files that no Cargo.toml leads to, nor from `Self` of a type outside.
         let is_here = self.kin.iter().any(|of| of.file == file);
         let is_bare_member = self.is_member && is_plain && (self.language == "java" || is_here);
-        let is_in_crate = self.language == "rust" && before.ends_with(b"::") && !ends_with_path(before);
-        site.tier == Tier::Outside && (is_unsure || is_bare_member || is_in_crate)
+        let is_own = before.ends_with(b"Self::") || before.ends_with(b"::") && !ends_with_path(before);
+        site.tier == Tier::Outside && (is_unsure || is_bare_member || is_own && self.language == "rust")
     }
 
     fn is_script(&self) -> bool {
