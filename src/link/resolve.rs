@@ -10,7 +10,9 @@ use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::{Memo, Question, deeper};
 use super::types::{Base, Ty};
-use crate::extract::{BindingKind, Definition, DefinitionKind, Reference, ReferenceKind, Steps, Value};
+use crate::extract::{
+    BindingKind, Definition, DefinitionKind, Import, ImportedName, Reference, ReferenceKind, Steps, Value,
+};
 use crate::git::{BlobContent, ObjectReader};
 use crate::index::lexical::{LexicalError, normal_name};
 use crate::precise::FactsFile;
@@ -585,20 +587,29 @@ impl<'v> Linker<'v> {
             .imports
             .iter()
             .filter(|import| import.range.start <= at && at < import.range.end);
-        for import in around {
-            let named = import
-                .names
-                .iter()
-                .find(|imported| imported.name == reference.name || imported.alias.as_ref() == Some(&reference.name));
-            if let Some(named) = named.filter(|named| !named.name.is_empty()) {
-                let syms = self.taken(facts, &import.module, &named.name, at, depth);
-                return Found {
-                    syms,
-                    tier: Tier::Import,
-                };
-            }
+        let named = around.filter_map(|import| {
+            let is_named = |name: &&ImportedName| {
+                let is_alias = name.alias.as_ref() == Some(&reference.name);
+                !name.name.is_empty() && (name.name == reference.name || is_alias)
+            };
+            Some((import, import.names.iter().find(is_named)?))
+        });
+        let mut named: Vec<(&Import, &ImportedName)> = named.collect();
+        // A statement of Rust can import one name from several modules.
+        if let (2.., Some(outer)) = (named.len(), &reference.qualifier) {
+            named.retain(|(import, _)| import.module.rsplit("::").next() == Some(outer));
         }
-        self.exported_here(facts, reference, depth)
+        let mut found = named
+            .into_iter()
+            .map(|(import, named)| self.taken(facts, &import.module, &named.name, at, depth));
+        match (found.next(), found.next()) {
+            (Some(syms), None) => Found {
+                syms,
+                tier: Tier::Import,
+            },
+            (Some(_), Some(_)) => Found::unknown(),
+            (None, _) => self.exported_here(facts, reference, depth),
+        }
     }
 
     /// Finds what a name in `export { name }` means.

@@ -125,17 +125,24 @@ for file, line, name in choice:
     answer = json.loads(asked.stdout)
     listed = {(c["path"], c["line"]) for c in answer["candidates"] + answer["mentions"]}
     cut = answer["n_candidates"] > len(answer["candidates"]) or answer["n_mentions"] > len(answer["mentions"])
-    changed = set()
+    changed, expanded = set(), set()
     for result in answer["results"]:
-        at = 0
+        at, open_lines = 0, []
         for text in result["patch"].split("\n"):
             hunk = re.match(r"@@ -(\d+)", text)
             if hunk:
                 at = int(hunk[1])
             elif text.startswith("-") and not text.startswith("---"):
                 changed.add((result["path"], at))
+                open_lines.append(at)
                 at += 1
+            elif text.startswith("+") and not text.startswith("+++"):
+                # Ground truth calls the field in `{ name }` something else, and it stays.
+                if open_lines and f"{name}: {new}" in text:
+                    expanded.add((result["path"], open_lines[0]))
+                open_lines = open_lines[1:]
             elif text.startswith(" "):
+                open_lines = []
                 at += 1
     all_own = changed & lines_defining[name]
     # The name can occur twice in a line.
@@ -143,7 +150,7 @@ for file, line, name in choice:
     wrong = []
     for site_file, at, targets, outside in truth[name]:
         text = lines_of(site_file)
-        if (site_file, at) in own or not own:
+        if (site_file, at) in own | expanded or not own:
             continue
         is_there = at <= len(text) and re.search(rf"\b({re.escape(name)}|{re.escape(new)})\b", text[at - 1])
         if not is_there or len(re.findall(rf"\b({re.escape(name)}|{re.escape(new)})\b", text[at - 1])) > 1:
