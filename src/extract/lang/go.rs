@@ -45,7 +45,7 @@ const RULES: &[Rule] = &[
     on(
         &["function_declaration", "method_declaration", "func_literal", "block", "if_statement", "for_statement",
           "expression_switch_statement", "type_switch_statement", "expression_case", "type_case", "default_case",
-          "communication_case"],
+          "communication_case", "function_type", "method_elem"],
         Role::Scope,
     ),
     on(

@@ -57,7 +57,8 @@ const RULES: &[Rule] = &[
     on(
         &["method_declaration", "constructor_declaration", "compact_constructor_declaration", "block",
           "constructor_body", "lambda_expression", "for_statement", "enhanced_for_statement", "catch_clause",
-          "try_with_resources_statement", "switch_block_statement_group", "switch_rule", "class_body"],
+          "try_with_resources_statement", "switch_block_statement_group", "switch_rule", "class_body",
+          "record_declaration"],
         Role::Scope,
     ),
     on(&["method_declaration"], bind(BindingKind::Definition, "name", "type", "")),

@@ -55,8 +55,9 @@ const RULES: &[Rule] = &[
     on(&["scoped_identifier", "scoped_type_identifier"], path("path", "name")),
     on(&["field_expression"], path("value", "field")),
     on(
-        &["function_item", "closure_expression", "block", "match_arm", "for_expression", "if_expression",
-          "while_expression", "impl_item", "struct_item", "enum_item", "trait_item", "type_item"],
+        &["function_item", "function_signature_item", "function_type", "closure_expression", "block", "match_arm",
+          "for_expression", "if_expression", "while_expression", "impl_item", "struct_item", "enum_item", "trait_item",
+          "type_item"],
         Role::Scope,
     ),
     on(&["type_parameter"], bind(BindingKind::TypeParameter, "name", "bounds", "")),

@@ -55,6 +55,11 @@ pub(super) const RULES: &[Rule] = &[
     ),
     on(&["property_signature"], bind(BindingKind::Definition, "name", "type", "")),
     on(&["public_field_definition"], bind(BindingKind::Definition, "name", "type", "value")),
+    on(
+        &["function_type", "constructor_type", "function_signature", "method_signature", "abstract_method_signature",
+          "call_signature", "construct_signature"],
+        Role::Scope,
+    ),
     on(&["required_parameter", "optional_parameter"], bind(BindingKind::Parameter, "pattern", "type", "value")),
     on(&["type_alias_declaration"], bind(BindingKind::Definition, "name", "value", "")),
     on(&["array_type", "tuple_type"], Role::Shape(Shape::Sequence)),
