@@ -43,7 +43,7 @@ def errors():
     for line in (output.stdout + output.stderr).split("\n"):
         m = re.match(r"\s*(?:\S*?/?)([\w./@+-]+\.\w+)[:(](\d+)", line.replace(run.root, ""))
         if m and "warning" not in line and "information" not in line:
-            text = re.sub(r"error TS\d+|[.,] (did|Did) you mean.*", "", line.replace(run.root, "")[m.end():])
+            text = re.sub(r"error TS\d+|[.,]( (did|Did) you mean.*)?$", "", line.replace(run.root, "")[m.end():])
             found.append((m[1], int(m[2]), re.sub(r"^[\d:,) -]*", "", text)[:160]))
     return found
 
