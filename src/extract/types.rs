@@ -46,6 +46,13 @@ pub struct Definition {
 }
 
 impl Definition {
+    /// Returns true if the definition is visible by its name in a part of the file: in a function or a block. `scope` is
+    /// where its name is bound.
+    pub(crate) fn is_local(&self, definitions: &[Self], scope: ByteRange) -> bool {
+        let outer = self.container.map(|outer| definitions[outer as usize].kind);
+        self.kind.is_scoped() && outer.map_or(scope.start > 0, DefinitionKind::is_callable)
+    }
+
     /// Applies `change` to every range of the definition.
     pub(super) fn each_range(&mut self, change: impl Fn(&mut ByteRange)) {
         change(&mut self.range);

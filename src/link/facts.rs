@@ -186,20 +186,24 @@ impl Facts {
             .map(|(index, _)| index)
     }
 
-    /// Returns the definition in a function that a binding is of.
+    /// Returns the definition in a function or a block that a binding is of.
     pub(super) fn local_definition(&self, binding: u32) -> Option<DefId> {
         let binding = &self.bindings[binding as usize];
         let is_local = |index: &&u32| {
             let definition = &self.definitions[**index as usize];
-            let outer = definition.container.map(|outer| &self.definitions[outer as usize]);
-            definition.name_range.start == binding.start
-                && definition.kind.is_scoped()
-                && outer.is_some_and(|outer| outer.kind.is_callable())
+            definition.name_range.start == binding.start && definition.is_local(&self.definitions, binding.scope)
         };
         let found = self.named(&binding.name).iter().find(is_local);
         found
             .filter(|_| binding.kind == BindingKind::Definition)
             .map(|&index| self.def(index))
+    }
+
+    /// Returns where the name of a definition is visible, if that is a part of the file.
+    pub(super) fn scope_of(&self, definition: u32) -> Option<ByteRange> {
+        let binding = self.binding_of(definition)?;
+        self.local_definition(binding)?;
+        Some(self.bindings[binding as usize].scope)
     }
 
     /// Returns the values that a function returns.
@@ -348,7 +352,6 @@ impl Facts {
     }
 }
 
-/// Returns the name under which `import` makes a whole module visible.
 /// Returns the name that an import makes visible.
 pub(super) fn local_name(family: Family, import: &Import, imported: &ImportedName) -> String {
     match &imported.alias {
@@ -358,6 +361,7 @@ pub(super) fn local_name(family: Family, import: &Import, imported: &ImportedNam
     }
 }
 
+/// Returns the name under which `import` makes a whole module visible.
 fn local_module_name(family: Family, module: &str) -> String {
     let separators: &[char] = match family {
         Family::Python => return module.split('.').next().unwrap_or_default().to_owned(),

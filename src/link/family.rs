@@ -256,7 +256,13 @@ impl Linker<'_> {
             Value::Literal(_) | Value::Other => return false,
         }
         match self.resolve_at(facts, index, MAX_DEPTH).syms.as_slice() {
-            [Sym::Outside] => true,
+            // In Java, it can be the first segment of a package's name.
+            [Sym::Outside] => {
+                facts.family != Family::Java || {
+                    let name = &facts.references[index as usize].name;
+                    !name.starts_with(char::is_lowercase) || facts.imported.contains_key(name)
+                }
+            }
             [Sym::Local(file, binding)] if *file == facts.file => {
                 let binding = &facts.bindings[*binding as usize];
                 let mut declared = facts.references_in(binding.declared).peekable();
@@ -395,6 +401,8 @@ fn alternatives(facts: &Facts, of: u32) -> Vec<DefId> {
         let is_macro = |kind| kind == DefinitionKind::Macro;
         is_alike
             && other.container == definition.container
+            && (facts.family != Family::JavaScript || other.kind.is_scoped() == definition.kind.is_scoped())
+            && (facts.family != Family::JavaScript || facts.scope_of(index) == facts.scope_of(of))
             && other.qualifier == definition.qualifier
             && is_macro(other.kind) == is_macro(definition.kind)
             && other.kind != DefinitionKind::Module

@@ -614,7 +614,7 @@ impl<'v> Linker<'v> {
 
     /// Finds what a name in `export { name }` means.
     fn exported_here(&self, facts: &Facts, reference: &Reference, depth: u8) -> Found {
-        let is_export = facts.bindings_of(&reference.name).any(|(_, binding)| {
+        let is_export = facts.bindings.iter().any(|binding| {
             binding.kind == BindingKind::Export
                 && binding.value
                     == (Value::Of {

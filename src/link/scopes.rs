@@ -235,6 +235,14 @@ impl Linker<'_> {
             {
                 continue;
             }
+            if facts.family == Family::JavaScript
+                && (!is_member && matches!(definition.kind, DefinitionKind::Method | DefinitionKind::Field)
+                    || facts
+                        .scope_of(index)
+                        .is_some_and(|scope| at < scope.start || scope.end <= at))
+            {
+                continue;
+            }
             let size = outer.map_or(usize::MAX, |outer| outer.range.len());
             match &mut visible {
                 Some((known, list)) if *known == size => list.push(index),

@@ -682,3 +682,52 @@ fn an_untracked_path_with_control_characters_is_no_obstacle_unless_it_has_to_cha
     let said = rename(&repo, &["shop/store.py#look_up", "find", "--apply"]).expect(2);
     assert!(said.stderr.contains("control characters"), "{}", said.stderr);
 }
+
+#[test]
+fn scopes_and_values_keep_their_names() {
+    let cases = [
+        (
+            "a.js:1:7",
+            "const go = () => 1;\nfunction f(a = go()) { { const go = () => 2; go(); } return go(); }\n",
+            "const run = () => 1;\nfunction f(a = run()) { { const go = () => 2; go(); } return run(); }\n",
+        ),
+        (
+            "a.js:1:25",
+            "function f(x) { if (x) { const go = () => 1; return go(); } const go = () => 2; return go(); }\n",
+            "function f(x) { if (x) { const run = () => 1; return run(); } const go = () => 2; return go(); }\n",
+        ),
+        (
+            "a.js:1:25",
+            "function f() { function go() {} const o = { go() { return go(); } }; return o.go(); }\n",
+            "function f() { function run() {} const o = { go() { return run(); } }; return o.go(); }\n",
+        ),
+        (
+            "a.js:1:10",
+            "function go() {}\nuse({ go: () => go() });\nconst { d = go } = {};\nexport { go as gone };\n",
+            "function run() {}\nuse({ go: () => run() });\nconst { d = run } = {};\nexport { run as gone };\n",
+        ),
+        (
+            "a.rs:1:12",
+            "pub struct Go;\npub fn f<T>(t: T) -> Go where Go: From<T> { Go::from(t) }\n",
+            "pub struct run;\npub fn f<T>(t: T) -> run where run: From<T> { run::from(t) }\n",
+        ),
+        (
+            "a.py:1:7",
+            "class Go: ...\ndef f(x: Annotated[str, Path(alias='Go')], y: 'dict[str,\\n Go]'): ...\n",
+            "class run: ...\ndef f(x: Annotated[str, Path(alias='Go')], y: 'dict[str,\\n Go]'): ...\n",
+        ),
+    ];
+    for (target, before, after) in cases {
+        let repo = TestRepo::empty();
+        let (path, at) = target.split_once(':').unwrap();
+        let at: Vec<usize> = at.split(':').map(|n| n.parse().unwrap()).collect();
+        let column = before.lines().nth(at[0] - 1).unwrap()[at[1] - 1..]
+            .find(['g', 'G'])
+            .unwrap()
+            + at[1];
+        repo.write(path, before);
+        repo.commit("start");
+        applied(&repo, &[&format!("{path}:{}:{column}", at[0]), "run"]);
+        assert_eq!(text(&repo, path), after);
+    }
+}

@@ -110,6 +110,8 @@ fn quoted_types<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>
                 "string" => names_in_type(cx, unquoted(cx, child), mentions),
                 // Visited by itself.
                 "type" => {}
+                // Its arguments are values: `Annotated[str, Path(alias="name")]`.
+                "call" => {}
                 _ if has_values(child) => {}
                 _ => open.push(child),
             }
@@ -123,7 +125,7 @@ fn ancestors(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
 
 fn names_in_type(cx: &Cx<'_, '_>, range: ByteRange, mentions: &mut Vec<Mention>) {
     let text = cx.slice(range);
-    if !is_quoted_type(text.as_bytes()) {
+    if !is_quoted_type(text) {
         return;
     }
     let (mut end, mut outer) = (range.start, ByteRange::default());

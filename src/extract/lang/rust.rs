@@ -22,6 +22,9 @@ pub(super) const LANGUAGE: Language = Language {
     ),
 };
 
+/// Limit on the nodes around a bound among which its type parameter is sought.
+const MAX_OUTER: usize = 8;
+
 const RULES: &[Rule] = &[
     on(&["function_item", "function_signature_item"], define(DefinitionKind::Function).role()),
     on(&["struct_item"], define(DefinitionKind::Struct).role()),
@@ -61,7 +64,8 @@ const RULES: &[Rule] = &[
         Role::Scope,
     ),
     on(&["type_parameter"], bind(BindingKind::TypeParameter, "name", "bounds", "")),
-    on(&["where_predicate"], bind(BindingKind::TypeParameter, "left", "bounds", "")),
+    on(&["where_predicate"], Role::BindBy(bounded)),
+    on(&["type_binding"], Role::FieldZone("name", Zone::Label)),
     on(
         &["function_item", "function_signature_item"],
         bind(BindingKind::Definition, "name", "return_type", ""),
@@ -93,6 +97,16 @@ const RULES: &[Rule] = &[
 
 fn is_test(probe: &TestProbe<'_>) -> bool {
     ["test", "rstest", "test_case", "bench", "quickcheck", "proptest"].iter().any(|name| probe.has_attribute(name))
+}
+
+/// Adds the type parameter that a `where` bounds. Other types can have bounds, too.
+fn bounded<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let Some(left) = field(node, "left").filter(|left| left.kind() == "type_identifier") else { return };
+    let parameters = (1..MAX_OUTER).filter_map(|level| field(cx.ancestor(level)?, "type_parameters"));
+    let mut names = parameters.flat_map(children).filter_map(|parameter| field(parameter, "name"));
+    if names.any(|name| cx.text(name) == cx.text(left)) {
+        found.push(Bound::new(BindingKind::TypeParameter, left).of(field(node, "bounds")));
+    }
 }
 
 /// Adds the names in the pattern of `let`, `if let`, `for` and `match`.

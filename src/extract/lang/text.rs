@@ -79,20 +79,14 @@ pub(super) fn blank(text: &mut [u8]) {
 }
 
 /// Returns true if a quoted text can be a type of Python. Two words without punctuation between them are prose.
-pub(crate) fn is_quoted_type(text: &[u8]) -> bool {
-    let is_prose = |pair: &[&[u8]]| {
-        let ends_word = pair[0].last().is_some_and(|byte| is_word(char::from(*byte)));
-        ends_word && pair[1].first().is_some_and(|byte| is_word(char::from(*byte)))
-    };
-    let words: Vec<&[u8]> = text
-        .split(|byte| *byte == b' ')
-        .filter(|word| !word.is_empty())
-        .collect();
-    let is_known = |byte: &u8| is_word(char::from(*byte)) || b".,|[] ".contains(byte);
-    !text.is_empty() && text.iter().all(is_known) && !words.windows(2).any(is_prose)
+pub(crate) fn is_quoted_type(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_prose = |pair: &[&str]| pair[0].ends_with(is_word) && pair[1].starts_with(is_word);
+    let is_known = |c: char| is_word(c) || c.is_whitespace() || ".,|[]".contains(c);
+    !words.is_empty() && text.chars().all(is_known) && !words.windows(2).any(is_prose)
 }
 
-/// Returns true for a part of a name in ASCII.
+/// Returns true for a part of a name.
 pub(super) fn is_word(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_'
+    c.is_alphanumeric() || c == '_'
 }

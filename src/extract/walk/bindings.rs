@@ -15,7 +15,7 @@ use crate::model::ByteRange;
 const MAX_PATTERN: usize = 64;
 
 impl<'t> Walker<'_, 't> {
-    /// Adds the names that `node` binds, visible in `scope`.
+    /// Adds the names that `node` binds, visible in `scope`. That of a definition is visible around it.
     pub(super) fn visit_bindings(&mut self, node: Node<'t>, roles: &Roles, scope: ByteRange) {
         let mut found: Vec<Bound<'t>> = Vec::new();
         for bind in &roles.binds {
@@ -35,7 +35,11 @@ impl<'t> Walker<'_, 't> {
         if let Some(find) = roles.bind_by {
             find(&self.cx(), node, &mut found);
         }
-        found.into_iter().for_each(|bound| self.bind(&bound, scope));
+        let outer = self.frames.last().map_or(scope, |frame| frame.scope);
+        for bound in found {
+            let is_definition = bound.kind == BindingKind::Definition;
+            self.bind(&bound, if is_definition { outer } else { scope });
+        }
     }
 
     fn bind(&mut self, bound: &Bound<'t>, scope: ByteRange) {
@@ -142,11 +146,13 @@ fn names_in<'t>(tables: &Tables, pattern: Node<'t>, mut see: impl FnMut(Node<'t>
     let mut depth = 0;
     for _ in 0..MAX_PATTERN {
         let roles = tables.roles_of(cursor.node());
-        let is_name = roles.leaf.is_some() && cursor.node().is_named();
+        // What a part of the pattern is without a value.
+        let is_default = depth > 0 && cursor.field_name() == Some("right");
+        let is_name = roles.leaf.is_some() && cursor.node().is_named() && !is_default;
         if is_name {
             see(cursor.node());
         }
-        let goes_in = !is_name && roles.path.is_none() && roles.call.is_none() && !roles.is_scope;
+        let goes_in = !is_name && !is_default && roles.path.is_none() && roles.call.is_none() && !roles.is_scope;
         if goes_in && cursor.goto_first_child() {
             depth += 1;
             continue;
@@ -161,17 +167,11 @@ fn names_in<'t>(tables: &Tables, pattern: Node<'t>, mut see: impl FnMut(Node<'t>
     }
 }
 
-/// Returns true if a definition is visible by its name in a function.
-pub(super) fn is_local(definition: &Definition, definitions: &[Definition]) -> bool {
-    let outer = definition.container.map(|outer| &definitions[outer as usize]);
-    definition.kind.is_scoped() && outer.is_some_and(|outer| outer.kind.is_callable())
-}
-
 /// Sorts bindings, marks those of definitions, and drops those that say nothing.
 pub(super) fn settle(mut bindings: Vec<Binding>, definitions: &[Definition]) -> Vec<Binding> {
-    let names: HashMap<u32, bool> = definitions
+    let names: HashMap<u32, &Definition> = definitions
         .iter()
-        .map(|definition| (definition.name_range.start, is_local(definition, definitions)))
+        .map(|definition| (definition.name_range.start, definition))
         .collect();
     bindings.retain_mut(|binding| {
         if matches!(binding.kind, BindingKind::Return | BindingKind::Export) {
@@ -184,8 +184,12 @@ pub(super) fn settle(mut bindings: Vec<Binding>, definitions: &[Definition]) -> 
             return false;
         }
         let says = !binding.declared.is_empty() || binding.value != Value::None;
-        // The scope of a definition in a function is needed too.
-        let is_local = defines == Some(&true) || matches!(binding.kind, BindingKind::Local | BindingKind::Parameter);
+        // The scopes of local names are needed, too.
+        let is_local = match (binding.kind, defines) {
+            (_, Some(definition)) => definition.is_local(definitions, binding.scope),
+            (BindingKind::Local | BindingKind::Parameter | BindingKind::TypeParameter, None) => true,
+            _ => false,
+        };
         !binding.name.is_empty() && (says || is_local)
     });
     bindings.sort_by_key(|binding| (binding.start, binding.kind));

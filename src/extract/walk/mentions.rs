@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use tree_sitter::Node;
 
 use super::Walker;
-use super::bindings::is_local;
 use super::names::{NameIn, dotted, member_of, name_in, receiver_of, resolve, value_of};
 use crate::extract::rules::{CompiledCall, Leaf, Mention, Roles, Zone};
 use crate::extract::spans::{clamp, text_of};
@@ -129,16 +128,20 @@ fn drop_locals(mentions: &mut Vec<Mention>, definitions: &[Definition], bindings
         .collect();
     let mut names: HashSet<u32> = HashSet::new();
     let mut scopes: HashMap<&str, Vec<ByteRange>> = HashMap::new();
-    let local = definitions
+    let by_start = definitions
         .iter()
-        .filter(|definition| is_local(definition, definitions));
-    let local: HashSet<u32> = local.map(|definition| definition.name_range.start).collect();
+        .map(|definition| (definition.name_range.start, definition));
+    let by_start: HashMap<u32, &Definition> = by_start.collect();
+    let is_local = |binding: &Binding| {
+        let definition = by_start.get(&binding.start);
+        definition.is_some_and(|definition| definition.is_local(definitions, binding.scope))
+    };
     let mut defined: HashMap<&str, Vec<ByteRange>> = HashMap::new();
     for binding in bindings {
         if matches!(binding.kind, BindingKind::Local | BindingKind::Parameter) {
             names.insert(binding.start);
             scopes.entry(&binding.name).or_default().push(binding.scope);
-        } else if binding.kind == BindingKind::Definition && local.contains(&binding.start) {
+        } else if binding.kind == BindingKind::Definition && is_local(binding) {
             defined.entry(&binding.name).or_default().push(binding.scope);
         }
     }

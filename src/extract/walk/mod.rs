@@ -157,7 +157,8 @@ impl<'a, 't> Walker<'a, 't> {
         self.layout
             .see(node.start_position(), node.start_byte(), self.frames.len(), self.src);
         self.record_error(node);
-        let (owner, scope, inherited) = self.frames.last().map_or((NONE, range_of(node), Zone::Plain), |frame| {
+        let file = ByteRange::new(0, range_of(node).end);
+        let (owner, scope, inherited) = self.frames.last().map_or((NONE, file, Zone::Plain), |frame| {
             (frame.owner, frame.scope, frame.zone)
         });
         let by_field = self.zone_by_field(cursor);

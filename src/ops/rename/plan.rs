@@ -596,7 +596,8 @@ impl Subject<'_> {
         let name = &self.definition.name;
         let is_camel = name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
         let can_be = self.definition.kind.is_type() || is_camel && !self.definition.kind.is_callable();
-        can_be && self.language == "python" && extract::is_quoted_type(&bytes[start..end])
+        let text = std::str::from_utf8(&bytes[start..end]).unwrap_or_default();
+        can_be && self.language == "python" && extract::is_quoted_type(text)
     }
 
     /// Returns true if a place is in the statement that defines a variable.
