@@ -69,7 +69,7 @@ pub(super) struct Facts {
     defined: HashMap<String, Vec<u32>>,
     bound: HashMap<String, Vec<u32>>,
     /// For each name that an import binds, the import and the name in it, or `None` for a whole module.
-    pub(super) imported: HashMap<String, (u32, Option<u32>)>,
+    imported: HashMap<String, Vec<(u32, Option<u32>)>>,
     children: HashMap<u32, Vec<u32>>,
     /// Names that definitions in other containers are members of, such as Go receivers.
     qualified: HashMap<String, Vec<u32>>,
@@ -137,14 +137,12 @@ impl Facts {
         for (index, import) in facts.imports.iter().enumerate() {
             let index = index as u32;
             if import.names.is_empty() {
-                facts
-                    .imported
-                    .entry(local_module_name(family, &import.module))
-                    .or_insert((index, None));
+                let local = local_module_name(family, &import.module);
+                facts.imported.entry(local).or_default().push((index, None));
             }
             for (at, name) in import.names.iter().enumerate().filter(|(_, name)| name.name != "*") {
                 let local = local_name(family, import, name);
-                facts.imported.insert(local, (index, Some(at as u32)));
+                facts.imported.entry(local).or_default().push((index, Some(at as u32)));
             }
         }
         facts
@@ -184,6 +182,44 @@ impl Facts {
         self.bindings_of(&definition.name)
             .find(|(_, binding)| same(binding))
             .map(|(index, _)| index)
+    }
+
+    /// Returns the imports that make a name visible somewhere in the file: the import, and the index among its names.
+    pub(super) fn imports_of(&self, name: &str) -> &[(u32, Option<u32>)] {
+        self.imported.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the imports that make a name visible at a position: those in the innermost function or module that has any.
+    /// Without a position, those that other files see.
+    pub(super) fn imports_at(&self, name: &str, at: Option<u32>) -> Vec<(u32, Option<u32>)> {
+        let is_rust = self.family == Family::Rust;
+        let holder = |at: u32| {
+            self.enclosing(at).find(|&of| {
+                self.definitions[of as usize].kind.is_callable() || is_rust && self.has_kind(of, DefinitionKind::Module)
+            })
+        };
+        let module = |at: u32| self.enclosing(at).find(|&of| self.has_kind(of, DefinitionKind::Module));
+        let mut nearest = (usize::MAX, Vec::new());
+        for &one in self.imports_of(name) {
+            let start = self.imports[one.0 as usize].range.start;
+            let holder = holder(start);
+            let is_visible = match (holder, at) {
+                (Some(of), Some(at)) => self.definitions[of as usize].range.contains(ByteRange::new(at, at)),
+                (holder, _) => holder.is_none(),
+            };
+            let is_elsewhere = || at.is_some_and(|at| module(start) != module(at));
+            if !is_visible || is_rust && is_elsewhere() {
+                continue;
+            }
+            let size = holder.map_or(usize::MAX, |of| self.definitions[of as usize].range.len());
+            if size < nearest.0 {
+                nearest = (size, Vec::new());
+            }
+            if size == nearest.0 {
+                nearest.1.push(one);
+            }
+        }
+        nearest.1
     }
 
     /// Returns the definition in a function or a block that a binding is of.

@@ -143,7 +143,7 @@ impl Linker<'_> {
     /// Returns the position at which a file imports or binds a name so that it is visible at one of `places`.
     pub fn bound_at(&self, file: FileId, name: &str, places: &[u32]) -> Option<u32> {
         let facts = self.facts(file)?;
-        let imported = facts.imported.get(name);
+        let imported = facts.imports_of(name).last();
         let bound = facts.bindings_of(name).filter(|(_, binding)| {
             !matches!(
                 binding.kind,
@@ -159,7 +159,7 @@ impl Linker<'_> {
     /// Returns true if a file gives the name to something that it imports under another name, such as a default export.
     pub fn is_alias(&self, file: FileId, name: &str) -> bool {
         let Some(facts) = self.facts(file) else { return false };
-        let imported = facts.imported.get(name).and_then(|&(import, at)| {
+        let imported = facts.imports_of(name).last().and_then(|&(import, at)| {
             let names = &facts.imports[import as usize].names;
             Some(&names[at? as usize])
         });
@@ -260,7 +260,7 @@ impl Linker<'_> {
             [Sym::Outside] => {
                 facts.family != Family::Java || {
                     let name = &facts.references[index as usize].name;
-                    !name.starts_with(char::is_lowercase) || facts.imported.contains_key(name)
+                    !name.starts_with(char::is_lowercase) || !facts.imports_of(name).is_empty()
                 }
             }
             [Sym::Local(file, binding)] if *file == facts.file => {

@@ -83,11 +83,11 @@ impl Linker<'_> {
         let top = self.one_of(&facts, top);
         // `try: import x … except ImportError: x = None` means the import.
         let is_fallback =
-            |index: &u32| facts.has_kind(*index, DefinitionKind::Variable) && facts.imported.contains_key(name);
+            |index: &u32| facts.has_kind(*index, DefinitionKind::Variable) && !facts.imports_of(name).is_empty();
         if !top.is_empty() && !top.iter().all(is_fallback) {
             return top.into_iter().map(|index| Sym::Def(facts.def(index))).collect();
         }
-        if let Some(found) = self.imported(&facts, name, depth) {
+        if let Some(found) = self.imported(&facts, name, None, depth) {
             return found;
         }
         if name == "default"

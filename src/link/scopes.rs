@@ -33,7 +33,7 @@ impl Linker<'_> {
             syms.retain(|sym| !is_macro || self.can_be_macro(sym));
             Some(syms).filter(|syms| !is_macro || !syms.is_empty())
         };
-        if let Some(syms) = self.imported(facts, name, depth).and_then(of_kind) {
+        if let Some(syms) = self.imported(facts, name, Some(at), depth).and_then(of_kind) {
             return Found {
                 syms,
                 tier: Tier::Import,
@@ -282,9 +282,23 @@ impl Linker<'_> {
     }
 
     /// Finds a name that an import of the file makes visible.
-    pub(super) fn imported(&self, facts: &Facts, name: &str, depth: u8) -> Option<Vec<Sym>> {
+    pub(super) fn imported(&self, facts: &Facts, name: &str, at: Option<u32>, depth: u8) -> Option<Vec<Sym>> {
         let depth = deeper(depth)?;
-        let &(import, at) = facts.imported.get(name)?;
+        let imports = facts.imports_at(name, at);
+        let mut found = imports.iter().map(|one| self.made_visible(facts, *one, depth));
+        let mut all = found.next()?;
+        for other in found.filter(|other| *other != all).collect::<Vec<_>>() {
+            all.extend(other);
+        }
+        // Alternatives, of which some are not known.
+        let is_known = |sym: &Sym| matches!(sym, Sym::Def(_));
+        if imports.len() > 1 && all.len() > 1 && !all.iter().all(is_known) {
+            return Some(vec![Sym::Unknown]);
+        }
+        Some(all)
+    }
+
+    fn made_visible(&self, facts: &Facts, (import, at): (u32, Option<u32>), depth: u8) -> Vec<Sym> {
         let import = &facts.imports[import as usize];
         let Some(at) = at else {
             // `import a.b` makes `a` visible.
@@ -292,9 +306,9 @@ impl Linker<'_> {
                 Family::Python => import.module.split('.').next().unwrap_or_default(),
                 _ => &import.module,
             };
-            return Some(vec![self.module_sym(facts, module, import.range.start, depth)]);
+            return vec![self.module_sym(facts, module, import.range.start, depth)];
         };
-        Some(self.brought(facts, import, &import.names[at as usize], depth))
+        self.brought(facts, import, &import.names[at as usize], depth)
     }
 
     /// Returns what a name of an import means.

@@ -129,7 +129,7 @@ impl Linker<'_> {
         let facts = self.facts(of.file);
         facts.is_some_and(|facts| {
             let definition = &facts.definitions[of.index as usize];
-            definition.container.is_none() && facts.imported.contains_key(&definition.name)
+            definition.container.is_none() && !facts.imports_of(&definition.name).is_empty()
         })
     }
 

@@ -731,3 +731,46 @@ fn scopes_and_values_keep_their_names() {
         assert_eq!(text(&repo, path), after);
     }
 }
+
+#[test]
+fn of_several_imports_of_a_name_the_visible_one_counts() {
+    let repo = TestRepo::new(
+        "
+        //- Cargo.toml
+        [package]
+        name = 'x'
+        //- src/a.rs
+        pub fn mk() {}
+        //- src/b.rs
+        pub fn mk() {}
+        //- src/lib.rs
+        mod a;
+        mod b;
+        use a::mk;
+        pub fn f() { mk() }
+        pub fn g() { use crate::b::mk; mk() }
+        #[cfg(test)] mod tests { use super::b::mk; fn t() { mk() } }
+        //- m.py
+        class Thing: ...
+        //- n.py
+        class Thing: ...
+        //- use.py
+        if fast:
+            from m import Thing
+        else:
+            from n import Thing
+
+        def make(): return Thing()
+    ",
+    );
+    let answer = applied(&repo, &["src/a.rs#mk", "made"]);
+    assert_eq!((&answer["renamed_all"], &answer["changed"]), (&json!(true), &json!(3)));
+    let changed = text(&repo, "src/lib.rs");
+    assert!(changed.contains("use a::made;\npub fn f() { made() }\npub fn g() { use crate::b::mk; mk() }"));
+    repo.commit("a");
+    let answer = applied(&repo, &["src/b.rs#mk", "built"]);
+    assert_eq!((&answer["renamed_all"], &answer["changed"]), (&json!(true), &json!(5)));
+    repo.commit("b");
+    let answer = applied(&repo, &["m.py#Thing", "Item"]);
+    assert_eq!(places(&answer, "candidates"), ["use.py:6 import"]);
+}
