@@ -131,7 +131,7 @@ fn bad_notes_and_names_are_reported() {
             "only notes of the worktree",
         ),
         (&["memory", "read", "absent"], "no note is named absent"),
-        (&["memory", "list", "--text", "t"], "for op write"),
+        (&["memory", "list", "--text", "t"], "for write only"),
     ] {
         let called = run(&repo, args);
         assert_eq!(called.code, 2, "{args:?}: {}", called.text());
