@@ -1,6 +1,6 @@
 #!/bin/sh
-# The index of this repository, kept in a folder that outlives the job. Arguments: the folder, and "save" where nobody but
-# this repository's own people decides what runs.
+# The index of this repository, kept in a folder that outlives the job. Arguments: the folder, and "save" in jobs that
+# run only what people with write access to the repository have committed.
 set -eu
 store=${1:?the folder that keeps archives}
 mode=${2:-read}
@@ -16,11 +16,11 @@ newest=$(ls -t "$store/$prefix"*.bundle 2>/dev/null | head -n 1 || true)
 if [ -f "$archive" ] || [ -z "$newest" ]; then
   newest=$archive
 fi
-# One that is damaged is told, and in nobody's way again.
+# A damaged archive is reported and deleted, and the index is built anew.
 codescout ci restore "$newest" || rm -f "$newest"
 codescout index
 
-# Your own commands stand here: search, outline, serve, ...
+# Your own commands go here: search, outline, serve, ...
 
 if [ "$mode" = save ]; then
   codescout ci save "$archive"

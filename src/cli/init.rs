@@ -140,7 +140,7 @@ fn show_rest(
     let sidecar = one_line(&workspace.storage.root().display().to_string());
     if args.undo {
         if steps.is_empty() {
-            output.line("init changed nothing here that is still there")?;
+            output.line("there is nothing to undo")?;
         }
         output.line(&format!("the index stays in {sidecar}, and can be deleted at any time"))?;
         return Ok(());

@@ -97,7 +97,8 @@ fn print<R: Row>(page: Page<R>, terminal: &mut Terminal<'_>) -> Result<()> {
     if let Some(hint) = &page.hint {
         output.remark(hint);
     }
-    let total = page.facts.get("total").and_then(Value::as_u64);
+    let selected = page.n_selected.map(|n_selected| n_selected as u64);
+    let total = selected.or_else(|| page.facts.get("total").and_then(Value::as_u64));
     if let Some(total) = total.filter(|_| page.paging.cursor(limit, 0).is_some()) {
         output.remark(&format!("{limit} of {total}, -n 0 for all"));
     }

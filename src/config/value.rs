@@ -165,7 +165,7 @@ impl CommandLine {
 
 impl Value for CommandLine {
     const EXPECTED: &'static str =
-        "a program with arguments, in quotes if they contain spaces or shell syntax, which has no effect";
+        "a program with arguments; shell syntax has no effect: quote it, or put it in a script, such as `sh test.sh`";
 
     fn parse(text: &OsStr) -> Option<Self> {
         let text = text.to_str()?;

@@ -84,6 +84,8 @@ pub(crate) struct Page<R> {
     pub(crate) rows: Vec<R>,
     /// The positions at which pages can begin.
     pub(crate) paging: Paging,
+    /// Number of rows on all pages, if it is not the fact `total`.
+    pub(crate) n_selected: Option<usize>,
     /// True if nothing was found. The exit status is then 1.
     pub(crate) is_empty: bool,
     /// True if work remains. The exit status is then 2.
@@ -145,6 +147,7 @@ impl<R> Page<R> {
             tail: Recorded::default(),
             notes: Vec::new(),
             hint: None,
+            n_selected: None,
             is_empty: rows.is_empty(),
             is_unfinished: false,
             rows,
@@ -163,6 +166,7 @@ impl<R> Page<R> {
             hint: self.hint,
             rows: self.rows.into_iter().map(convert).collect(),
             paging: self.paging,
+            n_selected: self.n_selected,
             is_empty: self.is_empty,
             is_unfinished: self.is_unfinished,
         }

@@ -11,6 +11,7 @@ use super::op::{Op, Page, Paging, Row};
 use super::question::beside;
 use super::sink::{Recorded, Sink, Style};
 use crate::config::CommandLine;
+use crate::model::Hint;
 use crate::query::{PartQuery, parse_lines};
 use crate::session::{Context as _, LimitError, OpError, Ran, Result};
 
@@ -193,7 +194,8 @@ impl Run {
             0 => first.max(not_kept),
             n_before => n_before,
         };
-        let shown = lines.iter().zip(not_kept..).take(last.min(total) - not_kept.min(last));
+        let end = last.min(total);
+        let shown = lines.iter().zip(not_kept..).take(end - not_kept.min(last));
         let rows: Vec<RunRow> = shown
             .filter(|(_, number)| *number >= start)
             .map(|(text, number)| RunRow::Line {
@@ -216,6 +218,7 @@ impl Run {
             page.notes
                 .push(format!("line {} is past the end: there are {total} lines", first + 1));
         }
+        page.n_selected = range.map(|_| end.saturating_sub(first.max(not_kept)));
         page.is_empty = kept.exit_code != Some(0);
         page.is_unfinished = kept.exit_code.is_none();
         Ok(page)
@@ -229,11 +232,14 @@ impl Facts<'_> {
             (Ended::Exited, Some(0)) => "succeeded".to_owned(),
             (Ended::Exited, code) => format!("failed with exit code {}", code.unwrap_or_default()),
             (Ended::Signal, _) => "was ended by a signal".to_owned(),
-            (Ended::TooLong, _) => "was stopped at its time limit, run.timeout_s".to_owned(),
+            (Ended::TooLong, _) => "was stopped".to_owned(),
             (Ended::Interrupted, _) => "was interrupted".to_owned(),
         };
         let seconds = Duration::from_millis(self.ran_ms).as_secs_f64();
         let mut text = format!("{} {ended} after {seconds:.1} s", quoted(self.command));
+        if self.ended == Ended::TooLong {
+            text.push_str(", the limit run.timeout_s");
+        }
         if n_before > self.not_kept {
             text.push_str(&format!("; lines {} to {n_before} are not shown", self.not_kept + 1));
         }
@@ -350,7 +356,10 @@ fn kept(ask: &Ask<'_>, name: Name) -> Result<Kept> {
         _ => {
             return Err(OpError::new(
                 format!("no output of {} is kept", name.text()),
-                "run it without lines and cursor",
+                Hint::each(
+                    format!("codescout run {} runs it", name.text()),
+                    "run it without lines and cursor",
+                ),
             ));
         }
     };

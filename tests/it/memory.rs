@@ -131,13 +131,18 @@ fn bad_notes_and_names_are_reported() {
             "only notes of the worktree",
         ),
         (&["memory", "read", "absent"], "no note is named absent"),
-        (&["memory", "list", "--text", "t"], "for op write"),
+        (&["memory", "list", "--text", "t"], "for write only"),
     ] {
         let called = run(&repo, args);
         assert_eq!(called.code, 2, "{args:?}: {}", called.text());
         assert!(called.stderr.contains(problem), "{args:?}: {}", called.stderr);
     }
     assert!(!repo.path(".agents").exists());
+    assert_eq!(run(&repo, &["memory", "write", "y", "--text", "t"]).code, 0);
+    let other = ["memory", "write", "y", "--text", "u", "--expect", "0123456789ab"];
+    let refused = run(&repo, &other).stderr;
+    assert!(refused.contains("pass its new blob with --expect"), "{refused}");
+    assert_eq!(run(&repo, &["memory", "forget", "y"]).code, 0);
     // A file that people broke is listed with the reason.
     repo.write(".agents/notes/broken.md", "---\nabout:\n  - [x]\n---\ntext\n");
     repo.write(

@@ -65,6 +65,8 @@ fn the_end_of_the_output_is_shown_and_the_rest_is_read_without_another_run() {
         .expect(1)
         .json();
     assert_eq!(lines(&page), ["10", "11", "12"]);
+    let part = call(&repo, &["run", "test", "--lines", "5-9", "-n", "2"]).expect(1);
+    assert!(part.stderr.contains("2 of 5, -n 0 for all"), "{}", part.stderr);
     let cursor = page["next_cursor"].as_str().unwrap();
     let args = ["run", "test", "--lines", "10-", "-n", "3", "--json", "--cursor", cursor];
     assert_eq!(lines(&call(&repo, &args).expect(1).json()), ["13", "14", "15"]);
@@ -93,7 +95,9 @@ fn arguments_are_passed_on_as_they_are_and_standard_input_is_empty() {
     for text in ["cargo test && rm -r x", "a | b", "a > b", "a $(b)", "'a"] {
         let refused = call(&repo, &["config", "set", "run.test", text]).expect(2);
         assert!(
-            refused.stderr.contains("a program with arguments"),
+            refused
+                .stderr
+                .contains("a program with arguments; shell syntax has no effect"),
             "{}",
             refused.stderr
         );
@@ -113,7 +117,7 @@ fn without_a_configured_command_it_says_how_to_configure_one() {
     );
     let nothing = call(&repo, &["run", "build", "--lines", "1"]).expect(2);
     assert!(
-        nothing.stderr.contains("no output of build is kept"),
+        nothing.stderr.contains("no output of build is kept") && nothing.stderr.contains("codescout run build runs it"),
         "{}",
         nothing.stderr
     );
@@ -212,6 +216,12 @@ fn a_command_is_stopped_with_its_children_at_the_time_limit_and_when_interrupted
         (&json!("too_long"), &Value::Null)
     );
     assert_ends(lines(&answer)[0]);
+    let text = call(&repo, &["run", "test", "--lines", "1-"]).expect(2).text();
+    let first = text.lines().next().unwrap();
+    assert!(
+        first.contains(" was stopped after ") && first.ends_with(" s, the limit run.timeout_s"),
+        "{text}"
+    );
 
     for wrong in ["0", "3601"] {
         let refused = call(&repo, &["config", "set", "run.timeout_s", wrong]).expect(2);

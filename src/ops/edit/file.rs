@@ -229,6 +229,11 @@ pub(super) fn applied(path: &str, old: &[u8], edit: &Edit, parts: &[(usize, Part
 
 /// Returns true if `expect` is the id of a blob, or its first digits. Fails if it is too short, or not an id.
 pub(in crate::ops) fn is_expected(blob: BlobId, expect: &str) -> Result<bool> {
+    Ok(blob.0.begins_with_hex(&digits(expect)?))
+}
+
+/// Returns the digits of an expected blob id in lower case. Fails if they are too few, or not those of an id.
+fn digits(expect: &str) -> Result<String> {
     let expect = expect.trim().to_ascii_lowercase();
     if expect.len() < MIN_DIGITS || !expect.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(OpError::new(
@@ -236,16 +241,16 @@ pub(in crate::ops) fn is_expected(blob: BlobId, expect: &str) -> Result<bool> {
             format!("pass the whole id, or at least {MIN_DIGITS} digits of it"),
         ));
     }
-    Ok(blob.0.begins_with_hex(&expect))
+    Ok(expect)
 }
 
 /// Fails unless the blob id is the one that the caller expects, with the difference if git has the expected content.
 fn check_expected(path: &RepoPath, file: &ExactFile, expect: &str, files: &mut Files<'_>) -> Result<()> {
     let blob = file.stored.blob;
-    if is_expected(blob, expect)? {
+    let expect = digits(expect)?;
+    if blob.0.begins_with_hex(&expect) {
         return Ok(());
     }
-    let expect = expect.trim().to_ascii_lowercase();
     let indexed = files
         .reader
         .indexed_blob(path)

@@ -142,13 +142,16 @@ impl Op for Memory {
         let is_for_write = self.text.is_some() || self.expect.is_some() || !self.about.is_empty();
         if op != MemoryOp::Write && is_for_write {
             return Err(OpError::new(
-                "about, expect and text are for op write",
-                "use op write, or omit them",
+                "about, expect and text are for write only",
+                "use write, or omit them",
             ));
         }
         let changes = matches!(op, MemoryOp::Write | MemoryOp::Forget | MemoryOp::Mend);
         if changes && ask.session.checked(&ask.common.reference)? != "WORKTREE" {
-            return Err(OpError::new("only notes of the worktree can be changed", "omit ref"));
+            return Err(OpError::new(
+                "only notes of the worktree can be changed",
+                "omit the revision",
+            ));
         }
         match op {
             MemoryOp::List => self.list(ask),
@@ -270,7 +273,10 @@ impl Memory {
         }
         Err(OpError::new(
             format!("note {name} has changed: it is now blob {blob}, not {expect}"),
-            "nothing was changed; read it again and pass its new blob as expect",
+            Hint::each(
+                "nothing was changed; read it again and pass its new blob with --expect",
+                "nothing was changed; read it again and pass its new blob as expect",
+            ),
         ))
     }
 
