@@ -61,7 +61,11 @@ impl Linker<'_> {
                 for &subtype in subtypes.iter().filter(|_| facts.family != Family::Go) {
                     open.extend(self.overridden_in(subtype, &facts.definitions[of.index as usize].name));
                 }
-                types.extend([around].into_iter().chain(subtypes));
+                let name = &facts.definitions[of.index as usize].name;
+                for ty in [around].into_iter().chain(subtypes) {
+                    open.extend(self.beside_constants(ty, name));
+                    types.insert(ty);
+                }
             }
         }
         for of in types {
@@ -74,6 +78,27 @@ impl Linker<'_> {
             }
         }
         Ok(Some(kin))
+    }
+
+    /// Returns the members with a name in the constants of an enum of Java, each of which can have a body, or those of the
+    /// enum of a constant.
+    fn beside_constants(&self, of: DefId, name: &str) -> Vec<DefId> {
+        let Some(facts) = self.facts(of.file).filter(|facts| facts.family == Family::Java) else {
+            return Vec::new();
+        };
+        let definition = &facts.definitions[of.index as usize];
+        let is_constant = |index: u32| facts.has_kind(index, DefinitionKind::Variant);
+        if let (true, Some(outer)) = (is_constant(of.index), definition.container) {
+            return self.members_of(facts.def(outer), name, MAX_DEPTH);
+        }
+        let in_constant = |&&index: &&u32| {
+            let outer = facts.definitions[index as usize]
+                .container
+                .filter(|&outer| is_constant(outer));
+            outer.is_some_and(|outer| facts.definitions[outer as usize].container == Some(of.index))
+        };
+        let found = facts.named(name).iter().filter(in_constant);
+        found.map(|&index| facts.def(index)).collect()
     }
 
     /// Returns the type of a member that can override another one.

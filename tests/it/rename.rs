@@ -712,6 +712,11 @@ fn scopes_and_values_keep_their_names() {
             "pub struct run;\npub fn f<T>(t: T) -> run where run: From<T> { run::from(t) }\n",
         ),
         (
+            "a.java:1:22",
+            "interface Plan { int go(); }\nenum Way implements Plan { A { public int go() { return 1; } } }\n",
+            "interface Plan { int run(); }\nenum Way implements Plan { A { public int run() { return 1; } } }\n",
+        ),
+        (
             "a.py:1:7",
             "class Go: ...\ndef f(x: Annotated[str, Path(alias='Go')], y: 'dict[str,\\n Go]'): ...\n",
             "class run: ...\ndef f(x: Annotated[str, Path(alias='Go')], y: 'dict[str,\\n Go]'): ...\n",
