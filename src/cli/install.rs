@@ -11,7 +11,7 @@ use crate::git::Repository;
 use crate::session::{Context as _, OpError, Result};
 use crate::setup::install::{
     Act, Change, Client, InstallError, Part, Places, Plan, Request, Scope, Server, TOKEN_VARIABLE, clients,
-    is_installed,
+    config_file, is_installed,
 };
 
 /// The default name of the server in configurations.
@@ -19,6 +19,8 @@ pub(super) const SERVER_NAME: &str = "codescout";
 /// Maximum length of a shown line. A configuration may consist of one long line that contains everything, including
 /// tokens.
 const MAX_SHOWN_CHARACTERS: usize = 160;
+/// For a configuration that cannot be parsed, and that the client may well read.
+const JSON5_HINT: &str = "nothing was changed; JSON5 cannot be edited, only JSON";
 
 #[derive(Debug, Serialize)]
 struct InstallOut {
@@ -97,8 +99,16 @@ fn install(global: &Global, client: &Client, args: &InstallArgs, output: &mut Ou
     request.hooks = args.with.contains(&ExtraArg::Hooks);
     request.force = args.force;
     request.program = program(request.scope, &places)?;
+    config_file(client, &request, &places).map_err(|error| hinted(client, error))?;
     let server = server(client, &request, args)?;
-    let plan = Plan::install(client, &server, &request, &places).map_err(|error| hinted(client, error))?;
+    let plan = Plan::install(client, &server, &request, &places).map_err(|error| {
+        let is_text = matches!(error, InstallError::Text { .. });
+        let error = hinted(client, error);
+        match client.json5_entry(&request.name, &server).filter(|_| is_text) {
+            Some(entry) => error.with_hint(format!("{JSON5_HINT}: add this by hand: {entry}")),
+            None => error,
+        }
+    })?;
     let mut next = plan.next.clone();
     if args.http.is_some() {
         next.push(format!(
@@ -260,7 +270,8 @@ fn hinted(client: &Client, error: InstallError) -> OpError {
         ),
         InstallError::NotHere { .. } => "docs/install.md lists the clients and their files".to_owned(),
         InstallError::NoHttp { .. } => "add the address in its settings, or install without --http".to_owned(),
-        InstallError::Text { .. } => "nothing was changed; fix the file, or add the entry by hand".to_owned(),
+        InstallError::Text { .. } if client.reads_json5() => format!("{JSON5_HINT}: change the entry by hand"),
+        InstallError::Text { .. } => "nothing was changed; fix the file, or change the entry by hand".to_owned(),
         InstallError::Raced { .. } => "run the command again".to_owned(),
         InstallError::File(_) => return error.into(),
     };
@@ -440,13 +451,13 @@ fn list(global: &Global, name: &str, output: &mut Output) -> Result<(Found, Vec<
         return Ok((found, absent));
     }
     for client in &listed {
-        let name = output.styled(STRONG, &format!("{:<12}", client.client));
+        let name = output.styled(STRONG, &format!("{:<14}", client.client));
         let state = match (&client.found, client.installed.is_empty()) {
             (_, false) => format!("installed in {}", client.installed.join(", ")),
             (Some(found), true) => format!("found: {found}"),
             (None, true) => "not found".to_owned(),
         };
-        output.line(&format!("{name} {:<12} {}", client.title, one_line(&state)))?;
+        output.line(&format!("{name} {:<14} {}", client.title, one_line(&state)))?;
     }
     Ok((found, absent))
 }

@@ -1179,6 +1179,23 @@ fn what_a_client_cannot_do_is_said() {
     assert_eq!(user.everything(), before);
 }
 
+#[test]
+fn json5_of_a_client_that_reads_it_is_left_with_what_to_add_by_hand() {
+    let user = User::new();
+    user.write(".openclaw/openclaw.json", "{ gateway: { port: 18789 } }\n");
+    let before = user.everything();
+    let install = user
+        .call_as_it_is(&["install", "openclaw", "--yes", "--root", "."])
+        .expect(2);
+    let uninstall = user.call_as_it_is(&["uninstall", "openclaw", "--yes"]).expect(2);
+    for told in [&install, &uninstall] {
+        assert!(told.stderr.contains("JSON5 cannot be edited"), "{}", told.stderr);
+    }
+    let entry = "add this by hand: {\"mcp\":{\"servers\":{\"codescout\":{\"command\":";
+    assert!(install.stderr.contains(entry), "{}", install.stderr);
+    assert_eq!(user.everything(), before);
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_client_that_is_not_made_for_this_platform_is_refused() {
@@ -1186,6 +1203,7 @@ fn a_client_that_is_not_made_for_this_platform_is_refused() {
     let before = user.everything();
     for args in [
         &["install", "claude-desktop", "--yes", "--root", "."][..],
+        &["install", "claude-desktop", "--yes"],
         &["uninstall", "claude-desktop", "--yes"],
     ] {
         let told = user.call_as_it_is(args).expect(2);

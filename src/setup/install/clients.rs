@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::entry::{Entry, HttpShape, Server, Shape, StdioShape, Token};
 use super::extras::{HookForm, Hooks, Skills};
+use super::json_text::nested;
 use super::places::{Base, Places, Scope};
 
 /// A client.
@@ -128,7 +129,7 @@ static CLIENTS: [Client; 16] = [
         },
         skills: Some(Skills {
             user: (Base::Claude, "skills"),
-            project: ".claude/skills",
+            project: Some(".claude/skills"),
         }),
         hooks: Some(Hooks {
             user: (Base::Claude, "settings.json"),
@@ -162,7 +163,7 @@ static CLIENTS: [Client; 16] = [
         },
         skills: Some(Skills {
             user: (Base::Home, ".agents/skills"),
-            project: ".agents/skills",
+            project: Some(".agents/skills"),
         }),
         hooks: Some(Hooks {
             user: (Base::Codex, "hooks.json"),
@@ -194,7 +195,7 @@ static CLIENTS: [Client; 16] = [
         },
         skills: Some(Skills {
             user: (Base::Home, ".cursor/skills"),
-            project: ".cursor/skills",
+            project: Some(".cursor/skills"),
         }),
         hooks: Some(Hooks {
             user: (Base::Home, ".cursor/hooks.json"),
@@ -251,7 +252,7 @@ static CLIENTS: [Client; 16] = [
         },
         skills: Some(Skills {
             user: (Base::Home, ".gemini/skills"),
-            project: ".gemini/skills",
+            project: Some(".gemini/skills"),
         }),
         hooks: Some(Hooks {
             user: (Base::Home, ".gemini/settings.json"),
@@ -307,7 +308,7 @@ static CLIENTS: [Client; 16] = [
         },
         skills: Some(Skills {
             user: (Base::Config, "opencode/skills"),
-            project: ".opencode/skills",
+            project: Some(".opencode/skills"),
         }),
         hooks: Some(Hooks {
             user: (Base::Config, "opencode/plugins/codescout.js"),
@@ -464,7 +465,7 @@ static CLIENTS: [Client; 16] = [
         },
         skills: Some(Skills {
             user: (Base::Copilot, "skills"),
-            project: ".github/skills",
+            project: Some(".github/skills"),
         }),
         programs: &["copilot"],
         traces: &[(Base::Copilot, "")],
@@ -486,7 +487,7 @@ static CLIENTS: [Client; 16] = [
         user: &[(Base::OpenClaw, "openclaw.json")],
         skills: Some(Skills {
             user: (Base::OpenClaw, "skills"),
-            project: ".agents/skills",
+            project: None,
         }),
         // Its gateway is a service, which starts servers.
         starts_anywhere: true,
@@ -554,7 +555,7 @@ impl Client {
     /// Returns the path of the file with the client's hooks.
     pub(super) fn hooks_file(&self, scope: Scope, places: &Places) -> Option<PathBuf> {
         let hooks = self.hooks?;
-        scoped(scope, places, &hooks.user, hooks.project)
+        scoped(scope, places, &hooks.user, Some(hooks.project))
     }
 
     /// Returns the fields of a new file with hooks.
@@ -589,6 +590,17 @@ impl Client {
         }
     }
 
+    /// Returns true if the client reads JSON5, which cannot be edited.
+    pub(crate) fn reads_json5(&self) -> bool {
+        self.id == "openclaw"
+    }
+
+    /// Returns what to add by hand to a configuration in JSON5. JSON is JSON5 too.
+    pub(crate) fn json5_entry(&self, name: &str, server: &Server) -> Option<String> {
+        let entry = self.shape.entry(server).filter(|_| self.reads_json5())?;
+        Some(nested(self.section, name, &entry).to_string())
+    }
+
     /// Returns the fields of a new configuration file.
     pub(super) fn template(&self) -> Entry {
         match self.id {
@@ -599,10 +611,10 @@ impl Client {
     }
 }
 
-fn scoped(scope: Scope, places: &Places, user: &Place, project: &str) -> Option<PathBuf> {
+fn scoped(scope: Scope, places: &Places, user: &Place, project: Option<&str>) -> Option<PathBuf> {
     match scope {
         Scope::User => at(places, user),
-        Scope::Project => Some(places.project.as_ref()?.join(project)),
+        Scope::Project => Some(places.project.as_ref()?.join(project?)),
     }
 }
 

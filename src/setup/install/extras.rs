@@ -22,7 +22,7 @@ const NEVER_FAILS: &str = " 2>/dev/null || true";
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Skills {
     pub(super) user: Place,
-    pub(super) project: &'static str,
+    pub(super) project: Option<&'static str>,
 }
 
 /// The file with a client's hooks.

@@ -134,7 +134,7 @@ fn take_at(text: &str, section: &[&str], name: &str) -> Result<Option<String>, T
 }
 
 /// Returns the value at the start of the path `section` if it has nothing but the entry.
-fn nested(section: &[&str], name: &str, entry: &Entry) -> Value {
+pub(super) fn nested(section: &[&str], name: &str, entry: &Entry) -> Value {
     let keys = section.iter().copied().chain([name]);
     keys.rev().fold(Value::Object(entry.clone()), |value, key| {
         Value::Object(Entry::from_iter([(key.to_owned(), value)]))

@@ -24,7 +24,7 @@ mod yaml_text;
 pub(crate) use clients::{Client, clients};
 pub(crate) use entry::{Server, TOKEN_VARIABLE};
 pub(crate) use places::{Places, Scope};
-pub(crate) use plan::{Act, Change, InstallError, Part, Plan, Request, is_installed};
+pub(crate) use plan::{Act, Change, InstallError, Part, Plan, Request, config_file, is_installed};
 
 /// An error from editing a text.
 #[derive(Debug, thiserror::Error)]

@@ -318,8 +318,8 @@ fn no_configuration(client: &Client, scope: Scope) -> InstallError {
     }
 }
 
-/// Returns the first file that exists, or else the first file.
-fn config_file(client: &Client, request: &Request, places: &Places) -> Result<PathBuf, InstallError> {
+/// Returns the first configuration file that exists, or else the first one.
+pub(crate) fn config_file(client: &Client, request: &Request, places: &Places) -> Result<PathBuf, InstallError> {
     let mut files = client.files(request.scope, &request.name, places);
     let existing = files.iter().position(|path| path.exists()).unwrap_or(0);
     if files.is_empty() {
