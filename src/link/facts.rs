@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::scopes::inline_module;
 use crate::extract::{
     Binding, BindingKind, Definition, DefinitionKind, Import, ImportedName, Reference, ReferenceKind, Steps, Value,
     language,
@@ -198,7 +199,6 @@ impl Facts {
                 self.definitions[of as usize].kind.is_callable() || is_rust && self.has_kind(of, DefinitionKind::Module)
             })
         };
-        let module = |at: u32| self.enclosing(at).find(|&of| self.has_kind(of, DefinitionKind::Module));
         let mut nearest = (usize::MAX, Vec::new());
         for &one in self.imports_of(name) {
             let start = self.imports[one.0 as usize].range.start;
@@ -207,7 +207,7 @@ impl Facts {
                 (Some(of), Some(at)) => self.definitions[of as usize].range.contains(ByteRange::new(at, at)),
                 (holder, _) => holder.is_none(),
             };
-            let is_elsewhere = || at.is_some_and(|at| module(start) != module(at));
+            let is_elsewhere = || at.is_some_and(|at| inline_module(self, start) != inline_module(self, at));
             if !is_visible || is_rust && is_elsewhere() {
                 continue;
             }

@@ -614,7 +614,8 @@ impl<'v> Linker<'v> {
 
     /// Finds what a name in `export { name }` means.
     fn exported_here(&self, facts: &Facts, reference: &Reference, depth: u8) -> Found {
-        let is_export = facts.bindings.iter().any(|binding| {
+        let mut exports = facts.bindings.iter().filter(|_| facts.family == Family::JavaScript);
+        let is_export = exports.any(|binding| {
             binding.kind == BindingKind::Export
                 && binding.value
                     == (Value::Of {

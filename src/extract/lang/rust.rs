@@ -261,8 +261,8 @@ fn begins_like_item<'t>(cx: &Cx<'_, 't>, tree: Node<'t>) -> bool {
     false
 }
 
-/// Adds the calls, members and paths in the arguments of a macro. The grammar does not parse the arguments as expressions, so a
-/// name followed by parentheses counts as a call.
+/// Adds the calls, members and paths in the arguments of a macro. The grammar does not parse the arguments as
+/// expressions, so a name followed by parentheses counts as a call.
 fn calls_in_macro<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     let tokens = children(node);
     let is_derive = cx.parent().is_some_and(|parent| {
