@@ -1188,8 +1188,8 @@ fn json5_of_a_client_that_reads_it_is_left_with_what_to_add_by_hand() {
         .call_as_it_is(&["install", "openclaw", "--yes", "--root", "."])
         .expect(2);
     let uninstall = user.call_as_it_is(&["uninstall", "openclaw", "--yes"]).expect(2);
-    for told in [&install, &uninstall] {
-        assert!(told.stderr.contains("JSON5 cannot be edited"), "{}", told.stderr);
+    for refused in [&install, &uninstall] {
+        assert!(refused.stderr.contains("JSON5 cannot be edited"), "{}", refused.stderr);
     }
     let entry = "add this by hand: {\"mcp\":{\"servers\":{\"codescout\":{\"command\":";
     assert!(install.stderr.contains(entry), "{}", install.stderr);
@@ -1206,11 +1206,11 @@ fn a_client_that_is_not_made_for_this_platform_is_refused() {
         &["install", "claude-desktop", "--yes"],
         &["uninstall", "claude-desktop", "--yes"],
     ] {
-        let told = user.call_as_it_is(args).expect(2);
+        let refused = user.call_as_it_is(args).expect(2);
         assert!(
-            told.stderr.contains("not available on this platform"),
+            refused.stderr.contains("not available on this platform"),
             "{}",
-            told.stderr
+            refused.stderr
         );
     }
     assert_eq!(user.everything(), before);

@@ -727,8 +727,8 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
 
             let url = "https://example.org/mcp".to_owned();
-            let told = change(Some(&Server::Http { url })).unwrap_err();
-            assert!(told.to_string().contains("takes no address"), "{told}");
+            let error = change(Some(&Server::Http { url })).unwrap_err();
+            assert!(error.to_string().contains("takes no address"), "{error}");
         }
     }
 

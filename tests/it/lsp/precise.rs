@@ -175,11 +175,11 @@ fn what_a_server_knows_is_renamed() {
         "{before}"
     );
     project.trust();
-    let told = project.json(&[&rename[..], &["--precise", "--apply"]].concat());
+    let after = project.json(&[&rename[..], &["--precise", "--apply"]].concat());
     assert_eq!(
-        (&told["renamed_all"], &told["changed"]),
+        (&after["renamed_all"], &after["changed"]),
         (&true.into(), &5.into()),
-        "{told}"
+        "{after}"
     );
     let late = std::fs::read_to_string(project.0.root.join("late.py")).unwrap();
     assert_eq!(late, "def f(x):\n    x.found()\n    x.elsewhere()\n");
