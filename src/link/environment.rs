@@ -74,6 +74,8 @@ pub(super) struct Environment {
     rust_roots: HashMap<String, Vec<FileId>>,
     /// The root file of each crate, by the name in paths.
     crates: HashMap<String, FileId>,
+    /// Other names of crates, and the packages that they mean: `name = { package = "…" }`.
+    crate_aliases: Vec<(String, String)>,
     /// Names of packages that several manifests have.
     ambiguous: HashSet<(Family, String)>,
     /// The manifests that cannot be read or parsed.
@@ -147,6 +149,7 @@ impl Environment {
             .chain(scripts)
             .filter(|name| !seen.insert(name.clone()))
             .collect();
+        environment.index_crate_aliases();
         environment
             .aliases
             .sort_by_key(|(folder, _)| std::cmp::Reverse(folder.len()));
@@ -173,6 +176,7 @@ impl Environment {
                     return false;
                 };
                 self.cargo.extend(cargo_package(folder, &manifest));
+                add_crate_aliases(&manifest, &mut self.crate_aliases);
             }
             "package.json" => {
                 let Ok(json) = serde_json::from_str::<serde_json::Value>(text) else {
@@ -277,6 +281,18 @@ impl Environment {
                 .find_map(|path| self.file(&path));
             if let Some(lib) = lib {
                 self.crates.entry(package.name.replace('-', "_")).or_insert(lib);
+            }
+        }
+    }
+
+    /// Adds the crates under their other names. A name with several meanings is ambiguous.
+    fn index_crate_aliases(&mut self) {
+        for (alias, package) in std::mem::take(&mut self.crate_aliases) {
+            let target = self.crates.get(&package).copied();
+            let known = target.and_then(|target| self.crates.insert(alias.clone(), target));
+            let known = known.or_else(|| self.crates.get(&alias).copied());
+            if known != target {
+                self.ambiguous.insert((Family::Rust, alias));
             }
         }
     }
@@ -756,6 +772,21 @@ fn cargo_package(folder: String, manifest: &toml::Table) -> Option<Package> {
         folder,
         roots,
     })
+}
+
+/// Adds the dependencies of a `Cargo.toml` that have another name than their package.
+fn add_crate_aliases(manifest: &toml::Table, found: &mut Vec<(String, String)>) {
+    for (key, value) in manifest {
+        let Some(table) = value.as_table() else { continue };
+        if !key.ends_with("dependencies") {
+            add_crate_aliases(table, found);
+            continue;
+        }
+        for (alias, dependency) in table {
+            let package = dependency.get("package").and_then(toml::Value::as_str);
+            found.extend(package.map(|package| (alias.replace('-', "_"), package.replace('-', "_"))));
+        }
+    }
 }
 
 /// Removes comments and trailing commas from JSON.

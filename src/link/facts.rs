@@ -314,6 +314,16 @@ impl Facts {
         })
     }
 
+    /// Returns the innermost function or type with a body that contains a byte. The signature of a definition belongs to the
+    /// body around it.
+    pub(super) fn body_around(&self, at: u32) -> Option<u32> {
+        self.enclosing(at).find(|&index| {
+            let definition = &self.definitions[index as usize];
+            let has_body = definition.kind.is_callable() || definition.kind.is_type();
+            has_body && definition.signature.end <= at
+        })
+    }
+
     pub(super) fn enclosing_callable(&self, at: u32) -> Option<u32> {
         self.enclosing(at)
             .find(|&index| self.definitions[index as usize].kind.is_callable())

@@ -22,8 +22,9 @@ const MAX_STEPS: u8 = 8;
 pub struct Kin {
     /// A definition, its overloads, and the members that it overrides or that override it.
     pub definitions: BTreeSet<DefId>,
-    /// The types outside of the repository that their types extend, and that may have a member with the name.
-    pub outside: Vec<Site>,
+    /// Names of types that relate to types outside of the repository, which may have a member with the name: those that
+    /// are extended, and interfaces of Go that no type of the repository implements.
+    pub outside: Vec<(FileId, ByteRange)>,
 }
 
 /// What a word of code is.
@@ -70,14 +71,31 @@ impl Linker<'_> {
         }
         for of in types {
             let Some(facts) = self.facts(of.file) else { continue };
+            if self.is_for_outside(&facts, of)? {
+                kin.outside
+                    .push((of.file, facts.definitions[of.index as usize].name_range));
+            }
             for &base in facts.bases(of.index) {
                 let syms = self.resolve_base(&facts, base, MAX_DEPTH).syms;
                 if syms.is_empty() || syms.iter().any(|sym| !matches!(sym, Sym::Def(_))) {
-                    kin.outside.push(self.site(&facts, base));
+                    kin.outside.push((of.file, facts.references[base as usize].range));
                 }
             }
         }
         Ok(Some(kin))
+    }
+
+    /// Returns true for an interface of Go that other packages can implement, but no type of the repository does.
+    fn is_for_outside(&self, facts: &Facts, of: DefId) -> Result<bool, LexicalError> {
+        let methods = facts
+            .children(of.index)
+            .iter()
+            .map(|&index| &facts.definitions[index as usize]);
+        let mut methods = methods.filter(|method| method.kind.is_callable());
+        Ok(facts.family == Family::Go
+            && facts.has_kind(of.index, DefinitionKind::Interface)
+            && methods.all(|method| method.name.starts_with(char::is_uppercase))
+            && self.satisfying(of)?.is_empty())
     }
 
     /// Returns the members with a name in the constants of an enum of Java, each of which can have a body, or those of the

@@ -71,11 +71,15 @@ impl Linker<'_> {
 
     /// Finds the crate that the first segment of a path names.
     fn crate_named(&self, name: &str) -> Found {
-        let found = self.links.environment.rust_dependency(name);
-        found.map_or_else(Found::outside, |module| Found {
-            syms: vec![Sym::Module(module)],
-            tier: Tier::Import,
-        })
+        let environment = &self.links.environment;
+        match environment.rust_dependency(name) {
+            Some(_) if environment.is_ambiguous(Family::Rust, name) => Found::unknown(),
+            Some(module) => Found {
+                syms: vec![Sym::Module(module)],
+                tier: Tier::Import,
+            },
+            None => Found::outside(),
+        }
     }
 
     /// Finds the macro of the same crate with this name. `macro_use` makes it visible in other files.
@@ -231,7 +235,7 @@ impl Linker<'_> {
                 || is_method_of_go
                 || (is_member || is_macro) && !self.fits(facts.def(index), usage)
                 || definition.container.is_some_and(|outer| !enclosing.contains(&outer))
-                || !is_in_scope(facts, index, module)
+                || !is_in_scope(facts, index, at, module)
             {
                 continue;
             }
@@ -458,9 +462,9 @@ fn nearest_local(facts: &Facts, reference: &Reference) -> Option<(usize, u32)> {
     nearest.map(|(index, binding)| (binding.scope.len(), index))
 }
 
-/// Returns true if a definition is visible by its name alone inside its container. `module` is the innermost module with
-/// a body around the place in question.
-fn is_in_scope(facts: &Facts, index: u32, module: Option<u32>) -> bool {
+/// Returns true if a definition is visible by its name alone at a byte inside its container. `module` is the innermost
+/// module with a body around the byte.
+fn is_in_scope(facts: &Facts, index: u32, at: u32, module: Option<u32>) -> bool {
     let definition = &facts.definitions[index as usize];
     let is_rust = facts.family == Family::Rust;
     let Some(container) = definition.container else {
@@ -468,6 +472,10 @@ fn is_in_scope(facts: &Facts, index: u32, module: Option<u32>) -> bool {
     };
     match facts.definitions[container as usize].kind {
         DefinitionKind::Module => !is_rust || module == Some(container),
+        // The names of a class are visible in its body after their definition, but not in those of its methods.
+        kind if kind.is_type() && facts.family == Family::Python => {
+            definition.range.end <= at && facts.body_around(at) == Some(container)
+        }
         kind if kind.is_type() => facts.family.has_implicit_this() || definition.kind.is_type() && !is_rust,
         _ => true,
     }

@@ -346,6 +346,7 @@ fn go_methods_are_renamed_with_the_interfaces_that_they_satisfy() {
         package shop
 
         type Store interface { Load(path string) int }
+        type Log interface { Print(v ...any) }
         type Disk struct{}
 
         func (d *Disk) Load(path string) int { return 1 }
@@ -367,9 +368,10 @@ fn go_methods_are_renamed_with_the_interfaces_that_they_satisfy() {
     );
     assert!(text(&repo, "other/use.go").contains("s.Fetch(\"x\") + shop.Open().Fetch(\"y\")"));
     repo.commit("load");
+    refused(&repo, &["Log.Print", "Show"], "may need the name Print: shop.go:4");
     refused(&repo, &["Disk.String", "Text"], "go gives the name String a meaning");
     refused(&repo, &["Open", "open"], "other/use.go");
-    refused(&repo, &["Open", "Disk"], "the name is taken at shop.go:4");
+    refused(&repo, &["Open", "Disk"], "the name is taken at shop.go:5");
 }
 
 #[test]
@@ -513,6 +515,8 @@ fn what_cannot_be_known_is_a_candidate() {
                     v.Name(text)
                 }
             }
+            type Own struct{}
+            func (o Own) Name(text string) {}
             ",
             "a/a.go#Named.Name",
             "Label",
@@ -535,19 +539,6 @@ fn what_cannot_be_known_is_a_candidate() {
             "Kind.java#Kind.ONE",
             "UNO",
             "Use.java:4",
-        ),
-        (
-            "
-            //- a.py
-            class Item:
-                def get(self):
-                    return 1
-
-                value = property(get)
-            ",
-            "a.py#Item.get",
-            "fetch",
-            "a.py:5",
         ),
         (
             "
@@ -626,8 +617,9 @@ fn types_in_quotes_are_renamed_and_other_strings_listed() {
             return [item]
         //- web.py
         import shop
+        from typing import Literal as L
 
-        def show(item: 'shop.Item | other.Item'): pass
+        def show(item: '(shop.Item | other.Item)', kind: L['Item']): pass
     ",
     );
     let answer = applied(&repo, &["Item", "Ware"]);
@@ -640,8 +632,11 @@ fn types_in_quotes_are_renamed_and_other_strings_listed() {
     ] {
         assert!(shop.contains(changed), "{changed}: {shop}");
     }
-    assert!(text(&repo, "web.py").contains("'shop.Ware | other.Item'"));
-    assert_eq!(places(&answer, "candidates"), ["shop.py:5 string", "shop.py:7 string"]);
+    assert!(text(&repo, "web.py").contains("'(shop.Ware | other.Item)', kind: L['Item']"));
+    assert_eq!(
+        places(&answer, "candidates"),
+        ["shop.py:5 string", "shop.py:7 string", "web.py:4 string"]
+    );
     assert_eq!(places(&answer, "mentions"), ["shop.py:7 text"]);
 }
 

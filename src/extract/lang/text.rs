@@ -82,8 +82,13 @@ pub(super) fn blank(text: &mut [u8]) {
 pub(crate) fn is_quoted_type(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_prose = |pair: &[&str]| pair[0].ends_with(is_word) && pair[1].starts_with(is_word);
-    let is_known = |c: char| is_word(c) || c.is_whitespace() || ".,|[]".contains(c);
-    !words.is_empty() && text.chars().all(is_known) && !words.windows(2).any(is_prose)
+    let is_known = |c: char| is_word(c) || c.is_whitespace() || ".,|[]()".contains(c);
+    let is_call = |before: &str| before.ends_with(is_word);
+    let mut before_parentheses = text.rsplit('(').skip(1);
+    !words.is_empty()
+        && text.chars().all(is_known)
+        && !words.windows(2).any(is_prose)
+        && !before_parentheses.any(is_call)
 }
 
 /// Returns true for a part of a name.

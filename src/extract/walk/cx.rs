@@ -22,6 +22,11 @@ impl<'a, 't> Cx<'a, 't> {
         self.slice(range_of(node))
     }
 
+    /// Returns the first part of the file, in which most imports are.
+    pub(crate) fn head(&self) -> &'a [u8] {
+        &self.src[..self.src.len().min(4096)]
+    }
+
     /// Returns the text in `range`, or an empty string if the text is not UTF-8.
     pub(crate) fn slice(&self, range: ByteRange) -> &'a str {
         let end = range.as_usize().end.min(self.src.len());

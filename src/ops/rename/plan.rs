@@ -160,7 +160,7 @@ impl<'a> Plan<'a> {
 
     /// Adds the types outside of the repository that may have the member, unless the member is private. An object of
     /// JavaScript may have to fit any type.
-    fn add_bases(&mut self, outside: &[Site]) -> Result<()> {
+    fn add_bases(&mut self, outside: &[(FileId, ByteRange)]) -> Result<()> {
         if self.subject.is_member && self.subject.linker.is_in_object(self.subject.of) {
             self.candidates.push(Place {
                 file: self.subject.of.file,
@@ -179,21 +179,21 @@ impl<'a> Plan<'a> {
         if is_hidden && matches!(self.subject.language, "java" | "typescript" | "tsx") || self.old().starts_with('#') {
             return Ok(());
         }
-        for site in outside {
-            let Source::Bytes(bytes) = self.question.sources().reader().read(site.file)? else {
+        for &(file, range) in outside {
+            let Source::Bytes(bytes) = self.question.sources().reader().read(file)? else {
                 continue;
             };
-            let text = String::from_utf8_lossy(&bytes[site.range.as_usize()]).into_owned();
+            let text = String::from_utf8_lossy(&bytes[range.as_usize()]).into_owned();
             if matches!(text.as_str(), "object" | "ABC" | "Generic" | "Protocol" | "Object") {
                 continue;
             }
-            self.files.entry(site.file).or_insert(PlannedFile {
+            self.files.entry(file).or_insert(PlannedFile {
                 bytes,
                 changed: Vec::new(),
             });
             self.candidates.push(Place {
-                file: site.file,
-                range: site.range,
+                file,
+                range,
                 kind: WordKind::Name,
                 reason: "base",
                 is_bare: false,
