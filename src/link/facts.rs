@@ -222,17 +222,27 @@ impl Facts {
         nearest.1
     }
 
-    /// Returns the definition in a function or a block that a binding is of.
+    /// Returns the definition in a function or a block that a binding is of, or the field that a parameter of a constructor
+    /// defines.
     pub(super) fn local_definition(&self, binding: u32) -> Option<DefId> {
         let binding = &self.bindings[binding as usize];
         let is_local = |index: &&u32| {
             let definition = &self.definitions[**index as usize];
-            definition.name_range.start == binding.start && definition.is_local(&self.definitions, binding.scope)
+            let is_here = definition.name_range.start == binding.start;
+            is_here && (definition.is_local(&self.definitions, binding.scope) || self.is_parameter(definition))
         };
         let found = self.named(&binding.name).iter().find(is_local);
         found
             .filter(|_| binding.kind == BindingKind::Definition)
             .map(|&index| self.def(index))
+    }
+
+    /// Returns true for a field that a parameter of a constructor of TypeScript defines.
+    fn is_parameter(&self, field: &Definition) -> bool {
+        let is_in_constructor = field
+            .container
+            .is_some_and(|outer| self.has_kind(outer, DefinitionKind::Constructor));
+        field.kind == DefinitionKind::Field && self.family == Family::JavaScript && is_in_constructor
     }
 
     /// Returns where the name of a definition is visible, if that is a part of the file.

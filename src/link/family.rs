@@ -23,7 +23,7 @@ pub struct Kin {
     /// A definition, its overloads, and the members that it overrides or that override it.
     pub definitions: BTreeSet<DefId>,
     /// Names of types that relate to types outside of the repository, which may have a member with the name: those that
-    /// are extended, and interfaces of Go that no type of the repository implements.
+    /// are extended, and interfaces of Go.
     pub outside: Vec<(FileId, ByteRange)>,
 }
 
@@ -71,9 +71,9 @@ impl Linker<'_> {
         }
         for of in types {
             let Some(facts) = self.facts(of.file) else { continue };
-            if self.is_for_outside(&facts, of)? {
-                kin.outside
-                    .push((of.file, facts.definitions[of.index as usize].name_range));
+            if is_open(&facts, of.index) {
+                let name = facts.definitions[of.index as usize].name_range;
+                kin.outside.push((of.file, name));
             }
             for &base in facts.bases(of.index) {
                 let syms = self.resolve_base(&facts, base, MAX_DEPTH).syms;
@@ -83,19 +83,6 @@ impl Linker<'_> {
             }
         }
         Ok(Some(kin))
-    }
-
-    /// Returns true for an interface of Go that other packages can implement, but no type of the repository does.
-    fn is_for_outside(&self, facts: &Facts, of: DefId) -> Result<bool, LexicalError> {
-        let methods = facts
-            .children(of.index)
-            .iter()
-            .map(|&index| &facts.definitions[index as usize]);
-        let mut methods = methods.filter(|method| method.kind.is_callable());
-        Ok(facts.family == Family::Go
-            && facts.has_kind(of.index, DefinitionKind::Interface)
-            && methods.all(|method| method.name.starts_with(char::is_uppercase))
-            && self.satisfying(of)?.is_empty())
     }
 
     /// Returns the members with a name in the constants of an enum of Java, each of which can have a body, or those of the
@@ -431,6 +418,18 @@ impl Linker<'_> {
             NameUse::Unresolved => None,
         }
     }
+}
+
+/// Returns true for an interface of Go that types of other packages can implement.
+fn is_open(facts: &Facts, of: u32) -> bool {
+    let methods = facts
+        .children(of)
+        .iter()
+        .map(|&index| &facts.definitions[index as usize]);
+    let mut methods = methods.filter(|method| method.kind.is_callable());
+    facts.family == Family::Go
+        && facts.has_kind(of, DefinitionKind::Interface)
+        && methods.all(|method| method.name.starts_with(char::is_uppercase))
 }
 
 /// Returns the other definitions of a name in one scope that are the same to code: overloads, accessors, and

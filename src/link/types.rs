@@ -415,8 +415,13 @@ impl Linker<'_> {
         Some(of)
     }
 
-    /// Returns an instance of the first interface of the repository that bounds a type parameter.
+    /// Returns an instance of the type that bounds a type parameter: in Rust, of the first trait of the repository.
     fn bound_of(&self, facts: &Facts, parameter: &Binding, depth: u8) -> Ty {
+        let unbounded = || Base::Outer(parameter.name.clone());
+        if facts.family != Family::Rust {
+            let bound = self.declared(facts, parameter, depth);
+            return bound.unwrap_or_else(|| Ty::new(unbounded(), Tier::Type));
+        }
         let is_interface = |of: &DefId| {
             let kind = self.definition(*of).map(|definition| definition.kind);
             matches!(kind, Some(DefinitionKind::Trait | DefinitionKind::Interface))
@@ -427,7 +432,7 @@ impl Linker<'_> {
             of.filter(is_interface)
         });
         let base = bounds.next().map(Base::Instance);
-        Ty::new(base.unwrap_or_else(|| Base::Outer(parameter.name.clone())), Tier::Type)
+        Ty::new(base.unwrap_or_else(unbounded), Tier::Type)
     }
 
     /// Returns an instance of the type that a reference names.

@@ -358,14 +358,23 @@ fn go_methods_are_renamed_with_the_interfaces_that_they_satisfy() {
         import \"example.com/shop\"
 
         func Use(s shop.Store) int { return s.Load(\"x\") + shop.Open().Load(\"y\") }
+        //- shop_test.go
+        package shop
+
+        func ExampleDisk_Load_twice() { (&Disk{}).Load(\"x\") }
+        func ExampleOpen() { Open() }
     ",
     );
-    let answer = applied(&repo, &["Disk.Load", "Fetch"]);
+    refused(&repo, &["Disk.Load", "Fetch"], "may need the name Load: shop.go:3");
+    refused(&repo, &["ExampleOpen", "ExampleShop"], "named after what it shows");
+    let accept = ["--accept", "shop.go:3", "--accept", "shop_test.go:3:18"];
+    let answer = applied(&repo, &[&["Disk.Load", "Fetch"][..], &accept].concat());
     assert_eq!(
         (&answer["changed"], &answer["renamed_all"]),
-        (&json!(4), &json!(true)),
+        (&json!(6), &json!(true)),
         "{answer:#}"
     );
+    assert!(text(&repo, "shop_test.go").contains("func ExampleDisk_Fetch_twice() { (&Disk{}).Fetch"));
     assert!(text(&repo, "other/use.go").contains("s.Fetch(\"x\") + shop.Open().Fetch(\"y\")"));
     repo.commit("load");
     refused(&repo, &["Log.Print", "Show"], "may need the name Print: shop.go:4");
@@ -507,7 +516,7 @@ fn what_cannot_be_known_is_a_candidate() {
             //- a/a.go
             package a
 
-            type Named interface { Name(text string) }
+            type Named interface { Name(text string); own() }
 
             func Run(value Value) {
                 switch v := value.Addr().Interface().(type) {
@@ -515,8 +524,6 @@ fn what_cannot_be_known_is_a_candidate() {
                     v.Name(text)
                 }
             }
-            type Own struct{}
-            func (o Own) Name(text string) {}
             ",
             "a/a.go#Named.Name",
             "Label",

@@ -58,9 +58,10 @@ const RULES: &[Rule] = &[
         &["method_declaration", "constructor_declaration", "compact_constructor_declaration", "block",
           "constructor_body", "lambda_expression", "for_statement", "enhanced_for_statement", "catch_clause",
           "try_with_resources_statement", "switch_block_statement_group", "switch_rule", "class_body",
-          "record_declaration"],
+          "record_declaration", "class_declaration", "interface_declaration"],
         Role::Scope,
     ),
+    on(&["type_parameter"], Role::BindBy(type_parameter)),
     on(&["method_declaration"], bind(BindingKind::Definition, "name", "type", "")),
     on(&["formal_parameter"], bind(BindingKind::Parameter, "name", "type", "")),
     on(&["resource"], bind(BindingKind::Local, "name", "type", "value")),
@@ -110,6 +111,11 @@ fn declared<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
 
 fn explicit<'t>(cx: &Cx<'_, 't>, declared: Option<Node<'t>>) -> Option<Node<'t>> {
     declared.filter(|declared| cx.text(*declared) != "var")
+}
+
+fn type_parameter<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let name = child_of_kind(node, "type_identifier").map(|name| Bound::new(BindingKind::TypeParameter, name));
+    found.extend(name.map(|name| name.of(child_of_kind(node, "type_bound"))));
 }
 
 fn spread<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {

@@ -223,6 +223,9 @@ impl<'a> Plan<'a> {
                 self.old()
             )));
         }
+        if self.old().starts_with("Example") && self.subject.is_test_of_go(self.subject.of.file) {
+            return Err(OpError::failed(format!("{} is named after what it shows", self.old())));
+        }
         Ok(())
     }
 
@@ -400,7 +403,8 @@ impl Subject<'_> {
         let is_word = |at: &usize| {
             !is_part(at.checked_sub(1).and_then(|before| bytes.get(before))) && !is_part(bytes.get(at + name.len()))
         };
-        let found = memchr::memmem::find_iter(bytes, name).filter(is_word);
+        let is_example = |at: usize| self.is_test_of_go(file) && self.is_in_example(bytes, at);
+        let found = memchr::memmem::find_iter(bytes, name).filter(|at| is_word(at) || is_example(*at));
         let role = |at: usize| {
             let range = ByteRange::new(at as u32, (at + name.len()) as u32);
             let place = |kind, reason| Place {
@@ -411,6 +415,7 @@ impl Subject<'_> {
                 is_bare: false,
             };
             match words.get(&(at as u32)) {
+                _ if !is_word(&at) => Role::Candidate(place(WordKind::Name, "example")),
                 Some(word) if is_parsed => self.role(place(word.kind, ""), bytes),
                 None if is_parsed
                     && (self.is_quoted_type(bytes, at) || self.linker.reference(file, at as u32).is_some()) =>
@@ -582,6 +587,23 @@ impl Subject<'_> {
         let is_bare_member = self.is_member && is_plain && (self.language == "java" || is_here);
         let is_own = before.ends_with(b"Self::") || before.ends_with(b"::") && !ends_with_path(before);
         site.tier == Tier::Outside && (is_unsure || is_bare_member || is_own && self.language == "rust")
+    }
+
+    fn is_test_of_go(&self, file: FileId) -> bool {
+        self.language == "go" && self.view.file(file).path.ends_with(b"_test.go")
+    }
+
+    /// Returns true if a place is in the name of an example of Go, which says what it shows: `func ExampleRoute_Path()`.
+    fn is_in_example(&self, bytes: &[u8], at: usize) -> bool {
+        let line = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |end| end + 1);
+        let outer = self
+            .linker
+            .type_around(self.of)
+            .and_then(|of| self.linker.definition(of));
+        let outer = self.definition.qualifier.clone().or(outer.map(|outer| outer.name));
+        let before = format!("func Example{}", outer.map_or_else(String::new, |outer| outer + "_"));
+        let after = bytes.get(at + self.definition.name.len());
+        &bytes[line..at] == before.as_bytes() && matches!(after, Some(b'(' | b'_'))
     }
 
     fn is_script(&self) -> bool {
