@@ -24,6 +24,7 @@ OWNER = LISTED["owner"]
 SERVER = json.loads((artifacts.ROOT / "server.json").read_text(encoding="utf-8"))
 SUMMARY = SERVER["description"]
 LICENSE = (artifacts.ROOT / "LICENSE").read_bytes()
+NOTICES = "THIRD-PARTY-NOTICES.txt"
 UNAME = {"linux": "Linux", "macos": "Darwin"}
 NODE = {"linux": "linux", "macos": "darwin", "x86_64": "x64", "aarch64": "arm64"}
 IMAGE = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -51,7 +52,7 @@ class Release:
             sys.exit(f"{sums}: missing or not in artifacts.toml: {', '.join(sorted(set(found) ^ expected))}")
         for one in self.artifacts:
             one["sha256"] = found[self.archive(one)]
-            one["program"] = self.program(sums.parent / self.archive(one), one)
+            one["program"], one["notices"] = self.contents(sums.parent / self.archive(one), one)
 
     def archive(self, one):
         return f"codescout-{self.version}-{one['target']}.tar.xz"
@@ -59,13 +60,14 @@ class Release:
     def url(self, one):
         return f"{self.downloads}/{self.archive(one)}"
 
-    def program(self, path, one):
-        """Returns the bytes of the program in an archive, once its checksum is right."""
+    def contents(self, path, one):
+        """Returns the bytes of the program and of the notices in an archive, once its checksum is right."""
         with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != one["sha256"]:
                 sys.exit(f"{path}: wrong checksum")
         with tarfile.open(path) as tar:
-            return tar.extractfile(f"codescout-{self.version}-{one['target']}/codescout").read()
+            stem = f"codescout-{self.version}-{one['target']}"
+            return [tar.extractfile(f"{stem}/{name}").read() for name in ("codescout", NOTICES)]
 
     def write(self, name, content, mode=0o644):
         path = self.out / name
@@ -124,6 +126,7 @@ class Release:
         self.write("image/LICENSE", LICENSE)
         for one in (one for one in self.artifacts if one["os"] == "linux"):
             self.write(f"image/{IMAGE[one['arch']]}/codescout", one["program"], 0o755)
+            self.write(f"image/{IMAGE[one['arch']]}/{NOTICES}", one["notices"])
 
     def npm(self):
         """One package per platform with the program, and one that depends on all of them and starts the right one."""
@@ -139,6 +142,7 @@ class Release:
             names.append(f"{OWNER['npm']}-{os}-{cpu}")
             self.write(f"npm/{os}-{cpu}/codescout", one["program"], 0o755)
             self.write(f"npm/{os}-{cpu}/LICENSE", LICENSE)
+            self.write(f"npm/{os}-{cpu}/{NOTICES}", one["notices"])
             self.json(f"npm/{os}-{cpu}/package.json", {"name": names[-1], **common, "os": [os], "cpu": [cpu]})
         self.fill("codescout.js", "npm/main/codescout.js", 0o755)
         self.write("npm/main/LICENSE", LICENSE)
@@ -158,7 +162,8 @@ class Release:
         info = f"{stem}.dist-info"
         metadata = "\n".join([
             "Metadata-Version: 2.1", f"Name: {OWNER['pypi']}", f"Version: {self.version}", f"Summary: {SUMMARY}",
-            "License: MIT OR Apache-2.0", "License-File: LICENSE", f"Project-URL: Repository, {OWNER['repository']}",
+            "License: MIT OR Apache-2.0", "License-File: LICENSE", f"License-File: {NOTICES}",
+            f"Project-URL: Repository, {OWNER['repository']}",
             "Description-Content-Type: text/markdown", "", self.readme(),
         ])
         for one in self.artifacts:
@@ -166,6 +171,7 @@ class Release:
             files = {
                 f"{stem}.data/scripts/codescout": one["program"],
                 f"{info}/LICENSE": LICENSE,
+                f"{info}/{NOTICES}": one["notices"],
                 f"{info}/METADATA": metadata.encode(),
                 f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: codescout\nRoot-Is-Purelib: false\n{tags}".encode(),
             }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Packs a program into the archive of one target, with the licence, documents, completions and manual pages, and prints the line of its
-# checksum. The same program and commit give the same bytes.
+# Packs a program into the archive of one target, with the licences, documents, completions and manual pages, and prints
+# the line of its checksum. The same program and commit give the same bytes.
 #
 # Usage: pack.sh PROGRAM TARGET OUT     writes OUT/codescout-VERSION-TARGET.tar.xz and the same with .sha256
 #
@@ -23,6 +23,7 @@ trap 'rm -rf "$stage"' EXIT
 mkdir -p "$out" "$stage/$stem/completions"
 cp "$program" "$stage/$stem/codescout"
 cp "$root/LICENSE" "$root/README.md" "$root/CHANGELOG.md" "$stage/$stem/"
+python3 "$here/notices.py" "$target" >"$stage/$stem/THIRD-PARTY-NOTICES.txt"
 for shell in bash elvish fish powershell zsh; do
     "$program" completions "$shell" >"$stage/$stem/completions/codescout.$shell"
 done

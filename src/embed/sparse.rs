@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn foreign_vectors_are_checked() {
-        for (terms, told) in [
+        for (terms, message) in [
             (vec![(1, f32::NAN)], "the weight NaN"),
             (vec![(1, f32::INFINITY)], "the weight inf"),
             (vec![(1, -0.5)], "the weight -0.5"),
@@ -129,7 +129,7 @@ mod tests {
             (vec![(SparseVector::N_TOKENS, 0.5)], "token 1048576"),
         ] {
             let error = SparseVector::from_foreign(terms, "m").unwrap_err().to_string();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
 }

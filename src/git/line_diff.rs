@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn changed_added_and_removed_lines() {
         let hunks = diff_lines(b"a\nb\nc\nd\n", b"a\nB\nc\nd\ne\n");
-        let told: Vec<_> = hunks.into_iter().map(|hunk| (hunk.old, hunk.new)).collect();
-        assert_eq!(told, [(1..2, 1..2), (4..4, 4..5)]);
+        let found: Vec<_> = hunks.into_iter().map(|hunk| (hunk.old, hunk.new)).collect();
+        assert_eq!(found, [(1..2, 1..2), (4..4, 4..5)]);
         assert!(diff_lines(b"x", b"x").is_empty());
     }
 }

@@ -480,9 +480,9 @@ impl LinesWriter {
 mod tests {
     use super::*;
 
-    type Told = (Vec<(u32, String)>, Vec<(u32, String)>);
+    type Sides = (Vec<(u32, String)>, Vec<(u32, String)>);
 
-    fn told(old: &str, new: &str) -> Told {
+    fn sides(old: &str, new: &str) -> Sides {
         let diff = LineDiff::of(old.into(), new.into());
         let (removed, added) = diff.removed_and_added();
         let owned = |lines: NumberedLines<'_>| -> Vec<(u32, String)> {
@@ -499,16 +499,19 @@ mod tests {
                 .map(|(number, line)| (*number, (*line).to_owned()))
                 .collect()
         };
-        let (removed, added) = told("a\nb\nc\nd\ne\n", "a\nB\nc\nd\nx\ny\ne\n");
+        let (removed, added) = sides("a\nb\nc\nd\ne\n", "a\nB\nc\nd\nx\ny\ne\n");
         assert_eq!(
             (removed, added),
             (lines(&[(2, "b")]), lines(&[(2, "B"), (5, "x"), (6, "y")]))
         );
         // A line that lost its line break counts as changed.
-        assert_eq!(told("a\nb\n", "a\nb"), (lines(&[(2, "b")]), lines(&[(2, "b")])));
-        assert_eq!(told("", "x"), (lines(&[]), lines(&[(1, "x")])));
-        assert_eq!(told("x\n", ""), (lines(&[(1, "x")]), lines(&[])));
-        assert_eq!(told("a\na\na\n", "a\na\n"), (lines(&[(3, "a")]), lines(&[])));
-        assert_eq!(told("ab\nc\n", "abc\nc\n"), (lines(&[(1, "ab")]), lines(&[(1, "abc")])));
+        assert_eq!(sides("a\nb\n", "a\nb"), (lines(&[(2, "b")]), lines(&[(2, "b")])));
+        assert_eq!(sides("", "x"), (lines(&[]), lines(&[(1, "x")])));
+        assert_eq!(sides("x\n", ""), (lines(&[(1, "x")]), lines(&[])));
+        assert_eq!(sides("a\na\na\n", "a\na\n"), (lines(&[(3, "a")]), lines(&[])));
+        assert_eq!(
+            sides("ab\nc\n", "abc\nc\n"),
+            (lines(&[(1, "ab")]), lines(&[(1, "abc")]))
+        );
     }
 }

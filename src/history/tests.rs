@@ -78,11 +78,11 @@ fn a_batch_gives_back_what_it_was_given() {
     let batch = Batch::from_bytes(sample(0).finish()).unwrap();
     assert_eq!((batch.n_commits(), batch.n_changes()), (40, 43));
     let changes = batch.changes_of(b"b").unwrap();
-    let told: Vec<_> = changes
+    let found: Vec<_> = changes
         .iter()
         .map(|change| (change.commit, change.old, change.new))
         .collect();
-    assert_eq!(told, [(3, None, entry(9)), (5, entry(9), None), (8, None, entry(9))]);
+    assert_eq!(found, [(3, None, entry(9)), (5, entry(9), None), (8, None, entry(9))]);
     assert_eq!(
         changes[0].origin.as_ref().unwrap().path,
         RepoPath::from("never/changed")
@@ -142,20 +142,20 @@ fn a_flipped_bit_is_noticed_or_changes_nothing() {
             other => panic!("{other}"),
         })?;
         let batch = &history.batches()[0];
-        let mut told = String::new();
+        let mut text = String::new();
         for number in 0..batch.n_commits() {
-            told += &batch.message(number)?;
-            told += &format!("{:?}{:?}", batch.touched(number)?, batch.heads_of_block(number)?);
+            text += &batch.message(number)?;
+            text += &format!("{:?}{:?}", batch.touched(number)?, batch.heads_of_block(number)?);
         }
-        told += &format!("{:?}{:?}", batch.changes_of(b"a/x")?, batch.changes_of(b"b")?);
-        Ok(told)
+        text += &format!("{:?}{:?}", batch.changes_of(b"a/x")?, batch.changes_of(b"b")?);
+        Ok(text)
     };
     let wanted = everything(good.clone()).unwrap();
     for at in (0..good.len()).step_by(7) {
         let mut bad = good.clone();
         bad[at] ^= 0x10;
-        if let Ok(told) = everything(bad) {
-            assert_eq!(told, wanted, "byte {at}");
+        if let Ok(text) = everything(bad) {
+            assert_eq!(text, wanted, "byte {at}");
         }
     }
 }
@@ -223,8 +223,8 @@ fn records_of_definitions_come_back() {
     assert_eq!((symbols.first(), symbols.recipe(), symbols.n_records()), (2, 7, 4));
     assert_eq!(symbols.all(&batch).unwrap(), traced());
     let of_f = symbols.changes_of(&batch, 0, Some("A.f")).unwrap();
-    let told: Vec<_> = of_f.iter().map(|change| (change.local, change.records.len())).collect();
-    assert_eq!(told, [(2, 1), (4, 0), (9, 1)]);
+    let found: Vec<_> = of_f.iter().map(|change| (change.local, change.records.len())).collect();
+    assert_eq!(found, [(2, 1), (4, 0), (9, 1)]);
     assert!(symbols.changes_of(&batch, 1, Some("A")).unwrap().is_empty());
     let named = symbols.named(&batch, &|name| name.ends_with(b".g")).unwrap();
     let names: Vec<_> = named[&0].iter().flat_map(|change| &change.records).collect();

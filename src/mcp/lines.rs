@@ -192,18 +192,18 @@ mod tests {
     use super::*;
 
     /// Returns the error code and id for each line of `input`. Valid messages have the code 0.
-    fn told(input: &[u8]) -> Vec<(i32, Value)> {
+    fn codes_of(input: &[u8]) -> Vec<(i32, Value)> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let (mut lines, mut told) = (Lines::new(input), Vec::new());
+            let (mut lines, mut codes) = (Lines::new(input), Vec::new());
             while let Some(received) = lines.next().await.unwrap() {
-                told.push(match received {
+                codes.push(match received {
                     Ok(JsonRpcMessage::Request(request)) => (0, json!(request.id)),
                     Ok(other) => panic!("{other:?}"),
                     Err(fault) => (fault.code.0, fault.to_json()["id"].clone()),
                 });
             }
-            told
+            codes
         })
     }
 
@@ -233,16 +233,16 @@ mod tests {
             (r#"{"jsonrpc": "2.0", "method": 1}"#, -32600, Value::Null),
             (r#"{"id": "a", "method": "ping"}"#, -32600, json!("a")),
         ] {
-            assert_eq!(told(format!("{line}\n").as_bytes()), [(code, id)], "{line}");
+            assert_eq!(codes_of(format!("{line}\n").as_bytes()), [(code, id)], "{line}");
         }
-        assert_eq!(told(b"\"\xFF\"\n"), [(-32700, Value::Null)]);
+        assert_eq!(codes_of(b"\"\xFF\"\n"), [(-32700, Value::Null)]);
     }
 
     #[test]
     fn empty_lines_and_notifications_are_ignored() {
         let lines = ["", " \t\r", "\u{feff}", r#"{"method": "textDocument/didOpen"}"#];
-        assert_eq!(told(format!("{}\n", lines.join("\n")).as_bytes()), []);
-        assert_eq!(told(b"what has no end was not said"), []);
+        assert_eq!(codes_of(format!("{}\n", lines.join("\n")).as_bytes()), []);
+        assert_eq!(codes_of(b"what has no end was not said"), []);
     }
 
     #[test]
@@ -250,9 +250,9 @@ mod tests {
         let (long, longest) = ("a".repeat(MAX_ID_BYTES + 1), "a".repeat(MAX_ID_BYTES));
         for (id, code, answered) in [(&long, -32600, Value::Null), (&longest, 0, json!(longest))] {
             let ping = format!("{{\"jsonrpc\": \"2.0\", \"id\": {id:?}, \"method\": \"ping\"}}\n");
-            assert_eq!(told(ping.as_bytes()), [(code, answered.clone())]);
+            assert_eq!(codes_of(ping.as_bytes()), [(code, answered.clone())]);
             let fault = format!("{{\"id\": {id:?}, \"method\": \"ping\"}}\n");
-            assert_eq!(told(fault.as_bytes()), [(-32600, answered)]);
+            assert_eq!(codes_of(fault.as_bytes()), [(-32600, answered)]);
         }
     }
 
@@ -260,7 +260,7 @@ mod tests {
     fn overlong_line_gives_one_error_and_reading_continues() {
         let long = format!(r#"{{"x": "{}"}}"#, "y".repeat(MAX_LINE_BYTES));
         let after = r#"{"jsonrpc": "2.0", "id": 2, "method": "ping"}"#;
-        let told = told(format!("{long}\n{after}\n").as_bytes());
-        assert_eq!(told, [(-32600, Value::Null), (0, json!(2))]);
+        let codes = codes_of(format!("{long}\n{after}\n").as_bytes());
+        assert_eq!(codes, [(-32600, Value::Null), (0, json!(2))]);
     }
 }

@@ -24,7 +24,7 @@ use crate::support::TestRepo;
 struct Served {
     hub: Arc<Hub>,
     runtime: tokio::runtime::Runtime,
-    told: Arc<std::sync::Mutex<Vec<Advance>>>,
+    advances: Arc<std::sync::Mutex<Vec<Advance>>>,
 }
 
 impl Served {
@@ -32,7 +32,7 @@ impl Served {
         Self {
             hub: Arc::new(Hub::new(repo.root(), &[]).unwrap()),
             runtime: super::runtime().unwrap(),
-            told: Arc::default(),
+            advances: Arc::default(),
         }
     }
 
@@ -40,7 +40,7 @@ impl Served {
     fn call(&self, tool: &str, arguments: &Value, ago: Duration) -> Result<Reply, OpError> {
         let tool = TOOLS.iter().find(|known| known.name == tool).unwrap();
         let given = arguments.as_object().unwrap().clone();
-        let (hub, told) = (Arc::clone(&self.hub), Arc::clone(&self.told));
+        let (hub, advances) = (Arc::clone(&self.hub), Arc::clone(&self.advances));
         let work = move |interrupt: &std::sync::atomic::AtomicBool, permit: &super::blocking::Permit| {
             let call = Call {
                 tool: tool.name,
@@ -53,7 +53,7 @@ impl Served {
                     began: Instant::now().checked_sub(ago).unwrap(),
                     limits: Some(Limits {
                         pause: &|wait| permit.pause(wait),
-                        waiting: &|advance| told.lock().unwrap().push(advance),
+                        waiting: &|advance| advances.lock().unwrap().push(advance),
                     }),
                 },
                 bodies: Bodies::Both,
@@ -257,10 +257,10 @@ fn a_call_waits_for_the_build_and_tells_how_far_it_is() {
     let repo = project();
     let lock = held(&repo);
     let served = Served::of(&repo);
-    let told = Arc::clone(&served.told);
+    let advances = Arc::clone(&served.advances);
     // The other writer releases the lock after the call has reported that it waits.
     let release = std::thread::spawn(move || {
-        while told.lock().unwrap().is_empty() {
+        while advances.lock().unwrap().is_empty() {
             std::thread::yield_now();
         }
         drop(lock);
@@ -290,8 +290,8 @@ fn a_tool_that_is_too_slow_says_what_to_do() {
     ] {
         let tool = TOOLS.iter().find(|known| known.name == tool).unwrap();
         let result = super::server::result(tool, Outcome::TooLong, false).unwrap();
-        let told = result.structured_content.unwrap();
-        assert_eq!(told["error"], "the call timed out");
-        assert!(told["hint"].as_str().unwrap().contains(hint), "{told}");
+        let answer = result.structured_content.unwrap();
+        assert_eq!(answer["error"], "the call timed out");
+        assert!(answer["hint"].as_str().unwrap().contains(hint), "{answer}");
     }
 }

@@ -10,7 +10,7 @@ use super::sink::{Recorded, Sink, Style};
 use super::{ProvenanceOut, inside};
 use crate::extract::{self, DefinitionKind, ImportedName};
 use crate::model::count::{count, plural};
-use crate::model::{RepoPath, quoted, without_placeholders};
+use crate::model::{Hint, RepoPath, quoted, without_placeholders};
 use crate::query::{
     FileFilter, FileHeadings, FileImports, FileSymbols, FoundDefinition, LikelyQuery, Share, Summary, TreeNode,
     files_below, headings_of, imports_of, kind_name, map, summary, symbols_of, tree, unknown_path,
@@ -232,7 +232,10 @@ impl Outline {
             Some(_) if kinds.is_empty() => Ok(kinds),
             Some(view) => Err(OpError::new(
                 format!("kind cannot be used with view {}", view.name()),
-                "omit one of them, or use view symbols or map",
+                Hint::each(
+                    "omit one of them, or use --view symbols or --view map",
+                    "omit one of them, or use view symbols or map",
+                ),
             )),
         }
     }

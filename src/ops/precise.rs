@@ -15,7 +15,7 @@ use crate::ingest::{ServerFacts, Stage};
 use crate::link::{DefId, Linker, Mentions, Site, Tier};
 use crate::lsp::{self, Answer, AskError, Canary, KnownFile, Place};
 use crate::model::count::count;
-use crate::model::{BlobId, RepoPath};
+use crate::model::{BlobId, Hint, RepoPath};
 use crate::query::{Source, Sources};
 use crate::session::{OpError, Result, ServerAccess};
 use crate::snapshot::{FileId, View};
@@ -82,7 +82,10 @@ pub(crate) fn ask_server(
     if view.provenance().reference != "WORKTREE" {
         return Err(OpError::new(
             "language servers read the worktree, no other revision",
-            "omit ref, or omit precise: what servers have said about unchanged files is used at every revision",
+            Hint::each(
+                "omit --ref or --precise: what servers have said about unchanged files is used at every revision",
+                "omit ref or precise: what servers have said about unchanged files is used at every revision",
+            ),
         ));
     }
     let asking = Asking {
@@ -106,8 +109,11 @@ pub(crate) fn ask_server(
         }
         Err(Failure::Server(error)) => {
             let hint = match &error {
-                AskError::NotInstalled { how, .. } => how.clone(),
-                _ => "omit precise; `codescout doctor` lists language servers".to_owned(),
+                AskError::NotInstalled { how, .. } => Hint::from(how.clone()),
+                _ => Hint::each(
+                    "omit --precise; `codescout doctor` lists language servers",
+                    "omit precise; `codescout doctor` lists language servers",
+                ),
             };
             Err(OpError::new(error.to_string(), hint))
         }

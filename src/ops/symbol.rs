@@ -530,7 +530,7 @@ impl Symbol {
         }
         Err(OpError::new(
             "exactly one of name, at and id is required",
-            "use name to find a definition by its name",
+            Hint::each("give a name, --at or --id", "use name to find a definition by its name"),
         )
         .with_retry(json!({"tool": "symbol", "arguments": {"name": "main"}})))
     }

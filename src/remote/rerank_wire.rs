@@ -130,8 +130,8 @@ mod tests {
             ("<html>", "expected value"),
             ("", "EOF"),
         ] {
-            let told = scores(answer.as_bytes(), 2).expect_err(answer);
-            assert!(told.contains(what), "{answer}: {told}");
+            let message = scores(answer.as_bytes(), 2).expect_err(answer);
+            assert!(message.contains(what), "{answer}: {message}");
         }
     }
 }

@@ -526,7 +526,7 @@ mod tests {
     #[test]
     fn each_stage_is_counted_from_its_beginning() {
         let jobs = Jobs::default();
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let run = move |job: &Job| {
             let steps: [&dyn Fn(); 4] = [
                 &|| job.begin(Stage::Recording, 3),
@@ -536,13 +536,13 @@ mod tests {
             ];
             for step in steps {
                 step();
-                tell.send(job.advance()).unwrap();
+                sender.send(job.advance()).unwrap();
             }
             Ok(Made::Index(Outcome::default()))
         };
         jobs.ensure(Task::Searchable, "one", target(1), run);
         let counted = |_| {
-            let advance: Advance = told.recv_timeout(LONG).unwrap();
+            let advance: Advance = receiver.recv_timeout(LONG).unwrap();
             (advance.to_text(), advance.n_before + advance.n_done)
         };
         let counted: Vec<(String, usize)> = (0..4).map(counted).collect();
@@ -559,11 +559,11 @@ mod tests {
     fn a_build_goes_on_when_nothing_holds_it_up() {
         let jobs = Jobs::default();
         let (begin, begun) = mpsc::channel();
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let run = move |job: &Job| {
             begun.recv_timeout(LONG).unwrap();
             Progress::advance(job, 0);
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
             Ok(Made::Index(Outcome::default()))
         };
         let (job, _) = jobs.ensure(Task::Index, "one", target(1), run);
@@ -573,10 +573,10 @@ mod tests {
             std::thread::yield_now();
         }
         for hold in holds {
-            assert!(told.try_recv().is_err());
+            assert!(receiver.try_recv().is_err());
             drop(hold);
         }
-        told.recv_timeout(LONG).unwrap();
+        receiver.recv_timeout(LONG).unwrap();
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::open::Session;
 use crate::config::Environment;
 use crate::ingest::ServerFacts;
 use crate::lsp::BrokerPlace;
+use crate::model::Hint;
 
 /// The means to ask a language server about a worktree that the user trusts.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ impl Workspace {
         let Some(root) = self.root_without_links() else {
             return Err(OpError::new(
                 "language servers read files, and this repository has no worktree",
-                "omit precise",
+                Hint::each("omit --precise", "omit precise"),
             ));
         };
         match self.command_to_trust() {

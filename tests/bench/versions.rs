@@ -53,7 +53,7 @@ fn main() {
             row.near += started.elapsed();
             row.n_versions += 1;
             row.n_bytes += bytes.len();
-            let (one, other) = (told(&alone), told(&near));
+            let (one, other) = (to_text(&alone), to_text(&near));
             if one != other {
                 row.n_other += 1;
                 let at = one
@@ -87,15 +87,15 @@ fn main() {
 }
 
 /// Formats all facts about the definitions of a version.
-fn told(file: &FileShapes) -> Vec<String> {
+fn to_text(file: &FileShapes) -> Vec<String> {
     let shapes = file.shapes.iter();
-    let told = shapes.map(|shape| {
+    let facts = shapes.map(|shape| {
         let prints = shape.prints();
         let hashes = (shape.text_fingerprint(), prints.signature, prints.body, prints.doc);
         let place = (shape.nth, shape.kind, shape.range, &shape.own);
         format!("{} {place:?} {hashes:x?} {}", shape.qualified, prints.n_tokens)
     });
-    told.collect()
+    facts.collect()
 }
 
 fn git(repo: &str, arguments: &[&str]) -> Vec<u8> {

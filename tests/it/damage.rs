@@ -324,12 +324,12 @@ fn damage_is_named_once_by_the_command_that_meets_it() {
             String::from_utf8(output.stderr).unwrap()
         };
         let name = path.file_name().unwrap().to_str().unwrap();
-        let told = called(&["search", "parse_header", "--ref", "HEAD"]);
+        let refusal = called(&["search", "parse_header", "--ref", "HEAD"]);
         // The query does not read the manifest of the older tree.
-        if name.ends_with(".snap") && told.is_empty() {
+        if name.ends_with(".snap") && refusal.is_empty() {
             continue;
         }
-        assert_eq!(told.matches(name).count(), 1, "{}: {told}", path.display());
+        assert_eq!(refusal.matches(name).count(), 1, "{}: {refusal}", path.display());
         assert_eq!(
             called(&["search", "parse_header", "--ref", "HEAD"])
                 .matches(name)

@@ -17,8 +17,8 @@ fn json(repo: &TestRepo, args: &[&str]) -> Value {
     serde_json::from_slice(&called.stdout).unwrap_or_else(|_| panic!("{}", called.stderr))
 }
 
-fn texts<'a>(told: &'a Value, field: &str) -> Vec<&'a str> {
-    let results = told["results"].as_array().unwrap().iter();
+fn texts<'a>(answer: &'a Value, field: &str) -> Vec<&'a str> {
+    let results = answer["results"].as_array().unwrap().iter();
     results.map(|result| result[field].as_str().unwrap_or("-")).collect()
 }
 
@@ -34,9 +34,9 @@ fn project() -> TestRepo {
 #[test]
 fn what_is_right_and_what_never_was_is_no_finding() {
     let repo = project();
-    let told = json(&repo, &["docs", "audit"]);
-    assert_eq!((&told["total"], &told["documents"]), (&0.into(), &1.into()));
-    assert_eq!(told["mentions"], 6);
+    let answer = json(&repo, &["docs", "audit"]);
+    assert_eq!((&answer["total"], &answer["documents"]), (&0.into(), &1.into()));
+    assert_eq!(answer["mentions"], 6);
     let called = run(&repo, &["docs", "audit"]);
     assert_eq!((called.code, called.text().as_str()), (0, ""), "{}", called.stderr);
 }
@@ -53,17 +53,17 @@ fn renames_are_found_with_their_commits_and_fixed() {
         CODE.replace("parse_words", "split_text")
             .replace("read_table", "load_table"),
     );
-    let told = json(&repo, &["docs", "audit"]);
+    let answer = json(&repo, &["docs", "audit"]);
     assert_eq!(
-        texts(&told, "text"),
+        texts(&answer, "text"),
         ["Parser.parse_words", "src/words.py", "read_table", "src/words.py"]
     );
     assert_eq!(
-        texts(&told, "fix"),
+        texts(&answer, "fix"),
         ["Parser.split_text", "src/text.py", "load_table", "src/text.py"]
     );
-    assert_eq!(texts(&told, "commit"), [&renamed, &moved, "-", &moved]);
-    assert_eq!(told["results"][0]["now"][0], "src/text.py#Parser.split_text");
+    assert_eq!(texts(&answer, "commit"), [&renamed, &moved, "-", &moved]);
+    assert_eq!(answer["results"][0]["now"][0], "src/text.py#Parser.split_text");
     let called = run(&repo, &["docs", "audit"]);
     assert_eq!(called.code, 1);
     let first = format!(
@@ -99,11 +99,11 @@ fn what_is_gone_has_no_fix() {
     repo.remove("src/old/a.py");
     repo.write("src/words.py", &CODE[..CODE.find("\n\ndef read_table").unwrap()]);
     let gone = repo.commit("delete");
-    let told = json(&repo, &["docs", "audit", "README.md"]);
-    assert_eq!(texts(&told, "text"), ["read_table", "the-rules", "src/old/"]);
-    assert_eq!(texts(&told, "kind"), ["name", "heading", "path"]);
-    assert_eq!(texts(&told, "verdict"), ["gone"; 3]);
-    assert_eq!(texts(&told, "commit"), [gone.as_str(); 3]);
+    let answer = json(&repo, &["docs", "audit", "README.md"]);
+    assert_eq!(texts(&answer, "text"), ["read_table", "the-rules", "src/old/"]);
+    assert_eq!(texts(&answer, "kind"), ["name", "heading", "path"]);
+    assert_eq!(texts(&answer, "verdict"), ["gone"; 3]);
+    assert_eq!(texts(&answer, "commit"), [gone.as_str(); 3]);
     let left = run(&repo, &["docs", "audit", "--fix"]);
     assert_eq!(left.code, 1);
     assert_eq!(
@@ -118,8 +118,8 @@ fn what_is_gone_has_no_fix() {
         "README.md",
         readme.replace("`read_table` reads", "the former `read_table` read"),
     );
-    let told = json(&repo, &["docs", "audit", "README.md"]);
-    assert_eq!(texts(&told, "text"), ["the-rules", "src/old/"]);
+    let answer = json(&repo, &["docs", "audit", "README.md"]);
+    assert_eq!(texts(&answer, "text"), ["the-rules", "src/old/"]);
 }
 
 #[test]
@@ -136,9 +136,9 @@ fn a_name_that_another_definition_has_proves_nothing() {
     repo.commit("one");
     repo.write("src/words.py", CODE.replace("close_all", "finish_all"));
     repo.commit("rename one of two");
-    let told = json(&repo, &["docs", "audit"]);
-    assert_eq!(texts(&told, "text"), ["words.Parser.close_all"]);
-    assert_eq!(texts(&told, "fix"), ["words.Parser.finish_all"]);
+    let answer = json(&repo, &["docs", "audit"]);
+    assert_eq!(texts(&answer, "text"), ["words.Parser.close_all"]);
+    assert_eq!(texts(&answer, "fix"), ["words.Parser.finish_all"]);
 }
 
 #[test]
@@ -165,9 +165,9 @@ fn documents_are_listed_by_kind_and_status_at_a_revision() {
         "docs/one.md",
         "---\nkind: decision\nstatus: superseded\n---\n# One index\n",
     );
-    let told = json(&repo, &["docs", "list"]);
-    assert_eq!(texts(&told, "path"), [".agents/notes/two.md", "docs/one.md"]);
-    assert_eq!(texts(&told, "title"), ["Two", "One index"]);
+    let answer = json(&repo, &["docs", "list"]);
+    assert_eq!(texts(&answer, "path"), [".agents/notes/two.md", "docs/one.md"]);
+    assert_eq!(texts(&answer, "title"), ["Two", "One index"]);
     let listed = |args: &[&str]| run(&repo, &[&["docs", "list"], args].concat());
     let accepted = ["--kind", "decision", "--status", "accepted"];
     assert_eq!(listed(&accepted).code, 1);
@@ -187,8 +187,8 @@ fn search_is_limited_to_documents_or_notes() {
     repo.commit("note");
     let paths = |inside: &str, more: &[&str]| {
         let args = [&["search", "--in", inside, "parse_words"], more].concat();
-        let told = json(&repo, &args);
-        let mut paths: Vec<String> = texts(&told, "path").into_iter().map(str::to_owned).collect();
+        let found = json(&repo, &args);
+        let mut paths: Vec<String> = texts(&found, "path").into_iter().map(str::to_owned).collect();
         paths.sort();
         paths
     };

@@ -165,7 +165,7 @@ fn a_deleted_branch_takes_its_blobs_along_and_nothing_else() {
         &["outline", "--view", "map", "--json"],
     ];
     let ask = || -> Vec<Value> {
-        let mut told = Vec::new();
+        let mut answers = Vec::new();
         for reference in ["v1", "v2", "other", "WORKTREE"] {
             for question in questions {
                 let mut args = question.to_vec();
@@ -174,10 +174,10 @@ fn a_deleted_branch_takes_its_blobs_along_and_nothing_else() {
                 assert!(called.code < 2, "{args:?}: {}", called.stderr);
                 let mut value = called.json();
                 value.as_object_mut().unwrap().remove("took_ms");
-                told.push(value);
+                answers.push(value);
             }
         }
-        told
+        answers
     };
     let before = ask();
     repo.git(["branch", "-D", "side"]);

@@ -618,9 +618,9 @@ fn a_server_that_runs_is_named_with_a_variable_for_its_token() {
         "http://a b",
         "http://h/\u{7}",
     ] {
-        let told = user.call(&["install", "codex", "--yes", "--http", wrong]).expect(2);
+        let called = user.call(&["install", "codex", "--yes", "--http", wrong]).expect(2);
         assert!(
-            !user.path(".codex").exists() && told.stderr.contains("hint:"),
+            !user.path(".codex").exists() && called.stderr.contains("hint:"),
             "{wrong}"
         );
     }
@@ -658,9 +658,9 @@ fn broken_files_are_refused_and_left_alone() {
             user.write(file, "");
             fs::write(user.path(file), &bytes).unwrap();
             let all = user.everything();
-            let told = user.call(&["install", client, "--yes"]).expect(2);
+            let called = user.call(&["install", client, "--yes"]).expect(2);
             let name = Path::new(file).file_name().unwrap().to_string_lossy();
-            assert!(told.stderr.contains(&*name), "{client}: {}", told.stderr);
+            assert!(called.stderr.contains(&*name), "{client}: {}", called.stderr);
             assert_eq!(user.everything(), all, "{client}");
         }
         fs::remove_file(user.path(file)).unwrap();
@@ -685,8 +685,8 @@ mod unix {
             let path = user.path(file);
             fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
             let all = user.everything();
-            let told = user.call(&["install", client, "--yes"]).expect(2);
-            assert!(told.stderr.contains("is read-only"), "{client}: {}", told.stderr);
+            let called = user.call(&["install", client, "--yes"]).expect(2);
+            assert!(called.stderr.contains("is read-only"), "{client}: {}", called.stderr);
             assert_eq!((user.everything(), mode(&path)), (all, 0o444), "{client}");
 
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
@@ -718,11 +718,11 @@ mod unix {
             assert_eq!(user.everything(), all, "{client}");
 
             fs::remove_file(user.path(&target)).unwrap();
-            let told = user.call(&["install", client, "--yes"]).expect(2);
+            let called = user.call(&["install", client, "--yes"]).expect(2);
             assert!(
-                told.stderr.contains("dangling symbolic link"),
+                called.stderr.contains("dangling symbolic link"),
                 "{client}: {}",
-                told.stderr
+                called.stderr
             );
             fs::remove_file(user.path(file)).unwrap();
         }
@@ -736,13 +736,13 @@ mod unix {
         let all = user.everything();
         let outside = user.path("outside");
         let refused = |args: &[&str]| {
-            let told = user
+            let answer = user
                 .call(&[&["install", "--yes", "--scope", "project"], args].concat())
                 .expect(2);
             assert!(
-                told.stderr.contains("outside the repository"),
+                answer.stderr.contains("outside the repository"),
                 "{args:?}: {}",
-                told.stderr
+                answer.stderr
             );
         };
         symlink(outside.join("mcp.json"), user.repo.path(".mcp.json")).unwrap();
@@ -753,10 +753,10 @@ mod unix {
         refused(&["roo"]);
         symlink(outside.join("AGENTS.md"), user.repo.path("AGENTS.md")).unwrap();
         refused(&["codex", "--instructions"]);
-        let told = user
+        let called = user
             .call(&["uninstall", "claude-code", "--yes", "--scope", "project"])
             .expect(2);
-        assert!(told.stderr.contains("outside the repository"), "{}", told.stderr);
+        assert!(called.stderr.contains("outside the repository"), "{}", called.stderr);
         for link in [".mcp.json", ".vscode", ".roo", "AGENTS.md"] {
             fs::remove_file(user.repo.path(link)).unwrap();
         }
@@ -800,11 +800,11 @@ fn nothing_is_written_without_consent() {
         shown.contains("+[mcp_servers.codescout]") && shown.contains("would be changed"),
         "{shown}"
     );
-    let told = user.call(&["install", "codex"]).expect(2);
+    let called = user.call(&["install", "codex"]).expect(2);
     assert!(
-        told.stdout.contains("+[mcp_servers.codescout]") && told.stderr.contains("--yes"),
+        called.stdout.contains("+[mcp_servers.codescout]") && called.stderr.contains("--yes"),
         "{}",
-        told.stderr
+        called.stderr
     );
     assert!(user.call(&["install", "codex", "--json"]).expect(2).json()["hint"].is_string());
     assert_eq!(
@@ -872,8 +872,8 @@ fn instructions_are_short_shared_and_removable() {
     user.uninstall(&["opencode", "--scope", "project"]);
     assert_eq!(agents().trim_end(), before.replace("make", "just"));
 
-    let told = user.call(&["install", "cursor", "--yes", "--instructions"]).expect(2);
-    assert!(told.stderr.contains("--scope project"), "{}", told.stderr);
+    let called = user.call(&["install", "cursor", "--yes", "--instructions"]).expect(2);
+    assert!(called.stderr.contains("--scope project"), "{}", called.stderr);
     assert!(!user.path(".cursor").exists());
 }
 
@@ -957,8 +957,8 @@ fn the_list_tells_who_is_here_and_who_knows() {
     assert!(listed[2]["found"].is_string(), "{answer}");
     // Outside a repository, the user's configuration still works.
     let elsewhere = user.home.path().to_str().unwrap();
-    let told = user.call(&["install", "--list", "--repo", elsewhere]).expect(0).stdout;
-    assert!(told.contains("codex"), "{told}");
+    let output = user.call(&["install", "--list", "--repo", elsewhere]).expect(0).stdout;
+    assert!(output.contains("codex"), "{output}");
     user.call(&["install", "codex", "--scope", "project", "--yes", "--repo", elsewhere])
         .expect(2);
 }
@@ -994,8 +994,8 @@ fn a_client_that_starts_the_server_anywhere_is_told_where_repositories_are() {
     let user = User::new();
     let all = user.everything();
     for client in ANYWHERE {
-        let told = user.call_as_it_is(&["install", client, "--yes"]).expect(2);
-        assert!(told.stderr.contains("--root"), "{client}: {}", told.stderr);
+        let called = user.call_as_it_is(&["install", client, "--yes"]).expect(2);
+        assert!(called.stderr.contains("--root"), "{client}: {}", called.stderr);
         user.call_as_it_is(&["install", client, "--yes", "--root", "/nowhere/at/all"])
             .expect(2);
         assert_eq!(user.everything(), all, "{client}");
@@ -1168,10 +1168,14 @@ fn what_a_client_cannot_do_is_said() {
 
     user.write(".claude/skills/codescout/SKILL.md", "mine\n");
     let before = user.everything();
-    let told = user
+    let called = user
         .call(&["install", "claude-code", "--yes", "--with", "skill"])
         .expect(2);
-    assert!(told.stderr.contains("was not written by codescout"), "{}", told.stderr);
+    assert!(
+        called.stderr.contains("was not written by codescout"),
+        "{}",
+        called.stderr
+    );
     user.write(".claude/settings.json", "{\"hooks\": []}");
     user.call(&["install", "claude-code", "--yes", "--with", "hooks"])
         .expect(2);
@@ -1237,13 +1241,13 @@ fn a_skill_that_the_user_changed_is_left_unless_forced() {
         let answer = user.install(&[&[client], &options[..]].concat());
         assert_eq!((act(&answer), user.read(file)), (vec!["left".into()], mine));
         assert_eq!(answer["changed"], false);
-        let told = user
+        let called = user
             .call(&["install", client, "--with", "skill,hooks", "--yes"])
             .expect(0);
         assert!(
-            told.stdout.contains("because you have changed it (--force"),
+            called.stdout.contains("because you have changed it (--force"),
             "{}",
-            told.stdout
+            called.stdout
         );
         let answer = user.install(&[&[client, "--force"], &options[..]].concat());
         assert_eq!((act(&answer), user.read(file)), (vec!["edit".into()], written));
@@ -1258,15 +1262,15 @@ fn without_a_client_the_ones_found_are_named() {
     user.write(".codex/AGENTS.md", "");
     user.write(".codeium/windsurf/x", "");
     let before = user.everything();
-    let told = user.call(&["install"]).expect(0);
-    assert!(told.stdout.contains("codex"), "{}", told.stdout);
-    assert!(told.stderr.contains("codescout install codex\n"), "{}", told.stderr);
+    let called = user.call(&["install"]).expect(0);
+    assert!(called.stdout.contains("codex"), "{}", called.stdout);
+    assert!(called.stderr.contains("codescout install codex\n"), "{}", called.stderr);
     assert!(
-        told.stderr.contains("codescout install windsurf --root DIR"),
+        called.stderr.contains("codescout install windsurf --root DIR"),
         "{}",
-        told.stderr
+        called.stderr
     );
-    assert!(!told.stderr.contains("Cline"), "{}", told.stderr);
+    assert!(!called.stderr.contains("Cline"), "{}", called.stderr);
     assert_eq!(user.everything(), before);
 }
 

@@ -188,34 +188,34 @@ impl Script {
         let function = &mut self.files.get_mut(&path).unwrap()[at];
         let identity = function.identity;
         let before = (path.clone(), function.name.clone());
-        let mut told = |from: Option<(String, String)>, events: &[&'static str]| {
+        let mut record = |from: Option<(String, String)>, events: &[&'static str]| {
             done.push((identity, from, events.iter().copied().collect()));
         };
         match choice {
             0..=2 => {
                 function.body[place] = line;
-                told(None, &["body"]);
+                record(None, &["body"]);
             }
             3 => {
                 function.parameters.push(format!("extra{}", 100 + place));
-                told(None, &["signature"]);
+                record(None, &["signature"]);
             }
             4 => {
                 function.doc = Some(format!("Says {line} now.").replace('"', ""));
-                told(None, &["doc"]);
+                record(None, &["doc"]);
             }
             5 => {
                 function.is_spread = !function.is_spread;
-                told(None, &["formatting"]);
+                record(None, &["formatting"]);
             }
             6 => {
                 function.name = new_name;
-                told(Some(before), &["renamed"]);
+                record(Some(before), &["renamed"]);
             }
             7 if n_lines > 4 => {
                 function.name = new_name;
                 function.body[place] = line;
-                told(Some(before), &["renamed", "body"]);
+                record(Some(before), &["renamed", "body"]);
             }
             8 | 9 => {
                 let moved = self.files.get_mut(&path).unwrap().remove(at);
@@ -457,7 +457,7 @@ fn judge(repo: &TestRepo, script: &Script, score: &mut Score) {
                 .iter()
                 .map(|(commit, from, events)| (commit.as_str(), (from, events)))
                 .collect();
-            let mut told = BTreeSet::new();
+            let mut found = BTreeSet::new();
             for change in &life.changes {
                 let commit = history.id(change.commit).unwrap().to_string();
                 let from = change
@@ -477,9 +477,9 @@ fn judge(repo: &TestRepo, script: &Script, score: &mut Score) {
                         score.n_sure_and_wrong += usize::from(from.is_some() && change.confidence >= 0.9);
                     }
                 }
-                told.insert(commit);
+                found.insert(commit);
             }
-            score.n_missed += wanted.keys().filter(|commit| !told.contains(**commit)).count();
+            score.n_missed += wanted.keys().filter(|commit| !found.contains(**commit)).count();
         }
     }
 }
@@ -545,11 +545,11 @@ fn life_of(repo: &TestRepo, path: &str, name: &str) -> Vec<(String, Vec<&'static
     };
     let reached = history.reachable(&[tip]);
     let life = whole_life(&repository, &history, tip, &reached, &key);
-    let told = life.changes.into_iter().map(|change| {
+    let changes = life.changes.into_iter().map(|change| {
         let heads = history.heads(&[change.commit]).unwrap();
         (heads[&change.commit].subject.clone(), change.events.names())
     });
-    told.collect()
+    changes.collect()
 }
 
 #[test]
@@ -611,13 +611,13 @@ fn a_revert_goes_on_with_the_life_before() {
     repo.commit("revert");
     repo.write("a.rs", with("    seven();\n"));
     repo.commit("edit");
-    let told = life_of(&repo, "a.rs", "target");
-    let told: Vec<(&str, Vec<&str>)> = told
+    let life = life_of(&repo, "a.rs", "target");
+    let found: Vec<(&str, Vec<&str>)> = life
         .iter()
         .map(|(subject, events)| (subject.as_str(), events.clone()))
         .collect();
     assert_eq!(
-        told,
+        found,
         [
             ("edit", vec!["body"]),
             ("revert", vec!["added"]),
@@ -637,8 +637,8 @@ fn what_is_gone_is_followed_from_where_it_was_removed() {
     repo.commit("edit");
     repo.write("a.py", "def kept():\n    pass\n");
     repo.commit("remove");
-    let told = life_of(&repo, "a.py", "gone");
-    let subjects: Vec<&str> = told.iter().map(|(subject, _)| subject.as_str()).collect();
+    let life = life_of(&repo, "a.py", "gone");
+    let subjects: Vec<&str> = life.iter().map(|(subject, _)| subject.as_str()).collect();
     assert_eq!(subjects, ["remove", "edit", "start"]);
     assert!(life_of(&repo, "a.py", "never").is_empty());
 }
@@ -692,9 +692,9 @@ fn what_both_sides_of_a_merge_renamed_is_followed_on_both() {
         repo.git(["rm", "-r", "-q", "-f", "--ignore-unmatch", "."]);
         repo.write("src/a.py", text("new", 3));
         repo.commit("merge");
-        let told = subjects_of(&repo, "src/a.py", "new");
+        let subjects = subjects_of(&repo, "src/a.py", "new");
         let all = ["add", "move", "edit one", "rename", "edit two", "merge"];
-        assert_eq!(told, all.map(str::to_owned).into(), "swapped: {is_swapped}");
+        assert_eq!(subjects, all.map(str::to_owned).into(), "swapped: {is_swapped}");
     }
 }
 
@@ -743,11 +743,11 @@ fn notes_know_what_became_of_definitions() {
         for _ in 0..6 {
             script.commit(&repo);
             let called = call_in(repo.root(), &["memory", "list", "--json", "--limit", "0"], b"");
-            let told: serde_json::Value = serde_json::from_slice(&called.stdout).unwrap();
+            let answer: serde_json::Value = serde_json::from_slice(&called.stdout).unwrap();
             let now = located(&script);
-            let told = told["results"].as_array().unwrap();
-            assert_eq!(told.len(), then.len());
-            for note in told {
+            let answer = answer["results"].as_array().unwrap();
+            assert_eq!(answer.len(), then.len());
+            for note in answer {
                 let identity: usize = note["name"].as_str().unwrap()[1..].parse().unwrap();
                 let (verdict, deserved) = (&note["verdict"], deserved(&then[&identity], now.get(&identity)));
                 if verdict == deserved {

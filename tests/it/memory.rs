@@ -50,24 +50,24 @@ fn a_note_is_a_file_and_follows_its_definition() {
     repo.commit("note");
     repo.rename("src/a.py", "src/b.py");
     let moved = repo.commit("move");
-    let told = notes(&repo, &["memory", "--json"]);
-    let anchor = &told["results"][0]["about"][0];
+    let answer = notes(&repo, &["memory", "--json"]);
+    let anchor = &answer["results"][0]["about"][0];
     assert_eq!(
         (&anchor["verdict"], &anchor["now"]),
         (&"moved".into(), &"src/b.py#parse".into())
     );
     assert_eq!(anchor["commits"][0]["commit"], moved);
     // At the revision of the note, nothing has moved.
-    let told = notes(&repo, &["memory", "--ref", "HEAD~1", "--json"]);
-    assert_eq!(told["results"][0]["verdict"], "fresh");
+    let answer = notes(&repo, &["memory", "--ref", "HEAD~1", "--json"]);
+    assert_eq!(answer["results"][0]["verdict"], "fresh");
     assert_eq!(run(&repo, &["memory", "mend"]).code, 0);
-    let told = notes(&repo, &["memory", "read", "parser/words", "--json"]);
-    assert_eq!(told["results"][0]["verdict"], "fresh");
-    assert_eq!(told["results"][0]["text"], "# Why\n\nSee `Item.price`.\n");
+    let answer = notes(&repo, &["memory", "read", "parser/words", "--json"]);
+    assert_eq!(answer["results"][0]["verdict"], "fresh");
+    assert_eq!(answer["results"][0]["text"], "# Why\n\nSee `Item.price`.\n");
     // An uncommitted edit and an uncommitted deletion.
     repo.write("src/b.py", CODE.replace("text.split()", "text.split(',')"));
-    let told = notes(&repo, &["memory", "--json"]);
-    let anchor = &told["results"][0]["about"][0];
+    let answer = notes(&repo, &["memory", "--json"]);
+    let anchor = &answer["results"][0]["about"][0];
     assert_eq!(
         (&anchor["verdict"], &anchor["uncommitted"]),
         (&"changed".into(), &true.into())
@@ -94,9 +94,9 @@ fn private_notes_are_no_files_of_the_repository() {
     ];
     assert_eq!(run(&repo, &args).code, 0);
     assert_eq!(repo.git(["status", "--porcelain"]), "");
-    let told = notes(&repo, &["memory", "--json"]);
+    let answer = notes(&repo, &["memory", "--json"]);
     assert_eq!(
-        (&told["results"][0]["path"], &told["results"][0]["verdict"]),
+        (&answer["results"][0]["path"], &answer["results"][0]["verdict"]),
         (&Value::Null, &"fresh".into())
     );
     assert_eq!(run(&repo, &["verify"]).code, 0);
@@ -149,15 +149,15 @@ fn bad_notes_and_names_are_reported() {
         ".agents/notes/hand.md",
         "---\nkind: decision\nabout:\n- src/a.py#parse\n- src/a.py#absent\n---\ntext\n",
     );
-    let told = notes(&repo, &["memory", "--json"]);
-    assert_eq!(told["results"][0]["problem"], "invalid line in about: - [x]");
-    let verdicts: Vec<&Value> = (0..2).map(|at| &told["results"][1]["about"][at]["verdict"]).collect();
+    let found = notes(&repo, &["memory", "--json"]);
+    assert_eq!(found["results"][0]["problem"], "invalid line in about: - [x]");
+    let verdicts: Vec<&Value> = (0..2).map(|at| &found["results"][1]["about"][at]["verdict"]).collect();
     assert_eq!(verdicts, ["unknown", "unknown"]);
     // Writing it again completes the anchors, and keeps the other lines.
     let text = "---\nkind: decision\nabout:\n- src/a.py#parse\n---\ntext\n";
     assert_eq!(run(&repo, &["memory", "write", "hand", "--text", text]).code, 0);
-    let told = notes(&repo, &["memory", "read", "hand", "--json"]);
-    assert_eq!(told["results"][0]["verdict"], "fresh");
+    let answer = notes(&repo, &["memory", "read", "hand", "--json"]);
+    assert_eq!(answer["results"][0]["verdict"], "fresh");
     let file = String::from_utf8(repo.read(".agents/notes/hand.md")).unwrap();
     assert!(file.starts_with("---\nkind: decision\nabout:\n"), "{file}");
 }
@@ -169,23 +169,23 @@ fn answers_about_a_definition_say_that_a_note_no_longer_holds() {
     repo.commit("note");
     let remark = "note parser/words no longer holds: its definition src/a.py#parse was changed in ";
     for args in [["symbol", "parse"], ["read", "src/a.py#parse"]] {
-        let told = run(&repo, &args);
-        assert!(!told.stderr.contains("no longer holds"), "{}", told.stderr);
+        let called = run(&repo, &args);
+        assert!(!called.stderr.contains("no longer holds"), "{}", called.stderr);
     }
     repo.rename("src/a.py", "src/b.py");
     let moved = repo.commit("move");
     assert_eq!(run(&repo, &["memory"]).code, 0);
-    let told = run(&repo, &["symbol", "parse"]);
+    let called = run(&repo, &["symbol", "parse"]);
     let remark_on_move = format!("definition src/a.py#parse was moved in {} move", &moved[..10]);
-    assert!(told.stderr.contains(&remark_on_move), "{}", told.stderr);
+    assert!(called.stderr.contains(&remark_on_move), "{}", called.stderr);
     repo.rename("src/b.py", "src/a.py");
     repo.commit("move back");
     repo.write("src/a.py", CODE.replace("text.split()", "text.split(',')"));
     let changed = repo.commit("split at commas");
     for args in [["symbol", "parse"], ["read", "src/a.py#parse"]] {
         assert_eq!(run(&repo, &["memory"]).code, 0);
-        let told = run(&repo, &args);
+        let called = run(&repo, &args);
         let remark = format!("{remark}{} split at commas", &changed[..10]);
-        assert!(told.stderr.contains(&remark), "{}", told.stderr);
+        assert!(called.stderr.contains(&remark), "{}", called.stderr);
     }
 }

@@ -55,11 +55,11 @@ fn an_indexer_reads_a_clean_checkout_and_its_index_is_imported() {
     repo.write("new.py", "");
     let script = "ls >&2; git log >&2; grep -c committed items.py >&2; echo \"$@\" >&2; cp $scip $out";
     let ran = run_script(&repo, script, &["--json", "-v"]).expect(0);
-    let told = ran.json();
+    let answer = ran.json();
     assert_eq!(
-        (&told["joined"], &told["files_left_out"]),
+        (&answer["joined"], &answer["files_left_out"]),
         (&2.into(), &0.into()),
-        "{told}"
+        "{answer}"
     );
     assert!(ran.stderr.contains("README.md\nitems.py\ntotal.py\n"), "{}", ran.stderr);
     assert!(ran.stderr.contains("not a git repository"), "{}", ran.stderr);

@@ -641,7 +641,7 @@ fn the_doctor_asks_all_servers_at_once() {
     let more = format!("[sparse]\nserver = '{}'\nmodel = 's'\n", sparse.url());
     configure(&repo, &format!("{}{more}", settings(&dense)));
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
-    let places = ["with 64 dimensions", "tokens for a word"].map(|told| doctor.find(told));
+    let places = ["with 64 dimensions", "tokens for a word"].map(|part| doctor.find(part));
     assert!(places[0].is_some() && places.is_sorted(), "{doctor}");
 }
 
@@ -841,9 +841,9 @@ fn a_setting_that_no_command_could_start_with_is_not_made() {
         ("rerank.server", "http://me:hunter2@host"),
         ("sparse.server", "ftp://host"),
     ] {
-        let told = set(key, value, 2).stderr;
-        assert!(told.contains(key) && told.contains("config.toml"), "{told}");
-        assert!(!told.contains("hunter2"), "{told}");
+        let message = set(key, value, 2).stderr;
+        assert!(message.contains(key) && message.contains("config.toml"), "{message}");
+        assert!(!message.contains("hunter2"), "{message}");
         assert_eq!(
             call_in(repo.root(), &["config", "get", key], b"").expect(0).text(),
             "none\n"
@@ -856,8 +856,8 @@ fn a_setting_that_no_command_could_start_with_is_not_made() {
         &repo,
         "[embedding]\nserver = 'localhost:7997'\napi = 'tei'\n[search]\nlimit = 7\n",
     );
-    let told = call_in(repo.root(), &["search", "packet"], b"").expect(2).stderr;
-    assert!(told.contains("codescout config unset embedding.server"), "{told}");
+    let message = call_in(repo.root(), &["search", "packet"], b"").expect(2).stderr;
+    assert!(message.contains("codescout config unset embedding.server"), "{message}");
     let set = call_in(repo.root(), &["config", "set", "embedding.server", "nonsense"], b"").expect(2);
     assert!(set.stderr.contains("the settings are still invalid"), "{}", set.stderr);
     call_in(repo.root(), &["config", "unset", "embedding.server"], b"").expect(0);
@@ -881,7 +881,7 @@ fn a_setting_that_no_command_could_start_with_is_not_made() {
 #[test]
 fn settings_that_are_wrong_are_refused_without_their_secrets() {
     let repo = project(1);
-    for (settings, told) in [
+    for (settings, message) in [
         ("server = 'https://me:hunter2@host/v1'", "has credentials in it"),
         (
             "server = 'https://host'\nproxy = 'http://me:hunter2@proxy'",
@@ -896,7 +896,7 @@ fn settings_that_are_wrong_are_refused_without_their_secrets() {
     ] {
         configure(&repo, &format!("[embedding]\n{settings}\n"));
         let called = call_in(repo.root(), &["search", "packet"], b"").expect(2);
-        assert!(called.stderr.contains(told), "{}", called.stderr);
+        assert!(called.stderr.contains(message), "{}", called.stderr);
         assert!(!called.stderr.contains("hunter2"), "{}", called.stderr);
         let shown = call_in(repo.root(), &["config"], b"");
         assert!(!shown.text().contains("hunter2"), "{}", shown.text());

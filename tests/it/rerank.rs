@@ -133,18 +133,18 @@ fn the_pages_of_an_answer_fit_together() {
     assert_eq!(whole[7..], before[7..]);
     assert_ne!(whole, before);
     for size in ["1", "4", "5", "9"] {
-        let (mut told, mut cursor) = (Vec::new(), None::<String>);
+        let (mut found, mut cursor) = (Vec::new(), None::<String>);
         loop {
             let mut args = vec![QUESTION, "-n", size];
             args.extend(cursor.iter().flat_map(|cursor| ["--cursor", cursor]));
             let page = search(&repo, &args).expect(0).json();
-            told.extend(paths(&page));
+            found.extend(paths(&page));
             match page["next_cursor"].as_str() {
                 Some(next) => cursor = Some(next.to_owned()),
                 None => break,
             }
         }
-        assert_eq!(told, whole, "{size}");
+        assert_eq!(found, whole, "{size}");
     }
     // A page after the reranked results needs no request. A cursor is not valid for a query with another order.
     stub.forget();
@@ -395,7 +395,7 @@ fn a_server_that_fails_again_and_again_is_left_alone() {
 #[test]
 fn it_is_asked_for_or_refused_by_name() {
     let repo = project(2);
-    for (args, told) in [
+    for (args, message) in [
         (&["--rerank"][..], "no reranker is configured"),
         (
             &["--rerank", "--mode", "regex"],
@@ -414,7 +414,7 @@ fn it_is_asked_for_or_refused_by_name() {
     ] {
         let called = search(&repo, &[&[QUESTION], args].concat()).expect(2);
         let said = format!("{}{}", called.text(), called.stderr);
-        assert!(said.contains(told), "{args:?}: {said}");
+        assert!(said.contains(message), "{args:?}: {said}");
     }
     found(&repo, &[QUESTION, "--no-rerank"]);
 }
@@ -440,13 +440,13 @@ fn agents_have_it_too() {
     assert_eq!(stub.requests().len(), 1);
     first(json!({"query": "packet_3", "rerank": true, "explain": true}));
     assert_eq!(stub.requests().len(), 2);
-    for (more, told) in [
+    for (more, value) in [
         ("refs", json!(["HEAD"])),
         ("in", json!("commits")),
         ("mode", json!("regex")),
     ] {
         let mut arguments = json!({"query": QUESTION, "rerank": true});
-        arguments[more] = told;
+        arguments[more] = value;
         let answer = first(arguments);
         assert!(answer.text.contains("rerank cannot be used with"), "{}", answer.text);
     }
@@ -479,13 +479,13 @@ fn the_program_tells_where_results_are_judged() {
     let stub = Stub::start(tei);
     configure(&repo, &settings(&stub, "model = 'judge'"));
     let leaves = call_in(repo.root(), &["doctor", "--what-leaves"], b"").expect(0).text();
-    for told in [
+    for part in [
         stub.url().as_str(),
         "every query in prose, and every query that requests reranking, with the text of its first 50 results",
         "judge",
         "are detected and removed first",
     ] {
-        assert!(leaves.contains(told), "{told}: {leaves}");
+        assert!(leaves.contains(part), "{part}: {leaves}");
     }
     assert!(
         !leaves.contains("nothing leaves") && !leaves.contains("the text of every chunk"),
@@ -514,7 +514,7 @@ fn settings_that_are_wrong_are_refused_without_their_secrets() {
     let key = repo.beside("key");
     std::fs::write(&key, "sesame\n").unwrap();
     let over_http = format!("server = 'http://example.com'\nkey_file = '{}'", key.display());
-    for (settings, told) in [
+    for (settings, message) in [
         ("server = 'https://me:hunter2@host/v1'", "has credentials in it"),
         (
             "server = 'http://127.0.0.1:1'\napi = 'soap'",
@@ -524,7 +524,7 @@ fn settings_that_are_wrong_are_refused_without_their_secrets() {
     ] {
         configure(&repo, &format!("[rerank]\n{settings}\n"));
         let called = call_in(repo.root(), &["search", QUESTION], b"").expect(2);
-        assert!(called.stderr.contains(told), "{}", called.stderr);
+        assert!(called.stderr.contains(message), "{}", called.stderr);
         assert!(
             !called.stderr.contains("hunter2") && !called.stderr.contains("sesame"),
             "{}",

@@ -88,10 +88,10 @@ fn arguments_are_passed_on_as_they_are_and_standard_input_is_empty() {
         "{text}"
     );
     configure(&repo, "run.format", "cat");
-    let told = call_in(repo.root(), &["run", "format", "--json"], b"typed")
+    let answer = call_in(repo.root(), &["run", "format", "--json"], b"typed")
         .expect(0)
         .json();
-    assert_eq!(told["total"], 0);
+    assert_eq!(answer["total"], 0);
     for text in ["cargo test && rm -r x", "a | b", "a > b", "a $(b)", "'a"] {
         let refused = call(&repo, &["config", "set", "run.test", text]).expect(2);
         assert!(

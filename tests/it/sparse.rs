@@ -434,8 +434,8 @@ fn the_program_tells_what_leaves_and_what_answers() {
     configure(&repo, &settings(&stub));
     let leaves = call_in(repo.root(), &["doctor", "--what-leaves"], b"").expect(0).text();
     let host = stub.url().trim_start_matches("http://").to_owned();
-    for told in [host.as_str(), "the text of every chunk", "with mode auto or hybrid"] {
-        assert!(leaves.contains(told), "{leaves}");
+    for part in [host.as_str(), "the text of every chunk", "with mode auto or hybrid"] {
+        assert!(leaves.contains(part), "{leaves}");
     }
     assert!(!leaves.contains("nothing leaves"), "{leaves}");
     let doctor = call_in(repo.root(), &["doctor"], b"").text();

@@ -123,16 +123,16 @@ fn what_was_unpacked_names_no_server() {
     for args in [&["search", QUESTION][..], &["index"]] {
         let output = call_with(&unpacked, &home, args, &[]);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
-        let told = stderr(&output);
+        let message = stderr(&output);
         assert!(
-            told.contains("not recorded") && told.contains("config trust"),
-            "{args:?}: {told}"
+            message.contains("not recorded") && message.contains("config trust"),
+            "{args:?}: {message}"
         );
     }
     let mut client = Client::start(&unpacked, &[]);
     client.initialize("test");
-    let told = client.call("search", json!({"query": QUESTION})).failure();
-    assert!(told.contains("not recorded"), "{told}");
+    let message = client.call("search", json!({"query": QUESTION})).failure();
+    assert!(message.contains("not recorded"), "{message}");
     // Setting one value does not make the other values in the file trusted.
     let set = call_with(&unpacked, &home, &["config", "set", "search.limit", "3"], &[]);
     assert!(
@@ -147,13 +147,13 @@ fn what_was_unpacked_names_no_server() {
     let text = fs::read_to_string(&settings).unwrap();
     fs::write(&settings, text.replace("key_file = '/etc/passwd'", "")).unwrap();
     let trusted = call_with(&unpacked, &home, &["config", "trust"], &[]);
-    let told = String::from_utf8_lossy(&trusted.stdout).into_owned();
+    let printed = String::from_utf8_lossy(&trusted.stdout).into_owned();
     assert!(
-        told.contains("rerank.server") && told.contains("TEST_SECRET"),
-        "{told}{}",
+        printed.contains("rerank.server") && printed.contains("TEST_SECRET"),
+        "{printed}{}",
         stderr(&trusted)
     );
-    assert!(!told.contains("gc.auto"), "{told}");
+    assert!(!printed.contains("gc.auto"), "{printed}");
     call_with(&unpacked, &home, &["index"], &[]);
     assert!(!planted.stub.requests().is_empty());
     let n_requests = planted.stub.requests().len();
@@ -172,9 +172,9 @@ fn what_the_user_sets_counts_for_one_repository_or_for_all() {
     let call = |folder: &Path, args: &[&str]| call_with(folder, &home, args, &[]);
     let get = |folder: &Path, key: &str| {
         let output = call(folder, &["config", "--json"]);
-        let told: serde_json::Value =
+        let answer: serde_json::Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
-        let setting = told["results"]
+        let setting = answer["results"]
             .as_array()
             .unwrap()
             .iter()

@@ -5,7 +5,8 @@
 #
 # What: the archive of this machine's platform is packed twice and compared; those of the others hold a stand-in. Then all
 #   that .github/release/generate.py writes is read by the programs it is for, and what installs is run and removed again.
-# Needs: bash, git, tar, xz, Python 3.11, openssl. node with npm, pip, docker, ruby and nix are skipped aloud if missing.
+# Needs: bash, git, tar, xz, Python 3.11, openssl, cargo with the sources of the crates for every platform (or a network
+#   for them). node with npm, pip, docker, ruby and nix are skipped aloud if missing.
 # Exit code: 0 if all that was tried holds, 1 if not. Takes about two minutes, most of them in xz.
 set -uo pipefail
 
@@ -15,6 +16,8 @@ RELEASE=$ROOT/.github/release
 FOLDER=$(mktemp -d)
 trap 'rm -rf "$FOLDER"' EXIT
 chmod 755 "$FOLDER"
+# Before the home changes: for .github/release/notices.py.
+export CARGO_HOME=${CARGO_HOME:-$HOME/.cargo} RUSTUP_HOME=${RUSTUP_HOME:-$HOME/.rustup}
 export HOME=$FOLDER/home GIT_CONFIG_NOSYSTEM=1 npm_config_cache=$FOLDER/npm-cache npm_config_update_notifier=false
 export GIT_AUTHOR_NAME=peer GIT_AUTHOR_EMAIL=peer@example.com GIT_COMMITTER_NAME=peer GIT_COMMITTER_EMAIL=peer@example.com
 unset CODESCOUT_INSTALL_DIR CODESCOUT_ARCHIVES SIGNING_KEY SIGNING_TOOL SIGNING_PASSWORD
@@ -53,6 +56,14 @@ cp "$PROGRAM" "$FOLDER/codescout" && strip "$FOLDER/codescout" 2>/dev/null
 check "an archive" "$RELEASE/pack.sh" "$FOLDER/codescout" "$TARGET" "$FOLDER/archives"
 wait $!
 check "the same bytes a second time" cmp "$FOLDER/archives/$ARCHIVE" "$FOLDER/again/$ARCHIVE"
+NOTICES=THIRD-PARTY-NOTICES.txt
+tar -xJOf "$FOLDER/archives/$ARCHIVE" "codescout-$VERSION-$TARGET/$NOTICES" >"$FOLDER/$NOTICES"
+# A crate, a grammar, the standard library, a library in C, the vectors that the model derives from.
+for part in "tantivy " "tree-sitter-python " "Rust standard library " "zstd-sys " "all-MiniLM-L6-v2 "; do
+    check "notices of $part" grep -q "^- $part" "$FOLDER/$NOTICES"
+done
+check "no path of this machine in them" not grep -qF -e "$ROOT" -e "$CARGO_HOME" -e "$RUSTUP_HOME" "$FOLDER/$NOTICES"
+check "no crate that only tests need" not grep -q "^- proptest " "$FOLDER/$NOTICES"
 bytes=$(wc -c <"$FOLDER/archives/$ARCHIVE")
 check "$((bytes / 1000)) kB, at most 25 MB" test "$bytes" -le 25000000
 printf '#!/bin/sh\necho "codescout %s"\n' "$VERSION" >"$FOLDER/stand-in" && chmod +x "$FOLDER/stand-in"
@@ -78,7 +89,18 @@ check "a missing archive is refused" refuses "missing or not in" "$RELEASE/gener
 check "an odd line is refused" refuses "not a line of a checksum" "$RELEASE/generate.py" "$VERSION" "$FOLDER/archives/odd" "$FOLDER/no"
 check "a wrong checksum is refused" refuses "wrong checksum" "$RELEASE/generate.py" "$VERSION" "$FOLDER/archives/wrong" "$FOLDER/no"
 check "another version is refused" refuses "is not the version" "$RELEASE/generate.py" 9.9.9 "$SUMS" "$FOLDER/no"
-check "no placeholder of a template is left" not grep -rIE '@[A-Z_]+@' "$OUT" --include='*.*'
+check "no placeholder of a template is left" not grep -rIE '@[A-Z_]+@' "$OUT" --include='*.*' --exclude="$NOTICES"
+notices_everywhere() {
+    local n=0 path
+    for path in "$OUT"/npm/*-*/codescout "$OUT"/image/*/codescout; do
+        test -s "${path%/*}/$NOTICES" && n=$((n + 1)) || return 1
+    done
+    for path in "$OUT"/wheels/*.whl; do
+        "$PYTHON" -m zipfile -l "$path" | grep -qF "dist-info/$NOTICES" && n=$((n + 1)) || return 1
+    done
+    echo "$n packages" && test "$n" -ge 3
+}
+check "the notices are in every package with a program" notices_everywhere
 check "list of components, twice" cmp <("$RELEASE/sbom.py") <("$RELEASE/sbom.py")
 check "JSON and TOML" "$PYTHON" -c 'import json, pathlib, sys, tomllib
 for path in pathlib.Path(sys.argv[1]).rglob("*.json"): json.loads(path.read_text())

@@ -73,7 +73,7 @@ def vectors_of(point):
     return plain
 
 
-def told(point, body, score=None):
+def to_json(point, body, score=None):
     out = {"id": str(point.id)}
     if score is not None:
         out |= {"version": 0, "score": score}
@@ -110,7 +110,7 @@ def scroll(shard, body):
         with_vector=bool(body.get("with_vector")),
     )
     points, after = shard.scroll(request)
-    return {"points": [told(point, body) for point in points], "next_page_offset": None if after is None else str(after)}
+    return {"points": [to_json(point, body) for point in points], "next_page_offset": None if after is None else str(after)}
 
 
 def query(shard, body):
@@ -128,7 +128,7 @@ def query(shard, body):
         params=edge.SearchParams(exact=bool(given.get("exact")), quantization=quantization),
         with_payload=bool(body.get("with_payload")),
     )
-    return {"points": [told(point, body, point.score) for point in shard.query(request)]}
+    return {"points": [to_json(point, body, point.score) for point in shard.query(request)]}
 
 
 def of_collection(method, rest, collection, body):
@@ -147,7 +147,7 @@ def of_collection(method, rest, collection, body):
             return put(shard, body)
         case ("POST", ["points"]):
             found = shard.retrieve(ids(body["ids"]), bool(body.get("with_payload")), bool(body.get("with_vector")))
-            return [told(point, body) for point in found]
+            return [to_json(point, body) for point in found]
         case ("POST", ["points", "delete"]):
             shard.update(update.delete_points(ids(body["points"])))
             return DONE

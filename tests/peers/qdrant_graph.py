@@ -68,11 +68,11 @@ def main():
     }
     for m, name in [(0, "none")] + [(16, name) for name in compressions]:
         shard, seconds = optimized(m, compressions[name])
-        told = [f"exact {found(shard, edge.SearchParams(exact=True)):.3f}"]
+        parts = [f"exact {found(shard, edge.SearchParams(exact=True)):.3f}"]
         for times in (1.0, 2.0, 3.0, 4.0) if compressions[name] else ():
             again = edge.QuantizationSearchParams(rescore=True, oversampling=times)
-            told.append(f"{times:.0f}x {found(shard, edge.SearchParams(quantization=again)):.3f}")
-        print(f"m {m}, compression {name}: {seconds:.1f} s of optimizer;", ", ".join(told), flush=True)
+            parts.append(f"{times:.0f}x {found(shard, edge.SearchParams(quantization=again)):.3f}")
+        print(f"m {m}, compression {name}: {seconds:.1f} s of optimizer;", ", ".join(parts), flush=True)
 
 
 main()

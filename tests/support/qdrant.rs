@@ -131,9 +131,10 @@ impl QdrantStub {
     /// Returns the collections by their real names, with the parameters of their creation and the indexed fields.
     pub(crate) fn collections(&self) -> BTreeMap<String, Value> {
         let state = self.shared.state.lock().unwrap();
-        let told = |collection: &Collection| json!({ "config": collection.config, "indexed": collection.indexed });
+        let described = |collection: &Collection| json!({ "config": collection.config, "indexed": collection.indexed });
         let all = state.collections.iter();
-        all.map(|(name, collection)| (name.clone(), told(collection))).collect()
+        all.map(|(name, collection)| (name.clone(), described(collection)))
+            .collect()
     }
 
     /// Returns the payloads of all points, ordered by collection and id.
@@ -252,10 +253,10 @@ impl QdrantStub {
         let fields = points.flat_map(|point| point.payload.iter_mut());
         let claims = fields.filter(|(name, _)| name.starts_with("claim_"));
         claims
-            .map(|(_, told)| {
-                let mut parts: Vec<String> = told.as_str().unwrap().split(' ').map(str::to_owned).collect();
+            .map(|(_, claim)| {
+                let mut parts: Vec<String> = claim.as_str().unwrap().split(' ').map(str::to_owned).collect();
                 parts[1] = (parts[1].parse::<u64>().unwrap() - seconds).to_string();
-                *told = json!(parts.join(" "));
+                *claim = json!(parts.join(" "));
             })
             .count()
     }
@@ -381,8 +382,8 @@ impl State {
         match (seen.method.as_str(), parts.as_slice()) {
             ("GET", ["aliases"]) => {
                 let all = self.aliases.iter();
-                let told = all.map(|(alias, name)| json!({ "alias_name": alias, "collection_name": name }));
-                Ok(json!({ "aliases": told.collect::<Vec<_>>() }))
+                let listed = all.map(|(alias, name)| json!({ "alias_name": alias, "collection_name": name }));
+                Ok(json!({ "aliases": listed.collect::<Vec<_>>() }))
             }
             ("POST", ["collections", "aliases"]) => self.change_aliases(&body),
             ("PUT", ["collections", name]) => self.make(name, body),
@@ -478,7 +479,7 @@ impl Collection {
             ("PUT", ["points"]) => self.upsert(body).map(|()| done),
             ("POST", ["points"]) => {
                 let ids = body["ids"].as_array().into_iter().flatten().filter_map(Value::as_str);
-                let found = ids.filter_map(|id| Some(told(id, self.points.get(id)?, body)));
+                let found = ids.filter_map(|id| Some(to_json(id, self.points.get(id)?, body)));
                 Ok(found.collect())
             }
             ("POST", ["points", "delete"]) => {
@@ -650,7 +651,7 @@ impl Collection {
         let page: Vec<Value> = all
             .by_ref()
             .take(limit)
-            .map(|(id, point)| told(id, point, body))
+            .map(|(id, point)| to_json(id, point, body))
             .collect();
         Ok(json!({ "points": page, "next_page_offset": all.next().map(|(id, _)| id) }))
     }
@@ -698,10 +699,10 @@ impl Collection {
         found.sort_by(|(a, x, _), (b, y, _)| b.total_cmp(a).then_with(|| y.chars().rev().cmp(x.chars().rev())));
         let page = found.into_iter().skip(offset).take(limit);
         let page = page.map(|(score, id, point)| {
-            let mut told = told(id, point, body);
-            told["version"] = json!(1);
-            told["score"] = json!(score);
-            told
+            let mut shown = to_json(id, point, body);
+            shown["version"] = json!(1);
+            shown["score"] = json!(score);
+            shown
         });
         Ok(json!({ "points": page.collect::<Vec<_>>() }))
     }
@@ -720,10 +721,10 @@ fn holds(condition: &Value, id: &str, point: &Point) -> Result<bool, Refused> {
     }
 }
 
-fn told(id: &str, point: &Point, wanted: &Value) -> Value {
-    let mut told = json!({ "id": id });
+fn to_json(id: &str, point: &Point, wanted: &Value) -> Value {
+    let mut shown = json!({ "id": id });
     if wanted["with_payload"] == true {
-        told["payload"] = Value::Object(point.payload.clone());
+        shown["payload"] = Value::Object(point.payload.clone());
     }
     let wants = |name: &str| match &wanted["with_vector"] {
         Value::Array(names) => names.iter().any(|known| known == name),
@@ -738,9 +739,9 @@ fn told(id: &str, point: &Point, wanted: &Value) -> Value {
         vectors.insert("sparse".to_owned(), json!({ "indices": indices, "values": values }));
     }
     if wanted["with_vector"] != false && !wanted["with_vector"].is_null() {
-        told["vector"] = Value::Object(vectors);
+        shown["vector"] = Value::Object(vectors);
     }
-    told
+    shown
 }
 
 fn sparse(given: &Value) -> Option<BTreeMap<u64, f32>> {

@@ -21,8 +21,8 @@ use super::question::{About, Question};
 use super::record::Past;
 use super::sink::Sink;
 use crate::git::Rewrite;
-use crate::model::RepoPath;
 use crate::model::count::count;
+use crate::model::{Hint, RepoPath};
 use crate::query::{Gaps, Source};
 use crate::session::{OpError, Result, is_read_only};
 
@@ -120,8 +120,11 @@ impl Op for Docs {
     fn run(&self, ask: &Ask<'_>) -> Result<Page<DocsRow>> {
         let is_filtered = self.kind.is_some() || self.status.is_some();
         match self.op {
-            DocsOp::Audit if is_filtered => Err(OpError::new("kind and status are for op list", "omit them")),
-            DocsOp::List if self.fix => Err(OpError::new("fix is for op audit", "omit it")),
+            DocsOp::Audit if is_filtered => Err(OpError::new(
+                "kind and status are for op list",
+                Hint::each("omit --kind and --status", "omit them"),
+            )),
+            DocsOp::List if self.fix => Err(OpError::new("fix is for op audit", Hint::each("omit --fix", "omit it"))),
             DocsOp::Audit => self.audit(ask),
             DocsOp::List => self.list(ask),
         }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::model::Hint;
 use crate::session::{OpError, Result};
 
 use super::body::{Body, Form, body_indent, body_of};
@@ -399,7 +400,13 @@ fn scope(text: &FileText<'_>, place: &Place) -> Range<usize> {
 fn replace_text(text: &FileText<'_>, operation: &Operation, scope: Range<usize>) -> Result<Vec<Splice>> {
     let old = operation.old.as_deref().unwrap_or_default();
     if old.is_empty() {
-        return Err(OpError::new("old is empty", "pass the text to replace as old"));
+        return Err(OpError::new(
+            "old is empty",
+            Hint::each(
+                "give the text to replace with --old, or as old in a list",
+                "pass the text to replace as old",
+            ),
+        ));
     }
     let given = operation.text.as_deref().unwrap_or_default();
     let found = |old: &str| -> Vec<Range<usize>> {
@@ -440,7 +447,10 @@ fn miscounted(text: &FileText<'_>, places: &[Range<usize>], n_wanted: usize) -> 
             text.path,
             lines.join(", ")
         ),
-        "include more of the text around it, or pass count or all",
+        Hint::each(
+            "include more of the text around it, or use --count or --all",
+            "include more of the text around it, or pass count or all",
+        ),
     )
 }
 

@@ -88,7 +88,10 @@ impl Operation {
         if self.op.needs_text() && self.text.is_none() {
             return Err(OpError::new(
                 "text is missing",
-                "pass the new text as text; empty text removes",
+                Hint::each(
+                    "give the new text with --text, or as text in a list; empty text removes",
+                    "pass the new text as text; empty text removes",
+                ),
             ));
         }
         if self.text.as_ref().is_some_and(|text| text.contains('\0')) {
@@ -98,7 +101,10 @@ impl Operation {
         if self.old.is_some() && !is_of_text || is_of_text && self.old.is_none() {
             return Err(OpError::new(
                 "old belongs to replace_text",
-                "pass the text to replace as old",
+                Hint::each(
+                    "give the text to replace with --old, or as old in a list",
+                    "pass the text to replace as old",
+                ),
             ));
         }
         if (self.count.is_some() || self.all) && !is_of_text {
@@ -270,7 +276,10 @@ fn check_expected(path: &RepoPath, file: &ExactFile, expect: &str, files: &mut F
             "{} has changed: it is now blob {blob}, not {expect}{difference}",
             path.to_text()
         ),
-        "nothing was changed; read the file again and pass its new blob as expect",
+        Hint::each(
+            "nothing was changed; read the file again and give its new blob with --expect, or as expect in a list",
+            "nothing was changed; read the file again and pass its new blob as expect",
+        ),
     ))
 }
 

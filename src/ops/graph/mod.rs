@@ -28,6 +28,7 @@ use super::sink::Recorded;
 use super::symbol::{is_place, name_or_place};
 use crate::extract::DefinitionKind;
 use crate::link::{DefId, Linker};
+use crate::model::Hint;
 use crate::model::count::count;
 use crate::query::{FileFilter, FoundBy, FoundDefinition, SymbolOutcome, SymbolRequest, symbols};
 use crate::session::{OpError, Result};
@@ -262,7 +263,7 @@ impl Graph {
         if self.precise && (!is_about_references || self.since.is_some()) {
             return Err(OpError::new(
                 "a language server is asked about callers, callees and refs in the worktree",
-                "omit precise",
+                Hint::each("omit --precise", "omit precise"),
             ));
         }
         if self.ci.is_some() && (self.depth.is_some() || self.files.tests != WithTests::Any) {
@@ -278,17 +279,23 @@ impl Graph {
         if let (Some(target), false) = (&self.target, takes_target) {
             return Err(OpError::new(
                 format!("this relation has no target: {target}"),
-                format!("to select files, use path: {target}"),
+                Hint::each(
+                    format!("to select files, use --path {target}"),
+                    format!("to select files, use path: {target}"),
+                ),
             ));
         }
         if let Some(to) = self.to.as_ref().filter(|_| self.op != GraphOp::Path) {
             return Err(OpError::new(
                 format!("only a path has a second definition: {to}"),
-                "use op path, or omit it",
+                Hint::each("use graph path, or omit it", "use op path, or omit it"),
             ));
         }
         if self.format != Format::Text && matches!(self.op, GraphOp::Entrypoints | GraphOp::Unused | GraphOp::Stats) {
-            return Err(OpError::new("this relation has no diagram", "omit format"));
+            return Err(OpError::new(
+                "this relation has no diagram",
+                Hint::each("omit --format", "omit format"),
+            ));
         }
         let needed = match self.op {
             GraphOp::Path => 2,

@@ -11,8 +11,8 @@ use super::super::op::{Page, Paging};
 use super::super::sink::{Sink, Style};
 use super::{Asked, Inside, Search, SearchMode, SearchRow, render_marked, render_preview};
 use crate::history::{CommitHead, Who};
-use crate::model::RepoPath;
 use crate::model::count::count;
+use crate::model::{Hint, RepoPath};
 use crate::query::{
     CommitFilter, CommitHit, CommitMode, CommitSearcher, CursorKey, DiffHit, DiffSearch, DiffsOutcome, Gaps, Marks,
     Pattern, PatternOptions, timestamp,
@@ -124,13 +124,19 @@ impl Asked<'_> {
             (Inside::Commits, _) => {
                 return Err(OpError::new(
                     "this mode cannot be used with in commits",
-                    "use mode auto, hybrid, semantic, keyword or regex",
+                    Hint::each(
+                        "use --mode auto, hybrid, semantic, keyword or regex",
+                        "use mode auto, hybrid, semantic, keyword or regex",
+                    ),
                 ));
             }
             _ => {
                 return Err(OpError::new(
                     "this mode cannot be used with in diffs",
-                    "use mode auto or keyword for literal text, or mode regex",
+                    Hint::each(
+                        "use --mode auto or keyword for literal text, or --mode regex",
+                        "use mode auto or keyword for literal text, or mode regex",
+                    ),
                 ));
             }
         })

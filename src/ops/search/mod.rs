@@ -30,6 +30,7 @@ use super::op::{Op, Page, Paging, Row};
 use super::paths::inside;
 use super::question::{About, Question};
 use super::sink::{Sink, Style};
+use crate::model::Hint;
 use crate::query::{
     CursorKey, LikelyQuery, Marks, Mode, Pattern, PatternOptions, Request, Rerank, ScorersUsed, SymbolQuery,
     SymbolRequest, split_position, symbols,
@@ -355,7 +356,10 @@ impl Search {
         if let (None, Some((name, _))) = (history, given.into_iter().find(|(_, is_given)| *is_given)) {
             return Err(OpError::new(
                 format!("{name} cannot be used when searching files"),
-                "add in commits or in diffs, or omit it",
+                Hint::each(
+                    "add --in commits or --in diffs, or omit it",
+                    "add in commits or in diffs, or omit it",
+                ),
             ));
         }
         let several = (!self.refs.is_empty()).then(|| "refs".to_owned());

@@ -14,7 +14,7 @@ use crate::extract::{self, DefinitionKind};
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
 use crate::link::DefId;
 use crate::model::count::count;
-use crate::model::{ChunkKey, quoted};
+use crate::model::{ChunkKey, Hint, quoted};
 use crate::query::{
     ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, LineStarts,
     Marks, Mode, Pattern, Preview, Request, Rerank, ScorersUsed, SearchOutcome, Sources, Symbol, grep,
@@ -196,13 +196,19 @@ fn refuse_reranking(workspace: &Workspace, request: &Request) -> Result<(), OpEr
     if request.rerank == Rerank::Always && request.mode == Mode::Similar {
         return Err(OpError::new(
             "rerank cannot be used with mode similar",
-            "omit rerank, or search with a question",
+            Hint::each(
+                "omit --rerank, or search with a question",
+                "omit rerank, or search with a question",
+            ),
         ));
     }
     if request.rerank == Rerank::Always && workspace.models.reranker().is_none() {
         return Err(OpError::new(
             "no reranker is configured",
-            "omit rerank, or run: codescout config set rerank.server ADDRESS",
+            Hint::each(
+                "omit --rerank, or run: codescout config set rerank.server ADDRESS",
+                "omit rerank, or run: codescout config set rerank.server ADDRESS",
+            ),
         ));
     }
     Ok(())

@@ -188,8 +188,8 @@ fn answers_that_cannot_be_used_are_named_and_not_asked_for_again() {
     for (what, answer) in answers {
         let stub = Stub::start(answer);
         let error = embed(&embedder(&stub, EmbeddingApi::Tei), &numbers(2)).unwrap_err();
-        let told = chain(&error);
-        assert!(told.contains(what), "{what}: {told}");
+        let message = chain(&error);
+        assert!(message.contains(what), "{what}: {message}");
         assert_eq!(stub.requests().len(), 1, "{what}");
     }
 }

@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_claim_is_believed_until_it_ends_and_no_longer() {
         let now = seconds_now();
-        for (told, is_live) in [
+        for (claim, is_live) in [
             (format!("1 {} 00000001ffffffff", now + 60), true),
             (format!("1 {} 00000001ffffffff", now - 2), false),
             // A claim from a clone with a wrong clock.
@@ -219,14 +219,14 @@ mod tests {
             (String::new(), false),
         ] {
             let mut payload = Map::new();
-            payload.insert("claim_1".to_owned(), told.clone().into());
-            payload.insert("other".to_owned(), told.clone().into());
+            payload.insert("claim_1".to_owned(), claim.clone().into());
+            payload.insert("other".to_owned(), claim.clone().into());
             let found = parse_claims(&payload);
-            assert_eq!(found.len(), 1, "{told}");
-            assert_eq!(found[0].is_live, is_live, "{told}");
+            assert_eq!(found.len(), 1, "{claim}");
+            assert_eq!(found[0].is_live, is_live, "{claim}");
             assert!(
                 !is_live || found[0].keys == HashSet::from([[0, 0, 0, 1], [255; 4]]),
-                "{told}"
+                "{claim}"
             );
         }
     }

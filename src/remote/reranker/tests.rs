@@ -49,7 +49,7 @@ fn rerank(reranker: &RemoteReranker, texts: &[String]) -> Result<Vec<Option<f32>
     reranker.rerank("which number?", &texts, &NEVER)
 }
 
-fn told(error: RerankError) -> String {
+fn text_of(error: RerankError) -> String {
     chain(&error)
 }
 
@@ -138,7 +138,7 @@ fn a_server_that_refuses_everything_is_asked_a_few_times() {
     for n in [1, 3, 100] {
         stub.forget();
         let error = rerank(&reranker(&stub), &numbers(n)).unwrap_err();
-        assert!(told(error).contains("no such model"));
+        assert!(text_of(error).contains("no such model"));
         assert!(stub.requests().len() <= MAX_REQUESTS, "{}", stub.requests().len());
     }
 }
@@ -175,8 +175,11 @@ fn answers_that_cannot_be_used_are_quoted_and_not_asked_for_again() {
     ];
     for (what, body) in bodies {
         let stub = Stub::start(|_| Reply::status(200).body(body.as_bytes()));
-        let told = told(rerank(&reranker(&stub), &numbers(2)).unwrap_err());
-        assert!(told.contains(what) && told.contains(&body[..20]), "{what}: {told}");
+        let message = text_of(rerank(&reranker(&stub), &numbers(2)).unwrap_err());
+        assert!(
+            message.contains(what) && message.contains(&body[..20]),
+            "{what}: {message}"
+        );
         assert_eq!(stub.requests().len(), 1, "{what}");
     }
     let page = format!("<html>{}", "x".repeat(10 << 20));
@@ -196,8 +199,8 @@ fn answers_that_cannot_be_used_are_quoted_and_not_asked_for_again() {
     ];
     for (what, reply) in replies {
         let stub = Stub::start(move |_| reply.clone());
-        let told = told(rerank(&reranker(&stub), &numbers(2)).unwrap_err());
-        assert!(told.contains(what) && told.len() < 1000, "{what}: {told}");
+        let message = text_of(rerank(&reranker(&stub), &numbers(2)).unwrap_err());
+        assert!(message.contains(what) && message.len() < 1000, "{what}: {message}");
         assert_eq!(stub.requests().len(), 1, "{what}");
     }
 }
@@ -225,9 +228,9 @@ fn a_pause_that_is_asked_for_is_kept_if_there_is_time() {
     // The pause exceeds the time limit of this reranking and of the next.
     stub.script([Reply::status(429).with("retry-after", "50")]);
     let error = rerank(&reranker, &numbers(2)).unwrap_err();
-    assert!(told(error).contains("status 429"));
+    assert!(text_of(error).contains("status 429"));
     let error = rerank(&reranker, &numbers(2)).unwrap_err();
-    assert!(told(error).contains("asked for a pause"));
+    assert!(text_of(error).contains("asked for a pause"));
     assert_eq!(stub.requests().len(), 1);
 }
 
@@ -252,7 +255,7 @@ fn all_batches_together_wait_no_longer_than_they_may_and_a_server_that_fails_is_
         assert_within(Duration::from_secs(15), started, "a slow server");
         assert!(stub.requests().len() <= 9, "{}", stub.requests().len());
         let error = rerank(&reranker, &numbers(2)).unwrap_err();
-        assert!(told(error).contains("skipped after"));
+        assert!(text_of(error).contains("skipped after"));
     }
 }
 
@@ -290,9 +293,9 @@ fn secrets_do_not_leave_and_the_key_is_not_told() {
     );
     assert_eq!(seen.header("authorization"), Some("Bearer sesame"));
     stub.script([Reply::status(403).body(b"the key sesame is none")]);
-    let told = told(reranker.rerank("q", &texts, &NEVER).unwrap_err());
+    let message = text_of(reranker.rerank("q", &texts, &NEVER).unwrap_err());
     assert!(
-        told.contains("the key [key] is none") && !told.contains("sesame"),
-        "{told}"
+        message.contains("the key [key] is none") && !message.contains("sesame"),
+        "{message}"
     );
 }

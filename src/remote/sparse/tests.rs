@@ -36,9 +36,9 @@ fn vector_of(text: &str) -> SparseVector {
 }
 
 /// Formats an error with its causes.
-fn told(error: &EmbedError) -> String {
+fn text_of(error: &EmbedError) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
-    causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn what_cannot_be_is_refused() {
     ] {
         let body = answer.as_bytes().to_vec();
         let stub = Stub::start(move |_| Reply::status(200).body(&body));
-        let error = told(&embed(&server(&stub), &["a", "b"]).unwrap_err());
+        let error = text_of(&embed(&server(&stub), &["a", "b"]).unwrap_err());
         assert!(error.contains(what), "{}: {error}", &answer[..answer.len().min(80)]);
         assert_eq!(stub.requests().len(), 1, "{what}: it would be the same again");
     }
@@ -119,7 +119,7 @@ fn weights_that_are_no_numbers_cost_only_their_text_unless_all_are_such() {
         let found = embed(&server(&stub), &["a", "b"]).unwrap();
         assert_eq!(found, [None, Some(SparseVector::default())], "{weight}");
         let stub = Stub::start(move |_| Reply::status(200).body(format!("[{terms}]").as_bytes()));
-        assert!(told(&embed(&server(&stub), &["a"]).unwrap_err()).contains("not numbers"));
+        assert!(text_of(&embed(&server(&stub), &["a"]).unwrap_err()).contains("not numbers"));
     }
 }
 
@@ -129,14 +129,14 @@ fn a_model_of_another_kind_is_named() {
         "/embed_sparse" => Reply::status(424).body(b"{\"error\":\"not a SPLADE model\",\"error_type\":\"Backend\"}"),
         _ => tei(seen, 8, 32),
     });
-    let error = told(&embed(&server(&dense), &["a"]).unwrap_err());
+    let error = text_of(&embed(&server(&dense), &["a"]).unwrap_err());
     assert!(
         error.contains("--pooling splade") && error.contains("not a SPLADE model"),
         "{error}"
     );
     assert_eq!(dense.requests().len(), 1);
     let absent = Stub::start(|_| Reply::status(404));
-    let error = told(&embed(&server(&absent), &["a"]).unwrap_err());
+    let error = text_of(&embed(&server(&absent), &["a"]).unwrap_err());
     assert!(error.contains("check the address"), "{error}");
 }
 
@@ -189,7 +189,7 @@ fn a_query_waits_no_longer_than_it_may_and_asks_no_more_than_five_times() {
     let error = RemoteSparse::new(hasty)
         .embed_query("car", &AtomicBool::new(false))
         .unwrap_err();
-    assert!(told(&error).contains("no answer within"), "{error}");
+    assert!(text_of(&error).contains("no answer within"), "{error}");
     assert_within(Duration::from_secs(60), started, "a silent server");
     let failing = Stub::start(|_| Reply::status(503));
     assert!(server(&failing).embed_query("car", &AtomicBool::new(false)).is_err());

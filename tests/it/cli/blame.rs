@@ -27,7 +27,7 @@ fn git_blame(repo: &TestRepo, args: &[&str]) -> Vec<(String, u64, u64)> {
     lines
 }
 
-fn told(answer: &Value) -> Vec<(String, u64, u64)> {
+fn lines(answer: &Value) -> Vec<(String, u64, u64)> {
     let line = |line: &Value| {
         let commit = line["commit"].as_str().map_or("0".repeat(40), str::to_owned);
         let here = line["line"].as_u64().unwrap();
@@ -96,14 +96,14 @@ fn lines_are_those_of_git_blame_whatever_is_asked() {
     ] {
         let args = [&["--ref", "HEAD", "folder/c.rs"], flags].concat();
         let wanted = git_blame(&repo, &[flags, &["HEAD", "--", "folder/c.rs"]].concat());
-        assert_eq!(told(&blame(&repo, &args)), wanted, "{flags:?}");
+        assert_eq!(lines(&blame(&repo, &args)), wanted, "{flags:?}");
         assert!(wanted.len() > 25);
     }
     let wanted = git_blame(&repo, &["-L5,9", "HEAD", "--", "folder/c.rs"]);
-    assert_eq!(told(&blame(&repo, &["folder/c.rs:5-9"])), wanted);
+    assert_eq!(lines(&blame(&repo, &["folder/c.rs:5-9"])), wanted);
     // An older revision in which the file has its previous name.
     let wanted = git_blame(&repo, &["HEAD~1", "--", "a.rs"]);
-    assert_eq!(told(&blame(&repo, &["a.rs", "--ref", "HEAD~1"])), wanted);
+    assert_eq!(lines(&blame(&repo, &["a.rs", "--ref", "HEAD~1"])), wanted);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn uncommitted_lines_belong_to_nobody() {
     text.insert_str(0, "new at the start;\n");
     repo.write("folder/c.rs", &text);
     assert_eq!(
-        told(&blame(&repo, &["folder/c.rs"])),
+        lines(&blame(&repo, &["folder/c.rs"])),
         git_blame(&repo, &["--", "folder/c.rs"])
     );
     let notes = blame(&repo, &["folder/c.rs", "-w"])["notes"].to_string();
@@ -131,7 +131,7 @@ fn a_configured_list_that_is_not_there_is_a_note() {
     let wanted = git_blame(&repo, &["HEAD", "--", "folder/c.rs"]);
     repo.git(["config", "blame.ignoreRevsFile", ".git-blame-ignore-revs"]);
     let answer = blame(&repo, &["folder/c.rs", "--ref", "HEAD"]);
-    assert_eq!(told(&answer), wanted);
+    assert_eq!(lines(&answer), wanted);
     assert!(
         answer["notes"][0].as_str().unwrap().contains(".git-blame-ignore-revs"),
         "{answer}"
@@ -141,8 +141,8 @@ fn a_configured_list_that_is_not_there_is_a_note() {
     repo.write(".git-blame-ignore-revs", format!("# formatting\n{indent}\n"));
     let answer = blame(&repo, &["folder/c.rs", "--ref", "HEAD"]);
     assert_eq!(answer.get("notes"), None);
-    assert_eq!(told(&answer), git_blame(&repo, &["HEAD", "--", "folder/c.rs"]));
-    assert_ne!(told(&answer), wanted);
+    assert_eq!(lines(&answer), git_blame(&repo, &["HEAD", "--", "folder/c.rs"]));
+    assert_ne!(lines(&answer), wanted);
     call(&repo, &["blame", "folder/c.rs", "--ignore-revs-file", "nothing"]).expect(2);
 }
 
@@ -199,7 +199,7 @@ fn a_shallow_clone_says_where_lines_may_be_older() {
     let repo = patchwork();
     let shallow = repo.clone_with("shallow", &["--depth=1"]);
     let answer = blame(&shallow, &["folder/c.rs", "--ref", "HEAD"]);
-    assert_eq!(told(&answer), git_blame(&shallow, &["HEAD", "--", "folder/c.rs"]));
+    assert_eq!(lines(&answer), git_blame(&shallow, &["HEAD", "--", "folder/c.rs"]));
     assert_eq!(answer["results"][0]["boundary"], true);
     assert_eq!(answer["complete"], false);
     let called = call(&shallow, &["blame", "folder/c.rs", "--by", "line"]).expect(0);
@@ -251,12 +251,15 @@ fn lines_of_an_unfinished_merge_are_credited_as_git_does() {
             .success()
     );
     let check = |path: &str| {
-        let (told, expected) = (told(&blame(&repo, &[path])), git_blame(&repo, &[path]));
+        let (found, expected) = (lines(&blame(&repo, &[path])), git_blame(&repo, &[path]));
         let commits =
             |lines: &[(String, u64, u64)]| lines.iter().map(|line| (line.0.clone(), line.2)).collect::<Vec<_>>();
-        assert_eq!(commits(&told), commits(&expected), "{path}");
-        let n_uncommitted = told.iter().filter(|(commit, ..)| commit.starts_with("0000000")).count();
-        (told.len(), n_uncommitted)
+        assert_eq!(commits(&found), commits(&expected), "{path}");
+        let n_uncommitted = found
+            .iter()
+            .filter(|(commit, ..)| commit.starts_with("0000000"))
+            .count();
+        (found.len(), n_uncommitted)
     };
     // Conflict markers belong to no commit.
     assert_eq!(check("both.txt"), (26, 3));
@@ -283,7 +286,7 @@ fn a_work_tree_that_the_configuration_names_is_blamed() {
         &["blame", "--json", "--by", "line", "folder/c.rs"],
     ] {
         let answer = crate::cli::call_in(&folder, args, b"").expect(0).json();
-        assert_eq!(told(&answer), expected, "{args:?}");
+        assert_eq!(lines(&answer), expected, "{args:?}");
     }
     for args in [
         &["grep", "changed here"][..],
@@ -331,8 +334,8 @@ fn replaced_objects_are_named_by_every_answer() {
         assert!(why.contains("refs/replace"), "{args:?}: {why}");
     }
     for command in ["read", "outline"] {
-        let told = call(&repo, &[command, "a.py", "--ref", "HEAD~1"]).expect(0).stderr;
-        assert!(told.contains("refs/replace"), "{command}: {told}");
+        let message = call(&repo, &[command, "a.py", "--ref", "HEAD~1"]).expect(0).stderr;
+        assert!(message.contains("refs/replace"), "{command}: {message}");
     }
     let mut client = Client::start(repo.root(), &[]);
     client.initialize("test");
@@ -347,9 +350,9 @@ fn a_file_that_is_too_large_is_not_called_damaged() {
     let repo = TestRepo::new("//- a.txt\none\ntwo\n");
     call(&repo, &["config", "set", "index.max_blob_bytes", "5"]).expect(0);
     let called = call(&repo, &["blame", "a.txt"]).expect(2);
-    let told = &called.stderr;
+    let message = &called.stderr;
     assert!(
-        told.contains("\"a.txt\" is too large: 8 bytes (limit: 5)") && !told.contains("damaged"),
-        "{told}"
+        message.contains("\"a.txt\" is too large: 8 bytes (limit: 5)") && !message.contains("damaged"),
+        "{message}"
     );
 }

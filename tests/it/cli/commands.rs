@@ -53,11 +53,11 @@ fn symbol_gives_every_definition() {
     assert_eq!(answer["references"], json!({"syntactic": 2, "textual": 0, "files": 2}));
     assert_eq!(answer["total"], json!(4));
     let lines = &answer["results"].as_array().unwrap()[2..];
-    let told: Vec<(&str, &str)> = lines
+    let found: Vec<(&str, &str)> = lines
         .iter()
         .map(|line| (line["path"].as_str().unwrap(), line["kind"].as_str().unwrap()))
         .collect();
-    assert_eq!(told, [("src/main.rs", "call"), ("tests/parser_test.rs", "call")]);
+    assert_eq!(found, [("src/main.rs", "call"), ("tests/parser_test.rs", "call")]);
 
     let one = call(&repo, &["symbol", "Parser::parse", "--body"]).expect(0).text();
     assert!(

@@ -19,7 +19,7 @@ fn numstat(repo: &TestRepo, args: &[&str]) -> Vec<(u64, u64, String)> {
         .collect()
 }
 
-fn told(answer: &Value) -> Vec<(u64, u64, String)> {
+fn counts(answer: &Value) -> Vec<(u64, u64, String)> {
     let file = |file: &Value| {
         let lines = |name: &str| file[name].as_u64().unwrap();
         (
@@ -76,22 +76,22 @@ fn files_and_lines_are_those_of_git() {
     repo.write("new.txt", "new\n");
     repo.commit("second");
     assert_eq!(
-        told(&diff(&repo, &["HEAD~1", "HEAD"])),
+        counts(&diff(&repo, &["HEAD~1", "HEAD"])),
         numstat(&repo, &["HEAD~1", "HEAD"])
     );
     assert_eq!(
-        told(&diff(&repo, &["HEAD~1..HEAD"])),
+        counts(&diff(&repo, &["HEAD~1..HEAD"])),
         numstat(&repo, &["HEAD~1", "HEAD"])
     );
     repo.write("notes.txt", "staged\n");
     repo.git(["add", "notes.txt"]);
     repo.write("new.txt", "on disk\n");
-    assert_eq!(told(&diff(&repo, &["HEAD", "INDEX"])), numstat(&repo, &["--cached"]));
-    assert_eq!(told(&diff(&repo, &["INDEX", "WORKTREE"])), numstat(&repo, &[]));
-    assert_eq!(told(&diff(&repo, &[])), numstat(&repo, &["HEAD"]));
-    assert_eq!(told(&diff(&repo, &["HEAD~1"])), numstat(&repo, &["HEAD~1"]));
+    assert_eq!(counts(&diff(&repo, &["HEAD", "INDEX"])), numstat(&repo, &["--cached"]));
+    assert_eq!(counts(&diff(&repo, &["INDEX", "WORKTREE"])), numstat(&repo, &[]));
+    assert_eq!(counts(&diff(&repo, &[])), numstat(&repo, &["HEAD"]));
+    assert_eq!(counts(&diff(&repo, &["HEAD~1"])), numstat(&repo, &["HEAD~1"]));
     assert_eq!(
-        told(&diff(&repo, &["HEAD~1", "--path", "src"])),
+        counts(&diff(&repo, &["HEAD~1", "--path", "src"])),
         numstat(&repo, &["HEAD~1", "--", "src"])
     );
     let text = diff(&repo, &["--by", "text"]);
@@ -109,7 +109,10 @@ fn three_dots_begin_where_the_branches_parted() {
     repo.checkout("main");
     repo.write("main.txt", "x\n");
     repo.commit("on main");
-    assert_eq!(told(&diff(&repo, &["main...topic"])), numstat(&repo, &["main...topic"]));
+    assert_eq!(
+        counts(&diff(&repo, &["main...topic"])),
+        numstat(&repo, &["main...topic"])
+    );
     repo.git(["checkout", "--quiet", "--orphan", "apart"]);
     repo.commit("another root");
     call(&repo, &["diff", "main...apart"]).expect(2);

@@ -32,12 +32,12 @@ fn after_init_all_is_well() {
     );
     assert!(!repo.path(".codescout").exists(), "looking makes nothing");
 
-    let told = call(&repo, &["init", "--yes", "--without", "agents,ci"])
+    let output = call(&repo, &["init", "--yes", "--without", "agents,ci"])
         .expect(0)
         .text();
     assert!(
-        told.contains("next steps:") && told.contains("codescout search"),
-        "{told}"
+        output.contains("next steps:") && output.contains("codescout search"),
+        "{output}"
     );
     assert!(
         call(&repo, &["init", "--yes", "--without", "agents,ci"])
@@ -200,10 +200,10 @@ fn other_settings_are_told_and_nothing_is_indexed_for_it() {
         serde_json::from_slice(&called.stdout).unwrap()
     };
     assert_eq!(with_settings(&["status", "--json"])["index"], "other_settings");
-    let told = with_settings(&["doctor", "--json"]);
+    let answer = with_settings(&["doctor", "--json"]);
     assert!(
-        about(&told, "index")[0].starts_with("note: HEAD is indexed with other settings"),
-        "{told}"
+        about(&answer, "index")[0].starts_with("note: HEAD is indexed with other settings"),
+        "{answer}"
     );
     assert!(
         files_below(&repo.path(".codescout")) == before,

@@ -23,7 +23,7 @@ fn project() -> TestRepo {
     repo
 }
 
-fn told(repo: &TestRepo, args: &[&str]) -> String {
+fn text_of(repo: &TestRepo, args: &[&str]) -> String {
     let called = call_in(&repo.path("src"), args, b"").expect(0);
     called.text()
 }
@@ -31,40 +31,40 @@ fn told(repo: &TestRepo, args: &[&str]) -> String {
 #[test]
 fn a_path_is_relative_to_the_directory() {
     let repo = project();
-    assert_eq!(told(&repo, &["read", "lexer.rs"]), "pub fn lex() {}\n");
-    assert_eq!(told(&repo, &["read", ":/lexer.rs"]), "pub fn lex_at_root() {}\n");
-    assert_eq!(told(&repo, &["read", "../lexer.rs"]), "pub fn lex_at_root() {}\n");
-    assert_eq!(told(&repo, &["read", "docs/lex.md"]), "# How to lex\n");
+    assert_eq!(text_of(&repo, &["read", "lexer.rs"]), "pub fn lex() {}\n");
+    assert_eq!(text_of(&repo, &["read", ":/lexer.rs"]), "pub fn lex_at_root() {}\n");
+    assert_eq!(text_of(&repo, &["read", "../lexer.rs"]), "pub fn lex_at_root() {}\n");
+    assert_eq!(text_of(&repo, &["read", "docs/lex.md"]), "# How to lex\n");
     assert_eq!(
-        told(&repo, &["read", "gone.rs", "--ref", "HEAD~1"]),
+        text_of(&repo, &["read", "gone.rs", "--ref", "HEAD~1"]),
         "pub fn old_lex() {}\n"
     );
-    assert!(told(&repo, &["history", "gone.rs"]).contains("remove the old lexer"));
-    let similar = told(&repo, &["search", "--mode", "similar", "deep/tree.rs:1", "--explain"]);
+    assert!(text_of(&repo, &["history", "gone.rs"]).contains("remove the old lexer"));
+    let similar = text_of(&repo, &["search", "--mode", "similar", "deep/tree.rs:1", "--explain"]);
     assert_eq!(
         similar,
-        told(
+        text_of(
             &repo,
             &["search", "--mode", "similar", ":/src/deep/tree.rs:1", "--explain"]
         )
     );
-    assert!(told(&repo, &["blame", "deep/tree.rs"]).contains("lex_tree"));
-    assert!(told(&repo, &["outline", "deep"]).contains("tree.rs"));
-    assert!(told(&repo, &["outline"]).starts_with("4 files"));
-    assert!(told(&repo, &["outline", "."]).starts_with("src/ 2 files"));
+    assert!(text_of(&repo, &["blame", "deep/tree.rs"]).contains("lex_tree"));
+    assert!(text_of(&repo, &["outline", "deep"]).contains("tree.rs"));
+    assert!(text_of(&repo, &["outline"]).starts_with("4 files"));
+    assert!(text_of(&repo, &["outline", "."]).starts_with("src/ 2 files"));
 }
 
 #[test]
 fn paths_are_printed_from_the_directory() {
     let repo = project();
-    let lines = told(&repo, &["grep", "-l", "lex"]);
+    let lines = text_of(&repo, &["grep", "-l", "lex"]);
     assert_eq!(lines, "../docs/lex.md\n../lexer.rs\ndeep/tree.rs\nlexer.rs\n");
-    let lines = told(&repo, &["grep", "-l", "lex", "--full-name"]);
+    let lines = text_of(&repo, &["grep", "-l", "lex", "--full-name"]);
     assert_eq!(lines, "docs/lex.md\nlexer.rs\nsrc/deep/tree.rs\nsrc/lexer.rs\n");
-    let found = told(&repo, &["search", "lex_tree", "-n", "1"]);
+    let found = text_of(&repo, &["search", "lex_tree", "-n", "1"]);
     assert!(found.starts_with("deep/tree.rs:1"), "{found}");
     repo.rename("src/deep/tree.rs", "docs/tree.rs");
-    let moved = told(&repo, &["diff"]);
+    let moved = text_of(&repo, &["diff"]);
     assert!(
         moved.starts_with(
             "renamed ../docs/tree.rs from deep/tree.rs +0 -0\n    moved: function lex_tree from deep/tree.rs#lex_tree\n"
@@ -74,11 +74,11 @@ fn paths_are_printed_from_the_directory() {
     repo.rename("docs/tree.rs", "src/deep/tree.rs");
     let facts = call_in(&repo.path("src"), &["search", "lex_tree", "-n", "1", "--json"], b"").json();
     assert_eq!(facts["results"][0]["path"], "src/deep/tree.rs");
-    let symbol = told(&repo, &["symbol", "lex_tree"]);
+    let symbol = text_of(&repo, &["symbol", "lex_tree"]);
     assert!(symbol.starts_with("deep/tree.rs:1 "), "{symbol}");
-    let history = told(&repo, &["history", "deep/tree.rs"]);
+    let history = text_of(&repo, &["history", "deep/tree.rs"]);
     assert!(history.starts_with("file deep/tree.rs: 1 commit\n"), "{history}");
-    let whole = told(&repo, &["history", "--deleted"]);
+    let whole = text_of(&repo, &["history", "--deleted"]);
     assert!(
         whole.starts_with("1 deleted file\n") && whole.ends_with("    deleted gone.rs\n"),
         "{whole}"
@@ -88,7 +88,7 @@ fn paths_are_printed_from_the_directory() {
 #[test]
 fn globs_select_files_below_the_directory() {
     let repo = project();
-    let files = |args: &[&str]| told(&repo, &[&["grep", "-l", "lex"], args].concat());
+    let files = |args: &[&str]| text_of(&repo, &[&["grep", "-l", "lex"], args].concat());
     assert_eq!(files(&["-p", "*.rs"]), "deep/tree.rs\nlexer.rs\n");
     assert_eq!(files(&["-p", "deep"]), "deep/tree.rs\n");
     assert_eq!(files(&["-p", "deep/*.rs"]), "deep/tree.rs\n");

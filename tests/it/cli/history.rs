@@ -94,12 +94,12 @@ fn a_file_has_the_commits_that_git_log_gives_it() {
             let wanted = git_log(&repo, &["HEAD", "--", file]);
             let is_there = repo.path(file).exists();
             let answer = call(&repo, &["history", "--json", "-n", "0", "--ref", "HEAD", file]).json();
-            let told: BTreeSet<String> = commits(&answer, Some(file)).into_iter().collect();
+            let found: BTreeSet<String> = commits(&answer, Some(file)).into_iter().collect();
             let wanted: BTreeSet<String> = wanted.into_iter().collect();
             n_commits += wanted.len();
             // If a merge does not contain the file, git omits the parent that does. codescout starts at the deletion.
             if is_there {
-                assert_eq!(told, wanted, "seed {seed}, {file}");
+                assert_eq!(found, wanted, "seed {seed}, {file}");
             }
         }
     }
@@ -225,18 +225,18 @@ fn merges_of_moved_files_lose_no_commit_of_either_side() {
         let is_merge = |commit: &&String| repo.git(["rev-list", "--parents", "-n1", commit]).split(' ').count() > 2;
         for (file, wanted) in truth {
             let answer = history(&repo, &[&file]);
-            let told: BTreeSet<String> = commits(&answer, None).into_iter().collect();
-            let own: BTreeSet<String> = told.iter().filter(|commit| !is_merge(commit)).cloned().collect();
+            let found: BTreeSet<String> = commits(&answer, None).into_iter().collect();
+            let own: BTreeSet<String> = found.iter().filter(|commit| !is_merge(commit)).cloned().collect();
             assert_eq!(own, wanted, "seed {seed}, {file}");
             let followed = git_log(&repo, &["--follow", "HEAD", "--", &file]);
             assert!(
-                followed.iter().all(|commit| told.contains(commit)),
+                followed.iter().all(|commit| found.contains(commit)),
                 "seed {seed}, {file}"
             );
             let blamed = repo.git(["blame", "--line-porcelain", "HEAD", "--", &file]);
             let is_commit = |line: &&str| line.len() > 41 && line.as_bytes()[..40].iter().all(u8::is_ascii_hexdigit);
             for line in blamed.lines().filter(is_commit) {
-                assert!(told.contains(&line[..40]), "seed {seed}, {file}: {line}");
+                assert!(found.contains(&line[..40]), "seed {seed}, {file}: {line}");
             }
         }
     }
@@ -263,16 +263,16 @@ fn an_edit_on_one_side_of_a_merge_of_which_the_other_moved_the_file_is_told() {
         repo.checkout(into);
         repo.merge(from);
         let wanted = BTreeSet::from([added, moved, edited.clone()]);
-        let told = |args: &[&str]| -> BTreeSet<String> {
-            let told = commits(&history(&repo, args), None).into_iter();
-            told.filter(|commit| *commit != repo.rev_parse("HEAD")).collect()
+        let listed = |args: &[&str]| -> BTreeSet<String> {
+            let listed = commits(&history(&repo, args), None).into_iter();
+            listed.filter(|commit| *commit != repo.rev_parse("HEAD")).collect()
         };
         for is_traced in [false, true] {
             if is_traced {
                 call(&repo, &["index", "--history"]).expect(0);
             }
-            assert_eq!(told(&["src/cli.py"]), wanted, "{into}, traced: {is_traced}");
-            assert_eq!(told(&["src/cli.py#run"]), wanted, "{into}, traced: {is_traced}");
+            assert_eq!(listed(&["src/cli.py"]), wanted, "{into}, traced: {is_traced}");
+            assert_eq!(listed(&["src/cli.py#run"]), wanted, "{into}, traced: {is_traced}");
         }
         let blamed = call(&repo, &["blame", "src/cli.py#run", "--json"]).expect(0).json();
         assert_eq!(blamed["results"][0]["last"]["commit"], edited.as_str());
@@ -287,12 +287,12 @@ fn an_edit_on_one_side_of_a_merge_of_which_the_other_moved_the_file_is_told() {
         repo.remove("src/cli.py");
         let deletion = repo.commit("delete");
         let wanted: BTreeSet<String> = wanted.into_iter().chain([deletion]).collect();
-        let told = |target: &str| -> BTreeSet<String> {
-            let told = commits(&history(&repo, &[target]), None).into_iter();
-            told.filter(|commit| *commit != repo.rev_parse("HEAD~1")).collect()
+        let listed = |target: &str| -> BTreeSet<String> {
+            let listed = commits(&history(&repo, &[target]), None).into_iter();
+            listed.filter(|commit| *commit != repo.rev_parse("HEAD~1")).collect()
         };
-        assert_eq!(told("src/cli.py"), wanted, "{into}");
-        assert_eq!(told("src/cli.py#run"), wanted, "{into}");
+        assert_eq!(listed("src/cli.py"), wanted, "{into}");
+        assert_eq!(listed("src/cli.py#run"), wanted, "{into}");
     }
 }
 
@@ -314,9 +314,9 @@ fn a_file_that_was_at_the_path_before_another_was_moved_there_is_told_after_it()
     repo.write("a.txt", text("new") + "more and more\n");
     repo.commit("last edit");
     let answer = history(&repo, &["a.txt"]);
-    let told = commits(&answer, None);
+    let found = commits(&answer, None);
     let wanted = git_log(&repo, &["HEAD", "--", "a.txt"]);
-    assert!(wanted.iter().all(|commit| told.contains(commit)), "{told:?}");
+    assert!(wanted.iter().all(|commit| found.contains(commit)), "{found:?}");
     let earlier = |entry: &Value| entry["earlier_file"].as_u64();
     let results = answer["results"].as_array().unwrap();
     let kinds: Vec<_> = results
@@ -335,7 +335,7 @@ fn a_file_that_was_at_the_path_before_another_was_moved_there_is_told_after_it()
             ("start", Some(1)),
         ]
     );
-    assert_eq!((&told[4], &told[5]), (&deletion, &edit));
+    assert_eq!((&found[4], &found[5]), (&deletion, &edit));
     let printed = call(&repo, &["history", "a.txt"]).expect(0).stdout;
     let printed = String::from_utf8(printed).unwrap();
     assert_eq!(
@@ -442,8 +442,8 @@ fn recording_bit_by_bit_gives_what_recording_at_once_gives() {
         repo.write("a.txt", format!("{n}\n"));
         repo.write(format!("f{n}.txt"), "x\n");
         repo.commit("more");
-        let told = call(&repo, &["index", "--json"]).expect(0).json();
-        assert_eq!(told["history"]["new_commits"], 1);
+        let indexed = call(&repo, &["index", "--json"]).expect(0).json();
+        assert_eq!(indexed["history"]["new_commits"], 1);
     }
     let files = std::fs::read_dir(repo.path(".codescout/history-v1")).unwrap().count();
     assert!(files < 120, "{files}");
@@ -691,9 +691,9 @@ fn another_epoch_keeps_the_history() {
     call(&repo, &["config", "set", "index.max_blob_bytes", "5000"]).expect(0);
     repo.write("a.txt", "2\n");
     repo.commit("more");
-    let told = call(&repo, &["index", "--json"]).expect(0).json();
-    assert_eq!(told["history"]["new_commits"], 1);
-    assert_eq!(told["history"]["commits"], 2);
+    let indexed = call(&repo, &["index", "--json"]).expect(0).json();
+    assert_eq!(indexed["history"]["new_commits"], 1);
+    assert_eq!(indexed["history"]["commits"], 2);
 }
 
 #[test]
@@ -816,9 +816,12 @@ fn what_is_deleted_but_not_committed_is_told_by_name() {
             &["history", "--deleted", name, "--json"],
         ] {
             let answer = call(&repo, args).expect(0).json();
-            let told = &answer["results"][0];
-            assert_eq!((&told["symbol"]["id"], &told["commit"]), (&id.into(), &Value::Null));
-            assert_eq!(told["symbol"]["events"][0], "removed", "{args:?}");
+            let removed = &answer["results"][0];
+            assert_eq!(
+                (&removed["symbol"]["id"], &removed["commit"]),
+                (&id.into(), &Value::Null)
+            );
+            assert_eq!(removed["symbol"]["events"][0], "removed", "{args:?}");
         }
         let last = history(&repo, &[name, "--last-seen"])["last_seen"].clone();
         assert_eq!(
@@ -827,8 +830,8 @@ fn what_is_deleted_but_not_committed_is_told_by_name() {
         );
     }
     let answer = history(&repo, &["--deleted"]);
-    let told = (&answer["results"][0]["changes"][0]["path"], &answer["total"]);
-    assert_eq!(told, (&"b.py".into(), &1.into()));
+    let removed = (&answer["results"][0]["changes"][0]["path"], &answer["total"]);
+    assert_eq!(removed, (&"b.py".into(), &1.into()));
     let head = repo.rev_parse("HEAD");
     let shown = call(&repo, &["history", "b.py", "--last-seen"]).expect(0).text();
     let wanted = format!("last present in {}; its deletion is not committed", &head[..10]);
@@ -898,9 +901,9 @@ fn a_move_to_another_file_that_is_not_committed_is_followed() {
     repo.write("g.rs", text);
     repo.write("h.rs", moved);
     let answer = history(&repo, &["load"]);
-    let told = &answer["results"][0]["symbol"];
+    let symbol = &answer["results"][0]["symbol"];
     assert_eq!(
-        (&told["from"], &told["events"][0]),
+        (&symbol["from"], &symbol["events"][0]),
         (&"g.rs#load".into(), &"moved".into())
     );
     assert_eq!(answer["results"][1]["subject"], "start");

@@ -17,22 +17,22 @@ fn json(repo: &TestRepo, args: &[&str]) -> Value {
 
 /// Returns the commits and changes in the history of a name or path.
 fn past(repo: &TestRepo, target: &str) -> Vec<String> {
-    let told = json(repo, &["history", "-n", "0", target]);
-    let entries = told["results"].as_array().unwrap().iter();
+    let answer = json(repo, &["history", "-n", "0", target]);
+    let entries = answer["results"].as_array().unwrap().iter();
     entries
         .map(|entry| format!("{} {}", entry["subject"], entry["changes"]))
         .collect()
 }
 
 fn incomplete(repo: &TestRepo, target: &str) -> String {
-    let told = json(repo, &["history", target]);
-    told["incomplete_because"].to_string()
+    let answer = json(repo, &["history", target]);
+    answer["incomplete_because"].to_string()
 }
 
 /// Returns the findings of `doctor` about objects.
 fn objects(repo: &TestRepo) -> String {
-    let told = call(repo, &["doctor", "--json"]).json();
-    let findings = told["findings"].as_array().unwrap().iter();
+    let answer = call(repo, &["doctor", "--json"]).json();
+    let findings = answer["findings"].as_array().unwrap().iter();
     let about = findings.filter(|finding| finding["area"] == "objects");
     about
         .map(|finding| {
@@ -101,18 +101,18 @@ fn a_damaged_version_stops_nothing_else_and_counts_once_it_is_mended() {
         why.contains("missing or damaged") && why.contains("codescout doctor"),
         "{why}"
     );
-    let told = objects(&repo);
+    let found = objects(&repo);
     assert!(
-        told.contains("problem") && told.contains("1 damaged blob") && told.contains(&id),
-        "{told}"
+        found.contains("problem") && found.contains("1 damaged blob") && found.contains(&id),
+        "{found}"
     );
-    assert!(told.contains("git fsck"), "{told}");
+    assert!(found.contains("git fsck"), "{found}");
 
     fs::remove_file(&path).unwrap();
-    let told = objects(&repo);
+    let found = objects(&repo);
     assert!(
-        told.contains("1 missing blob") && told.contains("git fetch --refetch"),
-        "{told}"
+        found.contains("1 missing blob") && found.contains("git fetch --refetch"),
+        "{found}"
     );
     fs::write(&path, good).unwrap();
     assert!(objects(&repo).contains("are available again"), "{}", objects(&repo));
@@ -135,8 +135,8 @@ fn a_damaged_file_of_head_is_said_and_searched_once_it_is_mended() {
     let grep = call(&repo, &["grep", "--ref", "HEAD", "alpha_3", "--json"]).json();
     assert!(grep["results"].to_string().contains("lib/first.rs"), "{grep}");
     assert_eq!(grep["complete"], false, "{grep}");
-    let told = objects(&repo);
-    assert!(told.contains(&id) && told.contains("src/beta.rs"), "{told}");
+    let listed = objects(&repo);
+    assert!(listed.contains(&id) && listed.contains("src/beta.rs"), "{listed}");
     // Damaged objects do not count as repaired each time they are checked.
     let again = json(&repo, &["index"]);
     assert_eq!(again["revisions"][0]["looked_at_files"], 0, "{again}");
@@ -203,11 +203,11 @@ fn of_a_partial_clone_nothing_is_said_to_be_absent_that_is_not_known_to_be() {
     let clone = repo.clone_with("partial", &["--filter=blob:none"]);
     let bare = repo.clone_with("bare.git", &["--filter=blob:none", "--bare"]);
     for target in ["alpha", "lib/first.rs#alpha", "beta"] {
-        let told = json(&clone, &["history", target]);
+        let answer = json(&clone, &["history", target]);
         assert_eq!(
-            (&told["target"]["kind"], &told["target"]["present"]),
+            (&answer["target"]["kind"], &answer["target"]["present"]),
             (&"symbol".into(), &true.into()),
-            "{told}"
+            "{answer}"
         );
         let why = incomplete(&clone, target);
         let says = if target == "beta" {
@@ -242,11 +242,11 @@ fn mending_makes_everything_again_or_says_what_is_left() {
     let repo = edited();
     call(&repo, &["index", "--history"]).expect(0);
     let counted = |repo: &TestRepo| {
-        let told = json(repo, &["status"]);
+        let answer = json(repo, &["status"]);
         (
-            told["history"]["commits"].clone(),
-            told["history"]["traced"].clone(),
-            told["blobs"].clone(),
+            answer["history"]["commits"].clone(),
+            answer["history"]["traced"].clone(),
+            answer["blobs"].clone(),
         )
     };
     let before = (counted(&repo), past(&repo, "alpha"));
@@ -258,11 +258,11 @@ fn mending_makes_everything_again_or_says_what_is_left() {
         }
     };
     damage();
-    let told = call(&repo, &["verify", "--repair", "--json"]).expect(1).json();
+    let answer = call(&repo, &["verify", "--repair", "--json"]).expect(1).json();
     assert_eq!(
-        (&told["health"], &told["repair"]["left"]),
+        (&answer["health"], &answer["repair"]["left"]),
         (&"repaired".into(), &Value::Array(Vec::new())),
-        "{told}"
+        "{answer}"
     );
     assert_eq!((counted(&repo), past(&repo, "alpha")), before);
 
@@ -271,13 +271,13 @@ fn mending_makes_everything_again_or_says_what_is_left() {
     let (_, path) = object(&repo, "HEAD:src/beta.rs");
     fs::remove_file(path).unwrap();
     let called = call(&repo, &["verify", "--repair", "--json"]).expect(2);
-    let told = called.json();
-    assert_eq!(told["health"], "unfinished", "{told}");
+    let answer = called.json();
+    assert_eq!(answer["health"], "unfinished", "{answer}");
     assert!(
-        told["repair"]["left"][0]
+        answer["repair"]["left"][0]
             .as_str()
             .is_some_and(|left| left.contains("codescout doctor")),
-        "{told}"
+        "{answer}"
     );
     call(&repo, &["verify"]).expect(0);
 }

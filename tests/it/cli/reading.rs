@@ -132,3 +132,43 @@ fn hints_name_no_parameters_of_tools() {
         assert!(!hint.stderr.is_empty() && !has_parameter, "{at}: {}", hint.stderr);
     }
 }
+
+#[test]
+fn hints_name_options_as_they_are_typed() {
+    let repo = project();
+    let in_past = ["graph", "callers", "lex", "--precise", "--ref", "HEAD"];
+    for (args, hint) in [
+        (&in_past[..], "omit --ref or --precise"),
+        (&["graph", "impact", "lex", "--precise"], "omit --precise"),
+        (&["graph", "stats", "--format", "dot"], "omit --format"),
+        (&["graph", "stats", "src"], "use --path src"),
+        (&["graph", "callers", "lex", "parse"], "use graph path"),
+        (
+            &["outline", "--view", "tree", "--kind", "function"],
+            "use --view symbols",
+        ),
+        (&["search", "lex", "--since", "2w"], "add --in commits"),
+        (
+            &["search", "lex", "--in", "diffs", "--mode", "semantic"],
+            "use --mode auto",
+        ),
+        (
+            &["search", "lex", "--in", "commits", "--mode", "similar"],
+            "use --mode auto",
+        ),
+        (&["search", "lex", "--rerank"], "omit --rerank"),
+        (&["symbol", " "], "give a name, --at or --id"),
+        (&["docs", "audit", "--kind", "decision"], "omit --kind"),
+        (&["docs", "list", "--fix"], "omit --fix"),
+        (&["edit", "replace", "src/lexer.rs#lex"], "with --text"),
+        (&["edit", "replace_text", "src/lexer.rs", "--text", "x"], "with --old"),
+        (
+            &["edit", "remove", "src/lexer.rs#lex", "--expect", "0123456789ab"],
+            "with --expect",
+        ),
+    ] {
+        let stderr = call(&repo, args).expect(2).stderr;
+        let found = stderr.lines().find_map(|line| line.strip_prefix("hint: "));
+        assert!(found.is_some_and(|found| found.contains(hint)), "{args:?}: {stderr}");
+    }
+}

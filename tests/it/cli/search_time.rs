@@ -103,22 +103,22 @@ fn changed_lines_are_found_in_the_commits_that_git_log_finds() {
             }
             for pattern in ["retry", "alpha beta", "limit_9", "a", "nowhere at all", "(x|y)"] {
                 let answer = search(&repo, &["--in", "diffs", "-n", "0", pattern]);
-                let told: BTreeSet<String> = commits(&answer).into_iter().collect();
+                let found: BTreeSet<String> = commits(&answer).into_iter().collect();
                 let escaped = pattern.replace(['(', ')', '|'], ".");
-                assert_eq!(told, git_log(&repo, &["-G", &escaped]), "seed {seed}, {pattern}");
-                n_found += told.len();
+                assert_eq!(found, git_log(&repo, &["-G", &escaped]), "seed {seed}, {pattern}");
+                n_found += found.len();
             }
             for pattern in ["^(retry|gamma) +upload", "limit_[0-9]$", "al.*ta"] {
                 let answer = search(&repo, &["--in", "diffs", "--mode", "regex", "-n", "0", pattern]);
-                let told: BTreeSet<String> = commits(&answer).into_iter().collect();
+                let found: BTreeSet<String> = commits(&answer).into_iter().collect();
                 let wanted = git_log(&repo, &["--extended-regexp", "-G", pattern]);
-                assert_eq!(told, wanted, "seed {seed}, {pattern}");
+                assert_eq!(found, wanted, "seed {seed}, {pattern}");
             }
             let answer = search(&repo, &["--in", "diffs", "-n", "0", "--path", "sub", "retry"]);
-            let told: BTreeSet<String> = commits(&answer).into_iter().collect();
+            let found: BTreeSet<String> = commits(&answer).into_iter().collect();
             let wanted = git_log(&repo, &["-G", "retry", "--full-history", "--", "sub"]);
             // If a path is given, git does not detect where a file that was moved below it came from.
-            assert!(told.is_subset(&wanted), "seed {seed}");
+            assert!(found.is_subset(&wanted), "seed {seed}");
         }
     }
     assert!(n_found > 50, "{n_found}");
@@ -133,9 +133,13 @@ fn a_hit_tells_the_lines_and_pages_have_no_gaps() {
     assert!(results.len() > 5, "{}", results.len());
     for result in results {
         let lines = |side: &str| result[side].as_array().unwrap().clone();
-        let told = [lines("removed"), lines("added")].concat();
-        assert!(!told.is_empty());
-        assert!(told.iter().all(|line| line["text"].as_str().unwrap().contains("retry")));
+        let changed = [lines("removed"), lines("added")].concat();
+        assert!(!changed.is_empty());
+        assert!(
+            changed
+                .iter()
+                .all(|line| line["text"].as_str().unwrap().contains("retry"))
+        );
         // The line has the reported number in the commit.
         let commit = result["commit"].as_str().unwrap();
         for line in lines("added") {
@@ -207,9 +211,9 @@ fn messages_are_found_by_words_phrases_and_ids() {
         &repo,
         &["--in", "commits", "--mode", "regex", "-n", "0", "(token|idle) \\w+"],
     );
-    let told: BTreeSet<String> = commits(&answer).into_iter().collect();
+    let found: BTreeSet<String> = commits(&answer).into_iter().collect();
     assert_eq!(
-        told,
+        found,
         git_log(&repo, &["--extended-regexp", "--grep", "(token|idle) [a-z]+"])
     );
 }
@@ -220,8 +224,8 @@ fn what_was_recorded_bit_by_bit_is_searched_like_what_was_recorded_at_once() {
     let ask = |repo: &TestRepo| {
         let ranked = search(repo, &["--in", "commits", "-n", "0", "token bucket of the client"]);
         let lines = search(repo, &["--in", "diffs", "-n", "0", "client"]);
-        let told = |answer: &Value| answer["results"].clone();
-        (told(&ranked), told(&lines))
+        let results = |answer: &Value| answer["results"].clone();
+        (results(&ranked), results(&lines))
     };
     // Nine batches of one commit are enough to start merging batches.
     call(&repo, &["index", "--history", "--quiet"]).expect(0);
@@ -304,7 +308,7 @@ fn several_revisions_are_searched_at_once() {
         ],
     );
     let answer = answer.expect(0).json();
-    let told: BTreeSet<(String, String)> = answer["results"]
+    let found: BTreeSet<(String, String)> = answer["results"]
         .as_array()
         .unwrap()
         .iter()
@@ -324,7 +328,7 @@ fn several_revisions_are_searched_at_once() {
         ("close_gate", "HEAD src/c.rs, WORKTREE src/c.rs"),
         ("open_gate", "v1 src/a.rs, HEAD src/b.rs, WORKTREE src/b.rs"),
     ];
-    assert_eq!(told, wanted.map(|(a, b)| (a.to_owned(), b.to_owned())).into());
+    assert_eq!(found, wanted.map(|(a, b)| (a.to_owned(), b.to_owned())).into());
     let refs: Vec<&str> = answer["refs"]
         .as_array()
         .unwrap()
@@ -514,9 +518,12 @@ fn the_last_version_of_a_removed_definition_is_found_and_every_version_if_asked_
     // runs index new versions too.
     let of_versions = |answer: &Value| answer["complete"] == true && !answer["results"].as_array().unwrap().is_empty();
     assert!(!of_versions(&ask("\"begin_slowly\"")));
-    let told = call(&repo, &["index", "--history=all", "--json"]).expect(0).json();
+    let outcome = call(&repo, &["index", "--history=all", "--json"]).expect(0).json();
     assert_eq!(
-        (&told["history"]["past_versions"], &told["history"]["new_past_versions"]),
+        (
+            &outcome["history"]["past_versions"],
+            &outcome["history"]["new_past_versions"]
+        ),
         (&4.into(), &1.into())
     );
     assert!(of_versions(&ask("\"begin_slowly\"")));

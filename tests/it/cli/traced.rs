@@ -88,8 +88,8 @@ fn traced_at_once_bit_by_bit_or_not_at_all_gives_one_answer() {
     call(&repo, &["index", "--history"]).expect(0);
     let status = json(&repo, &["status"])["history"].clone();
     assert_eq!((&status["commits"], &status["traced"]), (&9.into(), &9.into()));
-    let told: Vec<Value> = QUESTIONS.iter().map(|question| results(&repo, question)).collect();
-    assert_eq!(told, wanted);
+    let found: Vec<Value> = QUESTIONS.iter().map(|question| results(&repo, question)).collect();
+    assert_eq!(found, wanted);
     assert_eq!(subjects(&wanted[1]), ["edit beta aside", "move beta", "start"]);
     assert_eq!(subjects(&wanted[5]), ["start"]);
 
@@ -103,8 +103,8 @@ fn traced_at_once_bit_by_bit_or_not_at_all_gives_one_answer() {
     let status = json(&stepwise, &["status"])["history"].clone();
     assert_eq!((&status["commits"], &status["traced"]), (&9.into(), &9.into()));
     call(&stepwise, &["verify"]).expect(0);
-    let told: Vec<Value> = QUESTIONS.iter().map(|question| results(&stepwise, question)).collect();
-    assert_eq!(told, wanted);
+    let found: Vec<Value> = QUESTIONS.iter().map(|question| results(&stepwise, question)).collect();
+    assert_eq!(found, wanted);
 
     // After definitions were traced once, every indexing command also traces new commits.
     repo.write("src/e.rs", function("late", 9));
@@ -130,8 +130,8 @@ fn what_is_damaged_of_definitions_is_dropped_and_made_again() {
         bad[at] ^= 4;
         fs::write(&file, bad).unwrap();
         if at % 303 == 0 {
-            let told: Vec<Value> = QUESTIONS.iter().map(|question| results(&repo, question)).collect();
-            assert_eq!(told, wanted, "byte {at}");
+            let listed: Vec<Value> = QUESTIONS.iter().map(|question| results(&repo, question)).collect();
+            assert_eq!(listed, wanted, "byte {at}");
         }
         let found = json(&repo, &["verify"]);
         let name = format!("history-v1/{}", file.file_name().unwrap().display());
@@ -140,8 +140,8 @@ fn what_is_damaged_of_definitions_is_dropped_and_made_again() {
     call(&repo, &["verify", "--repair"]).expect(1);
     let status = json(&repo, &["status"])["history"].clone();
     assert_eq!((&status["commits"], &status["traced"]), (&9.into(), &9.into()));
-    let told: Vec<Value> = QUESTIONS.iter().map(|question| results(&repo, question)).collect();
-    assert_eq!(told, wanted);
+    let listed: Vec<Value> = QUESTIONS.iter().map(|question| results(&repo, question)).collect();
+    assert_eq!(listed, wanted);
 }
 
 #[test]
@@ -222,16 +222,16 @@ fn namesakes_are_told_apart_when_one_is_put_before_them() {
     let untraced = repo.clone_with("untraced", &[]);
     call(&repo, &["index", "--history"]).expect(0);
     for repo in [&untraced, &repo] {
-        let told = |id: &str| {
+        let subjects_of = |id: &str| {
             let results = results(repo, &[id]);
             subjects(&results)
                 .iter()
                 .map(|subject| (*subject).to_owned())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(told("a.rs#Thing.make~3"), ["edit the second", "two"]);
-        assert_eq!(told("a.rs#Thing.make~2"), ["edit what is second now", "two"]);
-        assert_eq!(told("a.rs#Thing.make"), ["put one before"]);
+        assert_eq!(subjects_of("a.rs#Thing.make~3"), ["edit the second", "two"]);
+        assert_eq!(subjects_of("a.rs#Thing.make~2"), ["edit what is second now", "two"]);
+        assert_eq!(subjects_of("a.rs#Thing.make"), ["put one before"]);
     }
 }
 
@@ -294,8 +294,8 @@ fn a_clause_that_names_a_package_has_no_life() {
     repo.write("cut.go", text("knife"));
     repo.commit("another package");
     call(&repo, &["index", "--history"]).expect(0);
-    let told = json(&repo, &["blame", "cut.go"]);
-    let names: Vec<&str> = told["results"]
+    let answer = json(&repo, &["blame", "cut.go"]);
+    let names: Vec<&str> = answer["results"]
         .as_array()
         .unwrap()
         .iter()
@@ -328,15 +328,15 @@ fn a_member_of_a_file_is_found_by_its_name_alone() {
         if is_traced {
             call(&repo, &["index", "--history"]).expect(0);
         }
-        let told = json(&repo, &["history", "p.py#push"]);
+        let answer = json(&repo, &["history", "p.py#push"]);
         assert_eq!(
-            (&told["target"]["path"], &told["total"]),
+            (&answer["target"]["path"], &answer["total"]),
             (&"p.py#A.push".into(), &2.into())
         );
         assert_eq!(json(&repo, &["blame", "p.py#push"])["results"][0]["id"], "p.py#A.push");
-        let told = json(&repo, &["history", "p.py#pop"]);
-        assert_eq!(told["target"]["kind"], "many");
-        let ids: Vec<&str> = told["candidates"]
+        let answer = json(&repo, &["history", "p.py#pop"]);
+        assert_eq!(answer["target"]["kind"], "many");
+        let ids: Vec<&str> = answer["candidates"]
             .as_array()
             .unwrap()
             .iter()
@@ -345,9 +345,9 @@ fn a_member_of_a_file_is_found_by_its_name_alone() {
         assert_eq!(ids, ["p.py#B.pop", "p.py#C.pop"]);
         assert_eq!(json(&repo, &["history", "p.py#nothing"])["target"]["kind"], "unknown");
     }
-    let told = json(&repo, &["history", "p.py#drop"]);
+    let answer = json(&repo, &["history", "p.py#drop"]);
     assert_eq!(
-        (&told["target"]["path"], &told["target"]["present"]),
+        (&answer["target"]["path"], &answer["target"]["present"]),
         (&"p.py#D.drop".into(), &false.into())
     );
 }
@@ -558,8 +558,8 @@ fn unborn_and_orphan_branches_and_a_commit_of_very_many_paths() {
     call(&repo, &["index", "--history"]).expect(0);
     // No step may take time proportional to files × files. The limit allows for a busy machine.
     assert_within(Duration::from_secs(60 + n_files / 200), started, "very many paths");
-    let told = results(&repo, &["src/d1/f1.rs#island_1"]);
-    assert_eq!(told[0]["commit"], island);
+    let answer = results(&repo, &["src/d1/f1.rs#island_1"]);
+    assert_eq!(answer[0]["commit"], island);
     let alpha = results(&repo, &["a.rs#alpha", "--ref", "main"]);
     assert_eq!(subjects(&alpha), ["start"]);
     repo.git(["checkout", "--quiet", "--orphan", "unborn"]);

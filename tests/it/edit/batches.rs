@@ -208,7 +208,7 @@ fn a_thousand_kills_leave_the_old_or_the_new_state() {
         repo.git(["checkout", "--quiet", "--force", "HEAD"]);
         repo.git(["clean", "--quiet", "-fd"]);
     }
-    let told = format!("{n_killed} of 1000 were killed, {n_applied} were applied\n");
-    std::io::Write::write_all(&mut std::io::stderr(), told.as_bytes()).unwrap();
-    assert!(n_killed > 300 && n_applied > 100 && n_applied < 1_000, "{told}");
+    let summary = format!("{n_killed} of 1000 were killed, {n_applied} were applied\n");
+    std::io::Write::write_all(&mut std::io::stderr(), summary.as_bytes()).unwrap();
+    assert!(n_killed > 300 && n_applied > 100 && n_applied < 1_000, "{summary}");
 }

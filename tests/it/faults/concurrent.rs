@@ -69,9 +69,9 @@ fn settings_changed_at_once_are_all_there() {
             assert!(output.status.success(), "round {round}: {}", stderr(&output));
         }
         for (key, value) in settings {
-            let told = succeed(repo.root(), &["config", "get", key]).stdout;
+            let stored = succeed(repo.root(), &["config", "get", key]).stdout;
             assert_eq!(
-                String::from_utf8(told).unwrap().trim(),
+                String::from_utf8(stored).unwrap().trim(),
                 value,
                 "{key} is lost in round {round}"
             );
@@ -137,9 +137,9 @@ fn writers_and_readers_at_once_lose_nothing() {
     let before = sidecar.state().unwrap().unwrap();
     for commit in commits.iter().flatten() {
         let output = succeed(root, &["--json", "index", commit]);
-        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let outcome: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(
-            told["revisions"][0]["looked_at_files"], 0,
+            outcome["revisions"][0]["looked_at_files"], 0,
             "the update to {commit} was lost"
         );
     }

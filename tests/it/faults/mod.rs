@@ -126,8 +126,8 @@ fn check_sound(root: &Path, revisions: &[String], expected: &Told, after: &str) 
             .unwrap();
         assert!(asked.status.success(), "{after}: search: {}", stderr(&asked));
     }
-    let told = told_by(root, None, revisions);
-    assert!(told == *expected, "{after}: the answers are wrong");
+    let answers = told_by(root, None, revisions);
+    assert!(answers == *expected, "{after}: the answers are wrong");
     // A writer without anything to write also removes temporary files.
     succeed(root, &["index"]);
     assert_eq!(temporaries(root), Vec::<PathBuf>::new(), "{after}");

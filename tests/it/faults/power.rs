@@ -409,6 +409,6 @@ fn epoch_of(root: &Path) -> Option<[u8; 16]> {
 }
 
 fn check(root: &Path, revisions: &[String], expected: &Told, about: &str) {
-    let told = told_by(root, None, revisions);
-    assert!(told == *expected, "{about}: the answers are wrong");
+    let answers = told_by(root, None, revisions);
+    assert!(answers == *expected, "{about}: the answers are wrong");
 }

@@ -315,8 +315,8 @@ fn check_pin(root: &Path, outlook: &Outlook, after: &str) {
 
 fn told_of_pin(root: &Path) -> Value {
     let asked = ["--ref", PINNED, "search", "handle broken packet", "--json"];
-    let told: Value = serde_json::from_slice(&succeed(root, &asked).stdout).unwrap();
-    told["results"].clone()
+    let answer: Value = serde_json::from_slice(&succeed(root, &asked).stdout).unwrap();
+    answer["results"].clone()
 }
 
 /// Indexes two branches, pins one of them, and deletes both from git.

@@ -59,9 +59,9 @@ fn asked_to_end_it_ends_soon_and_whole() {
             let about = format!("{signal:?} at {place}");
             // On a busy machine the run may be complete before the signal handler runs.
             if status.code() == Some(0) {
-                let told = succeed(repo.root(), &["status", "--json"]).stdout;
-                let told: Value = serde_json::from_slice(&told).unwrap();
-                assert_eq!(told["index"], "up_to_date", "{about}");
+                let status = succeed(repo.root(), &["status", "--json"]).stdout;
+                let answer: Value = serde_json::from_slice(&status).unwrap();
+                assert_eq!(answer["index"], "up_to_date", "{about}");
             } else {
                 assert_eq!(status.code(), Some(code), "{about}");
             }

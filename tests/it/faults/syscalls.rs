@@ -81,8 +81,8 @@ fn fail_each(template: &Path, copy: &Path, call: &str, errno: &str, revisions: &
         match (output.status.code(), output.status.signal()) {
             (Some(0), _) => {
                 let again = succeed(copy, &["--json", "index"]);
-                let told: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
-                let is_done = told["revisions"][0]["looked_at_files"] == 0;
+                let answer: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
+                let is_done = answer["revisions"][0]["looked_at_files"] == 0;
                 assert!(
                     is_done || text.contains("cannot read"),
                     "{about}: it said that it was done: {text}"

@@ -73,7 +73,7 @@ fn a_pipe_or_device_in_the_git_directory_is_named() {
         make_pipe(&path);
         let found = discover(&repo.path("sub"));
         assert!(
-            matches!(&found, Err(OpenError::Irregular { path: told }) if *told == path),
+            matches!(&found, Err(OpenError::Irregular { path: output }) if *output == path),
             "{name}: {found:?}"
         );
         std::fs::remove_file(&path).unwrap();
@@ -122,10 +122,10 @@ fn a_pipe_or_device_in_the_git_directory_is_named() {
     std::fs::remove_file(&index).unwrap();
     make_pipe(&repo.beside("rules"));
     repo.git(["config", "core.excludesFile", repo.beside("rules").to_str().unwrap()]);
-    let (code, told) = call(&repo, &["grep", "first"]);
+    let (code, output) = call(&repo, &["grep", "first"]);
     assert!(
-        code == Some(2) && told.contains("rules is not a regular file"),
-        "{code:?} {told}"
+        code == Some(2) && output.contains("rules is not a regular file"),
+        "{code:?} {output}"
     );
 }
 
@@ -144,16 +144,16 @@ fn a_pipe_that_the_configuration_includes_or_names_is_named() {
         "[diff]\norderFile = ../pipe",
     ] {
         repo.write(".git/config", format!("{config}{section}\n"));
-        let (code, told) = call(&repo, &["blame", "a.py", "--by", "line"]);
+        let (code, output) = call(&repo, &["blame", "a.py", "--by", "line"]);
         assert!(
-            code == Some(2) && told.contains("pipe is not a regular file"),
-            "{section}: {code:?} {told}"
+            code == Some(2) && output.contains("pipe is not a regular file"),
+            "{section}: {code:?} {output}"
         );
     }
     std::fs::write(repo.beside("nested"), "[include]\npath = /dev/null\n").unwrap();
     repo.write(".git/config", format!("{config}[include]\npath = ../../nested\n"));
-    let (code, told) = call(&repo, &["blame", "a.py", "--by", "line"]);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, output) = call(&repo, &["blame", "a.py", "--by", "line"]);
+    assert_eq!(code, Some(0), "{output}");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_link_to_a_file_of_the_system_is_named() {
             std::os::unix::fs::symlink(target, &path).unwrap();
             let found = discover(repo.root());
             assert!(
-                matches!(&found, Err(OpenError::Irregular { path: told }) if *told == path),
+                matches!(&found, Err(OpenError::Irregular { path: reported }) if *reported == path),
                 "{name}: {found:?}"
             );
             std::fs::remove_file(&path).unwrap();
@@ -252,7 +252,7 @@ fn a_file_that_is_no_small_one_is_not_read() {
         make_large(&format!(".git/{name}"));
         let found = discover(repo.root());
         assert!(
-            matches!(&found, Err(OpenError::Inaccessible { path: told, .. }) if *told == path),
+            matches!(&found, Err(OpenError::Inaccessible { path: output, .. }) if *output == path),
             "{name}: {found:?}"
         );
         std::fs::remove_file(&path).unwrap();
@@ -263,18 +263,18 @@ fn a_file_that_is_no_small_one_is_not_read() {
     assert!(matches!(found, Err(OpenError::Inaccessible { .. })), "{found:?}");
     repo.remove(".git/shallow");
     make_large(".mailmap");
-    let (code, told) = call(&repo, &["blame", "a.py", "--by", "line"]);
+    let (code, output) = call(&repo, &["blame", "a.py", "--by", "line"]);
     assert!(
-        code == Some(2) && told.contains("cannot read .mailmap: larger than 64 MiB"),
-        "{code:?} {told}"
+        code == Some(2) && output.contains("cannot read .mailmap: larger than 64 MiB"),
+        "{code:?} {output}"
     );
-    let (code, told) = call(&repo, &["grep", "first"]);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, output) = call(&repo, &["grep", "first"]);
+    assert_eq!(code, Some(0), "{output}");
     repo.remove(".mailmap");
     make_large(".gitattributes");
     repo.write("a.py", "def first():\n    return 2\n");
-    let (_, told) = call(&repo, &["grep", "first"]);
-    assert!(told.contains("cannot read .gitattributes"), "{told}");
+    let (_, output) = call(&repo, &["grep", "first"]);
+    assert!(output.contains("cannot read .gitattributes"), "{output}");
 }
 
 #[test]
@@ -306,20 +306,20 @@ fn pipes_in_place_of_rules_in_the_work_tree_are_not_waited_for() {
         ".codescout.toml",
     ] {
         make_pipe(&repo.path(name));
-        let (code, told) = call(&repo, &["grep", "first"]);
+        let (code, output) = call(&repo, &["grep", "first"]);
         let is_read_by_git = name.contains(".git");
-        assert!(matches!(code, Some(0 | 2)), "{name}: {code:?} {told}");
+        assert!(matches!(code, Some(0 | 2)), "{name}: {code:?} {output}");
         assert!(
-            !is_read_by_git || told.contains("is a pipe or a device"),
-            "{name}: {told}"
+            !is_read_by_git || output.contains("is a pipe or a device"),
+            "{name}: {output}"
         );
         repo.remove(name);
     }
     make_pipe(&repo.path(".mailmap"));
-    let (code, told) = call(&repo, &["blame", "a.py", "--by", "line"]);
+    let (code, output) = call(&repo, &["blame", "a.py", "--by", "line"]);
     assert!(
-        code == Some(2) && told.contains(".mailmap is a pipe"),
-        "{code:?} {told}"
+        code == Some(2) && output.contains(".mailmap is a pipe"),
+        "{code:?} {output}"
     );
 }
 
@@ -328,8 +328,8 @@ fn a_pipe_in_place_of_the_configuration_of_a_hook_manager_is_not_waited_for() {
     let repo = TestRepo::new("//- a.py\nx = 1\n");
     make_pipe(&repo.path("lefthook.yml"));
     for args in [&["hooks", "install"][..], &["hooks", "status"]] {
-        let (code, told) = call(&repo, args);
-        assert!(matches!(code, Some(0 | 1)), "{args:?}: {code:?} {told}");
+        let (code, output) = call(&repo, args);
+        assert!(matches!(code, Some(0 | 1)), "{args:?}: {code:?} {output}");
     }
 }
 
@@ -339,8 +339,8 @@ fn a_pipe_in_place_of_a_hook_is_not_waited_for() {
     repo.git(["config", "core.hooksPath", ".h"]);
     std::fs::create_dir(repo.path(".h")).unwrap();
     make_pipe(&repo.path(".h/post-commit"));
-    let (code, told) = call(&repo, &["hooks", "status"]);
-    assert!(matches!(code, Some(0 | 1)), "{code:?} {told}");
+    let (code, output) = call(&repo, &["hooks", "status"]);
+    assert!(matches!(code, Some(0 | 1)), "{code:?} {output}");
 }
 
 #[test]
@@ -361,10 +361,10 @@ fn a_malformed_shallow_file_is_named() {
             matches!(discover(repo.root()), Err(OpenError::Shallow { .. })),
             "{text:?}"
         );
-        let (code, told) = call(&repo, &["grep", "x", "--ref", "HEAD~1"]);
+        let (code, output) = call(&repo, &["grep", "x", "--ref", "HEAD~1"]);
         assert!(
-            code == Some(2) && told.contains(".git/shallow has a line"),
-            "{text:?}: {code:?} {told}"
+            code == Some(2) && output.contains(".git/shallow has a line"),
+            "{text:?}: {code:?} {output}"
         );
     }
     repo.write(".git/shallow", format!("{id}\n"));

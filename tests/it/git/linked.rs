@@ -55,8 +55,11 @@ fn a_committed_folder_that_names_a_work_tree_elsewhere_is_refused() {
     assert!(matches!(found, Err(OpenError::NotItsWorkTree { .. })), "{found:?}");
     for folder in ["c", "own", "both/worktrees/x"] {
         let called = call_in(&clone.path(folder), &["grep", "needle"], b"");
-        let told = String::from_utf8_lossy(&called.stdout).into_owned() + &called.stderr;
-        assert!(called.code == 2 && !told.contains("secret.rs"), "{folder}: {told}");
+        let message = String::from_utf8_lossy(&called.stdout).into_owned() + &called.stderr;
+        assert!(
+            called.code == 2 && !message.contains("secret.rs"),
+            "{folder}: {message}"
+        );
     }
 }
 

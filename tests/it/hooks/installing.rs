@@ -70,7 +70,7 @@ fn hooks_of_others_go_on_as_before() {
     assert_eq!(actions, ["added", "chained", "chained", "chained"]);
     hooks(&hooked, &["status"]).expect(0);
 
-    let mut told = Vec::new();
+    let mut outcomes = Vec::new();
     for repo in [&plain, &hooked] {
         repo.write("new.rs", "pub fn new() {}\n");
         repo.git(["add", "--all"]);
@@ -86,9 +86,9 @@ fn hooks_of_others_go_on_as_before() {
             codes.push((output.status.code(), String::from_utf8(output.stderr).unwrap()));
         }
         settle(repo);
-        told.push((called(repo), codes));
+        outcomes.push((called(repo), codes));
     }
-    let (expected, found) = (&told[0], &told[1]);
+    let (expected, found) = (&outcomes[0], &outcomes[1]);
     assert_eq!(found, expected);
     assert_eq!(
         expected.1[2].0,

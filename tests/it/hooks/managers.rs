@@ -224,11 +224,11 @@ fn the_real_ones_go_together_with_ours() {
     }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/hook_managers.sh");
     let output = Command::new(script).arg(PROGRAM).output_in_time().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    for why in told.lines().filter_map(|line| line.strip_prefix("SKIPPED: ")) {
+    let printed = String::from_utf8_lossy(&output.stdout);
+    for why in printed.lines().filter_map(|line| line.strip_prefix("SKIPPED: ")) {
         crate::indexed::skip(why);
     }
-    assert!(output.status.success(), "{told}");
+    assert!(output.status.success(), "{printed}");
 }
 
 #[test]

@@ -73,28 +73,31 @@ fn what_a_server_says_is_kept_for_every_revision() {
         "{before}"
     );
     project.trust();
-    let told = project.json(&[&callers[..], &["--precise"]].concat());
+    let answer = project.json(&[&callers[..], &["--precise"]].concat());
     assert_eq!(
-        (&told["tiers"]["compiler"], &told["unknown"]),
+        (&answer["tiers"]["compiler"], &answer["unknown"]),
         (&3.into(), &0.into()),
-        "{told}"
+        "{answer}"
     );
     assert!(
-        told["notes"][0].as_str().unwrap().ends_with("resolved by pyright 1.2"),
-        "{told}"
+        answer["notes"][0]
+            .as_str()
+            .unwrap()
+            .ends_with("resolved by pyright 1.2"),
+        "{answer}"
     );
     // Later questions need no server, at any revision with the files.
     project.0.write("other.txt", "x\n");
     project.commit();
     for reference in ["WORKTREE", "HEAD", "HEAD~1"] {
-        let told = project.json(&[&callers[..], &["--ref", reference]].concat());
-        assert_eq!(told["tiers"]["compiler"], 3, "{reference}: {told}");
+        let answer = project.json(&[&callers[..], &["--ref", reference]].concat());
+        assert_eq!(answer["tiers"]["compiler"], 3, "{reference}: {answer}");
     }
     // A changed file is unknown again, until the server is asked.
     project.0.write("late.py", "def f(x):\n    pass\n    x.sought()\n");
     assert_eq!(project.json(&callers)["tiers"]["compiler"], 2);
-    let told = project.json(&[&callers[..], &["--precise"]].concat());
-    assert_eq!(told["tiers"]["compiler"], 3, "{told}");
+    let answer = project.json(&[&callers[..], &["--precise"]].concat());
+    assert_eq!(answer["tiers"]["compiler"], 3, "{answer}");
     // Of uncommitted code, nothing is kept.
     assert_eq!(project.json(&callers)["tiers"]["compiler"], 2);
     assert_eq!(project.0.n_noted("started"), 1);
@@ -107,15 +110,15 @@ fn files_with_other_bytes_on_disk_are_left_out() {
     project.git(&["config", "core.autocrlf", "true"]);
     project.0.write("more.py", "import tools\r\ntools.sought()\r\n");
     project.git(&["add", "-A"]);
-    let told = project.json(&["graph", "callers", "tools.py#sought", "--precise", "--json"]);
+    let answer = project.json(&["graph", "callers", "tools.py#sought", "--precise", "--json"]);
     // The places on disk are not those in the blob, so the reference there stays as it was.
     assert_eq!(
-        (&told["dirty_files"], &told["tiers"]["receiver"]),
+        (&answer["dirty_files"], &answer["tiers"]["receiver"]),
         (&0.into(), &1.into()),
-        "{told}"
+        "{answer}"
     );
-    let why = told["incomplete_because"].to_string();
-    assert!(told["complete"] == false && why.contains("other bytes"), "{told}");
+    let why = answer["incomplete_because"].to_string();
+    assert!(answer["complete"] == false && why.contains("other bytes"), "{answer}");
 }
 
 #[test]
@@ -123,20 +126,20 @@ fn the_name_at_a_place_is_asked_for() {
     let project = Project::new();
     project.trust();
     let at = |place: &str| project.json(&["symbol", "--at", place, "--precise", "--json"]);
-    let told = at("late.py:2:7");
+    let answer = at("late.py:2:7");
     assert_eq!(
-        (&told["found_by"], &told["results"][0]["id"]),
+        (&answer["found_by"], &answer["results"][0]["id"]),
         (&"link".into(), &"tools.py#sought".into()),
-        "{told}"
+        "{answer}"
     );
     // It means something outside of the repository: no definition is found, only the one around it.
-    let told = at("late.py:3:7");
-    assert_eq!(told["found_by"], "enclosing", "{told}");
-    let told = project.json(&["graph", "callees", "late.py#f", "--precise", "--json"]);
+    let answer = at("late.py:3:7");
+    assert_eq!(answer["found_by"], "enclosing", "{answer}");
+    let answer = project.json(&["graph", "callees", "late.py#f", "--precise", "--json"]);
     assert_eq!(
-        (&told["tiers"]["compiler"], &told["outside"]),
+        (&answer["tiers"]["compiler"], &answer["outside"]),
         (&1.into(), &1.into()),
-        "{told}"
+        "{answer}"
     );
 }
 

@@ -93,11 +93,11 @@ fn a_huge_argument_is_refused_and_the_next_call_served() {
     assert!(failure.contains("the maximum is 256"), "{failure}");
     // A line longer than the limit is skipped, and the connection continues.
     client.send_line(&json!({"jsonrpc": "2.0", "id": 900, "method": "ping", "x": "y".repeat(9 << 20)}).to_string());
-    let told = client.next();
+    let answer = client.next();
     assert_eq!(
-        (&told["error"]["code"], &told["id"]),
+        (&answer["error"]["code"], &answer["id"]),
         (&json!(-32600), &Value::Null),
-        "{told}"
+        "{answer}"
     );
     assert!(!client.call("search", json!({"query": "lex"})).results().is_empty());
 }
@@ -114,11 +114,11 @@ fn lines_that_are_no_messages_are_told_so_and_the_next_call_is_served() {
         ("{\"id\": 7}", -32600),
     ] {
         client.send_line(line);
-        let told = client.next();
+        let answer = client.next();
         assert_eq!(
-            (&told["error"]["code"], told.get("id")),
+            (&answer["error"]["code"], answer.get("id")),
             (&json!(code), Some(&Value::Null)),
-            "{line}: {told}"
+            "{line}: {answer}"
         );
     }
     for line in ["\u{feff}", "\t", "", "{\"method\": \"exit\"}"] {
@@ -210,12 +210,12 @@ fn a_cancelled_build_stops_and_its_call_is_not_answered() {
             other => panic!("{other:?}: {}", jobs.text),
         }
     });
-    let told: Vec<&Value> = client
+    let found: Vec<&Value> = client
         .notifications
         .iter()
         .filter(|message| message["id"] == id)
         .collect();
-    assert!(told.is_empty(), "{told:?}");
+    assert!(found.is_empty(), "{found:?}");
 }
 
 #[test]

@@ -33,15 +33,15 @@ fn notes_are_written_and_read() {
     );
     assert_eq!(written.results()[0]["verdict"], "fresh");
     repo.write("src/parser.rs", "// all gone\n");
-    let told = client.call("memory", json!({}));
-    assert_eq!(told.results()[0]["verdict"], "gone");
+    let notes = client.call("memory", json!({}));
+    assert_eq!(notes.results()[0]["verdict"], "gone");
     let read = client.call("memory", json!({"op": "read", "name": "parser/why"}));
     assert!(read.text.contains("Because."), "{}", read.text);
     let write = |client: &mut Client, expect: Option<&str>| {
         let arguments = json!({"op": "write", "name": "parser/why", "about": [], "text": "Because!", "expect": expect});
         client.request("tools/call", json!({"name": "memory", "arguments": arguments}))["result"].clone()
     };
-    let blob = told.results()[0]["blob"].as_str().unwrap();
+    let blob = notes.results()[0]["blob"].as_str().unwrap();
     assert!(read.text.contains(blob), "{}", read.text);
     repo.write(".agents/notes/parser/why.md", "# Mine\n");
     for (expect, why) in [(None, "expect is missing"), (Some(blob), "has changed")] {
@@ -71,11 +71,11 @@ fn documents_are_audited() {
     repo.commit("document");
     repo.write("src/steps.rs", "// all gone\n");
     let mut client = Client::legacy(&repo, &["--profile", "docs"]);
-    let told = client.call("docs", json!({"op": "audit"}));
-    assert_eq!(told.results()[0]["text"], "steps::first_step", "{}", told.text);
-    assert!(told.text.contains("is gone, not committed"), "{}", told.text);
-    let told = client.call("docs", json!({"op": "list"}));
-    assert_eq!(told.results().len(), 0);
+    let answer = client.call("docs", json!({"op": "audit"}));
+    assert_eq!(answer.results()[0]["text"], "steps::first_step", "{}", answer.text);
+    assert!(answer.text.contains("is gone, not committed"), "{}", answer.text);
+    let answer = client.call("docs", json!({"op": "list"}));
+    assert_eq!(answer.results().len(), 0);
 }
 
 #[test]

@@ -26,10 +26,10 @@ fn with_a_past() -> TestRepo {
 /// Returns the answer of the command line, without the parts that differ between calls.
 fn told_to_people(repo: &TestRepo, args: &[&str]) -> Value {
     let output = command(repo.root(), args).output_in_time().unwrap();
-    let mut told: Value = serde_json::from_slice(&output.stdout)
+    let mut answer: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{args:?}: {}", String::from_utf8_lossy(&output.stderr)));
-    told.as_object_mut().unwrap().remove("took_ms");
-    told
+    answer.as_object_mut().unwrap().remove("took_ms");
+    answer
 }
 
 #[test]
@@ -192,19 +192,19 @@ fn pages_of_a_history_are_the_whole() {
         let mut whole = arguments.clone();
         whole["limit"] = json!(0);
         let whole = client.call(tool, whole);
-        let mut told = Vec::new();
+        let mut found = Vec::new();
         let mut page = arguments.clone();
         page["limit"] = json!(1);
         loop {
             let answer = client.call(tool, page.clone());
-            told.extend(answer.results().clone());
+            found.extend(answer.results().clone());
             match answer.facts["next_cursor"].as_str() {
                 Some(cursor) => page["cursor"] = json!(cursor),
                 None => break,
             }
         }
-        assert!(told.len() > 1, "{tool} {arguments}");
-        assert_eq!(&told, whole.results(), "{tool} {arguments}");
+        assert!(found.len() > 1, "{tool} {arguments}");
+        assert_eq!(&found, whole.results(), "{tool} {arguments}");
     }
     let first = client.call("history", json!({"target": ".", "limit": 1}));
     repo.commit("words");
@@ -434,8 +434,8 @@ fn what_is_gone_is_found_with_its_life() {
     client.call("index", json!({"history": true, "wait": 60}));
     let mut search = |arguments: Value| client.call("search", arguments);
     let found = search(json!({"query": "parse_is_called", "all_history": true, "limit": 3}));
-    let (told, life) = (&found.results()[0], &found.results()[0]["life"]);
-    assert_eq!(told["path"], "tests/parser_test.rs", "{}", found.text);
+    let (result, life) = (&found.results()[0], &found.results()[0]["life"]);
+    assert_eq!(result["path"], "tests/parser_test.rs", "{}", found.text);
     assert_eq!(
         (&life["present"], &life["gone_in"]["subject"]),
         (&json!(false), &json!("Drop the test"))

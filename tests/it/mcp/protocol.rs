@@ -272,7 +272,7 @@ fn progress_of_a_build_grows() {
         answer["result"]["structuredContent"]["results"][0]["state"], "done",
         "{answer}"
     );
-    let told: Vec<f64> = client
+    let found: Vec<f64> = client
         .notifications
         .iter()
         .filter(|message| message["method"] == "notifications/progress")
@@ -281,6 +281,6 @@ fn progress_of_a_build_grows() {
             message["params"]["progress"].as_f64().unwrap()
         })
         .collect();
-    assert!(!told.is_empty(), "no progress was told");
-    assert!(told.is_sorted_by(|a, b| a < b), "{told:?}");
+    assert!(!found.is_empty(), "no progress was told");
+    assert!(found.is_sorted_by(|a, b| a < b), "{found:?}");
 }

@@ -229,11 +229,11 @@ fn an_index_in_memory_on_top_of_others_answers_like_one_of_its_own() {
     };
     let mut client = Client::legacy(&home, &["--root", &root]);
     for back in (0..N_COMMITS).rev() {
-        let told = ask(&mut client, back);
-        assert!(!told.is_empty());
+        let answer = ask(&mut client, back);
+        assert!(!answer.is_empty());
         if back % 5 == 0 {
             assert_eq!(
-                told,
+                answer,
                 ask(&mut Client::legacy(&home, &["--root", &root]), back),
                 "{back}"
             );

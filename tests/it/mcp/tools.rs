@@ -27,8 +27,8 @@ fn the_list_is_small_and_plain() {
     assert_eq!(names, known);
     let of_each: Vec<usize> = tools.iter().map(n_tokens).collect();
     let n_tokens = n_tokens(&json!(tools));
-    let told = format!("the list takes {n_tokens} tokens, each tool {of_each:?}\n");
-    std::io::Write::write_all(&mut std::io::stderr(), told.as_bytes()).unwrap();
+    let report = format!("the list takes {n_tokens} tokens, each tool {of_each:?}\n");
+    std::io::Write::write_all(&mut std::io::stderr(), report.as_bytes()).unwrap();
     assert!(n_tokens <= 2_940, "{n_tokens}: {of_each:?}");
     for tool in &tools {
         let name = tool["name"].as_str().unwrap();
@@ -189,19 +189,19 @@ fn pages_together_are_the_whole_answer() {
         whole["max_tokens"] = json!(10_000);
         let whole = client.call(tool, whole).all(field);
         assert!(whole.len() > 1, "{tool} {arguments}");
-        let mut told = Vec::new();
+        let mut found = Vec::new();
         let mut page = arguments.clone();
         page["limit"] = json!(1);
         loop {
             let answer = client.call(tool, page.clone());
-            told.extend(answer.all(field));
+            found.extend(answer.all(field));
             let Some(cursor) = answer.facts["next_cursor"].as_str() else {
                 break;
             };
             assert_eq!(answer.results().len(), 1, "{tool}");
             page["cursor"] = json!(cursor);
         }
-        assert_eq!(told, whole, "{tool} {arguments}");
+        assert_eq!(found, whole, "{tool} {arguments}");
     }
 }
 
@@ -511,14 +511,14 @@ fn no_tool_knows_what_files_with_credentials_hold() {
             let mut asked = arguments.clone();
             asked["ref"] = json!(reference);
             let answer = client.call_complete(tool, asked);
-            let told = format!("{} {}", answer.text, answer.facts);
+            let output = format!("{} {}", answer.text, answer.facts);
             assert!(
-                !told.contains("hunter2-and-more-"),
-                "{tool} {arguments} at {reference}: {told}"
+                !output.contains("hunter2-and-more-"),
+                "{tool} {arguments} at {reference}: {output}"
             );
             assert!(
-                !told.contains("password: "),
-                "{tool} {arguments} at {reference}: {told}"
+                !output.contains("password: "),
+                "{tool} {arguments} at {reference}: {output}"
             );
             let n_secrets = answer.facts["results"].as_array().map_or(0, |results| {
                 let names = |result: &&Value| {
@@ -527,7 +527,7 @@ fn no_tool_knows_what_files_with_credentials_hold() {
                 };
                 results.iter().filter(names).count()
             });
-            assert_eq!(n_secrets, 0, "{tool} {arguments} at {reference}: {told}");
+            assert_eq!(n_secrets, 0, "{tool} {arguments} at {reference}: {output}");
         }
     }
     // The error for a hidden file is the same as for one that does not exist.

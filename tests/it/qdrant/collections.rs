@@ -41,12 +41,12 @@ fn no_graph_is_built_where_none_is_followed_and_compression_is_compared_again() 
     settings("compression = 'scalar'\nexact = false\non_disk = true\nreplication = 2\n");
     assert!(doctor().contains("with other settings"), "{}", doctor());
     qdrant.stub().forget();
-    let told = call_in(repo.root(), &["index", "--new-collection"], b"")
+    let output = call_in(repo.root(), &["index", "--new-collection"], b"")
         .expect(0)
         .text();
     assert!(
-        told.contains("settings of codescout-") && told.contains("-1 changed"),
-        "{told}"
+        output.contains("settings of codescout-") && output.contains("-1 changed"),
+        "{output}"
     );
     let asked = qdrant.stub().requests();
     assert!(
@@ -102,11 +102,11 @@ fn a_collection_is_copied_in_strict_mode_and_while_others_write() {
         }
         None
     });
-    let told = call_in(repo.root(), &["index", "--new-collection"], b"")
+    let output = call_in(repo.root(), &["index", "--new-collection"], b"")
         .expect(0)
         .text();
     qdrant.mend();
-    assert!(told.contains("35 vectors moved to"), "{told}");
+    assert!(output.contains("35 vectors moved to"), "{output}");
     assert_eq!(qdrant.n_vectors(), 34, "and the repository's own point");
     let collections = qdrant.collections();
     assert!(

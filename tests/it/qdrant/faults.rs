@@ -48,24 +48,24 @@ fn while_it_is_away_slow_or_wrong_answers_are_local_and_say_so() {
             Box::new(|_| Some(Reply::status(200).body(&vec![b' '; 1 << 20]))),
         ),
     ];
-    for (told, fault) in faults {
+    for (message, fault) in faults {
         qdrant.fail(fault);
         qdrant.stub().forget();
-        let patience = match told {
+        let patience = match message {
             "no answer within" => "1500",
             _ => "10000",
         };
         configure(&repo, &with_qdrant(&qdrant.url()).replace("20000", patience));
         let started = Instant::now();
         let answer = search(&repo, QUERIES[0]);
-        assert_eq!(answer["results"], before[0], "{told}");
+        assert_eq!(answer["results"], before[0], "{message}");
         let why = why(&answer);
         assert!(
-            why.contains(told) && why.contains("compared the vectors locally"),
-            "{told}: {why}"
+            why.contains(message) && why.contains("compared the vectors locally"),
+            "{message}: {why}"
         );
-        assert_eq!(qdrant.stub().requests().len(), 1, "{told}: somebody waits");
-        assert_within(Duration::from_secs(60), started, told);
+        assert_eq!(qdrant.stub().requests().len(), 1, "{message}: somebody waits");
+        assert_within(Duration::from_secs(60), started, message);
     }
     qdrant.mend();
     assert_eq!(why(&search(&repo, QUERIES[0])), "");

@@ -129,19 +129,19 @@ fn the_doctor_tells_a_wrong_key_from_a_server_that_is_away() {
             .collect();
         mends
     };
-    let told = mends();
+    let found = mends();
     assert!(
-        told.len() == 2
-            && told
+        found.len() == 2
+            && found
                 .iter()
                 .all(|mend| mend.contains(".key_file") && !mend.contains(".server")),
-        "{told:?}"
+        "{found:?}"
     );
     drop((embedder, qdrant));
-    let told = mends();
+    let found = mends();
     assert!(
-        told.len() == 2 && told.iter().all(|mend| mend.contains(".server ADDRESS")),
-        "{told:?}"
+        found.len() == 2 && found.iter().all(|mend| mend.contains(".server ADDRESS")),
+        "{found:?}"
     );
 }
 

@@ -139,13 +139,13 @@ fn archives_of_other_builds_are_passed_over_and_bad_ones_are_not() {
     };
     let mut other = super::raw::Raw::parse(&archive);
     other.header.recipe ^= 1;
-    let told = restore(&other.to_bytes(), &[], 0);
-    assert_eq!(told["restored"], false);
-    assert!(told["because"].as_str().unwrap().contains("recipe"), "{told}");
+    let answer = restore(&other.to_bytes(), &[], 0);
+    assert_eq!(answer["restored"], false);
+    assert!(answer["because"].as_str().unwrap().contains("recipe"), "{answer}");
     restore(&archive[..archive.len() - 1], &[], 2);
     restore(&archive, &["--trust", PUBLIC_KEY], 2);
-    let told = restore(&archive, &["--compare"], 0);
-    assert_eq!((&told["restored"], &told["adopted"]), (&true.into(), &false.into()));
+    let answer = restore(&archive, &["--compare"], 0);
+    assert_eq!((&answer["restored"], &answer["adopted"]), (&true.into(), &false.into()));
 
     fs::write(repo.beside("key.pem"), PRIVATE_KEY).unwrap();
     let signed = repo.beside("signed");
@@ -187,13 +187,13 @@ fn an_archive_of_which_nothing_is_left_is_passed_over() {
     repo.write("new.rs", "pub fn all_is_new() {}\n");
     repo.commit("everything is another");
     let next = job(&repo, "next");
-    let told = call_in(next.root(), &["ci", "restore", "../archive", "--json"], b"")
+    let answer = call_in(next.root(), &["ci", "restore", "../archive", "--json"], b"")
         .expect(0)
         .json();
-    assert_eq!(told["restored"], false);
+    assert_eq!(answer["restored"], false);
     assert!(
-        told["because"].as_str().unwrap().contains("in this repository"),
-        "{told}"
+        answer["because"].as_str().unwrap().contains("in this repository"),
+        "{answer}"
     );
     let saved = call_in(next.root(), &["ci", "save", "../archive", "--json"], b"")
         .expect(0)
@@ -266,9 +266,9 @@ fn a_damaged_archive_is_in_the_way_once() {
     let archive = fs::read_dir(&store).unwrap().next().unwrap().unwrap().path();
     let bytes = fs::read(&archive).unwrap();
     fs::write(&archive, &bytes[..bytes.len() - 9]).unwrap();
-    let told = run_template(&job(&repo, "second"), &store, "save", &[]);
-    assert!(String::from_utf8_lossy(&told.stderr).contains("cannot restore"));
-    assert!(stdout(&told).contains("saved:"), "{}", stdout(&told));
+    let called = run_template(&job(&repo, "second"), &store, "save", &[]);
+    assert!(String::from_utf8_lossy(&called.stderr).contains("cannot restore"));
+    assert!(stdout(&called).contains("saved:"), "{}", stdout(&called));
     let said = stdout(&run_template(&job(&repo, "third"), &store, "save", &[]));
     assert!(said.contains("imported without comparison"), "{said}");
 }

@@ -44,8 +44,8 @@ fn answers(repo: &TestRepo) -> Vec<Value> {
     ]
     .iter()
     .map(|args| {
-        let told = json(repo, args);
-        let results = told.get("results").or(told.get("symbols"));
+        let answer = json(repo, args);
+        let results = answer.get("results").or(answer.get("symbols"));
         results.cloned().unwrap_or_default()
     })
     .collect()
@@ -70,18 +70,18 @@ fn a_clone_has_the_past_without_recording_it() {
     call_in(other.root(), &["index", "--history"], b"").expect(0);
     assert!(exported(&other, &["origin/HEAD"]) == bundle, "the same bytes");
 
-    let told = call_in(clone.root(), &["import", "-", "--json"], &bundle)
+    let answer = call_in(clone.root(), &["import", "-", "--json"], &bundle)
         .expect(0)
         .json();
     assert_eq!(
         (
-            &told["new_commits"],
-            &told["compared_commits"],
-            &told["bundle"]["commits"]
+            &answer["new_commits"],
+            &answer["compared_commits"],
+            &answer["bundle"]["commits"]
         ),
         (&n_commits.into(), &n_commits.into(), &n_commits.into())
     );
-    assert!(told["commits_passed_over"].is_null(), "{told}");
+    assert!(answer["commits_passed_over"].is_null(), "{answer}");
     let theirs = answers(&repo);
     assert!(theirs.iter().all(|results| results[0].is_object()), "{theirs:#?}");
     assert_eq!(answers(&clone), theirs);
@@ -159,7 +159,7 @@ fn a_maker_who_is_trusted_is_believed() {
         false
     );
     let trusting = repo.clone_with("trusting", &[]);
-    let told = call_in(
+    let answer = call_in(
         trusting.root(),
         &["import", "-", "--trust", PUBLIC_KEY, "--json"],
         &signed,
@@ -168,11 +168,11 @@ fn a_maker_who_is_trusted_is_believed() {
     .json();
     let job = repo.clone_with("job", &[]);
     let restored = json(&job, &["ci", "restore", file, "--json"]);
-    for (clone, told) in [(&trusting, told), (&job, restored)] {
+    for (clone, answer) in [(&trusting, answer), (&job, restored)] {
         assert_eq!(
-            (&told["new_commits"], &told["compared_commits"]),
+            (&answer["new_commits"], &answer["compared_commits"]),
             (&7.into(), &0.into()),
-            "{told}"
+            "{answer}"
         );
         assert_eq!(answers(clone), answers(&repo));
         call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
@@ -200,12 +200,12 @@ fn what_is_of_no_use_is_passed_over_and_the_rest_is_taken() {
         (&shallow, &bundle, "not all of its commits are in this clone"),
         (&repo.clone_with("whole", &[]), &short, "it ends at different commits"),
     ] {
-        let told = call_in(clone.root(), &["import", "-", "--json"], bundle)
+        let answer = call_in(clone.root(), &["import", "-", "--json"], bundle)
             .expect(0)
             .json();
-        let said = told["commits_passed_over"].as_str().unwrap_or_default();
-        assert!(said.contains(why), "{told}");
-        assert!(told["new_blobs"].as_u64() > Some(0), "{told}");
+        let said = answer["commits_passed_over"].as_str().unwrap_or_default();
+        assert!(said.contains(why), "{answer}");
+        assert!(answer["new_blobs"].as_u64() > Some(0), "{answer}");
     }
     let called = call_in(shallow.root(), &["export", "-", "-q", "--history"], b"").expect(2);
     assert!(
@@ -228,14 +228,14 @@ fn a_clone_that_lacks_objects_is_neither_believed_nor_compared() {
     let called = call_in(partial.root(), &["export", "-", "-q", "--history"], b"").expect(2);
     assert!(called.stderr.contains("this clone lacks"), "{}", called.stderr);
     fs::remove_dir_all(partial.path(".codescout")).unwrap();
-    let told = call_in(partial.root(), &["import", "-", "--json"], &bundle)
+    let answer = call_in(partial.root(), &["import", "-", "--json"], &bundle)
         .expect(0)
         .json();
-    let why = told["commits_passed_over"].as_str().unwrap_or_default();
-    assert!(why.contains("partial"), "{told}");
+    let why = answer["commits_passed_over"].as_str().unwrap_or_default();
+    assert!(why.contains("partial"), "{answer}");
     let args = ["import", "-", "--trust", PUBLIC_KEY, "--json"];
-    let told = call_in(partial.root(), &args, &bundle).expect(0).json();
-    assert_eq!(told["new_commits"], 7, "{told}");
+    let answer = call_in(partial.root(), &args, &bundle).expect(0).json();
+    assert_eq!(answer["new_commits"], 7, "{answer}");
 }
 
 #[test]
@@ -246,11 +246,11 @@ fn nothing_that_is_recorded_is_lost() {
     let none = repo.clone_with("none", &[]);
     // The commits are recorded but not traced, as after a query.
     call_in(clone.root(), &["history", "src/send.rs"], b"").expect(0);
-    let told = call_in(clone.root(), &["import", "-", "--json"], &old).expect(0).json();
-    assert_eq!(told["new_commits"], 6, "{told}");
-    let told = json(&clone, &["index", "--history", "--json"]);
-    let (new, traced) = (&told["history"]["new_commits"], &told["history"]["traced_commits"]);
-    assert_eq!((new, traced), (&0.into(), &0.into()), "{told}");
+    let answer = call_in(clone.root(), &["import", "-", "--json"], &old).expect(0).json();
+    assert_eq!(answer["new_commits"], 6, "{answer}");
+    let answer = json(&clone, &["index", "--history", "--json"]);
+    let (new, traced) = (&answer["history"]["new_commits"], &answer["history"]["traced_commits"]);
+    assert_eq!((new, traced), (&0.into(), &0.into()), "{answer}");
     assert_eq!(answers(&clone), answers(&repo));
     call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
 
@@ -261,9 +261,9 @@ fn nothing_that_is_recorded_is_lost() {
     none.git(["reset", "-q", "--hard", "HEAD~1"]);
     none.git(["reflog", "expire", "--expire=now", "--all"]);
     none.git(["gc", "-q", "--prune=now"]);
-    let told = call_in(none.root(), &["import", "-", "--json"], &old).expect(0).json();
-    let why = told["commits_passed_over"].as_str().unwrap_or_default();
-    assert!(why.starts_with("it lacks 1 of the commits recorded here"), "{told}");
+    let answer = call_in(none.root(), &["import", "-", "--json"], &old).expect(0).json();
+    let why = answer["commits_passed_over"].as_str().unwrap_or_default();
+    assert!(why.starts_with("it lacks 1 of the commits recorded here"), "{answer}");
 }
 
 #[test]
@@ -276,10 +276,10 @@ fn a_record_alone_does_not_depend_on_how_files_are_read() {
     raw.header.parts.clear();
     (raw.header.kind, raw.header.recipe, raw.header.profile) = (2, 0, [0; 16]);
     let clone = repo.clone_with("clone", &[]);
-    let told = call_in(clone.root(), &["import", "-", "--json"], &raw.to_bytes())
+    let answer = call_in(clone.root(), &["import", "-", "--json"], &raw.to_bytes())
         .expect(0)
         .json();
-    assert_eq!(told["new_commits"], 7, "{told}");
+    assert_eq!(answer["new_commits"], 7, "{answer}");
 }
 
 #[test]
@@ -327,12 +327,12 @@ fn ids_of_any_length_travel() {
     repo.commit("changed");
     let bundle = exported(&repo, &[]);
     let clone = repo.clone_with("clone", &[]);
-    let told = call_in(clone.root(), &["import", "-", "--json"], &bundle)
+    let answer = call_in(clone.root(), &["import", "-", "--json"], &bundle)
         .expect(0)
         .json();
-    assert_eq!(told["new_commits"], 2, "{told}");
-    let told = json(&clone, &["history", "--json", "long_ids"]);
-    assert_eq!(told["total"], 2, "{told}");
+    assert_eq!(answer["new_commits"], 2, "{answer}");
+    let answer = json(&clone, &["history", "--json", "long_ids"]);
+    assert_eq!(answer["total"], 2, "{answer}");
 }
 
 #[test]
@@ -342,15 +342,15 @@ fn the_record_stands_on_the_remote_for_who_asks() {
     remote.git(["config", "uploadpack.allowFilter", "true"]);
     let (mine, clone) = (remote.clone_with("mine", &[]), remote.clone_with("clone", &[]));
     let yes = |repo: &TestRepo, args: &[&str]| json(repo, &[args, &["--yes", "--json"]].concat());
-    let told = yes(&mine, &["push"]);
+    let answer = yes(&mine, &["push"]);
     assert_eq!(
-        (&told["commits"], &told["parts_after"]),
+        (&answer["commits"], &answer["parts_after"]),
         (&0.into(), &1.into()),
-        "{told}"
+        "{answer}"
     );
-    let told = yes(&clone, &["pull", "--history", "--dry-run"]);
-    let why = told["commits_passed_over"].as_str().unwrap_or_default();
-    assert!(why.starts_with("the remote has none"), "{told}");
+    let answer = yes(&clone, &["pull", "--history", "--dry-run"]);
+    let why = answer["commits_passed_over"].as_str().unwrap_or_default();
+    assert!(why.starts_with("the remote has none"), "{answer}");
     let called = call_in(
         mine.root(),
         &["push", "--history", "--yes", "origin", "HEAD^{tree}"],
@@ -358,46 +358,53 @@ fn the_record_stands_on_the_remote_for_who_asks() {
     )
     .expect(2);
     assert!(called.stderr.contains("a tree has no history"), "{}", called.stderr);
-    let told = yes(&mine, &["push", "--history"]);
+    let answer = yes(&mine, &["push", "--history"]);
     assert_eq!(
-        (&told["commits"], &told["parts_after"]),
+        (&answer["commits"], &answer["parts_after"]),
         (&7.into(), &2.into()),
-        "{told}"
+        "{answer}"
     );
     assert_eq!(yes(&mine, &["push", "--history"])["pushed"], false);
 
     assert_eq!(yes(&clone, &["pull"])["new_commits"], 0);
     let shallow = remote.clone_with("shallow", &["--depth=1"]);
     yes(&shallow, &["pull"]);
-    let told = yes(&shallow, &["pull", "--history"]);
-    let why = told["commits_passed_over"].as_str().unwrap_or_default();
-    assert!(told["parts"] == 0 && why.contains("not all of its commits"), "{told}");
-    let told = yes(&clone, &["pull", "--history"]);
-    assert_eq!((&told["parts"], &told["new_commits"]), (&1.into(), &7.into()), "{told}");
+    let answer = yes(&shallow, &["pull", "--history"]);
+    let why = answer["commits_passed_over"].as_str().unwrap_or_default();
+    assert!(
+        answer["parts"] == 0 && why.contains("not all of its commits"),
+        "{answer}"
+    );
+    let answer = yes(&clone, &["pull", "--history"]);
+    assert_eq!(
+        (&answer["parts"], &answer["new_commits"]),
+        (&1.into(), &7.into()),
+        "{answer}"
+    );
     assert_eq!(answers(&clone), answers(&mine));
     assert_eq!(yes(&clone, &["pull", "--history"])["parts"], 0);
 
     // A newer record replaces the one that it extends. Clones that lack its commits skip it.
     mine.write("src/later.rs", "pub fn later() {}\n");
     mine.commit("later");
-    let told = yes(&mine, &["push", "--history"]);
+    let answer = yes(&mine, &["push", "--history"]);
     assert_eq!(
-        (&told["commits"], &told["parts_after"]),
+        (&answer["commits"], &answer["parts_after"]),
         (&8.into(), &3.into()),
-        "{told}"
+        "{answer}"
     );
     assert_eq!(yes(&clone, &["pull", "--history"])["parts"], 0);
     mine.git(["push", "--quiet", "origin", "HEAD"]);
     clone.git(["pull", "--quiet"]);
-    let told = yes(&clone, &["pull", "--history"]);
-    assert_eq!(told["new_commits"], 8, "{told}");
+    let answer = yes(&clone, &["pull", "--history"]);
+    assert_eq!(answer["new_commits"], 8, "{answer}");
     // An older record is not pushed, because the remote's record contains it.
     mine.git(["checkout", "-q", "HEAD~2"]);
-    let told = yes(&mine, &["push", "--history", "origin", "HEAD"]);
+    let answer = yes(&mine, &["push", "--history", "origin", "HEAD"]);
     assert_eq!(
-        (&told["commits"], &told["parts_after"]),
+        (&answer["commits"], &answer["parts_after"]),
         (&0.into(), &3.into()),
-        "{told}"
+        "{answer}"
     );
 }
 
@@ -701,13 +708,13 @@ fn records_that_lie_are_refused() {
             &victim.repo.path(".codescout"),
         );
         assert!(outside.is_empty(), "{about}: {outside:#?}");
-        let told = called.expect(1).json();
+        let answer = called.expect(1).json();
         assert_eq!(
-            (&told["commits_untrue"], &told["new_commits"]),
+            (&answer["commits_untrue"], &answer["new_commits"]),
             (&true.into(), &0.into()),
-            "{about}: {told}"
+            "{about}: {answer}"
         );
-        let why = told["commits_passed_over"].as_str().unwrap();
+        let why = answer["commits_passed_over"].as_str().unwrap();
         assert!(why.starts_with("it is damaged") && why.contains(said), "{about}: {why}");
         assert_eq!(
             json(&victim.repo, &["status", "--json"])["history"]["commits"],
@@ -717,21 +724,24 @@ fn records_that_lie_are_refused() {
     }
     let mut raw = victim.honest.clone();
     raw.header.commits.as_mut().unwrap().0 ^= 1;
-    let told = call_in(victim.repo.root(), &["import", "-", "--json"], &raw.to_bytes())
+    let answer = call_in(victim.repo.root(), &["import", "-", "--json"], &raw.to_bytes())
         .expect(0)
         .json();
     assert!(
-        told["commits_passed_over"].as_str().unwrap().contains("other settings"),
-        "{told}"
+        answer["commits_passed_over"]
+            .as_str()
+            .unwrap()
+            .contains("other settings"),
+        "{answer}"
     );
-    let told = call_in(
+    let answer = call_in(
         victim.repo.root(),
         &["import", "-", "--json"],
         &victim.honest.to_bytes(),
     )
     .expect(0)
     .json();
-    assert_eq!(told["new_commits"], 3, "{told}");
+    assert_eq!(answer["new_commits"], 3, "{answer}");
 }
 
 /// Names in the table that no record uses. All information about commits is right, but this program would not have
@@ -746,18 +756,18 @@ fn what_nothing_reads_is_refused_where_all_is_compared() {
         ends.extend((last + 3).to_le_bytes());
     });
     let args = ["import", "-", "--compare-all", "--json"];
-    let told = call_in(victim.repo.root(), &args, &raw.to_bytes()).expect(1).json();
+    let answer = call_in(victim.repo.root(), &args, &raw.to_bytes()).expect(1).json();
     assert_eq!(
-        (&told["commits_untrue"], &told["new_commits"]),
+        (&answer["commits_untrue"], &answer["new_commits"]),
         (&true.into(), &0.into()),
-        "{told}"
+        "{answer}"
     );
-    let told = call_in(victim.repo.root(), &args, &victim.honest.to_bytes())
+    let answer = call_in(victim.repo.root(), &args, &victim.honest.to_bytes())
         .expect(0)
         .json();
     assert_eq!(
-        (&told["new_commits"], &told["compared_commits"]),
+        (&answer["new_commits"], &answer["compared_commits"]),
         (&3.into(), &3.into()),
-        "{told}"
+        "{answer}"
     );
 }

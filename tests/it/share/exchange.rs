@@ -50,8 +50,11 @@ fn a_fresh_clone_has_its_index_in_one_fetch_and_pushes_send_what_is_new() {
     let (remote, mine) = remote_and_clone();
     let before = mine.git(["for-each-ref"]);
     assert_eq!(json(&mine, &["pull", "--yes"])["parts_there"], 0);
-    let told = json(&mine, &["push", "--dry-run"]);
-    assert!(told["pushed"] == false && told["bytes"].as_u64() > Some(0), "{told}");
+    let answer = json(&mine, &["push", "--dry-run"]);
+    assert!(
+        answer["pushed"] == false && answer["bytes"].as_u64() > Some(0),
+        "{answer}"
+    );
     assert!(refs_of(&remote).is_empty());
     let first = json(&mine, &["push", "--yes"]);
     assert_eq!((&first["pushed"], &first["parts_after"]), (&true.into(), &1.into()));
@@ -69,8 +72,8 @@ fn a_fresh_clone_has_its_index_in_one_fetch_and_pushes_send_what_is_new() {
         "a plain clone has none of it"
     );
     assert_eq!(json(&clone, &["pull", "--dry-run"])["pulled"], false);
-    let told = json(&clone, &["pull", "--yes"]);
-    assert_eq!((&told["parts"], &told["new_blobs"]), (&1.into(), &first["blobs"]));
+    let answer = json(&clone, &["pull", "--yes"]);
+    assert_eq!((&answer["parts"], &answer["new_blobs"]), (&1.into(), &first["blobs"]));
     let ours = Indexed::new(clone.root());
     assert_eq!(ours.ingested("HEAD").n_new_blobs, 0);
     let theirs = Indexed::new(mine.root());
@@ -82,12 +85,12 @@ fn a_fresh_clone_has_its_index_in_one_fetch_and_pushes_send_what_is_new() {
     // An ordinary push and fetch do not transfer the index.
     commit(&mine, 0);
     mine.git(["push", "--quiet", "origin", "main"]);
-    let told = json(&mine, &["push", "--yes"]);
-    assert_eq!((&told["blobs"], &told["parts_after"]), (&1.into(), &2.into()));
-    assert!(told["bytes"].as_u64() < first["bytes"].as_u64(), "{told}");
+    let answer = json(&mine, &["push", "--yes"]);
+    assert_eq!((&answer["blobs"], &answer["parts_after"]), (&1.into(), &2.into()));
+    assert!(answer["bytes"].as_u64() < first["bytes"].as_u64(), "{answer}");
     clone.git(["pull", "--quiet"]);
-    let told = json(&clone, &["pull", "--yes"]);
-    assert_eq!((&told["parts"], &told["new_blobs"]), (&1.into(), &1.into()));
+    let answer = json(&clone, &["pull", "--yes"]);
+    assert_eq!((&answer["parts"], &answer["new_blobs"]), (&1.into(), &1.into()));
 }
 
 #[test]
@@ -104,8 +107,8 @@ fn many_parts_become_one_and_replacing_leaves_only_what_is_asked_for() {
     json(&clone, &["pull", "--yes"]);
     assert_eq!(Indexed::new(clone.root()).ingested("HEAD").n_new_blobs, 0);
 
-    let told = json(&mine, &["push", "--yes", "--replace", "origin", "HEAD~9"]);
-    assert_eq!(told["parts_after"], 1);
+    let answer = json(&mine, &["push", "--yes", "--replace", "origin", "HEAD~9"]);
+    assert_eq!(answer["parts_after"], 1);
     assert_eq!(files_of(&remote).len(), 2);
     let commits = remote.git(["rev-list", "--count", &refs_of(&remote)[0]]);
     assert_eq!(commits, "1", "what is replaced is nobody's any more");
@@ -144,8 +147,11 @@ fn what_has_become_too_much_is_replaced() {
     // Each part was added by a shallow clone, which knows only its own blobs.
     put_parts(&remote, 256);
     commit(&mine, 0);
-    let told = json(&mine, &["push", "--yes"]);
-    assert_eq!((&told["parts_before"], &told["parts_after"]), (&256.into(), &1.into()));
+    let answer = json(&mine, &["push", "--yes"]);
+    assert_eq!(
+        (&answer["parts_before"], &answer["parts_after"]),
+        (&256.into(), &1.into())
+    );
     // More parts than readers accept.
     put_parts(&remote, 2_100);
     let refused = call_in(mine.root(), &["push", "--yes"], b"").expect(2);
@@ -160,8 +166,8 @@ fn a_push_goes_where_git_pushes_to() {
     let other = remote.beside("other.git");
     mine.git(["init", "-q", "--bare", other.to_str().unwrap()]);
     mine.git(["config", "remote.origin.pushurl", other.to_str().unwrap()]);
-    let told = json(&mine, &["push", "--yes"]);
-    assert!(told["remote"].as_str().unwrap().ends_with("other.git"), "{told}");
+    let answer = json(&mine, &["push", "--yes"]);
+    assert!(answer["remote"].as_str().unwrap().ends_with("other.git"), "{answer}");
     assert!(refs_of(&remote).is_empty());
     assert_eq!(json(&mine, &["pull", "--dry-run"])["parts_there"], 0);
 }
@@ -228,8 +234,8 @@ fn what_a_remote_says_is_checked_like_any_bundle() {
     fs::write(mine.beside("key.pem"), PRIVATE_KEY).unwrap();
     json(&mine, &["push", "--yes", "--sign", "../key.pem"]);
     let trusting = remote.clone_with("trusting", &[]);
-    let told = json(&trusting, &["pull", "--yes", "--trust", PUBLIC_KEY]);
-    assert_eq!(told["pulled"], true);
+    let answer = json(&trusting, &["pull", "--yes", "--trust", PUBLIC_KEY]);
+    assert_eq!(answer["pulled"], true);
 
     let reference = refs_of(&remote).remove(0);
     let listed = remote.git(["ls-tree", &reference]);

@@ -42,11 +42,11 @@ fn a_bundle_has_the_facts_about_its_files() {
     let (maker, clone) = maker_and_clone();
     let bytes = exported(&maker, &[]);
     assert_eq!(Raw::parse(&bytes).facts, [2]);
-    let told = take(&clone, &bytes, &[]).expect(0).json();
+    let answer = take(&clone, &bytes, &[]).expect(0).json();
     assert_eq!(
-        (&told["new_fact_files"], &told["bundle"]["fact_files"]),
+        (&answer["new_fact_files"], &answer["bundle"]["fact_files"]),
         (&2.into(), &2.into()),
-        "{told}"
+        "{answer}"
     );
     let results = |repo: &TestRepo| callers(repo, "HEAD", "Item.price")["results"].clone();
     assert_eq!(results(&clone), results(&maker));
@@ -69,8 +69,8 @@ fn a_bundle_without_facts_has_the_format_that_older_builds_read() {
     let (maker, clone) = maker_and_clone();
     let with = exported(&clone, &[]);
     assert_eq!(Raw::parse(&with).format, 2);
-    let told = take(&maker, &with, &[]).expect(0).json();
-    assert_eq!(told["new_fact_files"], 0, "{told}");
+    let answer = take(&maker, &with, &[]).expect(0).json();
+    assert_eq!(answer["new_fact_files"], 0, "{answer}");
     assert_eq!(Raw::parse(&exported(&maker, &[])).format, 3);
 }
 
@@ -85,8 +85,8 @@ fn facts_that_are_there_stay_and_answer_first() {
         ("price", 0, coupon),
     ];
     import(&clone, &[items, document("total.py", TOTAL, &names)]).expect(0);
-    let told = take(&clone, &exported(&maker, &[]), &[]).expect(0).json();
-    assert_eq!(told["new_fact_files"], 0, "{told}");
+    let answer = take(&clone, &exported(&maker, &[]), &[]).expect(0).json();
+    assert_eq!(answer["new_fact_files"], 0, "{answer}");
     assert_eq!(callers(&clone, "HEAD", "Coupon.price")["tiers"]["compiler"], 1);
 
     // Facts of another indexer are added, and those that are there still answer.
@@ -94,8 +94,8 @@ fn facts_that_are_there_stay_and_answer_first() {
     let path = third.path(".git/other.scip");
     std::fs::write(&path, index("other", &documents())).unwrap();
     run(&third, &["import", "scip", path.to_str().unwrap()]).expect(0);
-    let told = take(&clone, &exported(&third, &[]), &[]).expect(0).json();
-    assert_eq!(told["new_fact_files"], 2, "{told}");
+    let answer = take(&clone, &exported(&third, &[]), &[]).expect(0).json();
+    assert_eq!(answer["new_fact_files"], 2, "{answer}");
     assert_eq!(callers(&clone, "HEAD", "Coupon.price")["tiers"]["compiler"], 1);
     let status = run(&clone, &["status", "--json"]).expect(0).json();
     assert_eq!(status["precise"][0]["indexer"], "other", "{status}");
@@ -117,11 +117,11 @@ fn an_archive_of_ci_has_the_facts_and_is_saved_again_for_new_ones() {
     );
     assert_eq!(save()["saved"], false);
     let job = maker.clone_with("job", &["--depth=1"]);
-    let told = run(&job, &["ci", "restore", "../archive", "--json"]).expect(0).json();
+    let answer = run(&job, &["ci", "restore", "../archive", "--json"]).expect(0).json();
     assert_eq!(
-        (&told["new_fact_files"], &told["adopted"]),
+        (&answer["new_fact_files"], &answer["adopted"]),
         (&2.into(), &true.into()),
-        "{told}"
+        "{answer}"
     );
     assert_eq!(n_by_compiler(&job), 1);
     let said = run(&job, &["ci", "save", "../archive"]).expect(0).text();
@@ -183,8 +183,8 @@ fn garbage_collection_and_repair_know_imported_facts() {
     std::fs::write(&path, bytes).unwrap();
     run(&clone, &["verify", "--repair"]).expect(1);
     run(&clone, &["verify"]).expect(0);
-    let told = take(&clone, &exported(&maker, &[]), &[]).expect(0).json();
-    assert_eq!(told["new_fact_files"], 2, "{told}");
+    let answer = take(&clone, &exported(&maker, &[]), &[]).expect(0).json();
+    assert_eq!(answer["new_fact_files"], 2, "{answer}");
 }
 
 /// Returns a file of facts that says about `total.py` what is true of another text.
@@ -212,18 +212,18 @@ fn names_that_are_not_in_the_file_are_not_believed() {
     let last = raw.frames.len() - 1;
     raw.put(last, &untrue(&maker));
     raw.facts = vec![1];
-    let told = take(&clone, &raw.to_bytes(), &[]).expect(1).json();
+    let answer = take(&clone, &raw.to_bytes(), &[]).expect(1).json();
     assert_eq!(
-        (&told["untrue_fact_files"], &told["new_fact_files"]),
+        (&answer["untrue_fact_files"], &answer["new_fact_files"]),
         (&1.into(), &0.into()),
-        "{told}"
+        "{answer}"
     );
-    assert!(told["new_blobs"].as_u64() > Some(0), "the rest is imported: {told}");
+    assert!(answer["new_blobs"].as_u64() > Some(0), "the rest is imported: {answer}");
     assert_eq!(callers(&clone, "HEAD", "Item.price")["candidates"], 1);
     // A maker who is trusted is believed, as about everything else.
     let signed = exported(&maker, &["--sign", key.to_str().unwrap()]);
-    let told = take(&clone, &signed, &["--trust", PUBLIC_KEY]).expect(0).json();
-    assert_eq!(told["new_fact_files"], 2, "{told}");
+    let answer = take(&clone, &signed, &["--trust", PUBLIC_KEY]).expect(0).json();
+    assert_eq!(answer["new_fact_files"], 2, "{answer}");
 }
 
 /// The id of a blob, a path, a version, a block, a start in the block, a length.

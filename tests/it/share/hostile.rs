@@ -502,10 +502,10 @@ fn what_was_believed_and_is_not_true_is_found_by_the_deep_check_and_mended() {
         change(&mut raw);
         fs::write(&archive, raw.to_bytes()).unwrap();
         let clone = repo.clone_with(about, &[]);
-        let told = call_in(clone.root(), &["ci", "restore", file, "--json"], b"")
+        let answer = call_in(clone.root(), &["ci", "restore", file, "--json"], b"")
             .expect(0)
             .json();
-        assert_eq!(told["adopted"], true, "{about}");
+        assert_eq!(answer["adopted"], true, "{about}");
         call_in(clone.root(), &["verify"], b"").expect(0);
         call_in(clone.root(), &["verify", "--deep"], b"").expect(1);
         call_in(clone.root(), &["verify", "--deep", "--repair"], b"");
@@ -528,10 +528,10 @@ fn nothing_is_indexed_for_trees_that_a_bundle_only_names() {
     let id = digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap());
     let mut raw = victim.honest.clone();
     raw.header.trees.push(id.collect());
-    let told = call_in(repo.root(), &["import", "-", "--json"], &raw.to_bytes())
+    let answer = call_in(repo.root(), &["import", "-", "--json"], &raw.to_bytes())
         .expect(0)
         .json();
-    assert_eq!(told["indexed_trees"].as_array().unwrap().len(), 1, "{told}");
+    assert_eq!(answer["indexed_trees"].as_array().unwrap().len(), 1, "{answer}");
     let indexed = call_in(repo.root(), &["index", "--json"], b"").expect(0).json();
     assert_eq!(indexed["revisions"][0]["new_blobs"], 1, "{indexed}");
 }

@@ -173,9 +173,9 @@ fn what_is_no_plain_file_is_refused() {
     ] {
         trap.put(&line.replace(line.split('\t').nth(1).unwrap(), name));
         let output = output_of(trap.start(&["pull", "--yes", "--json"]), Vec::new());
-        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(
-            (&told["parts_there"], &told["pulled"]),
+            (&answer["parts_there"], &answer["pulled"]),
             (&0.into(), &false.into()),
             "{name}"
         );
@@ -199,7 +199,7 @@ fn a_server_that_says_nothing_is_left_when_asked() {
     let child = trap.start(&["pull", "--yes", &silent.url()]);
     wait_until("the server is asked", || !silent.requests().is_empty());
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let told = Instant::now();
+    let stopped = Instant::now();
     let output = output_of(child, Vec::new());
     assert_eq!(
         output.status.code(),
@@ -207,7 +207,7 @@ fn a_server_that_says_nothing_is_left_when_asked() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    assert_within(Duration::from_secs(20), told, "a silent server");
+    assert_within(Duration::from_secs(20), stopped, "a silent server");
     assert!(files_below(&trap.clone.beside("tmp")).is_empty());
 }
 

@@ -113,23 +113,26 @@ fn a_clone_that_imports_answers_as_one_that_indexes() {
     let repo = project();
     let bundle = repo.beside("project.bundle");
     let file = bundle.to_str().unwrap();
-    let told = call_in(repo.root(), &["export", file, "HEAD", "HEAD~2", "--json"], b"")
+    let answer = call_in(repo.root(), &["export", file, "HEAD", "HEAD~2", "--json"], b"")
         .expect(0)
         .json();
-    assert_eq!(told["bytes"], fs::metadata(&bundle).unwrap().len());
-    assert_eq!(told["bundle"]["trees"].as_array().unwrap().len(), 2);
+    assert_eq!(answer["bytes"], fs::metadata(&bundle).unwrap().len());
+    assert_eq!(answer["bundle"]["trees"].as_array().unwrap().len(), 2);
 
     let clone = repo.clone_with("clone", &[]);
-    let told = call_in(clone.root(), &["import", file, "--json"], b"").expect(0).json();
-    assert_eq!(told["new_blobs"], told["bundle"]["blobs"]);
-    assert_eq!((&told["absent_blobs"], &told["adopted"]), (&0.into(), &false.into()));
-    assert_eq!(told["indexed_trees"].as_array().unwrap().len(), 2);
+    let answer = call_in(clone.root(), &["import", file, "--json"], b"").expect(0).json();
+    assert_eq!(answer["new_blobs"], answer["bundle"]["blobs"]);
+    assert_eq!(
+        (&answer["absent_blobs"], &answer["adopted"]),
+        (&0.into(), &false.into())
+    );
+    assert_eq!(answer["indexed_trees"].as_array().unwrap().len(), 2);
     let again = call_in(clone.root(), &["import", "-", "--json"], &fs::read(&bundle).unwrap())
         .expect(0)
         .json();
     assert_eq!(
         (&again["new_blobs"], &again["known_blobs"]),
-        (&0.into(), &told["new_blobs"])
+        (&0.into(), &answer["new_blobs"])
     );
 
     let (ours, theirs) = (Indexed::new(clone.root()), Indexed::new(repo.root()));
@@ -151,12 +154,12 @@ fn what_is_known_already_and_what_is_not_here_is_passed_over() {
     let bundle = exported(&repo, &["HEAD"]);
     let clone = repo.clone_with("clone", &[]);
     call_in(clone.root(), &["index", "HEAD~2"], b"").expect(0);
-    let told = call_in(clone.root(), &["import", "-", "--json"], &bundle)
+    let answer = call_in(clone.root(), &["import", "-", "--json"], &bundle)
         .expect(0)
         .json();
     assert!(
-        told["known_blobs"].as_u64() > Some(0) && told["new_blobs"].as_u64() > Some(0),
-        "{told}"
+        answer["known_blobs"].as_u64() > Some(0) && answer["new_blobs"].as_u64() > Some(0),
+        "{answer}"
     );
     let (ours, theirs) = (Indexed::new(clone.root()), Indexed::new(repo.root()));
     let (view, other) = (ours.view("HEAD"), theirs.view("HEAD"));
@@ -168,14 +171,14 @@ fn what_is_known_already_and_what_is_not_here_is_passed_over() {
     repo.git(["branch", "short", "HEAD~2"]);
     short.git(["fetch", "--quiet", repo.root().to_str().unwrap(), "short"]);
     short.git(["checkout", "--quiet", "-b", "short", "FETCH_HEAD"]);
-    let told = call_in(short.root(), &["import", "-", "--json"], &bundle)
+    let answer = call_in(short.root(), &["import", "-", "--json"], &bundle)
         .expect(0)
         .json();
     assert!(
-        told["absent_blobs"].as_u64() > Some(0) && told["new_blobs"].as_u64() > Some(0),
-        "{told}"
+        answer["absent_blobs"].as_u64() > Some(0) && answer["new_blobs"].as_u64() > Some(0),
+        "{answer}"
     );
-    assert!(told["indexed_trees"].as_array().unwrap().is_empty());
+    assert!(answer["indexed_trees"].as_array().unwrap().is_empty());
     call_in(short.root(), &["verify", "--deep"], b"").expect(0);
 }
 
@@ -207,8 +210,8 @@ fn a_signed_ready_bundle_is_taken_as_it_is_and_others_are_compared() {
         ("careful", vec!["import", file, "--json"], false),
     ] {
         let clone = repo.clone_with(name, &[]);
-        let told = call_in(clone.root(), &args, b"").expect(0).json();
-        assert_eq!(told["adopted"], is_adopted, "{name}");
+        let answer = call_in(clone.root(), &args, b"").expect(0).json();
+        assert_eq!(answer["adopted"], is_adopted, "{name}");
         let ours = Indexed::new(clone.root());
         let (view, other) = (ours.view("HEAD"), theirs.view("HEAD"));
         assert_eq!(ours.contents(&view), theirs.contents(&other), "{name}");
@@ -222,10 +225,10 @@ fn a_signed_ready_bundle_is_taken_as_it_is_and_others_are_compared() {
     // If the sidecar has segments, adopting others would duplicate documents, so the blobs are indexed instead.
     let clone = repo.clone_with("known", &[]);
     call_in(clone.root(), &["index", "HEAD~2"], b"").expect(0);
-    let told = call_in(clone.root(), &["import", file, "--json", "--trust", PUBLIC_KEY], b"")
+    let answer = call_in(clone.root(), &["import", file, "--json", "--trust", PUBLIC_KEY], b"")
         .expect(0)
         .json();
-    assert_eq!(told["adopted"], false);
+    assert_eq!(answer["adopted"], false);
     call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
 }
 
@@ -240,10 +243,10 @@ fn a_ready_bundle_has_only_what_its_trees_have() {
     let (file, key) = (bundle.to_str().unwrap(), key.to_str().unwrap());
     call_in(repo.root(), &["export", file, "HEAD~1", "--ready", "--sign", key], b"").expect(0);
     let clone = repo.clone_with("clone", &[]);
-    let told = call_in(clone.root(), &["import", file, "--json", "--trust", PUBLIC_KEY], b"")
+    let answer = call_in(clone.root(), &["import", file, "--json", "--trust", PUBLIC_KEY], b"")
         .expect(0)
         .json();
-    assert_eq!(told["adopted"], true);
+    assert_eq!(answer["adopted"], true);
     call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
     let (ours, theirs) = (Indexed::new(clone.root()), Indexed::new(repo.root()));
     let outcome = ours.ingested("HEAD~1");
@@ -271,10 +274,10 @@ fn texts_that_the_model_knows_nothing_of_travel() {
     repo.commit("dots");
     call_in(repo.root(), &["export", "../dots"], b"").expect(0);
     let clone = repo.clone_with("clone", &[]);
-    let told = call_in(clone.root(), &["import", "../dots", "--json"], b"")
+    let answer = call_in(clone.root(), &["import", "../dots", "--json"], b"")
         .expect(0)
         .json();
-    assert!(told["new_chunks"].as_u64().unwrap() > 60, "{told}");
+    assert!(answer["new_chunks"].as_u64().unwrap() > 60, "{answer}");
 }
 
 #[test]
@@ -282,11 +285,11 @@ fn sha256_repositories_and_empty_ones() {
     let repo = TestRepo::sha256("//- a.rs\nfn long_ids() {}\n");
     let bundle = exported(&repo, &[]);
     let clone = repo.clone_with("clone", &[]);
-    let told = call_in(clone.root(), &["import", "-", "--json"], &bundle)
+    let answer = call_in(clone.root(), &["import", "-", "--json"], &bundle)
         .expect(0)
         .json();
     assert_eq!(
-        (&told["new_blobs"], &told["bundle"]["object_format"]),
+        (&answer["new_blobs"], &answer["bundle"]["object_format"]),
         (&1.into(), &"sha256".into())
     );
     let called = call_in(TestRepo::empty().root(), &["export", "-"], b"").expect(2);

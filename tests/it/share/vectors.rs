@@ -54,7 +54,7 @@ fn what_one_clone_has_paid_for_no_other_asks_for_again() {
     assert!(called.stderr.contains("run codescout index"), "{}", called.stderr);
     let n_chunks = indexed(&repo)["new"].as_u64().unwrap();
     assert!(n_chunks > 3);
-    let told = call_in(
+    let answer = call_in(
         repo.root(),
         &["export", file, "--vectors", "--sign", key_file, "--json"],
         b"",
@@ -62,7 +62,7 @@ fn what_one_clone_has_paid_for_no_other_asks_for_again() {
     .expect(0)
     .json();
     assert_eq!(
-        (&told["bundle"]["kind"], &told["bundle"]["vectors"]),
+        (&answer["bundle"]["kind"], &answer["bundle"]["vectors"]),
         (&"records".into(), &n_chunks.into())
     );
     let again = call_in(
@@ -76,18 +76,18 @@ fn what_one_clone_has_paid_for_no_other_asks_for_again() {
     // Only the probe is sent, and answers equal those of the exporting clone.
     stub.forget();
     with_server(&clone, &stub);
-    let told = call_in(clone.root(), &["import", file, "--trust", PUBLIC_KEY, "--json"], b"")
+    let answer = call_in(clone.root(), &["import", file, "--trust", PUBLIC_KEY, "--json"], b"")
         .expect(0)
         .json();
-    assert_eq!(told["new_vectors"], n_chunks);
+    assert_eq!(answer["new_vectors"], n_chunks);
     let vectors = indexed(&clone);
     assert_eq!((&vectors["new"], &vectors["missing"]), (&0.into(), &0.into()));
     assert_eq!(n_sent(&stub), 1);
     let (ours, theirs) = (Indexed::new(clone.root()), Indexed::new(repo.root()));
     let (view, other) = (ours.view("HEAD"), theirs.view("HEAD"));
     assert_eq!(ours.answers(&view, &QUERIES), theirs.answers(&other, &QUERIES));
-    let told = call_in(clone.root(), &["import", file, "--json"], b"").expect(0).json();
-    assert_eq!(told["new_vectors"], 0);
+    let answer = call_in(clone.root(), &["import", file, "--json"], b"").expect(0).json();
+    assert_eq!(answer["new_vectors"], 0);
     call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
 
     // Only the new text is sent.
@@ -100,16 +100,16 @@ fn what_one_clone_has_paid_for_no_other_asks_for_again() {
     // A clone that has indexed nothing indexes first. A clone without such a model imports nothing.
     with_server(&short, &stub);
     call_in(short.root(), &["import", file], b"").expect(0);
-    let told = call_in(stranger.root(), &["import", file, "--json"], b"")
+    let answer = call_in(stranger.root(), &["import", file, "--json"], b"")
         .expect(0)
         .json();
     assert!(
-        told["vectors_passed_over"]
+        answer["vectors_passed_over"]
             .as_str()
             .is_some_and(|why| why.contains("not configured here")),
-        "{told}"
+        "{answer}"
     );
-    assert!(told["new_blobs"].as_u64() > Some(0), "{told}");
+    assert!(answer["new_blobs"].as_u64() > Some(0), "{answer}");
     let called = call_in(stranger.root(), &["export", "-", "-q", "--vectors"], b"").expect(2);
     assert!(
         called.stderr.contains("only the built-in model is configured"),
@@ -202,13 +202,13 @@ fn vectors_that_do_not_fit_are_refused() {
     let other = repo.clone_with("compared", &[]);
     with_server(&other, &stub);
     let args = ["import", "-", "--compare-all", "--json"];
-    let told = call_in(other.root(), &args, &honest.to_bytes()).expect(0).json();
-    assert_eq!(told["new_vectors"], 0, "{told}");
+    let answer = call_in(other.root(), &args, &honest.to_bytes()).expect(0).json();
+    assert_eq!(answer["new_vectors"], 0, "{answer}");
     assert!(
-        told["vectors_passed_over"]
+        answer["vectors_passed_over"]
             .as_str()
             .is_some_and(|why| why.contains("codescout index")),
-        "{told}"
+        "{answer}"
     );
     assert_eq!(indexed(&other)["missing"], 0);
 
@@ -255,10 +255,10 @@ fn the_model_in_use_here_decides_whether_it_has_made_them() {
     let bytes = export(&["export", "-", "-q", "--vectors"]);
     let passed_over = |clone: &TestRepo, why: &str| {
         let called = call_in(clone.root(), &["import", "-", "--json"], &bytes).expect(0);
-        let told = called.json();
-        let said = told["vectors_passed_over"].as_str().unwrap_or_default();
-        assert!(said.contains(why) && told["new_vectors"] == 0, "{told}");
-        assert!(told["new_blobs"].as_u64() > Some(0), "{told}");
+        let answer = called.json();
+        let said = answer["vectors_passed_over"].as_str().unwrap_or_default();
+        assert!(said.contains(why) && answer["new_vectors"] == 0, "{answer}");
+        assert!(answer["new_blobs"].as_u64() > Some(0), "{answer}");
     };
 
     // Another model with the same name. It can still compute its own vectors.
@@ -316,10 +316,10 @@ fn a_job_asks_only_for_what_is_new() {
     stub.forget();
     weights.forget();
     with_both(&job);
-    let told = call_in(job.root(), &["ci", "restore", archive, "--json"], b"")
+    let answer = call_in(job.root(), &["ci", "restore", archive, "--json"], b"")
         .expect(0)
         .json();
-    assert_eq!(told["new_vectors"], 2 * n_chunks, "{told}");
+    assert_eq!(answer["new_vectors"], 2 * n_chunks, "{answer}");
     assert_eq!((n_sent(&stub), n_sent(&weights)), (1, 1), "the probes");
     stub.forget();
     weights.forget();
@@ -352,23 +352,27 @@ fn vectors_stand_on_the_remote_beside_the_records() {
         "{first}"
     );
     let n_chunks = indexed(&mine)["new"].as_u64().unwrap();
-    let told = json(&mine, &["push"]);
-    assert_eq!((&told["blobs"], &told["parts_after"]), (&0.into(), &2.into()), "{told}");
-    assert!(told["vector_blobs"].as_u64() > Some(2), "{told}");
+    let answer = json(&mine, &["push"]);
+    assert_eq!(
+        (&answer["blobs"], &answer["parts_after"]),
+        (&0.into(), &2.into()),
+        "{answer}"
+    );
+    assert!(answer["vector_blobs"].as_u64() > Some(2), "{answer}");
     assert_eq!(json(&mine, &["push"])["pushed"], false);
 
     stub.forget();
     fs::create_dir_all(clone.path(".codescout")).unwrap();
     with_server(&clone, &stub);
-    let told = json(&clone, &["pull"]);
-    assert_eq!(told["new_vectors"], n_chunks, "{told}");
+    let answer = json(&clone, &["pull"]);
+    assert_eq!(answer["new_vectors"], n_chunks, "{answer}");
     assert_eq!(indexed(&clone)["missing"], 0);
     assert_eq!(n_sent(&stub), 1, "the probe");
     assert_eq!(json(&clone, &["pull"])["parts"], 0);
-    let told = json(&plain, &["pull"]);
+    let answer = json(&plain, &["pull"]);
     assert_eq!(
-        (&told["parts_there"], &told["new_vectors"]),
+        (&answer["parts_there"], &answer["new_vectors"]),
         (&1.into(), &0.into()),
-        "{told}"
+        "{answer}"
     );
 }
