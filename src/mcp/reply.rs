@@ -18,7 +18,7 @@ use crate::ops::{Page, PlainText, Recorded, Row};
 /// Number of characters reserved for the lines that precede the results.
 const HEAD_CHARACTERS: usize = 800;
 /// The mark at the end of a truncated body.
-const CUT_MARK: &str = "    (truncated: use read to continue from this line, or a larger max_tokens)\n";
+const CUT_MARK: &str = "    (truncated: use read for what follows, or a larger max_tokens)\n";
 /// Number of digits of an id in the text. The structured content has the full id.
 const SHORT_ID: usize = 12;
 
