@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use serde::Serialize;
 
 use super::Found;
@@ -200,7 +201,13 @@ fn server(client: &Client, request: &Request, args: &InstallArgs) -> Result<Serv
         return Ok(Server::Http { url: checked(url)? });
     }
     let roots = roots(client, request.scope, &args.roots)?;
-    Ok(client.stdio(request.scope, &request.program, &roots))
+    let mut options: Vec<String> = roots.into_iter().flat_map(|root| ["--root".to_owned(), root]).collect();
+    let profiles = args.profiles.iter().filter_map(ValueEnum::to_possible_value);
+    let profiles: Vec<String> = profiles.map(|profile| profile.get_name().to_owned()).collect();
+    if !profiles.is_empty() {
+        options.extend(["--profile".to_owned(), profiles.join(",")]);
+    }
+    Ok(client.stdio(request.scope, &request.program, &options))
 }
 
 /// Returns the program as clients start it. Project files are committed, so they must not contain paths of this machine.

@@ -128,12 +128,14 @@ impl Arguments {
             match parameters.iter().find(|parameter| parameter.is_called(&name)) {
                 _ if value.is_null() => {}
                 None => wrong.push(unknown(&name, parameters)),
-                Some(parameter) => match accepted(parameter, value) {
-                    Ok(value) => {
-                        values.insert(parameter.name.to_owned(), value);
-                    }
-                    Err(problem) => wrong.push(problem),
-                },
+                Some(parameter) => {
+                    // A value that is wrong is not missing.
+                    let value = accepted(parameter, value).unwrap_or_else(|problem| {
+                        wrong.push(problem);
+                        Value::Null
+                    });
+                    values.insert(parameter.name.to_owned(), value);
+                }
             }
         }
         let is_missing = |parameter: &&Parameter| parameter.is_required && !values.contains_key(parameter.name);
@@ -142,10 +144,9 @@ impl Arguments {
         if wrong.is_empty() {
             return Ok(Self { values });
         }
-        let names: Vec<&str> = parameters.iter().map(|parameter| parameter.name).collect();
         Err(OpError::new(
             wrong.join("; "),
-            format!("the parameters are {}", names.join(", ")),
+            format!("the parameters are {}", names(parameters)),
         ))
     }
 
@@ -203,6 +204,11 @@ impl Arguments {
     }
 }
 
+fn names(parameters: &[Parameter]) -> String {
+    let names: Vec<&str> = parameters.iter().map(|parameter| parameter.name).collect();
+    names.join(", ")
+}
+
 fn unknown(name: &str, parameters: &[Parameter]) -> String {
     let short: String = name.chars().take(40).collect();
     match nearest(&short, parameters.iter().map(|parameter| parameter.name)).first() {
@@ -211,8 +217,8 @@ fn unknown(name: &str, parameters: &[Parameter]) -> String {
     }
 }
 
-/// Converts a value to the kind of its parameter. Accepts numbers written as strings, and single strings instead of
-/// lists, because models write those.
+/// Converts a value to the kind of its parameter. Accepts numbers and objects written as strings, and single strings
+/// instead of lists, because models write those.
 fn accepted(parameter: &Parameter, value: Value) -> Result<Value, String> {
     let name = parameter.name;
     match (parameter.kind, value) {
@@ -222,6 +228,10 @@ fn accepted(parameter: &Parameter, value: Value) -> Result<Value, String> {
         (Kind::Texts | Kind::Choices(_), Value::Array(values)) => list(parameter, values),
         (Kind::Records(fields), Value::Array(records)) => self::records(name, fields, records),
         (Kind::Records(fields), record @ Value::Object(_)) => self::records(name, fields, vec![record]),
+        (Kind::Records(_), Value::String(text)) => match serde_json::from_str(&text) {
+            Ok(value @ (Value::Array(_) | Value::Object(_))) => accepted(parameter, value),
+            _ => Err(format!("{name} must be a list of objects, not a string")),
+        },
         (Kind::Number(max), value) => number(name, max, &value),
         (Kind::Flag, Value::Bool(flag)) => Ok(Value::Bool(flag)),
         (Kind::Flag, Value::String(text)) if text == "true" || text == "false" => Ok(Value::Bool(text == "true")),
@@ -266,7 +276,8 @@ fn records(name: &str, fields: &[Parameter], records: Vec<Value>) -> Result<Valu
     let checked = records.into_iter().zip(1..).map(|(record, number)| match record {
         Value::Object(given) => Arguments::check(fields, given)
             .map(|arguments| Value::Object(arguments.values))
-            .map_err(|error| format!("{name}, item {number}: {}", error.message)),
+            .map_err(|error| error.message)
+            .map_err(|wrong| format!("{name}, item {number}: {wrong}; its fields are {}", names(fields))),
         other => Err(format!("{name} must contain objects, not {}", kind_of(&other))),
     });
     Ok(Value::Array(checked.collect::<Result<_, _>>()?))
@@ -335,6 +346,8 @@ mod tests {
         Parameter::new("tests", Kind::Choice(&["any", "no"]), ""),
         Parameter::new("explain", Kind::Flag, ""),
     ];
+    const ITEM: &[Parameter] = &[Parameter::new("op", Kind::Text, "").required()];
+    const NESTED: &[Parameter] = &[Parameter::new("edits", Kind::Records(ITEM), "").required()];
 
     fn check(given: Value) -> Result<Arguments, OpError> {
         Arguments::check(PARAMETERS, given.as_object().unwrap().clone())
@@ -352,6 +365,27 @@ mod tests {
             check(json!({"query": "x", "limit": 3.0})).unwrap().number("limit"),
             Some(3)
         );
+    }
+
+    #[test]
+    fn objects_are_accepted_as_text_and_what_is_wrong_in_one_is_not_missing() {
+        let check = |edits: Value| Arguments::check(NESTED, json!({"edits": edits}).as_object().unwrap().clone());
+        let listed = json!({"edits": [{"op": "remove"}]});
+        for edits in [
+            json!([{"op": "remove"}]),
+            json!({"op": "remove"}),
+            json!("[{\"op\": \"remove\"}]"),
+        ] {
+            assert_eq!(Value::Object(check(edits).unwrap().given().clone()), listed);
+        }
+        let wrong = |edits| check(edits).unwrap_err().message;
+        assert_eq!(
+            wrong(json!([{"do": 1}])),
+            "edits, item 1: unknown parameter \"do\"; op is missing; its fields are op"
+        );
+        assert_eq!(wrong(json!("remove")), "edits must be a list of objects, not a string");
+        assert_eq!(wrong(json!("\"[]\"")), "edits must be a list of objects, not a string");
+        assert_eq!(wrong(json!(null)), "edits is missing");
     }
 
     #[test]

@@ -12,13 +12,14 @@ use serde_json::{Map, Value};
 use super::asked::MAX_CHARACTERS;
 use super::tool::Call;
 use crate::mcp::Bodies;
+use crate::model::count::count;
 use crate::ops::ProvenanceOut;
 use crate::ops::{Page, PlainText, Recorded, Row};
 
 /// Number of characters reserved for the lines that precede the results.
 const HEAD_CHARACTERS: usize = 800;
 /// The mark at the end of a truncated body.
-const CUT_MARK: &str = "    (truncated: use read to continue from this line, or a larger max_tokens)\n";
+const CUT_MARK: &str = "    (truncated: use read for what follows, or a larger max_tokens)\n";
 /// Number of digits of an id in the text. The structured content has the full id.
 const SHORT_ID: usize = 12;
 
@@ -165,8 +166,9 @@ pub(super) fn paged<R: Row>(call: &Call<'_>, characters: usize, page: Page<R>) -
     if let Some(hint) = page.hint {
         draft.hint(hint);
     }
+    let n_wanted = page.rows.len().min(page.paging.limit.unwrap_or(usize::MAX));
     let (mut n_rows, mut n_bytes) = (0, 0);
-    for mut row in page.rows.into_iter().take(page.paging.limit.unwrap_or(usize::MAX)) {
+    for mut row in page.rows.into_iter().take(n_wanted) {
         match draft.push_row(&mut row) {
             Shown::All => n_rows += 1,
             Shown::UpTo(byte) => {
@@ -176,12 +178,13 @@ pub(super) fn paged<R: Row>(call: &Call<'_>, characters: usize, page: Page<R>) -
             Shown::Nothing => break,
         }
     }
+    let next_cursor = page.paging.cursor(n_rows, n_bytes);
+    if n_rows < n_wanted && next_cursor.is_none() {
+        let n_left = count(n_wanted - n_rows, "more result");
+        draft.note(&format!("{n_left}, which need a larger max_tokens"));
+    }
     draft.lines(&page.tail);
-    let mut reply = draft.finish(
-        page.provenance.as_ref(),
-        page.paging.cursor(n_rows, n_bytes),
-        &page.facts,
-    );
+    let mut reply = draft.finish(page.provenance.as_ref(), next_cursor, &page.facts);
     if !R::IS_LISTED {
         reply.structured.remove("results");
     }

@@ -1039,6 +1039,28 @@ fn a_client_that_starts_the_server_anywhere_is_told_where_repositories_are() {
     assert!(!failure.contains("git init"), "{failure}");
 }
 
+#[test]
+fn profiles_are_served_until_an_installation_without_them() {
+    let user = User::new();
+    let tools = || {
+        let written = parsed(Form::Json, &user.read(".gemini/settings.json"));
+        let args: Vec<String> = serde_json::from_value(written["mcpServers"]["codescout"]["args"].clone()).unwrap();
+        let args: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
+        let mut client = crate::mcp::Client::start(user.repo.root(), &args);
+        client.initialize("test");
+        let listed = client.request("tools/list", json!({}))["result"]["tools"].take();
+        ["edit", "memory", "docs", "read"]
+            .map(|name| listed.as_array().unwrap().iter().any(|tool| tool["name"] == name))
+    };
+    user.install(&["gemini", "--profile", "write,memory"]);
+    assert_eq!(tools(), [true, true, false, true]);
+    user.install(&["gemini"]);
+    assert_eq!(tools(), [false, false, false, true]);
+    let elsewhere = ["--http", "http://127.0.0.1:1/mcp", "--profile", "write"];
+    user.call(&[&["install", "gemini", "--yes"], &elsewhere[..]].concat())
+        .expect(2);
+}
+
 /// Clients with hooks: the file of the user, that of a project, and the list of hooks around tool calls.
 const HOOKED: [(&str, &str, &str, &str); 4] = [
     (

@@ -1,8 +1,12 @@
 """The Python SDK as a client: every mode, stdio and HTTP. Usage: clients.py CODESCOUT REPO URL"""
 
 import asyncio
+import shutil
 import sys
+import tempfile
 import time
+from functools import partial
+from pathlib import Path
 
 from mcp import Client, StdioServerParameters
 
@@ -44,6 +48,9 @@ FAILING = [{"query": ""}, {"target": ".env"}]
 
 
 async def check(client, label):
+    # In this mode nothing is asked before the first call.
+    if not label.startswith("2026-07-28"):
+        assert client.instructions.startswith("codescout searches")
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     known = ["search", "outline", "symbol", "graph", "read", "history", "blame", "diff", "status", "index"]
     assert list(tools) == known, list(tools)
@@ -94,21 +101,70 @@ async def check(client, label):
     print(f"pass  {label}: {client.protocol_version}, {n_calls} calls, {n_pages} pages, {len(resources)} resources")
 
 
+async def check_writing(repo, client, label):
+    """Calls the tools that change files, in a copy of the repository."""
+    n_calls = 0
+
+    async def call(name, fault=None, /, **arguments):
+        nonlocal n_calls
+        n_calls += 1
+        result = await client.call_tool(name, arguments)
+        facts = result.structured_content
+        assert bool(result.is_error) == bool(fault) and (fault or "") in facts.get("error", ""), (name, arguments, facts)
+        return facts
+
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    for name in ["edit", "rename", "memory", "docs"]:
+        assert tools[name].annotations.destructive_hint, name
+    lexer = repo / "lexer.rs"
+    before = lexer.read_text()
+    names = {"target": "lexer.rs#lex", "new_name": "cut"}
+    assert (await call("rename", **names))["dry_run"] and lexer.read_text() == before
+    old = (await call("rename", apply=True, **names))["files"][0]["blob"]
+    assert lexer.read_text() == before.replace("lex(", "cut(")
+    unseen = {"op": "replace_body", "target": "lexer.rs#cut", "text": "text.lines().collect()"}
+    body = {**unseen, "expect": old}
+    new = (await call("edit", edits=[body]))["files"][0]["blob"]
+    changed = before.replace("lex(", "cut(").replace("split(' ')", "lines()")
+    assert lexer.read_text() == changed
+    await call("edit", "has changed", edits=[body])
+    await call("edit", "expect", edits=[unseen])
+    assert lexer.read_text() == changed
+    assert (await call("edit", dry_run=True, edits=[{**body, "expect": new, "text": "vec![]"}]))["dry_run"]
+    assert lexer.read_text() == changed
+    note = {"op": "write", "name": "cut", "about": ["lexer.rs#cut"], "text": "By lines.\n"}
+    await call("memory", **note)
+    await call("memory", "cut", **note)
+    assert "By lines." in str(await client.call_tool("memory", {"op": "read", "name": "cut"}))
+    assert (await call("memory"))["results"][0]["name"] == "cut"
+    assert (await call("docs", op="list"))["complete"]
+    await call("docs", op="audit")
+    print(f"pass  {label}: {client.protocol_version}, {n_calls} calls")
+
+
+async def passes(label, target, mode, check):
+    began = time.time()
+    try:
+        async with Client(target, mode=mode) as client:
+            await check(client, label)
+        return True
+    except BaseException as error:
+        print(f"FAIL  {label} after {time.time() - began:.1f} s: {error!r}")
+        return False
+
+
 async def main():
     codescout, repo, url = sys.argv[1:4]
     failed = False
     for mode in ["legacy", "auto", "2026-07-28"]:
         stdio = StdioServerParameters(command=codescout, args=["serve", "--repo", repo])
-        for label, target in [("stdio", stdio), ("http", url)]:
-            began = time.time()
-            try:
-                async with Client(target, mode=mode) as client:
-                    if mode != "2026-07-28":
-                        assert client.instructions.startswith("codescout searches")
-                    await check(client, f"{mode} over {label}")
-            except BaseException as error:
-                failed = True
-                print(f"FAIL  {mode} over {label} after {time.time() - began:.1f} s: {error!r}")
+        failed |= not await passes(f"{mode} over stdio", stdio, mode, check)
+        failed |= not await passes(f"{mode} over http", url, mode, check)
+        with tempfile.TemporaryDirectory() as folder:
+            copy = shutil.copytree(repo, Path(folder) / "copy")
+            args = ["serve", "--repo", str(copy), "--profile", "write,memory,docs"]
+            writing = StdioServerParameters(command=codescout, args=args)
+            failed |= not await passes(f"{mode}, files changed", writing, mode, partial(check_writing, copy))
     sys.exit(failed)
 
 

@@ -69,6 +69,7 @@ pub(crate) enum BodiesArg {
   codescout install cursor --dry-run              only show what would change
   codescout install vscode --http http://127.0.0.1:8000/mcp --yes
   codescout install windsurf --root ~/src         for agents that do not pass the open project
+  codescout install codex --profile write         also let the agent edit and rename through codescout
   codescout install gemini --instructions         also add instructions for the agent
   codescout install codex --with skill,hooks      also add a skill, and notes before or after its searches
 
@@ -88,6 +89,15 @@ pub(crate) struct InstallArgs {
     /// Allow calls to name repositories below this directory; repeatable
     #[arg(long = "root", value_name = "DIR", conflicts_with = "http")]
     pub(crate) roots: Vec<PathBuf>,
+    /// Also serve tools that change files or run commands; repeatable
+    #[arg(
+        long = "profile",
+        value_enum,
+        value_delimiter = ',',
+        value_name = "PROFILE",
+        conflicts_with = "http"
+    )]
+    pub(crate) profiles: Vec<ProfileArg>,
     /// Also add instructions for agents on when to use which tool
     #[arg(long)]
     pub(crate) instructions: bool,

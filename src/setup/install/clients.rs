@@ -576,14 +576,14 @@ impl Client {
         Some(found.display().to_string())
     }
 
-    /// Returns the entry for a server that the client starts.
-    pub(crate) fn stdio(&self, scope: Scope, program: &str, roots: &[String]) -> Server {
+    /// Returns the entry for a server that the client starts with these options.
+    pub(crate) fn stdio(&self, scope: Scope, program: &str, options: &[String]) -> Server {
         let own: &[&str] = match scope {
             Scope::User => &[],
             Scope::Project => self.project_args,
         };
-        let roots = roots.iter().flat_map(|root| ["--root", root]);
-        let args = std::iter::once("serve").chain(own.iter().copied()).chain(roots);
+        let options = options.iter().map(String::as_str);
+        let args = std::iter::once("serve").chain(own.iter().copied()).chain(options);
         Server::Stdio {
             command: program.to_owned(),
             args: args.map(str::to_owned).collect(),
@@ -694,7 +694,7 @@ mod tests {
     #[test]
     fn claude_desktop_takes_the_entry_on_its_platforms_and_gives_it_back() {
         let client = Client::by_name("claude-desktop").unwrap();
-        let program = client.stdio(Scope::User, "/bin/codescout", &["/src".to_owned()]);
+        let program = client.stdio(Scope::User, "/bin/codescout", &["--root".to_owned(), "/src".to_owned()]);
         let request = Request {
             name: "codescout".to_owned(),
             ..Request::default()

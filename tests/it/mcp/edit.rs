@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{Client, command, project};
+use super::{Answer, Client, command, project};
 use crate::support::{InTime, TestRepo};
 
 const WRITE: &[&str] = &["--profile", "write"];
@@ -196,6 +196,27 @@ fn files_are_read_and_edited_with_their_blob_ids() {
     assert_eq!(read.facts["blob"], done.facts["files"][0]["blob"]);
     let stale = client.call("edit", edits(Some(&blob))).failure();
     assert!(stale.contains("the file exists"), "{stale}");
+}
+
+#[test]
+fn patches_that_do_not_fit_are_counted() {
+    let repo = project();
+    let mut client = Client::legacy(&repo, WRITE);
+    let new =
+        |n: usize| json!({"op": "create", "target": format!("new/{n}.txt"), "text": "A line of text.\n".repeat(40)});
+    let edits: Vec<Value> = (0..12).map(new).collect();
+    let told = |answer: &Answer| answer.text.contains("which need a larger max_tokens");
+    let few = client.call("edit", json!({"edits": edits, "dry_run": true}));
+    let n_shown = few.text.matches("diff --git").count();
+    let left = format!("\n{} more results, which need", 12 - n_shown);
+    assert!(n_shown < 12 && few.text.contains(&left), "{}", few.text);
+    assert_eq!(few.facts["files"].as_array().unwrap().len(), 12);
+    let all = client.call("edit", json!({"edits": edits, "max_tokens": 20_000}));
+    assert!(
+        all.text.matches("diff --git").count() == 12 && !told(&all),
+        "{}",
+        all.text
+    );
 }
 
 #[test]

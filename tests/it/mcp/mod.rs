@@ -128,7 +128,7 @@ impl Client {
         }
     }
 
-    pub(super) fn request(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin(method, params);
         self.answer(id)
     }
