@@ -278,10 +278,10 @@ fn hinted(client: &Client, error: InstallError) -> OpError {
         ),
         InstallError::NotHere { .. } => "docs/install.md lists the clients and their files".to_owned(),
         InstallError::NoHttp { .. } => "add the address in its settings, or install without --http".to_owned(),
-        InstallError::Text { .. } => {
-            let advice = client.limit().unwrap_or("fix the file");
-            format!("nothing was changed; {advice}, or change the entry by hand")
-        }
+        InstallError::Text { .. } => match client.limit() {
+            Some(limit) => format!("nothing was changed; {limit}: change the entry by hand"),
+            None => "nothing was changed; fix the file, or change the entry by hand".to_owned(),
+        },
         InstallError::Raced { .. } => "run the command again".to_owned(),
         InstallError::File(_) => return error.into(),
     };

@@ -59,6 +59,13 @@ fn only_the_entry_is_added_and_goes_again() {
         user.uninstall(&["goose"]);
         assert_eq!(user.everything(), all);
 
+        let answer = user.install(&["goose", "--with", "skill,hooks", "--instructions"]);
+        let text = user.read(".xdg/goose/skills/codescout/SKILL.md");
+        assert!(text.starts_with("---\nname: codescout\n"), "{text}");
+        assert!(answer["next"].to_string().contains("no hooks of Goose"), "{answer}");
+        user.uninstall(&["goose"]);
+        assert_eq!(user.everything(), all);
+
         // What others write meanwhile stays.
         user.install(&["goose"]);
         let changed = format!("{}more: 1{newline}", user.read(FILE));

@@ -516,12 +516,12 @@ static CLIENTS: [Client; 17] = [
         user: &[(Base::Goose, "config.yaml")],
         instructions: Instructions {
             user: Some((Base::Goose, ".goosehints")),
-            project: Some("AGENTS.md"),
+            project: None,
             preamble: PLAIN,
         },
         skills: Some(Skills {
             user: (Base::Goose, "skills"),
-            project: Some(".goose/skills"),
+            project: None,
         }),
         // There is another program `goose`, which migrates databases.
         traces: &[(Base::Goose, "")],
@@ -625,7 +625,7 @@ impl Client {
     pub(crate) fn limit(&self) -> Option<&'static str> {
         match (self.id, self.format) {
             ("openclaw", _) => Some("JSON5 cannot be edited, only JSON"),
-            (_, Format::YamlMap) => Some("only YAML with keys and lists on lines of their own can be edited"),
+            (_, Format::YamlMap) => Some("only simple YAML can be edited"),
             _ => None,
         }
     }

@@ -352,8 +352,8 @@ fn not_editable(what: &str) -> TextError {
 
 /// Returns the edited text if it has the expected meaning. It ends with a line ending only if the text before did.
 fn checked(before: &str, edited: String, expected: &Entry, what: &str) -> Result<String, TextError> {
-    let is_open = !split_mark(before).1.is_empty() && !before.ends_with('\n');
-    let ended = edited.strip_suffix('\n').filter(|_| is_open);
+    let is_unended = !split_mark(before).1.is_empty() && !before.ends_with('\n');
+    let ended = edited.strip_suffix('\n').filter(|_| is_unended);
     let text = ended.map_or(edited.as_str(), |text| text.strip_suffix('\r').unwrap_or(text));
     match value(text).map(Option::unwrap_or_default) {
         Ok(found) if found == *expected => Ok(text.to_owned()),
