@@ -20,8 +20,6 @@ pub(super) const SERVER_NAME: &str = "codescout";
 /// Maximum length of a shown line. A configuration may consist of one long line that contains everything, including
 /// tokens.
 const MAX_SHOWN_CHARACTERS: usize = 160;
-/// For a configuration that cannot be parsed, and that the client may well read.
-const JSON5_HINT: &str = "nothing was changed; JSON5 cannot be edited, only JSON";
 
 #[derive(Debug, Serialize)]
 struct InstallOut {
@@ -105,9 +103,12 @@ fn install(global: &Global, client: &Client, args: &InstallArgs, output: &mut Ou
     let plan = Plan::install(client, &server, &request, &places).map_err(|error| {
         let is_text = matches!(error, InstallError::Text { .. });
         let error = hinted(client, error);
-        match client.json5_entry(&request.name, &server).filter(|_| is_text) {
-            Some(entry) => error.with_hint(format!("{JSON5_HINT}: add this by hand: {entry}")),
-            None => error,
+        match (client.limit(), client.by_hand(&request.name, &server)) {
+            (Some(limit), Some(entry)) if is_text => {
+                let gap = if entry.contains('\n') { '\n' } else { ' ' };
+                error.with_hint(format!("nothing was changed; {limit}: add this by hand:{gap}{entry}"))
+            }
+            _ => error,
         }
     })?;
     let mut next = plan.next.clone();
@@ -277,8 +278,10 @@ fn hinted(client: &Client, error: InstallError) -> OpError {
         ),
         InstallError::NotHere { .. } => "docs/install.md lists the clients and their files".to_owned(),
         InstallError::NoHttp { .. } => "add the address in its settings, or install without --http".to_owned(),
-        InstallError::Text { .. } if client.reads_json5() => format!("{JSON5_HINT}: change the entry by hand"),
-        InstallError::Text { .. } => "nothing was changed; fix the file, or change the entry by hand".to_owned(),
+        InstallError::Text { .. } => match client.limit() {
+            Some(limit) => format!("nothing was changed; {limit}: change the entry by hand"),
+            None => "nothing was changed; fix the file, or change the entry by hand".to_owned(),
+        },
         InstallError::Raced { .. } => "run the command again".to_owned(),
         InstallError::File(_) => return error.into(),
     };

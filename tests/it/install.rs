@@ -20,13 +20,15 @@ enum Form {
     Json,
     Toml,
     Yaml,
+    /// YAML with other settings; `install_goose.rs` tests what is written.
+    YamlMap,
 }
 
 /// The expected properties of a client: name, format, the section with a `/` before each inner field, the user's file
 /// relative to the home directory, the project's file.
 type Row = (&'static str, Form, &'static str, &'static str, Option<&'static str>);
 
-const ROWS: [Row; 15] = [
+const ROWS: [Row; 16] = [
     (
         "claude-code",
         Form::Json,
@@ -126,6 +128,7 @@ const ROWS: [Row; 15] = [
         Some(".github/mcp.json"),
     ),
     ("openclaw", Form::Json, "mcp/servers", ".openclaw/openclaw.json", None),
+    ("goose", Form::YamlMap, "extensions", ".xdg/goose/config.yaml", None),
 ];
 
 /// Returns the first field of a section.
@@ -139,9 +142,9 @@ fn servers<'v>(configuration: &'v mut Value, section: &str) -> &'v mut serde_jso
     servers.as_object_mut().unwrap()
 }
 
-/// The clients whose files may contain other entries.
+/// The clients whose files may contain other entries, in formats that a parser of the tests knows.
 fn merging() -> impl Iterator<Item = Row> {
-    ROWS.into_iter().filter(|row| row.1 != Form::Yaml)
+    ROWS.into_iter().filter(|row| matches!(row.1, Form::Json | Form::Toml))
 }
 
 /// Clients that start the user's server in an arbitrary folder, so that the folders of repositories must be configured.
@@ -226,7 +229,7 @@ impl User {
         fs::read_to_string(self.path(path)).unwrap()
     }
 
-    fn call(&self, args: &[&str]) -> Called {
+    pub(crate) fn call(&self, args: &[&str]) -> Called {
         let says_where = |arg: &&str| ["project", "--http", "--root"].contains(arg);
         let root = self.repo.root().to_str().unwrap();
         let has_to_say = args.contains(&"install") && args.iter().any(|arg| ANYWHERE.contains(arg));
@@ -259,14 +262,14 @@ impl User {
     }
 
     #[track_caller]
-    fn install(&self, args: &[&str]) -> Value {
+    pub(crate) fn install(&self, args: &[&str]) -> Value {
         self.call(&[&["install", "--yes", "--json"], args].concat())
             .expect(0)
             .json()
     }
 
     #[track_caller]
-    fn uninstall(&self, args: &[&str]) -> Value {
+    pub(crate) fn uninstall(&self, args: &[&str]) -> Value {
         self.call(&[&["uninstall", "--yes", "--json"], args].concat())
             .expect(0)
             .json()
@@ -353,7 +356,7 @@ fn parsed(form: Form, text: &str) -> Value {
 /// Existing configurations in many layouts. `SECTION` is replaced by the client's section.
 fn samples(form: Form) -> Vec<(&'static str, &'static str)> {
     match form {
-        Form::Yaml => vec![("empty", ""), ("blank", "\n")],
+        Form::Yaml | Form::YamlMap => vec![("empty", ""), ("blank", "\n")],
         Form::Json => vec![
             ("empty", ""),
             ("blank", " \n\n"),
@@ -498,7 +501,9 @@ fn files_that_were_not_there_go_again_with_their_folders() {
         assert_eq!(user.everything(), before, "{client}");
 
         user.install(&[client]);
-        if form != Form::Yaml {
+        if form == Form::YamlMap {
+            assert!(user.read(file).starts_with("extensions:\n  codescout:\n"));
+        } else if form != Form::Yaml {
             assert!(
                 servers(&mut parsed(form, &user.read(file)), section)["codescout"].is_object(),
                 "{client}"
@@ -585,7 +590,12 @@ fn a_server_that_runs_is_named_with_a_variable_for_its_token() {
             "{client}"
         );
         assert!(answer["next"].to_string().contains("CODESCOUT_TOKEN"), "{client}");
-        if form == Form::Yaml {
+        if form == Form::YamlMap {
+            assert!(
+                text.contains("type: streamable_http\n    uri: \"http://127.0.0.1:8123/mcp\"\n"),
+                "{text}"
+            );
+        } else if form == Form::Yaml {
             assert!(
                 text.contains("type: streamable-http\n    url: \"http://127.0.0.1:8123/mcp\"\n"),
                 "{text}"
@@ -628,7 +638,7 @@ fn a_server_that_runs_is_named_with_a_variable_for_its_token() {
 
 fn parsed_or_text(form: Form, text: &str) -> Value {
     match form {
-        Form::Yaml => text.into(),
+        Form::Yaml | Form::YamlMap => text.into(),
         _ => parsed(form, text),
     }
 }
@@ -653,6 +663,14 @@ fn broken_files_are_refused_and_left_alone() {
                 b"a = '\xff'\n".to_vec(),
             ],
             Form::Yaml => vec![b"name: mine\n".to_vec(), b"\xff".to_vec()],
+            Form::YamlMap => vec![
+                b"a: [\n".to_vec(),
+                b"- a\n".to_vec(),
+                b"extensions:\n- a\n".to_vec(),
+                b"\xff".to_vec(),
+                "[".repeat(100_000).into_bytes(),
+                "- ".repeat(100_000).into_bytes(),
+            ],
         };
         for bytes in broken {
             user.write(file, "");

@@ -34,6 +34,7 @@ mod incremental;
 mod indexed;
 mod init;
 mod install;
+mod install_goose;
 mod lineage;
 mod links;
 mod lsp;

@@ -230,6 +230,11 @@ def copilot(_, url):
     return ["-p", PROMPT, "--allow-tool", "codescout"], env
 
 
+def goose(_, url):
+    env = {"GOOSE_PROVIDER": "openai", "GOOSE_MODEL": "scripted", "OPENAI_HOST": url, "OPENAI_API_KEY": "x"}
+    return ["run", "--no-session", "--text", PROMPT], env | {"GOOSE_DISABLE_KEYRING": "1", "GOOSE_MODE": "auto"}
+
+
 # By the name that `codescout install` knows: package, program in it, and what configures the model and runs the agent.
 CLIENTS = {
     "opencode": ("opencode-ai@1.18.33", "opencode-*/bin/opencode", opencode),
@@ -237,6 +242,7 @@ CLIENTS = {
     "claude-code": ("@anthropic-ai/claude-code@2.1.332", "@anthropic-ai/claude-code-*/claude", claude_code),
     "gemini": ("@google/gemini-cli@0.61.0", ".bin/gemini", gemini),
     "copilot-cli": ("@github/copilot@1.0.102", "@github/copilot-*/copilot", copilot),
+    "goose": ("@aaif/goose-acp@1.50.0", "@aaif/goose-binary-*/bin/goose", goose),
 }
 
 

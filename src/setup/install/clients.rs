@@ -6,6 +6,7 @@ use super::entry::{Entry, HttpShape, Server, Shape, StdioShape, Token};
 use super::extras::{HookForm, Hooks, Skills};
 use super::json_text::nested;
 use super::places::{Base, Places, Scope};
+use super::yaml_map;
 
 /// A client.
 #[derive(Debug)]
@@ -57,6 +58,8 @@ pub(super) enum Format {
     Toml,
     /// YAML, in a separate file named after the server.
     Yaml,
+    /// YAML, in a file with other settings.
+    YamlMap,
 }
 
 /// The instruction files of a client.
@@ -111,7 +114,7 @@ pub(crate) fn clients() -> &'static [Client] {
     &CLIENTS
 }
 
-static CLIENTS: [Client; 16] = [
+static CLIENTS: [Client; 17] = [
     Client {
         id: "claude-code",
         aliases: &["claude"],
@@ -498,6 +501,34 @@ static CLIENTS: [Client; 16] = [
         ..JSON_CLIENT
     },
     Client {
+        id: "goose",
+        title: "Goose",
+        format: Format::YamlMap,
+        section: &["extensions"],
+        shape: Shape {
+            stdio: StdioShape::Cmd,
+            http: http(
+                "uri",
+                Some("streamable_http"),
+                Token::HeaderOfKeys("Bearer ${VARIABLE}"),
+            ),
+        },
+        user: &[(Base::Goose, "config.yaml")],
+        instructions: Instructions {
+            user: Some((Base::Goose, ".goosehints")),
+            project: None,
+            preamble: PLAIN,
+        },
+        skills: Some(Skills {
+            user: (Base::Goose, "skills"),
+            project: None,
+        }),
+        // There is another program `goose`, which migrates databases.
+        traces: &[(Base::Goose, "")],
+        next: "start a new session of Goose",
+        ..JSON_CLIENT
+    },
+    Client {
         id: "claude-desktop",
         title: "Claude Desktop",
         shape: Shape {
@@ -590,15 +621,33 @@ impl Client {
         }
     }
 
-    /// Returns true if the client reads JSON5, which cannot be edited.
-    pub(crate) fn reads_json5(&self) -> bool {
-        self.id == "openclaw"
+    /// Returns what can be edited of the client's configuration, if that is less than the client reads.
+    pub(crate) fn limit(&self) -> Option<&'static str> {
+        match (self.id, self.format) {
+            ("openclaw", _) => Some("JSON5 cannot be edited, only JSON"),
+            (_, Format::YamlMap) => Some("only simple YAML can be edited"),
+            _ => None,
+        }
     }
 
-    /// Returns what to add by hand to a configuration in JSON5. JSON is JSON5 too.
-    pub(crate) fn json5_entry(&self, name: &str, server: &Server) -> Option<String> {
-        let entry = self.shape.entry(server).filter(|_| self.reads_json5())?;
-        Some(nested(self.section, name, &entry).to_string())
+    /// Returns what to add by hand to a configuration that cannot be edited. JSON is JSON5 too.
+    pub(crate) fn by_hand(&self, name: &str, server: &Server) -> Option<String> {
+        let entry = self.shape.entry(server).filter(|_| self.limit().is_some())?;
+        Some(match self.format {
+            Format::YamlMap => {
+                let whole = self.required(name).into_iter().chain(entry).collect();
+                yaml_map::block(self.section[0], name, whole).trim_end().to_owned()
+            }
+            _ => nested(self.section, name, &entry).to_string(),
+        })
+    }
+
+    /// Returns the fields that an entry must have besides those that say how to connect to the server.
+    pub(super) fn required(&self, name: &str) -> Entry {
+        match self.id {
+            "goose" => Entry::from_iter([("enabled".to_owned(), true.into()), ("name".to_owned(), name.into())]),
+            _ => Entry::new(),
+        }
     }
 
     /// Returns the fields of a new configuration file.
@@ -654,20 +703,26 @@ mod tests {
         assert_eq!(linux[9], "/u/.continue/mcpServers/codescout.yaml");
         assert_eq!(
             linux[13..],
-            ["/u/.copilot/mcp-config.json", "/u/.openclaw/openclaw.json"]
+            [
+                "/u/.copilot/mcp-config.json",
+                "/u/.openclaw/openclaw.json",
+                "/u/.config/goose/config.yaml"
+            ]
         );
         let mac = files(Platform::MacOs, &[("HOME", "/u")]);
         assert_eq!(mac[3], "/u/Library/Application Support/Code/User/mcp.json");
         assert_eq!(mac[5], "/u/.config/zed/settings.json");
         assert_eq!(
-            mac[15],
+            mac[16],
             "/u/Library/Application Support/Claude/claude_desktop_config.json"
         );
+        assert_eq!(mac[15], "/u/.config/goose/config.yaml");
         let windows = files(Platform::Windows, &[("USERPROFILE", "/u"), ("APPDATA", "/u/roaming")]);
         assert_eq!(windows[3], "/u/roaming/Code/User/mcp.json");
         assert_eq!(windows[5], "/u/roaming/Zed/settings.json");
         assert_eq!(windows[6], "/u/.config/opencode/opencode.json");
-        assert_eq!(windows[15], "/u/roaming/Claude/claude_desktop_config.json");
+        assert_eq!(windows[15], "/u/roaming/Block/goose/config/config.yaml");
+        assert_eq!(windows[16], "/u/roaming/Claude/claude_desktop_config.json");
     }
 
     #[test]
@@ -686,7 +741,10 @@ mod tests {
         assert_eq!(moved[0], "/d/.claude.json");
         assert_eq!(moved[1], "/c/config.toml");
         assert_eq!(moved[3], "/x/Code/User/mcp.json");
-        assert_eq!(moved[13..], ["/p/mcp-config.json", "/o/openclaw.json"]);
+        assert_eq!(
+            moved[13..],
+            ["/p/mcp-config.json", "/o/openclaw.json", "/x/goose/config.yaml"]
+        );
         let relative = files(Platform::Linux, &[("HOME", "/u"), ("XDG_CONFIG_HOME", "x")]);
         assert_eq!(relative[3], "/u/.config/Code/User/mcp.json");
     }

@@ -37,6 +37,8 @@ pub(super) enum StdioShape {
     Plain,
     /// `command` and `args`, after `type: "stdio"`.
     Typed,
+    /// `cmd` and `args`, after `type: "stdio"`.
+    Cmd,
     /// `type: "local"`, and one list `command` with the program and its arguments.
     Local,
 }
@@ -57,6 +59,8 @@ pub(super) struct HttpShape {
 pub(super) enum Token {
     /// A header `Authorization`, in which `VARIABLE` is replaced by the name of the variable.
     Header(&'static str),
+    /// A header as above, and the variable in the list `env_keys`.
+    HeaderOfKeys(&'static str),
     /// The field `bearer_token_env_var`.
     Field,
     /// Headers in the field `requestOptions`.
@@ -67,18 +71,24 @@ pub(super) enum Token {
 
 /// The fields that describe how to connect to a server, for all clients. If a new entry lacks one of them, it is
 /// removed from the old entry. All other fields of the old entry belong to the user and are kept.
-const TRANSPORT_FIELDS: [&str; 10] = [
+const TRANSPORT_FIELDS: [&str; 13] = [
     "type",
     "transport",
     "command",
+    "cmd",
     "args",
     "url",
+    "uri",
     "serverUrl",
     "httpUrl",
     "headers",
+    KEYS,
     "bearer_token_env_var",
     "requestOptions",
 ];
+
+/// The list of the variables without which Goose does not connect to a server.
+const KEYS: &str = "env_keys";
 
 /// The fields of one server, in the order in which they are written.
 pub(super) type Entry = Map<String, Value>;
@@ -105,10 +115,11 @@ impl StdioShape {
                 entry.insert("command".to_owned(), whole.into());
                 return entry;
             }
-            Self::Typed => drop(entry.insert("type".to_owned(), "stdio".into())),
+            Self::Typed | Self::Cmd => drop(entry.insert("type".to_owned(), "stdio".into())),
             Self::Plain => {}
         }
-        entry.insert("command".to_owned(), command.into());
+        let program = if matches!(self, Self::Cmd) { "cmd" } else { "command" };
+        entry.insert(program.to_owned(), command.into());
         entry.insert("args".to_owned(), args.to_vec().into());
         entry
     }
@@ -127,6 +138,10 @@ impl HttpShape {
         };
         match self.token {
             Token::Header(template) => drop(entry.insert("headers".to_owned(), headers(template))),
+            Token::HeaderOfKeys(template) => {
+                entry.insert("headers".to_owned(), headers(template));
+                entry.insert(KEYS.to_owned(), keys());
+            }
             Token::Field => drop(entry.insert("bearer_token_env_var".to_owned(), TOKEN_VARIABLE.into())),
             Token::RequestOptions(template) => {
                 let options = Entry::from_iter([("headers".to_owned(), headers(template))]);
@@ -136,6 +151,10 @@ impl HttpShape {
         }
         entry
     }
+}
+
+fn keys() -> Value {
+    vec![TOKEN_VARIABLE].into()
 }
 
 /// The edits of an existing entry.
@@ -149,7 +168,9 @@ pub(super) struct Difference<'e> {
 
 /// Returns the edits that turn `found` into an entry with the fields of `wanted`.
 pub(super) fn difference<'e>(found: &Entry, wanted: &'e Entry) -> Difference<'e> {
-    let is_left_over = |field: &&str| found.contains_key(*field) && !wanted.contains_key(*field);
+    // The list may also have variables of the user.
+    let is_own = |field: &str| found.get(field).is_some_and(|value| field != KEYS || *value == keys());
+    let is_left_over = |field: &&str| is_own(field) && !wanted.contains_key(*field);
     let is_missing = |(field, value): &(&String, &Value)| found.get(*field) != Some(*value);
     Difference {
         remove: TRANSPORT_FIELDS.into_iter().filter(is_left_over).collect(),

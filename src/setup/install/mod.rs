@@ -2,7 +2,7 @@
 //! removes it again.
 //!
 //! [`clients`] is the table of supported clients. A [`Plan`] lists the changes of files without making them;
-//! [`Plan::apply`] makes them. Files are edited in place (`json_text`, `toml_text`, `yaml_text`, `block`), so that
+//! [`Plan::apply`] makes them. Files are edited in place (`json_text`, `toml_text`, `yaml_map`, `block`), so that
 //! comments, order, indentation and line endings remain unchanged. The result of each edit is parsed and compared with
 //! the expected value. `record` stores the original file, so that it can be restored byte for byte.
 //!
@@ -19,6 +19,7 @@ mod places;
 mod plan;
 mod record;
 mod toml_text;
+mod yaml_map;
 mod yaml_text;
 
 pub(crate) use clients::{Client, clients};

@@ -63,6 +63,8 @@ pub(crate) enum Base {
     Copilot,
     /// `OPENCLAW_STATE_DIR`, or else `.openclaw` in the home directory.
     OpenClaw,
+    /// Goose's configuration folder.
+    Goose,
     /// Claude Desktop's folder. There is no Claude Desktop for Linux.
     ClaudeDesktop,
 }
@@ -149,6 +151,10 @@ impl Places {
                 Platform::Linux => config().join("zed"),
                 Platform::MacOs => self.home.join(".config/zed"),
                 Platform::Windows => roaming().join("Zed"),
+            },
+            Base::Goose => match self.platform {
+                Platform::Windows => roaming().join("Block/goose/config"),
+                _ => config().join("goose"),
             },
             Base::ClaudeDesktop => match self.platform {
                 Platform::Linux => return None,

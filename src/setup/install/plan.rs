@@ -11,7 +11,7 @@ use super::extras::{self, HookForm, hook_command, is_own_hook, put_whole, take_w
 use super::file::{self, FileError, Found};
 use super::places::{Places, Scope};
 use super::record::{Kept, Record, Records, hash};
-use super::{Edited, TextError, block, diff, json_text, toml_text, yaml_text};
+use super::{Edited, TextError, block, diff, json_text, toml_text, yaml_map, yaml_text};
 use crate::model::Explain;
 
 /// The section of a configuration that contains lists of hooks.
@@ -289,6 +289,7 @@ pub(crate) fn is_installed(client: &Client, scope: Scope, name: &str, places: &P
     let names = |text: &str| match client.format {
         Format::Json => in_section(json_text::value(text).ok().flatten().as_ref()),
         Format::Toml => in_section(toml_text::value(text).ok().flatten().map(Value::Object).as_ref()),
+        Format::YamlMap => in_section(yaml_map::value(text).ok().flatten().map(Value::Object).as_ref()),
         Format::Yaml => yaml_text::has(text, name),
     };
     files.find(|(text, _)| names(text)).map(|(_, path)| path)
@@ -333,6 +334,7 @@ fn put_server(client: &Client, text: &str, name: &str, entry: &Entry) -> Result<
     match client.format {
         Format::Json => json_text::put(text, client.section, name, entry, &client.template()),
         Format::Toml => toml_text::put(text, client.section[0], name, entry),
+        Format::YamlMap => yaml_map::put(text, client.section[0], name, entry, &client.required(name)),
         Format::Yaml => Ok(Edited {
             text: yaml_text::put(text, client.section[0], name, entry)?,
             made_section: false,
@@ -344,6 +346,7 @@ fn take_server(client: &Client, text: &str, name: &str, with_section: bool) -> R
     match client.format {
         Format::Json => json_text::take(text, client.section, name, with_section),
         Format::Toml => toml_text::take(text, client.section[0], name),
+        Format::YamlMap => yaml_map::take(text, client.section[0], name, with_section),
         Format::Yaml => Ok(yaml_text::take(text, client.section[0], name)),
     }
 }

@@ -62,9 +62,10 @@ fn whole(section: &str, name: &str, entry: &Entry) -> String {
     text
 }
 
-fn fields(entry: &Entry, indent: usize, text: &mut String) {
+/// Appends the fields of an entry, in block style.
+pub(super) fn fields(entry: &Entry, indent: usize, text: &mut String) {
     for (field, value) in entry {
-        let key = format!("{:indent$}{field}:", "");
+        let key = format!("{:indent$}{}:", "", scalar(field));
         match value {
             Value::Object(inner) => {
                 *text += &format!("{key}\n");
