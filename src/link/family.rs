@@ -276,6 +276,24 @@ impl Linker<'_> {
         }
     }
 
+    /// Returns true if a reference can be a part of a module: it follows names that begin with an import.
+    pub fn may_be_of_module(&self, file: FileId, at: u32) -> bool {
+        let Some(facts) = self.facts(file) else { return false };
+        let mut at = at;
+        for _ in 0..MAX_STEPS {
+            let Some(index) = facts.reference_at(at) else {
+                return false;
+            };
+            let reference = &facts.references[index as usize];
+            match reference.receiver {
+                Value::Of { at: receiver, steps } if steps == Steps::default() => at = receiver,
+                Value::None => return !facts.imports_of(&reference.name).is_empty(),
+                _ => return false,
+            }
+        }
+        true
+    }
+
     fn is_outside_value(&self, facts: &Facts, at: u32, n_left: u8) -> bool {
         let (Some(index), Some(n_left)) = (facts.reference_at(at), n_left.checked_sub(1)) else {
             return false;

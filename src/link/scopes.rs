@@ -356,6 +356,13 @@ impl Linker<'_> {
     /// Returns what the name `name` of a module means.
     pub(super) fn taken(&self, facts: &Facts, module: &str, name: &str, at: u32, depth: u8) -> Vec<Sym> {
         match self.module_sym(facts, module, at, depth) {
+            // `from . import name` takes a module from the package of the file itself.
+            Sym::Module(own)
+                if own == Module::File(facts.file)
+                    && let Some(inner) = self.links.environment.inside(&own, name) =>
+            {
+                vec![Sym::Module(inner)]
+            }
             Sym::Module(module) => {
                 let found = self.look_up(&module, name, depth);
                 if found.is_empty() { vec![Sym::Unknown] } else { found }

@@ -514,7 +514,13 @@ impl Subject<'_> {
         }
         // Of many candidates, not all are given, and fields of types without a name are none.
         let is_cut = site.tier == Tier::Named && (site.targets.len() >= MAX_CANDIDATES || self.is_in_function);
-        if n_meant > 0 || is_cut || site.tier == Tier::Unknown || self.may_be_inside(&place, site, is_plain, before) {
+        let is_of_module = !self.is_member && self.linker.may_be_of_module(place.file, place.range.start);
+        if n_meant > 0
+            || is_cut
+            || site.tier == Tier::Unknown
+            || site.tier == Tier::Named && is_of_module
+            || self.may_be_inside(&place, site, is_plain, before)
+        {
             return Role::Candidate(Place { reason, ..place });
         }
         other()
