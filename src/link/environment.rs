@@ -358,6 +358,15 @@ impl Environment {
         self.paths.get(file.0 as usize).map(String::as_str)
     }
 
+    /// Returns the stub (`.pyi`) of a Python file, or the file that a stub describes.
+    pub(super) fn python_twin(&self, file: FileId) -> Option<FileId> {
+        let path = self.path_of(file)?;
+        match path.strip_suffix(".pyi") {
+            Some(stem) => self.file(&format!("{stem}.py")),
+            None => self.file(&format!("{}.pyi", path.strip_suffix(".py")?)),
+        }
+    }
+
     fn python_at(&self, path: &str) -> Option<Module> {
         let endings = ["/__init__.py", ".py", "/__init__.pyi", ".pyi"];
         let file = endings.iter().find_map(|ending| self.file(&format!("{path}{ending}")));

@@ -55,6 +55,7 @@ impl Linker<'_> {
             }
             open.extend(self.meanings(of));
             open.extend(alternatives(&facts, of.index));
+            open.extend(self.twins(&facts, of.index));
             if let Some(around) = self.overridable(&facts, of) {
                 open.extend(self.overridden(of));
                 open.extend(self.overriding(of)?);
@@ -83,6 +84,20 @@ impl Linker<'_> {
             }
         }
         Ok(Some(kin))
+    }
+
+    /// Returns the same definition in the stub of a Python file, or in the file that a stub describes.
+    fn twins(&self, facts: &Facts, of: u32) -> Vec<DefId> {
+        let twin = self.links.environment.python_twin(facts.file);
+        let Some(twin) = twin.and_then(|file| self.facts(file)) else {
+            return Vec::new();
+        };
+        let name = facts.definitions[of as usize].name.as_str();
+        let same = twin
+            .named(name)
+            .iter()
+            .filter(|&&index| outer_names(&twin, index).eq(outer_names(facts, of)));
+        same.map(|&index| twin.def(index)).collect()
     }
 
     /// Returns the members with a name in the constants of an enum of Java, each of which can have a body, or those of the
@@ -448,6 +463,13 @@ fn is_open(facts: &Facts, of: u32) -> bool {
     facts.family == Family::Go
         && facts.has_kind(of, DefinitionKind::Interface)
         && methods.all(|method| method.name.starts_with(char::is_uppercase))
+}
+
+/// Returns the names of the definitions around one, the innermost first.
+fn outer_names(facts: &Facts, of: u32) -> impl Iterator<Item = &str> {
+    let outer = |of: &u32| facts.definitions[*of as usize].container;
+    let chain = std::iter::successors(outer(&of), outer);
+    chain.map(|of| facts.definitions[of as usize].name.as_str())
 }
 
 /// Returns the other definitions of a name in one scope that are the same to code: overloads, accessors, and

@@ -627,6 +627,9 @@ fn types_in_quotes_are_renamed_and_other_strings_listed() {
         from typing import Literal as L
 
         def show(item: '(shop.Item | other.Item)', kind: L['Item']): pass
+        //- shop.pyi
+        class Item:
+            def join(self, other: Item) -> Item: ...
     ",
     );
     let answer = applied(&repo, &["Item", "Ware"]);
@@ -639,6 +642,7 @@ fn types_in_quotes_are_renamed_and_other_strings_listed() {
     ] {
         assert!(shop.contains(changed), "{changed}: {shop}");
     }
+    assert!(text(&repo, "shop.pyi").contains("class Ware:\n    def join(self, other: Ware) -> Ware"));
     assert!(text(&repo, "web.py").contains("'(shop.Ware | other.Item)', kind: L['Item']"));
     assert_eq!(
         places(&answer, "candidates"),
