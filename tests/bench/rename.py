@@ -42,7 +42,8 @@ def errors():
     found, output = [], run("bash", "-c", a.check)
     for line in (output.stdout + output.stderr).split("\n"):
         m = re.match(r"\s*(?:\S*?/?)([\w./@+-]+\.\w+)[:(](\d+)", line.replace(run.root, ""))
-        if m and "warning" not in line and "information" not in line:
+        # A private name must be used.
+        if m and not re.search("warning|information|reportUnused", line):
             text = re.sub(r"error TS\d+|[.,]( (did|Did) you mean.*)?$", "", line.replace(run.root, "")[m.end():])
             found.append((m[1], int(m[2]), re.sub(r"^[\d:,) -]*", "", text)[:160]))
     return found
