@@ -1,5 +1,7 @@
 //! Tests `memory`: notes are files, and say what became of the definitions that they are about.
 
+use std::thread;
+
 use serde_json::Value;
 
 use crate::cli::{Called, call_in};
@@ -102,6 +104,27 @@ fn private_notes_are_no_files_of_the_repository() {
     assert_eq!(run(&repo, &["verify"]).code, 0);
     assert_eq!(run(&repo, &["memory", "forget", "own"]).code, 0);
     assert_eq!(run(&repo, &["memory", "forget", "own"]).code, 2);
+}
+
+#[test]
+fn of_several_writers_of_a_private_note_one_succeeds() {
+    let repo = project();
+    let write = ["memory", "write", "own", "--private", "--json", "--text", "first"];
+    let first = notes(&repo, &write);
+    let blob = first["results"][0]["blob"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{first}"));
+    let root = repo.root();
+    let codes: Vec<i32> = thread::scope(|scope| {
+        let writers = ["a", "b", "c", "d"].map(|text| {
+            scope.spawn(move || {
+                let args = ["memory", "write", "own", "--private", "--text", text, "--expect", blob];
+                call_in(root, &args, b"").code
+            })
+        });
+        writers.map(|writer| writer.join().unwrap()).to_vec()
+    });
+    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
 }
 
 #[test]

@@ -1,18 +1,22 @@
 //! Notes in the sidecar, which are not files of the repository.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use super::{ENDING, Found, text_of};
 use crate::session::{OpError, Result, Workspace};
-use crate::sidecar::write_atomic;
+use crate::sidecar::{FileLock, write_atomic};
 
 /// The folder in the sidecar.
 const FOLDER: &str = "memories";
 /// Limit on the number of notes.
 const MAX_NOTES: usize = 10_000;
+/// Polling interval while another process changes notes.
+const RETRY_EVERY: Duration = Duration::from_millis(5);
 
 /// The notes in the sidecar of a repository.
 pub(super) struct PrivateNotes<'a> {
@@ -70,17 +74,41 @@ impl<'a> PrivateNotes<'a> {
         Ok(found)
     }
 
-    /// Replaces the text of a note. `None` for no note.
-    pub(super) fn store(&self, name: &str, text: Option<&str>, interrupt: &AtomicBool) -> Result<()> {
+    /// Replaces the text of a note if it is still `from`. `None` for no note.
+    pub(super) fn store(&self, name: &str, from: Option<&str>, to: Option<&str>, interrupt: &AtomicBool) -> Result<()> {
         self.workspace.storage.open_or_create(interrupt)?;
         let path = self.folder.join(format!("{name}{ENDING}"));
-        let stored = match (text, path.parent()) {
+        let failed = |error: io::Error| failed(&path, &error);
+        fs::create_dir_all(&self.folder).map_err(failed)?;
+        let _lock = self.lock(interrupt).map_err(failed)?;
+        let now = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            bytes => Some(text_of(&bytes.map_err(failed)?)),
+        };
+        if now.as_deref() != from {
+            return Err(OpError::new(
+                format!("note {name} has just been changed"),
+                "nothing was changed; read it again",
+            ));
+        }
+        let stored = match (to, path.parent()) {
             (Some(text), Some(folder)) => {
                 fs::create_dir_all(folder).and_then(|()| write_atomic(&path, text.as_bytes()))
             }
             _ => fs::remove_file(&path),
         };
-        stored.map_err(|error| failed(&path, &error))
+        stored.map_err(failed)
+    }
+
+    /// Waits until no other process changes notes. Each takes milliseconds.
+    fn lock(&self, interrupt: &AtomicBool) -> io::Result<FileLock> {
+        loop {
+            match FileLock::take(File::open(&self.folder)?)? {
+                Ok(lock) => return Ok(lock),
+                Err(_) if interrupt.load(Ordering::Relaxed) => return Err(io::ErrorKind::Interrupted.into()),
+                Err(_) => thread::sleep(RETRY_EVERY),
+            }
+        }
     }
 }
 
