@@ -113,10 +113,13 @@ fn quoted_types<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>
     }
 }
 
+/// Limit on the nodes between a string and the generic type that it belongs to.
+const MAX_OUTER: usize = 8;
+
 /// Returns true if a string in a type is a value: it belongs to `Literal` or `Annotated`, perhaps imported under another
 /// name.
 fn is_value(cx: &Cx<'_, '_>, string: Node<'_>) -> bool {
-    let generic = ancestors(string).find(|of| matches!(of.kind(), "subscript" | "generic_type"));
+    let generic = ancestors(string).take(MAX_OUTER).find(|of| matches!(of.kind(), "subscript" | "generic_type"));
     let name = generic.and_then(|of| of.named_child(0)).map_or("", |of| cx.text(of));
     let name = name.rsplit('.').next().unwrap_or_default();
     ["Literal", "Annotated"].iter().any(|values| {
