@@ -132,7 +132,7 @@ fn change(global: &Global, key: &str, value: Option<&str>, is_users: bool, outpu
             };
             change.apply(&path, &resolved, &|| Ok(()))?
         };
-        return change.told(is_changed, None, &path, output);
+        return change.answer(is_changed, None, &path, output);
     }
     // Invalid settings may prevent opening the repository, and this command must be able to correct them.
     let workspace = Workspace::open_without_settings(&global.repo)?;
@@ -152,7 +152,7 @@ fn change(global: &Global, key: &str, value: Option<&str>, is_users: bool, outpu
     };
     let is_changed = change.apply(&path, &opened, &record)?;
     drop(lock);
-    change.told(is_changed, Some(repo(&workspace)), &path, output)
+    change.answer(is_changed, Some(repo(&workspace)), &path, output)
 }
 
 struct Change<'a> {
@@ -200,7 +200,7 @@ impl Change<'_> {
         }
     }
 
-    fn told(
+    fn answer(
         &self,
         (is_changed, now): (bool, Vec<Entry>),
         repo: Option<String>,

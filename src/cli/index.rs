@@ -116,7 +116,7 @@ struct RevisionOut {
 }
 
 impl VectorsOut {
-    fn told(&self) -> String {
+    fn line(&self) -> String {
         let seconds = self.took_ms as f64 / 1e3;
         format!(
             "{} new of {} chunks by {} in {seconds:.2} s ({:.0} a second); {}{} missing",
@@ -134,7 +134,7 @@ impl VectorsOut {
 }
 
 impl SharedOut {
-    fn told(&self, noun: &str) -> String {
+    fn line(&self, noun: &str) -> String {
         let seconds = self.took_ms as f64 / 1e3;
         let found = match self.found {
             0 => String::new(),
@@ -175,7 +175,7 @@ fn report_vectors(maker: EmbeddingSource<'_>, caught_up: CatchUpOutcome, output:
     }
     let noun = maker.kind().noun();
     if !output.json {
-        output.line(&format!("{noun}: {}", one_line(&vectors.told())))?;
+        output.line(&format!("{noun}: {}", one_line(&vectors.line())))?;
     }
     for note in &vectors.notes {
         output.remark(note);
@@ -205,7 +205,7 @@ fn report_shared(
     };
     let noun = kind.noun();
     if !output.json {
-        output.line(&one_line(&told.told(noun)))?;
+        output.line(&one_line(&told.line(noun)))?;
     }
     if let Some(why) = &told.stopped_because {
         output.remark(&format!("{} {noun} are not shared yet: {why}", told.missing));

@@ -363,7 +363,7 @@ fn report(
         })?;
         return Ok(found);
     }
-    for line in told(client, plan, done) {
+    for line in lines_of(client, plan, done) {
         output.line(&line)?;
     }
     if done == Done::Yes && plan.is_needed() {
@@ -374,7 +374,7 @@ fn report(
     Ok(found)
 }
 
-fn told(client: &Client, plan: &Plan, done: Done) -> Vec<String> {
+fn lines_of(client: &Client, plan: &Plan, done: Done) -> Vec<String> {
     let told = |change: &Change| {
         let file = one_line(&change.path.display().to_string());
         let did = match (change.act(), done) {

@@ -344,7 +344,7 @@ mod tests {
     use crate::extract::Options;
 
     /// Returns all properties of the definitions in a version, as text.
-    fn told(file: &FileShapes) -> Vec<String> {
+    fn described(file: &FileShapes) -> Vec<String> {
         let told = file.shapes.iter().map(|shape| {
             let prints = shape.prints();
             let place = (shape.nth, shape.kind, shape.range, &shape.own);
@@ -438,8 +438,8 @@ mod tests {
                 n_read += 1;
                 n_carried += usize::from(near.found.carried.iter().any(Option::is_some));
                 let alone = FileShapes::of(&mut extractor, &path, two);
-                if told(&alone) != told(&near) {
-                    let (a, b) = (told(&alone), told(&near));
+                if described(&alone) != described(&near) {
+                    let (a, b) = (described(&alone), described(&near));
                     let at = a
                         .iter()
                         .zip(&b)

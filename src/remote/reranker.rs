@@ -155,7 +155,7 @@ impl RemoteReranker {
             .send_and_read(&request, call, |answer| wire::scores(answer, texts.len()))
     }
 
-    fn told(&self, error: RemoteError) -> RerankError {
+    fn error(&self, error: RemoteError) -> RerankError {
         match error.failure {
             Failure::Interrupted => RerankError::Interrupted,
             _ => RerankError::Unavailable {
@@ -193,7 +193,7 @@ impl Reranker for RemoteReranker {
             Err(error) if error.is_temporary() => self.breaker.failed(Instant::now()),
             _ => self.breaker.succeeded(),
         }
-        judged.map_err(|error| self.told(error))
+        judged.map_err(|error| self.error(error))
     }
 }
 

@@ -163,7 +163,7 @@ impl TextServer {
             if !matches!(&answers, Err(problem) if !problem.is_slow()) {
                 self.pace.note(n_bytes, asked.elapsed(), self.in_flight);
             }
-            let answers = answers.map_err(|problem| self.told(problem))?;
+            let answers = answers.map_err(|problem| self.error(problem))?;
             self.count_truncated(&texts, &call);
             part.iter().zip(answers).for_each(|(&at, answer)| made[at] = answer);
         }
@@ -204,11 +204,11 @@ impl TextServer {
         let mut both = match both {
             // The two texts are too large for one request, or one of them is invalid.
             Err(Problem::Remote(error)) if error.rejects_texts() => Vec::new(),
-            both => both.map_err(|problem| self.told(problem))?,
+            both => both.map_err(|problem| self.error(problem))?,
         };
         let (shown, made) = (both.pop().flatten(), both.pop().flatten());
         let shown = shown.map_or_else(|| self.one(&sign, call, ask), Ok)?;
-        check(shown).map_err(|what| self.told(Problem::OtherModel(what)))?;
+        check(shown).map_err(|what| self.error(Problem::OtherModel(what)))?;
         made.map_or_else(|| self.one(query, call, ask), Ok)
     }
 
@@ -264,7 +264,7 @@ impl TextServer {
     }
 
     fn one<T>(&self, text: &str, call: &Call<'_>, ask: Ask<'_, T>) -> Result<T, EmbedError> {
-        self.request_one(text, call, ask).map_err(|problem| self.told(problem))
+        self.request_one(text, call, ask).map_err(|problem| self.error(problem))
     }
 
     fn request_one<T>(&self, text: &str, call: &Call<'_>, ask: Ask<'_, T>) -> Result<T, Problem> {
@@ -328,7 +328,7 @@ impl TextServer {
         }
     }
 
-    fn told(&self, problem: Problem) -> EmbedError {
+    fn error(&self, problem: Problem) -> EmbedError {
         let backend = format!("{} at {}", self.model, self.client.endpoint().host());
         match problem {
             Problem::Embed(error) => error,

@@ -249,11 +249,11 @@ fn waited(
         return Err(OpError::interrupted());
     }
     let is_done = matches!(end, Some(End::Done(_)));
-    let (facts, line) = told(reference, job, end);
+    let (facts, line) = job_out(reference, job, end);
     Ok((facts, line, is_done))
 }
 
-fn told(reference: &str, job: &Job, end: Option<End>) -> (Value, String) {
+fn job_out(reference: &str, job: &Job, end: Option<End>) -> (Value, String) {
     let advance = job.advance();
     let mut facts = json!({"ref": reference, "task": job.task.name(), "tree": job.target.tree.to_string()});
     let state = match &end {

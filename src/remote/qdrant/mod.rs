@@ -225,7 +225,7 @@ impl Qdrant {
         Ok(answer.result)
     }
 
-    fn told(&self) -> String {
+    fn place(&self) -> String {
         format!("Qdrant at {}", self.options.endpoint.host())
     }
 
@@ -242,7 +242,7 @@ impl Qdrant {
 
     fn unusable(&self, detail: impl Into<String>) -> SharedError {
         SharedError::Unusable {
-            backend: self.told(),
+            backend: self.place(),
             detail: detail.into(),
         }
     }

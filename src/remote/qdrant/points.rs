@@ -38,7 +38,7 @@ const TOKEN_BYTES: usize = 8;
 
 impl SharedVectors for Qdrant {
     fn name(&self) -> String {
-        self.told()
+        self.place()
     }
 
     fn repository(&self) -> RepositoryTag {
@@ -366,12 +366,12 @@ impl Qdrant {
         let row = match self.kind {
             RowKind::Dense => vectors.dense.map(|vector| {
                 let expected = *dim.get_or_insert(vector.len());
-                let Embedding { vector, weight } = Embedding::from_foreign(vector, expected, &self.told())?;
+                let Embedding { vector, weight } = Embedding::from_foreign(vector, expected, &self.place())?;
                 Ok((weight > 0.0).then_some(Row::Dense(Embedding { vector, weight: 1.0 })))
             }),
             RowKind::Sparse => vectors.sparse.map(|terms| {
                 let terms = terms.pairs().unwrap_or_default();
-                let vector = SparseVector::from_foreign(terms, &self.told())?;
+                let vector = SparseVector::from_foreign(terms, &self.place())?;
                 Ok((!vector.is_empty()).then_some(Row::Sparse(vector)))
             }),
         };

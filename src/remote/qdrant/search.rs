@@ -118,7 +118,7 @@ impl QdrantIndex<'_> {
 
     fn unavailable(&self, unfit: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> DenseError {
         DenseError::Unavailable {
-            backend: self.qdrant.told(),
+            backend: self.qdrant.place(),
             source: unfit.into(),
         }
     }

@@ -392,7 +392,7 @@ pub(super) fn embedder(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
     };
     let found = model.examine(EXAMINE_WITHIN, interrupt);
     let found = found.map_err(|error| server.unusable(&error));
-    let mut findings = server.told(found.map(|found| Answered::of(&found, "dimensions", options.query_timeout)));
+    let mut findings = server.findings(found.map(|found| Answered::of(&found, "dimensions", options.query_timeout)));
     if options.model.is_empty() && options.api != EmbeddingApi::Tei {
         let unnamed = Finding::new(server.area, Severity::Warning, "no model is named");
         findings.push(unnamed.mended_by("codescout config set embedding.model NAME"));
@@ -416,7 +416,7 @@ pub(super) fn sparse(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Findi
     };
     let found = model.examine(EXAMINE_WITHIN, interrupt);
     let found = found.map_err(|error| server.unusable(&error));
-    server.told(found.map(|found| Answered::of(&found, "tokens for a word", options.query_timeout)))
+    server.findings(found.map(|found| Answered::of(&found, "tokens for a word", options.query_timeout)))
 }
 
 /// Checks that the reranker responds.
@@ -440,7 +440,7 @@ pub(super) fn reranker(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
     });
     // The check uses the time limit of queries.
     let is_too_slow = found.is_err() && began.elapsed() >= patience;
-    let mut findings = server.told(found.map_err(|error| server.failed(&error)));
+    let mut findings = server.findings(found.map_err(|error| server.failed(&error)));
     if is_too_slow {
         let longer = server.longer(2 * patience);
         findings[0].mend = Some(format!("{longer}, or: codescout config set rerank.server ADDRESS"));
@@ -488,7 +488,7 @@ struct Examinee<'a> {
 }
 
 impl Examinee<'_> {
-    fn told(&self, found: Result<Answered, Finding>) -> Vec<Finding> {
+    fn findings(&self, found: Result<Answered, Finding>) -> Vec<Finding> {
         let finding = |severity, message: String| Finding::new(self.area, severity, message);
         let host = self.endpoint.host();
         let mut findings = vec![match found {

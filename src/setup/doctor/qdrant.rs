@@ -46,9 +46,9 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
         match qdrant.examine(EXAMINE_WITHIN, interrupt) {
             Ok(found) => {
                 if !std::mem::replace(&mut is_told_of, true) {
-                    findings.extend(told_of_server(workspace, &endpoint.host(), &found));
+                    findings.extend(server_findings(workspace, &endpoint.host(), &found));
                 }
-                findings.extend(told(qdrant, &found));
+                findings.extend(vector_findings(qdrant, &found));
                 findings.extend(other_dimension(workspace, qdrant, &found, interrupt));
             }
             Err(error) => {
@@ -83,7 +83,7 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
     findings
 }
 
-fn told_of_server(workspace: &Workspace, host: &str, found: &QdrantProbe) -> Vec<Finding> {
+fn server_findings(workspace: &Workspace, host: &str, found: &QdrantProbe) -> Vec<Finding> {
     let version = &found.version;
     let took = found.elapsed.as_millis();
     let mut findings = vec![finding(
@@ -100,7 +100,7 @@ fn told_of_server(workspace: &Workspace, host: &str, found: &QdrantProbe) -> Vec
 }
 
 /// Checks the vectors of one kind.
-fn told(qdrant: &Qdrant, found: &QdrantProbe) -> Vec<Finding> {
+fn vector_findings(qdrant: &Qdrant, found: &QdrantProbe) -> Vec<Finding> {
     let (alias, noun) = (qdrant.alias(), qdrant.kind().noun());
     let mut findings = Vec::new();
     if let Some(status) = found.collection.as_ref().filter(|status| *status != "green") {
