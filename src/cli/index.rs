@@ -194,7 +194,7 @@ fn report_shared(
     answer: &mut IndexOut,
     output: &mut Output,
 ) -> Result<()> {
-    let told = SharedOut {
+    let out = SharedOut {
         server: workspace.vector_sharing().sharing_host().unwrap_or_default(),
         chunks: shared.n_docs,
         new: shared.n_put,
@@ -205,14 +205,14 @@ fn report_shared(
     };
     let noun = kind.noun();
     if !output.json {
-        output.line(&one_line(&told.line(noun)))?;
+        output.line(&one_line(&out.line(noun)))?;
     }
-    if let Some(why) = &told.stopped_because {
-        output.remark(&format!("{} {noun} are not shared yet: {why}", told.missing));
+    if let Some(why) = &out.stopped_because {
+        output.remark(&format!("{} {noun} are not shared yet: {why}", out.missing));
     }
     if shared.interrupted {
         if output.json {
-            output.json(&told)?;
+            output.json(&out)?;
         }
         output.flush()?;
         return Err(OpError::interrupted_with(
@@ -220,8 +220,8 @@ fn report_shared(
         ));
     }
     match kind {
-        RowKind::Dense => answer.shared = Some(told),
-        RowKind::Sparse => answer.shared_sparse = Some(told),
+        RowKind::Dense => answer.shared = Some(out),
+        RowKind::Sparse => answer.shared_sparse = Some(out),
     }
     Ok(())
 }

@@ -375,7 +375,7 @@ fn report(
 }
 
 fn lines_of(client: &Client, plan: &Plan, done: Done) -> Vec<String> {
-    let told = |change: &Change| {
+    let line = |change: &Change| {
         let file = one_line(&change.path.display().to_string());
         let did = match (change.act(), done) {
             (Act::Keep, _) => format!("{file}: unchanged"),
@@ -398,7 +398,7 @@ fn lines_of(client: &Client, plan: &Plan, done: Done) -> Vec<String> {
     if plan.changes.is_empty() {
         vec![format!("codescout is not configured in {}", client.title)]
     } else {
-        plan.changes.iter().map(told).collect()
+        plan.changes.iter().map(line).collect()
     }
 }
 

@@ -129,22 +129,22 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
 
 impl PushOut {
     fn of(shelves: &[(Remote<'_>, PushPlan)], known: &Known) -> Self {
-        let mut told = Self::default();
+        let mut pushed = Self::default();
         for (remote, plan) in shelves {
             let (n_blobs, n_bytes) = plan.cost();
             match remote.content {
-                Content::Records => told.blobs += n_blobs,
-                Content::Rows(_) => told.vector_blobs += n_blobs,
-                Content::Facts => told.fact_files += n_blobs,
+                Content::Records => pushed.blobs += n_blobs,
+                Content::Rows(_) => pushed.vector_blobs += n_blobs,
+                Content::Facts => pushed.fact_files += n_blobs,
                 Content::Commits if n_blobs == 0 => {}
-                Content::Commits => told.commits = known.given.as_ref().map_or(0, ExportedCommits::n_commits),
+                Content::Commits => pushed.commits = known.given.as_ref().map_or(0, ExportedCommits::n_commits),
             }
-            told.remote = remote.address();
-            told.bytes += n_bytes;
-            told.parts_before += plan.n_parts.0;
-            told.parts_after += plan.n_parts.1;
+            pushed.remote = remote.address();
+            pushed.bytes += n_bytes;
+            pushed.parts_before += plan.n_parts.0;
+            pushed.parts_after += plan.n_parts.1;
         }
-        told
+        pushed
     }
 
     /// Describes the pushed data and the remote.

@@ -228,19 +228,19 @@ impl Output {
     /// Prints an error with its causes and hint to standard error, and with `--json` also as JSON to standard output.
     pub(super) fn error(&mut self, error: &OpError) {
         let ErrorOut { error, hint, retry } = error.for_shell();
-        let told = ErrorOut {
+        let out = ErrorOut {
             error: sanitize(&error),
             hint,
             retry,
         };
         if self.json {
             // If standard output is closed, the exit code still reports the error.
-            let _ = self.json(&told).and_then(|()| self.flush());
+            let _ = self.json(&out).and_then(|()| self.flush());
         }
         let mut err = io::stderr().lock();
         // If standard error is closed too, the error cannot be reported.
-        let _ = writeln!(err, "codescout: {}", told.error);
-        if let Some(hint) = told.hint {
+        let _ = writeln!(err, "codescout: {}", out.error);
+        if let Some(hint) = out.hint {
             let _ = writeln!(err, "hint: {}", sanitize(&hint));
         }
     }

@@ -235,14 +235,14 @@ fn parse(printed: &[u8]) -> Blame {
             paths.insert(commit, RepoPath::new(unquoted(value)));
             continue;
         }
-        let told = blame.commits.entry(commit).or_default();
+        let known = blame.commits.entry(commit).or_default();
         match name {
-            b"author" => told.author.name = value.into(),
-            b"author-mail" => told.author.email = value.trim_with(|c| c == '<' || c == '>').into(),
-            b"author-time" => told.author.time = number(value).unwrap_or_default(),
-            b"author-tz" => told.author.utc_offset = offset(value),
-            b"summary" => told.subject = value.into(),
-            b"boundary" => told.is_boundary = true,
+            b"author" => known.author.name = value.into(),
+            b"author-mail" => known.author.email = value.trim_with(|c| c == '<' || c == '>').into(),
+            b"author-time" => known.author.time = number(value).unwrap_or_default(),
+            b"author-tz" => known.author.utc_offset = offset(value),
+            b"summary" => known.subject = value.into(),
+            b"boundary" => known.is_boundary = true,
             _ => {}
         }
     }

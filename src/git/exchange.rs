@@ -239,9 +239,9 @@ impl<'a> Exchange<'a> {
             "--",
             &self.address,
         ];
-        let told = n_bytes.map_or(u64::MAX, |n_bytes| n_bytes + n_bytes / 64 + SLACK_BYTES);
+        let announced = n_bytes.map_or(u64::MAX, |n_bytes| n_bytes + n_bytes / 64 + SLACK_BYTES);
         let bounds = Bounds {
-            max_bytes: self.bounds.max_bytes.min(told),
+            max_bytes: self.bounds.max_bytes.min(announced),
             ..self.bounds
         };
         self.ask_within(&bounds, "fetch", &arguments, missing.as_bytes())?;

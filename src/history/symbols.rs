@@ -345,13 +345,13 @@ mod tests {
 
     /// Returns all properties of the definitions in a version, as text.
     fn described(file: &FileShapes) -> Vec<String> {
-        let told = file.shapes.iter().map(|shape| {
+        let lines = file.shapes.iter().map(|shape| {
             let prints = shape.prints();
             let place = (shape.nth, shape.kind, shape.range, &shape.own);
             let hashes = (shape.text_fingerprint(), prints.signature, prints.body, prints.doc);
             format!("{} {place:?} {hashes:x?}", shape.qualified)
         });
-        told.collect()
+        lines.collect()
     }
 
     /// Reads the sample files of all languages.

@@ -279,7 +279,7 @@ impl Linker<'_> {
             return true;
         }
         match reference.receiver {
-            // In macros of Rust, fields are not told from variables.
+            // In macros of Rust, fields look like variables.
             Value::None if facts.family == Family::Rust => matches!(
                 self.resolve_at(&facts, index, MAX_DEPTH).syms.as_slice(),
                 [Sym::Local(..)]

@@ -45,7 +45,7 @@ pub struct Question {
     pub language: String,
     /// The variable PATH of the client: where servers are looked up, and what a server that is started gets.
     pub search_path: String,
-    /// All files of the language. The server is told which have changed since the last question.
+    /// All files of the language. The server gets those that have changed since the last question.
     pub files: Vec<KnownFile>,
     /// References in other files than their definitions. None are known in some projects.
     pub canaries: Vec<Canary>,

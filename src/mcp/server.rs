@@ -113,7 +113,7 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Outcome<Reply> {
         let began = Instant::now();
-        let (tell, told) = watch::channel(None);
+        let (tell, advances) = watch::channel(None);
         let hub = Arc::clone(&self.hub);
         let bodies = self.bodies;
         let work = move |interrupt: &std::sync::atomic::AtomicBool, permit: &Permit| {
@@ -145,7 +145,7 @@ impl Server {
                 let mut running = std::pin::pin!(running);
                 tokio::select! {
                     outcome = &mut running => outcome,
-                    () = report(context.peer.clone(), token, told) => running.await,
+                    () = report(context.peer.clone(), token, advances) => running.await,
                 }
             }
         }
@@ -170,10 +170,10 @@ impl Server {
 }
 
 /// Sends progress notifications until the build ends. Each reported value is greater than the one before.
-async fn report(peer: Peer<RoleServer>, token: ProgressToken, mut told: watch::Receiver<Option<Advance>>) {
+async fn report(peer: Peer<RoleServer>, token: ProgressToken, mut advances: watch::Receiver<Option<Advance>>) {
     let mut last = -1.0;
-    while told.changed().await.is_ok() {
-        let advance = *told.borrow_and_update();
+    while advances.changed().await.is_ok() {
+        let advance = *advances.borrow_and_update();
         let Some(advance) = advance else { continue };
         // The elapsed time is added as a fraction of a file, so that the value increases even before the first file is
         // done.

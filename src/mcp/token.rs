@@ -108,7 +108,7 @@ fn generate(file: Option<PathBuf>) -> Result<Access> {
         .and_then(|mut source| std::io::Read::read_exact(&mut source, &mut random))
         .context("cannot read random bytes from /dev/urandom")?;
     let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    let mut told = format!("codescout: token {token}\n");
+    let mut text = format!("codescout: token {token}\n");
     if let Some(file) = file {
         // The file is replaced, not overwritten, because an existing file may have wider permissions.
         let _ = fs::remove_file(&file);
@@ -119,10 +119,10 @@ fn generate(file: Option<PathBuf>) -> Result<Access> {
             .open(&file)
             .and_then(|mut kept| writeln!(kept, "{token}"))
             .with_context(|| format!("cannot write {}", file.display()))?;
-        told.push_str(&format!("codescout: the token is in {}\n", file.display()));
+        text.push_str(&format!("codescout: the token is in {}\n", file.display()));
     }
     // Continues if standard error is closed, because the token is in the file.
-    let _ = std::io::stderr().write_all(told.as_bytes());
+    let _ = std::io::stderr().write_all(text.as_bytes());
     Ok(Access::of(&token))
 }
 

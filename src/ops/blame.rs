@@ -457,8 +457,8 @@ impl Question<'_> {
         let numbers = lives.iter().flat_map(|life| &life.changes).map(|change| change.commit);
         let heads = history.heads(&numbers.collect::<Vec<_>>())?;
         let counts = |change: &&SymbolChange| self.args.all_changes || change.events.is_of_content();
-        let told = shapes.iter().zip(&keys).zip(&lives);
-        let told = told.map(|((shape, key), life)| {
+        let rows = shapes.iter().zip(&keys).zip(&lives);
+        let rows = rows.map(|((shape, key), life)| {
             let (start_line, end_line) = file.lines_of(shape.range);
             let changes: Vec<&CommitHead> = life
                 .changes
@@ -478,7 +478,7 @@ impl Question<'_> {
                 owners: change_owners(&changes, &opened.mailmap).iter().map(owner_out).collect(),
             }
         });
-        answer.rows = told.map(BlameRow::Symbol).collect();
+        answer.rows = rows.map(BlameRow::Symbol).collect();
         Ok(())
     }
 
@@ -541,11 +541,11 @@ impl Question<'_> {
             BlameBy::Symbol => {
                 answer.by = "symbol";
                 answer.basis = Some("lines");
-                let told: std::collections::BTreeSet<u32> = found.lines.iter().map(|(line, _)| *line).collect();
+                let lines: std::collections::BTreeSet<u32> = found.lines.iter().map(|(line, _)| *line).collect();
                 let of_file = blame_by_symbol(&found.file, &found.lines, &found.blame);
                 let is_meant = |found: &&SymbolBlame| match symbol {
                     Some(key) => found.name == key.name && found.nth == key.nth,
-                    None => told.range(found.start_line..=found.end_line).next().is_some(),
+                    None => lines.range(found.start_line..=found.end_line).next().is_some(),
                 };
                 let symbols = of_file.iter().filter(is_meant);
                 answer.rows = symbols

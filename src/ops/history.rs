@@ -888,9 +888,9 @@ impl Question<'_> {
         answer.facts.total = passing.len() + answer.rows.len();
         let mut reader = self.workspace.repository.reader();
         for (change, head, author) in self.page(&mut answer.rows, &passing) {
-            let mut told = head_out(head, author, history.parents(change.commit).len() > 1);
-            told.symbol = Some(symbols.change_out(change, &mut reader)?);
-            answer.rows.push(told);
+            let mut row = head_out(head, author, history.parents(change.commit).len() > 1);
+            row.symbol = Some(symbols.change_out(change, &mut reader)?);
+            answer.rows.push(row);
         }
         Ok(())
     }
@@ -989,26 +989,26 @@ impl Question<'_> {
         let mut reader = self.workspace.repository.reader();
         let mut earlier = None;
         for entry in self.page(&mut answer.rows, &committed) {
-            let mut told = entry_out(entry);
-            if told.earlier_file.is_some() && told.earlier_file != earlier {
-                let path = told.changes.first().map(|change| change.path.clone());
-                told.heading = Recorded::of(|out| {
+            let mut row = entry_out(entry);
+            if row.earlier_file.is_some() && row.earlier_file != earlier {
+                let path = row.changes.first().map(|change| change.path.clone());
+                row.heading = Recorded::of(|out| {
                     out.plain("another file that was ");
                     out.span(Style::Path, &path.unwrap_or_default());
                     out.line(" before:");
                 });
             }
-            earlier = told.earlier_file;
+            earlier = row.earlier_file;
             if self.part.has_diff {
-                for (change, told) in entry.changes.iter().zip(&mut told.changes) {
+                for (change, out) in entry.changes.iter().zip(&mut row.changes) {
                     let old = match &change.change.origin {
                         Some(origin) => self.entry_before(change.change.commit, &origin.path)?,
                         None => change.change.old,
                     };
-                    told.diff = patch_of(&mut reader, old, change.change.new)?;
+                    out.diff = patch_of(&mut reader, old, change.change.new)?;
                 }
             }
-            answer.rows.push(told);
+            answer.rows.push(row);
         }
         Ok(())
     }
@@ -1138,9 +1138,9 @@ impl Question<'_> {
         for gone in self.page(&mut answer.rows, &deleted).to_vec() {
             let head = &heads[&gone.commit];
             let author = self.opened.mailmap.resolve(&head.author);
-            let mut told = head_out(head, &author, history.parents(gone.commit).len() > 1);
-            told.symbol = Some(symbols.change_out(&removal(gone), &mut reader)?);
-            answer.rows.push(told);
+            let mut row = head_out(head, &author, history.parents(gone.commit).len() > 1);
+            row.symbol = Some(symbols.change_out(&removal(gone), &mut reader)?);
+            answer.rows.push(row);
         }
         Ok(())
     }

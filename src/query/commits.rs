@@ -435,11 +435,11 @@ mod tests {
     fn the_most_relevant_lines_are_in_message_order() {
         let weights = HashMap::from([("retri", 2.0), ("upload", 1.0)]);
         let message = "subject: upload\n\nnothing here\nan upload\nretry the upload\nretried\nupload-by: retry\n";
-        let told: Vec<u32> = most_relevant_lines(message, &weights)
+        let lines: Vec<u32> = most_relevant_lines(message, &weights)
             .into_iter()
             .map(|(at, _)| at)
             .collect();
-        assert_eq!(told, [4, 5, 6]);
+        assert_eq!(lines, [4, 5, 6]);
         assert_eq!(folded("A  b\n c"), "a b c");
     }
 }

@@ -373,12 +373,12 @@ fn search_bytes(
 fn with_context(bytes: &[u8], matching: &[LineAt], request: &GrepRequest) -> Vec<GrepLine> {
     let mut lines: Vec<GrepLine> = Vec::with_capacity(matching.len());
     for (index, &line) in matching.iter().enumerate() {
-        let told = lines.last().map_or(0, |last| last.number);
+        let last_shown = lines.last().map_or(0, |last| last.number);
         let mut before = Vec::new();
         let mut next = line;
         while before.len() < request.before {
             match line_before(bytes, next) {
-                Some(above) if above.number > told => before.push(above),
+                Some(above) if above.number > last_shown => before.push(above),
                 _ => break,
             }
             next = before[before.len() - 1];
@@ -496,7 +496,7 @@ mod tests {
     fn a_truncated_result_continues_where_it_ended() {
         let bytes = b"x1\nx2\nx3\nx4\nx5\n";
         let mut request = request(2, 0);
-        let mut told = Vec::new();
+        let mut numbers = Vec::new();
         loop {
             let mut tally = Tally {
                 outcome: GrepOutcome::default(),
@@ -507,7 +507,7 @@ mod tests {
             let _ = tally.take(
                 search_bytes(FileId(0), bytes, true, &request, MAX_REPORTED, &AtomicBool::new(false)),
                 &mut |matches| {
-                    told.extend(matches.lines.iter().map(|line| line.number));
+                    numbers.extend(matches.lines.iter().map(|line| line.number));
                     ControlFlow::Continue(())
                 },
             );
@@ -516,6 +516,6 @@ mod tests {
                 _ => break,
             }
         }
-        assert_eq!(told, [1, 2, 3, 4, 5]);
+        assert_eq!(numbers, [1, 2, 3, 4, 5]);
     }
 }

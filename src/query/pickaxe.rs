@@ -228,10 +228,10 @@ impl DiffSearch<'_> {
     fn matching(&self, lines: NumberedLines<'_>) -> (Vec<(u32, String)>, usize) {
         let matching: Vec<_> = lines.into_iter().filter(|(_, line)| self.pattern.is_in(line)).collect();
         let n_lines = matching.len();
-        let told = matching.into_iter().take(MAX_LINES).map(|(number, line)| {
+        let shown = matching.into_iter().take(MAX_LINES).map(|(number, line)| {
             let line = &line[..line.len().min(MAX_LINE_BYTES)];
             (number, String::from_utf8_lossy(line).trim_end().to_owned())
         });
-        (told.collect(), n_lines)
+        (shown.collect(), n_lines)
     }
 }

@@ -96,24 +96,24 @@ pub enum Failure {
 
 /// An error message with a hint.
 #[derive(Debug, thiserror::Error)]
-#[error("{told}")]
+#[error("{text}")]
 pub(super) struct Hinted {
-    told: String,
+    text: String,
     is_about_key: bool,
 }
 
 impl Hinted {
-    /// Creates an error with the message `told` followed by `hint` in parentheses.
+    /// Creates an error with the message `text` followed by `hint` in parentheses.
     pub(super) fn boxed(
         error: &RemoteError,
-        mut told: String,
+        mut text: String,
         hint: Option<&'static str>,
     ) -> Box<dyn Error + Send + Sync> {
         if let Some(hint) = hint {
-            told.push_str(&format!(" ({hint})"));
+            text.push_str(&format!(" ({hint})"));
         }
         let is_about_key = matches!(error.status(), Some(401 | 403));
-        Box::new(Self { told, is_about_key })
+        Box::new(Self { text, is_about_key })
     }
 }
 
@@ -151,8 +151,8 @@ impl RemoteError {
 
     /// Converts the failure and its hint to the source of an error. The outer error names the host.
     pub(super) fn with_hint(self) -> Box<dyn Error + Send + Sync> {
-        let (told, hint) = (self.failure.to_string(), self.hint());
-        Hinted::boxed(&self, told, hint)
+        let (text, hint) = (self.failure.to_string(), self.hint());
+        Hinted::boxed(&self, text, hint)
     }
 
     /// Returns a suggestion for the user, if there is one for this failure.

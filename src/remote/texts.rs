@@ -243,17 +243,17 @@ impl TextServer {
 
     /// Returns notes for the user about texts that were changed or rejected so far.
     pub(super) fn notes(&self) -> Vec<String> {
-        let told = |count: &AtomicUsize, what: &str| {
+        let counted = |count: &AtomicUsize, what: &str| {
             let n = count.load(Ordering::Relaxed);
             (n > 0).then(|| format!("{n} {what}"))
         };
         [
-            told(&self.counts.redacted, "secrets were removed before texts were sent"),
-            told(
+            counted(&self.counts.redacted, "secrets were removed before texts were sent"),
+            counted(
                 &self.counts.truncated,
                 "texts are longer than the model's input limit: their ends are ignored",
             ),
-            told(
+            counted(
                 &self.counts.refused,
                 "texts were refused by the server, or got no usable vector",
             ),

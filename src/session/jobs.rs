@@ -371,11 +371,11 @@ impl Job {
         self.course.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits at most `patience` for the build to end, and passes its progress to `told`. Returns `None` if the build
+    /// Waits at most `patience` for the build to end, and calls `progress` with how far it is. Returns `None` if the build
     /// continues or the caller is interrupted.
-    pub(crate) fn wait(&self, patience: Duration, interrupt: &AtomicBool, told: &dyn Fn(Advance)) -> Option<End> {
+    pub(crate) fn wait(&self, patience: Duration, interrupt: &AtomicBool, progress: &dyn Fn(Advance)) -> Option<End> {
         self.n_waiting.fetch_add(1, Ordering::Relaxed);
-        let end = self.wait_counted(patience, interrupt, told);
+        let end = self.wait_counted(patience, interrupt, progress);
         self.n_waiting.fetch_sub(1, Ordering::Relaxed);
         end
     }
@@ -393,7 +393,7 @@ impl Job {
         self.n_waiting.load(Ordering::Relaxed) > 0
     }
 
-    fn wait_counted(&self, patience: Duration, interrupt: &AtomicBool, told: &dyn Fn(Advance)) -> Option<End> {
+    fn wait_counted(&self, patience: Duration, interrupt: &AtomicBool, progress: &dyn Fn(Advance)) -> Option<End> {
         let deadline = Instant::now() + patience;
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -401,7 +401,7 @@ impl Job {
             if end.is_some() || now >= deadline || interrupt.load(Ordering::Relaxed) {
                 return end.clone();
             }
-            told(self.advance());
+            progress(self.advance());
             let waited = self.ended.wait_timeout(end, TICK.min(deadline - now));
             end = waited.unwrap_or_else(PoisonError::into_inner).0;
         }

@@ -497,9 +497,9 @@ impl Workspace {
             .iter()
             .map(|(records, vectors, _)| (records.clone(), vectors.clone()));
         let records = Records::open(files, kind)?;
-        let told = header.parts.iter().map(|part| (part.n_blobs, part.n_docs));
+        let sizes = header.parts.iter().map(|part| (part.n_blobs, part.n_docs));
         ensure!(
-            records.sizes().eq(told),
+            records.sizes().eq(sizes),
             "the sizes of its parts differ from the header"
         );
         if is_trusted && header.kind() == Kind::Ready {

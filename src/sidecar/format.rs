@@ -25,9 +25,9 @@ pub(super) enum Format {
 
 /// Returns the content of `FORMAT` for a layout version.
 pub(super) fn text(layout: u32) -> String {
-    let told = format!("{FIRST_LINE}\nlayout {layout}\n");
-    let check = xxh3_64(told.as_bytes());
-    format!("{told}check {check:016x}\n")
+    let text = format!("{FIRST_LINE}\nlayout {layout}\n");
+    let check = xxh3_64(text.as_bytes());
+    format!("{text}check {check:016x}\n")
 }
 
 /// Parses the content of `FORMAT`.

@@ -82,17 +82,14 @@ fn stop(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
         running.partition(|job| named.iter().any(|wanted| wanted.is_of(job)))
     };
     let is_dry_run = call.arguments.flag("dry_run");
-    let told = if is_dry_run {
-        "would be told"
+    let stop = if is_dry_run {
+        "would stop"
     } else {
         jobs.stop(&meant);
-        "told"
+        "stop"
     };
     let mut draft = ReplyBuilder::new(call, asked.characters);
-    draft.note(&format!(
-        "{} builds {told} to stop; what was indexed is kept",
-        meant.len()
-    ));
+    draft.note(&format!("{} builds {stop}; what was indexed is kept", meant.len()));
     for job in meant.iter().chain(&others) {
         let state = if job.interrupt.load(Ordering::Relaxed) {
             "stopping"

@@ -118,7 +118,7 @@ fn config(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
 fn projects(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let mut draft = ReplyBuilder::new(call, asked.characters);
     let home = call.hub.home().display().to_string();
-    let mut told = vec![home.clone()];
+    let mut listed = vec![home.clone()];
     draft.push(
         &json!({"path": home, "kind": "started_in"}),
         &format!("started in {home}"),
@@ -139,11 +139,11 @@ fn projects(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     for (kind, what, folders) in lists {
         for folder in folders {
             let folder = folder.display().to_string();
-            if told.contains(&folder) {
+            if listed.contains(&folder) {
                 continue;
             }
             draft.push(&json!({"path": folder, "kind": kind}), &format!("{what} {folder}"));
-            told.push(folder);
+            listed.push(folder);
         }
     }
     if !below.is_all {

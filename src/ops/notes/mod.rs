@@ -545,10 +545,10 @@ pub(super) fn outdated(ask: &Ask<'_>, id: &str) -> Result<Option<String>> {
     past.with_targets(|targets| {
         let judge = judge(targets);
         for (note, anchor) in about.iter().take(MAX_ANCHORS) {
-            let told = judge.judge(anchor)?;
-            let is_meant = told.now.as_deref().unwrap_or(&told.id) == id;
-            if is_meant && matches!(told.verdict, Verdict::Changed | Verdict::Moved) {
-                let commits = told.commits.first().map_or_else(String::new, |commit| {
+            let judged = judge.judge(anchor)?;
+            let is_meant = judged.now.as_deref().unwrap_or(&judged.id) == id;
+            if is_meant && matches!(judged.verdict, Verdict::Changed | Verdict::Moved) {
+                let commits = judged.commits.first().map_or_else(String::new, |commit| {
                     format!(
                         " in {} {}",
                         &commit.commit[..commit.commit.len().min(10)],
@@ -557,8 +557,8 @@ pub(super) fn outdated(ask: &Ask<'_>, id: &str) -> Result<Option<String>> {
                 });
                 return Ok(Some(format!(
                     "note {note} no longer holds: its definition {} was {}{commits}",
-                    told.id,
-                    told.verdict.name()
+                    judged.id,
+                    judged.verdict.name()
                 )));
             }
         }

@@ -378,14 +378,14 @@ pub(crate) fn ranked_over_refs(
     found.retain(|(_, key, _)| seen.insert(*key));
     let has_more = found.len() >= n_wanted;
     let mut reader = workspace.repository.reader();
-    let told = found.iter().skip(request.skip).take(request.limit);
+    let wanted = found.iter().skip(request.skip).take(request.limit);
     // A cursor can represent the order of one revision only.
     judges.dedup();
     let number = match judges[..] {
         [judges] => judges.to_number(),
         _ => 0,
     };
-    for ((at, key, hit), position) in told.zip(request.skip as u32 + 1..) {
+    for ((at, key, hit), position) in wanted.zip(request.skip as u32 + 1..) {
         go_on(interrupt)?;
         let mut result = result_out(views[*at].view, &mut reader, hit, &terms[*at], shown)?;
         for RefView { view, .. } in views {

@@ -175,9 +175,9 @@ fn parse_claims(payload: &Map<String, Value>) -> Vec<Other> {
     let now = seconds_now();
     let claims = payload.iter().filter(|(name, _)| name.starts_with(CLAIM));
     claims
-        .map(|(name, told)| {
-            let read = told.as_str().and_then(|told| {
-                let mut parts = told.split(' ');
+        .map(|(name, claim)| {
+            let read = claim.as_str().and_then(|claim| {
+                let mut parts = claim.split(' ');
                 let (at, until) = (parts.next()?.parse().ok()?, parts.next()?.parse::<u64>().ok()?);
                 Some((at, until, parts.next()?))
             });

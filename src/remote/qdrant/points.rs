@@ -211,8 +211,8 @@ impl Qdrant {
     /// have been replaced by one whose generation some clone has already seen.
     fn tell(&self, field: &str, interrupt: &AtomicBool) -> Result<Lease, SharedError> {
         let lease = Lease::begin();
-        let told = json!({ (GENERATION): to_hex(&random()), (field): seconds_now() });
-        self.change_payload(&told, Some(lease.deadline()), interrupt)?;
+        let payload = json!({ (GENERATION): to_hex(&random()), (field): seconds_now() });
+        self.change_payload(&payload, Some(lease.deadline()), interrupt)?;
         Ok(lease)
     }
 

@@ -202,7 +202,7 @@ pub(super) fn objects(workspace: &Workspace) -> Vec<Finding> {
             Ok(BlobContent::Content(_) | BlobContent::TooLarge { .. }) => is_back = true,
         }
     }
-    let told = |names: &[String], what: &str| {
+    let message = |names: &[String], what: &str| {
         let (named, n_more) = (
             &names[..names.len().min(MAX_NAMED)],
             names.len().saturating_sub(MAX_NAMED),
@@ -221,7 +221,7 @@ pub(super) fn objects(workspace: &Workspace) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     if !damaged.is_empty() {
-        findings.push(finding(Severity::Problem, told(&damaged, "damaged")).mended_by(
+        findings.push(finding(Severity::Problem, message(&damaged, "damaged")).mended_by(
             "git fsck lists their files: move these out of the objects folder, then git fetch --refetch, then \
              codescout index",
         ));
@@ -229,7 +229,7 @@ pub(super) fn objects(workspace: &Workspace) -> Vec<Finding> {
     // In a partial clone missing objects are expected, and another check reports them.
     if !missing.is_empty() && !workspace.repository.is_partial() {
         findings.push(
-            finding(Severity::Problem, told(&missing, "missing"))
+            finding(Severity::Problem, message(&missing, "missing"))
                 .mended_by("git fetch --refetch, or copy the objects from another clone; then codescout index"),
         );
     }
@@ -331,7 +331,7 @@ fn tried(workspace: &Workspace) -> Vec<Finding> {
         &program,
         Foreign::LeaveAlone,
     );
-    let told = trials.into_iter().filter_map(|(event, trial)| match trial {
+    let found = trials.into_iter().filter_map(|(event, trial)| match trial {
         Trial::Called { elapsed } => Some(finding(
             Severity::Fine,
             format!("git calls {} ({} ms)", event.name(), elapsed.as_millis()),
@@ -349,7 +349,7 @@ fn tried(workspace: &Workspace) -> Vec<Finding> {
         )),
         Trial::NotInstalled => None,
     });
-    told.collect()
+    found.collect()
 }
 
 fn last_run(run: &hooks::Entry) -> Option<Finding> {
@@ -434,7 +434,7 @@ pub(super) fn reranker(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
     };
     let (began, patience) = (Instant::now(), reranker.options().timeout);
     let found = reranker.examine(interrupt).map(|elapsed| Answered {
-        told: in_time(elapsed),
+        message: in_time(elapsed),
         elapsed,
         patience,
     });
@@ -454,7 +454,7 @@ fn in_time(elapsed: Duration) -> String {
 
 /// The response of a server to a check.
 struct Answered {
-    told: String,
+    message: String,
     elapsed: Duration,
     /// Time limit of queries.
     patience: Duration,
@@ -467,7 +467,7 @@ impl Answered {
         let reads = reads.map(|max_tokens| format!("; input limit: {max_tokens} tokens"));
         let (elapsed, reads) = (found.elapsed, reads.unwrap_or_default());
         Self {
-            told: format!("{} with {} {unit}{reads}", in_time(elapsed), found.dim),
+            message: format!("{} with {} {unit}{reads}", in_time(elapsed), found.dim),
             elapsed,
             patience,
         }
@@ -497,13 +497,13 @@ impl Examinee<'_> {
                 format!(
                     "{} at {host} {}, longer than the query time limit of {} ms; after it {}",
                     self.name,
-                    found.told,
+                    found.message,
                     found.patience.as_millis(),
                     self.without
                 ),
             )
             .mended_by(self.longer(2 * found.elapsed)),
-            Ok(found) => finding(Severity::Fine, format!("{} at {host} {}", self.name, found.told)),
+            Ok(found) => finding(Severity::Fine, format!("{} at {host} {}", self.name, found.message)),
             Err(failed) => failed,
         }];
         if self.endpoint.is_in_clear() {

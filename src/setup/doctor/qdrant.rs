@@ -31,15 +31,16 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
     }
     let options = sharing.first().map(Qdrant::options);
     if options.is_some_and(|options| options.exact && options.collection.compression != Compression::None) {
-        let told = "qdrant.compression has no effect while qdrant.exact is true: the uncompressed vectors are compared";
-        findings.push(finding(Severity::Note, told.to_owned()));
+        let message =
+            "qdrant.compression has no effect while qdrant.exact is true: the uncompressed vectors are compared";
+        findings.push(finding(Severity::Note, message.to_owned()));
     }
     let Some(endpoint) = sharing.first().map(|qdrant| &qdrant.options().endpoint) else {
         return findings;
     };
     if is_remote_only {
-        let told = format!("vectors are stored only at {} (qdrant.keep_local)", endpoint.host());
-        findings.push(finding(Severity::Fine, told));
+        let message = format!("vectors are stored only at {} (qdrant.keep_local)", endpoint.host());
+        findings.push(finding(Severity::Fine, message));
     }
     let mut is_told_of = false;
     for qdrant in sharing {
@@ -57,12 +58,12 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
                 } else {
                     "vectors are compared on this machine"
                 };
-                let told = finding(
+                let missing = finding(
                     Severity::Warning,
                     format!("{}; until it answers {until}", chain(&error)),
                 );
                 let is_unusable = matches!(error, SharedError::Unusable { .. });
-                findings.push(told.mended_by(if is_unusable {
+                findings.push(missing.mended_by(if is_unusable {
                     "codescout config set qdrant.prefix NAME, with a name that is not in use".to_owned()
                 } else {
                     reached("qdrant", &error)

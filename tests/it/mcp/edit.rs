@@ -205,7 +205,7 @@ fn patches_that_do_not_fit_are_counted() {
     let new =
         |n: usize| json!({"op": "create", "target": format!("new/{n}.txt"), "text": "A line of text.\n".repeat(40)});
     let edits: Vec<Value> = (0..12).map(new).collect();
-    let told = |answer: &Answer| answer.text.contains("which need a larger max_tokens");
+    let is_cut = |answer: &Answer| answer.text.contains("which need a larger max_tokens");
     let few = client.call("edit", json!({"edits": edits, "dry_run": true}));
     let n_shown = few.text.matches("diff --git").count();
     let left = format!("\n{} more results, which need", 12 - n_shown);
@@ -213,7 +213,7 @@ fn patches_that_do_not_fit_are_counted() {
     assert_eq!(few.facts["files"].as_array().unwrap().len(), 12);
     let all = client.call("edit", json!({"edits": edits, "max_tokens": 20_000}));
     assert!(
-        all.text.matches("diff --git").count() == 12 && !told(&all),
+        all.text.matches("diff --git").count() == 12 && !is_cut(&all),
         "{}",
         all.text
     );

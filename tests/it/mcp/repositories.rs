@@ -480,7 +480,7 @@ fn stopping_builds_leaves_those_that_a_call_waits_for_unless_they_are_named() {
         assert_eq!(kept.all("state"), ["running"], "{}", kept.text);
     }
     let asked = client.call("index", json!({"op": "stop", "refs": ["HEAD"], "dry_run": true}));
-    assert!(asked.text.contains("1 builds would be told to stop"), "{}", asked.text);
+    assert!(asked.text.contains("1 builds would stop"), "{}", asked.text);
     assert_eq!(asked.all("state"), ["running"], "{}", asked.text);
     let stopped = client.call("index", json!({"op": "stop", "refs": ["HEAD"]}));
     assert_eq!(stopped.facts["stopped"], 1, "{}", stopped.text);
