@@ -50,7 +50,8 @@ def get(target, key):
     for artifact in load()["artifact"]:
         if artifact["target"] == target:
             return artifact[key]
-    sys.exit(f"artifacts.toml has no target {target!r}")
+    known = ", ".join(artifact["target"] for artifact in load()["artifact"])
+    sys.exit(f"artifacts.toml has no target {target!r}, only {known}")
 
 
 def check(tag):

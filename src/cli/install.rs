@@ -1,5 +1,6 @@
 //! `codescout install` and `codescout uninstall`
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -204,7 +205,9 @@ fn server(client: &Client, request: &Request, args: &InstallArgs) -> Result<Serv
     let roots = roots(client, request.scope, &args.roots)?;
     let mut options: Vec<String> = roots.into_iter().flat_map(|root| ["--root".to_owned(), root]).collect();
     let profiles = args.profiles.iter().filter_map(ValueEnum::to_possible_value);
-    let profiles: Vec<String> = profiles.map(|profile| profile.get_name().to_owned()).collect();
+    let mut profiles: Vec<String> = profiles.map(|profile| profile.get_name().to_owned()).collect();
+    let mut seen = HashSet::new();
+    profiles.retain(|profile| seen.insert(profile.clone()));
     if !profiles.is_empty() {
         options.extend(["--profile".to_owned(), profiles.join(",")]);
     }

@@ -74,7 +74,7 @@ pub(super) struct Environment {
     rust_roots: HashMap<String, Vec<FileId>>,
     /// The root file of each crate, by the name in paths.
     crates: HashMap<String, FileId>,
-    /// Other names of crates, and the packages that they mean: `name = { package = "…" }`.
+    /// Names of dependencies, and the packages that they mean: `name = { package = "…" }`.
     crate_aliases: Vec<(String, String)>,
     /// Names of packages that several manifests have.
     ambiguous: HashSet<(Family, String)>,
@@ -287,11 +287,17 @@ impl Environment {
 
     /// Adds the crates under their other names. A name with several meanings is ambiguous.
     fn index_crate_aliases(&mut self) {
+        let mut meanings: HashMap<String, HashSet<Option<FileId>>> = HashMap::new();
         for (alias, package) in std::mem::take(&mut self.crate_aliases) {
             let target = self.crates.get(&package).copied();
-            let known = target.and_then(|target| self.crates.insert(alias.clone(), target));
-            let known = known.or_else(|| self.crates.get(&alias).copied());
-            if known != target {
+            meanings.entry(alias).or_default().insert(target);
+        }
+        for (alias, mut targets) in meanings {
+            targets.extend(self.crates.get(&alias).map(|own| Some(*own)));
+            if let Some(target) = targets.iter().flatten().next() {
+                self.crates.entry(alias.clone()).or_insert(*target);
+            }
+            if targets.len() > 1 {
                 self.ambiguous.insert((Family::Rust, alias));
             }
         }
@@ -783,7 +789,7 @@ fn cargo_package(folder: String, manifest: &toml::Table) -> Option<Package> {
     })
 }
 
-/// Adds the dependencies of a `Cargo.toml` that have another name than their package.
+/// Adds the names of the dependencies of a `Cargo.toml`, and the packages that they mean.
 fn add_crate_aliases(manifest: &toml::Table, found: &mut Vec<(String, String)>) {
     for (key, value) in manifest {
         let Some(table) = value.as_table() else { continue };
@@ -792,8 +798,8 @@ fn add_crate_aliases(manifest: &toml::Table, found: &mut Vec<(String, String)>) 
             continue;
         }
         for (alias, dependency) in table {
-            let package = dependency.get("package").and_then(toml::Value::as_str);
-            found.extend(package.map(|package| (alias.replace('-', "_"), package.replace('-', "_"))));
+            let package = dependency.get("package").and_then(toml::Value::as_str).unwrap_or(alias);
+            found.push((alias.replace('-', "_"), package.replace('-', "_")));
         }
     }
 }

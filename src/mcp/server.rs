@@ -113,7 +113,7 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Outcome<Reply> {
         let began = Instant::now();
-        let (tell, advances) = watch::channel(None);
+        let (sender, advances) = watch::channel(None);
         let hub = Arc::clone(&self.hub);
         let bodies = self.bodies;
         let work = move |interrupt: &std::sync::atomic::AtomicBool, permit: &Permit| {
@@ -130,7 +130,7 @@ impl Server {
                     limits: Some(Limits {
                         pause: &|wait| permit.pause(wait),
                         waiting: &|advance| {
-                            tell.send_replace(Some(advance));
+                            sender.send_replace(Some(advance));
                         },
                     }),
                 },

@@ -322,7 +322,7 @@ fn what_documents_name_is_there() {
 }
 
 #[test]
-fn no_path_of_a_machine_is_committed() {
+fn no_path_of_a_machine_and_no_conflict_is_committed() {
     let mut wrong = Vec::new();
     for name in tracked() {
         // A file may be deleted without being committed.
@@ -335,6 +335,8 @@ fn no_path_of_a_machine_is_committed() {
         let text = String::from_utf8_lossy(&bytes);
         let found = MACHINE_PATHS.iter().filter(|path| text.contains(**path));
         wrong.extend(found.map(|path| format!("{name}: {path}")));
+        let conflict = text.lines().find(|line| line.starts_with("<<<<<<< "));
+        wrong.extend(conflict.map(|line| format!("{name}: {line}")));
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

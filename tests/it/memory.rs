@@ -125,6 +125,12 @@ fn of_several_writers_of_a_private_note_one_succeeds() {
         writers.map(|writer| writer.join().unwrap()).to_vec()
     });
     assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
+    // A pipe is not read.
+    let pipe = root.join(".codescout/memories/pipe.md");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let refused = run(&repo, &["memory", "write", "pipe", "--private", "--text", "x"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("not a regular file"), "{}", refused.stderr);
 }
 
 #[test]

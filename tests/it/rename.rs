@@ -780,3 +780,39 @@ fn of_several_imports_of_a_name_the_visible_one_counts() {
     let answer = applied(&repo, &["m.py#Thing", "Item"]);
     assert_eq!(places(&answer, "candidates"), ["use.py:6 import"]);
 }
+
+#[test]
+fn a_crate_name_with_two_meanings_is_a_candidate() {
+    for other in ["a", "z"] {
+        let repo = TestRepo::new(&format!(
+            "
+            //- Cargo.toml
+            [workspace]
+            members = [\"{other}\", \"m\", \"mine\"]
+            //- mine/Cargo.toml
+            [package]
+            name = \"mine\"
+            //- mine/src/lib.rs
+            pub fn total() {{}}
+            //- m/Cargo.toml
+            [package]
+            name = \"m\"
+            [dependencies]
+            x = {{ package = \"mine\", path = \"../mine\" }}
+            //- m/src/lib.rs
+            pub fn run() {{ x::total() }}
+            //- {other}/Cargo.toml
+            [package]
+            name = \"{other}\"
+            [dependencies]
+            x = \"1\"
+            //- {other}/src/lib.rs
+            pub fn run() {{ x::total() }}
+        "
+        ));
+        let answer = applied(&repo, &["mine/src/lib.rs#total", "sum"]);
+        let places = places(&answer, "candidates");
+        assert_eq!((places.len(), &answer["renamed_all"]), (2, &json!(false)), "{answer:#}");
+        assert!(text(&repo, &format!("{other}/src/lib.rs")).contains("x::total()"));
+    }
+}

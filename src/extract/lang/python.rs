@@ -97,34 +97,35 @@ fn assigned_values<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>
 /// Adds the names in the quoted parts of a type: `-> "Response"`, `Optional["models.Response"]`. The strings of `Literal`
 /// are values.
 fn quoted_types<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
+    let has_values = |of: Node<'t>| {
+        let name = of.named_child(0).map_or("", |of| cx.text(of));
+        matches!(of.kind(), "subscript" | "generic_type") && has_values(cx, name.rsplit('.').next().unwrap_or_default())
+    };
     let mut open = vec![node];
     while let Some(outer) = open.pop() {
         for child in children(outer) {
             match child.kind() {
-                "string" if is_value(cx, child) => {}
+                "string" if outer == node && ancestors(node).take(2).any(has_values) => {}
                 "string" => names_in_type(cx, unquoted(cx, child), mentions),
                 // Visited by itself.
                 "type" => {}
                 // Its arguments are values: `Annotated[str, Path(alias="name")]`.
                 "call" => {}
+                _ if has_values(child) => {}
                 _ => open.push(child),
             }
         }
     }
 }
 
-/// Limit on the nodes between a string and the generic type that it belongs to.
-const MAX_OUTER: usize = 8;
-
-/// Returns true if a string in a type is a value: it belongs to `Literal` or `Annotated`, perhaps imported under another
-/// name.
-fn is_value(cx: &Cx<'_, '_>, string: Node<'_>) -> bool {
-    let generic = ancestors(string).take(MAX_OUTER).find(|of| matches!(of.kind(), "subscript" | "generic_type"));
-    let name = generic.and_then(|of| of.named_child(0)).map_or("", |of| cx.text(of));
-    let name = name.rsplit('.').next().unwrap_or_default();
+/// Returns true if the strings in a generic type are values: it is `Literal` or `Annotated`, perhaps imported under
+/// another name.
+fn has_values(cx: &Cx<'_, '_>, name: &str) -> bool {
     ["Literal", "Annotated"].iter().any(|values| {
         let import = format!("{values} as {name}");
-        name == *values || !name.is_empty() && memchr::memmem::find(cx.head(), import.as_bytes()).is_some()
+        let mut imports = memchr::memmem::find_iter(cx.head(), import.as_bytes());
+        let is_end = |at: usize| !cx.head().get(at + import.len()).is_some_and(|byte| is_word(char::from(*byte)));
+        name == *values || !name.is_empty() && imports.any(is_end)
     })
 }
 

@@ -98,9 +98,12 @@ impl Operation {
             return Err(OpError::failed("the text contains a NUL character"));
         }
         let is_of_text = self.op == Verb::ReplaceText;
-        if self.old.is_some() && !is_of_text || is_of_text && self.old.is_none() {
+        if self.old.is_some() && !is_of_text {
+            return Err(OpError::failed("old belongs to replace_text"));
+        }
+        if is_of_text && self.old.is_none() {
             return Err(OpError::new(
-                "old belongs to replace_text",
+                "old is missing",
                 Hint::each(
                     "give the text to replace with --old, or as old in a list",
                     "pass the text to replace as old",

@@ -264,7 +264,12 @@ impl Memory {
                     "read it first and pass its blob as expect",
                 ));
             }
-            (None, Some(_)) => return Err(OpError::failed(format!("no note is named {name}"))),
+            (None, Some(_)) => {
+                return Err(OpError::new(
+                    format!("no note is named {name}"),
+                    "omit expect to write a new one",
+                ));
+            }
             (_, None) => return Ok(()),
         };
         let blob = old.blob(ask);
@@ -375,8 +380,8 @@ impl Memory {
         }
         let near = nearest(name, all.iter().map(|found| found.name.as_str()));
         let hint = match near.first() {
-            Some(near) => format!("did you mean {near}?"),
-            None => "op list lists the notes".to_owned(),
+            Some(near) => format!("did you mean {near}?").into(),
+            None => Hint::each("codescout memory lists the notes", "op list lists the notes"),
         };
         Err(OpError::new(format!("no note is named {name}"), hint))
     }

@@ -1,13 +1,13 @@
 //! Notes in the sidecar, which are not files of the repository.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::{ENDING, Found, text_of};
+use super::{ENDING, Found, MAX_BYTES, PATIENCE, text_of};
 use crate::session::{OpError, Result, Workspace};
 use crate::sidecar::{FileLock, write_atomic};
 
@@ -56,12 +56,12 @@ impl<'a> PrivateNotes<'a> {
                 if kind.is_dir() {
                     folders.push((path, format!("{start}{name}/")));
                 } else if let Some(name) = name.strip_suffix(ENDING).filter(|_| kind.is_file()) {
-                    let bytes = fs::read(&path).map_err(|error| failed(&path, &error))?;
-                    found.push(Found {
+                    let text = read(&path).map_err(|error| failed(&path, &error))?;
+                    found.extend(text.map(|text| Found {
                         name: format!("{start}{name}"),
                         path: None,
-                        text: text_of(&bytes),
-                    });
+                        text,
+                    }));
                 }
             }
             if found.len() + folders.len() > MAX_NOTES {
@@ -81,11 +81,7 @@ impl<'a> PrivateNotes<'a> {
         let failed = |error: io::Error| failed(&path, &error);
         fs::create_dir_all(&self.folder).map_err(failed)?;
         let _lock = self.lock(interrupt).map_err(failed)?;
-        let now = match fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            bytes => Some(text_of(&bytes.map_err(failed)?)),
-        };
-        if now.as_deref() != from {
+        if read(&path).map_err(failed)?.as_deref() != from {
             return Err(OpError::new(
                 format!("note {name} has just been changed"),
                 "nothing was changed; read it again",
@@ -100,16 +96,31 @@ impl<'a> PrivateNotes<'a> {
         stored.map_err(failed)
     }
 
-    /// Waits until no other process changes notes. Each takes milliseconds.
+    /// Waits until no other process changes notes, which takes milliseconds.
     fn lock(&self, interrupt: &AtomicBool) -> io::Result<FileLock> {
+        let deadline = Instant::now() + PATIENCE;
         loop {
             match FileLock::take(File::open(&self.folder)?)? {
                 Ok(lock) => return Ok(lock),
                 Err(_) if interrupt.load(Ordering::Relaxed) => return Err(io::ErrorKind::Interrupted.into()),
+                Err(_) if Instant::now() >= deadline => return Err(io::ErrorKind::ResourceBusy.into()),
                 Err(_) => thread::sleep(RETRY_EVERY),
             }
         }
     }
+}
+
+/// Reads a note. Links, pipes and other special files are refused.
+fn read(path: &Path) -> io::Result<Option<String>> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+        Ok(metadata) if !metadata.is_file() => return Err(io::Error::other("it is not a regular file")),
+        Ok(_) => {}
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(Some(text_of(&bytes)))
 }
 
 fn failed(path: &Path, error: &io::Error) -> OpError {

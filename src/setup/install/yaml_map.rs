@@ -17,6 +17,9 @@ use super::yaml_text::fields;
 use super::{Edited, TextError};
 use crate::config::lines::{line_end, line_number, newline, split_mark};
 
+/// Limit on mappings inside each other.
+const MAX_DEPTH: u8 = 64;
+
 /// A line that is neither blank nor a comment, with the lines of its block scalar.
 #[derive(Debug)]
 struct Line {
@@ -38,7 +41,7 @@ pub(super) fn value(text: &str) -> Result<Option<Entry>, TextError> {
     let lines = lines(text)?;
     match lines.first() {
         Some(first) if first.indent > 0 => Err(unknown(text, first.start)),
-        Some(_) => mapping(text, &lines).map(Some),
+        Some(_) => mapping(text, &lines, MAX_DEPTH).map(Some),
         None => Ok(None),
     }
 }
@@ -49,6 +52,10 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry, required
     let mut expected = value(text)?.unwrap_or_default();
     let made_section = !expected.contains_key(section);
     let servers = expected.entry(section).or_insert_with(|| Entry::new().into());
+    // A key without a value.
+    if servers.is_null() {
+        *servers = Entry::new().into();
+    }
     let servers = servers.as_object_mut().ok_or_else(|| other_shape(section))?;
     let is_new = !servers.contains_key(name);
     let server = servers.entry(name).or_insert_with(|| Entry::new().into());
@@ -183,7 +190,8 @@ fn pairs(lines: &[Line]) -> impl Iterator<Item = &[Line]> {
     lines.chunk_by(move |_, next| next.indent > indent || (next.is_item && next.indent == indent))
 }
 
-fn mapping(text: &str, lines: &[Line]) -> Result<Entry, TextError> {
+fn mapping(text: &str, lines: &[Line], depth: u8) -> Result<Entry, TextError> {
+    let depth = depth.checked_sub(1).ok_or_else(|| unknown(text, lines[0].start))?;
     let mut entry = Entry::new();
     for pair in pairs(lines) {
         let (head, inner) = (&pair[0], &pair[1..]);
@@ -195,7 +203,7 @@ fn mapping(text: &str, lines: &[Line]) -> Result<Entry, TextError> {
         let value = match inner.first() {
             None if head.is_open => text[head.value.start..head.end].into(),
             None => decoded(&text[head.value.clone()]),
-            Some(first) if !first.is_item => mapping(text, inner)?.into(),
+            Some(first) if !first.is_item => mapping(text, inner, depth)?.into(),
             Some(_) if inner.iter().all(is_plain) => {
                 inner.iter().map(|item| decoded(&text[item.value.clone()])).collect()
             }

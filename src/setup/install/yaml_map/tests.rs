@@ -56,6 +56,9 @@ fn the_server_is_inserted_and_nothing_else() {
     let empty = put_in("extensions: {} # none\nkeep: 1").unwrap();
     assert_eq!(empty.text, format!("extensions: # none\n{SERVER}keep: 1"));
     assert_eq!(taken(&empty), "extensions: {} # none\nkeep: 1");
+    for null in ["extensions:\nkeep: 1", "extensions: ~\nkeep: 1"] {
+        assert_eq!(put_in(null).unwrap().text, format!("extensions:\n{SERVER}keep: 1"));
+    }
     assert_eq!(take("keep: 1\n", "extensions", "me", true).unwrap(), None);
     assert_eq!(take("extensions:\n  a: {}\n", "extensions", "me", true).unwrap(), None);
 }
@@ -105,14 +108,11 @@ fn what_may_mean_something_else_is_refused() {
     ] {
         assert!(matches!(put_in(text), Err(TextError::Broken { .. })), "{text:?}");
     }
-    for text in [
-        "extensions: 1\n",
-        "extensions:\n",
-        "extensions:\n- a\n",
-        "extensions:\n  me: x\n",
-    ] {
+    for text in ["extensions: 1\n", "extensions:\n- a\n", "extensions:\n  me: x\n"] {
         assert!(matches!(put_in(text), Err(TextError::OtherShape { .. })), "{text:?}");
     }
+    let deep: String = (0..100).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
+    assert!(matches!(put_in(&deep), Err(TextError::Broken { .. })));
     for text in ["extensions: {\"a\": {}}\n", "extensions:\n  me: {\"cmd\": \"x\"}\n"] {
         assert!(matches!(put_in(text), Err(TextError::NotEditable { .. })), "{text:?}");
     }
