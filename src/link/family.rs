@@ -206,6 +206,11 @@ impl Linker<'_> {
         imported.or_else(|| bound.map(|(_, binding)| binding.start).next())
     }
 
+    /// Returns true if a file imports something by this name.
+    pub fn imports_name(&self, file: FileId, name: &str) -> bool {
+        self.facts(file).is_some_and(|facts| !facts.imports_of(name).is_empty())
+    }
+
     /// Returns true if a file gives the name to something that it imports under another name, such as a default export.
     pub fn is_alias(&self, file: FileId, name: &str) -> bool {
         let Some(facts) = self.facts(file) else { return false };

@@ -799,13 +799,14 @@ fn types_that_may_fit_each_other_without_saying_so_are_candidates() {
         //- e.ts
         import * as d from './d';
         export const { go: other } = d;
+        export const { go } = d;
         ",
     );
     for (target, wanted) in [
         ("File.shut", &["a.py:4 interface", "a.py:9 type"][..]),
         ("Visitor.enter", &["a.ts:2 interface"]),
         ("b.ts#Config", &["c.ts:2 module"]),
-        ("go", &["e.ts:2 short form"]),
+        ("d.ts#go", &["e.ts:2 short form", "e.ts:3 short form"]),
     ] {
         let answer: Value =
             serde_json::from_str(&rename(&repo, &[target, "Other", "--json"]).expect(0).text()).unwrap();

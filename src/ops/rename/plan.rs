@@ -364,12 +364,14 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns true for `name` in `module.exports = { name }`.
+    /// Returns true for `name` in `module.exports = { name }` and `Object.assign(exports, { name })`.
     fn is_exported(&self, place: &Place) -> bool {
         let bytes = self.files.get(&place.file).map_or(&[][..], |file| &file.bytes);
         let before = &bytes[..(place.range.start as usize).min(bytes.len())];
         let open = memchr::memrchr(b'{', before).map_or(&[][..], |open| &before[..open]);
-        let target = open.trim_ascii_end().strip_suffix(b"=").map(<[u8]>::trim_ascii_end);
+        let open = open.trim_ascii_end();
+        let target = open.strip_suffix(b"=").or_else(|| open.strip_suffix(b","));
+        let target = target.map(<[u8]>::trim_ascii_end);
         target.is_some_and(|target| target.ends_with(b"exports"))
     }
 
@@ -513,6 +515,9 @@ impl Subject<'_> {
             {
                 candidate("global")
             }
+            NameUse::Local if place.kind == WordKind::ShorthandPattern && self.is_from_module(&place, bytes) => {
+                candidate("short form")
+            }
             NameUse::Local => other(),
             NameUse::Unresolved => candidate("unresolved"),
             NameUse::Reference(site) => self.reference(place.clone(), &site, bytes, &other),
@@ -652,6 +657,26 @@ impl Subject<'_> {
         let is_resolved = |site: Site| site.tier.is_sure() && !site.targets.is_empty();
         let site = self.linker.site_at(file, at);
         !self.is_member && !self.is_in_function && !site.is_some_and(is_resolved)
+    }
+
+    /// Returns true for `name` in `const { name } = module`.
+    fn is_from_module(&self, place: &Place, bytes: &[u8]) -> bool {
+        let rest = &bytes[place.range.end as usize..];
+        let close = rest
+            .iter()
+            .position(|byte| *byte == b'}')
+            .map_or(&[][..], |close| &rest[close + 1..]);
+        let value = close
+            .trim_ascii_start()
+            .strip_prefix(b"=")
+            .unwrap_or_default()
+            .trim_ascii_start();
+        let end = value
+            .iter()
+            .position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_')
+            .unwrap_or(value.len());
+        let name = std::str::from_utf8(&value[..end]).unwrap_or_default();
+        self.is_script() && !self.is_member && self.linker.imports_name(place.file, name)
     }
 
     fn is_script(&self) -> bool {
