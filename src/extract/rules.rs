@@ -374,6 +374,8 @@ pub(crate) struct Bound<'t> {
     pub(crate) has_constants: bool,
     /// The byte from which the names are visible, if not in their whole scope.
     pub(crate) from: u32,
+    /// Where the names are visible, if not in the scope of the node.
+    pub(crate) scope: Option<ByteRange>,
 }
 
 impl<'t> Bound<'t> {
@@ -387,6 +389,7 @@ impl<'t> Bound<'t> {
             step: None,
             has_constants: false,
             from: 0,
+            scope: None,
         }
     }
 

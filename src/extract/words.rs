@@ -22,6 +22,8 @@ pub enum WordKind {
     Shorthand,
     /// The same in a pattern, which binds the variable.
     ShorthandPattern,
+    /// The field in `{ name: variable }`, in a pattern.
+    PatternKey,
     /// The name of an argument.
     Label,
     /// A string, or the name in a format string.
@@ -64,6 +66,7 @@ fn kind_of(node: Node<'_>, (parent, field): (&str, Option<&str>), outer: &[Node<
     Some(match (node.kind(), parent) {
         ("shorthand_property_identifier_pattern" | "shorthand_field_identifier", _) => WordKind::ShorthandPattern,
         ("shorthand_property_identifier", _) | (_, "shorthand_field_initializer") => WordKind::Shorthand,
+        (_, "pair_pattern") if field == Some("key") => WordKind::PatternKey,
         (_, "keyword_argument") if field == Some("name") => WordKind::Label,
         ("statement_identifier" | "label_name", _) | (_, "lifetime" | "label") => return None,
         (kind, _) if kind.contains("comment") || kind.contains("doc") => return None,

@@ -360,9 +360,22 @@ impl Facts {
         self.bases.get(&definition).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the number of parameters of a function.
-    pub(super) fn n_parameters(&self, definition: u32) -> usize {
-        self.parameters(definition).len()
+    /// Returns the number of parameters of a method of Go, without the receiver, or `None` if they have no names.
+    pub(super) fn n_named_parameters(&self, definition: u32) -> Option<usize> {
+        /// Length of `() `, before the result.
+        const EMPTY: u32 = 3;
+        let name = self.definitions[definition as usize].name_range;
+        let parameters = self.parameters(definition).into_iter();
+        let n = parameters.filter(|parameter| parameter.start > name.end).count();
+        let result = self
+            .binding_of(definition)
+            .map(|index| self.bindings[index as usize].declared);
+        let end = result
+            .filter(|result| !result.is_empty())
+            .map_or(self.definitions[definition as usize].signature.end, |result| {
+                result.start
+            });
+        (n > 0 || end <= name.end + EMPTY).then_some(n)
     }
 
     fn parameters(&self, definition: u32) -> Vec<&Binding> {

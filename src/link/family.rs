@@ -156,6 +156,26 @@ impl Linker<'_> {
         };
         let around = self.implemented(around);
         let mut found = self.members_of(around, name, MAX_DEPTH);
+        let parts = self.facts(around.file).map(|facts| alternatives(&facts, around.index));
+        for part in parts
+            .into_iter()
+            .flatten()
+            .filter(|_| facts.family == Family::JavaScript)
+        {
+            found.extend(self.own_members(part, name));
+        }
+        // A field that embeds a type of Go has its name.
+        let bases = self
+            .facts(around.file)
+            .filter(|facts| facts.family == Family::Go)
+            .map(|facts| {
+                let bases = facts.bases(around.index).iter();
+                let bases = bases.filter(|&&base| facts.references[base as usize].name == name);
+                bases
+                    .flat_map(|&base| self.resolve_base(&facts, base, MAX_DEPTH).syms)
+                    .collect::<Vec<_>>()
+            });
+        found.extend(bases.into_iter().flatten().filter_map(|sym| sym.definition()));
         for subtype in self.subtypes(around)? {
             found.extend(self.own_members(subtype, name));
         }
@@ -199,6 +219,11 @@ impl Linker<'_> {
         });
         let imported = imported.map(|(import, _)| facts.imports[*import as usize].range.start);
         imported.or_else(|| bound.map(|(_, binding)| binding.start).next())
+    }
+
+    /// Returns true if a file imports something by this name.
+    pub fn imports_name(&self, file: FileId, name: &str) -> bool {
+        self.facts(file).is_some_and(|facts| !facts.imports_of(name).is_empty())
     }
 
     /// Returns true if a file gives the name to something that it imports under another name, such as a default export.
@@ -357,8 +382,9 @@ impl Linker<'_> {
         }
     }
 
-    /// Returns true if other types of JavaScript have a member with the name. The declared type of a value then does not
-    /// say whose member is meant, because it can be narrowed, or be like the other type.
+    /// Returns true if other types of JavaScript have a member with the name, or in Python, if a protocol has it, too. The
+    /// declared type of a value then does not say whose member is meant, because it can be narrowed, or be like the other
+    /// type.
     pub fn has_namesakes(&self, kin: &BTreeSet<DefId>) -> bool {
         let Some(facts) = kin.first().and_then(|of| self.facts(of.file)) else {
             return false;
@@ -370,7 +396,41 @@ impl Linker<'_> {
             let around = self.type_around(*of);
             !kin.contains(of) && around.is_some()
         };
-        facts.family == Family::JavaScript && self.named(facts.family, &definition.name).iter().any(is_member)
+        let named = self.named(facts.family, &definition.name);
+        let mut others = named.iter().filter(|of| is_member(of));
+        match facts.family {
+            Family::JavaScript => others.next().is_some(),
+            Family::Python => others.any(|of| self.has_contract(kin, *of)),
+            _ => false,
+        }
+    }
+
+    /// Returns true if one of several members belongs to an interface of TypeScript or a protocol of Python, which the type
+    /// of the other member can fit without naming it.
+    pub fn has_contract(&self, kin: &BTreeSet<DefId>, other: DefId) -> bool {
+        let is_contract = |of: &DefId| {
+            let Some((around, facts)) = self.type_around(*of).zip(self.facts(of.file)) else {
+                return false;
+            };
+            let is_protocol = |base: &u32| facts.references[*base as usize].name == "Protocol";
+            match facts.family {
+                Family::Python => facts.bases(around.index).iter().any(is_protocol),
+                _ => facts.has_kind(around.index, DefinitionKind::Interface),
+            }
+        };
+        self.type_around(other).is_some() && (is_contract(&other) || kin.iter().any(is_contract))
+    }
+
+    /// Returns true if one of two definitions of TypeScript is in `declare module "./path"`, so that both can be one.
+    pub fn is_augmented(&self, one: DefId, other: DefId) -> bool {
+        let is_in_module = |of: DefId| {
+            let facts = self.facts(of.file).filter(|facts| facts.family == Family::JavaScript);
+            facts.is_some_and(|facts| {
+                let outer = facts.definitions[of.index as usize].container;
+                outer.is_some_and(|outer| facts.definitions[outer as usize].name.contains('/'))
+            })
+        };
+        is_in_module(one) || is_in_module(other)
     }
 
     /// Returns true if a definition is a member of an object of JavaScript that is no class.

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use super::environment::Module;
 use super::facts::{DefId, Facts, Family, local_name};
 use super::memo::{Question, deeper};
-use super::resolve::{Found, Linker, Sym, Tier};
+use super::resolve::{Found, Linker, MAX_DEPTH, Sym, Tier};
 use super::scopes::inline_module;
-use crate::extract::{BindingKind, DefinitionKind, Reference, ReferenceKind, Value};
+use crate::extract::{Binding, BindingKind, DefinitionKind, Reference, ReferenceKind, Value};
 use crate::snapshot::FileId;
 
 /// How a reference uses a name.
@@ -121,6 +121,17 @@ impl Linker<'_> {
             .map(Sym::Module)
             .into_iter()
             .collect()
+    }
+
+    /// Returns what a file of JavaScript exports under the name at a position, as in `exports.name = value`.
+    pub fn exported_at(&self, file: FileId, at: u32, name: &str) -> Vec<DefId> {
+        let Some(facts) = self.facts(file) else {
+            return Vec::new();
+        };
+        let is_here = |(_, binding): &(u32, &Binding)| binding.kind == BindingKind::Export && binding.start == at;
+        let found = facts.bindings_of(name).find(is_here);
+        let syms = found.map_or_else(Vec::new, |(index, _)| self.exported(&facts, index, MAX_DEPTH));
+        syms.iter().filter_map(Sym::definition).collect()
     }
 
     fn exported(&self, facts: &Facts, binding: u32, depth: u8) -> Vec<Sym> {

@@ -55,15 +55,16 @@ impl Linker<'_> {
             return Vec::new();
         };
         let has = |name: &str| !self.members_of(of_type, name, MAX_DEPTH).is_empty();
-        // The receiver counts as a parameter of a method.
-        let n_parameters = facts.n_parameters(of.index).saturating_sub(1);
+        let n_parameters = facts.n_named_parameters(of.index);
+        // Parameters of which only the types are given are not counted.
+        let is_like = |n: Option<usize>| n.is_none() || n_parameters.is_none() || n == n_parameters;
         let is_satisfied = |method: &DefId| {
             let (Some(facts), Some(interface)) = (self.facts(method.file), self.type_around(*method)) else {
                 return false;
             };
             let methods = facts.children(interface.index);
             facts.has_kind(interface.index, DefinitionKind::Interface)
-                && (methods.len() > 1 || facts.n_parameters(method.index) == n_parameters)
+                && (methods.len() > 1 || is_like(facts.n_named_parameters(method.index)))
                 && methods
                     .iter()
                     .all(|&method| has(&facts.definitions[method as usize].name))

@@ -723,6 +723,42 @@ fn scopes_and_values_keep_their_names() {
             "interface Plan { int run(); }\nenum Way implements Plan { A { public int run() { return 1; } } }\n",
         ),
         (
+            "a.rs:1:12",
+            "pub struct Go(u8);\npub fn f(x: Option<Go>) -> Option<u8> { x.map(|Go(n)| n) }\npub fn g(Go(n): Go) -> u8 { n }\n",
+            "pub struct run(u8);\npub fn f(x: Option<run>) -> Option<u8> { x.map(|run(n)| n) }\npub fn g(run(n): run) -> u8 { n }\n",
+        ),
+        (
+            "a.rs:1:14",
+            "macro_rules! go { ($x:expr, $y:expr) => { $x + $y }; ($x:expr) => { go!($x, 0) }; }\nfn f() -> u8 { go!(1) }\n",
+            "macro_rules! run { ($x:expr, $y:expr) => { $x + $y }; ($x:expr) => { run!($x, 0) }; }\nfn f() -> u8 { run!(1) }\n",
+        ),
+        (
+            "a.js:1:7",
+            "const go = 1;\nconst o = { go, in: { go: go } };\nconst { go: other, in: { go: deep = go } } = o;\n",
+            "const run = 1;\nconst o = { go: run, in: { go: run } };\nconst { go: other, in: { go: deep = run } } = o;\n",
+        ),
+        (
+            "a.js:1:16",
+            "if (on()) { var go = 1; }\nuse(go);\n",
+            "if (on()) { var run = 1; }\nuse(run);\n",
+        ),
+        (
+            "a.js:1:10",
+            "function go() {}\nmodule.exports = { go: go };\nexports.go = go;\n",
+            "function run() {}\nmodule.exports = { run: run };\nexports.run = run;\n",
+        ),
+        (
+            "a.py:1:1",
+            "go = 1\ndef f(go=go): return go\ng = lambda go=go: go\n",
+            "run = 1\ndef f(go=run): return go\ng = lambda go=run: go\n",
+        ),
+        ("a.py:1:5", "a = go = 1\nuse(a, go)\n", "a = run = 1\nuse(a, run)\n"),
+        (
+            "a.go:3:22",
+            "package a\n\ntype Doer interface{ go1(string) }\ntype one struct{}\n\nfunc (one) go1(s string) {}\nfunc (o *two) go1(string) {}\n\ntype two struct{}\n",
+            "package a\n\ntype Doer interface{ run(string) }\ntype one struct{}\n\nfunc (one) run(s string) {}\nfunc (o *two) run(string) {}\n\ntype two struct{}\n",
+        ),
+        (
             "a.py:1:7",
             "class Go: ...\ndef f(x: Annotated[str, Path(alias='Go')], y: 'dict[str,\\n Go]'): ...\n",
             "class run: ...\ndef f(x: Annotated[str, Path(alias='Go')], y: 'dict[str,\\n Go]'): ...\n",
@@ -736,6 +772,97 @@ fn scopes_and_values_keep_their_names() {
         applied(&repo, &[target, "run"]);
         assert_eq!(text(&repo, path), after);
     }
+}
+
+#[test]
+fn types_that_may_fit_each_other_without_saying_so_are_candidates() {
+    let repo = TestRepo::new(
+        "
+        //- a.py
+        from typing import Protocol
+
+        class Closer(Protocol):
+            def shut(self) -> int: ...
+
+        class File:
+            def shut(self): return 1
+
+        def close(it: Closer): return it.shut()
+        //- a.ts
+        export interface Visitor { enter(n: number): void }
+        export class Printer { enter(n: number) {} }
+        declare function walk(v: Visitor): void;
+        walk(new Printer());
+        //- b.ts
+        export interface Config { name: string }
+        //- c.ts
+        import './b';
+        declare module './b' { interface Config { port?: number } }
+        //- d.ts
+        export function go() {}
+        //- e.ts
+        import * as d from './d';
+        export const { go: other } = d;
+        export const { go } = d;
+        ",
+    );
+    for (target, wanted) in [
+        ("File.shut", &["a.py:4 interface", "a.py:9 type"][..]),
+        ("Visitor.enter", &["a.ts:2 interface"]),
+        ("b.ts#Config", &["c.ts:2 module"]),
+        ("d.ts#go", &["e.ts:2 short form", "e.ts:3 short form"]),
+    ] {
+        let answer: Value =
+            serde_json::from_str(&rename(&repo, &[target, "Other", "--json"]).expect(0).text()).unwrap();
+        assert_eq!(places(&answer, "candidates"), wanted);
+    }
+}
+
+#[test]
+fn names_that_members_share_a_place_with_are_taken_or_needed() {
+    let repo = TestRepo::new(
+        "
+        //- go.mod
+        module example.com/a
+        //- a.go
+        package a
+
+        type Base struct{}
+        type Outer struct {
+            Base
+            Size int
+        }
+        //- a.ts
+        export enum Level { Low, High }
+        export enum Level { Extra = 9 }
+        //- a.js
+        const seen = {};
+        seen.show = function () {};
+        //- Mark.java
+        @interface Mark { String value(); }
+        //- Cargo.toml
+        [package]
+        name = 'a'
+        //- src/lib.rs
+        mod deep;
+        pub fn offset() {}
+        //- src/deep.rs
+        macro_rules! all { ($($x:expr),*) => { $( $crate::offset(); $crate::deep::own($x); )* }; }
+        pub fn offset() {}
+        pub fn own(n: u8) { all!(1, 2) }
+        ",
+    );
+    refused(&repo, &["Outer.Size", "Base"], "the name is taken at a.go:3");
+    refused(&repo, &["Level.High", "Extra"], "the name is taken at a.ts:2");
+    refused(&repo, &["a.js:2:6", "display"], "may need the name show");
+    refused(&repo, &["Mark.value", "text"], "by giving only its value");
+    applied(&repo, &["src/deep.rs#own", "mine"]);
+    applied(&repo, &["src/lib.rs#offset", "moved"]);
+    let deep = text(&repo, "src/deep.rs");
+    assert!(
+        deep.contains("$crate::moved(); $crate::deep::mine($x);") && deep.contains("pub fn offset()"),
+        "{deep}"
+    );
 }
 
 #[test]

@@ -19,6 +19,9 @@ pub(super) const LANGUAGE: Language = Language {
     structure: Structure::Grammar(&Grammar::new("javascript", &[RULES, JSX, ONLY_JAVASCRIPT])),
 };
 
+/// Limit on the nodes around a `var` that are searched for its function.
+const MAX_OUTER: usize = 32;
+
 /// Rules for node kinds that have another name in the TypeScript grammar.
 const ONLY_JAVASCRIPT: &[Rule] = &[
     on(&["field_definition"], bind(BindingKind::Definition, "property", "", "value")),
@@ -111,13 +114,25 @@ pub(super) fn value_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange
 }
 
 /// Adds the names in `const a = x` and `const { a, b: c } = x`. The type of a function is that of its result.
-fn declared_values<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+fn declared_values<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
     let (Some(name), value) = (field(node, "name"), field(node, "value")) else { return };
     let function = value.filter(|value| value_kind(*value) == Some(DefinitionKind::Function));
-    found.push(match function {
+    let bound = match function {
         Some(function) => Bound::new(BindingKind::Local, name).of(field(function, "return_type")),
         None => Bound::new(BindingKind::Local, name).of(field(node, "type")).to(value),
-    });
+    };
+    found.push(Bound { scope: hoisted(cx), ..bound });
+}
+
+/// Returns where the names of `var` are visible: in the whole function or file.
+fn hoisted(cx: &Cx<'_, '_>) -> Option<ByteRange> {
+    let holds = |node: &Node<'_>| {
+        let kind = node.kind();
+        kind.contains("function") || matches!(kind, "method_definition" | "class_static_block" | "program")
+    };
+    let mut outer = (1..MAX_OUTER).map_while(|level| cx.ancestor(level));
+    let outer = outer.find(holds).filter(|_| cx.parent_kind() == "variable_declaration");
+    outer.map(range_of)
 }
 
 /// Adds the parameters of a function without types.

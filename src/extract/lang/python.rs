@@ -160,6 +160,7 @@ fn returned<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
     found.extend(node.named_child(0).map(|value| Bound::new(BindingKind::Return, node).to(Some(value))));
 }
 
+/// Adds the names of parameters. Their types and defaults do not see them.
 fn parameters<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
     for part in children(node) {
         let name = match part.kind() {
@@ -169,21 +170,30 @@ fn parameters<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
             "list_splat_pattern" | "dictionary_splat_pattern" => part.named_child(0),
             _ => None,
         };
-        let bound = name.map(|name| Bound::new(BindingKind::Parameter, name));
+        let bound = name.map(|name| Bound::new(BindingKind::Parameter, name).after(node));
         found.extend(bound.map(|bound| bound.of(field(part, "type")).to(field(part, "value"))));
     }
 }
 
-/// Finds the names in `A = 1`, `a, b = 1, 2` and `a: int`. An assignment to an attribute or item defines no name.
+/// Finds the names in `A = 1`, `a = b = 1`, `a, b = 1, 2` and `a: int`. An assignment to an attribute or item defines no
+/// name.
 fn assigned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
-    let Some(left) = field(node, "left") else { return };
-    match left.kind() {
-        "identifier" => names.push(variable(cx, left)),
-        "pattern_list" | "tuple_pattern" => {
-            let parts = children(left).into_iter().filter(|part| part.kind() == "identifier");
-            names.extend(parts.map(|part| variable(cx, part)));
+    /// Real chains are shorter.
+    const MAX_TARGETS: usize = 8;
+    if cx.parent_kind() == "assignment" {
+        return;
+    }
+    let next = |node: &Node<'t>| field(*node, "right").filter(|right| right.kind() == "assignment");
+    let chain = std::iter::successors(Some(node), next).take(MAX_TARGETS);
+    for left in chain.filter_map(|assignment| field(assignment, "left")) {
+        match left.kind() {
+            "identifier" => names.push(variable(cx, left)),
+            "pattern_list" | "tuple_pattern" => {
+                let parts = children(left).into_iter().filter(|part| part.kind() == "identifier");
+                names.extend(parts.map(|part| variable(cx, part)));
+            }
+            _ => {}
         }
-        _ => {}
     }
 }
 

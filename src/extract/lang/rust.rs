@@ -47,7 +47,7 @@ const RULES: &[Rule] = &[
     on(&["attribute_item"], attribute()),
     on(&["attribute"], Role::Zone(Zone::As(ReferenceKind::Attribute))),
     on(&["token_tree", "arguments", "type_arguments", "parameters"], Role::Zone(Zone::Plain)),
-    on(&["token_tree"], Role::Mention(calls_in_macro)),
+    on(&["token_tree", "token_repetition"], Role::Mention(calls_in_macro)),
     on(&["token_tree"], Role::Embedded),
     on(&["impl_item"], Role::FieldZone("trait", Zone::As(ReferenceKind::Inherit))),
     on(&["trait_item"], Role::FieldZone("bounds", Zone::As(ReferenceKind::Inherit))),
@@ -268,11 +268,15 @@ fn calls_in_macro<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mentio
     let is_derive = cx.parent().is_some_and(|parent| {
         parent.kind() == "attribute" && parent.named_child(0).is_some_and(|name| cx.text(name) == "derive")
     });
+    let crates = tokens.iter().filter_map(|token| own_crate(cx, *token));
+    mentions.extend(crates.map(|name| Mention::new(ReferenceKind::Value, name, ByteRange::default())));
     for (at, name) in tokens.iter().enumerate().filter(|(_, name)| name.kind() == "identifier") {
         let is_call = tokens.get(at + 1).is_some_and(|next| is_arguments(cx, *name, *next));
+        let is_macro = tokens.get(at + 1).is_some_and(|next| is_macro_call(cx, *name, *next));
         let (qualifier, receiver) = receiver_in_macro(cx, &tokens[..at], *name);
         let kind = match receiver {
             _ if is_call => ReferenceKind::Call,
+            _ if is_macro => ReferenceKind::Macro,
             // What is derived is a macro, whatever has its name.
             _ if is_derive => ReferenceKind::Macro,
             Value::None => continue,
@@ -283,6 +287,18 @@ fn calls_in_macro<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mentio
     }
 }
 
+/// Returns the name in `$crate`, the crate of the macro.
+fn own_crate(cx: &Cx<'_, '_>, token: Node<'_>) -> Option<ByteRange> {
+    let range = range_of(token);
+    (token.kind() == "metavariable" && cx.text(token) == "$crate").then(|| ByteRange::new(range.start + 1, range.end))
+}
+
+/// Returns true if `next` is what a macro with this name gets: `name!(…)`.
+fn is_macro_call(cx: &Cx<'_, '_>, name: Node<'_>, next: Node<'_>) -> bool {
+    let between = cx.slice(ByteRange::new(name.end_byte() as u32, next.start_byte() as u32));
+    next.kind() == "token_tree" && between.trim() == "!"
+}
+
 /// Returns true if `next` is a list of arguments directly after `name`.
 fn is_arguments(cx: &Cx<'_, '_>, name: Node<'_>, next: Node<'_>) -> bool {
     next.kind() == "token_tree" && name.end_byte() == next.start_byte() && cx.text(next).starts_with('(')
@@ -291,7 +307,10 @@ fn is_arguments(cx: &Cx<'_, '_>, name: Node<'_>, next: Node<'_>) -> bool {
 /// Returns what `name` is a member of, given the tokens before it.
 fn receiver_in_macro(cx: &Cx<'_, '_>, before: &[Node<'_>], name: Node<'_>) -> (ByteRange, Value) {
     let of = |node: Node<'_>, steps| Value::Of { at: node.start_byte() as u32, steps };
+    let between = |last: Node<'_>| cx.slice(ByteRange::new(last.end_byte() as u32, name.start_byte() as u32));
+    let own = before.last().filter(|last| between(**last) == "::").and_then(|last| own_crate(cx, *last));
     match before {
+        _ if let Some(own) = own => (own, Value::Of { at: own.start, steps: Steps::default() }),
         [.., last] if is_joined(cx, *last, name) && last.kind() != "token_tree" => {
             (range_of(*last), of(*last, Steps::default()))
         }

@@ -30,6 +30,7 @@ impl<'t> Walker<'_, 't> {
                 step,
                 has_constants: false,
                 from: 0,
+                scope: None,
             });
         }
         if let Some(find) = roles.bind_by {
@@ -38,7 +39,8 @@ impl<'t> Walker<'_, 't> {
         let outer = self.frames.last().map_or(scope, |frame| frame.scope);
         for bound in found {
             let is_definition = bound.kind == BindingKind::Definition;
-            self.bind(&bound, if is_definition { outer } else { scope });
+            let scope = bound.scope.unwrap_or(if is_definition { outer } else { scope });
+            self.bind(&bound, scope);
         }
     }
 
@@ -146,13 +148,18 @@ fn names_in<'t>(tables: &Tables, pattern: Node<'t>, mut see: impl FnMut(Node<'t>
     let mut depth = 0;
     for _ in 0..MAX_PATTERN {
         let roles = tables.roles_of(cursor.node());
-        // What a part of the pattern is without a value.
-        let is_default = depth > 0 && cursor.field_name() == Some("right");
-        let is_name = roles.leaf.is_some() && cursor.node().is_named() && !is_default;
+        // What a part of the pattern is without a value, the type that a part must have, and the field that it is.
+        let is_no_name = depth > 0
+            && match cursor.field_name() {
+                Some("right" | "type" | "key") => true,
+                Some("name") => cursor.node().kind() == "field_identifier",
+                _ => false,
+            };
+        let is_name = roles.leaf.is_some() && cursor.node().is_named() && !is_no_name;
         if is_name {
             see(cursor.node());
         }
-        let goes_in = !is_name && !is_default && roles.path.is_none() && roles.call.is_none() && !roles.is_scope;
+        let goes_in = !is_name && !is_no_name && roles.path.is_none() && roles.call.is_none() && !roles.is_scope;
         if goes_in && cursor.goto_first_child() {
             depth += 1;
             continue;

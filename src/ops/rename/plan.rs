@@ -81,6 +81,7 @@ impl<'a> Plan<'a> {
         let language = language(question.view().lang(of.file)).map_or("", |language| language.name);
         let is_member = definition.qualifier.is_some() || linker.type_around(of).is_some();
         let is_member = is_member || matches!(definition.kind, DefinitionKind::Method | DefinitionKind::Field);
+        let is_member = is_member || is_property(question, of, &definition)?;
         let container = definition
             .container
             .and_then(|index| linker.definition(DefId { index, ..of }));
@@ -223,10 +224,27 @@ impl<'a> Plan<'a> {
                 self.old()
             )));
         }
+        if self.subject.language == "java" && self.old() == "value" && self.is_in_annotation() {
+            return Err(OpError::failed(
+                "annotations of java name value by giving only its value",
+            ));
+        }
         if self.old().starts_with("Example") && self.subject.is_test_of_go(self.subject.of.file) {
             return Err(OpError::failed(format!("{} is named after what it shows", self.old())));
         }
         Ok(())
+    }
+
+    /// Returns true for an element of an annotation of Java.
+    fn is_in_annotation(&self) -> bool {
+        let around = self.subject.linker.type_around(self.subject.of);
+        let around = around.and_then(|around| self.subject.linker.definition(around));
+        let bytes = self
+            .files
+            .get(&self.subject.of.file)
+            .map_or(&[][..], |file| &file.bytes);
+        let signature = around.and_then(|around| bytes.get(around.signature.as_usize()));
+        signature.is_some_and(|signature| memchr::memmem::find(signature, b"@interface").is_some())
     }
 
     /// Moves candidates and mentions to the changed places. A base is only confirmed to lack the member.
@@ -346,12 +364,14 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns true for `name` in `module.exports = { name }`.
+    /// Returns true for `name` in `module.exports = { name }` and `Object.assign(exports, { name })`.
     fn is_exported(&self, place: &Place) -> bool {
         let bytes = self.files.get(&place.file).map_or(&[][..], |file| &file.bytes);
         let before = &bytes[..(place.range.start as usize).min(bytes.len())];
         let open = memchr::memrchr(b'{', before).map_or(&[][..], |open| &before[..open]);
-        let target = open.trim_ascii_end().strip_suffix(b"=").map(<[u8]>::trim_ascii_end);
+        let open = open.trim_ascii_end();
+        let target = open.strip_suffix(b"=").or_else(|| open.strip_suffix(b","));
+        let target = target.map(<[u8]>::trim_ascii_end);
         target.is_some_and(|target| target.ends_with(b"exports"))
     }
 
@@ -464,7 +484,19 @@ impl Subject<'_> {
             WordKind::Exported => return self.at_scope(place, bytes),
             WordKind::Label if self.is_member => return candidate("argument"),
             WordKind::Label => return Role::Other,
+            WordKind::PatternKey if self.is_script() && self.may_be_exported(file, at) => {
+                return candidate("short form");
+            }
             _ => {}
+        }
+        if self.is_script() && !self.is_member && place.kind == WordKind::Name {
+            let exported = self.linker.exported_at(file, at, &self.definition.name);
+            if !exported.is_empty() && exported.iter().all(|of| self.kin.contains(of)) {
+                return Role::Changed(Place {
+                    reason: "export",
+                    ..place
+                });
+            }
         }
         match self.linker.use_at(file, at, &self.definition.name) {
             NameUse::Definition(of) if self.kin.contains(&of) => Role::Changed(Place {
@@ -473,11 +505,18 @@ impl Subject<'_> {
                 ..place
             }),
             NameUse::Definition(of) if self.is_member && self.linker.is_in_object(of) => candidate("object"),
+            NameUse::Definition(of) if self.has_namesakes && self.linker.has_contract(&self.kin, of) => {
+                candidate("interface")
+            }
+            NameUse::Definition(of) if !self.is_member && self.linker.is_augmented(self.of, of) => candidate("module"),
             NameUse::Definition(_) => Role::Other,
             NameUse::Local
                 if self.language == "python" && !self.is_member && declares_global(bytes, &self.definition.name) =>
             {
                 candidate("global")
+            }
+            NameUse::Local if place.kind == WordKind::ShorthandPattern && self.is_from_module(&place, bytes) => {
+                candidate("short form")
             }
             NameUse::Local => other(),
             NameUse::Unresolved => candidate("unresolved"),
@@ -562,6 +601,7 @@ impl Subject<'_> {
             "python" if is_import && site.tier == Tier::Outside && !self.is_member && is_here() => {
                 return Some("import");
             }
+            "python" if self.has_namesakes && matches!(site.tier, Tier::Type | Tier::Return) => return Some(tier),
             _ if !self.is_script() => return None,
             _ => {}
         }
@@ -610,6 +650,33 @@ impl Subject<'_> {
         let before = format!("func Example{}", outer.map_or_else(String::new, |outer| outer + "_"));
         let after = bytes.get(at + self.definition.name.len());
         &bytes[line..at] == before.as_bytes() && matches!(after, Some(b'(' | b'_'))
+    }
+
+    /// Returns true for the key in `const { name: other } = module` if it is not resolved.
+    fn may_be_exported(&self, file: FileId, at: u32) -> bool {
+        let is_resolved = |site: Site| site.tier.is_sure() && !site.targets.is_empty();
+        let site = self.linker.site_at(file, at);
+        !self.is_member && !self.is_in_function && !site.is_some_and(is_resolved)
+    }
+
+    /// Returns true for `name` in `const { name } = module`.
+    fn is_from_module(&self, place: &Place, bytes: &[u8]) -> bool {
+        let rest = &bytes[place.range.end as usize..];
+        let close = rest
+            .iter()
+            .position(|byte| *byte == b'}')
+            .map_or(&[][..], |close| &rest[close + 1..]);
+        let value = close
+            .trim_ascii_start()
+            .strip_prefix(b"=")
+            .unwrap_or_default()
+            .trim_ascii_start();
+        let end = value
+            .iter()
+            .position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_')
+            .unwrap_or(value.len());
+        let name = std::str::from_utf8(&value[..end]).unwrap_or_default();
+        self.is_script() && !self.is_member && self.linker.imports_name(place.file, name)
     }
 
     fn is_script(&self) -> bool {
@@ -667,6 +734,17 @@ impl Subject<'_> {
             }),
         }
     }
+}
+
+/// Returns true for `value.name = function …` in JavaScript, unless the module exports it.
+fn is_property(question: &Question<'_>, of: DefId, definition: &Definition) -> Result<bool> {
+    let is_script = language(question.view().lang(of.file))
+        .is_some_and(|language| matches!(language.name, "javascript" | "typescript" | "tsx"));
+    let source = question.sources().reader().read(of.file)?;
+    let Source::Bytes(bytes) = source else { return Ok(false) };
+    let before = bytes.get(..definition.name_range.start as usize).unwrap_or_default();
+    let object = before.trim_ascii_end().strip_suffix(b".");
+    Ok(is_script && object.is_some_and(|object| !object.ends_with(b"exports") && !object.ends_with(b"module")))
 }
 
 /// Returns true if a function of a Python file says that a name is that of the module.
