@@ -238,7 +238,7 @@ impl Facts {
     }
 
     /// Returns true for a field that a parameter of a constructor of TypeScript defines.
-    fn is_parameter(&self, field: &Definition) -> bool {
+    pub(super) fn is_parameter(&self, field: &Definition) -> bool {
         let is_in_constructor = field
             .container
             .is_some_and(|outer| self.has_kind(outer, DefinitionKind::Constructor));

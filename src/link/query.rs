@@ -229,11 +229,15 @@ impl Linker<'_> {
     /// Returns the type that a definition is a member of.
     pub fn type_around(&self, of: DefId) -> Option<DefId> {
         let facts = self.facts(of.file)?;
-        let container = facts.definitions[of.index as usize].container?;
-        facts.definitions[container as usize]
+        let definition = &facts.definitions[of.index as usize];
+        let mut outer = definition.container?;
+        if facts.is_parameter(definition) {
+            outer = facts.definitions[outer as usize].container?;
+        }
+        facts.definitions[outer as usize]
             .kind
             .is_type()
-            .then(|| facts.def(container))
+            .then(|| facts.def(outer))
     }
 
     /// Returns the type that a block implements, or the type itself.

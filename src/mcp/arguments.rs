@@ -230,10 +230,8 @@ fn accepted(parameter: &Parameter, value: Value) -> Result<Value, String> {
         (Kind::Records(fields), record @ Value::Object(_)) => self::records(name, fields, vec![record]),
         (Kind::Records(_), Value::String(text)) => match serde_json::from_str(&text) {
             Ok(value @ (Value::Array(_) | Value::Object(_))) => accepted(parameter, value),
-            Ok(_) => Err(format!("{name} must be a list of objects, not a string")),
-            Err(error) => Err(format!(
-                "{name} must be a list of objects, and the string is not JSON: {error}"
-            )),
+            Err(error) if text.trim_start().starts_with(['[', '{']) => Err(format!("{name} is not JSON: {error}")),
+            _ => Err(format!("{name} must be a list of objects, not a string")),
         },
         (Kind::Number(max), value) => number(name, max, &value),
         (Kind::Flag, Value::Bool(flag)) => Ok(Value::Bool(flag)),

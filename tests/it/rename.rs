@@ -259,6 +259,29 @@ fn a_dry_run_writes_nothing_and_git_applies_its_patch() {
 }
 
 #[test]
+fn a_field_that_a_parameter_defines_is_renamed_with_it() {
+    let repo = TestRepo::new(
+        "
+        //- a.ts
+        export class Pool {
+            constructor(private readonly inner: number, public size = 1) {
+                console.log(inner + this.inner);
+            }
+            left() { return this.inner - 1; }
+        }
+    ",
+    );
+    let answer = applied(&repo, &["Pool.inner", "used"]);
+    assert_eq!(
+        (&answer["changed"], &answer["renamed_all"]),
+        (&json!(4), &json!(true)),
+        "{answer:#}"
+    );
+    repo.commit("used");
+    refused(&repo, &["Pool.used", "size"], "the name is taken");
+}
+
+#[test]
 fn typescript_short_forms_are_expanded_or_listed() {
     let repo = TestRepo::new(
         "
