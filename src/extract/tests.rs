@@ -224,6 +224,21 @@ fn extract_definitions(n: usize) -> f64 {
 }
 
 #[test]
+fn quoted_types_deep_inside_others_take_no_time_for_each_level() {
+    let text = format!(
+        "x: {}{}{} = 1\n",
+        "A[\n".repeat(2_000),
+        "\"a\",\n".repeat(20_000),
+        "]".repeat(2_000)
+    );
+    let lang = languages().find(|language| language.name == "python").unwrap().lang;
+    let start = std::time::Instant::now();
+    extract(text.as_bytes(), lang, &Options::default());
+    // A step for each string and level takes more than twice as long.
+    assert!(start.elapsed().as_secs() < 5);
+}
+
+#[test]
 #[ignore = "measures time"]
 fn fifty_thousand_definitions_in_a_file_take_linear_time() {
     extract_definitions(1_000);

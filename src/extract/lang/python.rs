@@ -101,11 +101,12 @@ fn quoted_types<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>
         let name = of.named_child(0).map_or("", |of| cx.text(of));
         matches!(of.kind(), "subscript" | "generic_type") && has_values(cx, name.rsplit('.').next().unwrap_or_default())
     };
+    let is_in_values = || (0..2).filter_map(|level| cx.ancestor(level)).any(has_values);
     let mut open = vec![node];
     while let Some(outer) = open.pop() {
         for child in children(outer) {
             match child.kind() {
-                "string" if outer == node && ancestors(node).take(2).any(has_values) => {}
+                "string" if outer == node && is_in_values() => {}
                 "string" => names_in_type(cx, unquoted(cx, child), mentions),
                 // Visited by itself.
                 "type" => {}
@@ -127,10 +128,6 @@ fn has_values(cx: &Cx<'_, '_>, name: &str) -> bool {
         let is_end = |at: usize| !cx.head().get(at + import.len()).is_some_and(|byte| is_word(char::from(*byte)));
         name == *values || !name.is_empty() && imports.any(is_end)
     })
-}
-
-fn ancestors(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
-    std::iter::successors(node.parent(), Node::parent)
 }
 
 fn names_in_type(cx: &Cx<'_, '_>, range: ByteRange, mentions: &mut Vec<Mention>) {
