@@ -19,7 +19,7 @@ pub(super) struct Parameter {
     /// Description for the schema; empty if the name is clear enough.
     pub(super) about: &'static str,
     pub(super) is_required: bool,
-    /// A former name, which is still accepted.
+    /// A former or likely name, which is accepted, too.
     former: Option<&'static str>,
 }
 
@@ -54,7 +54,7 @@ impl Parameter {
         }
     }
 
-    /// Also accepts the parameter under a former name.
+    /// Also accepts the parameter under another name.
     pub(super) const fn formerly(self, name: &'static str) -> Self {
         Self {
             former: Some(name),

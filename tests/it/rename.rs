@@ -585,6 +585,18 @@ fn what_cannot_be_known_is_a_candidate() {
         ),
         (
             "
+            //- src/cli.rs
+            fn command() {}
+            //- build.rs
+            include!(\"src/cli.rs\");
+            fn main() { command(); }
+            ",
+            "src/cli.rs#command",
+            "order",
+            "build.rs:2",
+        ),
+        (
+            "
             //- a.rs
             pub fn helper() {}
             pub fn run() {

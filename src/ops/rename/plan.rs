@@ -632,7 +632,10 @@ impl Subject<'_> {
         let is_here = self.kin.iter().any(|of| of.file == file);
         let is_bare_member = self.is_member && is_plain && (self.language == "java" || is_here);
         let is_own = before.ends_with(b"Self::") || before.ends_with(b"::") && !ends_with_path(before);
-        site.tier == Tier::Outside && (is_unsure || is_bare_member || is_own && self.language == "rust")
+        // The items of a file that a file of Rust includes.
+        let is_included = is_plain && memchr::memmem::find(before, b"include!(").is_some();
+        site.tier == Tier::Outside
+            && (is_unsure || is_bare_member || (is_own || is_included) && self.language == "rust")
     }
 
     fn is_test_of_go(&self, file: FileId) -> bool {

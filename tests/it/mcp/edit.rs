@@ -160,7 +160,7 @@ fn files_are_read_and_edited_with_their_blob_ids() {
     let edits = |expect: Option<&str>| {
         let mut edits = json!([
             {"op": "replace_body", "target": "src/lexer.rs#lex", "text": "vec![text.to_owned()]"},
-            {"op": "create", "target": "src/new.rs", "text": "pub fn unheard_of() {}\n"},
+            {"op": "create", "path": "src/new.rs", "text": "pub fn unheard_of() {}\n"},
         ]);
         edits[0]["expect"] = json!(expect);
         json!({"edits": edits})
@@ -295,6 +295,9 @@ fn a_rename_is_shown_first_and_then_applied() {
     // The next call sees the new name.
     let found = client.call_complete("symbol", json!({"name": "tokens_of"}));
     assert_eq!(found.all("path"), ["src/lexer.rs"]);
-    let gone = client.call("rename", arguments).failure();
+    // `symbol` calls the target a name.
+    let gone = client
+        .call("rename", json!({"name": "lex", "new_name": "cut"}))
+        .failure();
     assert!(gone.contains("no definition is named lex"), "{gone}");
 }
