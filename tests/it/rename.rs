@@ -585,6 +585,23 @@ fn what_cannot_be_known_is_a_candidate() {
         ),
         (
             "
+            //- a.ts
+            export function run(list: number[]) {
+                if (list.length) {
+                    let jobs = list.map(async one => one);
+                    if (list.length > 1) {
+                        jobs = jobs.map(async job => { await job; });
+                    }
+                    return jobs;
+                }
+            }
+            ",
+            "a.ts:3",
+            "tasks",
+            "a.ts:5 unresolved",
+        ),
+        (
+            "
             //- src/cli.rs
             fn command() {}
             //- build.rs

@@ -499,6 +499,7 @@ impl Subject<'_> {
             }
         }
         match self.linker.use_at(file, at, &self.definition.name) {
+            NameUse::Definition(of) if self.is_assignment(&place, of) => candidate("unresolved"),
             NameUse::Definition(of) if self.kin.contains(&of) => Role::Changed(Place {
                 reason: "definition",
                 is_bare: !self.is_member,
@@ -636,6 +637,20 @@ impl Subject<'_> {
         let is_included = is_plain && memchr::memmem::find(before, b"include!(").is_some();
         site.tier == Tier::Outside
             && (is_unsure || is_bare_member || (is_own || is_included) && self.language == "rust")
+    }
+
+    /// Returns true if a definition of JavaScript is an assignment to a variable of which only one of them is renamed:
+    /// `let run = wrap(a => a); run = wrap(b => b)`.
+    fn is_assignment(&self, place: &Place, of: DefId) -> bool {
+        let visible = || {
+            self.linker
+                .visible_at(place.file, place.range.start, &self.definition.name)
+        };
+        let is_apart = |visible: Vec<DefId>| {
+            let is_meant = visible.iter().any(|target| self.kin.contains(target));
+            !visible.is_empty() && is_meant != self.kin.contains(&of)
+        };
+        self.is_script() && !self.is_member && is_apart(visible())
     }
 
     fn is_test_of_go(&self, file: FileId) -> bool {
