@@ -602,6 +602,17 @@ fn what_cannot_be_known_is_a_candidate() {
         ),
         (
             "
+            //- compat.py
+            native = str
+            str = bytes
+            def text(value): return str(value)
+            ",
+            "compat.py#str",
+            "letters",
+            "compat.py:1 unresolved",
+        ),
+        (
+            "
             //- src/cli.rs
             fn command() {}
             //- build.rs

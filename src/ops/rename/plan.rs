@@ -603,6 +603,7 @@ impl Subject<'_> {
                 return Some("import");
             }
             "python" if self.has_namesakes && matches!(site.tier, Tier::Type | Tier::Return) => return Some(tier),
+            "python" if self.is_too_early(place, site) => return Some("unresolved"),
             _ if !self.is_script() => return None,
             _ => {}
         }
@@ -637,6 +638,25 @@ impl Subject<'_> {
         let is_included = is_plain && memchr::memmem::find(before, b"include!(").is_some();
         site.tier == Tier::Outside
             && (is_unsure || is_bare_member || (is_own || is_included) && self.language == "rust")
+    }
+
+    /// Returns true if code of a Python module runs before the definition, and can mean a built-in name:
+    /// `native = str` above `str = str`.
+    fn is_too_early(&self, place: &Place, site: &Site) -> bool {
+        let of_file = self.kin.iter().filter(|of| of.file == place.file);
+        let ends = of_file.filter_map(|of| Some(self.linker.definition(*of)?.range.end));
+        let is_early = ends.min().is_some_and(|end| place.range.start < end);
+        let mut around = site.inside;
+        while let Some(of) = around {
+            let outer = self.linker.definition(of);
+            if outer.as_ref().is_none_or(|outer| outer.kind.is_callable()) {
+                return false;
+            }
+            around = outer
+                .and_then(|outer| outer.container)
+                .map(|index| DefId { index, ..of });
+        }
+        is_early && site.kind != ReferenceKind::Type && !self.is_member && !self.is_in_function
     }
 
     /// Returns true if a definition of JavaScript is an assignment to a variable of which only one of them is renamed:
