@@ -74,7 +74,7 @@ fn docstring<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     (string.kind() == "string").then(|| range_of(string))
 }
 
-/// Adds the names in `a = x`, `a: T = x`, `a, b = x, y` and `self.a = x`.
+/// Adds the names in `a = x`, `a: T = x`, `a, b = x, y` and `self.a = x`. An item (`a[0] = x`) is no name.
 fn assigned_values<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
     let (Some(left), right) = (field(node, "left"), field(node, "right")) else { return };
     let declared = field(node, "type");
@@ -85,11 +85,11 @@ fn assigned_values<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>
         let names = children(left);
         let is_paired = names.len() == values.len();
         let value = |at: usize| if is_paired { Some(values[at]) } else { right };
-        let names = names.into_iter().enumerate();
+        let names = names.into_iter().enumerate().filter(|(_, name)| name.kind() != "subscript");
         let bound = names.map(|(at, name)| Bound::new(BindingKind::Local, name).to(value(at)));
         // Which part of a value a name gets is only known for lists of equal length.
         found.extend(bound.map(|bound| if is_paired { bound } else { bound.by(Step::Element) }));
-    } else {
+    } else if left.kind() != "subscript" {
         found.push(Bound::new(BindingKind::Local, left).of(declared).to(right));
     }
 }
