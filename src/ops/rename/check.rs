@@ -112,7 +112,7 @@ impl Plan<'_> {
             let path = self.new_path(file);
             let bytes = spliced(&planned.bytes, self.splices(planned))?;
             let stored = reader.stored_as(&path, view.file(file).entry().mode, bytes.clone());
-            let by = |place: &super::plan::Place| {
+            let by = |place: &super::role::Place| {
                 (
                     place.range.end,
                     self.text_at(place).0.len() as i64 - i64::from(place.range.len() as u32),

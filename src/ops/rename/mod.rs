@@ -1,17 +1,21 @@
 //! `rename`: gives a definition another name, wherever it is certain that the name means it.
 //!
-//! `plan.rs` finds the places, `names.rs` knows what names are allowed, and `check.rs` resolves the files with the new
-//! name in memory before they are written. Places that are not certain are only listed.
+//! `plan.rs` finds the places, `role.rs` decides what happens to each, with the rules of `languages.rs`, `names.rs` knows
+//! what names are allowed, and `check.rs` resolves the files with the new name in memory before they are written. Places
+//! that are not certain are only listed.
 
 mod check;
+mod languages;
 mod names;
 mod plan;
+mod role;
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use self::plan::{Place, Plan};
+use self::plan::Plan;
+use self::role::Place;
 use super::ask::{Ask, FileSelection, path_text};
 use super::edit::{PatchOut, Writer};
 use super::graph::drop_minor;

@@ -1,0 +1,231 @@
+//! Rules of single languages about names.
+
+use std::borrow::Cow;
+
+use super::role::{Place, Subject};
+use crate::extract::{self, Definition, DefinitionKind, ReferenceKind, language};
+use crate::link::{DefId, Site, Tier};
+use crate::ops::question::Question;
+use crate::query::Source;
+use crate::session::{OpError, Result};
+use crate::snapshot::FileId;
+
+impl Subject<'_> {
+    /// Fails if the language has uses of the definition that its name does not show.
+    pub(super) fn check_language(&self, bytes: &[u8]) -> Result<()> {
+        let (definition, name) = (&self.definition, &self.definition.name);
+        let head = text(bytes, definition.range.start, definition.signature.start);
+        let is_fixture = |line: &str| line.trim_start().starts_with('@') && line.contains("fixture");
+        Err(OpError::failed(match self.language {
+            "python" if head.lines().any(is_fixture) => {
+                format!("{name} is a fixture, which tests name by their parameters")
+            }
+            "java" if name == "value" && self.is_in_annotation(bytes) => {
+                "annotations of java name value by giving only its value".to_owned()
+            }
+            "go" if name.starts_with("Example") && self.is_test_of_go(self.of.file) => {
+                format!("{name} is named after what it shows")
+            }
+            _ => return Ok(()),
+        }))
+    }
+
+    /// Returns true for an element of an annotation of Java.
+    fn is_in_annotation(&self, bytes: &[u8]) -> bool {
+        let outer = self.linker.type_around(self.of);
+        let outer = outer.and_then(|outer| self.linker.definition(outer));
+        outer.is_some_and(|outer| text(bytes, outer.signature.start, outer.signature.end).contains("@interface"))
+    }
+
+    /// Returns true for a member that only its own type has.
+    pub(super) fn is_hidden(&self, bytes: &[u8]) -> bool {
+        let definition = &self.definition;
+        let modifiers = text(bytes, definition.signature.start, definition.name_range.start);
+        let is_hiding = |word| matches!(word, "private" | "static");
+        let has_modifiers = matches!(self.language, "java" | "typescript" | "tsx");
+        has_modifiers && modifiers.split_whitespace().any(is_hiding) || definition.name.starts_with('#')
+    }
+
+    /// Returns why the meaning of a reference cannot be relied on, if it cannot.
+    pub(super) fn doubt(&self, place: &Place, site: &Site, is_plain: bool, before: &[u8]) -> Option<&'static str> {
+        match self.language {
+            // In some macros and attributes, a path is not resolved.
+            "rust" => (is_plain && site.kind != ReferenceKind::Import && ends_with_path(before)).then_some("macro"),
+            "python" => self.doubt_in_python(place, site),
+            _ if self.is_script() => self.doubt_in_script(site, before),
+            _ => None,
+        }
+    }
+
+    fn doubt_in_python(&self, place: &Place, site: &Site) -> Option<&'static str> {
+        let is_import = site.kind == ReferenceKind::Import && site.tier == Tier::Outside && !self.is_member;
+        match site.tier {
+            // A name can be defined or imported.
+            _ if is_import && self.is_in(place.file) => Some("import"),
+            Tier::Type | Tier::Return if self.has_namesakes => Some(site.tier.name()),
+            _ => self.is_too_early(place, site).then_some("unresolved"),
+        }
+    }
+
+    fn doubt_in_script(&self, site: &Site, before: &[u8]) -> Option<&'static str> {
+        // In TypeScript, a value can have the name of a type.
+        let kind = self.definition.kind;
+        let is_only_type = matches!(kind, DefinitionKind::TypeAlias | DefinitionKind::Interface);
+        let is_of_type = matches!(site.kind, ReferenceKind::Type | ReferenceKind::Import)
+            || site.kind == ReferenceKind::Inherit && kind == DefinitionKind::Interface;
+        // A parameter can be called `self`.
+        let is_of_self = before.ends_with(b"self.") || before.ends_with(b"self?.");
+        match site.tier {
+            _ if is_of_self => Some(site.tier.name()),
+            _ if is_only_type && !is_of_type => Some("value"),
+            Tier::Type | Tier::Return if self.has_namesakes => Some(site.tier.name()),
+            _ => None,
+        }
+    }
+
+    /// Returns true if a reference that was resolved to nothing in the repository can mean the definition after all.
+    pub(super) fn may_be_inside(&self, place: &Place, site: &Site, is_plain: bool, before: &[u8]) -> bool {
+        let (file, at) = (place.file, place.range.start);
+        let is_after_dot = before.trim_ascii_end().ends_with(b".") || before.ends_with(b"::");
+        let is_unsure = (self.is_member || is_after_dot) && !self.linker.is_surely_outside(file, at, is_after_dot);
+        // Members by their bare names: cases and inherited members of Java, and what a class body of Python names. Paths of
+        // Rust are not resolved from the crate in files that no Cargo.toml leads to, nor from `Self` of a type outside.
+        let is_bare_member = self.is_member && is_plain && (self.language == "java" || self.is_in(file));
+        let is_own = before.ends_with(b"Self::") || before.ends_with(b"::") && !ends_with_path(before);
+        // The items of a file that a file of Rust includes.
+        let is_included = is_plain && memchr::memmem::find(before, b"include!(").is_some();
+        site.tier == Tier::Outside
+            && (is_unsure || is_bare_member || (is_own || is_included) && self.language == "rust")
+    }
+
+    /// Returns true if code of a Python module runs before the definition, and can mean a built-in name:
+    /// `native = str` above `str = str`.
+    fn is_too_early(&self, place: &Place, site: &Site) -> bool {
+        let of_file = self.kin.iter().filter(|of| of.file == place.file);
+        let ends = of_file.filter_map(|of| Some(self.linker.definition(*of)?.range.end));
+        let is_early = ends.min().is_some_and(|end| place.range.start < end);
+        let mut around = site.inside;
+        while let Some(of) = around {
+            let outer = self.linker.definition(of);
+            if outer.as_ref().is_none_or(|outer| outer.kind.is_callable()) {
+                return false;
+            }
+            around = outer
+                .and_then(|outer| outer.container)
+                .map(|index| DefId { index, ..of });
+        }
+        is_early && site.kind != ReferenceKind::Type && !self.is_member && !self.is_in_function
+    }
+
+    /// Returns true if a definition of JavaScript is an assignment to a variable of which only one of them is renamed:
+    /// `let run = wrap(a => a); run = wrap(b => b)`.
+    pub(super) fn is_assignment(&self, place: &Place, of: DefId) -> bool {
+        if self.is_member || !self.is_script() {
+            return false;
+        }
+        let at = place.range.start;
+        let visible = self.linker.visible_at(place.file, at, &self.definition.name);
+        let is_meant = visible.iter().any(|target| self.kin.contains(target));
+        !visible.is_empty() && is_meant != self.kin.contains(&of)
+    }
+
+    /// Returns true if a file has a definition that is renamed.
+    fn is_in(&self, file: FileId) -> bool {
+        self.kin.iter().any(|of| of.file == file)
+    }
+
+    pub(super) fn is_test_of_go(&self, file: FileId) -> bool {
+        self.language == "go" && self.view.file(file).path.ends_with(b"_test.go")
+    }
+
+    /// Returns true if a place is in the name of an example of Go, which says what it shows: `func ExampleRoute_Path()`.
+    pub(super) fn is_in_example(&self, bytes: &[u8], at: usize) -> bool {
+        let line = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |end| end + 1);
+        let outer = self
+            .linker
+            .type_around(self.of)
+            .and_then(|of| self.linker.definition(of));
+        let outer = self.definition.qualifier.clone().or(outer.map(|outer| outer.name));
+        let before = format!("func Example{}", outer.map_or_else(String::new, |outer| outer + "_"));
+        let after = bytes.get(at + self.definition.name.len());
+        &bytes[line..at] == before.as_bytes() && matches!(after, Some(b'(' | b'_'))
+    }
+
+    /// Returns true for the key in `const { name: other } = module` if it is not resolved.
+    pub(super) fn may_be_exported(&self, file: FileId, at: u32) -> bool {
+        let is_resolved = |site: Site| site.tier.is_sure() && !site.targets.is_empty();
+        let site = self.linker.site_at(file, at);
+        !self.is_member && !self.is_in_function && !site.is_some_and(is_resolved)
+    }
+
+    /// Returns true for `name` in `const { name } = module`.
+    pub(super) fn is_from_module(&self, place: &Place, bytes: &[u8]) -> bool {
+        let rest = &bytes[place.range.end as usize..];
+        let close = rest
+            .iter()
+            .position(|byte| *byte == b'}')
+            .map_or(&[][..], |close| &rest[close + 1..]);
+        let value = close
+            .trim_ascii_start()
+            .strip_prefix(b"=")
+            .unwrap_or_default()
+            .trim_ascii_start();
+        let end = value
+            .iter()
+            .position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_')
+            .unwrap_or(value.len());
+        let name = std::str::from_utf8(&value[..end]).unwrap_or_default();
+        self.is_script() && !self.is_member && self.linker.imports_name(place.file, name)
+    }
+
+    pub(super) fn is_script(&self) -> bool {
+        matches!(self.language, "javascript" | "typescript" | "tsx")
+    }
+
+    /// Returns true if a place in a string of Python can name a type: `cast("Thing", x)`, `Callable[["Thing"], None]`.
+    pub(super) fn is_quoted_type(&self, bytes: &[u8], at: usize) -> bool {
+        let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'');
+        let start = bytes[..at].iter().rposition(is_quote).map_or(at, |quote| quote + 1);
+        let end = bytes[at..].iter().position(is_quote).map_or(at, |quote| at + quote);
+        let name = &self.definition.name;
+        let is_camel = name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
+        let can_be = self.definition.kind.is_type() || is_camel && !self.definition.kind.is_callable();
+        let text = std::str::from_utf8(&bytes[start..end]).unwrap_or_default();
+        can_be && self.language == "python" && extract::is_quoted_type(text)
+    }
+}
+
+/// Returns true for `value.name = function …` in JavaScript, unless the module exports it.
+pub(super) fn is_property(question: &Question<'_>, of: DefId, definition: &Definition) -> Result<bool> {
+    let is_script = language(question.view().lang(of.file))
+        .is_some_and(|language| matches!(language.name, "javascript" | "typescript" | "tsx"));
+    let source = question.sources().reader().read(of.file)?;
+    let Source::Bytes(bytes) = source else { return Ok(false) };
+    let before = bytes.get(..definition.name_range.start as usize).unwrap_or_default();
+    let object = before.trim_ascii_end().strip_suffix(b".");
+    Ok(is_script && object.is_some_and(|object| !object.ends_with(b"exports") && !object.ends_with(b"module")))
+}
+
+/// Returns true if a function of a Python file says that a name is that of the module.
+pub(super) fn declares_global(bytes: &[u8], name: &str) -> bool {
+    let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let mut names = lines.filter_map(|line| line.strip_prefix(b"global "));
+    names.any(|names| {
+        names
+            .split(|byte| *byte == b',')
+            .any(|other| other.trim_ascii() == name.as_bytes())
+    })
+}
+
+/// Returns true if a text ends with the qualifier of a name, other than a keyword.
+fn ends_with_path(before: &[u8]) -> bool {
+    before.strip_suffix(b"::").is_some_and(|path| {
+        ![&b"crate"[..], b"self", b"super"]
+            .iter()
+            .any(|keyword| path.ends_with(keyword))
+    })
+}
+
+fn text(bytes: &[u8], start: u32, end: u32) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes.get(start as usize..end as usize).unwrap_or_default())
+}
