@@ -430,6 +430,15 @@ pub struct Import {
     pub range: ByteRange,
 }
 
+impl Import {
+    /// Finds an imported name by what it is called in the module or in this file.
+    pub fn called(&self, name: &str) -> Option<&ImportedName> {
+        let is_alias = |imported: &ImportedName| imported.alias.as_deref() == Some(name);
+        let mut names = self.names.iter().filter(|imported| !imported.name.is_empty());
+        names.find(|imported| imported.name == name || is_alias(imported))
+    }
+}
+
 /// One name imported from a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedName {

@@ -226,16 +226,6 @@ impl Linker<'_> {
         self.facts(file).is_some_and(|facts| !facts.imports_of(name).is_empty())
     }
 
-    /// Returns true if a file gives the name to something that it imports under another name, such as a default export.
-    pub fn is_alias(&self, file: FileId, name: &str) -> bool {
-        let Some(facts) = self.facts(file) else { return false };
-        let imported = facts.imports_of(name).last().and_then(|&(import, at)| {
-            let names = &facts.imports[import as usize].names;
-            Some(&names[at? as usize])
-        });
-        imported.is_some_and(|imported| imported.alias.as_deref() == Some(name) && imported.name != name)
-    }
-
     /// Returns what the word `name` at a position is.
     pub fn use_at(&self, file: FileId, at: u32, name: &str) -> NameUse {
         let Some(facts) = self.facts(file) else {
@@ -268,8 +258,9 @@ impl Linker<'_> {
             .imports
             .iter()
             .filter(|import| import.range.start <= at && at < import.range.end);
-        if let Some(import) = imports.find(|import| import.names.iter().any(|imported| imported.name == name)) {
-            let syms = self.taken(&facts, &import.module, name, import.range.start, MAX_DEPTH);
+        let imported = imports.find_map(|import| Some((import, import.called(name)?)));
+        if let Some((import, imported)) = imported {
+            let syms = self.taken(&facts, &import.module, &imported.name, import.range.start, MAX_DEPTH);
             let targets: Vec<DefId> = syms.iter().filter_map(Sym::definition).collect();
             if targets.is_empty() {
                 return NameUse::Unresolved;

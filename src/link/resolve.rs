@@ -587,13 +587,7 @@ impl<'v> Linker<'v> {
             .imports
             .iter()
             .filter(|import| import.range.start <= at && at < import.range.end);
-        let named = around.filter_map(|import| {
-            let is_named = |name: &&ImportedName| {
-                let is_alias = name.alias.as_ref() == Some(&reference.name);
-                !name.name.is_empty() && (name.name == reference.name || is_alias)
-            };
-            Some((import, import.names.iter().find(is_named)?))
-        });
+        let named = around.filter_map(|import| Some((import, import.called(&reference.name)?)));
         let mut named: Vec<(&Import, &ImportedName)> = named.collect();
         // A statement of Rust can import one name from several modules.
         if let (2.., Some(outer)) = (named.len(), &reference.qualifier) {

@@ -157,9 +157,6 @@ for file, line, name in choice:
         if not is_there or len(re.findall(rf"\b({re.escape(name)}|{re.escape(new)})\b", text[at - 1])) > 1:
             continue
         is_changed = (site_file, at) in changed
-        # What is imported by default has a name of the importing file.
-        if any(re.match(rf"import (type )?{re.escape(name)}\b", line) for line in text) and site_file.endswith(("ts", "js")):
-            continue
         # Ground truth names the constructor of a type, or nothing.
         is_created = re.search(rf"\bnew ({re.escape(name)}|{re.escape(new)})\b", text[at - 1])
         made = any(re.search(r"constructor\s*\(|__init__", (lines_of(f) + [""] * l)[l - 1]) for f, l in targets)

@@ -673,6 +673,55 @@ fn exports_and_imports_of_commonjs_agree() {
 }
 
 #[test]
+fn aliases_with_the_old_name_are_renamed_and_others_stay() {
+    let repo = TestRepo::new(
+        "
+        //- run.ts
+        export default function runAll(n: number) { return n }
+        //- index.ts
+        import runAll from './run'
+        runAll(1)
+        export { runAll }
+        //- second.ts
+        export { default as runAll } from './run'
+        //- third.ts
+        import start from './run'
+        start(3)
+        export { start as runAll }
+        //- use.ts
+        import { runAll } from './index'
+        import { runAll as two } from './second'
+        import * as third from './third'
+        runAll(1)
+        two(2)
+        third.runAll(3)
+        //- not.ts
+        import runAll from './other'
+        runAll()
+        //- other.ts
+        export default function other() {}
+        ",
+    );
+    let answer = applied(&repo, &["run.ts#runAll", "goAll"]);
+    assert_eq!(
+        (&answer["changed"], &answer["renamed_all"]),
+        (&json!(10), &json!(true)),
+        "{answer}"
+    );
+    assert_eq!(
+        text(&repo, "index.ts"),
+        "import goAll from './run'\ngoAll(1)\nexport { goAll }\n"
+    );
+    assert_eq!(text(&repo, "second.ts"), "export { default as goAll } from './run'\n");
+    assert_eq!(
+        text(&repo, "third.ts"),
+        "import start from './run'\nstart(3)\nexport { start as goAll }\n"
+    );
+    assert!(text(&repo, "use.ts").ends_with("\ngoAll(1)\ntwo(2)\nthird.goAll(3)\n"));
+    assert_eq!(text(&repo, "not.ts"), "import runAll from './other'\nrunAll()\n");
+}
+
+#[test]
 fn types_in_quotes_are_renamed_and_other_strings_listed() {
     let repo = TestRepo::new(
         "

@@ -210,9 +210,6 @@ impl<'a> Subject<'a> {
         let reference = self.linker.reference(place.file, place.range.start);
         let receiver = reference.map_or(Value::None, |reference| reference.receiver);
         let is_plain = receiver == Value::None;
-        if is_plain && self.linker.is_alias(place.file, &self.definition.name) {
-            return Role::Other;
-        }
         let before = &bytes[..place.range.start as usize];
         if let Some(reason) = self.doubt(&place, site, is_plain, before) {
             return Role::Candidate(place.because(reason));
