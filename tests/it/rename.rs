@@ -357,6 +357,14 @@ fn rust_traits_paths_and_short_forms_are_renamed() {
     assert!(text(&repo, "src/lib.rs").contains("Item { amount: cost }.sum_up()"));
     repo.commit("cost");
     refused(&repo, &["price", "match"], "keyword of rust");
+    // No field is a free function.
+    repo.write("src/lib.rs", "pub fn cost() {}\npub fn f(x: Unknown) -> u32 {\n    x\n        .cost\n}\npub fn g() { for _ in 0..cost() {} }\n");
+    let answer = applied(&repo, &["src/lib.rs#cost", "price"]);
+    assert_eq!(
+        (&answer["changed"], &answer["renamed_all"]),
+        (&json!(2), &json!(true)),
+        "{answer:#}"
+    );
 }
 
 #[test]

@@ -83,6 +83,15 @@ impl Subject<'_> {
         }
     }
 
+    /// Returns true for a key of an object of JavaScript, and for a field or method of Rust.
+    pub(super) fn is_surely_member(&self, site: &Site, is_plain: bool, before: &[u8]) -> bool {
+        let before = before.trim_ascii_end();
+        match self.language {
+            "rust" => before.ends_with(b".") && !before.ends_with(b".."),
+            _ => self.is_script() && site.kind == ReferenceKind::Member && is_plain,
+        }
+    }
+
     /// Returns true if a reference that was resolved to nothing in the repository can mean the definition after all.
     pub(super) fn may_be_inside(&self, place: &Place, site: &Site, is_plain: bool, before: &[u8]) -> bool {
         let (file, at) = (place.file, place.range.start);

@@ -214,8 +214,7 @@ impl<'a> Subject<'a> {
         if let Some(reason) = self.doubt(&place, site, is_plain, before) {
             return Role::Candidate(place.because(reason));
         }
-        // A key of an object is no plain name.
-        if self.is_script() && site.kind == ReferenceKind::Member && is_plain && !self.is_member {
+        if !self.is_member && self.is_surely_member(site, is_plain, before) {
             return Role::Other;
         }
         let n_meant = site.targets.iter().filter(|target| self.kin.contains(target)).count();
