@@ -442,12 +442,16 @@ impl Text<'_> {
                 self.part_of(title, definition.range.clone())
             })
             .collect();
-        self.some(
-            parts,
-            "symbol",
-            name,
-            definitions.iter().map(|known| known.name.as_str()),
-        )
+        // A nested definition is not found by its name alone.
+        let known = definitions.iter().map(|known| {
+            if known.name == name {
+                qualified_name(definitions, known)
+            } else {
+                known.name.clone()
+            }
+        });
+        let known: Vec<String> = known.collect();
+        self.some(parts, "symbol", name, known.iter().map(String::as_str))
     }
 
     fn part_of(&self, title: &str, range: Range<usize>) -> Part {
