@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use super::TextError;
+
 /// The environment variable from which clients read the token of an HTTP server. The token itself is never written.
 pub(crate) const TOKEN_VARIABLE: &str = "CODESCOUT_TOKEN";
 
@@ -191,4 +193,20 @@ pub(super) fn merged(found: &Entry, wanted: &Entry) -> Entry {
         merged.insert(field.to_owned(), value.clone());
     }
     merged
+}
+
+/// Removes the entry of a server from its section. Returns true if the section is empty then, and `None` if there is no
+/// such entry.
+pub(super) fn take_out(fields: &mut Entry, section: &str, name: &str) -> Option<bool> {
+    let servers = fields.get_mut(section)?.as_object_mut()?;
+    servers.shift_remove(name)?;
+    Some(servers.is_empty())
+}
+
+/// Fails unless an edited text has the expected values.
+pub(super) fn check(found: Result<Option<Entry>, TextError>, expected: &Entry, what: &str) -> Result<(), TextError> {
+    match found.map(Option::unwrap_or_default) {
+        Ok(found) if found == *expected => Ok(()),
+        _ => Err(TextError::NotEditable { what: what.to_owned() }),
+    }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use self::document::{Member, Node, parse};
 use super::entry::{Entry, difference, merged};
-use super::{Edited, TextError};
+use super::{Edited, TextError, entry};
 use crate::config::lines::{indentation, line_end, line_start, newline, split_mark};
 
 /// Parses the whole text. Returns `None` if it is empty.
@@ -141,6 +141,11 @@ pub(super) fn nested(section: &[&str], name: &str, entry: &Entry) -> Value {
     })
 }
 
+fn check(text: &str, expected: &Entry, what: &str) -> Result<(), TextError> {
+    let found = value(text).and_then(|found| found.map(|found| object(found, "the file")).transpose());
+    entry::check(found, expected, what)
+}
+
 fn object(value: Value, what: &str) -> Result<Entry, TextError> {
     match value {
         Value::Object(fields) => Ok(fields),
@@ -152,14 +157,6 @@ fn other_shape(what: &str) -> TextError {
     TextError::OtherShape {
         what: what.to_owned(),
         expected: "an object",
-    }
-}
-
-/// Returns an error if the edited text does not have the expected value.
-fn check(text: &str, expected: &Entry, what: &str) -> Result<(), TextError> {
-    match value(text) {
-        Ok(Some(Value::Object(found))) if found == *expected => Ok(()),
-        _ => Err(TextError::NotEditable { what: what.to_owned() }),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::entry::{Entry, difference, merged};
+use super::entry::{Entry, check, difference, merged, take_out};
 use super::{Edited, TextError};
 use crate::config::lines::line_number;
 use crate::config::toml_text::{has_header, with_table, with_value, without};
@@ -43,26 +43,22 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry) -> Resul
         Some(_) => return Err(other_shape(name)),
     };
     servers.insert(name.to_owned(), Value::Object(wanted));
-    check(&text, &expected, name)?;
+    check(value(&text), &expected, name)?;
     Ok(Edited { text, made_section })
 }
 
 /// Removes the table `section.name` and its subtables. Returns `None` if there is no such table.
 pub(super) fn take(text: &str, section: &str, name: &str) -> Result<Option<String>, TextError> {
     let mut expected = value(text)?.unwrap_or_default();
-    let Some(Value::Object(servers)) = expected.get_mut(section) else {
+    let Some(is_last) = take_out(&mut expected, section, name) else {
         return Ok(None);
     };
-    if servers.shift_remove(name).is_none() {
-        return Ok(None);
-    }
-    let is_last = servers.is_empty();
     let text = without(text, &[section, name]);
     // A section without a header disappears with its last table.
     if is_last && !value(&text)?.is_some_and(|fields| fields.contains_key(section)) {
         expected.shift_remove(section);
     }
-    check(&text, &expected, name)?;
+    check(value(&text), &expected, name)?;
     Ok(Some(text))
 }
 
@@ -77,13 +73,6 @@ fn other_shape(what: &str) -> TextError {
     TextError::OtherShape {
         what: what.to_owned(),
         expected: "a table",
-    }
-}
-
-fn check(text: &str, expected: &Entry, what: &str) -> Result<(), TextError> {
-    match value(text).map(Option::unwrap_or_default) {
-        Ok(found) if found == *expected => Ok(()),
-        _ => Err(TextError::NotEditable { what: what.to_owned() }),
     }
 }
 

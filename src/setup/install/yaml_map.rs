@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::entry::{Difference, Entry, difference, merged};
+use super::entry::{Difference, Entry, check, difference, merged, take_out};
 use super::yaml_text::fields;
 use super::{Edited, TextError};
 use crate::config::lines::{line_end, line_number, newline, split_mark};
@@ -79,13 +79,9 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry, required
 /// true. Returns `None` if there is no such entry.
 pub(super) fn take(text: &str, section: &str, name: &str, with_section: bool) -> Result<Option<String>, TextError> {
     let mut expected = value(text)?.unwrap_or_default();
-    let Some(Value::Object(servers)) = expected.get_mut(section) else {
+    let Some(is_last) = take_out(&mut expected, section, name) else {
         return Ok(None);
     };
-    if servers.shift_remove(name).is_none() {
-        return Ok(None);
-    }
-    let is_last = servers.is_empty();
     let mut less = without(text, &[section, name])?;
     if is_last && with_section {
         expected.shift_remove(section);
@@ -363,8 +359,6 @@ fn checked(before: &str, edited: String, expected: &Entry, what: &str) -> Result
     let is_unended = !split_mark(before).1.is_empty() && !before.ends_with('\n');
     let ended = edited.strip_suffix('\n').filter(|_| is_unended);
     let text = ended.map_or(edited.as_str(), |text| text.strip_suffix('\r').unwrap_or(text));
-    match value(text).map(Option::unwrap_or_default) {
-        Ok(found) if found == *expected => Ok(text.to_owned()),
-        _ => Err(not_editable(what)),
-    }
+    check(value(text), expected, what)?;
+    Ok(text.to_owned())
 }
