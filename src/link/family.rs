@@ -156,26 +156,22 @@ impl Linker<'_> {
         };
         let around = self.implemented(around);
         let mut found = self.members_of(around, name, MAX_DEPTH);
-        let parts = self.facts(around.file).map(|facts| alternatives(&facts, around.index));
-        for part in parts
-            .into_iter()
-            .flatten()
-            .filter(|_| facts.family == Family::JavaScript)
-        {
-            found.extend(self.own_members(part, name));
-        }
-        // A field that embeds a type of Go has its name.
-        let bases = self
-            .facts(around.file)
-            .filter(|facts| facts.family == Family::Go)
-            .map(|facts| {
+        match self.facts(around.file) {
+            Some(facts) if facts.family == Family::JavaScript => {
+                for part in alternatives(&facts, around.index) {
+                    found.extend(self.own_members(part, name));
+                }
+            }
+            // A field that embeds a type of Go has its name.
+            Some(facts) if facts.family == Family::Go => {
                 let bases = facts.bases(around.index).iter();
-                let bases = bases.filter(|&&base| facts.references[base as usize].name == name);
-                bases
-                    .flat_map(|&base| self.resolve_base(&facts, base, MAX_DEPTH).syms)
-                    .collect::<Vec<_>>()
-            });
-        found.extend(bases.into_iter().flatten().filter_map(|sym| sym.definition()));
+                for &base in bases.filter(|&&base| facts.references[base as usize].name == name) {
+                    let syms = self.resolve_base(&facts, base, MAX_DEPTH).syms;
+                    found.extend(syms.iter().filter_map(Sym::definition));
+                }
+            }
+            _ => {}
+        }
         for subtype in self.subtypes(around)? {
             found.extend(self.own_members(subtype, name));
         }
