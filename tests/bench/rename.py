@@ -45,7 +45,7 @@ def errors():
         # A private name must be used.
         if m and not re.search("warning|information|reportUnused", line):
             text = re.sub(r"error TS\d+|[.,]( (did|Did) you mean.*)?$", "", line.replace(run.root, "")[m.end():])
-            found.append((m[1], int(m[2]), re.sub(r"^[\d:,) -]*", "", text)[:160]))
+            found.append((m[1], int(m[2]), re.sub(r"^[\d:,) -]*", "", text)))
     return found
 
 
@@ -95,11 +95,11 @@ def check(batch):
             broken = new_errors([(old, new, target)])
             count["broken"] += bool(broken)
             if broken:
-                print("BROKEN", target, old, new, *list(broken)[:5], sep="\n   ", flush=True)
+                print("BROKEN", target, old, new, *[error[:160] for error in list(broken)[:5]], sep="\n   ", flush=True)
         undo()
     if found and count["broken"] == n_before:
         count["broken together"] += 1
-        print("BROKEN TOGETHER", batch, *list(found)[:8], sep="\n   ", flush=True)
+        print("BROKEN TOGETHER", batch, *[error[:160] for error in list(found)[:8]], sep="\n   ", flush=True)
     batch.clear()
 
 
