@@ -359,7 +359,7 @@ impl Value {
     }
 }
 
-/// The form of a declared type, which tells how its names relate to the type.
+/// The form of a declared type, which says how its names relate to the type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Shape {

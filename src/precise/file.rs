@@ -479,7 +479,7 @@ impl Blocks {
     }
 }
 
-/// Returns the byte that tells the kind of a symbol: its last one, or `f` for a function.
+/// Returns the byte that names the kind of a symbol: its last one, or `f` for a function.
 fn suffix(symbol: &str) -> u8 {
     match symbol.as_bytes() {
         [.., b')', b'.'] => b'f',

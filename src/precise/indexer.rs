@@ -76,7 +76,7 @@ impl Indexer {
         INDEXERS.iter().find(|indexer| indexer.languages.contains(&language))
     }
 
-    /// Returns all arguments except the path of the index, which comes last. `has_file` tells whether the root of the
+    /// Returns all arguments except the path of the index, which comes last. `has_file` says whether the root of the
     /// project has a file.
     pub fn arguments(&self, has_file: impl Fn(&str) -> bool) -> Vec<&'static str> {
         let without = self.without.filter(|(file, _)| !has_file(file));

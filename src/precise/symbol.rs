@@ -13,7 +13,7 @@ pub(super) struct Symbol<'a> {
     pub(super) name: Cow<'a, str>,
     /// The name of the descriptor before it, or an empty text.
     pub(super) outer: Cow<'a, str>,
-    /// The last character, which tells the kind of the last descriptor.
+    /// The last character, which names the kind of the last descriptor.
     pub(super) suffix: u8,
 }
 

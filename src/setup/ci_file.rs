@@ -53,7 +53,7 @@ impl CiFile {
             Some(host) => Self::Left(format!(
                 "there is no template for {host}; docs/ci/cache.sh works in any shell"
             )),
-            None => Self::Left("there is no remote origin whose host tells the CI system".to_owned()),
+            None => Self::Left("there is no remote origin whose host implies the CI system".to_owned()),
         })
     }
 

@@ -192,6 +192,9 @@ fn the_document_names_what_is_there() {
     }
     // The document mentions every variable of the file.
     for variable in text.split("${").skip(1).filter_map(|rest| rest.split(':').next()) {
-        assert!(document.contains(&format!("{variable}=")), "{variable} is not told of");
+        assert!(
+            document.contains(&format!("{variable}=")),
+            "{variable} is not documented"
+        );
     }
 }

@@ -997,7 +997,7 @@ fn what_somebody_else_committed_can_be_taken_out_too() {
 }
 
 #[test]
-fn a_home_that_is_not_known_is_told() {
+fn a_home_that_is_not_known_is_reported() {
     let output = Command::new(env!("CARGO_BIN_EXE_codescout"))
         .args(["install", "codex", "--yes"])
         .env_clear()

@@ -631,7 +631,7 @@ fn rules_that_change_are_applied_to_files_that_do_not() {
 }
 
 #[test]
-fn places_outside_the_filter_are_not_told() {
+fn places_outside_the_filter_are_not_listed() {
     let repo = TestRepo::new(
         "
         //- src/a.rs

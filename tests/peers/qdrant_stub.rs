@@ -3,7 +3,7 @@
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "tells where it listens; ends where it cannot"
+    reason = "prints where it listens; ends where it cannot"
 )]
 #![allow(dead_code, reason = "the tests use all of it")]
 

@@ -3,7 +3,7 @@
 
 A server for embeddings (OpenAI's form) that takes MILLISECONDS for every request, however many come at once, and gives
 vectors of DIM numbers; at /embed_sparse sparse vectors of DIM tokens, in text-embeddings-inference's form. Ends on a line of
-standard input, and then tells how many requests and texts came, how many requests were in the works at most, for which share
+standard input, and then prints how many requests and texts came, how many requests were in the works at most, for which share
 of the time from the first request to the last answer as many as that were, and how many on average.
 """
 

@@ -24,7 +24,7 @@ pub(crate) use stub::{Reply, Seen, Stub};
 #[allow(unused_imports, reason = "each test binary uses its own part of it")]
 pub(crate) use wait::{Ending, InTime, Printed, in_time, kill, output_of, wait_for_end, wait_until};
 
-/// Returns the variable that tells a child process where this process records trusted settings files (see
+/// Returns the variable that names for a child process where this process records trusted settings files (see
 /// `.cargo/config.toml`).
 pub(crate) fn user_state() -> Option<(&'static str, std::ffi::OsString)> {
     const NAME: &str = "XDG_STATE_HOME";

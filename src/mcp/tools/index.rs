@@ -44,7 +44,7 @@ pub(super) const TOOL: Tool = Tool {
     profile: None,
     effect: Effect::Indexes,
     time_limit: Duration::from_secs(MAX_WAIT_SECONDS + 10),
-    when_too_slow: "builds go on; status op=jobs tells how far they are",
+    when_too_slow: "builds go on; status op=jobs says how far they are",
     run,
 };
 

@@ -67,11 +67,11 @@ fn refs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
             break;
         }
     }
-    let n_told = draft.n_results();
+    let n_listed = draft.n_results();
     Ok(draft.finish(
         about(call).as_ref(),
         None,
-        &json!({"op": "refs", "total": n_refs, "left_out": n_refs - n_told}),
+        &json!({"op": "refs", "total": n_refs, "left_out": n_refs - n_listed}),
     ))
 }
 

@@ -273,7 +273,7 @@ fn a_flag_ends_it() {
 }
 
 #[test]
-fn secrets_do_not_leave_and_the_key_is_not_told() {
+fn secrets_do_not_leave_and_the_key_is_not_shown() {
     let stub = Stub::start(tei);
     let mut options = options(&stub, RerankApi::Tei);
     options.endpoint = options

@@ -82,7 +82,7 @@ fn worker(program: &Path, repository: &Repository, event: HookEvent) -> Command 
     command
 }
 
-/// Removes the environment variables by which git tells a hook the repository, index and worktree.
+/// Removes the environment variables by which git passes a hook the repository, index and worktree.
 pub(super) fn drop_variables_of_git(command: &mut Command) {
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_git(name)) {
         command.env_remove(name);

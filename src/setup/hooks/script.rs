@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_shell_script_is_told() {
+    fn what_is_no_shell_script_is_reported() {
         let others: [&[u8]; 6] = [
             b"#!/usr/bin/env python3\n",
             b"#!/bin/sh",

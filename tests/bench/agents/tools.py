@@ -1,4 +1,4 @@
-"""The tools that policies call. Each returns what an agent would receive and tells the trace what that shows."""
+"""The tools that policies call. Each returns what an agent would receive and adds to the trace what that shows."""
 
 import json
 import re

@@ -243,7 +243,7 @@ fn merges_of_moved_files_lose_no_commit_of_either_side() {
 }
 
 #[test]
-fn an_edit_on_one_side_of_a_merge_of_which_the_other_moved_the_file_is_told() {
+fn an_edit_on_one_side_of_a_merge_of_which_the_other_moved_the_file_is_shown() {
     let text = |last: &str| {
         let lines: String = (0..12)
             .map(|line| format!("    step_{line}(input, {line})\n"))
@@ -573,7 +573,7 @@ fn shallow_clones_say_where_they_end_and_are_read_anew_when_deepened() {
 }
 
 #[test]
-fn a_missing_object_is_named_and_the_rest_told() {
+fn a_missing_object_is_named_and_the_rest_shown() {
     let repo = TestRepo::new("//- a.txt\n1\n");
     repo.write("a.txt", "2\n");
     let middle = repo.commit("middle");

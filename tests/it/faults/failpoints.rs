@@ -151,7 +151,7 @@ fn refused_at_every_place_it_says_so_or_does_without() {
             Some(0) if is_in_log(&copy, said) => {}
             // An index is complete without the messages of commits.
             Some(0) if text.contains("commit messages are not recorded") && text.contains(said) => {}
-            Some(0 | 1) => assert!(may_be_done_without(name), "{about}: nobody was told: {text}"),
+            Some(0 | 1) => assert!(may_be_done_without(name), "{about}: no message: {text}"),
             // An edit names the file of the worktree.
             Some(2) if *scenario == Scenario::Edit => assert!(text.contains(said), "{about}: {text}"),
             Some(2) => assert!(text.contains(said) && text.contains(".codescout"), "{about}: {text}"),

@@ -144,7 +144,7 @@ fn a_foreign_sidecar_is_left_alone_and_the_log_says_so() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_read_is_told() {
+fn a_configuration_that_cannot_be_read_is_reported() {
     let repo = hooked();
     repo.write(".codescout.toml", "nonsense = 1\n");
     commit_file(&repo, "first");

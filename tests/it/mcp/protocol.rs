@@ -281,6 +281,6 @@ fn progress_of_a_build_grows() {
             message["params"]["progress"].as_f64().unwrap()
         })
         .collect();
-    assert!(!found.is_empty(), "no progress was told");
+    assert!(!found.is_empty(), "no progress was reported");
     assert!(found.is_sorted_by(|a, b| a < b), "{found:?}");
 }

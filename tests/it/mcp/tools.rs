@@ -337,7 +337,7 @@ fn clients_that_show_structured_content_get_text_only() {
 }
 
 #[test]
-fn detail_decides_how_much_is_told() {
+fn detail_decides_how_much_is_shown() {
     let repo = project();
     let mut client = Client::legacy(&repo, &[]);
     client.call_complete("symbol", json!({"name": "lex"}));

@@ -86,7 +86,7 @@ fn while_it_is_away_slow_or_wrong_answers_are_local_and_say_so() {
 }
 
 #[test]
-fn little_of_what_it_says_is_told() {
+fn little_of_what_it_says_is_repeated() {
     let repo = project(10);
     let qdrant = QdrantStub::start();
     configure(&repo, &with_qdrant(&qdrant.url()));

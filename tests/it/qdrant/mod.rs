@@ -8,8 +8,8 @@ mod collections;
 mod course;
 mod faults;
 mod removal;
+mod reports;
 mod sparse;
-mod told;
 
 use serde_json::Value;
 

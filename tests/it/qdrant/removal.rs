@@ -107,9 +107,9 @@ fn a_removal_that_is_ended_before_it_began_keeps_nobody_out() {
 
     // A removal that is killed between two steps does not block others either.
     qdrant.stub().forget();
-    let n_told = AtomicUsize::new(0);
+    let n_sent = AtomicUsize::new(0);
     qdrant.fail(move |seen| {
-        let is_second = seen.path.contains("/points/payload?") && n_told.fetch_add(1, Ordering::SeqCst) == 1;
+        let is_second = seen.path.contains("/points/payload?") && n_sent.fetch_add(1, Ordering::SeqCst) == 1;
         is_second.then(|| Reply::status(200).after(Duration::from_secs(600)))
     });
     let mut child = spawn_in(repo.root(), &["gc", "--aggressive", "--qdrant"]);
@@ -204,12 +204,12 @@ fn a_removal_is_told_of_again_before_every_step() {
         let fields = seen.json()["payload"].as_object().map_or(0, |payload| payload.len());
         match (path.ends_with("/points/payload"), path.ends_with("/points/delete")) {
             // Other clones may have moved everything, and read the generation that is current then.
-            (true, _) => Some(if fields == 2 { "told" } else { "ended" }),
+            (true, _) => Some(if fields == 2 { "sent" } else { "ended" }),
             (_, true) => Some("deleted"),
             _ => None,
         }
     });
     let changes: Vec<&str> = changes.collect();
-    let expected = ["told", "told", "deleted", "told", "deleted", "ended"];
+    let expected = ["sent", "sent", "deleted", "sent", "deleted", "ended"];
     assert_eq!(changes, expected);
 }

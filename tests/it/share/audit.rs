@@ -21,7 +21,7 @@ fn has_strace() -> bool {
             .output_in_time();
         let works = tried.is_ok_and(|output| output.status.success());
         if !works {
-            skip("no strace: what is touched is told by the tree of canaries alone");
+            skip("no strace: only the tree of canaries shows what is touched");
         }
         works
     })

@@ -77,7 +77,7 @@ fn a_bundle_without_facts_has_the_format_that_older_builds_read() {
 #[test]
 fn facts_that_are_there_stay_and_answer_first() {
     let (maker, clone) = maker_and_clone();
-    // The clone has been told that `thing.price` means the other definition.
+    // The clone has a fact that `thing.price` means the other definition.
     let [items, _] = documents();
     let coupon = "scip-python python shop 1.0 items/Coupon#price().";
     let names = [

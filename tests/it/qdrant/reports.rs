@@ -48,7 +48,7 @@ fn a_key_is_shown_to_the_server_and_to_nobody_else() {
 }
 
 #[test]
-fn what_leaves_and_what_is_there_are_told() {
+fn what_leaves_and_what_is_there_are_reported() {
     let repo = project(5);
     repo.write(
         ".env",
