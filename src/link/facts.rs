@@ -190,9 +190,9 @@ impl Facts {
         self.imported.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the imports that make a name visible at a position: those in the innermost function or module that has any.
-    /// Without a position, those that other files see.
-    pub(super) fn imports_at(&self, name: &str, at: Option<u32>) -> Vec<(u32, Option<u32>)> {
+    /// Returns the imports that make a name visible at a position: those in the innermost function or module that has any,
+    /// and its length. Without a position, those that other files see.
+    pub(super) fn imports_at(&self, name: &str, at: Option<u32>) -> (usize, Vec<(u32, Option<u32>)>) {
         let is_rust = self.family == Family::Rust;
         let holder = |at: u32| {
             self.enclosing(at).find(|&of| {
@@ -219,7 +219,24 @@ impl Facts {
                 nearest.1.push(one);
             }
         }
-        nearest.1
+        nearest
+    }
+
+    /// Returns true for an import of Rust that counts in more than a block: in a module, or at the start of a function.
+    pub(super) fn is_outside_of_blocks(&self, import: u32) -> bool {
+        let start = self.imports[import as usize].range.start;
+        let Some(function) = self.enclosing_callable(start) else {
+            return true;
+        };
+        let end = self.definitions[function as usize].signature.end;
+        let before = ByteRange::new(end.min(start), start);
+        let is_imported = |at: u32| {
+            self.imports
+                .iter()
+                .any(|other| other.range.contains(ByteRange::new(at, at)))
+        };
+        self.references_in(before)
+            .all(|index| is_imported(self.references[index].range.start))
     }
 
     /// Returns the definition in a function or a block that a binding is of, or the field that a parameter of a constructor

@@ -187,20 +187,27 @@ impl Linker<'_> {
         self.answer(question, || self.bare(facts, &reference, depth))
     }
 
-    /// Finds a local variable, an inherited member or a definition of the file that is visible where a reference is.
+    /// Finds a local variable, an inherited member or a definition of the file that is visible where a reference is, unless
+    /// a function around the reference imports the name.
     fn lexical(&self, facts: &Facts, reference: &Reference, depth: u8) -> Option<Found> {
         let visible = self.visible(facts, reference);
         let size = visible.as_ref().map_or(usize::MAX, |(size, _)| *size);
+        let (import_size, imports) = facts.imports_at(&reference.name, Some(reference.range.start));
         let scope = |syms| Found {
             syms,
             tier: Tier::Scope,
         };
         if let Some((local_size, binding)) = nearest_local(facts, reference)
-            && local_size <= size
+            && local_size <= size.min(import_size)
             && !(facts.family == Family::Java && reference.kind == ReferenceKind::Call)
         {
             let local = Sym::Local(facts.file, binding);
             return Some(scope(vec![facts.local_definition(binding).map_or(local, Sym::Def)]));
+        }
+        if import_size < size {
+            let is_sure =
+                facts.family != Family::Rust || imports.iter().all(|(import, _)| facts.is_outside_of_blocks(*import));
+            return (!is_sure).then(Found::unknown);
         }
         // Inherited members are nearer than the definitions of the file.
         if size == usize::MAX
@@ -288,7 +295,7 @@ impl Linker<'_> {
     /// Finds a name that an import of the file makes visible.
     pub(super) fn imported(&self, facts: &Facts, name: &str, at: Option<u32>, depth: u8) -> Option<Vec<Sym>> {
         let depth = deeper(depth)?;
-        let imports = facts.imports_at(name, at);
+        let (_, imports) = facts.imports_at(name, at);
         let mut found = imports.iter().map(|one| self.made_visible(facts, *one, depth));
         let mut all = found.next()?;
         for other in found.filter(|other| *other != all).collect::<Vec<_>>() {
