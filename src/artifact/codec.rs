@@ -48,6 +48,7 @@ struct ImportRecord {
     names: Vec<(String, Option<String>)>,
     is_reexport: bool,
     range: RangeRecord,
+    scope: Option<RangeRecord>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -131,7 +132,7 @@ pub(super) enum RecordError {
 const MAX_NAME_BYTES: usize = 64 << 20;
 
 /// Converts between absolute positions and differences from the previous position.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Cursor(i64);
 
 impl Cursor {
@@ -510,6 +511,7 @@ fn definition_of(index: u32, record: DefinitionRecord, at: &mut Cursor) -> Resul
 }
 
 fn import_record(import: &Import, at: &mut Cursor) -> ImportRecord {
+    let range = at.put_range(import.range);
     ImportRecord {
         module: import.module.clone(),
         names: import
@@ -518,11 +520,13 @@ fn import_record(import: &Import, at: &mut Cursor) -> ImportRecord {
             .map(|imported| (imported.name.clone(), imported.alias.clone()))
             .collect(),
         is_reexport: import.is_reexport,
-        range: at.put_range(import.range),
+        range,
+        scope: import.scope.map(|scope| at.clone().put_range(scope)),
     }
 }
 
 fn import_of(record: ImportRecord, at: &mut Cursor) -> Import {
+    let range = at.take_range(record.range);
     Import {
         module: record.module,
         names: record
@@ -531,7 +535,8 @@ fn import_of(record: ImportRecord, at: &mut Cursor) -> Import {
             .map(|(name, alias)| ImportedName { name, alias })
             .collect(),
         is_reexport: record.is_reexport,
-        range: at.take_range(record.range),
+        range,
+        scope: record.scope.map(|scope| at.clone().take_range(scope)),
     }
 }
 
@@ -670,7 +675,8 @@ mod tests {
                     alias: Some("F".to_owned()),
                 }],
                 is_reexport: false,
-                range: ByteRange::new(0, 4),
+                range: ByteRange::new(10, 14),
+                scope: Some(ByteRange::new(5, 20)),
             }],
             headings: vec![Heading {
                 level: 2,

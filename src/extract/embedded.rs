@@ -42,6 +42,7 @@ pub(super) fn add(extraction: &mut Extraction, place: &Part, part: Facts, inner:
     }));
     extraction.imports.extend(part.imports.into_iter().map(|mut import| {
         shift(&mut import.range);
+        import.scope.iter_mut().for_each(shift);
         import
     }));
     inner.extend(part.embedded.into_iter().map(|mut one| {

@@ -428,14 +428,15 @@ pub struct Import {
     pub is_reexport: bool,
     /// The range of the whole statement.
     pub range: ByteRange,
+    /// The function, class or block in which the names are visible. `None` if that is the file or a module in it.
+    pub scope: Option<ByteRange>,
 }
 
 impl Import {
-    /// Finds an imported name by what it is called in the module or in this file.
-    pub fn called(&self, name: &str) -> Option<&ImportedName> {
-        let is_alias = |imported: &ImportedName| imported.alias.as_deref() == Some(name);
-        let mut names = self.names.iter().filter(|imported| !imported.name.is_empty());
-        names.find(|imported| imported.name == name || is_alias(imported))
+    /// Finds the imported names that are called so, in the module or in this file.
+    pub fn called(&self, name: &str) -> impl Iterator<Item = &ImportedName> {
+        let names = self.names.iter().filter(|imported| !imported.name.is_empty());
+        names.filter(move |imported| imported.name == name || imported.alias.as_deref() == Some(name))
     }
 }
 

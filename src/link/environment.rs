@@ -712,7 +712,10 @@ impl Linker<'_> {
     pub(super) fn rust_parent(&self, facts: &Facts, at: u32) -> Option<Module> {
         match inline_module(facts, at) {
             Some(inner) => {
-                let of = facts.definitions[inner as usize].container;
+                // A module in a function is in the module of the function.
+                let outer = |of: u32| facts.definitions[of as usize].container;
+                let mut around = std::iter::successors(outer(inner), |of| outer(*of));
+                let of = around.find(|of| facts.has_kind(*of, DefinitionKind::Module));
                 Some(Module::Items { file: facts.file, of })
             }
             None => self.links.environment.rust_outer(facts.file),

@@ -190,28 +190,14 @@ impl Facts {
         self.imported.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the imports that make a name visible at a position: those in the innermost function or module that has any,
-    /// and its length. Without a position, those that other files see.
+    /// Returns the imports that make a name visible at a position, those of the innermost scope that has any, and the length
+    /// of that scope, `usize::MAX` for the file. Without a position, those that other files see.
     pub(super) fn imports_at(&self, name: &str, at: Option<u32>) -> (usize, Vec<(u32, Option<u32>)>) {
-        let is_rust = self.family == Family::Rust;
-        let holder = |at: u32| {
-            self.enclosing(at).find(|&of| {
-                self.definitions[of as usize].kind.is_callable() || is_rust && self.has_kind(of, DefinitionKind::Module)
-            })
-        };
         let mut nearest = (usize::MAX, Vec::new());
         for &one in self.imports_of(name) {
-            let start = self.imports[one.0 as usize].range.start;
-            let holder = holder(start);
-            let is_visible = match (holder, at) {
-                (Some(of), Some(at)) => self.definitions[of as usize].range.contains(ByteRange::new(at, at)),
-                (holder, _) => holder.is_none(),
-            };
-            let is_elsewhere = || at.is_some_and(|at| inline_module(self, start) != inline_module(self, at));
-            if !is_visible || is_rust && is_elsewhere() {
+            let Some(size) = self.import_scope(&self.imports[one.0 as usize], at) else {
                 continue;
-            }
-            let size = holder.map_or(usize::MAX, |of| self.definitions[of as usize].range.len());
+            };
             if size < nearest.0 {
                 nearest = (size, Vec::new());
             }
@@ -222,21 +208,32 @@ impl Facts {
         nearest
     }
 
-    /// Returns true for an import of Rust that counts in more than a block: in a module, or at the start of a function.
-    pub(super) fn is_outside_of_blocks(&self, import: u32) -> bool {
-        let start = self.imports[import as usize].range.start;
-        let Some(function) = self.enclosing_callable(start) else {
-            return true;
+    /// Returns the length of the scope of an import if its names are visible at a position, or without one, in other files.
+    pub(super) fn import_scope(&self, import: &Import, at: Option<u32>) -> Option<usize> {
+        let (start, is_rust) = (import.range.start, self.family == Family::Rust);
+        let is_holder = |of: &u32| {
+            let is_module = is_rust && self.has_kind(*of, DefinitionKind::Module);
+            self.definitions[*of as usize].kind.is_callable() || is_module
         };
-        let end = self.definitions[function as usize].signature.end;
-        let before = ByteRange::new(end.min(start), start);
-        let is_imported = |at: u32| {
-            self.imports
-                .iter()
-                .any(|other| other.range.contains(ByteRange::new(at, at)))
+        let range = |of: u32| self.definitions[of as usize].range;
+        let scope = import
+            .scope
+            .or_else(|| self.enclosing(start).find(is_holder).map(range));
+        let Some(at) = at else {
+            return scope.is_none().then_some(usize::MAX);
         };
-        self.references_in(before)
-            .all(|index| is_imported(self.references[index].range.start))
+        if is_rust && inline_module(self, start) != inline_module(self, at) {
+            return None;
+        }
+        let Some(scope) = scope else { return Some(usize::MAX) };
+        // The head of a function of Python is outside, and the methods of a class.
+        let is_in_body = self.family != Family::Python
+            || match self.body_around(start) {
+                Some(of) if self.definitions[of as usize].kind.is_type() => self.body_around(at) == Some(of),
+                Some(of) => self.definitions[of as usize].signature.end <= at,
+                None => true,
+            };
+        (scope.contains(ByteRange::new(at, at)) && is_in_body).then(|| scope.len())
     }
 
     /// Returns the definition in a function or a block that a binding is of, or the field that a parameter of a constructor

@@ -250,13 +250,17 @@ impl Linker<'_> {
             return NameUse::Reference(self.site(&facts, index));
         }
         // The names of some re-exports are no references.
-        let mut imports = facts
+        let imports = facts
             .imports
             .iter()
             .filter(|import| import.range.start <= at && at < import.range.end);
-        let imported = imports.find_map(|import| Some((import, import.called(name)?)));
-        if let Some((import, imported)) = imported {
-            let syms = self.taken(&facts, &import.module, &imported.name, import.range.start, MAX_DEPTH);
+        let mut imported = imports.flat_map(|import| import.called(name).map(move |imported| (import, imported)));
+        if let Some((import, first)) = imported.next() {
+            // Several names of a statement: `export { a as b, b as c } from "d"`.
+            if imported.any(|(_, other)| other.name != first.name) {
+                return NameUse::Unresolved;
+            }
+            let syms = self.taken(&facts, &import.module, &first.name, import.range.start, MAX_DEPTH);
             let targets: Vec<DefId> = syms.iter().filter_map(Sym::definition).collect();
             if targets.is_empty() {
                 return NameUse::Unresolved;

@@ -101,7 +101,7 @@ impl Linker<'_> {
         for import in facts
             .imports
             .iter()
-            .filter(|import| import.names.iter().any(|name| name.name == "*"))
+            .filter(|import| import.scope.is_none() && import.names.iter().any(|name| name.name == "*"))
         {
             if facts.family == Family::JavaScript && !import.is_reexport {
                 continue;
@@ -177,7 +177,7 @@ impl Linker<'_> {
         }
         let Some(depth) = deeper(depth) else { return items };
         for import in &facts.imports {
-            if inline_module(&facts, import.range.start) != of {
+            if import.scope.is_some() || inline_module(&facts, import.range.start) != of {
                 continue;
             }
             for imported in &import.names {

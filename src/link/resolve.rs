@@ -587,8 +587,11 @@ impl<'v> Linker<'v> {
             .imports
             .iter()
             .filter(|import| import.range.start <= at && at < import.range.end);
-        let named = around.filter_map(|import| Some((import, import.called(&reference.name)?)));
+        let named = around.flat_map(|import| import.called(&reference.name).map(move |name| (import, name)));
         let mut named: Vec<(&Import, &ImportedName)> = named.collect();
+        named.dedup_by(|one, other| {
+            one.0.range == other.0.range && one.0.module == other.0.module && one.1.name == other.1.name
+        });
         // A statement of Rust can import one name from several modules.
         if let (2.., Some(outer)) = (named.len(), &reference.qualifier) {
             named.retain(|(import, _)| import.module.rsplit("::").next() == Some(outer));

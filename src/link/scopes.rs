@@ -45,7 +45,7 @@ impl Linker<'_> {
                 tier: Tier::Scope,
             };
         }
-        if let Some(syms) = self.by_star(facts, name, depth).and_then(of_kind) {
+        if let Some(syms) = self.by_star(facts, name, None, at, depth).and_then(of_kind) {
             return Found {
                 syms,
                 tier: Tier::Import,
@@ -192,7 +192,8 @@ impl Linker<'_> {
     fn lexical(&self, facts: &Facts, reference: &Reference, depth: u8) -> Option<Found> {
         let visible = self.visible(facts, reference);
         let size = visible.as_ref().map_or(usize::MAX, |(size, _)| *size);
-        let (import_size, imports) = facts.imports_at(&reference.name, Some(reference.range.start));
+        let is_python = facts.family == Family::Python;
+        let (import_size, _) = facts.imports_at(&reference.name, Some(reference.range.start));
         let scope = |syms| Found {
             syms,
             tier: Tier::Scope,
@@ -201,13 +202,26 @@ impl Linker<'_> {
             && local_size <= size.min(import_size)
             && !(facts.family == Family::Java && reference.kind == ReferenceKind::Call)
         {
+            // A function of Python can import and assign one name, or import and define it.
+            if local_size == import_size && is_python {
+                return Some(Found::unknown());
+            }
             let local = Sym::Local(facts.file, binding);
             return Some(scope(vec![facts.local_definition(binding).map_or(local, Sym::Def)]));
         }
         if import_size < size {
-            let is_sure =
-                facts.family != Family::Rust || imports.iter().all(|(import, _)| facts.is_outside_of_blocks(*import));
-            return (!is_sure).then(Found::unknown);
+            return None;
+        }
+        if is_python && import_size < usize::MAX {
+            return Some(Found::unknown());
+        }
+        if facts.family == Family::Rust
+            && let Some(syms) = self.by_star(facts, &reference.name, Some(size), reference.range.start, depth)
+        {
+            return Some(Found {
+                syms,
+                tier: Tier::Import,
+            });
         }
         // Inherited members are nearer than the definitions of the file.
         if size == usize::MAX
@@ -400,13 +414,17 @@ impl Linker<'_> {
         })
     }
 
-    /// Finds a name among the names that imports of everything make visible.
-    fn by_star(&self, facts: &Facts, name: &str, depth: u8) -> Option<Vec<Sym>> {
+    /// Finds a name among the names that imports of everything make visible, in functions and blocks shorter than `below`.
+    fn by_star(&self, facts: &Facts, name: &str, below: Option<usize>, at: u32, depth: u8) -> Option<Vec<Sym>> {
         let depth = deeper(depth)?;
         for import in facts
             .imports
             .iter()
             .filter(|import| import.names.iter().any(|name| name.name == "*"))
+            .filter(|import| {
+                let is_wanted = |size| below.is_none_or(|below| import.scope.is_some() && size < below);
+                facts.import_scope(import, Some(at)).is_some_and(is_wanted)
+            })
         {
             if let Sym::Module(module) = self.module_sym(facts, &import.module, import.range.start, depth) {
                 let found = self.look_up(&module, name, depth);

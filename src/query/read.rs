@@ -442,16 +442,13 @@ impl Text<'_> {
                 self.part_of(title, definition.range.clone())
             })
             .collect();
-        // A nested definition is not found by its name alone.
-        let known = definitions.iter().map(|known| {
-            if known.name == name {
-                qualified_name(definitions, known)
-            } else {
-                known.name.clone()
-            }
-        });
-        let known: Vec<String> = known.collect();
-        self.some(parts, "symbol", name, known.iter().map(String::as_str))
+        let wanted = segments(name).last().unwrap_or(name);
+        let near = super::near::nearest(wanted, definitions.iter().map(|known| known.name.as_str()));
+        let full_name = |near: String| {
+            let named = definitions.iter().find(|known| known.name == near);
+            named.map_or(near, |named| qualified_name(definitions, named))
+        };
+        self.some_of(parts, "symbol", name, near.into_iter().map(full_name).collect())
     }
 
     fn part_of(&self, title: &str, range: Range<usize>) -> Part {
@@ -471,6 +468,16 @@ impl Text<'_> {
         name: &str,
         known: impl Iterator<Item = &'n str>,
     ) -> Result<Vec<Part>, ReadError> {
+        self.some_of(parts, what, name, super::near::nearest(name, known))
+    }
+
+    fn some_of(
+        &self,
+        parts: Vec<Part>,
+        what: &'static str,
+        name: &str,
+        near: Vec<String>,
+    ) -> Result<Vec<Part>, ReadError> {
         if !parts.is_empty() {
             return Ok(parts);
         }
@@ -478,7 +485,7 @@ impl Text<'_> {
             path: self.path.to_owned(),
             what,
             name: name.to_owned(),
-            near: super::near::nearest(name, known),
+            near,
         })
     }
 }

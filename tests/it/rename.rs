@@ -358,11 +358,11 @@ fn rust_traits_paths_and_short_forms_are_renamed() {
     repo.commit("cost");
     refused(&repo, &["price", "match"], "keyword of rust");
     // No field is a free function.
-    repo.write("src/lib.rs", "pub fn cost() {}\npub fn f(x: Unknown) -> u32 {\n    x\n        .cost\n}\npub fn g() { for _ in 0..cost() {} }\n");
+    repo.write("src/lib.rs", "pub fn cost() {}\npub fn f(x: Unknown) -> u32 {\n    x\n        .cost\n}\npub fn g() {\n    // All.\n    cost();\n    for _ in 0..cost() {}\n}\n");
     let answer = applied(&repo, &["src/lib.rs#cost", "price"]);
     assert_eq!(
         (&answer["changed"], &answer["renamed_all"]),
-        (&json!(2), &json!(true)),
+        (&json!(3), &json!(true)),
         "{answer:#}"
     );
 }
@@ -708,6 +708,18 @@ fn aliases_with_the_old_name_are_renamed_and_others_stay() {
         runAll()
         //- other.ts
         export default function other() {}
+        //- m.js
+        function one() {}
+        function two(x) {
+            if (x) { const { one } = require('./n'); return one() }
+            return one()
+        }
+        //- n.js
+        exports.one = function one() {}
+        export function a() {}
+        export function b() {}
+        //- swap.js
+        export { a as b, b as a } from './n'
         ",
     );
     let answer = applied(&repo, &["run.ts#runAll", "goAll"]);
@@ -727,6 +739,15 @@ fn aliases_with_the_old_name_are_renamed_and_others_stay() {
     );
     assert!(text(&repo, "use.ts").ends_with("\ngoAll(1)\ntwo(2)\nthird.goAll(3)\n"));
     assert_eq!(text(&repo, "not.ts"), "import runAll from './other'\nrunAll()\n");
+    repo.commit("go");
+    applied(&repo, &["m.js#one", "first"]);
+    assert!(text(&repo, "m.js").contains("require('./n'); return one() }\n    return first()"));
+    let answer = applied(&repo, &["n.js#a", "c"]);
+    assert_eq!(
+        places(&answer, "candidates"),
+        ["swap.js:1 unresolved", "swap.js:1 unresolved"],
+        "{answer:#}"
+    );
 }
 
 #[test]

@@ -68,6 +68,7 @@ pub(super) fn import_of(module: &str, node: Node<'_>) -> Import {
         names: Vec::new(),
         is_reexport: false,
         range: range_of(node),
+        scope: None,
     }
 }
 

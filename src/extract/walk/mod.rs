@@ -187,7 +187,7 @@ impl<'a, 't> Walker<'a, 't> {
         {
             self.visit_leaf(node, leaf, zone);
         }
-        if self.is_import(node, roles) {
+        if self.is_import(node, roles, scope) {
             let has_names = roles.zone == Some(Zone::As(ReferenceKind::Import)) && self.wanted == Wanted::All;
             return if has_names {
                 Descend::Into {
@@ -292,10 +292,16 @@ impl<'a, 't> Walker<'a, 't> {
         });
     }
 
-    fn is_import(&mut self, node: Node<'t>, roles: &Roles) -> bool {
+    fn is_import(&mut self, node: Node<'t>, roles: &Roles, scope: ByteRange) -> bool {
         let Some(import) = roles.import else { return false };
+        let n_before = self.imports.len();
         let cx = cx(self.src, self.tables, &self.frames, &self.definitions);
-        import(&cx, node, &mut self.imports)
+        let is_import = import(&cx, node, &mut self.imports);
+        let of_file = self.frames.first().map_or(scope, |root| root.scope);
+        for import in &mut self.imports[n_before..] {
+            import.scope = Some(scope).filter(|scope| *scope != of_file);
+        }
+        is_import
     }
 
     fn visit_embedded(&mut self, node: Node<'t>, roles: &Roles) {

@@ -16,7 +16,7 @@ impl Subject<'_> {
         let (definition, name) = (&self.definition, &self.definition.name);
         let head = text(bytes, definition.range.start, definition.signature.start);
         let is_fixture = |line: &str| line.trim_start().starts_with('@') && line.contains("fixture");
-        Err(OpError::failed(match self.language {
+        let why = match self.language {
             "python" if head.lines().any(is_fixture) => {
                 format!("{name} is a fixture, which tests name by their parameters")
             }
@@ -27,7 +27,8 @@ impl Subject<'_> {
                 format!("{name} is named after what it shows")
             }
             _ => return Ok(()),
-        }))
+        };
+        Err(OpError::failed(why))
     }
 
     /// Returns true for an element of an annotation of Java.
@@ -51,17 +52,19 @@ impl Subject<'_> {
         match self.language {
             // In some macros and attributes, a path is not resolved.
             "rust" => (is_plain && site.kind != ReferenceKind::Import && ends_with_path(before)).then_some("macro"),
-            "python" => self.doubt_in_python(place, site),
+            "python" => self.doubt_in_python(place, site, before),
             _ if self.is_script() => self.doubt_in_script(site, before),
             _ => None,
         }
     }
 
-    fn doubt_in_python(&self, place: &Place, site: &Site) -> Option<&'static str> {
+    fn doubt_in_python(&self, place: &Place, site: &Site, before: &[u8]) -> Option<&'static str> {
         let is_import = site.kind == ReferenceKind::Import && site.tier == Tier::Outside && !self.is_member;
         match site.tier {
             // A name can be defined or imported.
             _ if is_import && self.is_in(place.file) => Some("import"),
+            // `global name` before `from module import name`.
+            Tier::Import if !self.is_member && declares_global(before, &self.definition.name) => Some("global"),
             Tier::Type | Tier::Return if self.has_namesakes => Some(site.tier.name()),
             _ => self.is_too_early(place, site).then_some("unresolved"),
         }
@@ -85,9 +88,12 @@ impl Subject<'_> {
 
     /// Returns true for a key of an object of JavaScript, and for a field or method of Rust.
     pub(super) fn is_surely_member(&self, site: &Site, is_plain: bool, before: &[u8]) -> bool {
-        let before = before.trim_ascii_end();
         match self.language {
-            "rust" => before.ends_with(b".") && !before.ends_with(b".."),
+            // In macros, the object is not known. A comment can end with a full stop.
+            "rust" => {
+                let before = if is_plain { before } else { before.trim_ascii_end() };
+                before.ends_with(b".") && !before.ends_with(b"..")
+            }
             _ => self.is_script() && site.kind == ReferenceKind::Member && is_plain,
         }
     }

@@ -71,6 +71,7 @@ fn what_is_not_there_is_said_with_a_hint() {
         &["did you mean Installation?"],
     );
     fails(&["README.md#Installation"], &["did you mean Sample.Installation?"]);
+    fails(&["src/parser.rs#Other.parse"], &["did you mean Parser.parse or"]);
     fails(&["src/lexer.rs", "--lines", "x"], &["5-9"]);
     let answer = call(&repo, &["read", "src/lexr.rs", "--json"]).expect(2).json();
     assert!(answer["error"].as_str().unwrap().contains("lexr.rs"));
