@@ -751,6 +751,26 @@ fn aliases_with_the_old_name_are_renamed_and_others_stay() {
 }
 
 #[test]
+fn a_component_stays_no_element_of_html() {
+    let repo = TestRepo::new(
+        "
+        //- app.tsx
+        export function Counter() { return <div/> }
+        class Box<T> {}
+        export const all = <Counter/>
+        export const box = new Box<Counter>()
+    ",
+    );
+    refused(
+        &repo,
+        &["app.tsx#Counter", "counter"],
+        "an element of HTML at app.tsx:3",
+    );
+    let answer = applied(&repo, &["app.tsx#Box", "box2"]);
+    assert_eq!(answer["changed"], json!(2), "{answer:#}");
+}
+
+#[test]
 fn types_in_quotes_are_renamed_and_other_strings_listed() {
     let repo = TestRepo::new(
         "

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::Plan;
+use crate::extract::ReferenceKind;
 use crate::link::{DefId, Linker, Links, NameUse, Tier};
 use crate::model::RepoPath;
 use crate::ops::ask::Ask;
@@ -68,7 +69,33 @@ impl Plan<'_> {
             self.out_of_sight(),
             "the name is not visible",
             "keep the case of the first letter",
+        )?;
+        self.refuse(
+            self.elements(),
+            "it would be an element of HTML",
+            "begin the name of a component with a capital letter",
         )
+    }
+
+    /// Returns the tags of JSX if they would no longer name a component.
+    fn elements(&self) -> BTreeSet<(FileId, u32)> {
+        let is_element = self.new.starts_with(char::is_lowercase);
+        if !is_element || !self.subject.is_script() || self.old().starts_with(char::is_lowercase) {
+            return BTreeSet::new();
+        }
+        let is_type = |file: FileId, at: u32| {
+            let reference = self.subject.linker.reference(file, at);
+            reference.is_some_and(|reference| matches!(reference.kind, ReferenceKind::Type | ReferenceKind::Inherit))
+        };
+        let places = self.files.iter().flat_map(|(file, planned)| {
+            let starts = planned.changed.iter().map(|place| place.range.start);
+            let tags = starts.filter(|at| {
+                let before = &planned.bytes[..*at as usize];
+                before.ends_with(b"</") || before.ends_with(b"<") && !is_type(*file, *at)
+            });
+            tags.map(|at| (*file, at))
+        });
+        places.collect()
     }
 
     /// Returns the places in other packages of Go if only the old name is visible there.

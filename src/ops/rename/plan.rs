@@ -58,7 +58,7 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    fn old(&self) -> &str {
+    pub(super) fn old(&self) -> &str {
         &self.subject.definition.name
     }
 
