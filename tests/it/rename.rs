@@ -751,6 +751,27 @@ fn aliases_with_the_old_name_are_renamed_and_others_stay() {
 }
 
 #[test]
+fn what_is_declared_for_another_module_must_be_confirmed() {
+    let repo = TestRepo::new(
+        "
+        //- a.ts
+        declare module 'http' {
+            interface Request { tries: number }
+        }
+        declare global {
+            interface Window { shop: number }
+        }
+        interface Shop { a: number }
+    ",
+    );
+    for name in ["Request", "Window"] {
+        refused(&repo, &[name, "Other"], "outside of the repository");
+    }
+    let answer = applied(&repo, &["Shop", "Store"]);
+    assert_eq!(answer["renamed_all"], json!(true), "{answer:#}");
+}
+
+#[test]
 fn a_component_stays_no_element_of_html() {
     let repo = TestRepo::new(
         "

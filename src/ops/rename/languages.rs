@@ -38,6 +38,17 @@ impl Subject<'_> {
         outer.is_some_and(|outer| text(bytes, outer.signature.start, outer.signature.end).contains("@interface"))
     }
 
+    /// Returns true for a declaration of TypeScript that is merged with those of an outside module or the global scope.
+    pub(super) fn is_merged(&self, bytes: &[u8]) -> bool {
+        let before = text(bytes, 0, self.definition.range.start);
+        let is_around = |start: &str| {
+            let inside = before.rfind(start).map_or("", |at| &before[at + start.len()..]);
+            !inside.starts_with('.') && inside.matches('{').count() > inside.matches('}').count()
+        };
+        let starts = ["declare global", "declare module '", "declare module \""];
+        self.is_script() && !self.is_member && starts.iter().any(|start| is_around(start))
+    }
+
     /// Returns true for a member that only its own type has.
     pub(super) fn is_hidden(&self, bytes: &[u8]) -> bool {
         let definition = &self.definition;

@@ -101,9 +101,10 @@ impl<'a> Plan<'a> {
     }
 
     /// Adds the types outside of the repository that may have the member, unless the member is private. An object of
-    /// JavaScript may have to fit any type.
+    /// JavaScript may have to fit any type, and a declaration for another module may be merged with one.
     fn add_bases(&mut self) -> Result<()> {
-        if self.subject.is_member && self.subject.linker.is_in_object(self.subject.of) {
+        let is_in_object = self.subject.is_member && self.subject.linker.is_in_object(self.subject.of);
+        if is_in_object || self.subject.is_merged(self.own_bytes()) {
             let range = self.subject.definition.name_range;
             self.candidates.push(Place::base(self.subject.of.file, range));
         }
