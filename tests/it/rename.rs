@@ -357,6 +357,10 @@ fn rust_traits_paths_and_short_forms_are_renamed() {
     assert!(text(&repo, "src/lib.rs").contains("Item { amount: cost }.sum_up()"));
     repo.commit("cost");
     refused(&repo, &["price", "match"], "keyword of rust");
+    // The fields of a tuple are no numbers.
+    repo.write("src/lib.rs", "pub struct A;\nimpl A {\n    pub fn go(&self) {}\n}\npub struct B(A);\nimpl B {\n    pub fn run(&self) {\n        self.0.go()\n    }\n}\n");
+    let answer = applied(&repo, &["A.go", "walk"]);
+    assert_eq!(places(&answer, "candidates"), ["src/lib.rs:8 named"], "{answer:#}");
     // No field is a free function.
     repo.write("src/lib.rs", "pub fn cost() {}\npub fn f(x: Unknown) -> u32 {\n    x\n        .cost\n}\npub fn g() {\n    // All.\n    cost();\n    for _ in 0..cost() {}\n}\n");
     let answer = applied(&repo, &["src/lib.rs#cost", "price"]);

@@ -74,7 +74,8 @@ pub(super) fn value_of(tables: &Tables, src: &[u8], mut node: Node<'_>) -> Value
         } else if let Some(field) = roles.through {
             inner(node, field)
         } else if let Some(fields) = roles.path {
-            name_in(tables, node, fields)
+            // The fields of a tuple are numbers.
+            name_in(tables, node, fields).filter(|name| tables.roles_of(*name).literal.is_none())
         } else if let Some(leaf) = roles.leaf {
             let at = dotted(src, node, leaf).0.start;
             return Value::Of { at, steps };
