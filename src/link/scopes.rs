@@ -188,7 +188,7 @@ impl Linker<'_> {
     }
 
     /// Finds a local variable, an inherited member or a definition of the file that is visible where a reference is, unless
-    /// a function around the reference imports the name.
+    /// a nearer function or block imports the name.
     fn lexical(&self, facts: &Facts, reference: &Reference, depth: u8) -> Option<Found> {
         let visible = self.visible(facts, reference);
         let size = visible.as_ref().map_or(usize::MAX, |(size, _)| *size);
@@ -414,16 +414,18 @@ impl Linker<'_> {
         })
     }
 
-    /// Finds a name among the names that imports of everything make visible, in functions and blocks shorter than `below`.
+    /// Finds a name among the names that imports of everything make visible. With `below`, only those in functions and
+    /// blocks that are shorter count.
     fn by_star(&self, facts: &Facts, name: &str, below: Option<usize>, at: u32, depth: u8) -> Option<Vec<Sym>> {
         let depth = deeper(depth)?;
         for import in facts
             .imports
             .iter()
+            .filter(|import| below.is_none() || import.scope.is_some())
             .filter(|import| import.names.iter().any(|name| name.name == "*"))
             .filter(|import| {
-                let is_wanted = |size| below.is_none_or(|below| import.scope.is_some() && size < below);
-                facts.import_scope(import, Some(at)).is_some_and(is_wanted)
+                let size = facts.import_scope(import, Some(at));
+                size.is_some_and(|size| below.is_none_or(|below| size < below))
             })
         {
             if let Sym::Module(module) = self.module_sym(facts, &import.module, import.range.start, depth) {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::Plan;
+use super::role::Place;
 use crate::extract::ReferenceKind;
 use crate::link::{DefId, Linker, Links, NameUse, Tier};
 use crate::model::RepoPath;
@@ -139,7 +140,7 @@ impl Plan<'_> {
             let path = self.new_path(file);
             let bytes = spliced(&planned.bytes, self.splices(planned))?;
             let stored = reader.stored_as(&path, view.file(file).entry().mode, bytes.clone());
-            let by = |place: &super::role::Place| {
+            let by = |place: &Place| {
                 (
                     place.range.end,
                     self.text_at(place).0.len() as i64 - i64::from(place.range.len() as u32),
