@@ -205,7 +205,7 @@ impl Subject<'_> {
     }
 
     pub(super) fn is_script(&self) -> bool {
-        matches!(self.language, "javascript" | "typescript" | "tsx")
+        is_script(self.language)
     }
 
     /// Returns true if a place in a string of Python can name a type: `cast("Thing", x)`, `Callable[["Thing"], None]`.
@@ -221,10 +221,13 @@ impl Subject<'_> {
     }
 }
 
+fn is_script(language: &str) -> bool {
+    matches!(language, "javascript" | "typescript" | "tsx")
+}
+
 /// Returns true for `value.name = function …` in JavaScript, unless the module exports it.
 pub(super) fn is_property(question: &Question<'_>, of: DefId, definition: &Definition) -> Result<bool> {
-    let is_script = language(question.view().lang(of.file))
-        .is_some_and(|language| matches!(language.name, "javascript" | "typescript" | "tsx"));
+    let is_script = language(question.view().lang(of.file)).is_some_and(|language| is_script(language.name));
     let source = question.sources().reader().read(of.file)?;
     let Source::Bytes(bytes) = source else { return Ok(false) };
     let before = bytes.get(..definition.name_range.start as usize).unwrap_or_default();
