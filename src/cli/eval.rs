@@ -21,7 +21,7 @@ use crate::evaluate::{
 };
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
 use crate::ops::SearchMode;
-use crate::query::{ExactText, FileFilter, Hit, Request, Searcher, Sources, Tests};
+use crate::query::{FileFilter, Hit, Request, Searcher, Sources, Tests};
 use crate::session::{Context as _, Ctx, Result, Session, ViewRequest, Workspace, bail};
 use crate::snapshot::View;
 
@@ -173,7 +173,6 @@ fn judged_rows(
             }
             opened => opened?,
         };
-        let sources = Sources::new(&view, &workspace.repository);
         let mut corpus = Corpus::new(&judgements.repository, &judgements.language, &workspace, &view)?;
         let wanted = judgements.queries.iter().filter(|judged| match args.ids {
             IdsArg::All => true,
@@ -181,8 +180,7 @@ fn judged_rows(
             IdsArg::Odd => judged.is_odd(),
         });
         for judged in wanted {
-            let mut request = request(judged, &judgements.root)?;
-            request.exact = ExactText::find(&request.query, &sources, &request.filter, &INTERRUPTED)?;
+            let request = request(judged, &judgements.root)?;
             let row = row(&mut corpus, judged, &request, args)?;
             if let Some(file) = features {
                 write_features(file, &mut corpus, judged, &request)?;
@@ -324,7 +322,7 @@ impl<'a> Corpus<'a> {
             name,
             language,
             searcher: searcher.with_reranking(workspace.reranking(view, &INTERRUPTED)),
-            alone: Searcher::new(view, own, own)?,
+            alone: Searcher::new(view, own, own)?.with_sources(Sources::new(view, &workspace.repository)),
             reader: workspace.repository.reader(),
         })
     }
@@ -407,7 +405,7 @@ fn write_features(file: &mut impl Write, corpus: &mut Corpus<'_>, judged: &Judge
         id: &judged.id,
         category: judged.category.to_string(),
         query: &judged.query,
-        is_name: searcher.is_name_query(&judged.query),
+        is_name: searcher.is_name_query(&judged.query)?,
         relevant: judged
             .relevant
             .iter()

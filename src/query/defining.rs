@@ -14,9 +14,12 @@ use super::search::{Scope, SearchError, Searcher};
 pub(super) struct Defining {
     /// 1 for a function or type with the exact spelling; less for a field, a package clause or a different spelling.
     pub(super) strength: f32,
-    /// True if the definition is in the container given in the query.
-    pub(super) in_container: bool,
+    /// 1 if the definition is in the container given in the query, less if only its file or folder has that name.
+    pub(super) in_container: f32,
 }
+
+/// The value of a file or folder with the name of the container.
+const FILE_AS_CONTAINER: f32 = 0.7;
 
 /// The factor for a name that differs in case or underscores.
 const OTHER_SPELLING: f32 = 0.8;
@@ -34,13 +37,10 @@ impl Searcher<'_> {
                         continue;
                     }
                     let defining = self.score_definition(doc, wanted, &mut opened)?;
-                    // Interpreting the query `a b` as "the member b of a" is a guess. A definition of b outside a is no
-                    // evidence for it.
-                    let is_guess = wanted.container.is_some() && !defining.in_container && analysis.names.len() > 1;
-                    if !is_guess {
+                    if defining.in_container > 0.0 || !wanted.is_guess {
                         let known = found.entry(doc).or_default();
                         known.strength = known.strength.max(defining.strength);
-                        known.in_container |= defining.in_container;
+                        known.in_container = known.in_container.max(defining.in_container);
                     }
                 }
             }
@@ -70,9 +70,19 @@ impl Searcher<'_> {
                 OTHER_SPELLING
             };
             defining.strength = defining.strength.max(spelling * weight_of_kind(definition.kind));
-            defining.in_container |= containers(&extraction.definitions, definition).any(is_container);
+            if containers(&extraction.definitions, definition).any(is_container) {
+                defining.in_container = 1.0;
+            }
         }
-        defining.in_container |= is_container(&file_stem(file.path));
+        let path = String::from_utf8_lossy(file.path);
+        let mut components = path.rsplit('/');
+        let stem = components
+            .next()
+            .and_then(|name| name.split('.').next())
+            .unwrap_or_default();
+        if is_container(stem) || components.next().is_some_and(is_container) {
+            defining.in_container = defining.in_container.max(FILE_AS_CONTAINER);
+        }
         Ok(defining)
     }
 }
@@ -110,13 +120,16 @@ pub(super) fn asked_for<'e>(
     names: &'e [NameQuery],
 ) -> Option<&'e Definition> {
     let all = names.iter().flat_map(|wanted| {
-        let weighed = named(extraction, chunk, wanted).map(|definition| {
+        let weighed = named(extraction, chunk, wanted).filter_map(|definition| {
             let spelling = if definition.name == wanted.typed {
                 1.0
             } else {
                 OTHER_SPELLING
             };
-            (spelling * weight_of_kind(definition.kind), definition)
+            let is_container = |name: &str| wanted.container.as_deref() == Some(normal_name(name).as_str());
+            let is_inside = containers(&extraction.definitions, definition).any(is_container);
+            let weight = spelling * weight_of_kind(definition.kind) + f32::from(u8::from(is_inside));
+            (is_inside || !wanted.is_guess).then_some((weight, definition))
         });
         weighed.collect::<Vec<_>>()
     });
@@ -132,10 +145,4 @@ pub(super) fn containers<'d>(definitions: &'d [Definition], of: &'d Definition) 
         .as_deref()
         .into_iter()
         .chain(enclosing.map(|outer| outer.name.as_str()))
-}
-
-fn file_stem(path: &[u8]) -> String {
-    let path = String::from_utf8_lossy(path);
-    let name = path.rsplit('/').next().unwrap_or_default();
-    name.split('.').next().unwrap_or_default().to_owned()
 }

@@ -1,24 +1,38 @@
-//! Finds text that must match literally: quoted parts of a query, or a query that is not a word.
+//! Finds text that must match literally: quoted parts of a query, a query that is not a word, and text in scripts that
+//! do not separate words.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::artifact::SkipReason;
 use crate::extract::is_credential;
+use crate::git::FileMode;
 use crate::index::lexical::{LexicalError, normal_name, stem, words};
 use crate::model::explain_by;
 use crate::sidecar::FileError;
-use crate::snapshot::{FileId, View};
+use crate::snapshot::{FileId, FileStatus, View};
 
-use super::analyze::looks_like_code;
+use super::analyze::{Form, looks_like_code};
 use super::filter::FileFilter;
 use super::grep::{FileMatches, GrepDetail, GrepLine, GrepRequest, grep};
 use super::lexical_leg::postings_in_view;
 use super::pattern::{Pattern, PatternError, PatternOptions};
-use super::source::Sources;
+use super::reading::Reading;
+use super::source::{Source, Sources};
 
 /// Maximum number of lines used for one text, the first ones by path. A text on more lines is not distinctive.
 const MAX_LINES: usize = 1_000;
+/// Maximum number of characters whose pairs are searched.
+const MAX_PAIRED: usize = 16;
+/// Part of the pairs of a text that a document must contain.
+const MIN_PAIRS: f32 = 0.5;
+/// Maximum number and size of files that are not indexed but read for a word that no indexed file contains. Reading them
+/// takes some milliseconds.
+const MAX_UNINDEXED_FILES: usize = 32;
+const MAX_UNINDEXED_BYTES: u64 = 1 << 20;
+/// Maximum number of lines of such files that are returned.
+const MAX_UNINDEXED_LINES: usize = 10;
 /// Maximum number of quoted texts.
 const MAX_TEXTS: usize = 8;
 
@@ -26,8 +40,8 @@ const MAX_TEXTS: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub struct ExactText {
     n_texts: usize,
-    /// Number of the texts that each document contains.
-    by_doc: HashMap<u32, usize>,
+    /// The sum over the texts of the part of each that a document contains: 1 for a whole text.
+    by_doc: HashMap<u32, f32>,
     /// The first line that contains a text, by document and file.
     lines: HashMap<(u32, FileId), u32>,
     /// True if the query consists of literal texts only.
@@ -38,6 +52,8 @@ pub struct ExactText {
     pub absent_words: Vec<String>,
     /// The identifiers and lone words that only files contain that are not indexed.
     pub unindexed_words: Vec<String>,
+    /// The identifiers and lone words that no indexed file contains, if there are too many other files to read.
+    pub unknown_words: Vec<String>,
     /// Number of files that contain a text but give no hit because they are not indexed.
     pub n_unindexed: usize,
     /// Number of files that contain a text but give no hit because their names suggest credentials.
@@ -63,40 +79,51 @@ pub enum ExactError {
 explain_by!(ExactError: Pattern);
 
 impl ExactText {
-    /// Finds the literal texts of `query`. The search is case-sensitive unless a text is not found that way.
-    pub fn find(
+    /// Finds the literal texts of `query`. The search is case-sensitive unless a text is not found that way. `is_defined`
+    /// is true if a definition has a name from the query, which is then no literal text.
+    pub(super) fn find(
         query: &str,
+        reading: &Reading,
+        is_defined: bool,
         sources: &Sources<'_>,
         filter: &FileFilter,
         interrupt: &AtomicBool,
     ) -> Result<Self, ExactError> {
-        let texts = wanted(query);
+        if reading.is_trace {
+            return Ok(Self::default());
+        }
+        let is_name = is_defined && reading.analysis.form == Form::Name;
+        let texts = if is_name { Vec::new() } else { wanted(query) };
+        let runs = if texts.is_empty() { unspaced(query) } else { Vec::new() };
         let is_quoted_only = query.split('"').step_by(2).all(|outside| outside.trim().is_empty());
         let mut found = Self {
-            is_all: !texts.is_empty() && (is_quoted_only || texts == [query.trim()]),
-            n_texts: texts.len(),
+            is_all: !texts.is_empty() && (is_quoted_only || texts == [query.trim()]) || runs == [query.trim()],
+            n_texts: texts.len() + runs.len(),
             ..Self::default()
         };
+        let search = Search {
+            sources,
+            filter,
+            interrupt,
+        };
         for text in texts {
-            let mut is_found = |ignore_case| {
-                let options = PatternOptions {
-                    ignore_case,
-                    ..PatternOptions::default()
-                };
-                found.add(request(text, options, filter)?, sources, interrupt)
-            };
-            if !is_found(false)? && !is_found(true)? {
+            if !found.add(text, 1.0, &search)? {
                 found.absent.push(text.to_owned());
             }
         }
-        for word in identifiers(query) {
+        for run in runs {
+            if !found.add(run, 1.0, &search)? && !found.add_pairs(run, &search)? {
+                found.absent.push(run.to_owned());
+            }
+        }
+        for word in identifiers(query, reading) {
             if is_indexed(word, sources.view())? {
                 continue;
             }
-            let words = if occurs(word, sources, filter, interrupt)? {
-                &mut found.unindexed_words
-            } else {
-                &mut found.absent_words
+            let words = match search.occurs_unindexed(word)? {
+                Some(true) => &mut found.unindexed_words,
+                Some(false) => &mut found.absent_words,
+                None => &mut found.unknown_words,
             };
             words.push(word.to_owned());
         }
@@ -115,9 +142,7 @@ impl ExactText {
 
     /// Returns the share of the texts that a document contains.
     pub(super) fn share(&self, doc: u32) -> f32 {
-        self.by_doc
-            .get(&doc)
-            .map_or(0.0, |&held| held as f32 / self.n_texts as f32)
+        self.by_doc.get(&doc).map_or(0.0, |held| held / self.n_texts as f32)
     }
 
     /// Returns the first line that contains a text, in a document of a file.
@@ -125,34 +150,60 @@ impl ExactText {
         self.lines.get(&(doc, file)).copied()
     }
 
-    /// Adds the documents that contain `text`. Returns true if any file contains it.
-    fn add(
-        &mut self,
-        looked_for: GrepRequest,
-        sources: &Sources<'_>,
-        interrupt: &AtomicBool,
-    ) -> Result<bool, ExactError> {
+    /// Adds the documents that contain `text`, in any case if no file has it in this case. Returns true if any file
+    /// contains it.
+    fn add(&mut self, text: &str, part: f32, search: &Search<'_>) -> Result<bool, ExactError> {
+        Ok(self.add_as(text, part, false, search)? || self.add_as(text, part, true, search)?)
+    }
+
+    fn add_as(&mut self, text: &str, part: f32, ignore_case: bool, search: &Search<'_>) -> Result<bool, ExactError> {
+        let request = search.request(text, ignore_case)?;
         let mut docs = HashSet::new();
         let mut failed = None;
-        let outcome = grep(sources, &looked_for, interrupt, &mut |matches| match self.note(
-            sources.view(),
-            &matches,
-            &mut docs,
-        ) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                failed = Some(error);
-                ControlFlow::Break(())
-            }
-        });
+        let outcome = grep(
+            search.sources,
+            &request,
+            search.interrupt,
+            &mut |matches| match self.note(search.sources.view(), &matches, &mut docs) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    failed = Some(error);
+                    ControlFlow::Break(())
+                }
+            },
+        );
         if let Some(error) = failed {
             return Err(error.into());
         }
         for doc in docs {
-            *self.by_doc.entry(doc).or_default() += 1;
+            *self.by_doc.entry(doc).or_default() += part;
         }
         self.is_cut |= outcome.next.is_some() || outcome.interrupted;
         Ok(outcome.n_files > 0)
+    }
+
+    /// Adds the documents that contain at least half of the pairs of adjacent characters in `run`, a text in a script
+    /// without spaces. Returns true if there are any.
+    fn add_pairs(&mut self, run: &str, search: &Search<'_>) -> Result<bool, ExactError> {
+        let characters: Vec<char> = run.chars().take(MAX_PAIRED).collect();
+        if characters.len() < 3 {
+            return Ok(false);
+        }
+        let before = self.by_doc.clone();
+        let pairs = characters.windows(2).map(|pair| pair.iter().collect::<String>());
+        let part = 1.0 / (characters.len() - 1) as f32;
+        for pair in pairs {
+            self.add_as(&pair, part, false, search)?;
+        }
+        let held_before = |doc: &u32| before.get(doc).copied().unwrap_or_default();
+        self.by_doc.retain(|doc, held| {
+            let before = held_before(doc);
+            if *held - before < MIN_PAIRS {
+                *held = before;
+            }
+            *held > 0.0
+        });
+        Ok(self.by_doc.iter().any(|(doc, held)| *held > held_before(doc)))
     }
 
     fn note(&mut self, view: &View, matches: &FileMatches, docs: &mut HashSet<u32>) -> Result<(), FileError> {
@@ -183,40 +234,117 @@ fn is_indexed(word: &str, view: &View) -> Result<bool, LexicalError> {
     Ok(n_found(&normal_name(word))? > 0 || n_found(&stem(&word.to_lowercase()))? > 0)
 }
 
-/// Returns true if a file contains a word, in any case.
-fn occurs(
-    word: &str,
+/// Where and until when literal text is searched.
+struct Search<'a> {
+    sources: &'a Sources<'a>,
+    filter: &'a FileFilter,
+    interrupt: &'a AtomicBool,
+}
+
+impl Search<'_> {
+    /// Returns the request for a literal text.
+    fn request(&self, text: &str, ignore_case: bool) -> Result<GrepRequest, PatternError> {
+        let options = PatternOptions {
+            ignore_case,
+            literal: true,
+            ..PatternOptions::default()
+        };
+        Ok(GrepRequest {
+            pattern: Pattern::new(text, options)?,
+            filter: self.filter.clone(),
+            detail: GrepDetail::Lines,
+            before: 0,
+            after: 0,
+            limit: MAX_LINES,
+            from: None,
+        })
+    }
+
+    /// Returns true if a text file that is not indexed contains a word, in any case. `None` if these files are too many
+    /// or too large to be read for one query.
+    fn occurs_unindexed(&self, word: &str) -> Result<Option<bool>, PatternError> {
+        let options = PatternOptions {
+            ignore_case: true,
+            whole_words: true,
+            literal: true,
+            ..PatternOptions::default()
+        };
+        let pattern = Pattern::new(word, options)?;
+        let mut occurs = false;
+        let is_all = self.read_unindexed(|_, bytes| {
+            occurs |= pattern.occurs(bytes);
+            !occurs
+        });
+        Ok((occurs || is_all).then_some(occurs))
+    }
+
+    /// Passes the text files that are not indexed to `read`, until it returns false. Returns false if there are too many
+    /// or too large ones for one query.
+    fn read_unindexed(&self, mut read: impl FnMut(FileId, &[u8]) -> bool) -> bool {
+        let view = self.sources.view();
+        let mut reader = self.sources.reader();
+        let (mut n_left, mut bytes_left) = (MAX_UNINDEXED_FILES, MAX_UNINDEXED_BYTES);
+        for (file, entry) in view.files().filter(|(_, file)| file.blob.is_none()) {
+            let entry = entry.entry();
+            let is_text = !matches!(entry.status, FileStatus::Skipped(SkipReason::Binary));
+            let is_file = matches!(entry.mode, FileMode::File | FileMode::Executable);
+            if !is_text || !is_file || is_credential(view.file(file).path) || !self.filter.passes(view, file) {
+                continue;
+            }
+            if n_left == 0 || self.interrupt.load(Ordering::Relaxed) {
+                return false;
+            }
+            n_left -= 1;
+            let Ok(Source::Bytes(bytes)) = reader.read_up_to(file, bytes_left) else {
+                return false;
+            };
+            if !read(file, &bytes) {
+                return true;
+            }
+            bytes_left -= bytes.len() as u64;
+        }
+        true
+    }
+}
+
+/// Returns the lines of files that are not indexed that contain `text`, in any case, as far as these files can be read
+/// for one query.
+pub(super) fn unindexed_lines(
+    text: &str,
     sources: &Sources<'_>,
     filter: &FileFilter,
     interrupt: &AtomicBool,
-) -> Result<bool, PatternError> {
+) -> Result<Vec<(FileId, GrepLine)>, PatternError> {
     let options = PatternOptions {
         ignore_case: true,
-        whole_words: true,
+        literal: true,
         ..PatternOptions::default()
     };
-    let request = GrepRequest {
-        limit: 1,
-        ..request(word, options, filter)?
+    let pattern = Pattern::new(text, options)?;
+    let mut found = Vec::new();
+    let search = Search {
+        sources,
+        filter,
+        interrupt,
     };
-    Ok(grep(sources, &request, interrupt, &mut |_| ControlFlow::Break(())).n_files > 0)
-}
-
-/// Returns the request for a literal text.
-fn request(text: &str, options: PatternOptions, filter: &FileFilter) -> Result<GrepRequest, PatternError> {
-    let options = PatternOptions {
-        literal: true,
-        ..options
-    };
-    Ok(GrepRequest {
-        pattern: Pattern::new(text, options)?,
-        filter: filter.clone(),
-        detail: GrepDetail::Lines,
-        before: 0,
-        after: 0,
-        limit: MAX_LINES,
-        from: None,
-    })
+    search.read_unindexed(|file, bytes| {
+        pattern.for_each_line(bytes, |line| {
+            let text = bytes[line.start..line.end].to_vec();
+            let spans = pattern.spans(&text);
+            found.push((
+                file,
+                GrepLine {
+                    number: line.number as u32,
+                    text,
+                    spans,
+                    is_match: true,
+                },
+            ));
+            found.len() < MAX_UNINDEXED_LINES
+        });
+        found.len() < MAX_UNINDEXED_LINES
+    });
+    Ok(found)
 }
 
 /// Returns the texts in double quotes. Without quotes, returns the whole query if it is one word that looks like
@@ -235,12 +363,30 @@ fn wanted(query: &str) -> Vec<&str> {
     }
 }
 
-/// Returns the words outside quotes that look like identifiers, or the only word.
-fn identifiers(query: &str) -> Vec<&str> {
+/// Returns the words outside quotes and paths that look like identifiers, or the only word.
+fn identifiers<'q>(query: &'q str, reading: &Reading) -> Vec<&'q str> {
+    if !reading.places.is_empty() {
+        return Vec::new();
+    }
     let outside = || query.split('"').step_by(2).flat_map(words).map(|(_, word)| word);
     let is_only = outside().nth(1).is_none();
-    let is_identifier = |word: &&str| word.len() > 1 && (is_only || looks_like_code(word));
+    let is_identifier =
+        |word: &&str| word.len() > 1 && !word.contains(is_unspaced) && (is_only || looks_like_code(word));
     outside().filter(is_identifier).take(MAX_TEXTS).collect()
+}
+
+/// Returns the runs of characters of scripts that do not separate words.
+fn unspaced(query: &str) -> Vec<&str> {
+    let runs = query.split(|c: char| !is_unspaced(c)).filter(|run| !run.is_empty());
+    runs.take(MAX_TEXTS).collect()
+}
+
+/// Returns true for characters of scripts without spaces between words: Thai, Lao, Myanmar, Khmer, Kana and Han. Source:
+/// the blocks of the Unicode Standard, version 16.
+fn is_unspaced(c: char) -> bool {
+    matches!(u32::from(c),
+        0x0e00..=0x0eff | 0x1000..=0x109f | 0x1780..=0x17ff | 0x3005..=0x3007 | 0x3040..=0x30ff | 0x31f0..=0x31ff
+        | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xf900..=0xfaff | 0x20000..=0x3ffff)
 }
 
 fn is_odd(word: &str) -> bool {

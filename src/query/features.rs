@@ -14,6 +14,7 @@ use super::filter::is_test_path;
 use super::messages::MessageScores;
 use super::rank::Features;
 use super::search::{Legs, Searcher};
+use super::verbatim::Verbatim;
 
 /// Lower bound for the best cosine that others are divided by. A smaller divisor would amplify noise.
 const MIN_BEST_COSINE: f32 = 0.05;
@@ -113,7 +114,7 @@ impl<'s> FeatureExtractor<'s> {
             covered_file: in_file.covered / self.all_idf,
             named: chunk.named / self.all_idf,
             defines: self.defining.get(&doc).map_or(0.0, |defining| defining.strength),
-            defines_in_container: as_feature(self.defining.get(&doc).is_some_and(|defining| defining.in_container)),
+            defines_in_container: self.defining.get(&doc).map_or(0.0, |defining| defining.in_container),
             exact_text: self.legs.exact.share(doc),
             file_name: file.file_name,
             folder_names: file.folder_names,
@@ -132,6 +133,8 @@ impl<'s> FeatureExtractor<'s> {
             brevity: 1.0 / (1.0 + meta.map_or(0.0, |meta| meta.n_tokens as f32) / 20.0),
             sparse: self.legs.sparse.map_or(0.0, |(leg, found)| leg.share(found, doc)),
             messages: self.messages.by_file.get(&place.file).copied().unwrap_or_default(),
+            place: self.legs.placed.by_doc.get(&doc).copied().unwrap_or_default(),
+            verbatim: self.legs.verbatim.get(&doc).map_or(0.0, Verbatim::message_share),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::extract::{Chunk, ChunkKind, Definition, DefinitionKind, Extraction};
 use crate::model::{ByteRange, Lang};
@@ -10,13 +11,18 @@ use crate::snapshot::{FileId, Place, View};
 
 use super::analyze::NameQuery;
 use super::defining::{asked_for, containers};
-use super::exact::ExactText;
 use super::lines::LineStarts;
+use super::preview::best_offset;
 use super::rank::Features;
-use super::search::{Candidate, Scope, SearchError, Searcher};
+use super::search::{Candidate, Ranked, Scope, SearchError, Searcher, sort_best_first};
+use super::source::{Source, Sources};
 
 /// Maximum number of lines of a type that is one hit with its members. The members of a longer type are separate hits.
 const MAX_TYPE_LINES: u32 = 120;
+/// Maximum number of hits of a file, unless the query is a name.
+const MAX_PER_FILE: usize = 2;
+/// The penalty for a hit whose file has a better one.
+const REPEAT_IN_FILE: f32 = 0.5;
 /// Maximum number of further parts of a file in a hit.
 const MAX_FURTHER: usize = 3;
 /// The maximum difference between the scores of a hit and of a further part of its file, as a share of the best score.
@@ -46,10 +52,65 @@ pub struct Hit {
     pub focus: Option<ByteRange>,
     /// The first line that contains a literal text of the query, at the first place.
     pub line: Option<u32>,
+    /// The line that the query gives or whose words are those of the query, at the first place.
+    pub best_line: Option<u32>,
     /// The features behind the score.
     pub features: Features,
     /// The reranker's score; comparable only within one result. `None` if the hit was not reranked.
     pub reranked: Option<f32>,
+    /// How the hit matches the query.
+    pub matched_by: MatchedBy,
+    /// The content of the first place's file, if it was read.
+    pub text: Option<Arc<Vec<u8>>>,
+}
+
+/// How a hit matches a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatchedBy {
+    /// The query gives its place.
+    Path,
+    /// It defines a name from the query.
+    Name,
+    /// It contains text of the query word for word.
+    ExactText,
+    /// It contains all words of the query.
+    AllWords,
+    /// It contains some words of the query.
+    SomeWords,
+    /// It contains none.
+    Meaning,
+}
+
+impl MatchedBy {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Name => "name",
+            Self::ExactText => "exact_text",
+            Self::AllWords => "all_words",
+            Self::SomeWords => "some_words",
+            Self::Meaning => "meaning",
+        }
+    }
+
+    fn of(features: &Features, ranked: &Ranked) -> Self {
+        // Sums of the same numbers in another order.
+        const EPSILON: f32 = 1e-5;
+        if features.place > 0.0 {
+            Self::Path
+        } else if features.defines > 0.0 {
+            Self::Name
+        } else if features.exact_text > 0.0 || features.verbatim > 0.0 {
+            Self::ExactText
+        } else if features.covered >= ranked.all_words - EPSILON {
+            Self::AllWords
+        } else if features.covered > 0.0 {
+            Self::SomeWords
+        } else {
+            Self::Meaning
+        }
+    }
 }
 
 impl Hit {
@@ -140,8 +201,10 @@ impl Searcher<'_> {
         Ok(kept)
     }
 
-    /// Returns the best candidate of each of the first `n_wanted` files, with further candidates of that file.
-    pub(super) fn one_per_file(
+    /// Returns the first `n_wanted` candidates in the order of their scores, at most [`MAX_PER_FILE`] of a file, which
+    /// do not overlap. [`REPEAT_IN_FILE`] is subtracted from the score of each but the first. The first has the further
+    /// candidates of its file.
+    pub(super) fn by_file(
         &self,
         ranked: Vec<Candidate>,
         n_wanted: usize,
@@ -164,7 +227,8 @@ impl Searcher<'_> {
                 }
                 Entry::Vacant(_) => continue,
             };
-            if kept[at].score - candidate.score > MAX_FURTHER_DROP * best {
+            let is_near = kept[at].score - candidate.score <= MAX_FURTHER_DROP * best;
+            if !is_near && !kept[at].further.is_empty() {
                 continue;
             }
             let own = self.item_lines(candidate.place, opened)?;
@@ -174,6 +238,17 @@ impl Searcher<'_> {
                 kept[at].further.push(candidate);
             }
         }
+        let mut repeated: Vec<Candidate> = Vec::new();
+        for candidate in &mut kept {
+            let n_repeated = candidate.further.len().min(MAX_PER_FILE - 1);
+            repeated.extend(candidate.further.drain(..n_repeated).map(|further| Candidate {
+                score: further.score - REPEAT_IN_FILE,
+                ..further
+            }));
+        }
+        kept.extend(repeated);
+        sort_best_first(&mut kept);
+        kept.truncate(n_wanted);
         Ok(kept)
     }
 
@@ -246,12 +321,15 @@ impl Searcher<'_> {
         candidate: &Candidate,
         names: &[NameQuery],
         scope: &Scope,
-        exact: &ExactText,
+        ranked: &Ranked,
         opened: &mut Opened,
     ) -> Result<Hit, SearchError> {
         let meta = self.view.segments().doc_meta(candidate.doc);
         let mut places = Vec::new();
         let (mut symbol, mut focus) = (None, None);
+        let file = candidate.place.file;
+        let literal = ranked.exact.line(candidate.doc, file);
+        let best = self.best_line(candidate, ranked, literal, opened)?;
         let others = scope
             .places(self.view, candidate.doc)
             .filter(|place| *place != candidate.place);
@@ -260,7 +338,13 @@ impl Searcher<'_> {
                 continue;
             };
             if places.is_empty() {
+                let holding = best.and_then(|best| holding(extraction, chunk, best.at));
                 let named = asked_for(extraction, chunk, names);
+                let named = if best.is_some_and(|best| best.is_certain) {
+                    holding.or(named)
+                } else {
+                    named.or(holding)
+                };
                 symbol = named
                     .or(own_definition(extraction, chunk))
                     .map(|definition| symbol_of(&extraction.definitions, definition));
@@ -268,7 +352,12 @@ impl Searcher<'_> {
                     .filter(|definition| !is_callable(chunk.kind) && chunk.range.contains(definition.range))
                     .map(|definition| definition.range);
             }
-            let Item { lines, range, .. } = shown(extraction, chunk);
+            let Item { mut lines, range, .. } = shown(extraction, chunk);
+            // A given line can be one of the blank lines behind a chunk.
+            let given = best.filter(|best| {
+                best.is_certain && places.is_empty() && ranked.placed.lines.contains_key(&(candidate.doc, file))
+            });
+            lines.1 = lines.1.max(given.map_or(0, |best| best.line));
             places.push(HitPlace {
                 file: place.file,
                 start_line: lines.0,
@@ -280,7 +369,7 @@ impl Searcher<'_> {
         }
         let mut further = Vec::new();
         for candidate in candidate.further.iter().take(MAX_FURTHER) {
-            let line = exact.line(candidate.doc, candidate.place.file);
+            let line = ranked.exact.line(candidate.doc, candidate.place.file);
             let part = self.part(candidate.place, names, opened)?;
             further.extend(part.map(|part| FurtherPart {
                 start_line: line.unwrap_or(part.start_line),
@@ -294,23 +383,119 @@ impl Searcher<'_> {
             further,
             score: candidate.score,
             kind: meta.map_or(ChunkKind::Window, |meta| meta.kind),
-            lang: self.view.lang(candidate.place.file),
+            lang: self.view.lang(file),
             symbol,
             focus,
-            line: exact.line(candidate.doc, candidate.place.file),
+            line: literal,
+            best_line: best.filter(|best| best.is_certain).map(|best| best.line),
             features: candidate.features,
             reranked: candidate.reranked,
+            matched_by: MatchedBy::of(&candidate.features, ranked),
+            text: opened.texts.get(&file).cloned().flatten(),
         })
     }
+
+    /// Finds the line of a candidate that matches best: a line given in the query, one with a literal text or with words
+    /// as in the query; of several small items, the one with the most words of the query.
+    fn best_line(
+        &self,
+        candidate: &Candidate,
+        ranked: &Ranked,
+        literal: Option<u32>,
+        opened: &mut Opened,
+    ) -> Result<Option<BestLine>, SearchError> {
+        let Some(sources) = self.sources else { return Ok(None) };
+        let file = candidate.place.file;
+        let given = ranked.placed.lines.get(&(candidate.doc, file)).copied().or(literal);
+        let verbatim = ranked
+            .verbatim
+            .get(&candidate.doc)
+            .filter(|verbatim| verbatim.is_message);
+        let Some((_, chunk)) = self.chunk(candidate.place, opened)? else {
+            return Ok(None);
+        };
+        let (range, is_mixed) = (chunk.range, matches!(chunk.kind, ChunkKind::Items | ChunkKind::Data));
+        if given.is_none() && verbatim.is_none() && (!is_mixed || ranked.terms.is_empty()) {
+            return Ok(None);
+        }
+        let Some(text) = opened.text(file, &sources) else {
+            return Ok(None);
+        };
+        let lines = LineStarts::of(&text);
+        if let Some(line) = given {
+            let start = lines.range(line, line);
+            let indent = text[start.clone()]
+                .iter()
+                .take_while(|byte| byte.is_ascii_whitespace())
+                .count();
+            return Ok(Some(BestLine {
+                line,
+                at: (start.start + indent) as u32,
+                is_certain: true,
+            }));
+        }
+        if let Some(verbatim) = verbatim {
+            return Ok(Some(BestLine {
+                line: lines.line_of(verbatim.at),
+                at: verbatim.at as u32,
+                is_certain: true,
+            }));
+        }
+        let part = String::from_utf8_lossy(text.get(range.as_usize()).unwrap_or_default());
+        Ok(best_offset(&part, &ranked.terms).map(|at| {
+            let at = range.start as usize + at;
+            BestLine {
+                line: lines.line_of(at),
+                at: at as u32,
+                is_certain: false,
+            }
+        }))
+    }
+}
+
+/// The line of a hit that matches best.
+#[derive(Clone, Copy)]
+struct BestLine {
+    line: u32,
+    /// The offset in the file at which the match starts.
+    at: u32,
+    /// True if the query gives the line or its text, false if it was chosen by its words.
+    is_certain: bool,
+}
+
+/// Returns the innermost function or type that contains the byte at `at` and lies in the chunk or contains it.
+fn holding<'e>(extraction: &'e Extraction, chunk: &Chunk, at: u32) -> Option<&'e Definition> {
+    let holds = |definition: &&Definition| {
+        let range = definition.range;
+        (range.start..range.end).contains(&at)
+            && (definition.kind.is_callable() || definition.kind.is_type())
+            && (chunk.range.contains(range) || range.contains(chunk.range))
+    };
+    extraction
+        .definitions
+        .iter()
+        .filter(holds)
+        .min_by_key(|definition| definition.range.len())
 }
 
 /// Caches the extractions needed for one result, by blob. Several chunks and places often share an extraction.
 #[derive(Default)]
 pub(super) struct Opened {
     by_blob: HashMap<u32, Extraction>,
+    /// The content of files that were read; `None` if a file cannot be read.
+    pub(super) texts: HashMap<FileId, Option<Arc<Vec<u8>>>>,
 }
 
 impl Opened {
+    /// Returns the content of a file.
+    fn text(&mut self, file: FileId, sources: &Sources<'_>) -> Option<Arc<Vec<u8>>> {
+        let read = || match sources.reader().read(file) {
+            Ok(Source::Bytes(bytes)) => Some(Arc::new(bytes)),
+            _ => None,
+        };
+        self.texts.entry(file).or_insert_with(read).clone()
+    }
+
     pub(super) fn extraction(&mut self, view: &View, blob: u32) -> Result<&Extraction, FileError> {
         match self.by_blob.entry(blob) {
             Entry::Occupied(known) => Ok(known.into_mut()),

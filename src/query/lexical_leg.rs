@@ -32,6 +32,8 @@ pub(super) struct LexicalLeg {
     files: Scores,
     /// The idf of each term of the query.
     pub(super) idf: Vec<f32>,
+    /// The number of documents with each term.
+    n_docs: Vec<usize>,
 }
 
 /// Scores by number. Only numbers with a score take memory that is written, because a query finds few of a million.
@@ -80,6 +82,7 @@ impl LexicalLeg {
             docs: Scores::new(view.segments().n_docs()),
             files: Scores::new(view.n_files()),
             idf: Vec::new(),
+            n_docs: Vec::new(),
         };
         let mut counts = FileCounts::new(view.n_files());
         for &(term, weight) in terms {
@@ -89,6 +92,16 @@ impl LexicalLeg {
             leg.add_files(view, &postings, weight, params, &mut counts);
         }
         Ok(leg)
+    }
+
+    /// Returns the sum of the idf of the first `n_terms` terms, added in their order as in [`Lexical::covered`].
+    pub(super) fn idf_of(&self, n_terms: usize) -> f32 {
+        self.idf[..n_terms].iter().fold(0.0, |sum, idf| sum + idf)
+    }
+
+    /// Returns true if no document of the view has one of the first `n_terms` terms.
+    pub(super) fn has_absent(&self, n_terms: usize) -> bool {
+        self.n_docs[..n_terms].contains(&0)
     }
 
     /// Returns the scores of a document; zero if it contains no term.
@@ -116,6 +129,7 @@ impl LexicalLeg {
         let idf = weight * idf(postings.len(), live.n_docs as usize);
         let mean_length = live.n_tokens as f32 / (live.n_docs as f32).max(1.0);
         self.idf.push(idf);
+        self.n_docs.push(postings.len());
         for posting in postings {
             let score = self.docs.of(posting.doc);
             let length = posting.entry.n_tokens as f32;

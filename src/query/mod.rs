@@ -28,9 +28,14 @@ mod near;
 mod outline;
 mod pattern;
 mod pickaxe;
+mod placed;
+mod places;
 mod preview;
+mod printed;
 mod rank;
 mod read;
+mod reading;
+mod report;
 mod rerank;
 mod scope;
 mod search;
@@ -38,6 +43,7 @@ mod source;
 mod sparse_leg;
 mod spelling;
 mod symbols;
+mod verbatim;
 mod weak;
 
 pub use blame::{
@@ -59,7 +65,7 @@ pub use history::{
     Cochange, FileChangeKind, FileLog, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log, folder_log,
     near_paths, patch_of,
 };
-pub use hit::{FurtherPart, Hit, HitPlace, Symbol};
+pub use hit::{FurtherPart, Hit, HitPlace, MatchedBy, Symbol};
 pub use likely::{LikelyFiles, LikelyQuery, likely, n_not_indexed};
 pub use lines::LineStarts;
 pub use marks::Marks;

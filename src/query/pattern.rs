@@ -171,6 +171,16 @@ impl Pattern {
         }
     }
 
+    /// Returns true if a line of `bytes` matches.
+    pub(super) fn occurs(&self, bytes: &[u8]) -> bool {
+        let mut occurs = false;
+        self.for_each_line(bytes, |_| {
+            occurs = true;
+            false
+        });
+        occurs
+    }
+
     /// Returns true if a line, given without its line break, matches.
     pub(super) fn is_in(&self, line: &[u8]) -> bool {
         if self.whole_words {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::hit::Hit;
+use super::hit::{FurtherPart, Hit};
 use super::lines::LineStarts;
 use crate::extract::ChunkKind;
 use crate::index::lexical::for_each_term;
@@ -28,6 +28,20 @@ pub struct Preview {
     pub text: String,
 }
 
+impl FurtherPart {
+    /// Returns the best adjacent lines of the part, at most `n_lines`, with the number of the first.
+    pub fn preview(&self, bytes: &[u8], terms: &[(String, f32)], n_lines: usize) -> (u32, String) {
+        let lines = LineStarts::of(bytes);
+        let (first, last, n_lines) = (self.start_line, self.end_line, n_lines as u32);
+        let text = |line: u32| String::from_utf8_lossy(bytes.get(lines.range(line, line)).unwrap_or_default());
+        let start = best_start((first, last), first, n_lines, terms, text);
+        let start = start.min((last + 1).saturating_sub(n_lines)).max(first);
+        let range = lines.range(start, last.min(start.saturating_add(n_lines.saturating_sub(1))));
+        let shown = bytes.get(range).unwrap_or_default();
+        (start, cut_lines(String::from_utf8_lossy(shown).trim_end()))
+    }
+}
+
 impl Hit {
     /// Returns the signature and the best lines of the hit, at most `n_lines` in all. `terms` are the terms of the
     /// query with their weights, and `bytes` is the content of the first place's file.
@@ -46,7 +60,8 @@ impl Hit {
         let text = |line: u32| String::from_utf8_lossy(bytes.get(lines.range(line, line)).unwrap_or_default());
         let n_lines = n_lines.max(1) as u32;
         let n_best = if signature.is_some() { n_lines - 1 } else { n_lines };
-        let start = match (self.line, n_best) {
+        let is_inside = |line: &u32| (first..=last).contains(line);
+        let start = match (self.line.or(self.best_line.filter(is_inside)), n_best) {
             (Some(line), _) => line,
             (None, 0) => signature.map_or(first, |(line, _)| line),
             (None, _) => best_start((first, last), matched, n_best, terms, text),
@@ -116,6 +131,21 @@ fn best_start<'t>(
         }
     }
     best.2
+}
+
+/// Returns the offset of the line of a text with the greatest weight of distinct terms; the first of equal ones.
+pub(super) fn best_offset(text: &str, terms: &[(String, f32)]) -> Option<usize> {
+    let weights: HashMap<&str, f32> = terms.iter().map(|(term, weight)| (term.as_str(), *weight)).collect();
+    let mut best: Option<(f32, usize)> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let weight: f32 = terms_in(line, &weights).iter().map(|term| weights[term]).sum();
+        if weight > best.map_or(0.0, |(most, _)| most) {
+            best = Some((weight, at + line.len() - line.trim_start().len()));
+        }
+        at += line.len();
+    }
+    best.map(|(_, at)| at)
 }
 
 /// Returns the terms with a weight that a line contains.

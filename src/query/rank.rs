@@ -5,7 +5,7 @@
 //! perform.
 
 /// The number of features.
-pub const N_FEATURES: usize = 25;
+pub const N_FEATURES: usize = 27;
 
 /// The names of the features, in the order of the weights.
 pub const FEATURES: [&str; N_FEATURES] = [
@@ -34,10 +34,16 @@ pub const FEATURES: [&str; N_FEATURES] = [
     "exact_text",
     "sparse",
     "messages",
+    "place",
+    "verbatim",
 ];
 
 /// Weight of literal matches. It is larger than the sum of all other weights, so literal matches come first.
 const EXACT_TEXT: f32 = 5.0;
+/// Weight of the places in a query. It is larger than all others together.
+const PLACE: f32 = 10.0;
+/// Weight of test code if the query asks for tests.
+const WANTED_TEST: f32 = 0.4;
 
 /// The features of a candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -94,6 +100,11 @@ pub struct Features {
     /// BM25 of the messages of the commits that changed its file, relative to the best candidate; 0 for names and
     /// without recorded commits.
     pub messages: f32,
+    /// 1 for the first place that the query gives, a little less for each further one; 0 for other code.
+    pub place: f32,
+    /// Share of the query's idf in the words that stand in the chunk as in the query; 0 unless they are a whole message
+    /// or the whole query.
+    pub verbatim: f32,
 }
 
 impl Features {
@@ -125,6 +136,8 @@ impl Features {
             self.exact_text,
             self.sparse,
             self.messages,
+            self.place,
+            self.verbatim,
         ]
     }
 }
@@ -161,6 +174,7 @@ impl Weights {
         ("brevity", -0.2),
         ("exact_text", EXACT_TEXT),
         ("sparse", 0.15),
+        ("place", PLACE),
     ]);
     /// Weights for descriptions.
     pub const PROSE: Self = Self::of(&[
@@ -174,6 +188,7 @@ impl Weights {
         ("covered_file", 0.05),
         ("named", 0.1),
         ("defines", 0.5),
+        ("defines_in_container", 1.0),
         ("file_name", 0.1),
         ("rank_dense", 0.1),
         ("is_test", -0.4),
@@ -186,6 +201,8 @@ impl Weights {
         ("exact_text", EXACT_TEXT),
         ("sparse", 0.34),
         ("messages", 0.2),
+        ("place", PLACE),
+        ("verbatim", 2.0),
     ]);
 
     /// Sets weights by feature name. Other features have weight 0.
@@ -206,6 +223,15 @@ impl Weights {
         }
         assert!(n_placed == named.len(), "a weight names no feature");
         Self { by_feature }
+    }
+
+    /// Returns the weights for a query that asks for tests.
+    pub fn for_tests(mut self) -> Self {
+        let is_test = FEATURES.iter().position(|name| *name == "is_test");
+        if let Some(at) = is_test {
+            self.by_feature[at] = WANTED_TEST;
+        }
+        self
     }
 
     /// Returns the weighted sum.

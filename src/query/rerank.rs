@@ -11,7 +11,7 @@ use crate::extract::is_credential;
 use crate::index::chunk_text;
 use crate::snapshot::FileId;
 
-use super::analyze::analyze;
+use super::exact::ExactText;
 use super::hit::Opened;
 use super::search::{Candidate, Mode, Request, SearchError, Searcher};
 use super::source::{Source, SourceReader, Sources};
@@ -79,12 +79,12 @@ impl<'a> Searcher<'a> {
     }
 
     /// Returns the reranker if the request wants one and the page includes reranked candidates.
-    pub(super) fn reranking(&self, request: &Request) -> Option<Reranking<'a>> {
+    pub(super) fn reranking(&self, request: &Request, is_name: bool) -> Option<Reranking<'a>> {
         let is_wanted = match (request.rerank, request.mode) {
             (Rerank::Never, _) | (_, Mode::Similar) => false,
             (Rerank::Always, _) => true,
             (Rerank::Prose, Mode::Keyword) => false,
-            (Rerank::Prose, _) => !analyze(&request.query).is_name,
+            (Rerank::Prose, _) => !is_name,
         };
         self.reranking
             .filter(|reranking| is_wanted && request.skip < reranking.n_candidates)
@@ -97,14 +97,14 @@ impl<'a> Searcher<'a> {
         reranking: &Reranking<'_>,
         request: &Request,
         query: &str,
+        exact: &ExactText,
         candidates: &mut [Candidate],
         opened: &mut Opened,
         notes: &mut Vec<String>,
     ) -> Result<bool, SearchError> {
         let n_judged = reranking.n_candidates.min(candidates.len());
         let is_exact = |candidate: &Candidate| {
-            candidate.features.defines > 0.0
-                || request.mode != Mode::Semantic && request.exact.share(candidate.doc) > 0.0
+            candidate.features.defines > 0.0 || request.mode != Mode::Semantic && exact.share(candidate.doc) > 0.0
         };
         let n_exact = candidates.iter().take_while(|candidate| is_exact(candidate)).count();
         let mut texts = Texts::new(self, &reranking.sources);

@@ -16,22 +16,29 @@ use crate::model::{ErrorKind, Explain, Explanation, Hint, chain, typed};
 use crate::sidecar::FileError;
 use crate::snapshot::{FileId, Place, View};
 
-use super::analyze::{Analysis, analyze};
+use super::analyze::{Analysis, Form};
 use super::cursor::ScorersUsed;
 use super::defining::Defining;
 use super::elsewhere::{Away, DenseRemoteIndex, SparseRemoteIndex};
-use super::exact::ExactText;
+use super::exact::{ExactError, ExactText, unindexed_lines};
 use super::features::{Cosines, FeatureExtractor, of_rank};
 use super::filter::FileFilter;
+use super::grep::GrepLine;
 use super::hit::{Hit, Opened};
 use super::lexical_leg::{LexicalLeg, LexicalParams};
 use super::meaning::{Meaning, Query};
 use super::messages::{CommitMessages, MessageScores, MessagesError};
+use super::placed::Placed;
+use super::places::{TypedPlace, typed_places};
 use super::rank::{Features, Weights};
 use super::read::split_position;
+use super::reading::{Reading, read};
+use super::report::{Report, read_report};
 use super::rerank::{Rerank, Reranking};
+use super::source::{Source, Sources};
 use super::sparse_leg::{Asked, SparseFound, SparseLeg};
 use super::spelling::corrected;
+use super::verbatim::Verbatim;
 
 /// The ways to find candidates. Each way is called a leg.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,14 +69,14 @@ pub struct Request {
     pub limit: usize,
     /// Number of hits to skip.
     pub skip: usize,
-    /// The documents that contain literal texts of the query. Modes with words put them first.
-    pub exact: ExactText,
     /// The kinds of definitions to find; empty for everything.
     pub kinds: Vec<DefinitionKind>,
     /// True to return each definition as a hit of its own, even if the same file has a better one.
     pub is_flat: bool,
     /// Determines whether a configured reranker is used.
     pub rerank: Rerank,
+    /// True to return the best hits even if they match little, for collections that are small or were selected.
+    pub is_any: bool,
     /// The models that ordered the previous page. Other models are not used, and a missing one is an error.
     pub previous_scorers: Option<ScorersUsed>,
 }
@@ -91,6 +98,8 @@ impl Request {
 pub struct SearchOutcome {
     /// The hits, best first.
     pub hits: Vec<Hit>,
+    /// If there are no hits, lines with the text of the query in files that are not indexed.
+    pub unindexed: Vec<(FileId, GrepLine)>,
     /// True if there are more hits.
     pub has_more: bool,
     /// The query that was searched, if a word was corrected.
@@ -101,6 +110,10 @@ pub struct SearchOutcome {
     pub is_weak: bool,
     /// Notes on problems that degraded the order.
     pub notes: Vec<String>,
+    /// Remarks about the query, for example on a path that does not exist.
+    pub remarks: Vec<String>,
+    /// The literal texts of the query.
+    pub exact: ExactText,
     /// The models that determined the order.
     pub judges: ScorersUsed,
     /// True if a graph proposed the nearest vectors, false if all were compared, and `None` if a server found them.
@@ -122,6 +135,9 @@ pub enum SearchError {
     /// An artifact cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The literal texts of the query cannot be found.
+    #[error(transparent)]
+    Exact(#[from] ExactError),
     /// The messages of commits cannot be read.
     #[error(transparent)]
     Messages(#[from] MessagesError),
@@ -146,6 +162,7 @@ impl Explain for SearchError {
     fn explain(&self) -> Explanation {
         match self {
             Self::Embed(error) => error.explain(),
+            Self::Exact(error) => error.explain(),
             Self::OtherOrder { .. } => Explanation::hinting(Hint::each(
                 "try again later, or start over without --cursor",
                 "try again later, or start over without cursor",
@@ -172,6 +189,14 @@ const FILE_CANDIDATES: usize = 40;
 /// The penalty for each better chunk of the same file, if a file can have several hits.
 const REPEAT: f32 = 0.05;
 
+/// The constant k of the reciprocal ranks of a report's parts. Smaller than usual, since the first ranks say most.
+const REPORT_K: f32 = 10.0;
+/// Divides the score of a chunk, so that it orders the chunks of a file and not the files.
+const REPORT_SCALE: f32 = 1_000.0;
+/// Maximum number and size of the issue templates that are read.
+const MAX_TEMPLATES: usize = 16;
+const MAX_TEMPLATE_BYTES: u64 = 64 << 10;
+
 const LEXICAL: LexicalParams = LexicalParams {
     chunk: Params { k1: 1.2, b: 0.6 },
     file: Params { k1: 1.2, b: 0.6 },
@@ -191,6 +216,7 @@ pub struct Searcher<'a> {
     messages: Option<Arc<CommitMessages>>,
     live: RoaringBitmap,
     pub(super) reranking: Option<Reranking<'a>>,
+    pub(super) sources: Option<Sources<'a>>,
     interrupt: &'a AtomicBool,
 }
 
@@ -209,8 +235,17 @@ impl<'a> Searcher<'a> {
             messages: None,
             live,
             reranking: None,
+            sources: None,
             interrupt: &NEVER,
         })
+    }
+
+    /// Reads files, to find literal text.
+    pub fn with_sources(self, sources: Sources<'a>) -> Self {
+        Self {
+            sources: Some(sources),
+            ..self
+        }
     }
 
     /// Sets a flag that aborts searches with [`SearchError::Interrupted`].
@@ -275,49 +310,89 @@ impl<'a> Searcher<'a> {
     }
 
     /// Returns true if a query is treated as a name and ranked with the weights for names.
-    pub fn is_name_query(&self, query: &str) -> bool {
-        analyze(query).is_name
+    pub fn is_name_query(&self, query: &str) -> Result<bool, SearchError> {
+        Ok(self.read(query, &Scope::default())?.0.analysis.is_name())
+    }
+
+    /// Reads a query. A few words are a name only if a definition has it. Also returns the documents with definitions
+    /// of its names.
+    fn read(&self, query: &str, scope: &Scope) -> Result<(Reading, HashMap<u32, Defining>), SearchError> {
+        let mut reading = read(query);
+        if let Some(whole) = reading.analysis.as_whole() {
+            let defining = self.defining(&whole, scope)?;
+            if !defining.is_empty() {
+                reading.analysis = whole;
+                return Ok((reading, defining));
+            }
+        }
+        let mut defining = self.defining(&reading.analysis, scope)?;
+        if reading.analysis.form == Form::Words && defining.is_empty() {
+            reading.analysis = reading.analysis.as_description(&reading.text);
+        } else if !reading.is_trace && reading.analysis.form == Form::Prose {
+            // A definition that a sentence names with its container is meant, not others of that name.
+            if is_qualified(&defining) {
+                defining.retain(|_, defining| defining.in_container > 0.0);
+            }
+        }
+        Ok((reading, defining))
     }
 
     /// Returns the best hits for a request.
     pub fn search(&self, request: &Request) -> Result<SearchOutcome, SearchError> {
         let read_as = match request.mode {
-            Mode::Auto | Mode::Hybrid => corrected(&request.query, self.view, self.paths, || self.go_on())?,
-            Mode::Semantic | Mode::Keyword | Mode::Similar => None,
+            Mode::Auto | Mode::Hybrid if typed_places(&request.query).is_empty() => {
+                corrected(&request.query, self.view, self.paths, || self.go_on())?
+            }
+            _ => None,
         };
         let scope = self.scope(&request.filter);
         let mut notes = Vec::new();
         let text = read_as.as_deref().unwrap_or(&request.query);
         let mut judges = ScorersUsed::default();
-        let Ranked {
-            candidates: mut ranked,
-            terms,
-            is_weak,
-        } = self.rank(request, text, &scope, &mut judges, &mut notes)?;
-        let names = analyze(&request.query).names;
-        let n_wanted = request.skip.saturating_add(request.limit);
         let mut opened = Opened::default();
-        let reranking = self.reranking(request);
+        let report = match request.mode {
+            Mode::Auto | Mode::Hybrid => self.report(text)?,
+            _ => None,
+        };
+        let mut ranked = match report {
+            Some(report) => self.rank_report(request, text, &report, &scope, &mut opened, &mut judges, &mut notes)?,
+            None => self.rank(request, text, &scope, &mut opened, &mut judges, &mut notes)?,
+        };
+        let names = std::mem::take(&mut ranked.reading.analysis.names);
+        let n_wanted = request.skip.saturating_add(request.limit);
+        let reranking = self.reranking(request, ranked.reading.analysis.is_name());
         let without = "results are not reranked";
         let reranking = reranking.filter(|_| request.asks(|judges| judges.reranker, without, &mut notes));
         let n_judged = reranking.map_or(0, |reranking| reranking.n_candidates);
         if !request.kinds.is_empty() {
-            if ranked.len() >= LEG_CANDIDATES {
-                notes.push(format!("kind was applied to the best {} hits only", ranked.len()));
+            if ranked.candidates.len() >= LEG_CANDIDATES {
+                notes.push(format!(
+                    "kind was applied to the best {} hits only",
+                    ranked.candidates.len()
+                ));
             }
-            self.retain_kinds(&mut ranked, &request.kinds, &names, &mut opened)?;
+            self.retain_kinds(&mut ranked.candidates, &request.kinds, &names, &mut opened)?;
         }
         let n_kept = n_wanted.saturating_add(1).max(n_judged);
-        let mut kept = if self.is_flat(request, text, &ranked) {
+        let mut candidates = std::mem::take(&mut ranked.candidates);
+        let mut kept = if self.is_flat(request, &ranked.reading, &candidates) {
             if matches!(request.mode, Mode::Auto | Mode::Hybrid) {
-                spread(&mut ranked);
+                spread(&mut candidates);
             }
-            self.one_per_item(ranked, n_kept, &mut opened)?
+            self.one_per_item(candidates, n_kept, &mut opened)?
         } else {
-            self.one_per_file(ranked, n_kept, &mut opened)?
+            self.by_file(candidates, n_kept, &mut opened)?
         };
         if let Some(reranking) = reranking {
-            judges.reranker = self.rerank(&reranking, request, text, &mut kept, &mut opened, &mut notes)?;
+            judges.reranker = self.rerank(
+                &reranking,
+                request,
+                text,
+                &ranked.exact,
+                &mut kept,
+                &mut opened,
+                &mut notes,
+            )?;
         }
         if let Some(before) = request.previous_scorers {
             // The reranker is not used for pages beyond the candidates that it reranks.
@@ -340,49 +415,58 @@ impl<'a> Searcher<'a> {
             .skip(request.skip)
             .map(|candidate| {
                 self.go_on()?;
-                self.hit(candidate, &names, &scope, &request.exact, &mut opened)
+                self.hit(candidate, &names, &scope, &ranked, &mut opened)
             })
             .collect::<Result<Vec<_>, SearchError>>()?;
+        let mut unindexed = Vec::new();
+        if let (true, Mode::Auto | Mode::Hybrid, Some(sources)) = (kept.is_empty(), request.mode, self.sources) {
+            let query = request.query.trim();
+            if !query.contains('\n') {
+                unindexed =
+                    unindexed_lines(query, &sources, &request.filter, self.interrupt).map_err(ExactError::from)?;
+            }
+        }
         Ok(SearchOutcome {
+            unindexed,
             hits,
             has_more: kept.len() > n_wanted,
             read_as,
-            terms,
-            is_weak,
+            is_weak: ranked.is_weak,
             notes,
+            remarks: ranked.placed.remarks,
+            exact: ranked.exact,
+            terms: ranked.terms,
             judges,
             uses_graph: self.meaning.uses_graph(scope.docs(&self.live), LEG_CANDIDATES),
         })
     }
 
-    /// Returns true if a file can have several hits: on request, for similar code, and if the query is a name. A mode
-    /// that finds definitions must have found one with the name.
-    fn is_flat(&self, request: &Request, text: &str, ranked: &[Candidate]) -> bool {
+    /// Returns true if a file can have several hits: on request, for similar code, for a stack trace, and if the query
+    /// is a name. A mode that finds definitions must have found one with the name.
+    fn is_flat(&self, request: &Request, reading: &Reading, ranked: &[Candidate]) -> bool {
         let defines = |candidate: &Candidate| candidate.features.defines > 0.0;
         request.is_flat
             || match request.mode {
                 Mode::Similar => true,
-                Mode::Keyword | Mode::Semantic => self.is_name_query(text),
-                Mode::Auto | Mode::Hybrid => self.is_name_query(text) && ranked.iter().any(defines),
+                Mode::Keyword | Mode::Semantic => reading.analysis.is_name(),
+                Mode::Auto | Mode::Hybrid => {
+                    reading.is_trace || reading.analysis.is_name() && ranked.iter().any(defines)
+                }
             }
     }
 
     /// Returns every candidate with its features, in ranked order. Used as data for fitting weights.
     pub fn candidates(&self, request: &Request) -> Result<Vec<Hit>, SearchError> {
         let scope = self.scope(&request.filter);
-        let names = analyze(&request.query).names;
         let mut opened = Opened::default();
-        self.rank(
-            request,
-            &request.query,
-            &scope,
-            &mut ScorersUsed::default(),
-            &mut Vec::new(),
-        )?
-        .candidates
-        .iter()
-        .map(|candidate| self.hit(candidate, &names, &scope, &request.exact, &mut opened))
-        .collect()
+        let (mut judges, mut notes) = (ScorersUsed::default(), Vec::new());
+        let ranked = self.rank(request, &request.query, &scope, &mut opened, &mut judges, &mut notes)?;
+        let names = &ranked.reading.analysis.names;
+        let hits = ranked
+            .candidates
+            .iter()
+            .map(|candidate| self.hit(candidate, names, &scope, &ranked, &mut opened));
+        hits.collect()
     }
 
     /// Returns the candidates in final order, before reranking.
@@ -391,25 +475,40 @@ impl<'a> Searcher<'a> {
         request: &Request,
         text: &str,
         scope: &Scope,
+        opened: &mut Opened,
         judges: &mut ScorersUsed,
         notes: &mut Vec<String>,
     ) -> Result<Ranked, SearchError> {
         if request.mode == Mode::Similar {
             let candidates = self.similar(request, text, scope, judges, notes)?;
-            return Ok(Ranked::of(candidates, Vec::new()));
+            return Ok(Ranked::of(candidates, read(text)));
         }
-        if request.exact.is_all_absent() && request.mode != Mode::Semantic {
-            return Ok(Ranked::of(Vec::new(), Vec::new()));
+        let (reading, defining) = self.read(text, scope)?;
+        // A corrected spelling is no literal text.
+        let literal = request.query.as_str();
+        let exact = match self.sources {
+            Some(sources) => {
+                let is_defined = !defining.is_empty();
+                ExactText::find(literal, &reading, is_defined, &sources, &request.filter, self.interrupt)?
+            }
+            None => ExactText::default(),
+        };
+        if exact.is_all_absent() && request.mode != Mode::Semantic {
+            return Ok(Ranked {
+                exact,
+                ..Ranked::of(Vec::new(), reading)
+            });
         }
-        let analysis = analyze(text);
+        let text = reading.text.as_str();
+        let analysis = &reading.analysis;
         let terms: Vec<(&str, f32)> = analysis.terms.iter().map(|term| (term.as_str(), 1.0)).collect();
         let (lexical, by_own) = rayon::join(
             || LexicalLeg::run(self.view, &terms, &LEXICAL, || self.go_on()),
             || self.query_by_own(request.mode, text, scope),
         );
         let (lexical, by_own) = (lexical?, by_own?);
-        let by_words = self.ranked_docs(&lexical, &request.exact, scope);
-        let terms = analysis
+        let by_words = self.ranked_docs(&lexical, &exact, scope);
+        let terms: Vec<(String, f32)> = analysis
             .terms
             .iter()
             .cloned()
@@ -418,13 +517,21 @@ impl<'a> Searcher<'a> {
         if request.mode == Mode::Keyword {
             let scored = by_words.iter().map(|&doc| (doc, lexical.doc(doc).bm25.0));
             let scored: Vec<_> = scored.collect();
+            let all = lexical.idf_of(analysis.n_words);
             let features = |rank, doc, share| Features {
                 bm25: share,
                 rank_lexical: of_rank(rank),
-                exact_text: request.exact.share(doc),
+                covered: lexical.doc(doc).covered / all,
+                exact_text: exact.share(doc),
                 ..Features::default()
             };
-            return Ok(Ranked::of(self.plain(&scored, features, scope), terms));
+            let candidates = self.plain(&scored, features, scope);
+            return Ok(Ranked {
+                all_words: 1.0,
+                exact,
+                terms,
+                ..Ranked::of(candidates, reading)
+            });
         }
         let leg = self.sparse.as_ref().filter(|_| request.mode != Mode::Semantic);
         let leg = leg.filter(|_| request.asks(|judges| judges.sparse, "sparse vectors are not used", notes));
@@ -447,7 +554,12 @@ impl<'a> Searcher<'a> {
         self.go_on()?;
         let by_meaning = self.docs_by_meaning(&query, scope)?;
         if request.mode == Mode::Semantic {
-            return Ok(Ranked::of(self.order_by_cosine(&by_meaning, scope), terms));
+            let candidates = self.order_by_cosine(&by_meaning, scope);
+            return Ok(Ranked {
+                exact,
+                terms,
+                ..Ranked::of(candidates, reading)
+            });
         }
         let sparse = leg.and_then(|leg| {
             let found = leg.find(asked, scope.docs(&self.live), LEG_CANDIDATES, notes)?;
@@ -458,30 +570,161 @@ impl<'a> Searcher<'a> {
         let messages =
             messages.filter(|_| request.asks(|judges| judges.messages, "commit messages are not used", notes));
         judges.messages = messages.is_some();
-        let legs = Legs {
-            analysis: &analysis,
+        let placed = self.placed(&reading, &request.query, scope, opened)?;
+        let mut legs = Legs {
+            analysis,
             lexical: &lexical,
             query: &query,
             by_words: &by_words,
             by_meaning: &by_meaning,
             sparse: sparse.as_ref().map(|(leg, found)| (*leg, found)),
-            exact: &request.exact,
+            exact: &exact,
             messages,
+            placed: &placed,
+            verbatim: HashMap::new(),
+            wants_tests: reading.wants_tests,
         };
-        let defining = self.defining(&analysis, scope)?;
+        if analysis.form == Form::Prose {
+            legs.verbatim = self.verbatim(text, &legs, scope, opened)?;
+            if is_qualified(&defining) {
+                // The words of a qualified name are side by side wherever it is used.
+                legs.verbatim.retain(|_, verbatim| verbatim.is_long);
+            }
+        }
         let docs = self.gather(&legs, &defining, scope);
         let messages = self.scores_of_messages(&legs, &docs, scope)?;
         // Other models have other cosines.
         let is_calibrated = !judges.added && !judges.sparse;
-        let is_sure = !defining.is_empty() || request.exact.docs().next().is_some();
-        if is_calibrated && !is_sure && self.is_weak(&legs, &messages, scope) && !self.names_file(text) {
+        let is_sure = !defining.is_empty() || exact.docs().next().is_some() || !placed.by_doc.is_empty();
+        if is_calibrated && !request.is_any && !is_sure && self.is_weak(&legs, &messages, scope) {
             return Ok(Ranked {
                 is_weak: !docs.is_empty(),
-                ..Ranked::of(Vec::new(), terms)
+                terms,
+                exact,
+                placed,
+                ..Ranked::of(Vec::new(), reading)
             });
         }
         let candidates = self.fused(&legs, docs, &defining, &messages, scope, notes)?;
-        Ok(Ranked::of(candidates, terms))
+        let all_words = lexical.idf_of(analysis.n_words) / lexical.idf.iter().sum::<f32>().max(f32::MIN_POSITIVE);
+        let verbatim = std::mem::take(&mut legs.verbatim);
+        Ok(Ranked {
+            terms,
+            all_words,
+            exact,
+            verbatim,
+            placed,
+            ..Ranked::of(candidates, reading)
+        })
+    }
+
+    /// Reads a query as a report, if it is one. The lines of the repository's own templates are left out.
+    fn report(&self, text: &str) -> Result<Option<Report>, SearchError> {
+        if read_report(text, &HashSet::new()).is_none() || read(text).is_trace {
+            return Ok(None);
+        }
+        let mut template = HashSet::new();
+        let is_template = |path: &[u8]| {
+            let path = String::from_utf8_lossy(path).to_lowercase();
+            path.contains("issue_template") || path.contains("pull_request_template")
+        };
+        if let Some(sources) = self.sources {
+            let mut reader = sources.reader();
+            let files = self.view.files().filter(|(_, file)| is_template(file.path));
+            for (file, _) in files.take(MAX_TEMPLATES) {
+                self.go_on()?;
+                if let Ok(Source::Bytes(bytes)) = reader.read_up_to(file, MAX_TEMPLATE_BYTES) {
+                    let text = String::from_utf8_lossy(&bytes);
+                    template.extend(text.lines().map(|line| line.trim().to_owned()));
+                }
+            }
+        }
+        Ok(read_report(text, &template))
+    }
+
+    /// Ranks the parts of a report one by one and adds the reciprocal ranks of each file.
+    #[expect(clippy::too_many_arguments, reason = "those of rank")]
+    fn rank_report(
+        &self,
+        request: &Request,
+        text: &str,
+        report: &Report,
+        scope: &Scope,
+        opened: &mut Opened,
+        judges: &mut ScorersUsed,
+        notes: &mut Vec<String>,
+    ) -> Result<Ranked, SearchError> {
+        let names = report.names.join(" ");
+        let parts = [&report.title, &report.rest, &names]
+            .into_iter()
+            .filter(|part| !part.is_empty());
+        let mut fused: Option<Ranked> = None;
+        let mut by_file: HashMap<FileId, f32> = HashMap::new();
+        let mut candidates: Vec<Candidate> = Vec::new();
+        for part in parts {
+            let request = Request {
+                query: part.clone(),
+                is_any: true,
+                ..request.clone()
+            };
+            let ranked = self.rank(&request, part, scope, opened, judges, notes)?;
+            let mut seen = HashSet::new();
+            for candidate in &ranked.candidates {
+                if self.is_about_code(candidate.place.file) && seen.insert(candidate.place.file) {
+                    *by_file.entry(candidate.place.file).or_default() += 1.0 / (REPORT_K + seen.len() as f32);
+                }
+            }
+            candidates.extend(ranked.candidates.iter().cloned());
+            match &mut fused {
+                None => fused = Some(ranked),
+                Some(fused) => {
+                    fused.terms.extend(ranked.terms);
+                    fused.verbatim.extend(ranked.verbatim);
+                }
+            }
+        }
+        let mut fused = fused.unwrap_or_else(|| Ranked::of(Vec::new(), read(text)));
+        fused.reading = read(text);
+        // A bare file name is often one of the reporter's own.
+        let is_given = |place: &TypedPlace| place.line.is_some() || place.path.contains('/');
+        let reading = &mut fused.reading;
+        let (places, names) = (std::mem::take(&mut reading.places), std::mem::take(&mut reading.names));
+        let given = places.into_iter().zip(names).filter(|(place, _)| is_given(place));
+        (reading.places, reading.names) = given.unzip();
+        fused.placed = self.placed(&fused.reading, text, scope, opened)?;
+        let place = |candidate: &Candidate| fused.placed.by_doc.get(&candidate.doc).copied().unwrap_or_default();
+        // The best chunk of a file first; among chunks, those of the part that ranks them best.
+        candidates.retain(|candidate| by_file.contains_key(&candidate.place.file));
+        let best = candidates
+            .iter()
+            .map(|candidate| candidate.score)
+            .fold(f32::MIN_POSITIVE, f32::max);
+        for candidate in &mut candidates {
+            let of_file = by_file[&candidate.place.file];
+            candidate.features.place = place(candidate);
+            candidate.score = of_file + candidate.features.place + candidate.score / best / REPORT_SCALE;
+        }
+        sort_best_first(&mut candidates);
+        let mut seen = HashSet::new();
+        candidates.retain(|candidate| seen.insert(candidate.doc));
+        fused.candidates = candidates;
+        Ok(fused)
+    }
+
+    /// Returns false for files that repeat the words of reports without being their subject: templates and settings of
+    /// the host, translations and change logs.
+    fn is_about_code(&self, file: FileId) -> bool {
+        let path = String::from_utf8_lossy(self.view.file(file).path).to_lowercase();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let is_log = ["change", "history", "news", "release"]
+            .iter()
+            .any(|start| name.starts_with(start));
+        let is_text = [".md", ".rst", ".txt", ".adoc"].iter().any(|end| name.ends_with(end)) || !name.contains('.');
+        let is_translation = name.ends_with(".po")
+            || path
+                .split('/')
+                .any(|part| ["locale", "locales", "i18n"].contains(&part));
+        !(path.starts_with(".github/") || is_log && is_text || is_translation)
     }
 
     /// Finds the nearest documents by the built-in model. Returns `None` if the mode does not need them or another model
@@ -659,11 +902,11 @@ impl<'a> Searcher<'a> {
         let away = self.meaning.score_remote(legs.query, &docs, notes).into_iter();
         cosines.extend(away.map(|(doc, cosine)| (doc, cosine.0)));
         let mut features = FeatureExtractor::new(self, legs, defining, &cosines, messages);
-        let weights = if legs.analysis.is_name {
-            &Weights::NAME
-        } else {
-            &Weights::PROSE
+        let weights = match legs.analysis.is_name() {
+            true => Weights::NAME,
+            false => Weights::PROSE,
         };
+        let weights = if legs.wants_tests { weights.for_tests() } else { weights };
         let mut best: Vec<Candidate> = Vec::with_capacity(docs.len());
         for doc in docs {
             self.go_on()?;
@@ -688,7 +931,7 @@ impl<'a> Searcher<'a> {
 
     /// Returns the scores of the candidates' files by commit messages. Empty if the query is a name.
     fn scores_of_messages(&self, legs: &Legs<'_>, docs: &[u32], scope: &Scope) -> Result<MessageScores, SearchError> {
-        let Some(messages) = legs.messages.filter(|_| !legs.analysis.is_name) else {
+        let Some(messages) = legs.messages.filter(|_| !legs.analysis.is_name()) else {
             return Ok(MessageScores::default());
         };
         let places = docs.iter().flat_map(|&doc| scope.places(self.view, doc));
@@ -708,6 +951,9 @@ impl<'a> Searcher<'a> {
         let mut named: Vec<u32> = defining.keys().copied().collect();
         named.sort_unstable();
         named.into_iter().for_each(&mut add);
+        let mut placed: Vec<u32> = legs.placed.by_doc.keys().copied().collect();
+        placed.sort_unstable();
+        placed.into_iter().for_each(&mut add);
         legs.by_words.iter().take(LEG_CANDIDATES).copied().for_each(&mut add);
         legs.by_meaning.iter().map(|(doc, _)| *doc).for_each(&mut add);
         let by_sparse = legs.sparse.iter().flat_map(|(_, found)| &found.docs);
@@ -771,21 +1017,36 @@ pub(super) struct Legs<'a> {
     pub(super) sparse: Option<(&'a SparseLeg<'a>, &'a SparseFound)>,
     pub(super) exact: &'a ExactText,
     pub(super) messages: Option<&'a CommitMessages>,
+    pub(super) placed: &'a Placed,
+    pub(super) verbatim: HashMap<u32, Verbatim>,
+    pub(super) wants_tests: bool,
 }
 
-/// Candidates, best first, and the terms of the query with their weights.
-struct Ranked {
+/// Candidates, best first, and what is known of the query.
+pub(super) struct Ranked {
     candidates: Vec<Candidate>,
-    terms: Vec<(String, f32)>,
+    /// The terms of the query with their weights.
+    pub(super) terms: Vec<(String, f32)>,
+    /// The part of the query's idf that belongs to its words.
+    pub(super) all_words: f32,
     is_weak: bool,
+    pub(super) reading: Reading,
+    pub(super) exact: ExactText,
+    pub(super) placed: Placed,
+    pub(super) verbatim: HashMap<u32, Verbatim>,
 }
 
 impl Ranked {
-    fn of(candidates: Vec<Candidate>, terms: Vec<(String, f32)>) -> Self {
+    fn of(candidates: Vec<Candidate>, reading: Reading) -> Self {
         Self {
             candidates,
-            terms,
+            terms: Vec::new(),
+            all_words: f32::INFINITY,
             is_weak: false,
+            reading,
+            exact: ExactText::default(),
+            placed: Placed::default(),
+            verbatim: HashMap::new(),
         }
     }
 }
@@ -854,7 +1115,12 @@ fn best<T>(items: impl Iterator<Item = T>, n: usize, order: impl Fn(&T, &T) -> O
     items
 }
 
-fn sort_best_first(candidates: &mut [Candidate]) {
+/// Returns true if a definition is in the container that the query gives.
+fn is_qualified(defining: &HashMap<u32, Defining>) -> bool {
+    defining.values().any(|defining| defining.in_container > 0.0)
+}
+
+pub(super) fn sort_best_first(candidates: &mut [Candidate]) {
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.place.cmp(&b.place)));
 }
 

@@ -49,7 +49,9 @@ impl Workspace {
     pub fn searcher<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Searcher<'a>> {
         let sharing = self.vector_sharing();
         sharing.know_models();
-        let mut searcher = Searcher::new(view, self.models.embedder(), self.models.own())?.until(interrupt);
+        let mut searcher = Searcher::new(view, self.models.embedder(), self.models.own())?
+            .until(interrupt)
+            .with_sources(Sources::new(view, &self.repository));
         if let Some(model) = self.models.remote_sparse() {
             searcher = searcher.with_sparse(model, self.config.sparse.weight());
         }

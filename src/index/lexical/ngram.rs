@@ -141,7 +141,8 @@ impl TrigramQuery {
         }
     }
 
-    fn either(parts: Vec<Self>) -> Self {
+    /// Returns the condition for blobs that satisfy at least one of `parts`.
+    pub fn either(parts: Vec<Self>) -> Self {
         if parts.contains(&Self::Any) {
             return Self::Any;
         }

@@ -453,6 +453,8 @@ impl Asked<'_> {
                 let ranking = Request {
                     filter: question.filter.clone(),
                     kinds: request.kind.kinds()?,
+                    // Notes and documents were selected; even a poor match may be wanted.
+                    is_any: matches!(request.inside, Some(Inside::Docs | Inside::Memory)),
                     ..self.ranking(question.after)
                 };
                 let mut page = ranked(self.ask, question.view(), &ranking, self.shown())?;
@@ -581,7 +583,8 @@ impl Asked<'_> {
         if let Some(explanation) = found.explanation.take() {
             provenance.also_note(explanation);
         }
-        let mut notes = Vec::new();
+        let has_remarks = !found.remarks.is_empty();
+        let mut notes = std::mem::take(&mut found.remarks);
         notes.extend(
             found
                 .read_as
@@ -601,7 +604,7 @@ impl Asked<'_> {
             };
             notes.push(format!("nothing found{scope}"));
             hint = question.why_nothing();
-            if hint.is_none() && found.is_weak {
+            if hint.is_none() && found.is_weak && !has_remarks {
                 hint = Some(self.about_weak(question));
             }
             if hint.is_none() && is_regex && spans_lines(self.query) {
@@ -677,6 +680,7 @@ impl Asked<'_> {
             },
             is_whole: matches!(detail, Detail::Full | Detail::Pack),
             explain: self.request.explain,
+            by_match: self.request.mode != SearchMode::Similar,
         }
     }
 
@@ -747,6 +751,9 @@ impl ResultOut {
             if let Some(symbol) = &self.symbol {
                 out.span(Style::Name, &format!(" {symbol}"));
             }
+            if let Some(matched_by) = self.matched_by {
+                out.span(Style::Fact, &format!(" · {}", matched_by.replace('_', " ")));
+            }
             if let Some(callers) = self.callers {
                 out.span(Style::Fact, &format!(" called by {callers}"));
             }
@@ -775,13 +782,21 @@ impl ResultOut {
             out.span(Style::Fact, &format!("       {text}"));
             out.end_whole();
         };
-        if !further.is_empty() {
-            let further: Vec<String> = further.into_iter().map(PlaceOut::to_part).collect();
-            let more = match self.more_places {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            fact(format!("also {}{more}", further.join(", ")), out);
+        let (shown, listed): (Vec<_>, Vec<_>) = further.into_iter().partition(|part| part.snippet.is_some());
+        for part in shown {
+            fact(format!("also {}", part.to_part()), out);
+            let snippet = part.snippet.as_deref().unwrap_or_default();
+            render_preview(
+                part.snippet_start_line.unwrap_or_default(),
+                snippet,
+                self.marks.as_deref(),
+                out,
+            );
+        }
+        let mut listed: Vec<String> = listed.into_iter().map(PlaceOut::to_part).collect();
+        listed.extend((self.more_places > 0).then(|| format!("{} more", self.more_places)));
+        if !listed.is_empty() {
+            fact(format!("also {}", listed.join(", ")), out);
         }
         if let Some(life) = &self.life {
             fact(life.to_text(), out);

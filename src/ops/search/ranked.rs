@@ -17,11 +17,13 @@ use crate::model::count::count;
 use crate::model::{ChunkKey, Hint, quoted};
 use crate::query::{
     ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, LineStarts,
-    Marks, Mode, Pattern, Preview, Request, Rerank, ScorersUsed, SearchOutcome, Sources, Symbol, grep,
+    Marks, MatchedBy, Mode, Pattern, Preview, Request, Rerank, ScorersUsed, SearchOutcome, Sources, Symbol, grep,
 };
 use crate::session::{OpError, Result, Workspace, bail};
 use crate::snapshot::{FileId, View};
 
+/// Number of lines shown of a further part of a result.
+const FURTHER_LINES: usize = 2;
 /// Maximum size in bytes of the text of one result of a pattern.
 const MAX_SNIPPET_BYTES: usize = 4 << 10;
 /// Maximum size of a whole definition in bytes.
@@ -40,6 +42,9 @@ pub(crate) struct ResultOut {
     pub(crate) score: f32,
     pub(crate) language: &'static str,
     pub(crate) kind: String,
+    /// How the result matches: `path`, `name`, `exact_text`, `all_words`, `some_words` or `meaning`.
+    #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
+    pub(crate) matched_by: Option<&'static str>,
     pub(crate) symbol: Option<String>,
     /// Number of sure calls of the definition.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,6 +89,11 @@ pub(crate) struct PlaceOut {
     /// The definition, if the part differs from the result's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) symbol: Option<String>,
+    /// The best lines of a part of the same file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) snippet: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) snippet_start_line: Option<u32>,
     /// True for a part of the same file.
     #[serde(skip)]
     pub(crate) is_part: bool,
@@ -120,6 +130,8 @@ pub(crate) struct SearchPage {
     pub(crate) is_interrupted: bool,
     /// Notes about files and lines that were not searched.
     pub(crate) notes: Vec<String>,
+    /// Remarks about the query.
+    pub(crate) remarks: Vec<String>,
 }
 
 /// Determines what is returned of each hit.
@@ -131,6 +143,8 @@ pub(crate) struct Shown {
     pub(crate) is_whole: bool,
     /// True for the features behind each score.
     pub(crate) explain: bool,
+    /// True for the way in which a hit matches.
+    pub(crate) by_match: bool,
 }
 
 /// Returns the best hits.
@@ -164,16 +178,11 @@ pub(super) fn best_hits(workspace: &Workspace, view: &View, request: &Request, i
     let searcher = workspace
         .searcher(view, interrupt)?
         .with_reranking(workspace.reranking(view, interrupt));
-    let sources = Sources::new(view, &workspace.repository);
-    let exact = ExactText::find(&request.query, &sources, &request.filter, interrupt)?;
-    let mut notes = about_exact(&exact);
+    let outcome = searcher.search(request)?;
+    let exact = &outcome.exact;
     let (absent, absent_words) = (exact.absent.clone(), exact.absent_words.clone());
-    let request = &Request {
-        exact,
-        ..request.clone()
-    };
-    let mut outcome = searcher.search(request)?;
-    notes.append(&mut outcome.notes);
+    let mut notes = about_exact(exact);
+    notes.extend(outcome.notes.iter().cloned());
     Ok(Best {
         outcome,
         absent,
@@ -229,6 +238,7 @@ fn page_of(
         absent_words: best.absent_words.clone(),
         is_weak: outcome.is_weak,
         notes: best.notes.clone(),
+        remarks: outcome.remarks.clone(),
         ..SearchPage::default()
     };
     let n_per_task = outcome.hits.len().div_ceil(rayon::current_num_threads()).max(1);
@@ -245,6 +255,16 @@ fn page_of(
         })
         .collect::<Result<_>>()?;
     page.results = results.into_iter().flatten().collect();
+    if request.skip == 0 && !outcome.unindexed.is_empty() {
+        let lines = outcome.unindexed.iter();
+        let lines = lines.map(|(file, line)| ResultOut {
+            matched_by: Some(MatchedBy::ExactText.name()),
+            ..lines_out(view, *file, std::slice::from_ref(line))
+        });
+        page.results.extend(lines.take(request.limit));
+        page.notes
+            .push("only files that are not indexed contain the text; use grep to list all lines".to_owned());
+    }
     let positions = (request.skip as u32 + 1..).take(page.results.len());
     page.after = positions
         .map(|position| (position, outcome.judges.to_number()))
@@ -272,6 +292,8 @@ fn about_exact(exact: &ExactText) -> Vec<String> {
     notes.extend(
         unindexed.map(|word| format!("only files that are not indexed contain {word:?}; use grep to list them")),
     );
+    let unknown = exact.unknown_words.iter();
+    notes.extend(unknown.map(|word| format!("no indexed file contains {word:?}; use grep to search the others")));
     if exact.is_cut {
         notes.push("the text occurs on more lines than were checked; use grep to list all".to_owned());
     }
@@ -417,6 +439,8 @@ fn places_of(view: &View, key: ChunkKey) -> Result<Vec<PlaceOut>> {
             start_line: chunk.map_or(0, |chunk| chunk.start_line),
             end_line: chunk.map_or(0, |chunk| chunk.end_line),
             symbol: None,
+            snippet: None,
+            snippet_start_line: None,
             is_part: false,
         });
     }
@@ -498,6 +522,7 @@ fn lines_out(view: &View, file: FileId, lines: &[GrepLine]) -> ResultOut {
         score: 1.0,
         language: extract::language(view.lang(file)).map_or("text", |language| language.name),
         kind: "line".to_owned(),
+        matched_by: None,
         symbol: None,
         callers: None,
         function: None,
@@ -551,9 +576,12 @@ fn result_out(
     let [place, copies @ ..] = hit.places.as_slice() else {
         bail!("a hit without a place");
     };
-    let bytes = match view.read(place.file, reader, MAX_OBJECT_BYTES)? {
-        BlobContent::Content(bytes) => bytes,
-        BlobContent::TooLarge { .. } | BlobContent::Missing | BlobContent::Damaged => Vec::new(),
+    let bytes = match &hit.text {
+        Some(text) => text.clone(),
+        None => match view.read(place.file, reader, MAX_OBJECT_BYTES)? {
+            BlobContent::Content(bytes) => Arc::new(bytes),
+            BlobContent::TooLarge { .. } | BlobContent::Missing | BlobContent::Damaged => Arc::default(),
+        },
     };
     let (start_line, end_line, _) = hit
         .lines(&bytes)
@@ -571,18 +599,26 @@ fn result_out(
         features.chain(reranked).collect()
     });
     let name = |symbol: &Symbol| symbol.qualified_name.clone();
-    let further = hit.further.iter().map(|part| PlaceOut {
-        path: path_of(view, place.file),
-        start_line: part.start_line,
-        end_line: part.end_line,
-        symbol: part.symbol.as_ref().map(name),
-        is_part: true,
+    let further = hit.further.iter().map(|part| {
+        let preview = (shown.n_lines >= FURTHER_LINES).then(|| part.preview(&bytes, terms, FURTHER_LINES));
+        let (snippet_start_line, snippet) = preview.unzip();
+        PlaceOut {
+            path: path_of(view, place.file),
+            start_line: part.start_line,
+            end_line: part.end_line,
+            symbol: part.symbol.as_ref().map(name),
+            snippet,
+            snippet_start_line,
+            is_part: true,
+        }
     });
     let copies = copies.iter().map(|place| PlaceOut {
         path: path_of(view, place.file),
         start_line: place.start_line,
         end_line: place.end_line,
         symbol: None,
+        snippet: None,
+        snippet_start_line: None,
         is_part: false,
     });
     let mut seen = HashSet::from([(path_of(view, place.file), start_line, end_line)]);
@@ -597,6 +633,7 @@ fn result_out(
         score: hit.score,
         language: extract::language(hit.lang).map_or("text", |language| language.name),
         kind: format!("{:?}", hit.kind).to_lowercase(),
+        matched_by: shown.by_match.then(|| hit.matched_by.name()),
         symbol: hit.symbol.as_ref().map(name),
         callers: None,
         function: hit

@@ -1,0 +1,240 @@
+//! Finds the documents in which words of a query stand side by side as in the query, as those of a pasted message do.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use rayon::prelude::*;
+
+use crate::index::lexical::{TrigramQuery, for_each_word, is_stop_word, words};
+use crate::snapshot::FileId;
+
+use super::hit::Opened;
+use super::search::{Legs, Scope, SearchError, Searcher};
+use super::source::Source;
+
+/// Maximum number of documents that are read, best by BM25 first.
+const MAX_READ: usize = 40;
+/// Maximum number of words of the query that are compared.
+const MAX_WORDS: usize = 200;
+/// Number of telling words side by side that make a message rather than a coincidence.
+const MIN_MESSAGE: usize = 4;
+
+/// The words of a query in one document.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Verbatim {
+    /// Share of the query's idf in runs of words that stand in the document as in the query.
+    pub(super) share: f32,
+    /// True if all telling words are in such runs, or a run has many of them.
+    pub(super) is_message: bool,
+    /// True if a run has many telling words.
+    pub(super) is_long: bool,
+    /// The offset in the file of the longest run.
+    pub(super) at: usize,
+}
+
+impl Verbatim {
+    /// The share of a message; 0 for words that are side by side by chance.
+    pub(super) fn message_share(&self) -> f32 {
+        if self.is_message { self.share } else { 0.0 }
+    }
+}
+
+/// The words of a query with their weights; function words weigh nothing.
+struct Wanted {
+    words: Vec<(String, f32)>,
+    by_word: HashMap<String, Vec<usize>, RandomState>,
+}
+
+impl Wanted {
+    fn new(text: &str, weight: impl Fn(&str) -> f32) -> Self {
+        let lower = words(text).take(MAX_WORDS).map(|(_, word)| word.to_lowercase());
+        let words: Vec<(String, f32)> = lower
+            .map(|word| {
+                let weight = if is_stop_word(&word) { 0.0 } else { weight(&word) };
+                (word, weight)
+            })
+            .collect();
+        let mut by_word: HashMap<String, Vec<usize>, RandomState> = HashMap::default();
+        for (at, (word, _)) in words.iter().enumerate() {
+            by_word.entry(word.clone()).or_default().push(at);
+        }
+        Self { words, by_word }
+    }
+
+    /// The condition on files that contain two neighbours side by side. A telling word must be one of them.
+    fn condition(&self) -> TrigramQuery {
+        let pairs = self.words.windows(2).filter(|pair| pair[0].1 + pair[1].1 > 0.0);
+        let pairs = pairs.map(|pair| TrigramQuery::of_literal(format!("{} {}", pair[0].0, pair[1].0).as_bytes()));
+        TrigramQuery::either(pairs.collect())
+    }
+
+    /// Finds the runs in a text that starts at `start`.
+    fn find(&self, text: &str, start: usize) -> Verbatim {
+        // For each word of the query, the number of words up to it that also stand before the current one, with the
+        // offset of the first of them.
+        let mut ending: Vec<(usize, usize, usize)> = Vec::new();
+        let mut is_held = vec![false; self.words.len()];
+        let mut best = (0, 0, start);
+        for (offset, word) in plain_words(text) {
+            let lower = word.to_lowercase();
+            let places = self.by_word.get(&lower).map_or(&[][..], Vec::as_slice);
+            let next: Vec<(usize, usize, usize)> = places
+                .iter()
+                .map(|&place| {
+                    let before = ending.iter().find(|(at, _, _)| at + 1 == place);
+                    let (length, first) = before.map_or((0, offset), |(_, length, first)| (*length, *first));
+                    (place, length + 1, first)
+                })
+                .collect();
+            for &(place, length, first) in &next {
+                let run = place + 1 - length..=place;
+                let n_telling = self.words[run.clone()]
+                    .iter()
+                    .filter(|(_, weight)| *weight > 0.0)
+                    .count();
+                if n_telling >= 2 || n_telling == 1 && length >= MIN_MESSAGE {
+                    is_held[run].fill(true);
+                    if (n_telling, length) > (best.0, best.1) {
+                        best = (n_telling, length, start + first);
+                    }
+                }
+            }
+            ending = next;
+        }
+        let all: f32 = self.words.iter().map(|(_, weight)| weight).sum();
+        let held = self.words.iter().zip(&is_held).filter(|(_, is_held)| **is_held);
+        let share = held.map(|((_, weight), _)| weight).sum::<f32>() / all.max(f32::MIN_POSITIVE);
+        Verbatim {
+            share,
+            is_long: best.0 >= MIN_MESSAGE,
+            is_message: best.0 >= MIN_MESSAGE || best.0 >= 2 && share > 0.999,
+            at: best.2,
+        }
+    }
+}
+
+/// Returns the words of a source text with their offsets. The letter of an escape such as `\n` is no part of a word.
+fn plain_words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    words(text).filter_map(move |(at, word)| {
+        let is_escape = text[..at].ends_with('\\') && word.starts_with(['n', 't', 'r', 'x', 'u']);
+        let rest = if is_escape { &word[1..] } else { word };
+        (!rest.is_empty()).then_some((at + word.len() - rest.len(), rest))
+    })
+}
+
+impl Searcher<'_> {
+    /// Finds the words of the query in the documents that contain many of them.
+    pub(super) fn verbatim(
+        &self,
+        text: &str,
+        legs: &Legs<'_>,
+        scope: &Scope,
+        opened: &mut Opened,
+    ) -> Result<HashMap<u32, Verbatim>, SearchError> {
+        let Some(sources) = self.sources else {
+            return Ok(HashMap::new());
+        };
+        let idf: HashMap<&str, f32> = legs
+            .analysis
+            .terms
+            .iter()
+            .map(String::as_str)
+            .zip(legs.lexical.idf.iter().copied())
+            .collect();
+        let wanted = Wanted::new(text, |word| {
+            let mut weight = 0.0_f32;
+            for_each_word(word, &mut |term: &str| {
+                weight = weight.max(idf.get(term).copied().unwrap_or_default())
+            });
+            weight
+        });
+        if wanted.words.iter().filter(|(_, weight)| *weight > 0.0).count() < 2 {
+            return Ok(HashMap::new());
+        }
+        let condition = wanted.condition();
+        let may_hold = |file: FileId| {
+            let blob = self
+                .view
+                .file(file)
+                .blob
+                .and_then(|blob| self.view.segments().of_blob(blob));
+            blob.is_some_and(|(segment, local)| segment.lexical.signature(local).may_match(&condition))
+        };
+        let mut by_file: BTreeMap<FileId, Vec<(u32, u32)>> = BTreeMap::new();
+        let places = legs
+            .by_words
+            .iter()
+            .filter_map(|&doc| Some((doc, scope.places(self.view, doc).next()?)));
+        for (doc, place) in places.filter(|(_, place)| may_hold(place.file)).take(MAX_READ) {
+            by_file.entry(place.file).or_default().push((doc, place.chunk));
+        }
+        let by_file: Vec<(FileId, Vec<(u32, u32)>)> = by_file.into_iter().collect();
+        let read = |reader: &mut super::source::SourceReader<'_>, file: FileId| match reader.read(file) {
+            Ok(Source::Bytes(bytes)) => Some(Arc::new(bytes)),
+            _ => None,
+        };
+        let texts: Vec<_> = by_file
+            .par_iter()
+            .map_init(|| sources.reader(), |reader, (file, _)| read(reader, *file))
+            .collect();
+        let mut found = HashMap::new();
+        for ((file, docs), text) in by_file.into_iter().zip(texts) {
+            let (Some(text), Some(blob)) = (text, self.view.file(file).blob) else {
+                continue;
+            };
+            let extraction = opened.extraction(self.view, blob)?;
+            for (doc, chunk) in docs {
+                let Some(range) = extraction
+                    .chunks
+                    .get(chunk as usize)
+                    .map(|chunk| chunk.range.as_usize())
+                else {
+                    continue;
+                };
+                let part = String::from_utf8_lossy(text.get(range.clone()).unwrap_or_default());
+                let verbatim = wanted.find(&part, range.start);
+                if verbatim.share > 0.0 {
+                    found.insert(doc, verbatim);
+                }
+            }
+            opened.texts.insert(file, Some(text));
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(query: &str, text: &str) -> Verbatim {
+        Wanted::new(query, |_| 1.0).find(text, 0)
+    }
+
+    #[test]
+    fn words_side_by_side_are_found() {
+        let text = "a = 1\n# Supports key rotation: the newest\n";
+        let found = find("key rotation", text);
+        assert!(found.is_message && found.share == 1.0);
+        assert!(text[found.at..].starts_with("key rotation"));
+        assert_eq!(find("rotation key", text).share, 0.0);
+        assert!(!find("key rotation of secrets", text).is_message);
+    }
+
+    #[test]
+    fn placeholders_escapes_and_line_breaks_are_skipped() {
+        let text = "raise Error(\"cannot open lock file {path}:\\n\"\n    \"another process holds it\")";
+        let found = find("error: cannot open lock file /tmp/x: another process holds it", text);
+        assert!(found.is_message, "{found:?}");
+        assert!(text[found.at..].starts_with("cannot open"));
+    }
+
+    #[test]
+    fn function_words_alone_are_no_message() {
+        assert_eq!(
+            find("is it in the file", "it is in the other one; is it in the end").share,
+            0.0
+        );
+    }
+}
