@@ -10,8 +10,8 @@ use crate::index::lexical::for_each_term;
 use crate::snapshot::{FileId, Place, View};
 
 use super::defining::Defining;
-use super::filter::is_test_path;
 use super::messages::MessageScores;
+use super::path_role::{PathRole, path_role};
 use super::rank::Features;
 use super::search::{Legs, Searcher};
 use super::verbatim::Verbatim;
@@ -150,14 +150,15 @@ impl<'s> FeatureExtractor<'s> {
             .map(|doc| self.cosines.get(&doc).copied().unwrap_or_default())
             .collect();
         let words = path_words(&path);
+        let role = path_role(&path);
         let features = FileFeatures {
             cosine_mean: cosines.iter().sum::<f32>() / (cosines.len() as f32).max(1.0),
             cosine_best: cosines.iter().copied().fold(0.0, f32::max),
             cosine_path: self.path_dots.pooled(&self.paths.token_ids(words.as_bytes())),
             file_name: self.idf_in(name),
             folder_names: self.idf_in_folders(folders),
-            is_test: as_feature(is_test_path(&path)),
-            is_peripheral: as_feature(is_peripheral_path(&path)),
+            is_test: as_feature(role == Some(PathRole::Test)),
+            is_peripheral: as_feature(role == Some(PathRole::Peripheral)),
         };
         self.files.insert(id, features);
         features
@@ -200,33 +201,4 @@ fn path_words(path: &str) -> String {
     let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
     let components: Vec<&str> = stem.rsplit('/').take(3).collect();
     components.into_iter().rev().collect::<Vec<_>>().join(" ")
-}
-
-/// Returns true for paths in folders of examples, benchmarks and the like.
-fn is_peripheral_path(path: &str) -> bool {
-    const FOLDERS: &[&str] = &[
-        "example",
-        "examples",
-        "sample",
-        "samples",
-        "demo",
-        "demos",
-        "bench",
-        "benches",
-        "benchmark",
-        "benchmarks",
-        "doc",
-        "docs",
-        "scripts",
-        "tools",
-        "contrib",
-        "third_party",
-        "vendor",
-        "deprecated",
-        "legacy",
-    ];
-    let folders = path.rsplit_once('/').map_or("", |(folders, _)| folders);
-    folders
-        .split('/')
-        .any(|folder| FOLDERS.contains(&folder.to_lowercase().as_str()))
 }

@@ -9,6 +9,7 @@ use crate::model::{Explain, Explanation, Lang, NameKind, RepoPath, typed, with_p
 use crate::snapshot::{FileId, View};
 
 use super::near::nearest;
+use super::path_role::is_test_path;
 
 /// Determines how test code is treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -179,42 +180,6 @@ fn forms(pattern: &str) -> Vec<String> {
     forms
 }
 
-/// Names of folders that hold tests.
-const TEST_FOLDERS: &[&str] = &[
-    "test",
-    "tests",
-    "testing",
-    "spec",
-    "specs",
-    "__tests__",
-    "testdata",
-    "fixtures",
-    "e2e",
-];
-/// Endings and beginnings of the names of test folders and test files (up to the first dot). They contain a separator
-/// or capital, so they cannot be part of a plain word.
-const TEST_ENDINGS: &[&str] = &[
-    "Test", "Tests", "Spec", "Specs", "_test", "_tests", "_spec", "-test", "-tests",
-];
-const TEST_BEGINNINGS: &[&str] = &["test_", "test-", "tests_"];
-
-/// Returns true if the names of folders and files in a path are typical for tests.
-pub fn is_test_path(path: &str) -> bool {
-    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let stem = name.split('.').next().unwrap_or(name);
-    let is_marked = |text: &str| {
-        TEST_ENDINGS.iter().any(|ending| text.ends_with(ending))
-            || TEST_BEGINNINGS.iter().any(|start| text.starts_with(start))
-    };
-    folders
-        .split('/')
-        .any(|folder| TEST_FOLDERS.contains(&folder.to_lowercase().as_str()) || is_marked(folder))
-        || is_marked(stem)
-        || ["test", "tests", "conftest"].contains(&stem)
-        || name.contains(".test.")
-        || name.contains(".spec.")
-}
-
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
@@ -261,27 +226,5 @@ mod tests {
             FileFilter::new(&[], &["klingon".to_owned()], Tests::Any),
             Err(FilterError::Lang { .. })
         ));
-    }
-
-    #[test]
-    fn test_paths_are_recognized_by_name() {
-        for path in [
-            "tests/it/main.rs",
-            "src/foo_test.go",
-            "a/FooTest.java",
-            "x/foo.spec.ts",
-            "test_a.py",
-            "src/commonTest/A.kt",
-        ] {
-            assert!(is_test_path(path), "{path}");
-        }
-        for path in [
-            "src/latest.rs",
-            "src/contest/a.rs",
-            "lib/testament.py",
-            "src/Attest.java",
-        ] {
-            assert!(!is_test_path(path), "{path}");
-        }
     }
 }

@@ -16,7 +16,8 @@ use crate::git::{BlobContent, Repository};
 use crate::snapshot::{FileId, FileStatus, View};
 
 use super::analyze::analyze;
-use super::filter::{FileFilter, is_test_path};
+use super::filter::FileFilter;
+use super::path_role::is_test_path;
 
 /// Maximum number and total size of the files extracted for one query. Extracting them takes about an eighth of a
 /// second.
@@ -174,7 +175,7 @@ struct Content {
 
 impl Candidate {
     fn new(view: &View, file: FileId, sought: &LikelyQuery, words: &Words) -> Self {
-        let path = String::from_utf8_lossy(view.file(file).path).to_lowercase();
+        let path = String::from_utf8_lossy(view.file(file).path);
         let language = extract::language(view.lang(file));
         let class = match language.map(|language| language.name) {
             _ if is_test_path(&path) => Class::Test,
@@ -184,6 +185,7 @@ impl Candidate {
             Some(_) if language.is_some_and(extract::Language::has_structure) => Class::Source,
             _ => Class::Data,
         };
+        let path = path.to_lowercase();
         Self {
             file,
             is_named: sought.files.binary_search(&file).is_ok(),

@@ -26,6 +26,7 @@ mod meaning;
 mod messages;
 mod near;
 mod outline;
+mod path_role;
 mod pattern;
 mod pickaxe;
 mod placed;
@@ -59,7 +60,7 @@ pub use deleted::{
 };
 pub use elsewhere::{Away, DenseRemoteIndex, Elsewhere, SparseRemoteIndex};
 pub use exact::{ExactError, ExactText};
-pub use filter::{FileFilter, FilterError, Tests, is_test_path};
+pub use filter::{FileFilter, FilterError, Tests};
 pub use grep::{FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, grep};
 pub use history::{
     Cochange, FileChangeKind, FileLog, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log, folder_log,
@@ -75,6 +76,7 @@ pub use outline::{
     FileHeadings, FileImports, FileSymbols, OutlineError, RepositoryMap, Share, Summary, TreeNode, files_below,
     headings_of, imports_of, map, summary, symbols_of, tree,
 };
+pub use path_role::is_test_path;
 pub use pattern::{Pattern, PatternError, PatternOptions};
 pub use pickaxe::{DiffHit, DiffSearch, DiffsOutcome};
 pub use preview::Preview;

@@ -12,8 +12,9 @@ use crate::sidecar::FileError;
 use crate::snapshot::{FileId, View};
 
 use super::definition::{FileDefinitions, FoundDefinition, Numbers};
-use super::filter::{FileFilter, is_test_path};
+use super::filter::FileFilter;
 use super::lines::LineStarts;
+use super::path_role::is_test_path;
 use super::source::{Source, SourceError, Sources};
 
 /// Approximate number of bytes of code per token.

@@ -11,10 +11,11 @@ use crate::sidecar::FileError;
 use crate::snapshot::{FileId, View};
 
 use super::definition::{FileDefinitions, FoundDefinition, Numbers};
-use super::filter::{FileFilter, is_test_path};
+use super::filter::FileFilter;
 use super::grep::GrepLine;
 use super::lines::LineStarts;
 use super::near::Near;
+use super::path_role::is_test_path;
 use super::read::segments;
 use super::source::{Source, SourceError, SourceReader, Sources};
 

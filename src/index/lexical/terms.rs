@@ -109,7 +109,7 @@ pub fn for_each_word(word: &str, found: &mut impl FnMut(&str)) {
     }
     STEMS.with_borrow_mut(|stems| {
         let mut n_parts = 0;
-        for part in Parts::new(word) {
+        for part in parts(word) {
             n_parts += 1;
             stems.lower.clear();
             push_lower(&mut stems.lower, part);
@@ -158,16 +158,14 @@ fn push_lower(to: &mut String, text: &str) {
     }
 }
 
-/// An iterator over the parts of a word, which is split at `_` and at changes of case.
+/// Returns the parts of a word, which is split at `_` and at changes of case.
+pub fn parts(word: &str) -> impl Iterator<Item = &str> {
+    Parts { word, at: 0 }
+}
+
 struct Parts<'a> {
     word: &'a str,
     at: usize,
-}
-
-impl<'a> Parts<'a> {
-    fn new(word: &'a str) -> Self {
-        Self { word, at: 0 }
-    }
 }
 
 impl<'a> Iterator for Parts<'a> {
