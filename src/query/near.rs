@@ -1,6 +1,6 @@
 //! Finds known names that resemble an unknown one.
 
-use strsim::levenshtein;
+use strsim::{levenshtein, osa_distance};
 
 /// Maximum number of names returned.
 const MAX_NEAR: usize = 3;
@@ -67,10 +67,11 @@ pub fn nearest<'a>(wanted: &str, candidates: impl Iterator<Item = &'a str>) -> V
     near.best()
 }
 
-/// Returns the Levenshtein distance between two texts, or `None` if it is greater than `max`.
+/// Returns the number of letters to add, remove, replace or swap with the next to get from one text to another, or
+/// `None` if it is greater than `max`.
 pub(super) fn edits(a: &str, b: &str, max: usize) -> Option<usize> {
     let is_near = a.chars().count().abs_diff(b.chars().count()) <= max;
-    is_near.then(|| levenshtein(a, b)).filter(|&distance| distance <= max)
+    is_near.then(|| osa_distance(a, b)).filter(|&distance| distance <= max)
 }
 
 #[cfg(test)]

@@ -313,6 +313,34 @@ fn similar_names_and_file_names_are_offered() {
 }
 
 #[test]
+fn typing_errors_are_corrected_towards_words_of_the_view() {
+    let repo = project();
+    repo.write(
+        "store/digest.py",
+        "def sha256(blob):\n    '''Receives and staples a zimbrel from a source.'''\n",
+    );
+    repo.commit("digest");
+    for (query, read_as) in [
+        ("failed uplaod", json!("failed upload")),
+        ("failed retyr", json!("failed retry")),
+        ("sah256 of a file", json!("sha256 of a file")),
+        ("a zimbrle", json!("a zimbrel")),
+        // a word rather than its stem
+        ("failed soure", json!("failed source")),
+        // a common misspelling, which the model knows
+        ("recieve the failure", json!("receive the failure")),
+        // other forms of words of the view
+        ("stapling a stapler", Value::Null),
+        // English words and invented ones that resemble no word of the view
+        ("start the stalling", Value::Null),
+        ("upload the zorblatt", Value::Null),
+        ("upload to sha265x", Value::Null),
+    ] {
+        assert_eq!(searched(&repo, &[query])["read_as"], read_as, "{query}");
+    }
+}
+
+#[test]
 fn a_short_type_has_all_of_its_lines() {
     let repo = project();
     let methods: String = (0..12)

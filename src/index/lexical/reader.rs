@@ -297,6 +297,21 @@ impl LexicalSegment {
         Ok(())
     }
 
+    /// Calls `found` with each term of texts that begins with `start`.
+    pub fn for_each_term_with(&self, start: &str, mut found: impl FnMut(&str)) -> Result<(), LexicalError> {
+        let terms = self.body.index.terms().range().ge(start);
+        let mut terms = terms.into_stream().map_err(LexicalError::from_reading)?;
+        while let Some((term, _)) = terms.next() {
+            if !term.starts_with(start.as_bytes()) {
+                break;
+            }
+            if let Ok(term) = std::str::from_utf8(term) {
+                found(term);
+            }
+        }
+        Ok(())
+    }
+
     /// Verifies every section, reads every posting and checks that all parts are consistent.
     pub fn verify(&self) -> Result<(), LexicalError> {
         self.file.verify()?;
