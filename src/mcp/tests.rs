@@ -282,6 +282,27 @@ fn a_call_waits_for_the_build_and_tells_how_far_it_is() {
 }
 
 #[test]
+fn a_call_that_can_answer_in_part_waits_briefly() {
+    let repo = project();
+    let _lock = held(&repo);
+    let served = Served::of(&repo);
+    let has_waited = |tool: &str, arguments: Value| {
+        // The time that a partial answer may take before it.
+        let called = served.call(tool, &arguments, Duration::from_secs(2));
+        let has_waited = !std::mem::take(&mut *served.advances.lock().unwrap()).is_empty();
+        (called, has_waited)
+    };
+    let (found, has_searched_later) = has_waited("search", json!({"query": "retry_failed_upload"}));
+    assert_partial(&found.unwrap());
+    let (found, has_looked_up_later) = has_waited("symbol", json!({"name": "retry_f", "prefix": true}));
+    assert_partial(&found.unwrap());
+    assert!(!has_searched_later && !has_looked_up_later);
+    // Without the whole index, a map is no map.
+    let (map, has_waited) = has_waited("outline", json!({"view": "map"}));
+    assert!(map.is_err() && has_waited);
+}
+
+#[test]
 fn a_tool_that_is_too_slow_says_what_to_do() {
     for (tool, hint) in [
         ("search", "path, lang or limit"),

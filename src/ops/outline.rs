@@ -186,9 +186,14 @@ impl Op for Outline {
     fn run(&self, ask: &Ask<'_>) -> Result<Page<OutlineRow>> {
         let kinds = self.kinds()?;
         let is_listed = self.view == Some(OutlineView::Tree) && ask.common.characters.is_some();
+        let file = self.file(ask);
         let about = About {
-            files: &self.file(ask),
-            build: if is_listed { Build::Never } else { Build::Wait },
+            files: &file,
+            build: match file.as_slice() {
+                _ if is_listed => Build::Never,
+                [] => Build::Need,
+                _ => Build::Wait,
+            },
             ..About::files(&self.selection)
         };
         let mut question = Question::new(ask, &about)?;

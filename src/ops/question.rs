@@ -71,6 +71,14 @@ impl<'a> About<'a> {
         }
     }
 
+    /// Like [`Self::files`], for an answer that needs the index of all files.
+    pub(crate) fn indexed_files(selection: &'a FileSelection) -> Self {
+        Self {
+            build: Build::Need,
+            ..Self::files(selection)
+        }
+    }
+
     /// Like [`Self::files`], for an answer that reads the files themselves: nothing is built for it.
     pub(crate) fn unindexed_files(selection: &'a FileSelection) -> Self {
         Self {
@@ -157,7 +165,7 @@ impl<'a> Question<'a> {
     /// Indexes files in memory that are likely to be relevant, while the index is being built. Returns true if no other
     /// file can be relevant.
     pub(crate) fn fill(&mut self, sought: &LikelyQuery) -> Result<bool> {
-        let (Some(job), Some(until)) = (&self.seen.building, self.ask.ctx.reading_ends()) else {
+        let (Some(job), Some(until)) = (&self.seen.building, self.ask.ctx.short_reading_ends()) else {
             return Ok(true);
         };
         self.hold.get_or_insert_with(|| job.hold());

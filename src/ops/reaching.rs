@@ -35,7 +35,7 @@ pub(crate) fn reaching(
         let about = About {
             reference: Some(reference),
             has_cursor: false,
-            ..About::files(selection)
+            ..About::indexed_files(selection)
         };
         let question = Question::new(ask, &about)?;
         for why in question.provenance().incomplete_because() {

@@ -6,11 +6,14 @@ use std::time::{Duration, Instant};
 use super::jobs::Advance;
 use crate::ingest::Progress;
 
-/// Time after the start of a call for which it waits for an index. Of the ten seconds that a call may take, the
-/// remaining time is for an answer without the index on a busy machine.
+/// Time after the start of a call for which it waits for an index that it needs. Of the ten seconds that a call may
+/// take, the remaining time is for the answer on a busy machine.
 const BUILD_TIME: Duration = Duration::from_millis(4_500);
-/// Time after the start of a call until which it reads files that are not indexed yet.
-const READING_TIME: Duration = Duration::from_millis(5_700);
+/// The same for a call that can answer in part: two idle processors index about 5,000 files meanwhile, and an agent that
+/// waits longer could already have read the likely files.
+const SHORT_BUILD_TIME: Duration = Duration::from_millis(2_000);
+/// Time after waiting for an index until which a call reads files that are not indexed yet.
+const READING_TIME: Duration = Duration::from_millis(1_200);
 /// Minimum time for reading files in a call, however long the call has waited before.
 const MIN_READING_TIME: Duration = Duration::from_millis(500);
 
@@ -52,15 +55,31 @@ impl<'a> Ctx<'a> {
         self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Returns the remaining time to wait for an index; `None` without time limits.
+    /// Returns the remaining time to wait for something that the answer needs; `None` without time limits.
     pub(crate) fn build_time(&self) -> Option<Duration> {
         self.limits.map(|_| BUILD_TIME.saturating_sub(self.began.elapsed()))
     }
 
-    /// Returns the time at which to stop reading files that are not indexed yet; `None` without time limits.
-    pub(crate) fn reading_ends(&self) -> Option<Instant> {
+    /// Returns the remaining time to wait for an index without which the call can answer in part; `None` without time
+    /// limits.
+    pub(crate) fn short_build_time(&self) -> Option<Duration> {
         self.limits
-            .map(|_| (self.began + READING_TIME).max(Instant::now() + MIN_READING_TIME))
+            .map(|_| SHORT_BUILD_TIME.saturating_sub(self.began.elapsed()))
+    }
+
+    /// Returns the time at which to stop reading old versions of files; `None` without time limits.
+    pub(crate) fn reading_ends(&self) -> Option<Instant> {
+        self.reading_ends_after(BUILD_TIME)
+    }
+
+    /// Returns the time at which to stop reading files that are not indexed yet; `None` without time limits.
+    pub(crate) fn short_reading_ends(&self) -> Option<Instant> {
+        self.reading_ends_after(SHORT_BUILD_TIME)
+    }
+
+    fn reading_ends_after(&self, build_time: Duration) -> Option<Instant> {
+        let ends = self.began + build_time + READING_TIME;
+        self.limits.map(|_| ends.max(Instant::now() + MIN_READING_TIME))
     }
 
     /// Runs `wait`, which must only wait. Another call may run meanwhile.

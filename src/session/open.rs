@@ -176,7 +176,9 @@ impl<'a> ViewRequest<'a> {
 /// What a call does if its revision is not indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Build {
-    /// Waits for the index as long as the call may, then answers from the list of files and whatever is indexed.
+    /// Waits for the index as long as the call may, because it cannot answer without it.
+    Need,
+    /// Waits briefly for the index, then answers from the list of files and whatever is indexed.
     Wait,
     /// Starts the build without waiting for it if the call has a time limit.
     Begin,
@@ -238,7 +240,7 @@ impl Session {
         };
         let build = match request.build {
             Build::Never => Build::Never,
-            Build::Wait | Build::Begin => Build::Begin,
+            Build::Need | Build::Wait | Build::Begin => Build::Begin,
         };
         let seen = self.present(ViewRequest { build, ..request }, ctx)?;
         Ok(if seen.building.is_some() {
@@ -534,7 +536,11 @@ impl Session {
             let base = self.listed(target)?;
             return Ok((base.into(), Known::Files));
         }
-        match ctx.build_time() {
+        let patience = match request.build {
+            Build::Need => ctx.build_time(),
+            Build::Wait | Build::Begin | Build::Never => ctx.short_build_time(),
+        };
+        match patience {
             None => Ok((self.build_now(target, ctx)?, Known::All)),
             Some(patience) => self.base_in_background(request, target, patience, ctx),
         }
@@ -562,7 +568,7 @@ impl Session {
     ) -> Result<(Based, Known)> {
         let job = self.build(request.reference, target).0;
         let patience = match request.build {
-            Build::Wait => job.worth_waiting(patience),
+            Build::Need | Build::Wait => job.worth_waiting(patience),
             Build::Begin | Build::Never => Duration::ZERO,
         };
         match job.wait_as(patience, ctx) {

@@ -42,7 +42,7 @@ impl Session {
             return Ok((opened, None));
         };
         let (job, _) = self.record(Task::Record, reference, target);
-        let recording = match job.wait_as(patience, ctx) {
+        let recording = match job.wait_as(job.worth_waiting(patience), ctx) {
             Some(End::Failed(error)) => {
                 return Err(OpError::new(error, "call status with op=health for details"));
             }

@@ -185,7 +185,7 @@ impl Op for Graph {
         match &self.since {
             Some(since) => self.compared(ask, since),
             None => {
-                let mut question = Question::new(ask, &About::files(&self.files))?;
+                let mut question = Question::new(ask, &About::indexed_files(&self.files))?;
                 if self.precise {
                     self.ask_server(ask, &mut question)?;
                 }

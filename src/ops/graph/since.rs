@@ -43,7 +43,7 @@ impl Graph {
         }
         let about = About {
             has_cursor: false,
-            ..About::files(&self.files)
+            ..About::indexed_files(&self.files)
         };
         let new = Question::new(ask, &about)?;
         let old = Question::new(

@@ -100,7 +100,7 @@ impl Op for Rename {
     fn run(&self, ask: &Ask<'_>) -> Result<Page<PatchOut>> {
         let mut writer = Writer::new(ask, !self.apply)?;
         let selection = FileSelection::default();
-        let mut question = Question::new(ask, &About::files(&selection))?;
+        let mut question = Question::new(ask, &About::indexed_files(&selection))?;
         question.needs_index("a rename needs all files", "repeat the call later", None)?;
         if self.precise {
             let links = question.links();

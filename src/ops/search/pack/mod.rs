@@ -76,7 +76,7 @@ impl Asked<'_> {
     fn packed(&self, ask: &Ask<'_>, compared: Option<Compared>) -> Result<Page<SearchRow>> {
         let about = About {
             has_cursor: false,
-            ..About::files(&self.request.selection)
+            ..About::indexed_files(&self.request.selection)
         };
         let mut question = Question::new(ask, &about)?;
         question.needs_index(
