@@ -9,6 +9,7 @@ mod kept;
 mod listing;
 mod manifest;
 mod overlay;
+mod recent;
 mod store;
 mod view;
 

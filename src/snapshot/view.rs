@@ -16,6 +16,7 @@ use crate::model::{BlobId, CommitId, Lang, TreeId, without_placeholders};
 use crate::sidecar::FileError;
 
 use super::manifest::{FileEntry, FileStatus, Manifest, ManifestWriter};
+use super::recent::RecentBlobs;
 
 /// The number of a file in a view, from 0 in path order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -164,6 +165,7 @@ pub struct View {
     places: Places,
     n_file_tokens: Vec<u32>,
     unsaved: Arc<HashMap<BlobId, Vec<u8>>>,
+    recent: Arc<RecentBlobs>,
     n_withheld: u32,
     coverage: OnceLock<Coverage>,
 }
@@ -197,6 +199,7 @@ impl View {
             layers,
             files,
             unsaved: Arc::new(unsaved),
+            recent: Arc::default(),
             n_withheld: 0,
             coverage: OnceLock::new(),
         };
@@ -223,6 +226,7 @@ impl View {
                 .collect(),
             layers: vec![manifest],
             unsaved: Arc::clone(&self.unsaved),
+            recent: Arc::clone(&self.recent),
             n_withheld: 0,
             coverage: OnceLock::new(),
         };
@@ -355,7 +359,16 @@ impl View {
                 size: bytes.len() as u64,
             }),
             Some(bytes) => Ok(BlobContent::Content(bytes.clone())),
-            None => reader.blob(blob, max_bytes),
+            None => {
+                if let Some(bytes) = self.recent.get(blob).filter(|bytes| bytes.len() as u64 <= max_bytes) {
+                    return Ok(BlobContent::Content(bytes));
+                }
+                let read = reader.blob(blob, max_bytes)?;
+                if let BlobContent::Content(bytes) = &read {
+                    self.recent.keep(blob, bytes);
+                }
+                Ok(read)
+            }
         }
     }
 
