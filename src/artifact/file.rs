@@ -201,20 +201,20 @@ impl ArtifactWriter {
     }
 }
 
-/// A cache of the last decompressed block of each kind, core and references.
+/// A cache of the last decompressed blocks of each kind, core and references, with their numbers.
 #[derive(Debug, Default)]
 pub struct OpenedBlocks {
-    core: Option<(u32, Vec<u8>)>,
-    references: Option<(u32, Vec<u8>)>,
+    core: Vec<(u32, Vec<u8>)>,
+    references: Vec<(u32, Vec<u8>)>,
 }
 
 thread_local! {
     /// The blocks that this thread decompressed last, and the number of their file. Neighbouring blobs are often read
-    /// one after the other.
+    /// one after the other, and those of a few files by every search.
     static LAST_OPENED: RefCell<(u64, OpenedBlocks)> = RefCell::default();
 }
 
-/// Size limit of a cached block.
+/// Limit on the total size of the cached blocks of one kind.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
 /// An open artifact file. Blobs are numbered from 0 in each file.
@@ -423,7 +423,7 @@ impl ArtifactFile {
         index: u32,
         blocks: &Blocks,
         at: usize,
-        kept: impl Fn(&mut OpenedBlocks) -> &mut Option<(u32, Vec<u8>)>,
+        kept: impl Fn(&mut OpenedBlocks) -> &mut Vec<(u32, Vec<u8>)>,
         decode: impl Fn(&[u8]) -> Result<T, RecordError>,
     ) -> Result<T, FileError> {
         LAST_OPENED.with_borrow_mut(|(number, opened)| {
@@ -433,19 +433,19 @@ impl ArtifactFile {
             let opened = kept(opened);
             let bytes = self.record_bytes(index, blocks, at, opened)?;
             let record = decode(bytes).map_err(|error| self.file.damaged(format!("record of blob {index}: {error}")));
-            opened.take_if(|(_, block)| block.len() > MAX_KEPT_BYTES);
+            opened.retain(|(_, block)| block.len() <= MAX_KEPT_BYTES);
             record
         })
     }
 
-    /// Returns the encoded bytes of a record. `opened` caches the decompressed block, so reading blobs in order
+    /// Returns the encoded bytes of a record. `opened` caches the decompressed blocks, so reading blobs in order
     /// decompresses each block only once.
     fn record_bytes<'a>(
         &self,
         index: u32,
         blocks: &Blocks,
         at: usize,
-        opened: &'a mut Option<(u32, Vec<u8>)>,
+        opened: &'a mut Vec<(u32, Vec<u8>)>,
     ) -> Result<&'a [u8], FileError> {
         let damaged = |what: String| self.file.damaged(what);
         let (_, facts) = self.entry(index).ok_or_else(|| damaged(format!("no blob {index}")))?;
@@ -454,14 +454,23 @@ impl ArtifactFile {
             offset: u32_at(facts, at + 4),
             length: u32_at(facts, at + 8),
         };
-        if opened.as_ref().is_none_or(|(number, _)| *number != place.block) {
-            let block = blocks
-                .block(place.block)
-                .map_err(|what| damaged(format!("block {}: {what}", place.block)))?;
-            *opened = Some((place.block, block));
-        }
-        let block = opened.as_ref().map_or(&[][..], |(_, block)| block);
-        block
+        let position = opened.iter().position(|(number, _)| *number == place.block);
+        let position = match position {
+            Some(position) => position,
+            None => {
+                let block = blocks
+                    .block(place.block)
+                    .map_err(|what| damaged(format!("block {}: {what}", place.block)))?;
+                let mut n_bytes: usize = block.len() + opened.iter().map(|(_, block)| block.len()).sum::<usize>();
+                while n_bytes > MAX_KEPT_BYTES && !opened.is_empty() {
+                    n_bytes -= opened.remove(0).1.len();
+                }
+                opened.push((place.block, block));
+                opened.len() - 1
+            }
+        };
+        opened[position]
+            .1
             .get(place.offset as usize..place.offset as usize + place.length as usize)
             .ok_or_else(|| damaged(format!("record of blob {index}")))
     }
