@@ -66,6 +66,11 @@ impl Parameter {
         self.name == name || self.former == Some(name)
     }
 
+    /// Describes the parameter.
+    pub(super) const fn about(self, about: &'static str) -> Self {
+        Self { about, ..self }
+    }
+
     /// Makes the parameter required.
     pub(super) const fn required(self) -> Self {
         Self {

@@ -14,7 +14,7 @@ const MIN_CHARACTERS: usize = 400;
 /// Maximum size of an answer in characters. Clients truncate larger answers.
 pub(super) const MAX_CHARACTERS: usize = 40_000;
 
-pub(super) const REF: Parameter = Parameter::new("ref", Kind::Text, "default WORKTREE");
+pub(super) const REF: Parameter = Parameter::new("ref", Kind::Text, "");
 pub(super) const REPO: Parameter = Parameter::new("repo", Kind::Text, "");
 pub(super) const LIMIT: Parameter = Parameter::new("limit", Kind::Number(MAX_LIMIT), "0: all");
 pub(super) const MAX_TOKENS: Parameter = Parameter::new("max_tokens", Kind::Number(100_000), "");
@@ -24,7 +24,7 @@ pub(super) const DETAIL: Parameter = Parameter::new("detail", Kind::Choice(&["id
 pub(super) const DETAIL_OR_PACK: Parameter = Parameter::new(
     "detail",
     Kind::Choice(&["ids", "outline", "preview", "full", "pack"]),
-    "",
+    "pack: also callers, callees, tests; of A..B, too",
 );
 pub(super) const STALE: Parameter = Parameter::new("stale", Kind::Choice(&["warn", "error", "ignore"]), "");
 

@@ -25,8 +25,7 @@ const MAX_WAIT_SECONDS: u64 = 100;
 
 pub(super) const TOOL: Tool = Tool {
     name: "index",
-    description: "Build, verify or clean up the index: build, stop, gc, verify, pin, remove a pin. Rarely needed: \
-        the first query of a revision builds its index. Changes only codescout's own files.",
+    description: "Build, verify or clean up the index. Rarely needed: the first query of a revision builds it. Changes only codescout's own files.",
     own: || {
         let own = vec![
             Parameter::new(

@@ -7,6 +7,7 @@ mod status;
 use std::time::Duration;
 
 use super::asked::{CURSOR, DETAIL, DETAIL_OR_PACK, LIMIT, MAX_TOKENS, REF, REPO, STALE};
+use super::parameters;
 use super::tool::Tool;
 use crate::config::CommandTimeout;
 use crate::mcp::{Profile, ServeOptions};
@@ -49,13 +50,32 @@ pub(super) fn selected(options: &ServeOptions) -> Result<Vec<&'static Tool>> {
     Ok(tools)
 }
 
-const SEARCH: Tool = Tool::of_op::<Search>(
-    "search",
-    "Find code in any revision by a question, words, a name or a regex: use it when you do not know where something is. \
-     mode=regex is a complete grep; mode=similar takes code or path:line. detail=pack: also callers, callees, tests; for \
-     A..B, too.",
-    &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL_OR_PACK, STALE],
-);
+const SEARCH: Tool = Tool {
+    own: || {
+        let mut own = parameters::of::<Search>();
+        for parameter in &mut own {
+            match parameter.name {
+                "lang" => parameter.about = "python, ...",
+                "tests" => parameter.about = "default any",
+                _ => {}
+            }
+        }
+        own
+    },
+    ..Tool::of_op::<Search>(
+        "search",
+        "Find code, docs or commits in any revision: use it when you do not know where something is.",
+        &[
+            REF.about("default WORKTREE"),
+            REPO.about("default: this one"),
+            LIMIT,
+            MAX_TOKENS.about("default 2000"),
+            CURSOR.about("next_cursor"),
+            DETAIL_OR_PACK,
+            STALE.about("during a build"),
+        ],
+    )
+};
 
 const OUTLINE: Tool = Tool::of_op::<Outline>(
     "outline",
@@ -67,8 +87,8 @@ const OUTLINE: Tool = Tool::of_op::<Outline>(
 const READ: Tool = Tool::of_op::<Read>(
     "read",
     "Read the exact text of a file at any revision, or only some lines, headings, keys (JSON, TOML, YAML) or definitions. \
-     Long text comes in pages.",
-    &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL, STALE],
+    ",
+    &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL],
 );
 const SYMBOL: Tool = Tool::of_op::<Symbol>(
     "symbol",
@@ -80,7 +100,7 @@ const SYMBOL: Tool = Tool::of_op::<Symbol>(
 const GRAPH: Tool = Tool::of_op::<Graph>(
     "graph",
     "Who calls or uses a definition, what it calls, what implements it, call paths, imports and import cycles, at any \
-     revision. Counts what is not resolved.",
+     revision.",
     &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, STALE],
 );
 
@@ -93,8 +113,8 @@ const HISTORY: Tool = Tool::of_op::<History>(
 
 const BLAME: Tool = Tool::of_op::<Blame>(
     "blame",
-    "See who last changed each definition, line or owner's share of a file, lines, a definition or a directory, and in \
-     which commit.",
+    "See who last changed each definition or line of a file, directory or definition, or each owner's share, and in which \
+     commit.",
     &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR],
 );
 

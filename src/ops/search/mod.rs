@@ -68,16 +68,16 @@ pub(crate) struct Search {
     /// Question, words or name; `-` reads it from standard input
     #[arg(value_name = "WORDS", required = true, value_parser = path_text())]
     #[serde(deserialize_with = "one_or_many")]
-    #[schemars(with = "String", description = "")]
+    #[schemars(with = "String", description = "question, words, name or regex")]
     query: Vec<String>,
     /// Search mode
     #[arg(short, long, value_enum, default_value_t)]
-    #[schemars(description = "")]
+    #[schemars(description = "regex: complete grep; similar: code or path:line")]
     mode: SearchMode,
     /// Search only documents or notes; or search history instead of files: commit messages, or lines added and removed
     #[arg(long = "in", value_enum, value_name = "WHAT")]
     #[serde(rename = "in")]
-    #[schemars(description = "")]
+    #[schemars(description = "default code")]
     inside: Option<Inside>,
     /// Search several revisions at once, separated by commas; repeatable
     #[arg(long, value_name = "REV,…", value_delimiter = ',')]
@@ -85,7 +85,7 @@ pub(crate) struct Search {
     refs: Vec<String>,
     /// Search all indexed versions, including deleted code, and show when each existed
     #[arg(long)]
-    #[schemars(description = "")]
+    #[schemars(description = "also deleted")]
     all_history: bool,
     /// With --in: search commits since this date: 2024-02-29, 2024-02-29T13:05Z, or an age such as 12h, 30d, 2w, 6m, 1y
     #[arg(long, value_name = "DATE")]
@@ -93,7 +93,7 @@ pub(crate) struct Search {
     since: Option<String>,
     /// With --in: search commits until this date
     #[arg(long, value_name = "DATE")]
-    #[schemars(description = "")]
+    #[schemars(description = "of commits")]
     until: Option<String>,
     /// With --in: search commits whose author (name or address, after mailmap) matches this regular expression, ignoring case
     #[arg(long, value_name = "REGEX")]
@@ -105,7 +105,7 @@ pub(crate) struct Search {
     context_lines: Option<usize>,
     /// Show the features and weights behind each score
     #[arg(long)]
-    #[schemars(description = "")]
+    #[schemars(description = "scores")]
     explain: bool,
     /// Show whole definitions with their callers, callees, tests and last change; WORDS may also be an id, PATH:LINE or
     /// A..B
@@ -119,7 +119,7 @@ pub(crate) struct Search {
     max_tokens: Option<u32>,
     /// Always rerank with the configured reranker (rerank.server), even if the query is a name
     #[arg(long, num_args = 0, default_missing_value = "true", conflicts_with = "no_rerank")]
-    #[schemars(description = "")]
+    #[schemars(description = "default: prose")]
     rerank: Option<bool>,
     /// Do not use the configured reranker
     #[arg(long)]
