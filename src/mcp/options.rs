@@ -32,6 +32,18 @@ pub enum Profile {
     Run,
 }
 
+impl Profile {
+    /// Returns the name on the command line.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Memory => "memory",
+            Self::Docs => "docs",
+            Self::Run => "run",
+        }
+    }
+}
+
 /// Options of the HTTP server.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {

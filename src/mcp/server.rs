@@ -27,6 +27,7 @@ use super::blocking::{Blocking, Outcome, Permit};
 use super::hub::Hub;
 use super::reply::Reply;
 use super::tool::{Call, Effect, Tool};
+use super::tools::TOOLS;
 use super::{prompts, resources, suggest};
 use crate::ingest::NoProgress;
 use crate::session::{Advance, Ctx, Limits, OpError, Result};
@@ -103,6 +104,25 @@ impl Server {
     /// Returns the tool with this name, if it is served.
     fn tool(&self, name: &str) -> Option<&'static Tool> {
         self.tools.iter().copied().find(|tool| tool.name == name)
+    }
+
+    /// Describes why there is no tool with this name, and which there are.
+    fn why_not_served(&self, name: &str) -> String {
+        let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
+        let names = names.join(", ");
+        match TOOLS.iter().find(|tool| tool.name == name) {
+            Some(Tool {
+                profile: Some(profile), ..
+            }) => format!(
+                "this server does not have {name}; profile {0} has it: codescout serve --profile {0}; tools are {names}",
+                profile.name()
+            ),
+            Some(_) => format!("this server was started without {name}; tools are {names}"),
+            None => {
+                let short: String = name.chars().take(40).collect();
+                format!("unknown tool {short:?}; tools are {names}")
+            }
+        }
     }
 
     /// Answers a call on a blocking thread, with progress notifications if the client requested them.
@@ -307,12 +327,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = self.tool(&request.name) else {
-            let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
-            let short: String = request.name.chars().take(40).collect();
-            return Err(ErrorData::invalid_params(
-                format!("unknown tool {short:?}; tools are {}", names.join(", ")),
-                None,
-            ));
+            return Err(ErrorData::invalid_params(self.why_not_served(&request.name), None));
         };
         let outcome = self.answer(tool, request.arguments.unwrap_or_default(), &context).await;
         let mut result = result(tool, outcome, is_modern(&context))?;

@@ -27,6 +27,10 @@ fn wrong_calls_are_answered_with_what_is_right() {
         answer["error"]["message"].as_str().unwrap().contains("search"),
         "{answer}"
     );
+    let answer = client.request("tools/call", json!({"name": "edit", "arguments": {}}));
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("codescout serve --profile write"), "{message}");
+    let mut without_try = Vec::new();
     for (tool, arguments, expected) in [
         ("search", json!({}), "query is missing"),
         ("search", json!({"query": ""}), "the query is empty"),
