@@ -38,6 +38,7 @@ pub(super) const INSTRUCTIONS: &str = "\
 codescout searches and reads this git repository at any revision: use it before grep or reading whole files.
 - Unknown location: search with a question, words or a name. One search replaces several greps.
 - Known name: symbol finds every definition; include=[\"body\"] adds its code, include=[\"refs\"] its references.
+- Callers, callees, uses, impact of a change: graph target=NAME op=callers.
 - Past changes: history target=NAME (across renames and moves), blame by definition, diff by definition.
 - Every occurrence: search mode=regex is complete, like git grep.
 - New repository: outline, then outline view=map.

@@ -40,7 +40,6 @@ const DEFAULT_LIMIT: usize = 100;
 /// The request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
 #[serde(default)]
-#[schemars(extend("required" = ["op"]))]
 #[command(after_help = "Examples:
   codescout graph callers Parser.parse --depth 3
   codescout graph refs src/parser.rs#Parser.parse --candidates
@@ -54,7 +53,7 @@ const DEFAULT_LIMIT: usize = 100;
 pub(crate) struct Graph {
     /// Relation to show
     #[arg(value_enum)]
-    #[schemars(description = "")]
+    #[schemars(description = "default callers")]
     op: GraphOp,
     /// Definition: NAME, Outer.NAME, an id or PATH:LINE[:COL]; for imports and importers a file or directory; for impact
     /// also A..B
