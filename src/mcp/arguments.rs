@@ -3,6 +3,8 @@
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
+use super::aliases::resolved;
+use super::suggest::call_of;
 use crate::query::nearest;
 use crate::session::OpError;
 
@@ -19,8 +21,6 @@ pub(super) struct Parameter {
     /// Description for the schema; empty if the name is clear enough.
     pub(super) about: &'static str,
     pub(super) is_required: bool,
-    /// A former or likely name, which is accepted, too.
-    former: Option<&'static str>,
 }
 
 /// The kind of values that a parameter accepts.
@@ -50,20 +50,7 @@ impl Parameter {
             kind,
             about,
             is_required: false,
-            former: None,
         }
-    }
-
-    /// Also accepts the parameter under another name.
-    pub(super) const fn formerly(self, name: &'static str) -> Self {
-        Self {
-            former: Some(name),
-            ..self
-        }
-    }
-
-    fn is_called(&self, name: &str) -> bool {
-        self.name == name || self.former == Some(name)
     }
 
     /// Describes the parameter.
@@ -122,24 +109,32 @@ pub(super) fn schema(parameters: &[Parameter]) -> JsonObject {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arguments {
     values: JsonObject,
+    /// Remarks on names that are not those of the parameters.
+    pub(super) notes: Vec<String>,
 }
 
 impl Arguments {
-    /// Validates the given arguments. The error lists all problems.
-    pub(super) fn check(parameters: &[Parameter], given: JsonObject) -> Result<Self, OpError> {
+    /// Validates the given arguments. The error lists all problems, and suggests a call without them.
+    pub(super) fn check(tool: &str, parameters: &[Parameter], given: JsonObject) -> Result<Self, OpError> {
+        let (given, mut notes) = resolved(tool, parameters, given);
         let mut values = JsonObject::new();
-        let mut wrong = Vec::new();
+        let (mut wrong, mut rest) = (Vec::new(), Vec::new());
         for (name, value) in given {
-            match parameters.iter().find(|parameter| parameter.is_called(&name)) {
+            match parameters.iter().find(|parameter| parameter.name == name) {
                 _ if value.is_null() => {}
-                None => wrong.push(unknown(&name, parameters)),
+                None => {
+                    wrong.push(unknown(&name, parameters));
+                    rest.push((name, value));
+                }
                 Some(parameter) => {
                     // A value that is wrong is not missing.
-                    let value = accepted(parameter, value).unwrap_or_else(|problem| {
+                    let accepted = accepted(tool, parameter, value.clone(), &mut notes);
+                    let value = accepted.unwrap_or_else(|problem| {
                         wrong.push(problem);
+                        rest.push((name.clone(), value));
                         Value::Null
                     });
-                    values.insert(parameter.name.to_owned(), value);
+                    values.insert(name, value);
                 }
             }
         }
@@ -147,12 +142,15 @@ impl Arguments {
         let missing = parameters.iter().filter(is_missing);
         wrong.extend(missing.map(|parameter| format!("{} is missing", parameter.name)));
         if wrong.is_empty() {
-            return Ok(Self { values });
+            notes.sort_unstable();
+            notes.dedup();
+            return Ok(Self { values, notes });
         }
-        Err(OpError::new(
-            wrong.join("; "),
-            format!("the parameters are {}", names(parameters)),
-        ))
+        let error = OpError::new(wrong.join("; "), format!("the parameters are {}", names(parameters)));
+        Err(match corrected(tool, parameters, values, rest) {
+            Some(call) => error.with_retry(call),
+            None => error,
+        })
     }
 
     /// Returns all arguments.
@@ -222,19 +220,68 @@ fn unknown(name: &str, parameters: &[Parameter]) -> String {
     }
 }
 
-/// Converts a value to the kind of its parameter. Accepts numbers and objects written as strings, and single strings
-/// instead of lists, because models write those.
-fn accepted(parameter: &Parameter, value: Value) -> Result<Value, String> {
+/// Returns a call with the valid arguments and, as far as can be guessed, what the others were meant to be; `None` if it
+/// would fail.
+fn corrected(
+    tool: &str,
+    parameters: &[Parameter],
+    mut values: JsonObject,
+    rest: Vec<(String, Value)>,
+) -> Option<Value> {
+    values.retain(|_, value| !value.is_null());
+    for (name, value) in rest {
+        let near = nearest(&name, parameters.iter().map(|parameter| parameter.name));
+        let is_meant = |parameter: &&Parameter| near.first().is_some_and(|near| near == parameter.name);
+        let is_missing = |parameter: &&Parameter| parameter.is_required && !values.contains_key(parameter.name);
+        let mut by_name = parameters
+            .iter()
+            .filter(|parameter| parameter.name == name || is_meant(parameter));
+        let Some(parameter) = by_name.next().or_else(|| parameters.iter().find(is_missing)) else {
+            continue;
+        };
+        let value = match (parameter.kind, value) {
+            (Kind::Number(max), value) if as_number(&value).is_some_and(|number| number > max) => max.into(),
+            (Kind::Choice(choices), Value::String(text)) => nearest(&text, choices.iter().copied())
+                .into_iter()
+                .next()
+                .unwrap_or(text)
+                .into(),
+            (_, value) => value,
+        };
+        if let (Ok(value), false) = (
+            accepted(tool, parameter, value, &mut Vec::new()),
+            values.contains_key(parameter.name),
+        ) {
+            values.insert(parameter.name.to_owned(), value);
+        }
+    }
+    let has = |names: &[&str]| names.iter().any(|name| values.contains_key(*name));
+    let is_whole = match tool {
+        "symbol" => has(&["name", "at", "id"]),
+        "graph" => has(&["target"]),
+        _ => parameters
+            .iter()
+            .all(|parameter| !parameter.is_required || has(&[parameter.name])),
+    };
+    if is_whole { call_of(tool, values) } else { None }
+}
+
+/// Converts a value to the kind of its parameter. Accepts numbers, lists and objects written as strings, and single
+/// strings instead of lists, because models write those.
+fn accepted(tool: &str, parameter: &Parameter, value: Value, notes: &mut Vec<String>) -> Result<Value, String> {
     let name = parameter.name;
     match (parameter.kind, value) {
         (Kind::Text, Value::String(text)) => checked_text(name, text).map(Value::String),
         (Kind::Text, Value::Number(number)) => Ok(Value::String(number.to_string())),
-        (Kind::Texts | Kind::Choices(_), Value::String(text)) => list(parameter, vec![Value::String(text)]),
+        (Kind::Texts | Kind::Choices(_), Value::String(text)) => match serde_json::from_str(&text) {
+            Ok(values) if text.starts_with('[') => list(parameter, values),
+            _ => list(parameter, vec![Value::String(text)]),
+        },
         (Kind::Texts | Kind::Choices(_), Value::Array(values)) => list(parameter, values),
-        (Kind::Records(fields), Value::Array(records)) => self::records(name, fields, records),
-        (Kind::Records(fields), record @ Value::Object(_)) => self::records(name, fields, vec![record]),
+        (Kind::Records(fields), Value::Array(records)) => self::records(tool, name, fields, records, notes),
+        (Kind::Records(fields), record @ Value::Object(_)) => self::records(tool, name, fields, vec![record], notes),
         (Kind::Records(_), Value::String(text)) => match serde_json::from_str(&text) {
-            Ok(value @ (Value::Array(_) | Value::Object(_))) => accepted(parameter, value),
+            Ok(value @ (Value::Array(_) | Value::Object(_))) => accepted(tool, parameter, value, notes),
             Err(error) if text.trim_start().starts_with(['[', '{']) => Err(format!("{name} is not JSON: {error}")),
             _ => Err(format!("{name} must be a list of objects, not a string")),
         },
@@ -275,22 +322,45 @@ fn list(parameter: &Parameter, values: Vec<Value>) -> Result<Value, String> {
 }
 
 /// Checks the fields of each object like the arguments of a call.
-fn records(name: &str, fields: &[Parameter], records: Vec<Value>) -> Result<Value, String> {
+fn records(
+    tool: &str,
+    name: &str,
+    fields: &[Parameter],
+    records: Vec<Value>,
+    notes: &mut Vec<String>,
+) -> Result<Value, String> {
     if records.len() > MAX_LIST {
         return Err(format!("{name} has {} items; the maximum is {MAX_LIST}", records.len()));
     }
     let checked = records.into_iter().zip(1..).map(|(record, number)| match record {
-        Value::Object(given) => Arguments::check(fields, given)
-            .map(|arguments| Value::Object(arguments.values))
-            .map_err(|error| error.message)
-            .map_err(|wrong| format!("{name}, item {number}: {wrong}; its fields are {}", names(fields))),
+        Value::Object(given) => match Arguments::check(tool, fields, given) {
+            Ok(arguments) => {
+                notes.extend(arguments.notes);
+                Ok(Value::Object(arguments.values))
+            }
+            Err(OpError { message, .. }) => Err(format!(
+                "{name}, item {number}: {message}; its fields are {}",
+                names(fields)
+            )),
+        },
         other => Err(format!("{name} must contain objects, not {}", kind_of(&other))),
     });
     Ok(Value::Array(checked.collect::<Result<_, _>>()?))
 }
 
 fn number(name: &str, max: u64, value: &Value) -> Result<Value, String> {
-    let found = match value {
+    match as_number(value) {
+        Some(number) if number <= max => Ok(number.into()),
+        Some(number) => Err(format!("{name} is {number}; the maximum is {max}")),
+        None => Err(format!(
+            "{name} must be an integer from 0 to {max}, not {}",
+            kind_of(value)
+        )),
+    }
+}
+
+fn as_number(value: &Value) -> Option<u64> {
+    match value {
         Value::String(text) => text.trim().parse().ok(),
         // JSON has only one number type, so 3.0 equals 3.
         Value::Number(number) => number.as_u64().or_else(|| {
@@ -300,14 +370,6 @@ fn number(name: &str, max: u64, value: &Value) -> Result<Value, String> {
                 .map(|float| float as u64)
         }),
         _ => None,
-    };
-    match found {
-        Some(number) if number <= max => Ok(number.into()),
-        Some(number) => Err(format!("{name} is {number}; the maximum is {max}")),
-        None => Err(format!(
-            "{name} must be an integer from 0 to {max}, not {}",
-            kind_of(value)
-        )),
     }
 }
 
@@ -356,7 +418,7 @@ mod tests {
     const NESTED: &[Parameter] = &[Parameter::new("edits", Kind::Records(ITEM), "").required()];
 
     fn check(given: Value) -> Result<Arguments, OpError> {
-        Arguments::check(PARAMETERS, given.as_object().unwrap().clone())
+        Arguments::check("search", PARAMETERS, given.as_object().unwrap().clone())
     }
 
     #[test]
@@ -375,7 +437,8 @@ mod tests {
 
     #[test]
     fn objects_are_accepted_as_text_and_what_is_wrong_in_one_is_not_missing() {
-        let check = |edits: Value| Arguments::check(NESTED, json!({"edits": edits}).as_object().unwrap().clone());
+        let check =
+            |edits: Value| Arguments::check("edit", NESTED, json!({"edits": edits}).as_object().unwrap().clone());
         let listed = json!({"edits": [{"op": "remove"}]});
         for edits in [
             json!([{"op": "remove"}]),

@@ -3,6 +3,7 @@
 //! Messages are handled asynchronously. Each call runs on a blocking thread (`blocking.rs`), where synchronous code
 //! answers it. The tools are in `tools/`. Start reading at `server.rs`.
 
+mod aliases;
 mod arguments;
 mod asked;
 mod authority;

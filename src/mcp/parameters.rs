@@ -29,10 +29,7 @@ fn of_object(schema: &Value, root: &Value) -> Vec<Parameter> {
         if required.contains(&name.as_str()) {
             parameter = parameter.required();
         }
-        match property.get("x-former").and_then(Value::as_str) {
-            Some(former) => parameter.formerly(leak(former)),
-            None => parameter,
-        }
+        parameter
     });
     parameters.collect()
 }

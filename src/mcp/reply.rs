@@ -32,6 +32,26 @@ pub(super) struct Reply {
     pub(super) structured: Map<String, Value>,
 }
 
+impl Reply {
+    /// Adds notes about the call, in the text after the line with the revision.
+    pub(super) fn with_notes(mut self, notes: &[String]) -> Self {
+        if notes.is_empty() {
+            return self;
+        }
+        let note = format!("note: {}\n", notes.join("; "));
+        let head = self.text.find('\n').filter(|_| self.text.starts_with("repo "));
+        self.text.insert_str(head.map_or(0, |newline| newline + 1), &note);
+        let noted = self
+            .structured
+            .entry("notes")
+            .or_insert_with(|| Vec::<Value>::new().into());
+        if let Value::Array(noted) = noted {
+            noted.extend(notes.iter().map(|note| note.as_str().into()));
+        }
+        self
+    }
+}
+
 /// Builds a reply.
 pub(super) struct ReplyBuilder {
     bodies: Bodies,

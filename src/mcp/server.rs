@@ -138,7 +138,7 @@ impl Server {
         let hub = Arc::clone(&self.hub);
         let bodies = self.bodies;
         let work = move |interrupt: &std::sync::atomic::AtomicBool, permit: &Permit| {
-            let arguments = Arguments::check(tool.parameters(), given)?;
+            let arguments = Arguments::check(tool.name, tool.parameters(), given)?;
             let call = Call {
                 tool: tool.name,
                 hub: &hub,
@@ -157,7 +157,10 @@ impl Server {
                 },
                 bodies,
             };
-            (tool.run)(&call).map_err(|error| suggest::with_call(&call, error))
+            match (tool.run)(&call) {
+                Ok(reply) => Ok(reply.with_notes(&call.arguments.notes)),
+                Err(error) => Err(suggest::with_call(&call, error)),
+            }
         };
         let running = self.blocking.run(context.ct.cancelled(), tool.time_limit, work);
         match context.meta.get_progress_token() {

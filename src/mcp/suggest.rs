@@ -61,13 +61,18 @@ fn replaced(text: &str, name: &str, by: &str) -> Option<String> {
 
 /// Returns the call with an argument replaced, or `None` if it is too long to repeat. An empty list is left out.
 fn call_with(call: &Call<'_>, name: &str, value: Value) -> Option<Value> {
-    const MAX_BYTES: usize = 1_000;
     let mut arguments: Map<String, Value> = call.arguments.given().clone();
     match value {
         Value::Array(items) if items.is_empty() => arguments.remove(name),
         value => arguments.insert(name.to_owned(), value),
     };
-    let call = json!({"tool": call.tool, "arguments": arguments});
+    call_of(call.tool, arguments)
+}
+
+/// Returns a call, or `None` if it is too long to repeat.
+pub(super) fn call_of(tool: &str, arguments: Map<String, Value>) -> Option<Value> {
+    const MAX_BYTES: usize = 1_000;
+    let call = json!({"tool": tool, "arguments": arguments});
     (call.to_string().len() <= MAX_BYTES).then_some(call)
 }
 

@@ -46,7 +46,7 @@ impl Served {
                 tool: tool.name,
                 hub: &hub,
                 found: OnceCell::new(),
-                arguments: Arguments::check(tool.parameters(), given)?,
+                arguments: Arguments::check(tool.name, tool.parameters(), given)?,
                 ctx: Ctx {
                     progress: &NoProgress,
                     interrupt,

@@ -49,7 +49,7 @@ pub(crate) struct Diff {
     to: Option<String>,
     /// Level of detail
     #[arg(long, value_enum, default_value_t)]
-    #[schemars(description = "", extend("x-former" = "level"))]
+    #[schemars(description = "")]
     by: DiffBy,
     /// Include only this file or directory; repeatable
     #[arg(short, long = "path", value_name = "PATH", value_parser = path_text())]

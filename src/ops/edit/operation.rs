@@ -11,7 +11,7 @@ pub(crate) struct Operation {
     #[schemars(description = "")]
     pub(crate) op: Verb,
     /// A file (`path`), definition, section or key (`path#Outer.name`, `path:line`), or lines (`path:10-20`).
-    #[schemars(description = "path, path#Outer.name, path:line, path:10-20", extend("x-former" = "path"))]
+    #[schemars(description = "path, path#Outer.name, path:line, path:10-20")]
     pub(crate) target: String,
     /// The new text.
     #[schemars(description = "")]

@@ -44,7 +44,7 @@ const MAX_SHOWN: usize = 20;
 pub(crate) struct Rename {
     /// Definition: NAME, Outer.NAME, an id (path#Outer.NAME) or PATH:LINE[:COL]
     #[arg(value_name = "NAME", value_parser = path_text())]
-    #[schemars(description = "name, id, path:line", extend("x-former" = "name"))]
+    #[schemars(description = "name, id, path:line")]
     target: String,
     /// New name
     #[arg(value_name = "NEW")]

@@ -541,3 +541,46 @@ fn no_tool_knows_what_files_with_credentials_hold() {
     let answer = client.call("outline", json!({"view": "tree"}));
     assert_eq!(answer.facts["coverage"]["skipped"]["credentials"], 4, "{}", answer.text);
 }
+
+#[test]
+fn names_of_other_tools_are_accepted_with_a_note() {
+    let repo = project();
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    for (tool, arguments, path, note) in [
+        (
+            "search",
+            json!({"pattern": "fn lex", "glob": "src/**", "output_mode": "content"}),
+            "src/lexer.rs",
+            "glob means path; output_mode has no effect; pattern means query",
+        ),
+        (
+            "search",
+            json!({"query": "lex", "path": "[\"src/lexer.rs\"]", "head_limit": "1"}),
+            "src/lexer.rs",
+            "head_limit means limit",
+        ),
+        (
+            "symbol",
+            json!({"file": "src/lexer.rs", "line": 2}),
+            "src/lexer.rs",
+            "line, file mean at=\"src/lexer.rs:2\"",
+        ),
+    ] {
+        let answer = client.call(tool, arguments.clone());
+        assert_eq!(answer.results()[0]["path"], path, "{arguments}: {answer:?}");
+        assert!(answer.text.contains(&format!("\nnote: {note}\n")), "{answer:?}");
+        assert_eq!(
+            answer.facts["notes"].as_array().unwrap().len(),
+            note.split("; ").count()
+        );
+    }
+    let graph = client.call("graph", json!({"symbol": "lex"}));
+    assert!(graph.text.contains("caller"), "{graph:?}");
+    let read = client.call("read", json!({"file_path": "src\\lexer.rs", "offset": 2, "limit": 1}));
+    assert!(
+        read.text.ends_with("pub fn lex(text: &str) -> Vec<String> {\n"),
+        "{}",
+        read.text
+    );
+}
