@@ -2,17 +2,77 @@
 
 use serde_json::{Map, Value, json};
 
-use super::tool::Call;
+use super::tool::{Call, Effect};
+use super::tools::TOOLS;
 use crate::model::{Misspelt, NameKind};
 use crate::session::OpError;
 
-/// Adds the call that the caller may have meant, if a name is misspelt.
+/// Adds the call that the caller may have meant: with a misspelt name corrected, without an argument that is refused, or
+/// a call of another tool.
 pub(super) fn with_call(call: &Call<'_>, error: OpError) -> OpError {
-    let misspelt = error.misspelt.as_deref().filter(|_| error.retry.is_none());
-    match misspelt.and_then(|misspelt| retry(call, misspelt)) {
+    if error.retry.is_some() || error.is_interrupted() {
+        return error;
+    }
+    let misspelt = error.misspelt.as_deref();
+    let corrected = misspelt.and_then(|misspelt| retry(call, misspelt));
+    match corrected.or_else(|| instead(call.tool, call.arguments.given(), &error.message)) {
         Some(retry) => error.with_retry(retry),
         None => error,
     }
+}
+
+/// Returns a call that avoids what the message refuses. It never changes files.
+fn instead(tool: &str, given: &Map<String, Value>, message: &str) -> Option<Value> {
+    let call = |tool: &str, name: &str, value: &str| call_of(tool, Map::from_iter([(name.to_owned(), value.into())]));
+    if let Some(path) = message.strip_prefix("expect is missing for ") {
+        return call("read", "target", path);
+    }
+    let is_safe = TOOLS
+        .iter()
+        .any(|known| known.name == tool && known.effect != Effect::Writes);
+    let refused = given
+        .iter()
+        .find(|(name, value)| !PLACES.contains(&name.as_str()) && is_refused(name, value, message));
+    if let (Some((name, _)), true) = (refused, is_safe) {
+        let others = given.iter().filter(|(other, _)| *other != name);
+        return call_of(
+            tool,
+            others.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        );
+    }
+    let (name, place) = PLACES
+        .iter()
+        .find_map(|name| Some((*name, given.get(*name)?.as_str()?)))?;
+    let path = place.split(':').next().unwrap_or(place);
+    match name {
+        _ if message.contains("is a folder") || message.starts_with("invalid position") => call("outline", "at", path),
+        _ if message.contains("past the end") && is_safe => {
+            let mut whole = given.clone();
+            whole.insert(name.to_owned(), path.into());
+            call_of(tool, whole)
+        }
+        "target" | "at" | "name" if message.contains(place) => call("search", "query", place),
+        _ => None,
+    }
+}
+
+/// The parameters without which a call makes no sense.
+const PLACES: &[&str] = &["target", "at", "name", "id", "query", "op", "to", "from"];
+
+/// Returns true if the message is about an argument: it begins with its name, or quotes its value.
+fn is_refused(name: &str, value: &Value, message: &str) -> bool {
+    let quotes = |value: &Value| {
+        value
+            .as_str()
+            .is_some_and(|text| message.contains(&format!("{text:?}")))
+    };
+    let about = match name {
+        "mode" => "regular expression",
+        "lines" => "line",
+        name => name,
+    };
+    let is_named = message.strip_prefix("invalid ").unwrap_or(message).starts_with(about);
+    is_named || quotes(value) || value.as_array().is_some_and(|values| values.iter().any(quotes))
 }
 
 fn retry(call: &Call<'_>, misspelt: &Misspelt) -> Option<Value> {
@@ -109,5 +169,57 @@ mod tests {
             corrected_to(json!(["rust", "klingon"]), "klingon", &[]),
             Some(json!(["rust"]))
         );
+    }
+
+    #[test]
+    fn a_refused_argument_is_left_out_and_a_place_is_sought() {
+        for (tool, given, message, expected) in [
+            (
+                "search",
+                json!({"query": "x(", "mode": "regex"}),
+                "invalid regular expression at character 2",
+                json!({"tool": "search", "arguments": {"query": "x("}}),
+            ),
+            (
+                "search",
+                json!({"query": "x", "path": ["["]}),
+                "invalid path pattern: [",
+                json!({"tool": "search", "arguments": {"query": "x"}}),
+            ),
+            (
+                "search",
+                json!({"query": "x", "ref": ""}),
+                "\"\" is not a ref",
+                json!({"tool": "search", "arguments": {"query": "x"}}),
+            ),
+            (
+                "read",
+                json!({"target": "src"}),
+                "\"src\" is a folder",
+                json!({"tool": "outline", "arguments": {"at": "src"}}),
+            ),
+            (
+                "blame",
+                json!({"target": "a.py:900"}),
+                "line 900 is past the end of \"a.py\" (9 lines)",
+                json!({"tool": "blame", "arguments": {"target": "a.py"}}),
+            ),
+            (
+                "edit",
+                json!({"edits": []}),
+                "expect is missing for a.py",
+                json!({"tool": "read", "arguments": {"target": "a.py"}}),
+            ),
+            // An edit is not repeated with less.
+            (
+                "rename",
+                json!({"target": "f", "new_name": "g", "accept": ["x:1"]}),
+                "\"x:1\" matches no candidate of f",
+                json!({"tool": "search", "arguments": {"query": "f"}}),
+            ),
+        ] {
+            let given = given.as_object().cloned().unwrap_or_default();
+            assert_eq!(instead(tool, &given, message), Some(expected), "{message}");
+        }
     }
 }

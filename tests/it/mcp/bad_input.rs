@@ -76,9 +76,26 @@ fn wrong_calls_are_answered_with_what_is_right() {
         ("status", json!({"ref": "--help"}), "is not a ref"),
         ("index", json!({"refs": ["--help"]}), "is not a ref"),
     ] {
-        let failure = client.call(tool, arguments.clone()).failure();
+        let answer = client.call(tool, arguments.clone());
+        let failure = answer.failure();
         assert!(failure.contains(expected), "{tool} {arguments}: {failure}");
+        let Some(suggested) = answer.facts.get("try") else {
+            without_try.push(format!("{tool} {arguments}"));
+            continue;
+        };
+        let repeated = client.call(suggested["tool"].as_str().unwrap(), suggested["arguments"].clone());
+        assert!(repeated.facts.get("error").is_none(), "{suggested}: {repeated:?}");
     }
+    // Nothing in these calls can be of use.
+    assert_eq!(
+        without_try,
+        [
+            "search {}",
+            "search {\"query\":{\"a\":1}}",
+            "search {\"query\":\"x\\u0000y\"}",
+            "read {\"target\":\"src/\\u0000\"}",
+        ]
+    );
     for arguments in [json!([]), json!("x"), json!(7)] {
         let answer = client.request("tools/call", json!({"name": "search", "arguments": arguments}));
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
