@@ -8,18 +8,19 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::ask::{Ask, path_text};
+use super::grouped::{Grouped, Part, answer_each};
 use super::history::{CandidateOut, PersonOut, candidates_out, person_out, unread_changes};
 use super::op::{Op, Page, Paging, Row};
 use super::record::Past;
 use super::sink::{Recorded, Sink, Style};
-use super::target::{Target, Targets};
+use super::target::{CandidateTarget, Target, Targets};
 use crate::git::{Blame as GitBlame, BlameOptions, BlamedCommit};
 use crate::history::{Boundary, CommitHead, FileShapes, Shape, SymbolChange, SymbolKey, Who};
 use crate::model::count::count;
 use crate::model::{CommitId, RepoPath, without_placeholders};
 use crate::query::{
-    BlamedLine, Gaps, Owner, SymbolBlame, blame_by_symbol, blame_over_changes, change_owners, folder_owners, kind_name,
-    line_owners, timestamp,
+    BlamedLine, Gaps, MAX_MEANT, Owner, SymbolBlame, TargetError, blame_by_symbol, blame_over_changes, change_owners,
+    folder_owners, kind_name, line_owners, timestamp,
 };
 use crate::session::{Context as _, OpError, Result};
 
@@ -122,67 +123,126 @@ struct Answer {
 }
 
 impl Op for Blame {
-    type Row = BlameRow;
+    type Row = Grouped<BlameRow>;
     const WHEN_TOO_SLOW: &'static str = "ask about a file, a definition or lines instead of a directory";
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<BlameRow>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<Grouped<BlameRow>>> {
         // Git itself blames files. Only directories and deleted files need recorded commits.
         let mut past = Past::of(ask, Duration::ZERO)?;
-        let mut answered = self.answer(&past)?;
+        let mut answered = self.answer(ask, &past)?;
         if answered.is_none() {
             past = Past::of(ask, PATIENCE)?;
-            answered = self.answer(&past)?;
+            answered = self.answer(ask, &past)?;
         }
-        let Some(answer) = answered else {
+        let Some(page) = answered else {
             let gap = past.gap()?.unwrap_or_default();
             return Err(OpError::new(gap, "try again later, or blame a file, which works now"));
         };
-        let mut provenance = past.provenance([past.opened.notes.clone(), answer.incomplete.clone()].concat());
-        answer.notes.iter().for_each(|note| provenance.also_note(note.clone()));
-        let n_before = ask.n_before(past.state())?;
-        let facts = Facts {
-            target: &answer.target,
-            by: answer.by,
-            basis: answer.basis,
-            candidates: &answer.candidates,
-            total: answer.rows.len(),
-        };
-        let rest = answer.rows.len().saturating_sub(n_before);
-        let paging = Paging::numbered(ask.key(past.state()), n_before, rest, ask.limit(usize::MAX));
-        let mut page = Page::new(provenance, Vec::new(), paging).with_facts(&facts)?;
-        page.is_empty = answer.rows.is_empty() && answer.candidates.is_empty();
-        page.head = Recorded::of(|out| {
-            render_candidates(&answer.candidates, out);
-            if let Some(basis) = basis_sentence(answer.basis) {
-                out.span(Style::Fact, basis);
-                out.end();
-            }
-        });
-        page.rows = answer.rows.into_iter().skip(n_before).collect();
         Ok(page)
     }
 }
 
 impl Blame {
     /// Returns the answer, or `None` if commits have to be recorded first.
-    fn answer(&self, past: &Past<'_>) -> Result<Option<Answer>> {
+    fn answer(&self, ask: &Ask<'_>, past: &Past<'_>) -> Result<Option<Page<Grouped<BlameRow>>>> {
         past.with_targets(|targets| {
             let typed = without_placeholders(&self.target);
             let target = targets.find(OsStr::from_bytes(&typed))?;
             if past.recording.is_some() && matches!(target, Target::Folder(_) | Target::Unknown(..)) {
                 return Ok(None);
             }
-            Question { targets, args: self }.answer(target).map(Some)
+            let part = Part {
+                skip: ask.n_before(past.state())?,
+                limit: ask.limit(usize::MAX),
+            };
+            let question = Question { targets, args: self };
+            let candidates = match target {
+                Target::Many(candidates) => candidates,
+                target => {
+                    let page = question.answer(target)?.page(ask, past, part)?;
+                    return Ok(Some(page.map(Grouped::from)));
+                }
+            };
+            let many = Answer::about_many(&candidates);
+            let ids: Vec<String> = candidates.iter().map(|candidate| candidate.id.clone()).collect();
+            if candidates.len() > MAX_MEANT {
+                let mut page = many.page(ask, past, part)?;
+                let error = TargetError::ambiguous(&self.target, ids, |id| format!("blame {id}"));
+                page.explain(ask, error.listed());
+                return Ok(Some(page.map(Grouped::from)));
+            }
+            let facts = many.page(ask, past, part)?.facts;
+            let mut basis = Vec::new();
+            let mut page = answer_each(&ids, part, ask.key(past.state()), facts, |at, part| {
+                let answer = question.answer(Target::Symbol(candidates[at].key.clone()))?;
+                let sentence = basis_sentence(answer.basis).filter(|sentence| !basis.contains(sentence));
+                basis.extend(sentence);
+                let mut page = answer.page(ask, past, part)?;
+                page.head = Recorded::default();
+                Ok(page)
+            })?;
+            page.head = Recorded::of(|out| basis.iter().for_each(|sentence| render_basis(sentence, out)));
+            Ok(Some(page))
         })
     }
 }
 
+impl Answer {
+    fn empty() -> Self {
+        Self {
+            target: BlameTargetOut {
+                kind: "unknown",
+                path: String::new(),
+            },
+            by: "line",
+            basis: None,
+            notes: Vec::new(),
+            candidates: Vec::new(),
+            rows: Vec::new(),
+            incomplete: Vec::new(),
+        }
+    }
+
+    fn about_many(candidates: &[CandidateTarget]) -> Self {
+        let mut answer = Self::empty();
+        answer.target.kind = "many";
+        answer.candidates = candidates_out(candidates);
+        answer
+    }
+
+    /// Returns a page with a range of the rows.
+    fn page(self, ask: &Ask<'_>, past: &Past<'_>, part: Part) -> Result<Page<BlameRow>> {
+        let mut provenance = past.provenance([past.opened.notes.clone(), self.incomplete].concat());
+        self.notes.into_iter().for_each(|note| provenance.also_note(note));
+        let facts = Facts {
+            target: &self.target,
+            by: self.by,
+            basis: self.basis,
+            candidates: &self.candidates,
+            total: self.rows.len(),
+        };
+        let rest = facts.total.saturating_sub(part.skip);
+        let paging = Paging::numbered(ask.key(past.state()), part.skip, rest, part.limit);
+        let mut page = Page::new(provenance, Vec::new(), paging).with_facts(&facts)?;
+        page.is_empty = self.rows.is_empty() && self.candidates.is_empty();
+        page.head = Recorded::of(|out| {
+            render_candidates(&self.candidates, out);
+            if let Some(sentence) = basis_sentence(self.basis) {
+                render_basis(sentence, out);
+            }
+        });
+        page.rows = part.of(self.rows);
+        Ok(page)
+    }
+}
+
+fn render_basis(sentence: &str, out: &mut dyn Sink) {
+    out.span(Style::Fact, sentence);
+    out.end();
+}
+
 /// Lists the definitions that a name may mean.
 pub(crate) fn render_candidates(candidates: &[CandidateOut], out: &mut dyn Sink) {
-    if candidates.is_empty() {
-        return;
-    }
-    out.line("the name is ambiguous; use the id of a definition:");
     for candidate in candidates {
         out.span(Style::Path, &candidate.id);
         out.line(&format!(" {} line {}", candidate.kind, candidate.line));
@@ -344,34 +404,10 @@ struct BlamedFile {
 
 impl Question<'_> {
     fn answer(&self, target: Target) -> Result<Answer> {
-        let mut answer = Answer {
-            target: BlameTargetOut {
-                kind: "unknown",
-                path: String::new(),
-            },
-            by: "line",
-            basis: None,
-            notes: Vec::new(),
-            candidates: Vec::new(),
-            rows: Vec::new(),
-            incomplete: Vec::new(),
-        };
+        let mut answer = Answer::empty();
         match target {
-            Target::Unknown(path, near) => {
-                let near = near.join(" or ");
-                return Err(OpError::new(
-                    format!("no file or definition named {:?}", path.to_text()),
-                    if near.is_empty() {
-                        "give a path, path:lines, path#name or the name of a definition".to_owned()
-                    } else {
-                        format!("did you mean {near}?")
-                    },
-                ));
-            }
-            Target::Many(candidates) => {
-                answer.target.kind = "many";
-                answer.candidates = candidates_out(&candidates);
-            }
+            Target::Unknown(path, near) => return Err(TargetError::unknown_path(&path.to_text(), &near).into()),
+            Target::Many(candidates) => return Ok(Answer::about_many(&candidates)),
             Target::Folder(path) => {
                 answer.target.kind = "folder";
                 answer.target.path = path.to_string();
@@ -721,10 +757,7 @@ impl Question<'_> {
 }
 
 fn no_definition(path: &RepoPath, key: &SymbolKey) -> OpError {
-    OpError::new(
-        format!("{:?} has no definition {:?}", path.to_text(), key.name),
-        format!("outline {} lists its definitions", path.to_text()),
-    )
+    TargetError::unknown_in(&path.to_text(), &key.name, &[]).into()
 }
 
 fn within(lines: Vec<BlamedLine>, wanted: Option<(u32, u32)>) -> Vec<BlamedLine> {

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::ask::{Ask, Common, Detail, path_text};
 use super::blame::{day, render_candidates};
+use super::grouped::{Grouped, Part, answer_each};
 use super::op::{Op, Page, Paging, Row};
 use super::record::Past;
 use super::search::{Search, SearchRow};
@@ -23,8 +24,8 @@ use crate::history::{CommitHead, Entry, FileChange, SymbolChange, SymbolEvents, 
 use crate::model::count::count;
 use crate::model::{RepoPath, without_placeholders};
 use crate::query::{
-    Cochange, DeletedSymbol, FileChangeKind, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log,
-    folder_log, parse_moment, patch_of, timestamp,
+    Cochange, DeletedSymbol, FileChangeKind, FileLogEntry, Gaps, LogFilter, MAX_MEANT, TargetError, cochange,
+    deleted_files, file_log, folder_log, parse_moment, patch_of, timestamp,
 };
 use crate::session::{Context as _, OpError, OpenedHistory, Result, Uncommitted, Visibility, Workspace};
 
@@ -174,6 +175,7 @@ pub(crate) enum HistoryRow {
 
 /// A page of the history of a target.
 struct Answer {
+    part: Shown,
     facts: Facts,
     rows: Vec<EntryOut>,
     files: Vec<CochangeOut>,
@@ -289,18 +291,18 @@ pub(crate) struct LatestChanges {
 
 /// The range of rows to return.
 #[derive(Clone, Copy)]
-struct Part {
+struct Shown {
     skip: usize,
     limit: usize,
     has_diff: bool,
 }
 
 impl Op for History {
-    type Row = HistoryRow;
+    type Row = Grouped<HistoryRow>;
     const WHEN_TOO_SLOW: &'static str =
         "index history=true records commits and traces definitions once; or narrow it down with since";
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<HistoryRow>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<Grouped<HistoryRow>>> {
         if self.op != HistoryOp::Deleted && self.target.as_deref().is_none_or(str::is_empty) {
             return Err(OpError::new(
                 "no target given",
@@ -310,34 +312,33 @@ impl Op for History {
         }
         let past = Past::of(ask, PATIENCE)?;
         if let Some(description) = self.description(&past) {
-            return self.deleted_code(ask, description);
+            return Ok(self.deleted_code(ask, description)?.map(Grouped::from));
         }
-        let n_before = ask.n_before(past.state())?;
-        let limit = match self.op {
-            HistoryOp::LastSeen => 1,
-            _ => ask.limit(LIMIT),
+        let mut part = Part {
+            skip: ask.n_before(past.state())?,
+            limit: ask.limit(LIMIT),
         };
-        let mut answer = self.answer(
-            &past,
-            Part {
-                skip: n_before,
-                limit,
-                has_diff: self.diff || ask.common.detail == Detail::Full,
-            },
-        )?;
-        answer.incomplete.extend(past.gap()?);
-        if ask.common.detail == Detail::Ids {
-            answer.rows.iter_mut().for_each(EntryOut::without_changes);
-        }
-        let n_rest = answer.facts.total.saturating_sub(n_before);
         let key = (self.op != HistoryOp::LastSeen).then(|| ask.key(past.state()));
-        let paging = Paging::numbered(key, n_before, n_rest, limit);
-        let mut page =
-            Page::new(past.provenance(answer.incomplete.clone()), Vec::new(), paging).with_facts(&answer.facts)?;
-        answer.explain(&mut page);
-        let commits = answer.rows.into_iter().map(Box::new).map(HistoryRow::Commit);
-        page.rows = commits.chain(answer.files.into_iter().map(HistoryRow::File)).collect();
-        Ok(page)
+        past.with_targets(|targets| {
+            let target = self.target(targets)?;
+            let candidates = match target {
+                Target::Many(candidates) if candidates.len() <= MAX_MEANT => candidates,
+                target => {
+                    let page = self.page(ask, &past, self.answer(targets, target, self.part(ask, part))?, false)?;
+                    return Ok(page.map(Grouped::from));
+                }
+            };
+            let ids: Vec<String> = candidates.iter().map(|candidate| candidate.id.clone()).collect();
+            let many = self.answer(targets, Target::Many(candidates.clone()), self.part(ask, part))?;
+            let facts = self.page(ask, &past, many, false)?.facts;
+            if self.op == HistoryOp::LastSeen {
+                part = Part::ALL;
+            }
+            answer_each(&ids, part, key, facts, |at, part| {
+                let target = Target::Symbol(candidates[at].key.clone());
+                self.page(ask, &past, self.answer(targets, target, self.part(ask, part))?, true)
+            })
+        })
     }
 }
 
@@ -369,26 +370,55 @@ impl History {
         Ok(page.map(|row| HistoryRow::Code(Box::new(row))))
     }
 
-    fn answer(&self, past: &Past<'_>, part: Part) -> Result<Answer> {
+    fn target(&self, targets: &Targets<'_>) -> Result<Target> {
         let typed = without_placeholders(self.target.as_deref().unwrap_or_default());
         let typed = OsStr::from_bytes(&typed);
-        past.with_targets(|targets| {
-            let target = match self.op {
-                HistoryOp::Deleted => targets.find_gone(typed)?,
-                _ => targets.find(typed)?,
-            };
-            let question = Question {
-                targets,
-                workspace: targets.workspace,
-                opened: targets.opened,
-                args: self,
-                part,
-                filter: log_filter(self.since.as_deref(), self.until.as_deref(), self.author.as_deref())?,
-                uncommitted: targets.uncommitted,
-                path: RepoPath::from(""),
-            };
-            question.answer(target)
-        })
+        match self.op {
+            HistoryOp::Deleted => targets.find_gone(typed),
+            _ => targets.find(typed),
+        }
+    }
+
+    fn part(&self, ask: &Ask<'_>, part: Part) -> Shown {
+        Shown {
+            skip: part.skip,
+            limit: match self.op {
+                HistoryOp::LastSeen => 1,
+                _ => part.limit,
+            },
+            has_diff: self.diff || ask.common.detail == Detail::Full,
+        }
+    }
+
+    fn answer(&self, targets: &Targets<'_>, target: Target, part: Shown) -> Result<Answer> {
+        let question = Question {
+            targets,
+            workspace: targets.workspace,
+            opened: targets.opened,
+            args: self,
+            part,
+            filter: log_filter(self.since.as_deref(), self.until.as_deref(), self.author.as_deref())?,
+            uncommitted: targets.uncommitted,
+            path: RepoPath::from(""),
+        };
+        question.answer(target)
+    }
+
+    /// Returns a page of an answer. `is_group` is true if the id of the definition is above it.
+    fn page(&self, ask: &Ask<'_>, past: &Past<'_>, mut answer: Answer, is_group: bool) -> Result<Page<HistoryRow>> {
+        answer.incomplete.extend(past.gap()?);
+        if ask.common.detail == Detail::Ids {
+            answer.rows.iter_mut().for_each(EntryOut::without_changes);
+        }
+        let Shown { skip, limit, .. } = answer.part;
+        let key = (self.op != HistoryOp::LastSeen).then(|| ask.key(past.state()));
+        let paging = Paging::numbered(key, skip, answer.facts.total.saturating_sub(skip), limit);
+        let mut page =
+            Page::new(past.provenance(answer.incomplete.clone()), Vec::new(), paging).with_facts(&answer.facts)?;
+        answer.explain(ask, self.target.as_deref().unwrap_or_default(), is_group, &mut page);
+        let commits = answer.rows.into_iter().map(Box::new).map(HistoryRow::Commit);
+        page.rows = commits.chain(answer.files.into_iter().map(HistoryRow::File)).collect();
+        Ok(page)
     }
 }
 
@@ -398,12 +428,12 @@ pub(crate) fn latest_changes(past: &Past<'_>, id: &str, n: usize) -> Result<Late
         target: Some(id.to_owned()),
         ..History::default()
     };
-    let part = Part {
+    let part = Shown {
         skip: 0,
         limit: n,
         has_diff: false,
     };
-    let answer = history.answer(past, part)?;
+    let answer = past.with_targets(|targets| history.answer(targets, history.target(targets)?, part))?;
     let mut incomplete = answer.incomplete;
     incomplete.extend(past.gap()?);
     Ok(LatestChanges {
@@ -426,12 +456,12 @@ pub(crate) fn candidates_out(candidates: &[CandidateTarget]) -> Vec<CandidateOut
 
 impl Answer {
     /// Adds the text before and after the rows.
-    fn explain(&self, page: &mut Page<HistoryRow>) {
+    fn explain(&self, ask: &Ask<'_>, typed: &str, is_group: bool, page: &mut Page<HistoryRow>) {
         let facts = &self.facts;
         page.is_empty = facts.total == 0 && facts.candidates.is_empty();
         page.head = Recorded::of(|out| {
             render_candidates(&facts.candidates, out);
-            facts.render_title(out);
+            facts.render_title(is_group, out);
             if let Some(last) = &facts.last_seen {
                 out.line(&last.sentence());
             }
@@ -439,32 +469,35 @@ impl Answer {
         if let Some(was) = &facts.target.was {
             page.notes.push(format!("{was:?} was renamed to {}", facts.target.path));
         }
-        page.notes.extend(self.why_nothing());
-        if !facts.near.is_empty() {
-            let near = facts.near.join(" or ");
-            page.hint = Some(match facts.op {
-                HistoryOp::Deleted => format!("use its current name: {near}"),
-                _ => format!("did you mean {near}?"),
-            });
+        match (facts.op, facts.target.kind) {
+            (_, "many") => {
+                let ids = facts.candidates.iter().map(|candidate| candidate.id.clone()).collect();
+                let error = TargetError::ambiguous(typed, ids, |id| format!("history {id}"));
+                page.explain(ask, error.listed());
+            }
+            (HistoryOp::Deleted, _) if !facts.near.is_empty() => {
+                page.hint = Some(format!("use its current name: {}", facts.near.join(" or ")));
+            }
+            (op, "unknown") if op != HistoryOp::Deleted && facts.total == 0 => {
+                page.explain(ask, TargetError::unknown_path(&facts.target.path, &facts.near));
+                if let Some(note) = page.notes.last_mut().filter(|_| !self.incomplete.is_empty()) {
+                    note.push_str(" in the commits recorded so far");
+                }
+            }
+            _ => {}
         }
+        page.notes.extend(self.why_nothing());
     }
 
     /// Explains an empty answer.
     fn why_nothing(&self) -> Option<String> {
         let Facts { op, target, total, .. } = &self.facts;
-        if *total > 0 || target.kind == "many" {
+        if *total > 0 || target.kind == "many" || target.kind == "unknown" {
             return None;
         }
         Some(match (op, target.kind) {
             (HistoryOp::Deleted, "symbol") => format!("no deleted definition called {:?}", target.path),
             (HistoryOp::Deleted, _) => "no deleted files".to_owned(),
-            (_, "unknown") if self.incomplete.is_empty() => {
-                format!("no file or definition called {:?} in this history", target.path)
-            }
-            (_, "unknown") => format!(
-                "no file or definition named {:?} in the commits recorded so far",
-                target.path
-            ),
             _ if self.facts.last_seen.is_some() => return None,
             _ if self.facts.commits.is_some_and(|commits| commits > 0) => {
                 "no other file changes in the same commits".to_owned()
@@ -476,7 +509,7 @@ impl Answer {
 
 impl Facts {
     /// Writes a line above the results.
-    fn render_title(&self, out: &mut dyn Sink) {
+    fn render_title(&self, is_group: bool, out: &mut dyn Sink) {
         let TargetOut {
             kind, path, present, ..
         } = &self.target;
@@ -491,20 +524,22 @@ impl Facts {
             });
         }
         match (*kind, path.as_str()) {
+            _ if is_group => {}
             ("folder", "") => out.plain("repository"),
             ("folder", _) => out.plain("directory "),
             ("symbol", _) => out.plain("definition "),
             _ => out.plain(&format!("{kind} ")),
         }
-        if !path.is_empty() {
+        if !path.is_empty() && !is_group {
             out.span(Style::Path, path);
         }
         if !present {
-            out.plain(" (deleted)");
+            out.plain(if is_group { "deleted, " } else { " (deleted)" });
         }
+        out.plain(if is_group { "" } else { ": " });
         out.line(&match self.commits {
-            Some(commits) => format!(": other files changed in its {}", count(commits, "commit")),
-            None => format!(": {}", count(total, "commit")),
+            Some(commits) => format!("other files changed in its {}", count(commits, "commit")),
+            None => count(total, "commit"),
         });
     }
 }
@@ -613,7 +648,7 @@ struct Question<'a> {
     workspace: &'a Workspace,
     opened: &'a OpenedHistory,
     args: &'a History,
-    part: Part,
+    part: Shown,
     filter: LogFilter,
     uncommitted: &'a [Uncommitted],
     /// A file or directory; empty for the whole repository.
@@ -681,6 +716,7 @@ impl Question<'_> {
             incomplete.extend(self.targets.untraced());
         }
         Ok(Answer {
+            part: self.part,
             facts: Facts {
                 op: self.args.op,
                 target: TargetOut {
@@ -827,7 +863,7 @@ impl Question<'_> {
 
     /// Returns the committed changes on this page. They follow all uncommitted changes.
     fn page<'t, T>(&self, not_committed: &mut Vec<EntryOut>, committed: &'t [T]) -> &'t [T] {
-        let Part { skip, limit, .. } = self.part;
+        let Shown { skip, limit, .. } = self.part;
         let begin = skip.saturating_sub(not_committed.len()).min(committed.len());
         not_committed.drain(..skip.min(not_committed.len()));
         not_committed.truncate(limit);

@@ -8,6 +8,7 @@ mod drift;
 mod edit;
 mod gc;
 mod graph;
+mod grouped;
 mod history;
 mod notes;
 mod op;

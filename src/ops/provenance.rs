@@ -182,6 +182,17 @@ impl ProvenanceOut {
         self.incomplete_because.push(why);
     }
 
+    /// Adds what another answer lacks, and the remarks on it.
+    pub(crate) fn also(&mut self, other: Self) {
+        for why in other.incomplete_because {
+            if !self.incomplete_because.contains(&why) {
+                self.also_incomplete(why);
+            }
+        }
+        let new = other.notes.into_iter().filter(|note| !self.notes.contains(note));
+        self.notes.extend(new.collect::<Vec<_>>());
+    }
+
     /// Adds a remark that does not make the answer incomplete.
     pub(crate) fn also_note(&mut self, note: String) {
         self.notes.push(note);

@@ -126,6 +126,11 @@ impl Recorded {
         recorded
     }
 
+    /// Returns true if there is no text.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
     /// Writes the text to another sink.
     pub(crate) fn replay(&self, out: &mut dyn Sink) {
         for piece in &self.pieces {

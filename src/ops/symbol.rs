@@ -11,6 +11,7 @@ use serde_json::json;
 use super::ProvenanceOut;
 use super::ask::{Ask, Detail, FileSelection, KindSelection, path_text};
 use super::graph::{RelationsOut, relations};
+use super::grouped::{Grouped, server_not_asked};
 use super::history::{EntryOut, latest_changes};
 use super::notes::outdated;
 use super::op::{Op, Page, Paging, Row};
@@ -24,9 +25,9 @@ use crate::link::DefId;
 use crate::model::count::count;
 use crate::model::{Hint, NameKind, quoted};
 use crate::query::{
-    FileFilter, FoundBy, FoundDefinition, GrepDetail, GrepRequest, LikelyQuery, Pattern, PatternOptions, Source,
-    Sources, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, grep, kind_by_name, kind_name, kind_names,
-    nearest, split_position, symbols, unknown_path, usages,
+    FileFilter, FoundBy, FoundDefinition, GrepDetail, GrepRequest, LikelyQuery, MAX_MEANT, Pattern, PatternOptions,
+    Source, Sources, SymbolOutcome, SymbolQuery, SymbolRequest, TargetError, Usage, UsageKind, grep, kind_by_name,
+    kind_name, kind_names, nearest, parse_place, parse_target, split_position, symbols, usages,
 };
 use crate::session::{OpError, Result, Workspace};
 use crate::snapshot::{FileId, View};
@@ -35,10 +36,10 @@ use crate::snapshot::{FileId, View};
 const PREFIX_LIMIT: usize = 100;
 /// Default maximum number of references on a page.
 const REFERENCES_OF_PAGE: usize = 100;
-/// Maximum number of definitions whose relations are shown.
-const MAX_RELATED: usize = 3;
 /// Maximum number of changes shown for a definition.
 const N_CHANGES: usize = 10;
+/// The note on definitions that were found although their names are spelt differently.
+pub(super) const OTHER_SPELLING: &str = "no exact match; these definitions differ only in spelling";
 /// Time that a call waits for commits to be recorded.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -175,7 +176,7 @@ struct Facts {
 #[serde(untagged)]
 pub(crate) enum SymbolRow {
     Definition(Box<DefinitionOut>),
-    Change(Box<EntryOut>),
+    Change(Box<Grouped<EntryOut>>),
     Reference(ReferenceOut),
 }
 
@@ -306,13 +307,14 @@ impl Op for Symbol {
         let default = if self.prefix { PREFIX_LIMIT } else { usize::MAX };
         let mut page = lookup.page(provenance, ask.limit(default))?;
         if self.precise && wanted.is_none() && !outcome.definitions.is_empty() {
-            let n = count(outcome.definitions.len(), "definition");
-            page.notes.push(format!(
-                "no language server was asked, because {n} are meant; select one by its id"
-            ));
+            page.notes.push(server_not_asked(outcome.definitions.len()));
         }
-        self.explain(&question, &outcome, &mut page)?;
-        if let [found] = outcome.definitions.as_slice() {
+        self.explain(ask, &question, &request.query, &outcome, &mut page);
+        for found in outcome
+            .definitions
+            .iter()
+            .filter(|_| outcome.definitions.len() <= MAX_MEANT)
+        {
             page.notes.extend(outdated(ask, &found.id)?);
         }
         Ok(page)
@@ -381,10 +383,10 @@ impl Lookup<'_> {
                 break;
             }
         }
-        if self.shown.history && first <= n_definitions && definitions.len() == 1 {
+        if self.shown.history && first <= n_definitions && definitions.len() <= MAX_MEANT {
             let skip = if first == n_definitions { skip } else { 0 };
             // The other parts of the answer do not depend on the history.
-            let added = self.add_changes(&definitions[0], skip, &mut facts, &mut rows);
+            let added = self.add_changes(skip, &mut facts, &mut rows);
             let gaps = added.unwrap_or_else(|error| vec![format!("the changes could not be read: {error:#}")]);
             gaps.into_iter().for_each(|gap| provenance.also_incomplete(gap));
         }
@@ -399,8 +401,10 @@ impl Lookup<'_> {
         if is_unused {
             page.tail = Recorded::of(|out| out.line("no references"));
         }
-        if self.shown.history && definitions.len() > 1 {
-            page.hint = Some("changes are shown only for a single definition; select it by id".to_owned());
+        if self.shown.history && definitions.len() > MAX_MEANT {
+            page.hint = Some(format!(
+                "changes are shown only for up to {MAX_MEANT} definitions; choose one by its id"
+            ));
         }
         Ok(page)
     }
@@ -409,7 +413,7 @@ impl Lookup<'_> {
     fn relations(&self) -> Result<Vec<Option<RelationsOut>>> {
         let (question, definitions) = (self.question, &self.outcome.definitions);
         let is_first_page = question.after.is_none();
-        if !(self.shown.relations && is_first_page && definitions.len() <= MAX_RELATED && question.is_indexed()) {
+        if !(self.shown.relations && is_first_page && definitions.len() <= MAX_MEANT && question.is_indexed()) {
             return Ok(Vec::new());
         }
         let links = question.links();
@@ -457,32 +461,41 @@ impl Lookup<'_> {
     }
 
     /// Adds the latest changes. Returns the reasons why they are incomplete.
-    fn add_changes(
-        &self,
-        definition: &FoundDefinition,
-        skip: u32,
-        facts: &mut Facts,
-        rows: &mut Rows,
-    ) -> Result<Vec<String>> {
+    fn add_changes(&self, skip: u32, facts: &mut Facts, rows: &mut Rows) -> Result<Vec<String>> {
         let past = Past::of(self.ask, PATIENCE)?;
-        let latest = latest_changes(&past, &definition.id, N_CHANGES)?;
-        facts.total_changes = Some(latest.total);
-        let mut heading = Some(match latest.total {
-            total if total > N_CHANGES => format!("latest {N_CHANGES} of {total} changes:"),
-            total => format!("{}:", count(total as u32, "change")),
-        });
-        let n_definitions = self.outcome.definitions.len() as u32;
-        for (number, mut entry) in latest.entries.into_iter().enumerate().skip(skip as usize) {
-            if let Some(heading) = heading.take() {
-                entry.heading = Recorded::of(|out| out.line(&heading));
+        let definitions = &self.outcome.definitions;
+        let (mut changes, mut incomplete) = (Vec::new(), Vec::new());
+        for found in definitions {
+            let latest = latest_changes(&past, &found.id, N_CHANGES)?;
+            *facts.total_changes.get_or_insert(0) += latest.total;
+            let n_changes = match latest.total {
+                total if total > N_CHANGES => format!("latest {N_CHANGES} of {total} changes:"),
+                total => format!("{}:", count(total as u32, "change")),
+            };
+            let target = (definitions.len() > 1).then(|| found.id.clone());
+            let of = target.as_ref().map_or_else(String::new, |id| format!("{id}: "));
+            changes.extend(latest.entries.into_iter().map(|row| Grouped {
+                row,
+                target: target.clone(),
+                heading: Recorded::of(|out| out.line(&format!("{of}{n_changes}"))),
+            }));
+            incomplete.extend(latest.incomplete);
+        }
+        incomplete.dedup();
+        let mut before = None;
+        for (number, mut change) in changes.into_iter().enumerate().skip(skip as usize) {
+            let is_next = before
+                .replace(change.target.clone())
+                .is_some_and(|before| before == change.target);
+            if is_next {
+                change.heading = Recorded::default();
             }
-            if !rows.push((n_definitions, number as u32), || {
-                Ok(SymbolRow::Change(Box::new(entry)))
-            })? {
+            let position = (definitions.len() as u32, number as u32);
+            if !rows.push(position, || Ok(SymbolRow::Change(Box::new(change))))? {
                 break;
             }
         }
-        Ok(latest.incomplete)
+        Ok(incomplete)
     }
 
     /// Adds lines that mention the name. Returns the reasons why they are incomplete.
@@ -596,9 +609,9 @@ impl Symbol {
     fn query(&self, ask: &Ask<'_>, question: &Question<'_>) -> Result<SymbolQuery> {
         let workspace = &ask.session.workspace;
         if let Some(place) = &self.at {
-            return match place_query(workspace, question.view(), place) {
+            return match parse_place(question.view(), &inside(workspace, place)) {
                 Err(_) if ask.visibility().hides_target(place) => Err(OpError::hidden(place)),
-                found => found,
+                found => Ok(found?),
             };
         }
         Ok(if self.prefix {
@@ -616,42 +629,40 @@ impl Symbol {
     }
 
     /// Adds notes on how the definitions were found, or the reason for an empty answer.
-    fn explain(&self, question: &Question<'_>, outcome: &SymbolOutcome, page: &mut Page<SymbolRow>) -> Result<()> {
+    fn explain(
+        &self,
+        ask: &Ask<'_>,
+        question: &Question<'_>,
+        query: &SymbolQuery,
+        outcome: &SymbolOutcome,
+        page: &mut Page<SymbolRow>,
+    ) {
         if !outcome.definitions.is_empty() {
             if outcome.found_by == FoundBy::OtherSpelling {
-                page.notes
-                    .push("no exact match; these definitions differ only in spelling".to_owned());
+                page.notes.push(OTHER_SPELLING.to_owned());
             }
-            return Ok(());
+            return;
         }
-        let id = self.id.as_deref().and_then(|id| id.split_once('#'));
-        let (note, hint) = if !question.is_indexed() {
-            (
-                "nothing found in the files indexed so far".to_owned(),
-                "try again later, or use search mode=regex, which reads every file now".to_owned(),
-            )
-        } else if let Some(place) = &self.at {
-            let path = place.split(':').next().unwrap_or(place);
-            (
-                "no definition at this position, and none with the name at it".to_owned(),
-                format!("outline {path} shows the definitions in that file"),
-            )
-        } else if let Some((path, name)) = id {
-            (
-                format!("{path} has no definition {name} at this revision"),
-                format!("outline {path} lists its definitions; history {path}#{name} shows where this one went"),
-            )
-        } else {
-            let hint = match (question.why_nothing(), outcome.near.as_slice()) {
-                (Some(why), _) => why,
-                (None, []) => "use search to find it by meaning, or in mode regex to find it as text".to_owned(),
-                (None, near) => format!("did you mean {}?", near.join(" or ")),
-            };
-            ("no definition with this name".to_owned(), hint)
+        if !question.is_indexed() {
+            page.notes.push("nothing found in the files indexed so far".to_owned());
+            page.hint = Some("try again later, or use search mode=regex, which reads every file now".to_owned());
+            return;
+        }
+        let view = question.view();
+        let error = match (query, self.named().rsplit_once('#')) {
+            (SymbolQuery::At { file, line, .. }, _) => TargetError::Nowhere {
+                path: path_of(view, *file),
+                line: *line,
+            },
+            (_, Some((path, name))) if view.find_text(&inside(&ask.session.workspace, path)).is_some() => {
+                TargetError::unknown_in(path, name, &outcome.near)
+            }
+            _ => TargetError::unknown(self.named(), &outcome.near),
         };
-        page.notes.push(note);
-        page.hint = Some(hint);
-        Ok(())
+        page.explain(ask, error);
+        if let Some(why) = question.why_nothing() {
+            page.hint = Some(why);
+        }
     }
 }
 
@@ -659,7 +670,10 @@ impl Row for SymbolRow {
     fn render(&self, out: &mut dyn Sink) {
         match self {
             Self::Definition(definition) => definition.render(out),
-            Self::Change(entry) => entry.render(out),
+            Self::Change(entry) => {
+                entry.heading.replay(out);
+                entry.row.render(out);
+            }
             Self::Reference(reference) => reference.render(out),
         }
     }
@@ -733,30 +747,11 @@ pub(crate) fn definition_kinds(names: &[String]) -> Result<Vec<DefinitionKind>, 
     names.iter().map(known).collect()
 }
 
-/// Parses a location, `path:line` or `path:line:column`, into a query.
-pub(super) fn place_query(workspace: &Workspace, view: &View, place: &str) -> Result<SymbolQuery> {
-    let place = inside(workspace, place);
-    let (path, line, column) = split_position(&place).ok_or_else(|| {
-        OpError::new(
-            format!("invalid position {place:?}"),
-            "write path:line or path:line:column, both counted from 1",
-        )
-    })?;
-    let file = view.find_text(path).ok_or_else(|| unknown_path(view, path))?;
-    Ok(SymbolQuery::At { file, line, column })
-}
-
-/// Returns true if a text is a location in a file of the view.
-pub(crate) fn is_place(workspace: &Workspace, view: &View, typed: &str) -> bool {
-    split_position(&inside(workspace, typed)).is_some_and(|(path, ..)| view.find_text(path).is_some())
-}
-
-/// Parses a location, a name or an id into a query. The flag is true for a location.
+/// Parses a location, a name or an id as typed into a query. The flag is true for a location.
 pub(crate) fn name_or_place(workspace: &Workspace, view: &View, typed: &str) -> Result<(SymbolQuery, bool)> {
-    if is_place(workspace, view, typed) {
-        return Ok((place_query(workspace, view, typed)?, true));
-    }
-    Ok((SymbolQuery::Named(inside(workspace, typed).into_owned()), false))
+    let query = parse_target(view, &inside(workspace, typed));
+    let is_place = matches!(query, SymbolQuery::At { .. });
+    Ok((query, is_place))
 }
 
 pub(super) fn path_of(view: &View, file: FileId) -> String {

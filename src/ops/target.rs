@@ -12,8 +12,8 @@ use crate::git::ObjectReader;
 use crate::history::{FileShapes, HistoryError, Reading, Shape, SymbolBatch, SymbolKey, SymbolTracer};
 use crate::model::{BlobId, RepoPath, quoted, with_placeholders, without_placeholders};
 use crate::query::{
-    DeletedSymbol, FileFilter, PartQuery, Sources, SymbolQuery, SymbolRequest, deleted_symbols, is_called, kind_name,
-    parse_lines, renamed_symbols, symbols,
+    DeletedSymbol, FoundDefinition, PartQuery, Sources, SymbolQuery, deleted_symbols, is_called, is_test_path,
+    kind_name, meant, parse_lines, renamed_symbols,
 };
 use crate::session::{OpError, OpenedHistory, Result, Uncommitted, Visibility, Workspace};
 use crate::snapshot::View;
@@ -100,7 +100,12 @@ impl Targets<'_> {
         Ok(match found {
             Target::Many(mut candidates) => {
                 candidates.retain(|candidate| !self.visibility.hides(candidate.key.path.as_bytes()));
-                Target::Many(candidates)
+                candidates.sort_by_key(|candidate| is_test_path(&candidate.path));
+                match candidates.as_slice() {
+                    [] => return Err(OpError::hidden(&typed.to_string_lossy())),
+                    [one] => Target::Symbol(one.key.clone()),
+                    _ => Target::Many(candidates),
+                }
             }
             Target::Unknown(path, mut near) => {
                 near.retain(|near| !self.visibility.hides_target(near));
@@ -392,16 +397,13 @@ impl Targets<'_> {
 
 /// Returns the definitions with a name in a view.
 pub(crate) fn named(workspace: &Workspace, view: &View, name: &str) -> Result<Named> {
-    let request = SymbolRequest {
-        query: SymbolQuery::Named(name.to_owned()),
-        filter: FileFilter::default(),
-        kinds: Vec::new(),
-    };
-    let outcome = symbols(&Sources::new(view, &workspace.repository), &request, None)?;
-    let mut candidates: Vec<CandidateTarget> = outcome
+    let is_traced =
+        |found: &FoundDefinition| crate::history::has_own_history(found.kind, view.file(found.file).entry().lang);
+    let query = SymbolQuery::Named(name.to_owned());
+    let outcome = meant(&Sources::new(view, &workspace.repository), query, None, is_traced)?;
+    let candidates = outcome
         .definitions
         .iter()
-        .filter(|found| crate::history::has_own_history(found.kind, view.file(found.file).entry().lang))
         .filter_map(|found| {
             let bytes = view.file(found.file).path;
             let path = quoted(bytes).into_owned();
@@ -415,11 +417,6 @@ pub(crate) fn named(workspace: &Workspace, view: &View, name: &str) -> Result<Na
             })
         })
         .collect();
-    // Blocks that extend a type (such as `impl`) do not make its name ambiguous.
-    let is_part = |candidate: &CandidateTarget| matches!(candidate.kind, "impl" | "module");
-    if !candidates.iter().all(is_part) {
-        candidates.retain(|candidate| !is_part(candidate));
-    }
     Ok((candidates, outcome.near))
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::extract::{Definition, DefinitionKind, Extraction};
+use crate::link::DefId;
 use crate::model::ByteRange;
 use crate::snapshot::FileId;
 
@@ -88,6 +89,20 @@ pub struct FoundDefinition {
     pub range: Range<usize>,
     /// The doc comment or docstring, verbatim.
     pub doc: Option<String>,
+    /// True if it is inside a function.
+    pub is_local: bool,
+    /// True if it is a test, or inside a test or a module of tests.
+    pub is_test: bool,
+}
+
+impl FoundDefinition {
+    /// Returns the definition's key in links.
+    pub fn def(&self) -> DefId {
+        DefId {
+            file: self.file,
+            index: self.index,
+        }
+    }
 }
 
 /// The definitions of one file, and the data needed to present them.
@@ -161,6 +176,9 @@ impl FileDefinitions<'_> {
             name_line: self.lines.line_of(definition.name_range.start as usize),
             range: whole_lines(self.bytes, definition.range.as_usize()),
             doc: definition.doc.map(text),
+            is_local: enclosing(&self.extraction.definitions, definition).any(|outer| outer.kind.is_callable()),
+            is_test: definition.kind == DefinitionKind::Test
+                || enclosing(&self.extraction.definitions, definition).any(has_tests),
         })
     }
 
@@ -174,14 +192,21 @@ impl FileDefinitions<'_> {
     }
 }
 
+/// Returns the definitions around a definition, innermost first.
+fn enclosing<'d>(definitions: &'d [Definition], of: &'d Definition) -> impl Iterator<Item = &'d Definition> {
+    let at = |index: Option<u32>| index.and_then(|index| definitions.get(index as usize));
+    std::iter::successors(at(of.container), move |outer| at(outer.container)).take(definitions.len())
+}
+
+/// Returns true for a test or a module of tests.
+fn has_tests(outer: &Definition) -> bool {
+    outer.kind == DefinitionKind::Test
+        || outer.kind == DefinitionKind::Module && ["test", "tests"].contains(&outer.name.as_str())
+}
+
 /// Returns the containers of a definition, outermost first.
 pub(super) fn containers<'d>(definitions: &'d [Definition], of: &'d Definition) -> Vec<&'d str> {
-    let at = |index: Option<u32>| index.and_then(|index| definitions.get(index as usize));
-    let enclosing = std::iter::successors(at(of.container), |outer| at(outer.container));
-    let mut names: Vec<&str> = enclosing
-        .take(definitions.len())
-        .map(|outer| outer.name.as_str())
-        .collect();
+    let mut names: Vec<&str> = enclosing(definitions, of).map(|outer| outer.name.as_str()).collect();
     names.reverse();
     names.extend(of.qualifier.as_deref());
     names

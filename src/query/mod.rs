@@ -44,6 +44,7 @@ mod source;
 mod sparse_leg;
 mod spelling;
 mod symbols;
+mod target;
 mod verbatim;
 mod weak;
 
@@ -93,3 +94,4 @@ pub use symbols::{
     FoundBy, SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, definition_names,
     definitions_at, symbols, usages,
 };
+pub use target::{MAX_MEANT, PlaceError, TargetError, drop_minor, is_minor, meant, parse_place, parse_target};

@@ -73,7 +73,8 @@ pub enum FoundBy {
 /// The result of a request for definitions.
 #[derive(Clone, Debug, Default)]
 pub struct SymbolOutcome {
-    /// The definitions: code before tests, then ordered by path and position.
+    /// The definitions: code before tests, code outside of functions before code inside, then ordered by path and
+    /// position.
     pub definitions: Vec<FoundDefinition>,
     /// How the definitions were found.
     pub found_by: FoundBy,
@@ -144,7 +145,8 @@ pub fn symbols(
     let is_part = |kind: DefinitionKind| matches!(kind, DefinitionKind::Impl | DefinitionKind::Module);
     outcome.definitions.sort_by_cached_key(|found| {
         (
-            is_test_path(&path(found.file)),
+            found.is_test || is_test_path(&path(found.file)),
+            found.is_local,
             is_part(found.kind),
             found.file,
             found.index,

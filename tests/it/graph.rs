@@ -249,19 +249,82 @@ fn imports_name_files_packages_and_what_is_outside() {
 }
 
 #[test]
-fn several_definitions_of_a_name_are_listed() {
+fn each_definition_of_a_name_is_answered_for() {
     let repo = project();
-    let called = graph(&repo, &["callers", "start"]).expect(0);
+    let called = graph(&repo, &["callers", "start"]).expect(0).text();
     assert_eq!(
-        called.text(),
-        "server/a.go:5 function start id=server/a.go#start\n    func start()\n\
-         web/index.ts:3 function start id=web/index.ts#start\n    export function start()\n"
+        called,
+        "definition server/a.go#start: 1 caller in 1 file (scope 1)\n\
+         server/a.go:3 scope call Serve: func Serve() { start() }\n\
+         \n\
+         definition web/index.ts#start: no caller; 2 files with the name searched · 1 mention of something else\n"
     );
-    assert!(called.stderr.contains("select one by its id"), "{}", called.stderr);
     let answer = graph(&repo, &["callers", "start", "--json"]).expect(0).json();
+    assert_eq!(answer["results"][0]["target"], "server/a.go#start");
+    let groups: Vec<(&Value, &Value)> = answer["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|group| (&group["target"], &group["total"]))
+        .collect();
     assert_eq!(
-        (&answer["ambiguous"], &answer["total"]),
-        (&Value::from(true), &Value::from(2))
+        groups,
+        [
+            (&"server/a.go#start".into(), &1.into()),
+            (&"web/index.ts#start".into(), &0.into())
+        ]
+    );
+    let callees = graph(&repo, &["callees", "start", "-n", "1", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(callees["results"][0]["target"], "web/index.ts#start");
+    let cursor = callees["next_cursor"].as_str().unwrap();
+    let rest = ["callees", "start", "-n", "1", "--json", "--cursor", cursor];
+    let rest = graph(&repo, &rest).expect(0).json();
+    assert_eq!(
+        (&rest["results"][0]["kind"], &rest["next_cursor"]),
+        (&"call".into(), &Value::Null)
+    );
+    let drawn = graph(&repo, &["callees", "start", "--format", "mermaid"]).expect(0);
+    assert!(drawn.text().starts_with("graph LR\n"), "{}", drawn.text());
+    assert_eq!(drawn.text().matches("-->").count(), 2, "{}", drawn.text());
+    assert!(
+        drawn.stderr.contains("definition server/a.go#start: no callee"),
+        "{}",
+        drawn.stderr
+    );
+    for args in [
+        &["impact", "start"][..],
+        &["flow", "start"],
+        &["path", "start", "helper"],
+    ] {
+        let text = graph(&repo, args).text();
+        assert_eq!(
+            text.matches("definition server/a.go#start: ").count(),
+            1,
+            "{args:?}: {text}"
+        );
+        assert_eq!(
+            text.matches("definition web/index.ts#start: ").count(),
+            1,
+            "{args:?}: {text}"
+        );
+    }
+    let refused = graph(&repo, &["impact", "start", "--ci"]).expect(2);
+    assert!(
+        refused.stderr.contains("start is ambiguous: 2 definitions"),
+        "{}",
+        refused.stderr
+    );
+    repo.write(
+        "web/more.ts",
+        "import { start } from './index';\nexport function more() { start(); }\n",
+    );
+    repo.commit("more");
+    let since = graph(&repo, &["callers", "start", "--since", "v1"]).expect(0).text();
+    assert!(
+        since.ends_with("definition web/index.ts#start: 1 added · 0 removed since v1 · 1 now, 0 results then\n+ web/more.ts:2 import call more: export function more() { start(); }\n"),
+        "{since}"
     );
 }
 
@@ -270,7 +333,7 @@ fn unknown_names_get_a_suggestion() {
     let repo = project();
     let called = graph(&repo, &["callers", "totla"]).expect(1);
     assert!(
-        called.stderr.contains("no definition is named totla"),
+        called.stderr.contains("no definition named \"totla\""),
         "{}",
         called.stderr
     );

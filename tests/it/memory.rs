@@ -149,11 +149,11 @@ fn bad_notes_and_names_are_reported() {
         (&["memory", "write", "x", "--text", "---\nabout:\n"], "no end"),
         (
             &["memory", "write", "x", "--about", "parse", "--text", "t"],
-            "2 definitions can be meant by parse",
+            "codescout memory write x --about src/a.py#parse; others: src/b.py#parse",
         ),
         (
             &["memory", "write", "x", "--about", "absent", "--text", "t"],
-            "no definition is named absent",
+            "no definition named \"absent\"",
         ),
         (
             &["memory", "write", "x", "--text", "t", "--ref", "HEAD"],

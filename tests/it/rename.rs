@@ -175,13 +175,13 @@ fn names_that_are_taken_or_not_allowed_are_refused() {
         "the name is taken at shop/store.py:12",
     );
     refused(&repo, &["load", "read", "--ref", "HEAD"], "only files of the worktree");
-    refused(&repo, &["nothing", "read"], "no definition is named nothing");
+    refused(&repo, &["nothing", "read"], "no definition named \"nothing\"");
     repo.write("shop/more.py", "def find():\n    pass\n");
     repo.commit("more");
     refused(
         &repo,
         &["find", "look_up"],
-        "use one of the ids shop/more.py#find, shop/store.py#find",
+        "codescout rename shop/more.py#find look_up; others: shop/store.py#find",
     );
 }
 

@@ -5,13 +5,10 @@ use std::ops::Range;
 
 use crate::extract::{self, Definition, DefinitionKind, Extraction, LineIndex};
 use crate::model::{Lang, RepoPath};
-use crate::query::{LineStarts, is_named, names_in_file, nearest};
+use crate::query::{LineStarts, TargetError, is_named, names_in_file, nearest};
 use crate::session::{OpError, Result};
 
 use super::text::{self, trimmed};
-
-/// Maximum number of definitions that an error lists.
-const MAX_LISTED: usize = 10;
 
 /// A part of a file as typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,22 +138,12 @@ impl<'a> FileText<'a> {
         }
         let bare = definitions.iter().map(|definition| definition.name.as_str());
         let near = nearest(name, names.iter().map(String::as_str).chain(bare));
-        let hint = match near.as_slice() {
-            [] => format!("outline {} shows its definitions", self.path),
-            near => format!("did you mean {}?", near.join(" or ")),
-        };
-        Err(OpError::new(format!("no definition {name:?} in {:?}", self.path), hint))
+        Err(TargetError::unknown_in(self.path, name, &near).into())
     }
 
     fn ambiguous(&self, name: &str, found: &[usize], names: &[String]) -> OpError {
-        let ids = found
-            .iter()
-            .take(MAX_LISTED)
-            .map(|index| format!("{}#{}", self.path, names[*index]));
-        OpError::new(
-            format!("{name:?} names {} definitions of {:?}", found.len(), self.path),
-            format!("use one of the ids {}", ids.collect::<Vec<_>>().join(", ")),
-        )
+        let ids = found.iter().map(|index| format!("{}#{}", self.path, names[*index]));
+        TargetError::ambiguous(name, ids.collect(), |id| format!("edit OP {id}")).into()
     }
 
     fn at_line(&self, line: u32) -> Result<usize> {
@@ -167,10 +154,11 @@ impl<'a> FileText<'a> {
         };
         let found = (0..self.extraction.definitions.len()).filter(is_there);
         found.min_by_key(|index| self.range(*index).len()).ok_or_else(|| {
-            OpError::new(
-                format!("no definition at line {line} of {:?}", self.path),
-                format!("write {0}:{line}-{line} for the line itself", self.path),
-            )
+            OpError::from(TargetError::Nowhere {
+                path: self.path.to_owned(),
+                line,
+            })
+            .with_hint(format!("write {0}:{line}-{line} for the line itself", self.path))
         })
     }
 

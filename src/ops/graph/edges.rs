@@ -7,11 +7,12 @@ use serde::Serialize;
 use super::account::Account;
 use super::places::{Places, Wish};
 use super::rows::{EdgeOut, GraphRow};
-use super::{GraphOp, Lookup, Target};
+use super::{GraphOp, Lookup};
 use crate::extract::{DefinitionKind, ReferenceKind};
 use crate::link::{DefId, Site, Tier};
 use crate::model::count::count;
 use crate::ops::op::Page;
+use crate::ops::sink::Recorded;
 use crate::ops::symbol::path_of;
 use crate::query::{FoundDefinition, UsageKind};
 use crate::session::Result;
@@ -69,11 +70,8 @@ impl Walk {
 
 impl Lookup<'_> {
     /// Answers what is asked about one definition.
-    pub(super) fn edges(&self) -> Result<Page<GraphRow>> {
-        let (of, found) = match self.target(self.request.target.as_deref())? {
-            Target::One(of, found) => (of, found),
-            Target::Page(page) => return Ok(*page),
-        };
+    pub(super) fn edges(&self, found: &FoundDefinition) -> Result<Page<GraphRow>> {
+        let of = found.def();
         let mut walk = Walk {
             steps: Vec::new(),
             account: Account::new(self.question.view()),
@@ -87,7 +85,7 @@ impl Lookup<'_> {
                 ("callee", (self.request.max_depth() > 1, true))
             }
             GraphOp::Implementations => {
-                self.implementations(of, &found, &mut walk)?;
+                self.implementations(of, found, &mut walk)?;
                 ("implementation", (true, false))
             }
             GraphOp::Refs => {
@@ -100,7 +98,7 @@ impl Lookup<'_> {
                 ("caller", (true, self.request.max_depth() > 1))
             }
         };
-        self.walked(&found, walk, noun, shown)
+        self.walked(found, walk, noun, shown)
     }
 
     fn callers(&self, of: DefId, is_meant: &dyn Fn(ReferenceKind) -> bool, depth: u32, walk: &mut Walk) -> Result<()> {
@@ -263,14 +261,14 @@ impl Lookup<'_> {
         };
         let mut page = self.stepped(walk.steps, shown, &facts)?;
         page.notes = walk.notes;
-        self.finish(&mut page, line);
+        page.head = Recorded::of(|out| out.whole_line(&line));
         Ok(page)
     }
 
     /// Returns a page of steps.
     fn stepped(&self, steps: Vec<Step>, shown: (bool, bool), facts: &impl Serialize) -> Result<Page<GraphRow>> {
-        let (n_before, n_all) = (self.question.n_before(), steps.len());
-        let of_page: Vec<Step> = steps.into_iter().skip(n_before).take(self.limit()).collect();
+        let n_all = steps.len();
+        let of_page: Vec<Step> = self.part.of(steps);
         let mut wish = Wish::default();
         for step in &of_page {
             wish.position(step.site.file, step.site.range.start);
@@ -309,23 +307,9 @@ impl Lookup<'_> {
         }
     }
 
-    /// Adds the line with the totals, or a diagram.
-    pub(super) fn finish(&self, page: &mut Page<GraphRow>, line: String) {
-        if !self.is_whole {
-            self.request.present(page, self.limit(), line);
-        }
-    }
-
     /// Finds the shortest chain of sure calls from one definition to another.
-    pub(super) fn path(&self) -> Result<Page<GraphRow>> {
-        let mut ends = Vec::new();
-        for typed in [&self.request.target, &self.request.to] {
-            match self.target(typed.as_deref())? {
-                Target::One(of, found) => ends.push((of, found)),
-                Target::Page(page) => return Ok(*page),
-            }
-        }
-        let (from, to) = (ends[0].0, ends[1].0);
+    pub(super) fn path(&self, first: &FoundDefinition, last: &FoundDefinition) -> Result<Page<GraphRow>> {
+        let (from, to) = (first.def(), last.def());
         let (came_by, n_visited) = self.calls_between(from, to);
         let mut steps = Vec::new();
         let mut at = to;
@@ -343,23 +327,27 @@ impl Lookup<'_> {
         }
         steps.reverse();
         steps.iter_mut().zip(1..).for_each(|(step, depth)| step.depth = depth);
-        let (from, to) = (&ends[0].1, &ends[1].1);
         let visited = count(n_visited, "definition");
         let line = match steps.len() {
             0 => format!(
                 "no chain of sure calls from {} to {}; {visited} followed",
-                from.id, to.id
+                first.id, last.id
             ),
-            n => format!("{} from {} to {}; {visited} followed", count(n, "call"), from.id, to.id),
+            n => format!(
+                "{} from {} to {}; {visited} followed",
+                count(n, "call"),
+                first.id,
+                last.id
+            ),
         };
         let facts = PathFacts {
-            target: from.id.clone(),
-            to: to.id.clone(),
+            target: first.id.clone(),
+            to: last.id.clone(),
             total: steps.len(),
             definitions_followed: n_visited,
         };
         let mut page = self.stepped(steps, (true, true), &facts)?;
-        self.finish(&mut page, line);
+        page.head = Recorded::of(|out| out.whole_line(&line));
         Ok(page)
     }
 

@@ -13,6 +13,7 @@ use crate::link::{ImportSite, Imported};
 use crate::model::count::count;
 use crate::ops::op::Page;
 use crate::ops::paths::inside;
+use crate::ops::sink::Recorded;
 use crate::ops::symbol::path_of;
 use crate::query::{is_folder, unknown_path};
 use crate::session::Result;
@@ -70,8 +71,7 @@ impl Lookup<'_> {
                 line += &format!(" · {n} {what}");
             }
         }
-        let n_before = self.question.n_before();
-        let of_page: Vec<&ImportSite> = sites.iter().skip(n_before).take(self.limit()).collect();
+        let of_page: Vec<&ImportSite> = self.part.of(&sites);
         let mut wish = Wish::default();
         of_page
             .iter()
@@ -82,7 +82,7 @@ impl Lookup<'_> {
             .map(|site| GraphRow::Import(self.import(site, &places)))
             .collect();
         let mut page = self.page(rows, sites.len(), &facts)?;
-        self.finish(&mut page, line);
+        page.head = Recorded::of(|out| out.whole_line(&line));
         Ok(page)
     }
 
@@ -186,7 +186,7 @@ impl Lookup<'_> {
         };
         let n_rows = rows.len();
         let mut page = self.page(rows, n_rows, &facts)?;
-        self.finish(&mut page, line);
+        page.head = Recorded::of(|out| out.whole_line(&line));
         Ok(page)
     }
 }

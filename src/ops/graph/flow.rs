@@ -4,16 +4,16 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
+use super::Lookup;
 use super::edges::is_call;
 use super::places::{Places, Wish};
 use super::rows::{GraphRow, name_of};
-use super::{Lookup, Target};
 use crate::link::{DefId, Tier};
 use crate::model::count::count;
 use crate::ops::op::Page;
-use crate::ops::sink::{Sink, Style};
+use crate::ops::sink::{Recorded, Sink, Style};
 use crate::ops::symbol::path_of;
-use crate::query::kind_name;
+use crate::query::{FoundDefinition, kind_name};
 use crate::session::Result;
 
 /// Default number of steps from the target.
@@ -88,20 +88,12 @@ impl FlowOut {
 
 impl Lookup<'_> {
     /// Shows what a definition calls as a tree. Each definition is listed once, as near to the target as possible.
-    /// Without a target, lists the entry points.
-    pub(super) fn flow(&self) -> Result<Page<GraphRow>> {
-        if self.request.target.is_none() {
-            return self.entry_points();
-        }
-        let (of, found) = match self.target(self.request.target.as_deref())? {
-            Target::One(of, found) => (of, found),
-            Target::Page(page) => return Ok(*page),
-        };
+    pub(super) fn flow(&self, of: &FoundDefinition) -> Result<Page<GraphRow>> {
         let mut facts = Facts {
-            target: found.id,
+            target: of.id.clone(),
             ..Facts::default()
         };
-        let nodes = self.called(of, &mut facts)?;
+        let nodes = self.called(of.def(), &mut facts)?;
         for node in &nodes {
             facts.depths.resize(facts.depths.len().max(node.depth as usize + 1), 0);
             facts.depths[node.depth as usize] += 1;
@@ -123,12 +115,7 @@ impl Lookup<'_> {
             line += &format!(" · stopped after {MAX_CALLED} definitions");
         }
         let order = in_order(&nodes);
-        let n_before = self.question.n_before().min(order.len());
-        let of_page: Vec<&Node> = order[n_before..]
-            .iter()
-            .take(self.limit())
-            .map(|at| &nodes[*at])
-            .collect();
+        let of_page: Vec<&Node> = self.part.of(order.iter().map(|at| &nodes[*at]));
         let mut wish = Wish::default();
         for node in &of_page {
             wish.definition(node.of);
@@ -137,7 +124,7 @@ impl Lookup<'_> {
         let places = wish.read(&self.question.sources())?;
         let rows = of_page.iter().filter_map(|node| self.flow_out(node, &nodes, &places));
         let mut page = self.page(rows.map(GraphRow::Flow).collect(), facts.total, &facts)?;
-        self.finish(&mut page, line);
+        page.head = Recorded::of(|out| out.whole_line(&line));
         Ok(page)
     }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::places::{Places, Wish};
 use super::rows::{GraphRow, name_of};
-use super::{CiList, Lookup, Target};
+use super::{CiList, Lookup};
 use crate::extract::{self, DefinitionKind};
 use crate::link::{DefId, Impact, Linker, Reach, Reached, Relation};
 use crate::model::count::count;
@@ -15,10 +15,10 @@ use crate::ops::ProvenanceOut;
 use crate::ops::diff::Diff;
 use crate::ops::op::{Page, Paging};
 use crate::ops::question::Question;
-use crate::ops::sink::{Sink, Style};
+use crate::ops::sink::{Recorded, Sink, Style};
 use crate::ops::symbol::path_of;
 use crate::query::{FoundDefinition, UsageKind, is_test_path};
-use crate::session::{OpError, Result};
+use crate::session::Result;
 use crate::snapshot::{FileId, View};
 
 /// Maximum number of definitions that a change is followed through.
@@ -139,28 +139,21 @@ impl ImpactTotals {
 
 impl Lookup<'_> {
     /// Answers what depends on a definition, or on the changes between two states.
-    pub(super) fn impact(&self) -> Result<Page<GraphRow>> {
+    pub(super) fn impact(&self, of: Option<&FoundDefinition>) -> Result<Page<GraphRow>> {
         let typed = self.request.target.as_deref().unwrap_or_default();
         let max_depth = match self.request.depth {
             None | Some(0) => u32::MAX,
             Some(depth) => depth,
         };
         let mut facts = ImpactFacts::default();
-        let (affected, provenance) = if typed.contains("..") {
-            Diff::affected(self.ask, typed, &self.request.files, max_depth)?
-        } else {
-            let (of, found) = match self.target(Some(typed))? {
-                Target::One(of, found) => (of, found),
-                Target::Page(_) if self.request.ci.is_some() => {
-                    let what = format!("{typed} does not name one definition");
-                    return Err(OpError::new(what, "give its id, or a range of commits: A..B"));
-                }
-                Target::Page(page) => return Ok(*page),
-            };
-            facts.target = Some(found.id);
-            let affected = affected(self.question, self.linker, &[of], max_depth)?;
-            (affected, self.question.provenance())
+        let (affected, provenance) = match of {
+            None => Diff::affected(self.ask, typed, &self.request.files, max_depth)?,
+            Some(of) => {
+                let affected = affected(self.question, self.linker, &[of.def()], max_depth)?;
+                (affected, self.question.provenance())
+            }
         };
+        facts.target = of.map(|of| of.id.clone());
         if let Some(list) = self.request.ci {
             return self.tests_to_run(list, &affected, provenance);
         }
@@ -172,7 +165,7 @@ impl Lookup<'_> {
         facts.totals = affected.totals;
         let mut page = self.page(rows, facts.total, &facts)?;
         page.provenance = Some(provenance);
-        self.finish(&mut page, line);
+        page.head = Recorded::of(|out| out.whole_line(&line));
         Ok(page)
     }
 }

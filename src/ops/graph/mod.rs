@@ -21,16 +21,15 @@ pub(crate) use self::relations::{RelationsOut, n_callers, relations};
 pub(crate) use self::rows::GraphRow;
 use self::rows::{DefinitionOut, draw};
 use super::ask::{Ask, FileSelection, WithTests, path_text};
+use super::grouped::{Grouped, Part, answer_each, server_not_asked};
 use super::op::{Op, Page, Paging};
 use super::precise::Wanted;
 use super::question::{About, Question};
-use super::sink::Recorded;
-use super::symbol::{is_place, name_or_place};
-use crate::extract::DefinitionKind;
-use crate::link::{DefId, Linker};
+use super::symbol::{OTHER_SPELLING, name_or_place, path_of};
+use crate::link::Linker;
 use crate::model::Hint;
-use crate::model::count::count;
-use crate::query::{FileFilter, FoundBy, FoundDefinition, SymbolOutcome, SymbolRequest, symbols};
+use crate::query::{FoundBy, FoundDefinition, MAX_MEANT, SymbolOutcome, SymbolQuery, TargetError, meant};
+pub(crate) use crate::query::{drop_minor, is_minor};
 use crate::session::{OpError, Result};
 use crate::snapshot::FileId;
 
@@ -55,8 +54,8 @@ pub(crate) struct Graph {
     #[arg(value_enum)]
     #[schemars(description = "default callers")]
     op: GraphOp,
-    /// Definition: NAME, Outer.NAME, an id or PATH:LINE[:COL]; for imports and importers a file or directory; for impact
-    /// also A..B
+    /// Definition: NAME (of up to five), Outer.NAME, an id or PATH:LINE[:COL]; for imports and importers a file or
+    /// directory; for impact also A..B
     #[arg(value_parser = path_text())]
     #[schemars(description = "name, id, path:line; path of imports")]
     target: Option<String>,
@@ -165,32 +164,37 @@ struct Lookup<'a> {
     ask: &'a Ask<'a>,
     question: &'a Question<'a>,
     linker: &'a Linker<'a>,
-    /// True if the answer has all rows.
-    is_whole: bool,
+    /// The rows of the answer.
+    part: Part,
 }
 
-/// The result of looking a target up.
-enum Target {
-    One(DefId, Box<FoundDefinition>),
-    /// No definition, or several.
+/// The result of looking up the definitions that a request is about.
+enum Meant {
+    /// Each that it can be about. A path is about two definitions, and some relations are about none.
+    Each(Vec<Vec<FoundDefinition>>),
+    /// No definition, or too many.
     Page(Box<Page<GraphRow>>),
 }
 
 impl Op for Graph {
-    type Row = GraphRow;
+    type Row = Grouped<GraphRow>;
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<GraphRow>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<Grouped<GraphRow>>> {
         self.check()?;
-        match &self.since {
-            Some(since) => self.compared(ask, since),
+        let mut page = match &self.since {
+            Some(since) => self.compared(ask, since)?,
             None => {
                 let mut question = Question::new(ask, &About::indexed_files(&self.files))?;
                 if self.precise {
                     self.ask_server(ask, &mut question)?;
                 }
-                self.answer(ask, &question, false)
+                self.answer(ask, &question)?
             }
+        };
+        if self.format != Format::Text && !is_choice(&page) {
+            draw(&mut page, ask.limit(DEFAULT_LIMIT), self.format);
         }
+        Ok(page)
     }
 }
 
@@ -198,44 +202,61 @@ impl Graph {
     /// Asks a language server about the target. Does nothing if the target is not one definition.
     fn ask_server(&self, ask: &Ask<'_>, question: &mut Question<'_>) -> Result<()> {
         let links = question.links();
-        let target = Lookup {
-            request: self,
-            ask,
-            question,
-            linker: &question.linker(&links),
-            is_whole: false,
-        }
-        .target(self.target.as_deref())?;
-        let Target::One(of, _) = target else { return Ok(()) };
+        let linker = question.linker(&links);
+        let lookup = self.lookup(ask, question, &linker, Part::ALL);
+        let Meant::Each(each) = lookup.meant()? else {
+            return Ok(());
+        };
+        let [one] = each.as_slice() else { return Ok(()) };
+        let Some(of) = one.first().map(FoundDefinition::def) else {
+            return Ok(());
+        };
         question.ask_server(match self.op {
             GraphOp::Callees => Wanted::Uses(of),
             _ => Wanted::References(of),
         })
     }
 
-    /// Answers the request for the files of a question. `is_whole` asks for all rows instead of a page.
-    fn answer(&self, ask: &Ask<'_>, question: &Question<'_>, is_whole: bool) -> Result<Page<GraphRow>> {
-        let links = question.links();
-        let linker = question.linker(&links);
-        let lookup = Lookup {
+    fn lookup<'a>(
+        &'a self,
+        ask: &'a Ask<'a>,
+        question: &'a Question<'a>,
+        linker: &'a Linker<'a>,
+        part: Part,
+    ) -> Lookup<'a> {
+        Lookup {
             request: self,
             ask,
             question,
-            linker: &linker,
-            is_whole,
+            linker,
+            part,
+        }
+    }
+
+    /// Answers the request for the files of a question.
+    fn answer(&self, ask: &Ask<'_>, question: &Question<'_>) -> Result<Page<Grouped<GraphRow>>> {
+        let links = question.links();
+        let linker = question.linker(&links);
+        let part = Part {
+            skip: question.n_before(),
+            limit: ask.limit(DEFAULT_LIMIT),
         };
-        let mut page = match self.op {
-            GraphOp::Callers | GraphOp::Callees | GraphOp::Refs | GraphOp::Implementations => lookup.edges(),
-            GraphOp::Impact => lookup.impact(),
-            GraphOp::Path => lookup.path(),
-            GraphOp::Flow => lookup.flow(),
-            GraphOp::Entrypoints => lookup.entry_points(),
-            GraphOp::Unused => lookup.unused(),
-            GraphOp::Imports | GraphOp::Importers => lookup.imports(),
-            GraphOp::Cycles => lookup.cycles(),
-            GraphOp::Stats => lookup.stats(),
-            GraphOp::Export => Err(OpError::failed("export is only a command")),
-        }?;
+        let lookup = self.lookup(ask, question, &linker, part);
+        let mut page = match lookup.meant()? {
+            Meant::Page(page) => page.map(Grouped::from),
+            Meant::Each(each) => match each.as_slice() {
+                [one] => lookup.about(one)?.map(Grouped::from),
+                several => {
+                    let ids: Vec<String> = several.iter().map(|ends| id_of(Some(ends))).collect();
+                    let facts = serde_json::Map::new();
+                    let mut page = answer_each(&ids, part, question.key(), facts, |at, part| {
+                        Lookup { part, ..lookup }.about(&several[at])
+                    })?;
+                    page.notes.extend(self.precise.then(|| server_not_asked(ids.len())));
+                    page
+                }
+            },
+        };
         linker.check()?;
         // "None" would be a guess.
         page.is_unfinished |= page.is_empty && question.lacks_server();
@@ -320,17 +341,6 @@ impl Graph {
             .with_retry(json!({"tool": "graph", "arguments": {"op": "callers", "target": "main"}})))
     }
 
-    /// Adds the line with the totals to a page, or replaces its text by a diagram.
-    fn present(&self, page: &mut Page<GraphRow>, limit: usize, line: String) {
-        match self.format {
-            Format::Text => page.head = Recorded::of(|out| out.whole_line(&line)),
-            format => {
-                draw(page, limit, format);
-                page.notes.push(line);
-            }
-        }
-    }
-
     fn max_depth(&self) -> u32 {
         match self.depth {
             Some(0) => u32::MAX,
@@ -346,41 +356,54 @@ impl Lookup<'_> {
         move |file| !interrupt.load(std::sync::atomic::Ordering::Relaxed) && filter.passes(view, file)
     }
 
-    fn limit(&self) -> usize {
-        if self.is_whole {
-            usize::MAX
-        } else {
-            self.ask.limit(DEFAULT_LIMIT)
+    /// Answers what the request asks about the definitions at its ends.
+    fn about(&self, ends: &[FoundDefinition]) -> Result<Page<GraphRow>> {
+        match (self.request.op, ends) {
+            (GraphOp::Callers | GraphOp::Callees | GraphOp::Refs | GraphOp::Implementations, [of]) => self.edges(of),
+            (GraphOp::Impact, ends) => self.impact(ends.first()),
+            (GraphOp::Path, [from, to]) => self.path(from, to),
+            (GraphOp::Flow, [of]) => self.flow(of),
+            (GraphOp::Flow | GraphOp::Entrypoints, _) => self.entry_points(),
+            (GraphOp::Unused, _) => self.unused(),
+            (GraphOp::Imports | GraphOp::Importers, _) => self.imports(),
+            (GraphOp::Cycles, _) => self.cycles(),
+            (GraphOp::Stats, _) => self.stats(),
+            _ => Err(OpError::failed("export is only a command")),
         }
     }
 
-    /// Finds the definition that a target names.
-    fn target(&self, typed: Option<&str>) -> Result<Target> {
-        let typed = typed.unwrap_or_default();
-        let mut outcome = self.definitions(typed)?;
-        // Blocks that extend a type do not make its name ambiguous, nor do headings and keys.
-        drop_minor(&mut outcome.definitions);
-        if outcome.definitions.len() == 1 {
-            let found = outcome.definitions.remove(0);
-            return Ok(Target::One(
-                DefId {
-                    file: found.file,
-                    index: found.index,
-                },
-                Box::new(found),
-            ));
+    /// Looks up the definitions that the request is about.
+    fn meant(&self) -> Result<Meant> {
+        let Graph { op, target, to, .. } = self.request;
+        let is_about_one = match op {
+            GraphOp::Callers | GraphOp::Callees | GraphOp::Refs | GraphOp::Implementations | GraphOp::Path => true,
+            GraphOp::Impact => target.as_ref().is_some_and(|target| !target.contains("..")),
+            GraphOp::Flow => target.is_some(),
+            _ => false,
+        };
+        let mut each: Vec<Vec<FoundDefinition>> = vec![Vec::new()];
+        for typed in [target, to].into_iter().flatten().filter(|_| is_about_one) {
+            let outcome = self.definitions(typed)?;
+            let n_meant = outcome.definitions.len();
+            let is_one = n_meant == 1 || self.request.ci.is_none();
+            if n_meant == 0 || n_meant * each.len() > MAX_MEANT || !is_one {
+                return Ok(Meant::Page(Box::new(self.choice(typed, outcome)?)));
+            }
+            let with = |ends: &Vec<FoundDefinition>| {
+                let ends = ends.clone();
+                let found = outcome.definitions.iter().cloned();
+                found
+                    .map(move |found| ends.iter().cloned().chain([found]).collect())
+                    .collect::<Vec<_>>()
+            };
+            each = each.iter().flat_map(with).collect();
         }
-        Ok(Target::Page(Box::new(self.choice(typed, outcome)?)))
+        Ok(Meant::Each(each))
     }
 
     fn definitions(&self, typed: &str) -> Result<SymbolOutcome> {
         let (query, _) = name_or_place(&self.ask.session.workspace, self.question.view(), typed)?;
-        let request = SymbolRequest {
-            query,
-            filter: FileFilter::default(),
-            kinds: Vec::new(),
-        };
-        Ok(symbols(&self.question.sources(), &request, Some(self.linker))?)
+        Ok(meant(&self.question.sources(), query, Some(self.linker), |_| true)?)
     }
 
     /// Returns a page with the definitions that a target can mean.
@@ -391,6 +414,10 @@ impl Lookup<'_> {
             near,
             ..
         } = outcome;
+        let error = self.unclear(typed, &definitions, &near)?;
+        if self.request.ci.is_some() {
+            return Err(error.into());
+        }
         let facts = ManyFacts {
             total: definitions.len(),
             near,
@@ -400,63 +427,54 @@ impl Lookup<'_> {
             .iter()
             .map(|found| GraphRow::Definition(DefinitionOut::of(self.question.view(), found)));
         let mut page = self.page(rows.collect(), definitions.len(), &facts)?;
-        if definitions.is_empty() && is_place(&self.ask.session.workspace, self.question.view(), typed) {
-            page.notes.push(format!("no definition or reference at {typed}"));
-            page.hint = Some("outline lists the definitions of a file".to_owned());
-            return Ok(page);
+        if found_by == FoundBy::OtherSpelling && !definitions.is_empty() {
+            page.notes.push(OTHER_SPELLING.to_owned());
         }
-        if definitions.is_empty() {
-            page.notes.push(format!(
-                "no definition is named {typed}; {} searched",
-                count(self.question.view().coverage().n_indexed, "file")
-            ));
-            page.hint = Some(match facts.near.as_slice() {
-                [] => "use search to find it by meaning, or in mode regex to find it as text".to_owned(),
-                near => format!("did you mean {}?", near.join(" or ")),
-            });
-            return Ok(page);
-        }
-        let spelling = if found_by == FoundBy::OtherSpelling {
-            ", in another spelling"
-        } else {
-            ""
-        };
-        page.notes.push(format!(
-            "{} can be meant by {typed}{spelling}",
-            count(definitions.len(), "definition")
-        ));
-        page.hint = Some("select one by its id".to_owned());
+        page.explain(self.ask, error.listed());
         Ok(page)
     }
 
-    /// Returns a page of `rows`, which are all rows or those from the start of the page.
+    /// Explains why a target is not one definition.
+    fn unclear(&self, typed: &str, found: &[FoundDefinition], near: &[String]) -> Result<TargetError> {
+        if !found.is_empty() {
+            let ids = found.iter().map(|found| found.id.clone()).collect();
+            let op = serde_json::to_value(self.request.op)?;
+            let op = op.as_str().unwrap_or_default();
+            return Ok(TargetError::ambiguous(typed, ids, |id| format!("graph {op} {id}")));
+        }
+        let (query, is_place) = name_or_place(&self.ask.session.workspace, self.question.view(), typed)?;
+        Ok(match (query, is_place) {
+            (SymbolQuery::At { file, line, .. }, _) => TargetError::Nowhere {
+                path: path_of(self.question.view(), file),
+                line,
+            },
+            _ => TargetError::unknown(typed, near),
+        })
+    }
+
+    /// Returns a page of `rows`, which are all rows or those of the page.
     fn page(&self, rows: Vec<GraphRow>, n_all: usize, facts: &impl Serialize) -> Result<Page<GraphRow>> {
-        let n_before = self.question.n_before().min(n_all);
-        let rows: Vec<GraphRow> = if rows.len() == n_all {
-            rows.into_iter().skip(n_before).collect()
-        } else {
-            rows
-        };
+        let n_before = self.part.skip.min(n_all);
+        let rows: Vec<GraphRow> = if rows.len() == n_all { self.part.of(rows) } else { rows };
         let n_rows = rows.len();
-        let mut paging = Paging::numbered(self.question.key(), n_before, n_rows, self.limit());
+        let mut paging = Paging::numbered(self.question.key(), n_before, n_rows, self.part.limit);
         if n_before + n_rows < n_all {
             paging.end = Some(((n_before + n_rows) as u32, 0));
         }
-        Page::new(self.question.provenance(), rows, paging).with_facts(facts)
+        let mut page = Page::new(self.question.provenance(), rows, paging).with_facts(facts)?;
+        page.is_empty = n_all == 0;
+        page.n_selected = Some(n_all);
+        Ok(page)
     }
 }
 
-/// Removes minor definitions, unless there are no others.
-pub(crate) fn drop_minor(definitions: &mut Vec<FoundDefinition>) {
-    if !definitions.iter().all(is_minor) {
-        definitions.retain(|found| !is_minor(found));
-    }
+/// Returns the id of the definition that an answer about these ends is about.
+fn id_of(ends: Option<&Vec<FoundDefinition>>) -> String {
+    let first = ends.and_then(|ends| ends.first());
+    first.map(|found| found.id.clone()).unwrap_or_default()
 }
 
-/// Returns true for blocks that extend a type, modules, headings and data.
-pub(crate) fn is_minor(found: &FoundDefinition) -> bool {
-    matches!(
-        found.kind,
-        DefinitionKind::Impl | DefinitionKind::Module | DefinitionKind::Section
-    ) || found.kind.is_data()
+/// Returns true for a page with the definitions that a target can mean.
+fn is_choice<R>(page: &Page<R>) -> bool {
+    page.facts.contains_key("ambiguous")
 }

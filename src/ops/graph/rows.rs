@@ -10,8 +10,9 @@ use super::flow::FlowOut;
 use super::impact::TestOut;
 use super::unreferenced::UnreferencedOut;
 use super::{Format, ReachedOut};
+use crate::ops::grouped::Grouped;
 use crate::ops::op::{Page, Row};
-use crate::ops::sink::{Recorded, Sink, Style};
+use crate::ops::sink::{PlainText, Recorded, Sink, Style};
 use crate::ops::symbol::path_of;
 use crate::query::{FoundDefinition, kind_name};
 use crate::snapshot::View;
@@ -293,8 +294,8 @@ impl GraphRow {
     }
 }
 
-/// Replaces the text of a page by a diagram of the edges in its first `limit` rows.
-pub(super) fn draw(page: &mut Page<GraphRow>, limit: usize, format: Format) {
+/// Replaces the text of a page by a diagram of the edges in its first `limit` rows, and adds that text to the notes.
+pub(super) fn draw(page: &mut Page<Grouped<GraphRow>>, limit: usize, format: Format) {
     let mut diagram = Diagram {
         format,
         nodes: HashMap::new(),
@@ -302,12 +303,23 @@ pub(super) fn draw(page: &mut Page<GraphRow>, limit: usize, format: Format) {
         known: BTreeSet::new(),
     };
     for row in page.rows.iter().take(limit) {
-        for (from, to, label, is_sure) in row.edges() {
+        for (from, to, label, is_sure) in row.row.edges() {
             diagram.add(from, to, label, is_sure);
         }
     }
-    let rows = std::mem::take(&mut page.rows);
-    page.rows = rows.into_iter().map(|row| GraphRow::Drawn(Box::new(row))).collect();
+    let mut text = PlainText::default();
+    page.head.replay(&mut text);
+    let rows = std::mem::take(&mut page.rows).into_iter().map(|row| {
+        row.heading.replay(&mut text);
+        Grouped {
+            row: GraphRow::Drawn(Box::new(row.row)),
+            target: row.target,
+            heading: Recorded::default(),
+        }
+    });
+    page.rows = rows.collect();
+    std::mem::take(&mut page.tail).replay(&mut text);
+    page.notes.extend(text.0.lines().map(str::to_owned));
     page.head = Recorded::of(|out| {
         let (first, last) = match format {
             Format::Dot => ("digraph {", Some("}")),

@@ -6,11 +6,14 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::rows::GraphRow;
-use super::{DEFAULT_LIMIT, Graph, GraphOp};
+use super::{DEFAULT_LIMIT, Graph, GraphOp, Lookup, Meant, id_of};
 use crate::model::count::plural;
 use crate::ops::ask::Ask;
+use crate::ops::grouped::{Grouped, Part, answer_each};
 use crate::ops::op::{Page, Paging};
 use crate::ops::question::{About, Question};
+use crate::ops::sink::Recorded;
+use crate::query::FoundDefinition;
 use crate::session::{OpError, Result};
 
 /// The fields of the answer.
@@ -18,7 +21,7 @@ use crate::session::{OpError, Result};
 struct Facts<'a> {
     /// The id of the target.
     #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<Value>,
+    target: Option<String>,
     since: &'a str,
     total: usize,
     added: usize,
@@ -31,7 +34,7 @@ struct Facts<'a> {
 
 impl Graph {
     /// Lists the results that the revision has and `since` lacks, or the reverse.
-    pub(super) fn compared(&self, ask: &Ask<'_>, since: &str) -> Result<Page<GraphRow>> {
+    pub(super) fn compared(&self, ask: &Ask<'_>, since: &str) -> Result<Page<Grouped<GraphRow>>> {
         if matches!(
             self.op,
             GraphOp::Impact | GraphOp::Path | GraphOp::Flow | GraphOp::Stats | GraphOp::Export
@@ -53,62 +56,104 @@ impl Graph {
                 ..about
             },
         )?;
-        let mut now = self.answer(ask, &new, true)?;
-        let mut then = self.answer(ask, &old, true)?;
+        let (new_links, old_links) = (new.links(), old.links());
+        let (new_linker, old_linker) = (new.linker(&new_links), old.linker(&old_links));
+        let now = self.lookup(ask, &new, &new_linker, Part::ALL);
+        let then = self.lookup(ask, &old, &old_linker, Part::ALL);
         // The target can exist in only one of the two.
-        let is_unknown = |page: &Page<GraphRow>| page.facts.contains_key("ambiguous");
-        match (is_unknown(&now), is_unknown(&then)) {
-            (true, true) => return Ok(now),
-            (true, false) if !now.rows.is_empty() => return Ok(now),
-            (false, true) if !then.rows.is_empty() => {
-                then.notes.push(format!("at {since}"));
-                return Ok(then);
+        let each = match (now.meant()?, then.meant()?) {
+            (Meant::Page(page), Meant::Page(_)) => return Ok(page.map(Grouped::from)),
+            (Meant::Page(page), _) if !page.is_empty => return Ok(page.map(Grouped::from)),
+            (_, Meant::Page(mut page)) if !page.is_empty => {
+                page.notes.push(format!("at {since}"));
+                return Ok(page.map(Grouped::from));
             }
-            (true, false) => now.rows.clear(),
-            (false, true) => then.rows.clear(),
-            (false, false) => {}
-        }
-        let mut notes = Vec::new();
-        for (is_unknown, reference) in [
-            (is_unknown(&now), &ask.common.reference),
-            (is_unknown(&then), &since.to_owned()),
-        ] {
-            notes.extend(is_unknown.then(|| format!("the target does not exist at {reference}")));
-        }
+            (Meant::Page(_), Meant::Each(then)) => pairs(Vec::new(), then),
+            (Meant::Each(now), Meant::Page(_)) => pairs(now, Vec::new()),
+            (Meant::Each(now), Meant::Each(then)) => pairs(now, then),
+        };
+        let state = (new.key(), old.key());
+        let part = Part {
+            skip: ask.n_before(state)?,
+            limit: ask.limit(DEFAULT_LIMIT),
+        };
         let mut provenance = new.provenance();
         for why in old.provenance().incomplete_because() {
             provenance.also_incomplete(format!("{since}: {why}"));
         }
-        let target = [&now, &then]
-            .into_iter()
-            .find_map(|page| page.facts.get("target").cloned());
-        let (total_now, total_then) = (now.rows.len(), then.rows.len());
-        let rows = changes(now.rows, then.rows)?;
-        let n_added = rows.iter().filter(|row| row.is_added()).count();
-        let facts = Facts {
-            target,
-            since,
-            total: rows.len(),
-            added: n_added,
-            removed: rows.len() - n_added,
-            total_now,
-            total_then,
+        let answer = |at: usize, part: Part| -> Result<Page<GraphRow>> {
+            let (now_of, then_of) = &each[at];
+            let rows = |lookup: &Lookup<'_>, ends: &Option<Ends>| -> Result<Vec<GraphRow>> {
+                Ok(ends
+                    .as_ref()
+                    .map(|ends| lookup.about(ends))
+                    .transpose()?
+                    .map_or_else(Vec::new, |page| page.rows))
+            };
+            let (now_rows, then_rows) = (rows(&now, now_of)?, rows(&then, then_of)?);
+            let mut notes = Vec::new();
+            for (ends, reference) in [(now_of, ask.common.reference.as_str()), (then_of, since)] {
+                let note = || format!("the target does not exist at {reference}");
+                notes.extend(ends.is_none().then(note));
+            }
+            let target = now_of.as_ref().or(then_of.as_ref()).and_then(|ends| ends.first());
+            let (total_now, total_then) = (now_rows.len(), then_rows.len());
+            let rows = changes(now_rows, then_rows)?;
+            let added = rows.iter().filter(|row| row.is_added()).count();
+            let facts = Facts {
+                target: target.map(|found| found.id.clone()),
+                since,
+                total: rows.len(),
+                added,
+                removed: rows.len() - added,
+                total_now,
+                total_then,
+            };
+            let rows = part.of(rows);
+            let mut paging = Paging::numbered(ask.key(state), part.skip, rows.len(), part.limit);
+            if part.skip + rows.len() < facts.total {
+                paging.end = Some(((part.skip + rows.len()) as u32, 0));
+            }
+            let mut page = Page::new(None, rows, paging).with_facts(&facts)?;
+            page.is_empty = facts.total == 0;
+            page.notes = notes;
+            let noun = plural(total_then as u64, "result");
+            let line = format!(
+                "{} added · {} removed since {since} · {total_now} now, {total_then} {noun} then",
+                facts.added, facts.removed
+            );
+            page.head = Recorded::of(|out| out.whole_line(&line));
+            Ok(page)
         };
-        let state = (new.key(), old.key());
-        let n_before = ask.n_before(state)?.min(rows.len());
-        let key = ask.key(state);
-        let paging = Paging::numbered(key, n_before, rows.len() - n_before, ask.limit(DEFAULT_LIMIT));
-        let mut page = Page::new(provenance, rows.into_iter().skip(n_before).collect(), paging).with_facts(&facts)?;
-        page.is_empty = facts.total == 0;
-        page.notes = notes;
-        let noun = plural(facts.total_then as u64, "result");
-        let line = format!(
-            "{} added · {} removed since {since} · {total_now} now, {total_then} {noun} then",
-            facts.added, facts.removed
-        );
-        self.present(&mut page, ask.limit(DEFAULT_LIMIT), line);
+        let mut page = match each.as_slice() {
+            [_] => answer(0, part)?.map(Grouped::from),
+            several => {
+                let id = |(now, then): &(Option<Ends>, Option<Ends>)| id_of(now.as_ref().or(then.as_ref()));
+                let ids: Vec<String> = several.iter().map(id).collect();
+                answer_each(&ids, part, ask.key(state), Map::new(), answer)?
+            }
+        };
+        new_linker.check()?;
+        old_linker.check()?;
+        page.provenance = Some(provenance);
         Ok(page)
     }
+}
+
+/// The definitions that an answer is about.
+type Ends = Vec<FoundDefinition>;
+
+/// Pairs the definitions at the two revisions by their ids; if there is one at each, with one another.
+fn pairs(now: Vec<Ends>, mut then: Vec<Ends>) -> Vec<(Option<Ends>, Option<Ends>)> {
+    let is_one = now.len() == 1 && then.len() == 1;
+    let mut pairs = Vec::new();
+    for ends in now {
+        let is_same = |other: &Ends| is_one || id_of(Some(other)) == id_of(Some(&ends));
+        let other = then.iter().position(is_same).map(|at| then.remove(at));
+        pairs.push((Some(ends), other));
+    }
+    pairs.extend(then.into_iter().map(|ends| (None, Some(ends))));
+    pairs
 }
 
 /// Returns the rows of one list that the other lacks. Lines are not compared, because code moves.

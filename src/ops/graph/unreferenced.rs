@@ -15,7 +15,7 @@ use crate::link::{DefId, Imported, Linker, Usage, Usages};
 use crate::model::count::count;
 use crate::ops::ask::WithTests;
 use crate::ops::op::Page;
-use crate::ops::sink::{Sink, Style};
+use crate::ops::sink::{Recorded, Sink, Style};
 use crate::ops::symbol::path_of;
 use crate::query::{FoundDefinition, Source, Sources, definitions_at, is_test_path, kind_name};
 use crate::session::Result;
@@ -224,9 +224,8 @@ impl Lookup<'_> {
                 }
             }
         }
-        let rows = self.of_page(&rows);
+        let rows = self.part.of(&rows).into_iter();
         let rows = rows
-            .iter()
             .map(|(one, n_called)| GraphRow::Unreferenced(scan.out(one, Some(*n_called), None)))
             .collect();
         self.listed(rows, &facts, line)
@@ -259,7 +258,7 @@ impl Lookup<'_> {
         add(number("marked"), "marked by a decorator or attribute");
         add(number("main") + number("test"), "programs and tests");
         let scan = self.scan();
-        let rows = self.of_page(&all).par_iter().map(|one| {
+        let rows = self.part.of(&all).into_par_iter().map(|one| {
             let in_text = one.found.as_ref().map(|found| scan.in_text(found)).transpose()?;
             Ok(GraphRow::Unreferenced(scan.out(one, None, in_text)))
         });
@@ -267,15 +266,9 @@ impl Lookup<'_> {
         self.listed(rows, &facts, line)
     }
 
-    /// Returns the part of a list that is on the page.
-    fn of_page<'l, T>(&self, all: &'l [T]) -> &'l [T] {
-        let start = self.question.n_before().min(all.len());
-        &all[start..start.saturating_add(self.limit()).min(all.len())]
-    }
-
     fn listed(&self, rows: Vec<GraphRow>, facts: &Facts, line: String) -> Result<Page<GraphRow>> {
         let mut page = self.page(rows, facts.total, facts)?;
-        self.finish(&mut page, line);
+        page.head = Recorded::of(|out| out.whole_line(&line));
         Ok(page)
     }
 

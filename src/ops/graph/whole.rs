@@ -11,6 +11,7 @@ use crate::extract;
 use crate::link::Linker;
 use crate::model::count::count;
 use crate::ops::op::Page;
+use crate::ops::sink::Recorded;
 use crate::session::Result;
 use crate::snapshot::{FileId, View};
 
@@ -68,7 +69,7 @@ impl Lookup<'_> {
         });
         let n_rows = rows.len();
         let mut page = self.page(rows, n_rows, &facts)?;
-        self.finish(&mut page, line);
+        page.head = Recorded::of(|out| out.whole_line(&line));
         Ok(page)
     }
 }

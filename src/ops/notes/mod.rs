@@ -21,9 +21,8 @@ use super::sink::{Sink, Style};
 use super::symbol_history::SymbolQuestion;
 use super::target::{Target, Targets};
 use crate::git::{Rewrite, hash_blob};
-use crate::model::count::count;
 use crate::model::{BlobId, Hint, RepoPath};
-use crate::query::{Source, nearest};
+use crate::query::{Source, TargetError, nearest};
 use crate::session::{OpError, Result};
 
 /// The folder of the notes that are files of the repository.
@@ -294,15 +293,13 @@ impl Memory {
             let key = match targets.find(typed.as_ref())? {
                 Target::Symbol(key) => key,
                 Target::Many(candidates) => {
-                    let ids: Vec<&str> = candidates
-                        .iter()
-                        .take(5)
-                        .map(|candidate| candidate.id.as_str())
-                        .collect();
-                    return Err(OpError::new(
-                        format!("{} can be meant by {typed}", count(candidates.len(), "definition")),
-                        format!("use an id: {}", ids.join(", ")),
-                    ));
+                    let ids = candidates.into_iter().map(|candidate| candidate.id).collect();
+                    let name = self.named()?;
+                    let command = |id: &str| format!("memory write {name} --about {id}");
+                    return Err(TargetError::ambiguous(typed, ids, command).into());
+                }
+                Target::Unknown(_, near) if !near.is_empty() => {
+                    return Err(TargetError::unknown(typed, &near).into());
                 }
                 _ => return Err(no_definition(typed)),
             };
@@ -587,10 +584,8 @@ fn path_of(name: &str) -> String {
 }
 
 fn no_definition(typed: &str) -> OpError {
-    OpError::new(
-        format!("no definition is named {typed}"),
-        "a note is about functions, types and other definitions with a history",
-    )
+    OpError::from(TargetError::unknown(typed, &[]))
+        .with_hint("a note is about functions, types and other definitions with a history")
 }
 
 /// Returns all notes of the call's revision and of this clone, by name.

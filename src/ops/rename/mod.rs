@@ -18,15 +18,14 @@ use self::plan::Plan;
 use self::role::Place;
 use super::ask::{Ask, FileSelection, path_text};
 use super::edit::{PatchOut, Writer};
-use super::graph::drop_minor;
 use super::op::{Op, Page};
 use super::precise::Wanted;
 use super::question::{About, Question};
 use super::symbol::{name_or_place, path_of};
 use crate::link::{DefId, Linker};
 use crate::model::count::count;
-use crate::query::{FileFilter, FoundDefinition, LineStarts, SymbolRequest, symbols};
-use crate::session::{OpError, Result};
+use crate::query::{FoundDefinition, LineStarts, TargetError, meant};
+use crate::session::Result;
 
 /// Maximum number of candidates, and of mentions, that an answer lists.
 const MAX_LISTED: usize = 200;
@@ -142,35 +141,19 @@ impl Rename {
     /// Finds the definition to rename. Several that can only be renamed together count as one.
     fn target(&self, ask: &Ask<'_>, question: &Question<'_>, linker: &Linker<'_>) -> Result<(DefId, FoundDefinition)> {
         let (query, _) = name_or_place(&ask.session.workspace, question.view(), &self.target)?;
-        let request = SymbolRequest {
-            query,
-            filter: FileFilter::default(),
-            kinds: Vec::new(),
-        };
-        let outcome = symbols(&question.sources(), &request, Some(linker))?;
+        let outcome = meant(&question.sources(), query, Some(linker), |_| true)?;
         let mut found = outcome.definitions;
-        drop_minor(&mut found);
-        let def = |found: &FoundDefinition| DefId {
-            file: found.file,
-            index: found.index,
-        };
         let Some(first) = found.first() else {
-            let hint = match outcome.near.as_slice() {
-                [] => "symbol and search find definitions".to_owned(),
-                near => format!("did you mean {}?", near.join(" or ")),
-            };
-            return Err(OpError::new(format!("no definition is named {}", self.target), hint));
+            return Err(TargetError::unknown(&self.target, &outcome.near).into());
         };
-        let kin = linker.kin(def(first))?.map(|kin| kin.definitions).unwrap_or_default();
-        let others: BTreeSet<DefId> = found.iter().map(def).collect();
+        let kin = linker.kin(first.def())?.map(|kin| kin.definitions).unwrap_or_default();
+        let others: BTreeSet<DefId> = found.iter().map(FoundDefinition::def).collect();
         if found.len() > 1 && !others.is_subset(&kin) {
-            let ids: Vec<&str> = found.iter().take(MAX_SHOWN).map(|found| found.id.as_str()).collect();
-            return Err(OpError::new(
-                format!("{} can be meant by {}", count(found.len(), "definition"), self.target),
-                format!("use one of the ids {}", ids.join(", ")),
-            ));
+            let ids = found.iter().map(|found| found.id.clone()).collect();
+            let command = |id: &str| format!("rename {id} {}", self.new_name);
+            return Err(TargetError::ambiguous(&self.target, ids, command).into());
         }
-        Ok((def(first), found.swap_remove(0)))
+        Ok((first.def(), found.swap_remove(0)))
     }
 }
 

@@ -762,6 +762,121 @@ fn a_name_of_several_definitions_gives_them_all() {
     call(&repo, &["history", ids[0]]).expect(0);
 }
 
+/// A repository with two definitions of one name, one of them in a test, and several commits on each.
+fn twice() -> TestRepo {
+    let repo = TestRepo::new("//- tests/a.rs\npub fn twice() { one() }\n//- z.rs\npub fn twice() { two() }\n");
+    for n in 0..3 {
+        repo.write("z.rs", format!("pub fn twice() {{ two({n}) }}\n"));
+        repo.commit("edit z");
+    }
+    repo
+}
+
+#[test]
+fn each_definition_of_a_name_has_its_history() {
+    let repo = twice();
+    let text = call(&repo, &["history", "twice"]).expect(0).text();
+    let headings: Vec<&str> = text.lines().filter(|line| line.starts_with("definition ")).collect();
+    assert_eq!(
+        headings,
+        [
+            "definition z.rs#twice: 4 commits",
+            "definition tests/a.rs#twice: 1 commit"
+        ]
+    );
+    let answer = history(&repo, &["twice"]);
+    let targets = |answer: &Value| {
+        let rows = answer["results"].as_array().unwrap().iter();
+        rows.map(|row| row["target"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let (first, last) = ("z.rs#twice", "tests/a.rs#twice");
+    assert_eq!(targets(&answer), [first, first, first, first, last]);
+    assert_eq!(
+        (&answer["total"], &answer["groups"][1]["total"]),
+        (&5.into(), &1.into())
+    );
+    // Pages continue in the middle of a group.
+    let page = |more: &[&str]| {
+        let args = [&["history", "twice", "--json", "-n", "3"], more].concat();
+        call(&repo, &args).expect(0).json()
+    };
+    let first_page = page(&[]);
+    assert_eq!(targets(&first_page), [first; 3]);
+    let cursor = first_page["next_cursor"].as_str().unwrap();
+    assert_eq!(targets(&page(&["--cursor", cursor])), [first, last]);
+    let introduced = history(&repo, &["twice", "--introduced"]);
+    assert_eq!(targets(&introduced), [first, last]);
+    let seen = call(&repo, &["history", "twice", "--last-seen"]).expect(0).text();
+    assert_eq!(seen.matches("present in").count(), 2, "{seen}");
+    // One group is enough for an answer.
+    let text = call(&repo, &["history", "z.rs#twice", "--author", "nobody"]).expect(1);
+    assert!(text.stderr.contains("no matching commits"), "{}", text.stderr);
+    let none = call(&repo, &["history", "twice", "--author", "nobody"])
+        .expect(1)
+        .text();
+    assert!(none.contains("definition z.rs#twice: no matching commits\n"), "{none}");
+    let shown = call(&repo, &["symbol", "twice", "--history"]).expect(0).text();
+    assert!(shown.contains("\nz.rs#twice: 4 changes:\n"), "{shown}");
+    assert!(shown.contains("\ntests/a.rs#twice: 1 change:\n"), "{shown}");
+}
+
+#[test]
+fn a_name_of_too_many_definitions_is_ambiguous() {
+    let repo = TestRepo::empty();
+    for n in 0..6 {
+        repo.write(format!("f{n}.py"), "def same():\n    return 1\n");
+    }
+    repo.commit("six");
+    for command in [
+        &["history", "same"][..],
+        &["blame", "same"],
+        &["graph", "callers", "same"],
+    ] {
+        let refused = call(&repo, command).expect(0);
+        let wanted = format!(
+            "choose one, for example: codescout {} f0.py#same",
+            command[..command.len() - 1].join(" ")
+        );
+        assert!(
+            refused.stderr.contains("same is ambiguous: 6 definitions"),
+            "{}",
+            refused.stderr
+        );
+        assert!(refused.stderr.contains(&wanted), "{}", refused.stderr);
+        assert!(refused.text().contains("f5.py#same"), "{}", refused.text());
+    }
+    // Code inside functions comes after other code.
+    repo.write("f0.py", "def around():\n    def same():\n        return 1\n");
+    repo.write("f6.py", "class Test:\n    pass\n");
+    repo.commit("inner");
+    let listed = call(&repo, &["graph", "callers", "same"]).expect(0).stderr;
+    assert!(listed.contains("codescout graph callers f1.py#same"), "{listed}");
+    for n in 3..6 {
+        repo.remove(format!("f{n}.py"));
+    }
+    repo.commit("fewer");
+    let answer = call(&repo, &["blame", "same", "--json"]).expect(0).json();
+    let rows = answer["results"].as_array().unwrap().iter();
+    let rows: Vec<&str> = rows.map(|row| row["target"].as_str().unwrap()).collect();
+    assert_eq!(rows, ["f1.py#same", "f2.py#same", "f0.py#around.same"]);
+}
+
+#[test]
+fn each_definition_of_a_name_is_blamed() {
+    let repo = twice();
+    let answer = call(&repo, &["blame", "twice", "--json"]).expect(0).json();
+    let rows = answer["results"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "{answer}");
+    for (row, id) in rows.iter().zip(["z.rs#twice", "tests/a.rs#twice"]) {
+        assert_eq!((&row["target"], &row["id"]), (&id.into(), &id.into()));
+    }
+    assert_eq!(answer["groups"][0]["by"], "symbol");
+    let text = call(&repo, &["blame", "twice", "--by", "line"]).expect(0).text();
+    assert!(text.starts_with("definition z.rs#twice\n"), "{text}");
+    assert!(text.contains("\n\ndefinition tests/a.rs#twice\n"), "{text}");
+}
+
 #[test]
 fn lines_outside_any_definition_are_those_of_git() {
     let repo = TestRepo::new("//- notes.txt\none\ntwo\nthree\nfour\nfive\n");
@@ -842,7 +957,7 @@ fn what_is_deleted_but_not_committed_is_told_by_name() {
 fn where_nothing_is_found_it_is_said() {
     let repo = TestRepo::new("//- a.py\ndef one():\n    return 1\n");
     for (args, code, wanted) in [
-        (&["a.py#nope"][..], 1, "no file or definition called \"a.py#nope\""),
+        (&["a.py#nope"][..], 1, "no file or definition named \"a.py#nope\""),
         (&["--deleted"], 1, "no deleted files"),
         (&["--deleted", "nope"], 1, "no deleted definition called \"nope\""),
         (&["a.py", "--since", "2100-01-01"], 1, "no matching commits"),

@@ -204,7 +204,7 @@ fn one_wrong_operation_changes_no_file() {
         ),
         (
             json!([{"op": "replace", "target": "a.txt:9", "text": "b"}]),
-            "no definition at line 9",
+            "no definition at a.txt:9",
         ),
         (
             json!([{"op": "replace", "target": "a.txt:9-9", "text": "b"}]),
@@ -224,12 +224,12 @@ fn names_of_several_definitions_are_refused() {
     refused(
         &repo,
         &json!([{"op": "remove", "target": "a.rs#x"}]),
-        "a.rs#A.x, a.rs#B.x",
+        "codescout edit OP a.rs#A.x; others: a.rs#B.x",
     );
     refused(
         &repo,
         &json!([{"op": "remove", "target": "a.rs#C.x"}]),
-        "no definition \"C.x\"",
+        "no definition named \"C.x\" in a.rs",
     );
     edit(&repo, &json!([{"op": "remove", "target": "a.rs#A::x"}]), &[]).expect(0);
 }

@@ -650,7 +650,11 @@ fn a_name_of_several_definitions_is_refused_and_the_first_is_numbered() {
     let repo = with_file("a.py", code.as_bytes());
     let edits = json!([{"op": "remove", "target": "a.py#A.x"}]);
     let found = edit(&repo, &edits, &[]).expect(2);
-    assert!(found.stderr.contains("a.py#A.x~1, a.py#A.x~2"), "{}", found.stderr);
+    assert!(
+        found.stderr.contains("a.py#A.x~1; others: a.py#A.x~2"),
+        "{}",
+        found.stderr
+    );
     let first = after("a.py", code, "replace_body", "#A.x~1", json!({"text": "return 2"}));
     assert_eq!(first, code.replace("return 1", "return 2"));
     // The name of a Rust type does not mean its impl blocks.

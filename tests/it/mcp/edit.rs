@@ -299,5 +299,5 @@ fn a_rename_is_shown_first_and_then_applied() {
     let gone = client
         .call("rename", json!({"name": "lex", "new_name": "cut"}))
         .failure();
-    assert!(gone.contains("no definition is named lex"), "{gone}");
+    assert!(gone.contains("no definition named \"lex\""), "{gone}");
 }
