@@ -547,7 +547,7 @@ impl Indexer<'_> {
         }))
     }
 
-    /// Records the messages of commits for ranking, unless that would take long.
+    /// Records the messages of commits for ranking, of the newest if there are many.
     fn record_messages(&self, tips: &[CommitId], output: &mut Output) -> Result<()> {
         let records = self.workspace.records();
         let recorded = match records.record_messages(tips, true, &self.progress, &INTERRUPTED) {
@@ -560,17 +560,22 @@ impl Indexer<'_> {
         if output.json {
             return Ok(());
         }
-        match recorded {
-            Some(outcome) if outcome.n_new_commits > 0 => output.line(&format!(
+        let Some(outcome) = recorded else {
+            output.remark("more than 10,000 new commits are not recorded; codescout index --history records them");
+            return Ok(());
+        };
+        if outcome.n_new_commits > 0 {
+            output.line(&format!(
                 "messages: {} in {:.2} s",
                 count(outcome.n_new_commits, "new commit"),
                 outcome.elapsed.as_secs_f64(),
-            ))?,
-            Some(_) => {}
-            None => output.remark(
-                "more than 10,000 commits are not recorded; codescout index --history records them, which improves \
-                 ranking",
-            ),
+            ))?;
+        }
+        if outcome.n_left_out > 0 {
+            output.remark(&format!(
+                "{} not recorded; codescout index --history adds their messages to the ranking",
+                count(outcome.n_left_out, "older commit")
+            ));
         }
         Ok(())
     }

@@ -24,15 +24,18 @@ struct Side<'a> {
     /// Returns true if an entry has a usable file of this kind.
     is_there: &'a dyn Fn(&HistoryEntry) -> bool,
     make: &'a dyn Fn(&Batch) -> Result<Vec<u8>, RecordError>,
+    /// No further batch is indexed once this many commits are.
+    max_commits: usize,
 }
 
 impl Recorder<'_> {
-    /// Indexes the messages of every batch that lacks message vectors of `embedder`. Returns the number of commits
-    /// indexed.
+    /// Indexes the messages of the batches that lack message vectors of `embedder`, newest first, until `max_commits`
+    /// commits are indexed. Returns their number.
     pub fn index_messages(
         &self,
         sidecar: &Sidecar,
         embedder: &dyn Embedder,
+        max_commits: usize,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<u32, RecordError> {
@@ -52,6 +55,7 @@ impl Recorder<'_> {
             slot: |entry| &mut entry.messages,
             is_there: &is_there,
             make: &make,
+            max_commits,
         };
         self.fill(sidecar, &side, progress, interrupt)
     }
@@ -81,6 +85,7 @@ impl Recorder<'_> {
             slot: |entry| &mut entry.lines,
             is_there: &is_there,
             make: &make,
+            max_commits: usize::MAX,
         };
         self.fill(sidecar, &side, progress, interrupt)
     }
@@ -97,7 +102,13 @@ impl Recorder<'_> {
         let lacking = state.history.into_iter().rev().filter(|entry| !(side.is_there)(entry));
         // Another process may have merged a batch meanwhile. The next run handles the merged batch.
         let opened = |entry: HistoryEntry| Some((Batch::open(sidecar, &entry.records.name).ok()?, entry));
-        let lacking: Vec<(Batch, HistoryEntry)> = lacking.filter_map(opened).collect();
+        let mut n_left = side.max_commits;
+        let fits = |(batch, _): &(Batch, HistoryEntry)| {
+            let is_any_left = n_left > 0;
+            n_left = n_left.saturating_sub(batch.n_commits() as usize);
+            is_any_left
+        };
+        let lacking: Vec<(Batch, HistoryEntry)> = lacking.filter_map(opened).take_while(fits).collect();
         if lacking.is_empty() {
             return Ok(0);
         }

@@ -322,6 +322,8 @@ struct HistoryStatus {
     /// Number of commits that definitions were traced through.
     traced: u32,
     bytes: u64,
+    /// Number of commits whose messages searches use for ranking.
+    messages: u32,
     /// Number of commits whose parents were not recorded because of a limit.
     limited_at: usize,
 }
@@ -331,10 +333,12 @@ impl HistoryStatus {
         // A damaged record is rebuilt by the next query about history.
         let history = History::open(sidecar, &state.history).ok()?;
         let boundaries = history.boundaries().ok()?;
+        let with_messages = state.history.iter().filter(|entry| entry.messages.is_some());
         let status = Self {
             commits: history.n_commits(),
             traced: history.n_traced(workspace.records().symbol_recipe()),
             bytes: state.history.iter().map(HistoryEntry::n_bytes).sum(),
+            messages: with_messages.map(|entry| entry.n_commits).sum(),
             limited_at: boundaries.iter().filter(|(_, why)| *why == Boundary::Limit).count(),
         };
         (status.commits > 0).then_some(status)
@@ -344,13 +348,23 @@ impl HistoryStatus {
     fn to_text(&self) -> String {
         let limit = match self.limited_at {
             0 => "",
-            _ => "; older ones are not recorded (history.max_commits, history.since)",
+            _ => {
+                "; older ones are not recorded (history.max_commits, history.since, or until codescout index --history)"
+            }
         };
         let Self {
-            commits, traced, bytes, ..
+            commits,
+            traced,
+            bytes,
+            messages,
+            ..
         } = self;
+        let messages = match messages {
+            _ if messages == commits => String::new(),
+            n => format!(", messages of the newest {n} (codescout index --history adds the others)"),
+        };
         format!(
-            "{}, definitions traced through {traced}, {:.1} MB{limit}",
+            "{}{messages}, definitions traced through {traced}, {:.1} MB{limit}",
             count(*commits, "commit"),
             *bytes as f64 / 1e6
         )

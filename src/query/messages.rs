@@ -18,8 +18,8 @@ const BM25: Params = Params { k1: 1.2, b: 0.6 };
 pub struct CommitMessages {
     /// The commit records.
     pub history: History,
-    /// The indexed messages, one per batch in order.
-    pub messages: Vec<Messages>,
+    /// The indexed messages, one element per batch in order; `None` for a batch whose messages are not indexed.
+    pub messages: Vec<Option<Messages>>,
     /// The commits to use.
     pub reached: Reachable,
 }
@@ -112,7 +112,7 @@ impl CommitMessages {
         let mut idfs = Vec::with_capacity(terms.len());
         for (at, term) in terms.iter().enumerate() {
             let mut n_found = 0;
-            for messages in &self.messages {
+            for messages in self.messages.iter().flatten() {
                 messages.words.postings(term, |posting| {
                     let number = messages.base() + posting.doc;
                     if self.reached.has(number) {
@@ -147,7 +147,9 @@ impl CommitMessages {
                 if self.history.touches_more_than(number, MAX_CHANGED_PATHS)? {
                     continue;
                 }
-                let messages = &self.messages[self.history.batch_of(number)];
+                let Some(messages) = &self.messages[self.history.batch_of(number)] else {
+                    continue;
+                };
                 counts.n_tokens += messages.words.meta(number - messages.base()).n_tokens as f32;
                 for &(term, frequency) in found.of(number) {
                     counts.by_term[term] += frequency as f32;

@@ -27,7 +27,7 @@ const IN_MEMORY_NOTE: &str = "the index cannot be written here; commits were rec
 /// Maximum number of new commits that are traced before answering. If there are more, the next indexing run traces
 /// them.
 const MAX_TRACED_FIRST: u32 = 256;
-/// Maximum number of commits whose messages are recorded while a command or a call waits. Takes about a second.
+/// Maximum number of commits whose messages are recorded while a command or a call waits, the newest. Takes seconds.
 const MAX_WAITED_COMMITS: usize = 10_000;
 /// Maximum number of commits after the last recorded one for which messages are still used.
 const MAX_UNRECORDED: usize = 256;
@@ -143,6 +143,17 @@ impl<'w> Records<'w> {
         }
     }
 
+    /// Returns a recorder for messages that a command or call waits for: if no commit is recorded, it records only the
+    /// newest.
+    fn quick_recorder(self) -> Recorder<'w> {
+        let mut recorder = self.recorder();
+        let max_commits = &mut recorder.limit.max_commits;
+        if !(1..MAX_WAITED_COMMITS).contains(max_commits) {
+            *max_commits = MAX_WAITED_COMMITS;
+        }
+        recorder
+    }
+
     /// Records all commits reachable from `tips`.
     pub(crate) fn record_commits(
         self,
@@ -165,7 +176,13 @@ impl<'w> Records<'w> {
         let sidecar = self.workspace.storage.open_or_create(interrupt)?;
         let recorder = self.recorder();
         let mut outcome = recorder.record(&sidecar, tips, progress, interrupt)?;
-        recorder.index_messages(&sidecar, self.workspace.models.own_embedder(), progress, interrupt)?;
+        recorder.index_messages(
+            &sidecar,
+            self.workspace.models.own_embedder(),
+            usize::MAX,
+            progress,
+            interrupt,
+        )?;
         recorder.index_lines(&sidecar, progress, interrupt)?;
         let state = sidecar.state()?.unwrap_or_default();
         let all: u64 = state.history.iter().map(HistoryEntry::n_bytes).sum();
@@ -199,7 +216,8 @@ impl<'w> Records<'w> {
     }
 
     /// Records the commits reachable from `tips` with their messages, which searches use for ranking. If a command
-    /// or call waits for it and too many commits are missing, does nothing and returns `None`.
+    /// or call waits for it, records only the newest; if too many commits are missing since the last one that is
+    /// recorded, does nothing and returns `None`.
     pub(crate) fn record_messages(
         self,
         tips: &[CommitId],
@@ -207,16 +225,20 @@ impl<'w> Records<'w> {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Option<RecordOutcome>> {
-        let (known, _) = self.stored_history()?.unwrap_or_default();
+        let (recorder, max_commits) = if is_waited_for {
+            (self.quick_recorder(), MAX_WAITED_COMMITS)
+        } else {
+            (self.recorder(), usize::MAX)
+        };
+        let (known, _) = self.stored_by(&recorder)?.unwrap_or_default();
         let mut reader = self.workspace.repository.reader();
-        if is_waited_for && lacks_many(&known, tips, &mut reader) {
+        if is_waited_for && known.n_commits() > 0 && lacks_many(&known, tips, &mut reader) {
             return Ok(None);
         }
-        let outcome = self.record_commits(tips, progress, interrupt)?;
         let sidecar = self.workspace.storage.open_or_create(interrupt)?;
+        let outcome = recorder.record(&sidecar, tips, progress, interrupt)?;
         let embedder = self.workspace.models.own_embedder();
-        self.recorder()
-            .index_messages(&sidecar, embedder, progress, interrupt)?;
+        recorder.index_messages(&sidecar, embedder, max_commits, progress, interrupt)?;
         Ok(Some(outcome))
     }
 
@@ -370,8 +392,13 @@ impl<'w> Records<'w> {
             if most != 0 && n_commits as usize > most {
                 tracing::warn!("recorded {n_commits} commits, more than history.max_commits ({most})");
             }
-            self.recorder()
-                .index_messages(sidecar, self.workspace.models.own_embedder(), progress, interrupt)?;
+            self.recorder().index_messages(
+                sidecar,
+                self.workspace.models.own_embedder(),
+                usize::MAX,
+                progress,
+                interrupt,
+            )?;
             if examined.has_kept() {
                 self.recorder().index_lines(sidecar, progress, interrupt)?;
                 self.trace_history(progress, interrupt)?;
@@ -555,9 +582,14 @@ impl<'w> Records<'w> {
     }
 
     fn stored_history(self) -> Result<Option<StoredHistory>> {
+        self.stored_by(&self.recorder())
+    }
+
+    /// Opens the stored history, unless the recorder would record it again.
+    fn stored_by(self, recorder: &Recorder<'_>) -> Result<Option<StoredHistory>> {
         match self.workspace.storage.open_with_state() {
             Ok(Some((sidecar, Some(state)))) => {
-                let history = self.recorder().sound(&sidecar, &state)?;
+                let history = recorder.sound(&sidecar, &state)?;
                 Ok(history.map(|history| (history, state.history)))
             }
             Ok(_) => Ok(None),
@@ -582,7 +614,13 @@ impl<'w> Records<'w> {
         let made = match self.workspace.storage.open()? {
             Some(sidecar) => self
                 .recorder()
-                .index_messages(&sidecar, self.workspace.models.own_embedder(), progress, interrupt)
+                .index_messages(
+                    &sidecar,
+                    self.workspace.models.own_embedder(),
+                    usize::MAX,
+                    progress,
+                    interrupt,
+                )
                 .map_err(OpError::from),
             None => Ok(0),
         };
@@ -607,8 +645,8 @@ impl<'w> Records<'w> {
         Ok((opened, messages))
     }
 
-    /// Returns the recorded commits that the commit of a view reaches, with their messages, for ranking. `None` unless
-    /// all of them are stored. Errors are logged, because an answer without messages is complete.
+    /// Returns the recorded commits that the commit of a view reaches, with their messages, for ranking. `None` if no
+    /// messages are stored. Errors are logged, because an answer without messages is complete.
     pub(crate) fn messages_of(self, view: &View, interrupt: &AtomicBool) -> Option<Arc<CommitMessages>> {
         let commit = view.provenance().commit?;
         self.messages_reached(commit, interrupt).unwrap_or_else(|error| {
@@ -617,8 +655,8 @@ impl<'w> Records<'w> {
         })
     }
 
-    /// Returns the recorded commits that `commit` reaches, with their messages. Indexes missing messages first, unless
-    /// there are many. Keeps the last answer, because opening all batches takes as long as ranking.
+    /// Returns the recorded commits that `commit` reaches, with their messages. Indexes missing messages of the newest
+    /// first. Keeps the last answer, because opening all batches takes as long as ranking.
     fn messages_reached(self, commit: CommitId, interrupt: &AtomicBool) -> Result<Option<Arc<CommitMessages>>> {
         let Some((sidecar, Some(state))) = self.workspace.storage.open_with_state()? else {
             return Ok(None);
@@ -632,10 +670,11 @@ impl<'w> Records<'w> {
         {
             return Ok(Some(Arc::clone(&held.messages)));
         }
-        let (history, mut entries) = match self.recorder().sound(&sidecar, &state)? {
+        let recorder = self.quick_recorder();
+        let (history, mut entries) = match recorder.sound(&sidecar, &state)? {
             Some(history) => (history, state.history),
             None => match self.record_messages(&[commit], true, &NoProgress, interrupt)? {
-                Some(_) => self.stored_history()?.unwrap_or_default(),
+                Some(_) => self.stored_by(&recorder)?.unwrap_or_default(),
                 None => return Ok(None),
             },
         };
@@ -643,22 +682,17 @@ impl<'w> Records<'w> {
             return Ok(None);
         };
         let mut messages = self.stored_messages(history.batches().len(), &entries)?;
-        let missing = history
-            .batches()
-            .iter()
-            .zip(&messages)
-            .filter(|(_, opened)| opened.is_none());
-        let n_missing: u32 = missing.map(|(batch, _)| batch.n_commits()).sum();
-        if n_missing > 0 && n_missing as usize <= MAX_WAITED_COMMITS {
+        let indexed = messages.iter().flatten().map(|messages| messages.n_commits() as usize);
+        let n_left = MAX_WAITED_COMMITS.saturating_sub(indexed.sum());
+        if n_left > 0 && messages.iter().any(Option::is_none) {
             let embedder = self.workspace.models.own_embedder();
-            self.recorder()
-                .index_messages(&sidecar, embedder, &NoProgress, interrupt)?;
+            recorder.index_messages(&sidecar, embedder, n_left, &NoProgress, interrupt)?;
             entries = sidecar.state()?.unwrap_or_default().history;
             messages = self.stored_messages(history.batches().len(), &entries)?;
         }
-        let Some(messages) = messages.into_iter().collect::<Option<Vec<Messages>>>() else {
+        if messages.iter().all(Option::is_none) {
             return Ok(None);
-        };
+        }
         let messages = Arc::new(CommitMessages {
             reached: history.reachable(&[tip]),
             messages,

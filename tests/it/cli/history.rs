@@ -1024,3 +1024,40 @@ fn a_move_to_another_file_that_is_not_committed_is_followed() {
     assert_eq!(answer["results"][1]["subject"], "start");
     assert_eq!(answer["total"], 2);
 }
+
+#[test]
+fn a_search_uses_the_messages_of_the_newest_commits() {
+    const N_COMMITS: usize = 10_020;
+    let repo = TestRepo::empty();
+    let mut stream = String::new();
+    for n in 0..N_COMMITS {
+        let (path, text) = (format!("f{}.txt", n % 20), format!("{n}\n"));
+        let message = format!("note number {n}");
+        stream += &format!(
+            "commit refs/heads/main\ncommitter A <a@b> {} +0000\ndata {}\n{message}\nM 100644 inline {path}\n\
+             data {}\n{text}\n",
+            1_700_000_000 + n,
+            message.len(),
+            text.len()
+        );
+    }
+    repo.git_with_input(["fast-import", "--quiet"], stream.as_bytes());
+    repo.git(["reset", "--quiet", "--hard"]);
+    call(&repo, &["search", "what note is it"]);
+    let status = || call(&repo, &["status", "--json"]).expect(0).json()["history"].clone();
+    let known = status();
+    assert_eq!(
+        (&known["commits"], &known["messages"], &known["limited_at"]),
+        (&10_000.into(), &10_000.into(), &1.into())
+    );
+    // A further search keeps the record.
+    call(&repo, &["search", "what note is that"]);
+    assert_eq!(status(), known);
+    // The history of a file needs all commits.
+    let first = history(&repo, &["f0.txt", "--introduced"]);
+    assert_eq!(first["results"][0]["subject"], "note number 0");
+    assert_eq!(status()["commits"], N_COMMITS);
+    call(&repo, &["search", "what note is that"]);
+    let messages = status()["messages"].as_u64().unwrap();
+    assert!((8_000..N_COMMITS as u64 + 1).contains(&messages), "{messages}");
+}
