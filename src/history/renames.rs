@@ -219,18 +219,19 @@ fn is_regular(entry: Entry) -> bool {
 /// The number of bytes for each hash of a line. Longer lines are split into pieces of 64 bytes.
 struct Sketch {
     n_bytes: u64,
-    by_hash: Vec<(u32, u64)>,
+    /// Ascending by hash.
+    by_hash: Vec<(u32, u32)>,
 }
 
 /// Number of different hashes. git: `HASHBASE`.
 const HASHES: u32 = 107_927;
-const PIECE_BYTES: u64 = 64;
+const PIECE_BYTES: u32 = 64;
 
 impl Sketch {
     fn of(bytes: &[u8]) -> Self {
         let is_text = !bytes[..bytes.len().min(8_000)].contains(&0);
-        let mut by_hash: HashMap<u32, u64> = HashMap::new();
-        let (mut a, mut b, mut n) = (0u32, 0u32, 0u64);
+        let mut by_hash: Vec<(u32, u32)> = Vec::with_capacity(bytes.len() / 32);
+        let (mut a, mut b, mut n) = (0u32, 0u32, 0u32);
         for (at, &byte) in bytes.iter().enumerate() {
             if is_text && byte == b'\r' && bytes.get(at + 1) == Some(&b'\n') {
                 continue;
@@ -241,19 +242,20 @@ impl Sketch {
             a = a.wrapping_add(u32::from(byte));
             n += 1;
             if n >= PIECE_BYTES || byte == b'\n' {
-                *by_hash
-                    .entry(a.wrapping_add(b.wrapping_mul(0x61)) % HASHES)
-                    .or_default() += n;
+                by_hash.push((a.wrapping_add(b.wrapping_mul(0x61)) % HASHES, n));
                 (a, b, n) = (0, 0, 0);
             }
         }
         if n > 0 {
-            *by_hash
-                .entry(a.wrapping_add(b.wrapping_mul(0x61)) % HASHES)
-                .or_default() += n;
+            by_hash.push((a.wrapping_add(b.wrapping_mul(0x61)) % HASHES, n));
         }
-        let mut by_hash: Vec<(u32, u64)> = by_hash.into_iter().collect();
         by_hash.sort_unstable();
+        by_hash.dedup_by(|next, first| {
+            let is_same = next.0 == first.0;
+            first.1 += if is_same { next.1 } else { 0 };
+            is_same
+        });
+        by_hash.shrink_to_fit();
         Self {
             n_bytes: bytes.len() as u64,
             by_hash,
@@ -268,7 +270,7 @@ impl Sketch {
                 std::cmp::Ordering::Less => drop(mine.next()),
                 std::cmp::Ordering::Greater => drop(theirs.next()),
                 std::cmp::Ordering::Equal => {
-                    shared += one.1.min(two.1);
+                    shared += u64::from(one.1.min(two.1));
                     mine.next();
                     theirs.next();
                 }
