@@ -267,6 +267,11 @@ fn add_names(printed: &PrintedName, names: &mut Vec<NameQuery>) {
     } else {
         &segments[..]
     };
+    // The method that runs an asynchronous one in C#.
+    let segments = match segments {
+        [outer @ .., "MoveNext"] if !outer.is_empty() => outer,
+        all => all,
+    };
     let Some((last, outer)) = segments.split_last() else {
         return;
     };
@@ -293,7 +298,7 @@ fn add_names(printed: &PrintedName, names: &mut Vec<NameQuery>) {
 /// Returns the members that a sentence names with their type: `parse_args of Command`, `Command's parse_args`.
 fn members(printed: &[PrintedName]) -> Vec<NameQuery> {
     let last = |name: &PrintedName| name.segments.last().cloned().unwrap_or_default();
-    let is_type = |name: &PrintedName| looks_like_code(&last(name)) || last(name).starts_with(char::is_uppercase);
+    let is_type = |name: &PrintedName| last(name).starts_with(char::is_uppercase);
     let mut found = Vec::new();
     for at in 0..printed.len() {
         let word = |offset: usize| printed.get(at + offset).map(last).unwrap_or_default();

@@ -6,8 +6,9 @@ use crate::extract::{Chunk, Definition, DefinitionKind, Extraction};
 use crate::index::lexical::normal_name;
 
 use super::analyze::{Analysis, NameQuery};
+use super::candidates::Scope;
 use super::hit::Opened;
-use super::search::{Scope, SearchError, Searcher};
+use super::search::{SearchError, Searcher};
 
 /// How well a document's definitions match a name from the query.
 #[derive(Clone, Copy, Debug, Default)]

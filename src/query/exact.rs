@@ -13,7 +13,7 @@ use crate::model::explain_by;
 use crate::sidecar::FileError;
 use crate::snapshot::{FileId, FileStatus, View};
 
-use super::analyze::{Form, looks_like_code};
+use super::analyze::looks_like_code;
 use super::filter::FileFilter;
 use super::grep::{FileMatches, GrepDetail, GrepLine, GrepRequest, grep};
 use super::lexical_leg::postings_in_view;
@@ -79,12 +79,12 @@ pub enum ExactError {
 explain_by!(ExactError: Pattern);
 
 impl ExactText {
-    /// Finds the literal texts of `query`. The search is case-sensitive unless a text is not found that way. `is_defined`
-    /// is true if a definition has a name from the query, which is then no literal text.
+    /// Finds the literal texts of `query`. The search is case-sensitive unless a text is not found that way. `is_known`
+    /// is true if the query gives a name or place that exists; then only quoted text is literal.
     pub(super) fn find(
         query: &str,
         reading: &Reading,
-        is_defined: bool,
+        is_known: bool,
         sources: &Sources<'_>,
         filter: &FileFilter,
         interrupt: &AtomicBool,
@@ -92,8 +92,7 @@ impl ExactText {
         if reading.is_trace {
             return Ok(Self::default());
         }
-        let is_name = is_defined && reading.analysis.form == Form::Name;
-        let texts = if is_name { Vec::new() } else { wanted(query) };
+        let texts = if is_known { quoted(query) } else { wanted(query) };
         let runs = if texts.is_empty() { unspaced(query) } else { Vec::new() };
         let is_quoted_only = query.split('"').step_by(2).all(|outside| outside.trim().is_empty());
         let mut found = Self {
@@ -334,7 +333,7 @@ pub(super) fn unindexed_lines(
             found.push((
                 file,
                 GrepLine {
-                    number: line.number as u32,
+                    number: line.number,
                     text,
                     spans,
                     is_match: true,
@@ -350,17 +349,25 @@ pub(super) fn unindexed_lines(
 /// Returns the texts in double quotes. Without quotes, returns the whole query if it is one word that looks like
 /// neither an identifier nor a path.
 fn wanted(query: &str) -> Vec<&str> {
-    let parts: Vec<&str> = query.split('"').collect();
-    let n_closed = (parts.len() - 1) / 2;
-    let is_text = |text: &&str| text.trim().len() > 1 && !text.contains('\n');
-    let quoted = parts.iter().skip(1).step_by(2).take(n_closed).copied();
-    let quoted: Vec<&str> = quoted.filter(is_text).take(MAX_TEXTS).collect();
+    let quoted = quoted(query);
     let word = query.trim();
-    if quoted.is_empty() && is_odd(word) && is_text(&word) {
+    if quoted.is_empty() && is_odd(word) && is_literal(&word) {
         vec![word]
     } else {
         quoted
     }
+}
+
+/// Returns the texts in double quotes.
+fn quoted(query: &str) -> Vec<&str> {
+    let parts: Vec<&str> = query.split('"').collect();
+    let n_closed = (parts.len() - 1) / 2;
+    let quoted = parts.iter().skip(1).step_by(2).take(n_closed).copied();
+    quoted.filter(is_literal).take(MAX_TEXTS).collect()
+}
+
+fn is_literal(text: &&str) -> bool {
+    text.trim().len() > 1 && !text.contains('\n')
 }
 
 /// Returns the words outside quotes and paths that look like identifiers, or the only word.

@@ -9,11 +9,12 @@ use crate::extract::ChunkKind;
 use crate::index::lexical::for_each_term;
 use crate::snapshot::{FileId, Place, View};
 
+use super::candidates::Legs;
 use super::defining::Defining;
 use super::messages::MessageScores;
 use super::path_role::{PathRole, path_role};
 use super::rank::Features;
-use super::search::{Legs, Searcher};
+use super::search::Searcher;
 use super::verbatim::Verbatim;
 
 /// Lower bound for the best cosine that others are divided by. A smaller divisor would amplify noise.

@@ -10,17 +10,18 @@ use crate::sidecar::FileError;
 use crate::snapshot::{FileId, Place, View};
 
 use super::analyze::NameQuery;
+use super::candidates::{Candidate, Ranked, Scope, sort_best_first};
 use super::defining::{asked_for, containers};
 use super::lines::LineStarts;
-use super::preview::best_offset;
+use super::preview::{best_offset, weight_of};
 use super::rank::Features;
-use super::search::{Candidate, Ranked, Scope, SearchError, Searcher, sort_best_first};
+use super::search::{SearchError, Searcher};
 use super::source::{Source, Sources};
 
 /// Maximum number of lines of a type that is one hit with its members. The members of a longer type are separate hits.
 const MAX_TYPE_LINES: u32 = 120;
 /// Maximum number of hits of a file, unless the query is a name.
-const MAX_PER_FILE: usize = 2;
+pub(super) const MAX_PER_FILE: usize = 2;
 /// The penalty for a hit whose file has a better one.
 const REPEAT_IN_FILE: f32 = 0.5;
 /// Maximum number of further parts of a file in a hit.
@@ -201,13 +202,13 @@ impl Searcher<'_> {
         Ok(kept)
     }
 
-    /// Returns the first `n_wanted` candidates in the order of their scores, at most [`MAX_PER_FILE`] of a file, which
-    /// do not overlap. [`REPEAT_IN_FILE`] is subtracted from the score of each but the first. The first has the further
-    /// candidates of its file.
+    /// Returns the first `n_wanted` candidates, at most `max_per_file` of a file, which do not overlap. [`REPEAT_IN_FILE`]
+    /// is subtracted from the score of each but the first, which has the further candidates of its file.
     pub(super) fn by_file(
         &self,
         ranked: Vec<Candidate>,
         n_wanted: usize,
+        max_per_file: usize,
         opened: &mut Opened,
     ) -> Result<Vec<Candidate>, SearchError> {
         let best = ranked.first().map_or(0.0, |candidate| candidate.score.abs());
@@ -238,9 +239,12 @@ impl Searcher<'_> {
                 kept[at].further.push(candidate);
             }
         }
+        if max_per_file < 2 {
+            return Ok(kept);
+        }
         let mut repeated: Vec<Candidate> = Vec::new();
         for candidate in &mut kept {
-            let n_repeated = candidate.further.len().min(MAX_PER_FILE - 1);
+            let n_repeated = candidate.further.len().min(max_per_file - 1);
             repeated.extend(candidate.further.drain(..n_repeated).map(|further| Candidate {
                 score: further.score - REPEAT_IN_FILE,
                 ..further
@@ -419,7 +423,9 @@ impl Searcher<'_> {
             return Ok(None);
         }
         let Some(text) = opened.text(file, &sources) else {
-            return Ok(None);
+            // The names are in the index.
+            let by_name = self.best_named(candidate.place, &ranked.terms, opened)?;
+            return Ok(by_name.filter(|_| given.is_none() && verbatim.is_none()));
         };
         let lines = LineStarts::of(&text);
         if let Some(line) = given {
@@ -441,14 +447,49 @@ impl Searcher<'_> {
                 is_certain: true,
             }));
         }
-        let part = String::from_utf8_lossy(text.get(range.as_usize()).unwrap_or_default());
-        Ok(best_offset(&part, &ranked.terms).map(|at| {
-            let at = range.start as usize + at;
-            BestLine {
-                line: lines.line_of(at),
-                at: at as u32,
-                is_certain: false,
+        let (extraction, _) = match self.chunk(candidate.place, opened)? {
+            Some(found) => found,
+            None => return Ok(None),
+        };
+        let is_item = |definition: &&Definition| {
+            range.contains(definition.range) && (definition.kind.is_callable() || definition.kind.is_type())
+        };
+        let mut best: Option<(f32, usize)> = None;
+        for definition in extraction.definitions.iter().filter(is_item) {
+            let part = String::from_utf8_lossy(text.get(definition.range.as_usize()).unwrap_or_default());
+            let (weight, at) = best_offset(&part, &ranked.terms).unwrap_or_default();
+            if weight > best.map_or(0.0, |(most, _)| most) {
+                best = Some((weight, definition.range.start as usize + at));
             }
+        }
+        Ok(best.map(|(_, at)| BestLine {
+            line: lines.line_of(at),
+            at: at as u32,
+            is_certain: false,
+        }))
+    }
+
+    /// Returns the definition in a chunk whose name has the most words of the query.
+    fn best_named(
+        &self,
+        place: Place,
+        terms: &[(String, f32)],
+        opened: &mut Opened,
+    ) -> Result<Option<BestLine>, SearchError> {
+        let Some((extraction, chunk)) = self.chunk(place, opened)? else {
+            return Ok(None);
+        };
+        let mut best: Option<(f32, u32)> = None;
+        for definition in &extraction.definitions {
+            let weight = weight_of(&definition.name, terms);
+            if chunk.range.contains(definition.name_range) && weight > best.map_or(0.0, |(most, _)| most) {
+                best = Some((weight, definition.name_range.start));
+            }
+        }
+        Ok(best.map(|(_, at)| BestLine {
+            line: chunk.start_line,
+            at,
+            is_certain: false,
         }))
     }
 }

@@ -5,6 +5,7 @@
 
 mod analyze;
 mod blame;
+mod candidates;
 mod commits;
 mod cursor;
 mod dates;
@@ -52,6 +53,7 @@ pub use blame::{
     BlamedLine, Owner, SymbolBlame, by_symbol as blame_by_symbol, change_owners, file_owners, folder_owners,
     over_changes as blame_over_changes, owners as line_owners,
 };
+pub use candidates::withheld;
 pub use commits::{CommitHit, CommitMode, CommitSearchError, CommitSearcher, CommitsOutcome};
 pub use cursor::{CursorError, CursorKey, ScorersUsed};
 pub use dates::{parse_moment, timestamp};
@@ -88,7 +90,7 @@ pub use read::{
 };
 pub use rerank::{Rerank, RerankError, Reranker, Reranking};
 pub use scope::CommitFilter;
-pub use search::{LEG_CANDIDATES, Mode, Request, SearchError, SearchOutcome, Searcher, withheld};
+pub use search::{LEG_CANDIDATES, Mode, Request, SearchError, SearchOutcome, Searcher};
 pub use source::{Source, SourceError, SourceReader, Sources};
 pub use symbols::{
     FoundBy, SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, definition_names,

@@ -6,11 +6,12 @@ use crate::extract::Extraction;
 use crate::index::lexical::normal_name;
 use crate::snapshot::FileId;
 
+use super::candidates::Scope;
 use super::hit::Opened;
-use super::places::{Meant, TypedPlace, files_meant};
+use super::places::{Meant, TypedPlace, files_meant, files_of_words};
 use super::read::unknown_path;
 use super::reading::Reading;
-use super::search::{Scope, SearchError, Searcher};
+use super::search::{SearchError, Searcher};
 
 /// The value of a place for each place before it.
 const STEP: f32 = 0.01;
@@ -32,6 +33,7 @@ impl Searcher<'_> {
         &self,
         reading: &Reading,
         query: &str,
+        is_defined: bool,
         scope: &Scope,
         opened: &mut Opened,
     ) -> Result<Placed, SearchError> {
@@ -50,12 +52,25 @@ impl Searcher<'_> {
             self.add_place(&place, &meant, &[], 0, scope, opened, &mut placed)?;
             return Ok(placed);
         }
+        if reading.places.is_empty() && reading.analysis.is_short && reading.analysis.n_words > 1 && !is_defined {
+            let meant = files_of_words(self.view, query);
+            let place = TypedPlace {
+                path: query.to_owned(),
+                line: None,
+                range: 0..query.len(),
+            };
+            self.add_place(&place, &meant, &[], 0, scope, opened, &mut placed)?;
+        }
         if reading.places.is_empty() {
             return Ok(placed);
         }
         let meant = files_meant(self.view, &reading.places, &reading.names);
         for (at, ((place, names), meant)) in reading.places.iter().zip(&reading.names).zip(&meant).enumerate() {
             self.go_on()?;
+            let is_sentence = place.line.is_none() && place.range.len() + 2 < query.len();
+            if is_sentence && !meant.is_distinct(self.view, &place.path) {
+                continue;
+            }
             self.add_place(place, meant, names, at, scope, opened, &mut placed)?;
         }
         let is_only = |place: &TypedPlace| {

@@ -7,6 +7,8 @@ use crate::snapshot::{FileId, View};
 
 /// Maximum number of places read from one query.
 const MAX_PLACES: usize = 64;
+/// Maximum number of files that a path without a line in a sentence can mean.
+const MAX_DISTINCT: usize = 2;
 /// Maximum number of files that one path without a folder can mean.
 const MAX_FILES: usize = 10;
 
@@ -49,6 +51,10 @@ fn is_boundary(c: char) -> bool {
 /// Reads the token at `range` as a place.
 fn typed_place(query: &str, range: Range<usize>) -> Option<TypedPlace> {
     let token = query[range.clone()].trim_end_matches(['.', ':', '!', '?']);
+    let token = token
+        .strip_suffix(":line")
+        .or(token.strip_suffix(":in"))
+        .unwrap_or(token);
     let (path, line, end) = match split_line(token) {
         Some((path, line)) => (path, Some(line), range.end),
         None => {
@@ -56,14 +62,21 @@ fn typed_place(query: &str, range: Range<usize>) -> Option<TypedPlace> {
             (token, line, range.start + token.len() + length)
         }
     };
-    let path = path.strip_prefix("file://").unwrap_or(path).replace('\\', "/");
-    let has_scheme = path.contains("://");
-    let path = path.trim_start_matches("./").to_owned();
+    let path = path.replace('\\', "/");
+    // Of an address, the path behind the host; the page of a host names a folder of the repository at its end.
+    let (is_address, path) = match path.split_once("://") {
+        Some((_, rest)) => (true, rest.split_once('/').map_or("", |(_, path)| path)),
+        None => (false, path.as_str()),
+    };
+    let path = path.split('?').next().unwrap_or_default();
+    let path = path.trim_start_matches("./").trim_start_matches('/').to_owned();
     let name = path.rsplit('/').next().unwrap_or_default();
     let has_folder = path.trim_end_matches('/').contains('/');
     let is_path = has_folder || line.is_some() && !name.is_empty() || has_extension(name);
-    let is_number = name.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-');
-    (is_path && !has_scheme && !is_number).then_some(TypedPlace {
+    let is_number =
+        !path.contains(char::is_alphanumeric) || name.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-');
+    let is_file = !is_address || has_extension(name);
+    (is_path && is_file && !is_number).then_some(TypedPlace {
         path,
         line,
         range: range.start..end,
@@ -91,6 +104,15 @@ fn line_after(rest: &str) -> (Option<u32>, usize) {
         let length = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         (text[..length].parse::<u32>().ok().filter(|line| *line > 0), at + length)
     };
+    // A version behind a path, as development servers write it: `core.ts?v=1:14`.
+    if let Some(version) = rest.strip_prefix('=') {
+        let length = version.len() - version.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).len();
+        return if version[length..].starts_with(':') {
+            digits(length + 2)
+        } else {
+            (None, 0)
+        };
+    }
     if rest.starts_with('(') {
         let (line, end) = digits(1);
         let is_closed = rest[end..].starts_with([',', ')', ':']);
@@ -149,6 +171,39 @@ pub(super) fn files_meant(view: &View, places: &[TypedPlace], names: &[Vec<Strin
     found.into_iter().map(best_fitting).collect()
 }
 
+/// Returns the files whose names without an extension consist of these words: `rbenv version-origin`, `core config`.
+pub(super) fn files_of_words(view: &View, query: &str) -> Meant {
+    let wanted: Vec<u8> = normal_bytes(query.as_bytes()).collect();
+    let is_named = |path: &[u8]| {
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let stem = name
+            .iter()
+            .position(|byte| *byte == b'.')
+            .filter(|at| *at > 0)
+            .map_or(name, |at| &name[..at]);
+        normal_bytes(stem).eq(wanted.iter().copied())
+    };
+    let files = view.files().filter(|(_, file)| is_named(file.path)).map(|(id, _)| id);
+    Meant {
+        files: files.take(MAX_FILES).collect(),
+        is_whole: true,
+    }
+}
+
+/// Returns the letters and digits of a name in lower case.
+fn normal_bytes(name: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    let is_kept = |byte: &&u8| byte.is_ascii_alphanumeric() || !byte.is_ascii();
+    name.iter().filter(is_kept).map(u8::to_ascii_lowercase)
+}
+
+impl Meant {
+    /// True if a name without folder and line in a sentence is that of a file and not, for example, of a product.
+    pub(super) fn is_distinct(&self, view: &View, name: &str) -> bool {
+        let is_same = |file: &FileId| view.file(*file).path.ends_with(name.as_bytes());
+        self.files.len() <= MAX_DISTINCT && self.files.iter().all(is_same)
+    }
+}
+
 fn best_fitting(mut found: Vec<(Fit, FileId)>) -> Meant {
     found.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
     let Some(&(best, _)) = found.first() else {
@@ -202,7 +257,9 @@ impl Fit {
             .take_while(|(a, b)| a.eq_ignore_ascii_case(b))
             .count();
         let is_whole = n_equal == wanted.len();
-        let is_meant = is_whole || has_extension && (n_equal >= 2 || n_equal == known.len());
+        // A module before a name may be no folder: `Alamofire/Session.swift`.
+        let is_module = wanted.len() == 2 && n_equal == 1;
+        let is_meant = is_whole || has_extension && (n_equal >= 2 || n_equal == known.len() || is_module);
         is_meant.then(|| Self {
             is_whole,
             n_equal,
@@ -244,16 +301,23 @@ mod tests {
             ("core.py:14-20", "core.py", Some(14)),
             ("what does ./src/core.py do?", "src/core.py", None),
             ("see core.py.", "core.py", None),
-            ("File \"/home/a/core.py\", line 14, in run", "/home/a/core.py", Some(14)),
+            ("File \"/srv/a/core.py\", line 14, in run", "srv/a/core.py", Some(14)),
             ("core.ts(14,5): error TS2304", "core.ts", Some(14)),
             ("core.py on line 14", "core.py", Some(14)),
             (r"C:\a\b\C.cs:line 14", "C:/a/b/C.cs", Some(14)),
-            ("at Object.run (/app/lib/core.js:14:9)", "/app/lib/core.js", Some(14)),
+            ("at Object.run (/app/lib/core.js:14:9)", "app/lib/core.js", Some(14)),
             ("a.b.C.m(C.java:696)", "C.java", Some(696)),
             ("lib/core.rb:14:in `run'", "lib/core.rb", Some(14)),
+            ("lib/core.rb:14:in 'A#run'", "lib/core.rb", Some(14)),
             ("src/core.py#L14-L20", "src/core.py", Some(14)),
             ("Makefile:14", "Makefile", Some(14)),
-            ("#0 /a/b.php(14): A->m()", "/a/b.php", Some(14)),
+            ("#0 /a/b.php(14): A->m()", "a/b.php", Some(14)),
+            (
+                "see https://example.org/o/r/blob/main/src/core.py#L14",
+                "o/r/blob/main/src/core.py",
+                Some(14),
+            ),
+            ("http://localhost:5173/src/core.ts?v=1:14:2", "src/core.ts", Some(14)),
         ] {
             let read: Vec<_> = read(query).into_iter().filter(|(found, _)| found == path).collect();
             assert_eq!(read, at(path, line), "{query}");
@@ -282,8 +346,8 @@ mod tests {
         };
         assert_eq!(fit("src/a.py", "src/a.py"), Some((true, 2)));
         assert_eq!(fit("a.py", "x/src/a.py"), Some((true, 1)));
-        assert_eq!(fit("/home/me/p/src/a.py", "src/a.py"), Some((false, 2)));
-        assert_eq!(fit("/home/me/p/setup.py", "setup.py"), Some((false, 1)));
+        assert_eq!(fit("/srv/me/p/src/a.py", "src/a.py"), Some((false, 2)));
+        assert_eq!(fit("/srv/me/p/setup.py", "setup.py"), Some((false, 1)));
         assert_eq!(fit("/usr/lib/json/decoder.py", "src/decoder.py"), None);
         assert_eq!(fit("src/pkg/core", "src/pkg/core.py"), Some((true, 3)));
         assert_eq!(fit("core", "src/pkg/core.py"), None);

@@ -133,8 +133,14 @@ fn best_start<'t>(
     best.2
 }
 
-/// Returns the offset of the line of a text with the greatest weight of distinct terms; the first of equal ones.
-pub(super) fn best_offset(text: &str, terms: &[(String, f32)]) -> Option<usize> {
+/// Returns the weight of the distinct terms in a text.
+pub(super) fn weight_of(text: &str, terms: &[(String, f32)]) -> f32 {
+    let weights: HashMap<&str, f32> = terms.iter().map(|(term, weight)| (term.as_str(), *weight)).collect();
+    terms_in(text, &weights).iter().map(|term| weights[term]).sum()
+}
+
+/// Returns the greatest weight of distinct terms in a line of a text, and the offset of the first such line.
+pub(super) fn best_offset(text: &str, terms: &[(String, f32)]) -> Option<(f32, usize)> {
     let weights: HashMap<&str, f32> = terms.iter().map(|(term, weight)| (term.as_str(), *weight)).collect();
     let mut best: Option<(f32, usize)> = None;
     let mut at = 0;
@@ -145,7 +151,7 @@ pub(super) fn best_offset(text: &str, terms: &[(String, f32)]) -> Option<usize> 
         }
         at += line.len();
     }
-    best.map(|(_, at)| at)
+    best
 }
 
 /// Returns the terms with a weight that a line contains.

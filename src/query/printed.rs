@@ -29,6 +29,8 @@ const ANONYMOUS: &[&str] = &[
     "top (required)",
     "unknown",
 ];
+/// Segments that compilers add to the names of functions without a name.
+const ADDED: &[&str] = &["anonfun", "lambda", "locals"];
 /// Longest text in brackets that is taken for arguments or type parameters, in bytes.
 const MAX_BRACKETS: usize = 400;
 
@@ -64,7 +66,7 @@ fn printed(token: &str) -> Option<PrintedName> {
         .filter(is_segment)
         .collect();
     let n_parts = parts.len();
-    let is_named = |part: &&str| n_parts == 1 || !ANONYMOUS.contains(part);
+    let is_named = |part: &&str| n_parts == 1 || !ADDED.contains(part);
     let mut segments: Vec<String> = parts.into_iter().filter(is_named).map(str::to_owned).collect();
     let last = segments.last_mut()?;
     let is_operator =
@@ -287,7 +289,7 @@ impl<'a> Rewriter<'a> {
             }
             return;
         }
-        if !is_word(self.last()) && !matches!(self.last(), '?' | '!') {
+        if !is_word(self.last()) && !matches!(self.last(), '?' | '!' | '.') {
             self.out.push(' ');
             return;
         }

@@ -43,7 +43,7 @@ const EXACT_TEXT: f32 = 5.0;
 /// Weight of the places in a query. It is larger than all others together.
 const PLACE: f32 = 10.0;
 /// Weight of test code if the query asks for tests.
-const WANTED_TEST: f32 = 0.4;
+const WANTED_TEST: f32 = 0.8;
 
 /// The features of a candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -227,9 +227,13 @@ impl Weights {
 
     /// Returns the weights for a query that asks for tests.
     pub fn for_tests(mut self) -> Self {
-        let is_test = FEATURES.iter().position(|name| *name == "is_test");
-        if let Some(at) = is_test {
-            self.by_feature[at] = WANTED_TEST;
+        for (weight, name) in self.by_feature.iter_mut().zip(FEATURES) {
+            match name {
+                "is_test" => *weight = WANTED_TEST,
+                // What is tested is not what is asked for.
+                "defines" | "defines_in_container" | "is_function" => *weight = 0.0,
+                _ => {}
+            }
         }
         self
     }

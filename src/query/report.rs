@@ -1,8 +1,17 @@
 //! Reads a whole issue, bug report or task as a query: its title, the lines that say something, and the names in it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use crate::snapshot::FileId;
+
+use super::candidates::{Candidate, Ranked, Scope, sort_best_first};
+use super::cursor::ScorersUsed;
+use super::hit::Opened;
+use super::places::TypedPlace;
 use super::printed::printed_names;
+use super::reading::read;
+use super::search::{Request, SearchError, Searcher};
+use super::source::Source;
 
 /// Minimum number of lines with text in a report.
 const MIN_LINES: usize = 3;
@@ -12,6 +21,13 @@ const MIN_WORDS: usize = 25;
 const MAX_REST_BYTES: usize = 1_500;
 /// Maximum number of names.
 const MAX_NAMES: usize = 12;
+/// The constant k of the reciprocal ranks of a report's parts. Smaller than usual, since the first ranks say most.
+const REPORT_K: f32 = 10.0;
+/// Divides the score of a chunk, so that it orders the chunks of a file and not the files.
+const REPORT_SCALE: f32 = 1_000.0;
+/// Maximum number and size of the issue templates that are read.
+const MAX_TEMPLATES: usize = 16;
+const MAX_TEMPLATE_BYTES: u64 = 64 << 10;
 /// Headings that templates of issues have.
 const HEADINGS: &[&str] = &[
     "actual",
@@ -222,6 +238,117 @@ fn is_log(line: &str) -> bool {
     has_time || ["DEBUG", "INFO", "WARN", "WARNING", "TRACE"].contains(&first.trim_matches([':', ']', '[']))
 }
 
+impl Searcher<'_> {
+    /// Reads a query as a report, if it is one. The lines of the repository's own templates are left out.
+    pub(super) fn report(&self, text: &str) -> Result<Option<Report>, SearchError> {
+        if read_report(text, &HashSet::new()).is_none() || read(text).is_trace {
+            return Ok(None);
+        }
+        let mut template = HashSet::new();
+        let is_template = |path: &[u8]| {
+            let path = String::from_utf8_lossy(path).to_lowercase();
+            path.contains("issue_template") || path.contains("pull_request_template")
+        };
+        if let Some(sources) = self.sources {
+            let mut reader = sources.reader();
+            let files = self.view.files().filter(|(_, file)| is_template(file.path));
+            for (file, _) in files.take(MAX_TEMPLATES) {
+                self.go_on()?;
+                if let Ok(Source::Bytes(bytes)) = reader.read_up_to(file, MAX_TEMPLATE_BYTES) {
+                    let text = String::from_utf8_lossy(&bytes);
+                    template.extend(text.lines().map(|line| line.trim().to_owned()));
+                }
+            }
+        }
+        Ok(read_report(text, &template))
+    }
+
+    /// Ranks the parts of a report one by one and adds the reciprocal ranks of each file.
+    #[expect(clippy::too_many_arguments, reason = "those of rank")]
+    pub(super) fn rank_report(
+        &self,
+        request: &Request,
+        text: &str,
+        report: &Report,
+        scope: &Scope,
+        opened: &mut Opened,
+        judges: &mut ScorersUsed,
+        notes: &mut Vec<String>,
+    ) -> Result<Ranked, SearchError> {
+        let names = report.names.join(" ");
+        let parts = [&report.title, &report.rest, &names]
+            .into_iter()
+            .filter(|part| !part.is_empty());
+        let mut fused: Option<Ranked> = None;
+        let mut by_file: HashMap<FileId, f32> = HashMap::new();
+        let mut candidates: Vec<Candidate> = Vec::new();
+        for part in parts {
+            let request = Request {
+                query: part.clone(),
+                is_any: true,
+                ..request.clone()
+            };
+            let ranked = self.rank(&request, part, scope, opened, judges, notes)?;
+            let mut seen = HashSet::new();
+            for candidate in &ranked.candidates {
+                if self.is_about_code(candidate.place.file) && seen.insert(candidate.place.file) {
+                    *by_file.entry(candidate.place.file).or_default() += 1.0 / (REPORT_K + seen.len() as f32);
+                }
+            }
+            candidates.extend(ranked.candidates.iter().cloned());
+            match &mut fused {
+                None => fused = Some(ranked),
+                Some(fused) => {
+                    fused.terms.extend(ranked.terms);
+                    fused.verbatim.extend(ranked.verbatim);
+                }
+            }
+        }
+        let mut fused = fused.unwrap_or_else(|| Ranked::of(Vec::new(), read(text)));
+        fused.reading = read(text);
+        // A bare file name is often one of the reporter's own.
+        let is_given = |place: &TypedPlace| place.line.is_some() || place.path.contains('/');
+        let reading = &mut fused.reading;
+        let (places, names) = (std::mem::take(&mut reading.places), std::mem::take(&mut reading.names));
+        let given = places.into_iter().zip(names).filter(|(place, _)| is_given(place));
+        (reading.places, reading.names) = given.unzip();
+        fused.placed = self.placed(&fused.reading, text, true, scope, opened)?;
+        let place = |candidate: &Candidate| fused.placed.by_doc.get(&candidate.doc).copied().unwrap_or_default();
+        // The best chunk of a file first; among chunks, those of the part that ranks them best.
+        candidates.retain(|candidate| by_file.contains_key(&candidate.place.file));
+        let best = candidates
+            .iter()
+            .map(|candidate| candidate.score)
+            .fold(f32::MIN_POSITIVE, f32::max);
+        for candidate in &mut candidates {
+            let of_file = by_file[&candidate.place.file];
+            candidate.features.place = place(candidate);
+            candidate.score = of_file + candidate.features.place + candidate.score / best / REPORT_SCALE;
+        }
+        sort_best_first(&mut candidates);
+        let mut seen = HashSet::new();
+        candidates.retain(|candidate| seen.insert(candidate.doc));
+        fused.candidates = candidates;
+        Ok(fused)
+    }
+
+    /// Returns false for files that repeat the words of reports without being their subject: templates and settings of
+    /// the host, translations and change logs.
+    fn is_about_code(&self, file: FileId) -> bool {
+        let path = String::from_utf8_lossy(self.view.file(file).path).to_lowercase();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let is_log = ["change", "history", "news", "release"]
+            .iter()
+            .any(|start| name.starts_with(start));
+        let is_text = [".md", ".rst", ".txt", ".adoc"].iter().any(|end| name.ends_with(end)) || !name.contains('.');
+        let is_translation = name.ends_with(".po")
+            || path
+                .split('/')
+                .any(|part| ["locale", "locales", "i18n"].contains(&part));
+        !(path.starts_with(".github/") || is_log && is_text || is_translation)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
@@ -242,7 +369,7 @@ mod tests {
             "{}",
             report.rest
         );
-        assert_eq!(report.names, ["refresh_token", "client.upload", "Retry"]);
+        assert_eq!(report.names, ["refresh_token", "client.upload"]);
     }
 
     #[test]

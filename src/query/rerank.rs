@@ -11,9 +11,10 @@ use crate::extract::is_credential;
 use crate::index::chunk_text;
 use crate::snapshot::FileId;
 
+use super::candidates::Candidate;
 use super::exact::ExactText;
 use super::hit::Opened;
-use super::search::{Candidate, Mode, Request, SearchError, Searcher};
+use super::search::{Mode, Request, SearchError, Searcher};
 use super::source::{Source, SourceReader, Sources};
 use crate::model::chain;
 
@@ -92,6 +93,10 @@ impl<'a> Searcher<'a> {
 
     /// Reorders the first candidates. Candidates without a score keep their positions. Returns true if reranking
     /// succeeded; a failure adds a note.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the candidates with all that is known of the query"
+    )]
     pub(super) fn rerank(
         &self,
         reranking: &Reranking<'_>,

@@ -1,6 +1,5 @@
 //! Runs a search in four steps: find candidates by words and by vectors, merge them, compute features, and sort.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool};
@@ -8,15 +7,18 @@ use std::sync::atomic::{self, AtomicBool};
 use roaring::RoaringBitmap;
 
 use crate::embed::{EmbedError, Embedder, Embedding, SparseEmbedder, StaticModel};
-use crate::extract::{DefinitionKind, is_credential};
+use crate::extract::DefinitionKind;
 use crate::index::dense::{Cosine, DenseError};
 use crate::index::lexical::LexicalError;
 use crate::index::lexical::bm25::Params;
 use crate::model::{ErrorKind, Explain, Explanation, Hint, chain, typed};
 use crate::sidecar::FileError;
-use crate::snapshot::{FileId, Place, View};
+use crate::snapshot::{FileId, View};
 
-use super::analyze::{Analysis, Form};
+use super::analyze::Form;
+use super::candidates::{
+    Candidate, Legs, Ranked, Scope, best, best_files, is_qualified, sort_best_first, spread, withheld,
+};
 use super::cursor::ScorersUsed;
 use super::defining::Defining;
 use super::elsewhere::{Away, DenseRemoteIndex, SparseRemoteIndex};
@@ -24,21 +26,19 @@ use super::exact::{ExactError, ExactText, unindexed_lines};
 use super::features::{Cosines, FeatureExtractor, of_rank};
 use super::filter::FileFilter;
 use super::grep::GrepLine;
-use super::hit::{Hit, Opened};
+use super::hit::{Hit, MAX_PER_FILE, Opened};
 use super::lexical_leg::{LexicalLeg, LexicalParams};
 use super::meaning::{Meaning, Query};
 use super::messages::{CommitMessages, MessageScores, MessagesError};
 use super::placed::Placed;
-use super::places::{TypedPlace, typed_places};
+use super::places::typed_places;
 use super::rank::{Features, Weights};
 use super::read::split_position;
 use super::reading::{Reading, read};
-use super::report::{Report, read_report};
 use super::rerank::{Rerank, Reranking};
-use super::source::{Source, Sources};
-use super::sparse_leg::{Asked, SparseFound, SparseLeg};
+use super::source::Sources;
+use super::sparse_leg::{Asked, SparseLeg};
 use super::spelling::corrected;
-use super::verbatim::Verbatim;
 
 /// The ways to find candidates. Each way is called a leg.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -184,18 +184,9 @@ impl From<EmbedError> for SearchError {
 
 /// Number of candidates from each leg.
 pub const LEG_CANDIDATES: usize = 200;
-/// Number of files whose best chunk becomes a candidate.
-const FILE_CANDIDATES: usize = 40;
-/// The penalty for each better chunk of the same file, if a file can have several hits.
-const REPEAT: f32 = 0.05;
-
-/// The constant k of the reciprocal ranks of a report's parts. Smaller than usual, since the first ranks say most.
-const REPORT_K: f32 = 10.0;
-/// Divides the score of a chunk, so that it orders the chunks of a file and not the files.
-const REPORT_SCALE: f32 = 1_000.0;
-/// Maximum number and size of the issue templates that are read.
-const MAX_TEMPLATES: usize = 16;
-const MAX_TEMPLATE_BYTES: u64 = 64 << 10;
+/// Weight of the places in a stack trace. It is large enough for the hundredth that each frame has less than the one
+/// before.
+const FRAME: f32 = 1_000.0;
 
 const LEXICAL: LexicalParams = LexicalParams {
     chunk: Params { k1: 1.2, b: 0.6 },
@@ -381,7 +372,9 @@ impl<'a> Searcher<'a> {
             }
             self.one_per_item(candidates, n_kept, &mut opened)?
         } else {
-            self.by_file(candidates, n_kept, &mut opened)?
+            let is_weighted = matches!(request.mode, Mode::Auto | Mode::Hybrid);
+            let max_per_file = if is_weighted { MAX_PER_FILE } else { 1 };
+            self.by_file(candidates, n_kept, max_per_file, &mut opened)?
         };
         if let Some(reranking) = reranking {
             judges.reranker = self.rerank(
@@ -421,7 +414,7 @@ impl<'a> Searcher<'a> {
         let mut unindexed = Vec::new();
         if let (true, Mode::Auto | Mode::Hybrid, Some(sources)) = (kept.is_empty(), request.mode, self.sources) {
             let query = request.query.trim();
-            if !query.contains('\n') {
+            if !query.is_empty() && !query.contains('\n') {
                 unindexed =
                     unindexed_lines(query, &sources, &request.filter, self.interrupt).map_err(ExactError::from)?;
             }
@@ -470,7 +463,7 @@ impl<'a> Searcher<'a> {
     }
 
     /// Returns the candidates in final order, before reranking.
-    fn rank(
+    pub(super) fn rank(
         &self,
         request: &Request,
         text: &str,
@@ -484,13 +477,21 @@ impl<'a> Searcher<'a> {
             return Ok(Ranked::of(candidates, read(text)));
         }
         let (reading, defining) = self.read(text, scope)?;
-        // A corrected spelling is no literal text.
-        let literal = request.query.as_str();
+        let placed = match request.mode {
+            Mode::Semantic | Mode::Keyword => Placed::default(),
+            _ => self.placed(&reading, &request.query, !defining.is_empty(), scope, opened)?,
+        };
+        // A name that is defined or a place that exists is no literal text.
+        let is_known = reading.analysis.form == Form::Name && !defining.is_empty() || !placed.by_doc.is_empty();
         let exact = match self.sources {
-            Some(sources) => {
-                let is_defined = !defining.is_empty();
-                ExactText::find(literal, &reading, is_defined, &sources, &request.filter, self.interrupt)?
-            }
+            Some(sources) => ExactText::find(
+                &request.query,
+                &reading,
+                is_known,
+                &sources,
+                &request.filter,
+                self.interrupt,
+            )?,
             None => ExactText::default(),
         };
         if exact.is_all_absent() && request.mode != Mode::Semantic {
@@ -570,7 +571,6 @@ impl<'a> Searcher<'a> {
         let messages =
             messages.filter(|_| request.asks(|judges| judges.messages, "commit messages are not used", notes));
         judges.messages = messages.is_some();
-        let placed = self.placed(&reading, &request.query, scope, opened)?;
         let mut legs = Legs {
             analysis,
             lexical: &lexical,
@@ -605,7 +605,14 @@ impl<'a> Searcher<'a> {
                 ..Ranked::of(Vec::new(), reading)
             });
         }
-        let candidates = self.fused(&legs, docs, &defining, &messages, scope, notes)?;
+        let mut candidates = self.fused(&legs, docs, &defining, &messages, scope, notes)?;
+        if reading.is_trace {
+            // The order of the frames is that of the answer.
+            for candidate in &mut candidates {
+                candidate.score += FRAME * candidate.features.place;
+            }
+            sort_best_first(&mut candidates);
+        }
         let all_words = lexical.idf_of(analysis.n_words) / lexical.idf.iter().sum::<f32>().max(f32::MIN_POSITIVE);
         let verbatim = std::mem::take(&mut legs.verbatim);
         Ok(Ranked {
@@ -616,115 +623,6 @@ impl<'a> Searcher<'a> {
             placed,
             ..Ranked::of(candidates, reading)
         })
-    }
-
-    /// Reads a query as a report, if it is one. The lines of the repository's own templates are left out.
-    fn report(&self, text: &str) -> Result<Option<Report>, SearchError> {
-        if read_report(text, &HashSet::new()).is_none() || read(text).is_trace {
-            return Ok(None);
-        }
-        let mut template = HashSet::new();
-        let is_template = |path: &[u8]| {
-            let path = String::from_utf8_lossy(path).to_lowercase();
-            path.contains("issue_template") || path.contains("pull_request_template")
-        };
-        if let Some(sources) = self.sources {
-            let mut reader = sources.reader();
-            let files = self.view.files().filter(|(_, file)| is_template(file.path));
-            for (file, _) in files.take(MAX_TEMPLATES) {
-                self.go_on()?;
-                if let Ok(Source::Bytes(bytes)) = reader.read_up_to(file, MAX_TEMPLATE_BYTES) {
-                    let text = String::from_utf8_lossy(&bytes);
-                    template.extend(text.lines().map(|line| line.trim().to_owned()));
-                }
-            }
-        }
-        Ok(read_report(text, &template))
-    }
-
-    /// Ranks the parts of a report one by one and adds the reciprocal ranks of each file.
-    #[expect(clippy::too_many_arguments, reason = "those of rank")]
-    fn rank_report(
-        &self,
-        request: &Request,
-        text: &str,
-        report: &Report,
-        scope: &Scope,
-        opened: &mut Opened,
-        judges: &mut ScorersUsed,
-        notes: &mut Vec<String>,
-    ) -> Result<Ranked, SearchError> {
-        let names = report.names.join(" ");
-        let parts = [&report.title, &report.rest, &names]
-            .into_iter()
-            .filter(|part| !part.is_empty());
-        let mut fused: Option<Ranked> = None;
-        let mut by_file: HashMap<FileId, f32> = HashMap::new();
-        let mut candidates: Vec<Candidate> = Vec::new();
-        for part in parts {
-            let request = Request {
-                query: part.clone(),
-                is_any: true,
-                ..request.clone()
-            };
-            let ranked = self.rank(&request, part, scope, opened, judges, notes)?;
-            let mut seen = HashSet::new();
-            for candidate in &ranked.candidates {
-                if self.is_about_code(candidate.place.file) && seen.insert(candidate.place.file) {
-                    *by_file.entry(candidate.place.file).or_default() += 1.0 / (REPORT_K + seen.len() as f32);
-                }
-            }
-            candidates.extend(ranked.candidates.iter().cloned());
-            match &mut fused {
-                None => fused = Some(ranked),
-                Some(fused) => {
-                    fused.terms.extend(ranked.terms);
-                    fused.verbatim.extend(ranked.verbatim);
-                }
-            }
-        }
-        let mut fused = fused.unwrap_or_else(|| Ranked::of(Vec::new(), read(text)));
-        fused.reading = read(text);
-        // A bare file name is often one of the reporter's own.
-        let is_given = |place: &TypedPlace| place.line.is_some() || place.path.contains('/');
-        let reading = &mut fused.reading;
-        let (places, names) = (std::mem::take(&mut reading.places), std::mem::take(&mut reading.names));
-        let given = places.into_iter().zip(names).filter(|(place, _)| is_given(place));
-        (reading.places, reading.names) = given.unzip();
-        fused.placed = self.placed(&fused.reading, text, scope, opened)?;
-        let place = |candidate: &Candidate| fused.placed.by_doc.get(&candidate.doc).copied().unwrap_or_default();
-        // The best chunk of a file first; among chunks, those of the part that ranks them best.
-        candidates.retain(|candidate| by_file.contains_key(&candidate.place.file));
-        let best = candidates
-            .iter()
-            .map(|candidate| candidate.score)
-            .fold(f32::MIN_POSITIVE, f32::max);
-        for candidate in &mut candidates {
-            let of_file = by_file[&candidate.place.file];
-            candidate.features.place = place(candidate);
-            candidate.score = of_file + candidate.features.place + candidate.score / best / REPORT_SCALE;
-        }
-        sort_best_first(&mut candidates);
-        let mut seen = HashSet::new();
-        candidates.retain(|candidate| seen.insert(candidate.doc));
-        fused.candidates = candidates;
-        Ok(fused)
-    }
-
-    /// Returns false for files that repeat the words of reports without being their subject: templates and settings of
-    /// the host, translations and change logs.
-    fn is_about_code(&self, file: FileId) -> bool {
-        let path = String::from_utf8_lossy(self.view.file(file).path).to_lowercase();
-        let name = path.rsplit('/').next().unwrap_or_default();
-        let is_log = ["change", "history", "news", "release"]
-            .iter()
-            .any(|start| name.starts_with(start));
-        let is_text = [".md", ".rst", ".txt", ".adoc"].iter().any(|end| name.ends_with(end)) || !name.contains('.');
-        let is_translation = name.ends_with(".po")
-            || path
-                .split('/')
-                .any(|part| ["locale", "locales", "i18n"].contains(&part));
-        !(path.starts_with(".github/") || is_log && is_text || is_translation)
     }
 
     /// Finds the nearest documents by the built-in model. Returns `None` if the mode does not need them or another model
@@ -902,9 +800,10 @@ impl<'a> Searcher<'a> {
         let away = self.meaning.score_remote(legs.query, &docs, notes).into_iter();
         cosines.extend(away.map(|(doc, cosine)| (doc, cosine.0)));
         let mut features = FeatureExtractor::new(self, legs, defining, &cosines, messages);
-        let weights = match legs.analysis.is_name() {
-            true => Weights::NAME,
-            false => Weights::PROSE,
+        let weights = if legs.analysis.is_name() {
+            Weights::NAME
+        } else {
+            Weights::PROSE
         };
         let weights = if legs.wants_tests { weights.for_tests() } else { weights };
         let mut best: Vec<Candidate> = Vec::with_capacity(docs.len());
@@ -1005,133 +904,4 @@ impl<'a> Searcher<'a> {
             limits: Some((files, docs)),
         }
     }
-}
-
-/// The results of all legs.
-pub(super) struct Legs<'a> {
-    pub(super) analysis: &'a Analysis,
-    pub(super) lexical: &'a LexicalLeg,
-    pub(super) query: &'a Query,
-    pub(super) by_words: &'a [u32],
-    pub(super) by_meaning: &'a [(u32, Cosine)],
-    pub(super) sparse: Option<(&'a SparseLeg<'a>, &'a SparseFound)>,
-    pub(super) exact: &'a ExactText,
-    pub(super) messages: Option<&'a CommitMessages>,
-    pub(super) placed: &'a Placed,
-    pub(super) verbatim: HashMap<u32, Verbatim>,
-    pub(super) wants_tests: bool,
-}
-
-/// Candidates, best first, and what is known of the query.
-pub(super) struct Ranked {
-    candidates: Vec<Candidate>,
-    /// The terms of the query with their weights.
-    pub(super) terms: Vec<(String, f32)>,
-    /// The part of the query's idf that belongs to its words.
-    pub(super) all_words: f32,
-    is_weak: bool,
-    pub(super) reading: Reading,
-    pub(super) exact: ExactText,
-    pub(super) placed: Placed,
-    pub(super) verbatim: HashMap<u32, Verbatim>,
-}
-
-impl Ranked {
-    fn of(candidates: Vec<Candidate>, reading: Reading) -> Self {
-        Self {
-            candidates,
-            terms: Vec::new(),
-            all_words: f32::INFINITY,
-            is_weak: false,
-            reading,
-            exact: ExactText::default(),
-            placed: Placed::default(),
-            verbatim: HashMap::new(),
-        }
-    }
-}
-
-/// A document, at the place where it ranks best.
-#[derive(Clone, Debug)]
-pub(super) struct Candidate {
-    pub(super) doc: u32,
-    pub(super) place: Place,
-    pub(super) score: f32,
-    pub(super) features: Features,
-    /// The reranker's score, if the candidate was reranked.
-    pub(super) reranked: Option<f32>,
-    /// Further candidates in the same file, best first.
-    pub(super) further: Vec<Candidate>,
-}
-
-/// The files and documents to search; `None` for all.
-#[derive(Default)]
-pub(super) struct Scope {
-    limits: Option<(RoaringBitmap, RoaringBitmap)>,
-}
-
-impl Scope {
-    pub(super) fn contains(&self, doc: u32) -> bool {
-        self.limits.as_ref().is_none_or(|(_, docs)| docs.contains(doc))
-    }
-
-    pub(super) fn has_file(&self, file: FileId) -> bool {
-        self.limits.as_ref().is_none_or(|(files, _)| files.contains(file.0))
-    }
-
-    fn docs<'b>(&'b self, live: &'b RoaringBitmap) -> &'b RoaringBitmap {
-        self.limits.as_ref().map_or(live, |(_, docs)| docs)
-    }
-
-    /// Returns the places of a document in scope, without files whose names suggest credentials.
-    pub(super) fn places<'b>(&'b self, view: &'b View, doc: u32) -> impl Iterator<Item = Place> + 'b {
-        let is_hit = |place: &Place| self.has_file(place.file) && !is_credential(view.file(place.file).path);
-        view.places(doc).iter().copied().filter(is_hit)
-    }
-}
-
-/// The documents of files whose names suggest credentials. Their texts are never sent to another model.
-pub fn withheld(view: &View) -> RoaringBitmap {
-    let files = view.files().filter(|(_, file)| is_credential(file.path));
-    files.flat_map(|(id, _)| view.docs(id)).collect()
-}
-
-/// Returns the files in scope by BM25, best first.
-fn best_files(lexical: &LexicalLeg, in_scope: impl Fn(FileId) -> bool) -> Vec<FileId> {
-    let scored = lexical.files().filter(|(file, _)| in_scope(*file));
-    let scored = scored.map(|(file, scores)| (scores.bm25.0, file));
-    let best = best(scored, FILE_CANDIDATES, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    best.into_iter().map(|(_, file)| file).collect()
-}
-
-/// Returns the first `n` items in this order.
-fn best<T>(items: impl Iterator<Item = T>, n: usize, order: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
-    let mut items: Vec<T> = items.collect();
-    if items.len() > n {
-        items.select_nth_unstable_by(n, &order);
-        items.truncate(n);
-    }
-    items.sort_unstable_by(order);
-    items
-}
-
-/// Returns true if a definition is in the container that the query gives.
-fn is_qualified(defining: &HashMap<u32, Defining>) -> bool {
-    defining.values().any(|defining| defining.in_container > 0.0)
-}
-
-pub(super) fn sort_best_first(candidates: &mut [Candidate]) {
-    candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.place.cmp(&b.place)));
-}
-
-/// Subtracts [`REPEAT`] from a chunk's score for every better chunk of its file, so that results come from several
-/// files.
-fn spread(candidates: &mut [Candidate]) {
-    let mut n_better: HashMap<FileId, u32> = HashMap::new();
-    for candidate in candidates.iter_mut() {
-        let better = n_better.entry(candidate.place.file).or_default();
-        candidate.score -= REPEAT * *better as f32;
-        *better += 1;
-    }
-    sort_best_first(candidates);
 }

@@ -17,6 +17,8 @@ const MIN_WORD: usize = 5;
 const MIN_WORD_FOR_TWO: usize = 10;
 /// Endings that a stem may lack.
 const ENDINGS: [&str; 12] = ["", "e", "y", "s", "es", "ies", "ed", "ied", "ing", "er", "ers", "ly"];
+/// Length of the longest of them.
+const MAX_ENDING: usize = 3;
 /// Minimum cosine between two words that the model knows, of which one replaces the other. Common misspellings have it
 /// ("recieve" and "receive" 0.38), other words with similar letters do not ("lease" and "leave" 0.14).
 const MIN_SAME: f32 = 0.3;
@@ -81,23 +83,23 @@ fn is_in_view(word: &str, view: &View) -> Result<bool, LexicalError> {
 
 fn nearest(word: &str, view: &View, model: &StaticModel) -> Result<Option<String>, LexicalError> {
     let max = if word.len() >= MIN_WORD_FOR_TWO { 2 } else { 1 };
+    let lengths = word.len().saturating_sub(MAX_ENDING + max)..=word.len() + max;
     let mut near = BTreeSet::new();
-    // Terms are stems. The model knows other forms of words.
+    // Terms are stems. The model knows most words that have them.
     let known = (0..model.n_tokens() as u32).filter_map(|token| model.token_text(token));
     for known in known.filter(|known| known.starts_with(&word[..1]) && begins_like(word, known, max)) {
         near.extend(edits(word, known, max).map(|distance| (distance, known.to_owned())));
     }
     for segment in view.segments().iter() {
         segment.lexical.for_each_term_with(&word[..1], |term| {
-            if begins_like(word, term.trim_end_matches('i'), max) {
-                near.extend(form_of(term, word, max));
+            if lengths.contains(&term.len()) && begins_like(word, term.trim_end_matches('i'), max) {
+                near.extend(forms_of(term, word, max));
             }
         })?;
     }
     let is_known = model.token_id(word).is_some();
     let vector = |word: &str| model.embed(word.as_bytes(), Side::Query).vector;
-    let meaning = vector(word);
-    let cosine = |other: &str| -> f32 { meaning.iter().zip(vector(other)).map(|(a, b)| a * b).sum() };
+    let cosine = |other: &str| -> f32 { vector(word).iter().zip(vector(other)).map(|(a, b)| a * b).sum() };
     let mut best = None;
     for (distance, text) in near {
         if text.len() < MIN_WORD - 1 || digits(&text) != digits(word) {
@@ -109,10 +111,10 @@ fn nearest(word: &str, view: &View, model: &StaticModel) -> Result<Option<String
         if n_docs > 0 && (!is_known || is_token && cosine(&text) >= MIN_SAME) {
             // A form that was put together may be no word.
             let is_word = is_token || stem == text;
-            best = best.max(Some((Reverse(distance), is_word, n_docs, is_token, Reverse(text))));
+            best = best.max(Some((Reverse(distance), is_word, n_docs, is_token, text)));
         }
     }
-    Ok(best.map(|(.., Reverse(text))| text))
+    Ok(best.map(|(.., text)| text))
 }
 
 /// Returns true if `word` begins with a text that differs from `term` in at most `max` letters.
@@ -130,15 +132,26 @@ fn begins_like(word: &str, term: &str, max: usize) -> bool {
     is_like(word.as_bytes(), term.as_bytes(), max)
 }
 
-/// Returns the form of a term that is most similar to a word, with the edit distance. The term is the form's stem.
-fn form_of(term: &str, word: &str, max: usize) -> Option<(usize, String)> {
+/// Returns the forms of a term, its stem, that resemble a word, with the edit distances.
+fn forms_of(term: &str, word: &str, max: usize) -> Vec<(usize, String)> {
     // The stem of "retry" is "retri".
-    let bases = [Some(term), term.strip_suffix('i')].into_iter().flatten();
-    let forms = bases.flat_map(|base| ENDINGS.map(move |ending| format!("{base}{ending}")));
+    let bases = [Some(term), term.strip_suffix('i')];
+    let mut forms = Vec::new();
+    for base in bases.into_iter().flatten() {
+        for ending in ENDINGS {
+            if (base.len() + ending.len()).abs_diff(word.len()) > max {
+                continue;
+            }
+            let form = format!("{base}{ending}");
+            if begins_like(word, &form, max)
+                && let Some(distance) = edits(word, &form, max)
+                && stem(&form) == term
+            {
+                forms.push((distance, form));
+            }
+        }
+    }
     forms
-        .filter_map(|form| Some((edits(word, &form, max)?, form)))
-        .filter(|(_, form)| stem(form) == term)
-        .min()
 }
 
 fn digits(text: &str) -> Vec<u8> {
@@ -174,7 +187,7 @@ mod tests {
 
     #[test]
     fn stems_are_shown_as_words() {
-        let shown = |term, word| form_of(term, word, 1).map(|(_, text)| text);
+        let shown = |term, word| forms_of(term, word, 1).into_iter().min().map(|(_, text)| text);
         assert_eq!(shown("retri", "retyr").as_deref(), Some("retry"));
         assert_eq!(shown("retriev", "retreive").as_deref(), Some("retrieve"));
         assert_eq!(shown("upload", "uplaods").as_deref(), Some("uploads"));

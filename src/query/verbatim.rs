@@ -9,12 +9,13 @@ use rayon::prelude::*;
 use crate::index::lexical::{TrigramQuery, for_each_word, is_stop_word, words};
 use crate::snapshot::FileId;
 
+use super::candidates::{Legs, Scope};
 use super::hit::Opened;
-use super::search::{Legs, Scope, SearchError, Searcher};
+use super::search::{SearchError, Searcher};
 use super::source::Source;
 
 /// Maximum number of documents that are read, best by BM25 first.
-const MAX_READ: usize = 40;
+const MAX_READ: usize = 24;
 /// Maximum number of words of the query that are compared.
 const MAX_WORDS: usize = 200;
 /// Number of telling words side by side that make a message rather than a coincidence.
@@ -227,7 +228,7 @@ mod tests {
         let text = "raise Error(\"cannot open lock file {path}:\\n\"\n    \"another process holds it\")";
         let found = find("error: cannot open lock file /tmp/x: another process holds it", text);
         assert!(found.is_message, "{found:?}");
-        assert!(text[found.at..].starts_with("cannot open"));
+        assert!(text[found.at..].starts_with("Error(\"cannot open"));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Decides whether the best candidates match so little that nothing is found.
 
+use super::candidates::{Legs, Scope};
 use super::messages::MessageScores;
-use super::search::{Legs, Scope, Searcher};
+use super::search::Searcher;
 
 /// Candidates for a description are returned if their strength ([`Searcher::is_weak`]) is at least this.
 /// `docs/evaluation.md` describes how the value was chosen.

@@ -617,10 +617,11 @@ fn killed_at_any_step_the_old_or_the_new_stands() {
             .pin("other", &CheckedProgress::default(), &NEVER)
             .unwrap();
         let left = ["v2", "HEAD", pinned.as_str()];
-        let before = left.map(|reference| answers(&grown, &known_view(&grown, reference)));
         repo.git(["branch", "--quiet", "-D", "other"]);
         repo.git(["tag", "-d", "v1"]);
         forget_branch(&repo, "side");
+        // Without the text of files, words side by side are not found.
+        let before = left.map(|reference| answers(&grown, &known_view(&grown, reference)));
         let mut n_steps = 0;
         loop {
             let sidecar = repo.beside(&format!("killed{least_steps}-{n_steps}"));

@@ -46,6 +46,7 @@ mod precise;
 mod precise_run;
 mod promises;
 mod qdrant;
+mod queries;
 mod read_only;
 mod relations;
 mod relevance;

@@ -209,5 +209,5 @@ fn search_shows_how_often_a_function_is_called() {
     let of_past = callers(&["run", "--refs", "HEAD"]);
     assert!(of_past.contains(&(json!("Engine.run"), Value::Null)), "{of_past:?}");
     let shown = text(&repo, &["search", "run"]);
-    assert!(shown.contains(" Engine.run called by 7\n"), "{shown}");
+    assert!(shown.contains(" Engine.run called by 7 · name\n"), "{shown}");
 }

@@ -751,11 +751,11 @@ impl ResultOut {
             if let Some(symbol) = &self.symbol {
                 out.span(Style::Name, &format!(" {symbol}"));
             }
-            if let Some(matched_by) = self.matched_by {
-                out.span(Style::Fact, &format!(" · {}", matched_by.replace('_', " ")));
-            }
             if let Some(callers) = self.callers {
                 out.span(Style::Fact, &format!(" called by {callers}"));
+            }
+            if let Some(matched_by) = self.matched_by {
+                out.span(Style::Fact, &format!(" · {}", matched_by.replace('_', " ")));
             }
         }
         let (further, copies): (Vec<_>, Vec<_>) = self.places.iter().partition(|place| place.is_part);

@@ -113,7 +113,7 @@ fn symbol_knows_what_stands_at_a_place() {
 fn symbol_that_is_nowhere_is_not_found_but_near() {
     let repo = project();
     let answer = call(&repo, &["symbol", "prase", "--json"]).expect(1).json();
-    assert_eq!(answer["near"], json!(["parse"]));
+    assert_eq!(answer["near"], json!(["parse", "Parser"]));
     let listed = call(&repo, &["symbol", "pars", "--prefix", "--json"]).expect(0).json();
     assert_eq!(listed["found_by"], json!("prefix"));
     let parts = call(&repo, &["symbol", "arse", "--prefix", "--json", "--tests", "no"])

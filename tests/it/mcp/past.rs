@@ -75,9 +75,9 @@ fn people_and_agents_are_told_the_same() {
             "results",
         ),
         (
-            vec!["history", "parse", "--cochange"],
+            vec!["history", "parse"],
             "history",
-            json!({"target": "parse", "op": "cochange"}),
+            json!({"target": "parse"}),
             "results",
         ),
         (
