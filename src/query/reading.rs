@@ -54,7 +54,12 @@ pub(super) fn read(query: &str) -> Reading {
         .iter()
         .map(|place| {
             let at = line_at(place.range.start);
-            let mut names = names_in(lines[at].1);
+            let (start, line) = lines[at];
+            let end = (place.range.end - start).min(line.len());
+            // The path itself is no name.
+            let mut names = [&line[..place.range.start - start], &line[end..]]
+                .map(names_in)
+                .concat();
             if is_trace && names.is_empty() && at > 0 && !framed.contains(&(at - 1)) {
                 names = names_in(lines[at - 1].1);
             }
@@ -76,8 +81,8 @@ pub(super) fn read(query: &str) -> Reading {
         query.to_owned()
     };
     if is_trace {
-        places.retain(|place| place.line.is_some());
-        names.truncate(places.len());
+        let pairs = places.into_iter().zip(names);
+        (places, names) = pairs.filter(|(place, _)| place.line.is_some()).unzip();
     }
     if query.contains(INNERMOST_LAST) {
         places.reverse();
@@ -187,6 +192,20 @@ mod tests {
         assert!(reading.is_trace);
         assert_eq!(reading.names[0], ["b", "T", "Run"]);
         assert_eq!(reading.text, "panic: boom");
+    }
+
+    #[test]
+    fn paths_without_a_line_are_no_frames() {
+        let trace = "see notes.txt\n  at Cart.total (lib/cart.js:9:2)\n  at Shop.pay (lib/shop.js:4:7)";
+        let reading = read(trace);
+        assert!(reading.is_trace);
+        let named: Vec<_> = reading
+            .names
+            .iter()
+            .map(|names| names.contains(&"total".to_owned()))
+            .collect();
+        assert_eq!(named, [true, false], "{:?}", reading.names);
+        assert_eq!(reading.places.len(), 2);
     }
 
     #[test]
