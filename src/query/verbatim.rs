@@ -18,6 +18,8 @@ use super::source::Source;
 const MAX_READ: usize = 24;
 /// Maximum number of words of the query that are compared.
 const MAX_WORDS: usize = 200;
+/// Maximum number of places of one word in the query that are compared. A query can repeat a word without end.
+const MAX_PLACES: usize = 8;
 /// Number of telling words side by side that make a message rather than a coincidence.
 const MIN_MESSAGE: usize = 4;
 
@@ -58,7 +60,10 @@ impl Wanted {
             .collect();
         let mut by_word: HashMap<String, Vec<usize>, RandomState> = HashMap::default();
         for (at, (word, _)) in words.iter().enumerate() {
-            by_word.entry(word.clone()).or_default().push(at);
+            let places = by_word.entry(word.clone()).or_default();
+            if places.len() < MAX_PLACES {
+                places.push(at);
+            }
         }
         Self { words, by_word }
     }
