@@ -109,7 +109,9 @@ impl<'a> Searcher<'a> {
     ) -> Result<bool, SearchError> {
         let n_judged = reranking.n_candidates.min(candidates.len());
         let is_exact = |candidate: &Candidate| {
-            candidate.features.defines > 0.0 || request.mode != Mode::Semantic && exact.share(candidate.doc) > 0.0
+            candidate.features.defines > 0.0
+                || candidate.features.place > 0.0
+                || request.mode != Mode::Semantic && exact.share(candidate.doc) > 0.0
         };
         let n_exact = candidates.iter().take_while(|candidate| is_exact(candidate)).count();
         let mut texts = Texts::new(self, &reranking.sources);
