@@ -305,6 +305,8 @@ impl Searcher<'_> {
             }
         }
         let mut fused = fused.unwrap_or_else(|| Ranked::of(Vec::new(), read(text)));
+        // A hit has the words of a part, not of the report.
+        fused.all_words = f32::INFINITY;
         fused.reading = read(text);
         // A bare file name is often one of the reporter's own.
         let is_given = |place: &TypedPlace| place.line.is_some() || place.path.contains('/');
