@@ -277,12 +277,13 @@ impl Search<'_> {
         Ok((occurs || is_all).then_some(occurs))
     }
 
-    /// Passes the text files that are not indexed to `read`, until it returns false. Returns false if there are too many
-    /// or too large ones for one query.
+    /// Passes the text files that are not indexed to `read`, until it returns false. Returns false if some were left out
+    /// because they are too many or too large for one query.
     fn read_unindexed(&self, mut read: impl FnMut(FileId, &[u8]) -> bool) -> bool {
         let view = self.sources.view();
         let mut reader = self.sources.reader();
         let (mut n_left, mut bytes_left) = (MAX_UNINDEXED_FILES, MAX_UNINDEXED_BYTES);
+        let mut is_all = true;
         for (file, entry) in view.files().filter(|(_, file)| file.blob.is_none()) {
             let entry = entry.entry();
             let is_text = !matches!(entry.status, FileStatus::Skipped(SkipReason::Binary));
@@ -295,14 +296,15 @@ impl Search<'_> {
             }
             n_left -= 1;
             let Ok(Source::Bytes(bytes)) = reader.read_up_to(file, bytes_left) else {
-                return false;
+                is_all = false;
+                continue;
             };
             if !read(file, &bytes) {
                 return true;
             }
             bytes_left -= bytes.len() as u64;
         }
-        true
+        is_all
     }
 }
 
