@@ -13,6 +13,7 @@ use super::asked::MAX_CHARACTERS;
 use super::tool::Call;
 use crate::mcp::Bodies;
 use crate::model::count::count;
+use crate::model::start_of;
 use crate::ops::ProvenanceOut;
 use crate::ops::{Page, PlainText, Recorded, Row};
 
@@ -386,13 +387,10 @@ pub(super) fn cut(text: &str, room: usize) -> &str {
     if text.len() <= room {
         return text;
     }
-    let mut end = room;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    match text[..end].rfind('\n') {
+    let start = start_of(text, room);
+    match start.rfind('\n') {
         Some(newline) if newline > 0 => &text[..=newline],
-        _ => &text[..end],
+        _ => start,
     }
 }
 

@@ -10,6 +10,7 @@ mod id;
 mod lang;
 mod path;
 mod span;
+mod text;
 pub(crate) mod unprintable;
 pub(crate) mod varint;
 
@@ -20,3 +21,4 @@ pub use id::{BlobId, ChunkKey, CommitId, Oid, OidError, TreeId};
 pub use lang::Lang;
 pub use path::{RepoPath, quoted, typed, with_placeholders, without_placeholders};
 pub use span::ByteRange;
+pub use text::start_of;

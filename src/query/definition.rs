@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::extract::{Definition, DefinitionKind, Extraction};
 use crate::link::DefId;
-use crate::model::ByteRange;
+use crate::model::{ByteRange, start_of};
 use crate::snapshot::FileId;
 
 use super::lines::LineStarts;
@@ -251,11 +251,7 @@ pub(super) fn signature_line(bytes: &[u8]) -> String {
     }
     line.truncate(line.trim_end_matches([';', '{', ' ']).len());
     if line.len() > MAX_SIGNATURE_BYTES {
-        let mut cut = MAX_SIGNATURE_BYTES;
-        while !line.is_char_boundary(cut) {
-            cut -= 1;
-        }
-        line.truncate(cut);
+        line.truncate(start_of(&line, MAX_SIGNATURE_BYTES).len());
         line.push('…');
     }
     line

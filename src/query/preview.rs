@@ -6,7 +6,7 @@ use super::hit::{FurtherPart, Hit};
 use super::lines::LineStarts;
 use crate::extract::ChunkKind;
 use crate::index::lexical::for_each_term;
-use crate::model::ByteRange;
+use crate::model::{ByteRange, start_of};
 
 /// Maximum size of a definition whose best lines are searched. In a longer one, only the chunk that matches is searched.
 const MAX_SEARCHED_BYTES: usize = 64 << 10;
@@ -181,6 +181,5 @@ fn cut(line: &str, max: usize) -> String {
     if line.len() <= max {
         return line.to_owned();
     }
-    let end = (0..=max).rev().find(|&end| line.is_char_boundary(end));
-    format!("{}…", &line[..end.unwrap_or_default()])
+    format!("{}…", start_of(line, max))
 }

@@ -1,5 +1,7 @@
 //! Reads a query before anything is searched: the places and names in it, and the words that are left.
 
+use crate::model::start_of;
+
 use super::analyze::{Analysis, analyze};
 use super::places::{TypedPlace, typed_places};
 use super::printed::printed_names;
@@ -88,7 +90,7 @@ pub(super) fn read(query: &str) -> Reading {
         places.reverse();
         names.reverse();
     }
-    let text = cut(&text, MAX_TEXT_BYTES).to_owned();
+    let text = start_of(&text, MAX_TEXT_BYTES).to_owned();
     Reading {
         analysis: analyze(&text),
         wants_tests: wants_tests(&text),
@@ -115,12 +117,6 @@ fn lines_of(text: &str) -> Vec<(usize, &str)> {
 fn names_in(line: &str) -> Vec<String> {
     let names = printed_names(line).into_iter().filter(|name| name.is_code);
     names.flat_map(|name| name.segments).collect()
-}
-
-/// Returns the start of a text that is longer than `max` bytes.
-fn cut(text: &str, max: usize) -> &str {
-    let end = (0..=max.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    &text[..end.unwrap_or_default()]
 }
 
 /// Returns true if a question asks for tests: "tests for X", "how is X tested", "unit tests".

@@ -11,6 +11,8 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use rust_stemmers::{Algorithm, Stemmer};
 
+use crate::model::start_of;
+
 /// Length limit of words. A longer word is probably a key, a hash or encoded data. It becomes one term, truncated to
 /// this length.
 const MAX_WORD_BYTES: usize = 64;
@@ -100,11 +102,7 @@ pub fn for_each_term(text: &str, mut found: impl FnMut(&str)) {
 /// Calls `found` with every term of a word: its parts and, if there are several, the whole word.
 pub fn for_each_word(word: &str, found: &mut impl FnMut(&str)) {
     if word.len() > MAX_WORD_BYTES {
-        let mut cut = MAX_WORD_BYTES;
-        while !word.is_char_boundary(cut) {
-            cut -= 1;
-        }
-        found(&word[..cut].to_lowercase());
+        found(&start_of(word, MAX_WORD_BYTES).to_lowercase());
         return;
     }
     STEMS.with_borrow_mut(|stems| {

@@ -3,7 +3,7 @@
 use crate::extract::{self, Content, Extractor};
 use crate::git::{BlobContent, ExactFile, FileMode, WorkTreeReader, unified_diff};
 use crate::model::count::count;
-use crate::model::{BlobId, Hint, Oid, RepoPath};
+use crate::model::{BlobId, Hint, Oid, RepoPath, start_of};
 use crate::query::{PartQuery, parse_lines};
 use crate::session::{OpError, Result};
 
@@ -288,14 +288,11 @@ fn check_expected(path: &RepoPath, file: &ExactFile, expect: &str, files: &mut F
 
 /// Returns the start of a diff, with a mark if lines are missing.
 fn bounded(diff: &str) -> String {
-    let mut end = MAX_DIFF_BYTES.min(diff.len());
-    while !diff.is_char_boundary(end) {
-        end -= 1;
-    }
-    if end == diff.len() {
+    let start = start_of(diff, MAX_DIFF_BYTES);
+    if start.len() == diff.len() {
         return diff.trim_end().to_owned();
     }
-    format!("{}\n…", diff[..end].rsplit_once('\n').map_or("", |(lines, _)| lines))
+    format!("{}\n…", start.rsplit_once('\n').map_or("", |(lines, _)| lines))
 }
 
 /// Fails unless the file is text without conflict markers. Returns a warning if the file should not be edited by hand.

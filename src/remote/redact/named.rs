@@ -1,5 +1,6 @@
 //! Finds the values of names that suggest secrets.
 
+use crate::model::start_of;
 use std::ops::Range;
 
 use regex::{Match, Regex};
@@ -15,12 +16,8 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     let mut line = Line::default();
     for name in names(text) {
         line.read_to(text, name.start);
-        let mut end = text.len().min(name.end() + MAX_BYTES);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
         let place = Place {
-            text: &text[..end],
+            text: start_of(text, name.end() + MAX_BYTES),
             name,
             line: &line,
         };
