@@ -414,7 +414,7 @@ impl Searcher<'_> {
         let verbatim = ranked
             .verbatim
             .get(&candidate.doc)
-            .filter(|verbatim| verbatim.is_message);
+            .filter(|verbatim| verbatim.is_message());
         let Some((_, chunk)) = self.chunk(candidate.place, opened)? else {
             return Ok(None);
         };

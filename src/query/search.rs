@@ -588,7 +588,7 @@ impl<'a> Searcher<'a> {
             legs.verbatim = self.verbatim(text, &legs, scope, opened)?;
             if is_qualified(&defining) {
                 // The words of a qualified name are side by side wherever it is used.
-                legs.verbatim.retain(|_, verbatim| verbatim.is_long);
+                legs.verbatim.retain(|_, verbatim| verbatim.is_long());
             }
         }
         let docs = self.gather(&legs, &defining, scope);

@@ -28,18 +28,26 @@ const MIN_MESSAGE: usize = 4;
 pub(super) struct Verbatim {
     /// Share of the query's idf in runs of words that stand in the document as in the query.
     pub(super) share: f32,
-    /// True if all telling words are in such runs, or a run has many of them.
-    pub(super) is_message: bool,
-    /// True if a run has many telling words.
-    pub(super) is_long: bool,
+    /// Number of telling words in the longest run.
+    n_telling: usize,
     /// The offset in the file of the longest run.
     pub(super) at: usize,
 }
 
 impl Verbatim {
+    /// True if a run has many telling words.
+    pub(super) fn is_long(&self) -> bool {
+        self.n_telling >= MIN_MESSAGE
+    }
+
+    /// True if a run has many telling words, or all of them are in runs.
+    pub(super) fn is_message(&self) -> bool {
+        self.is_long() || self.n_telling >= 2 && self.share > 0.999
+    }
+
     /// The share of a message; 0 for words that are side by side by chance.
     pub(super) fn message_share(&self) -> f32 {
-        if self.is_message { self.share } else { 0.0 }
+        if self.is_message() { self.share } else { 0.0 }
     }
 }
 
@@ -113,8 +121,7 @@ impl Wanted {
         let share = held.map(|((_, weight), _)| weight).sum::<f32>() / all.max(f32::MIN_POSITIVE);
         Verbatim {
             share,
-            is_long: best.0 >= MIN_MESSAGE,
-            is_message: best.0 >= MIN_MESSAGE || best.0 >= 2 && share > 0.999,
+            n_telling: best.0,
             at: best.2,
         }
     }
@@ -222,17 +229,17 @@ mod tests {
     fn words_side_by_side_are_found() {
         let text = "a = 1\n# Supports key rotation: the newest\n";
         let found = find("key rotation", text);
-        assert!(found.is_message && found.share == 1.0);
+        assert!(found.is_message() && found.share == 1.0);
         assert!(text[found.at..].starts_with("key rotation"));
         assert_eq!(find("rotation key", text).share, 0.0);
-        assert!(!find("key rotation of secrets", text).is_message);
+        assert!(!find("key rotation of secrets", text).is_message());
     }
 
     #[test]
     fn placeholders_escapes_and_line_breaks_are_skipped() {
         let text = "raise Error(\"cannot open lock file {path}:\\n\"\n    \"another process holds it\")";
         let found = find("error: cannot open lock file /tmp/x: another process holds it", text);
-        assert!(found.is_message, "{found:?}");
+        assert!(found.is_message(), "{found:?}");
         assert!(text[found.at..].starts_with("Error(\"cannot open"));
     }
 
