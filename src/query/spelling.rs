@@ -15,6 +15,8 @@ use super::search::SearchError;
 const MIN_WORD: usize = 5;
 /// Minimum length of a word in which two letters may be wrong instead of one.
 const MIN_WORD_FOR_TWO: usize = 10;
+/// Maximum number of words, from the first, that are corrected. Each unknown word takes about a millisecond.
+const MAX_WORDS: usize = 64;
 /// Endings that a stem may lack.
 const ENDINGS: [&str; 12] = ["", "e", "y", "s", "es", "ies", "ed", "ied", "ing", "er", "ers", "ly"];
 /// Length of the longest of them.
@@ -37,7 +39,7 @@ pub(super) fn corrected(
 ) -> Result<Option<String>, SearchError> {
     let mut text = String::new();
     let mut copied = 0;
-    for (at, word) in words(query) {
+    for (at, word) in words(query).take(MAX_WORDS) {
         go_on()?;
         let is_quoted = query[..at].matches('"').count() % 2 == 1 && query[at..].contains('"');
         if is_quoted || !is_plain(word) || is_in_view(word, view)? {
