@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use crate::extract::Extraction;
 use crate::index::lexical::normal_name;
+use crate::model::Explain;
+use crate::model::count::count;
 use crate::snapshot::FileId;
 
 use super::candidates::Scope;
@@ -15,6 +17,9 @@ use super::search::{SearchError, Searcher};
 
 /// The value of a place for each place before it.
 const STEP: f32 = 0.01;
+
+/// Maximum number of remarks.
+const MAX_REMARKS: usize = 5;
 
 /// The documents at the places of a query.
 #[derive(Clone, Debug, Default)]
@@ -39,27 +44,23 @@ impl Searcher<'_> {
     ) -> Result<Placed, SearchError> {
         let mut placed = Placed::default();
         let query = query.trim();
-        let whole = self.view.find_text(query).map(|file| Meant {
-            files: vec![file],
-            is_whole: true,
-        });
-        if let Some(meant) = whole {
+        let is_words = reading.places.is_empty() && reading.analysis.is_short && reading.analysis.n_words > 1;
+        let whole = match self.view.find_text(query) {
+            Some(file) => Meant {
+                files: vec![file],
+                is_whole: true,
+            },
+            None if is_words && !is_defined => files_of_words(self.view, query),
+            None => Meant::default(),
+        };
+        if !whole.files.is_empty() {
             let place = TypedPlace {
                 path: query.to_owned(),
                 line: None,
                 range: 0..query.len(),
             };
-            self.add_place(&place, &meant, &[], 0, scope, opened, &mut placed)?;
+            self.add_place(&place, &whole, &[], 0, scope, opened, &mut placed)?;
             return Ok(placed);
-        }
-        if reading.places.is_empty() && reading.analysis.is_short && reading.analysis.n_words > 1 && !is_defined {
-            let meant = files_of_words(self.view, query);
-            let place = TypedPlace {
-                path: query.to_owned(),
-                line: None,
-                range: 0..query.len(),
-            };
-            self.add_place(&place, &meant, &[], 0, scope, opened, &mut placed)?;
         }
         if reading.places.is_empty() {
             return Ok(placed);
@@ -82,13 +83,8 @@ impl Searcher<'_> {
         ) && is_only(place)
         {
             let error = unknown_path(self.view, &place.path);
-            let hint = match &error {
-                super::read::ReadError::UnknownPath { near, .. } if !near.is_empty() => {
-                    format!("; did you mean {}?", near.join(" or "))
-                }
-                _ => String::new(),
-            };
-            placed.remarks.push(format!("{error}{hint}"));
+            let hint = error.explain().hint.shell.map(|hint| format!("; {hint}"));
+            placed.remark(format!("{error}{}", hint.unwrap_or_default()));
         }
         Ok(placed)
     }
@@ -110,14 +106,12 @@ impl Searcher<'_> {
             let value = value - STEP / 20.0 * nth as f32;
             let path = || String::from_utf8_lossy(self.view.file(file).path).into_owned();
             let Some(blob) = self.view.file(file).blob else {
-                placed
-                    .remarks
-                    .push(format!("{} is not indexed; read it with codescout read", path()));
+                placed.remark(format!("{} is not indexed; read shows it", path()));
                 continue;
             };
             let docs: Vec<u32> = self.view.docs(file).collect();
             if docs.is_empty() {
-                placed.remarks.push(format!("{} is empty", path()));
+                placed.remark(format!("{} is empty", path()));
             }
             let Some(line) = place.line else {
                 docs.iter().for_each(|&doc| placed.add(doc, value));
@@ -131,10 +125,8 @@ impl Searcher<'_> {
                 .max()
                 .unwrap_or_default();
             if line > n_lines && nth == 0 {
-                let lines = crate::model::count::count(n_lines as usize, "line");
-                placed
-                    .remarks
-                    .push(format!("line {line} is past the end of {} ({lines})", path()));
+                let lines = count(n_lines as usize, "line");
+                placed.remark(format!("line {line} is past the end of {} ({lines})", path()));
             }
             let Some((chunk, line)) = chunk_at(extraction, line.min(n_lines.max(1)), names, meant.is_whole) else {
                 continue;
@@ -149,6 +141,13 @@ impl Searcher<'_> {
 }
 
 impl Placed {
+    /// Adds a remark, unless there are many: a long stack trace can name hundreds of such places.
+    fn remark(&mut self, remark: String) {
+        if self.remarks.len() < MAX_REMARKS && !self.remarks.contains(&remark) {
+            self.remarks.push(remark);
+        }
+    }
+
     fn add(&mut self, doc: u32, value: f32) {
         let known = self.by_doc.entry(doc).or_default();
         *known = known.max(value);

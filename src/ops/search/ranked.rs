@@ -381,6 +381,10 @@ pub(crate) fn ranked_over_refs(
         let reference = &view.provenance().reference;
         let notes = best.notes.iter().map(|note| format!("{reference}: {note}"));
         page.notes.extend(notes);
+        for remark in outcome.remarks {
+            let remark = format!("{reference}: {remark}");
+            page.remarks.push(remark);
+        }
         match at {
             0 => (page.absent, page.absent_words, page.is_weak) = (best.absent, best.absent_words, outcome.is_weak),
             _ => {
