@@ -497,6 +497,7 @@ impl<'a> Searcher<'a> {
         if exact.is_all_absent() && request.mode != Mode::Semantic {
             return Ok(Ranked {
                 exact,
+                placed,
                 ..Ranked::of(Vec::new(), reading)
             });
         }

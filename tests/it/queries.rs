@@ -131,6 +131,8 @@ fn a_path_that_does_not_exist_is_named() {
         near.contains("no file") && near.contains("did you mean src/pkg/core.py"),
         "{near}"
     );
+    let foreign = noted("/srv/other/nowhere.py:3", 1);
+    assert!(foreign.contains("no file \"srv/other/nowhere.py\""), "{foreign}");
     let beyond = noted("src/pkg/core.py:999", 0);
     assert!(beyond.contains("past the end"), "{beyond}");
 }
