@@ -37,6 +37,8 @@ pub(super) struct Reading {
     pub(super) is_trace: bool,
     /// True if the query asks for tests.
     pub(super) wants_tests: bool,
+    /// True if the query begins like a question.
+    pub(super) is_question: bool,
 }
 
 pub(super) fn read(query: &str) -> Reading {
@@ -94,6 +96,7 @@ pub(super) fn read(query: &str) -> Reading {
     Reading {
         analysis: analyze(&text),
         wants_tests: wants_tests(&text),
+        is_question: is_question(&text),
         text,
         places,
         names,
@@ -119,6 +122,15 @@ fn names_in(line: &str) -> Vec<String> {
     names.flat_map(|name| name.segments).collect()
 }
 
+/// Returns true if a text begins like a question.
+fn is_question(text: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "are", "can", "does", "how", "is", "what", "when", "where", "which", "who", "why",
+    ];
+    let first = text.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty());
+    first.is_some_and(|word| WORDS.contains(&word.to_lowercase().as_str()))
+}
+
 /// Returns true if a question asks for tests: "tests for X", "how is X tested", "unit tests".
 fn wants_tests(text: &str) -> bool {
     const KINDS: &[&str] = &[
@@ -140,9 +152,6 @@ fn wants_tests(text: &str) -> bool {
         .split(|c: char| !c.is_alphanumeric() && c != '-')
         .filter(|word| !word.is_empty())
         .collect();
-    let is_question = words
-        .first()
-        .is_some_and(|word| ["how", "where", "is", "are", "what", "which"].contains(word));
     words.iter().enumerate().any(|(at, word)| {
         let next = words.get(at + 1).copied().unwrap_or_default();
         let before = at.checked_sub(1).map(|before| words[before]).unwrap_or_default();
@@ -152,7 +161,7 @@ fn wants_tests(text: &str) -> bool {
                     || (KINDS.contains(&before) && word.ends_with('s')) && at + 1 == words.len()
                     || before == "unit"
             }
-            "tested" => is_question,
+            "tested" => is_question(text),
             _ => false,
         }
     })

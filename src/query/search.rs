@@ -587,8 +587,9 @@ impl<'a> Searcher<'a> {
         };
         if analysis.form == Form::Prose {
             legs.verbatim = self.verbatim(text, &legs, scope, opened)?;
-            if is_qualified(&defining) {
-                // The words of a qualified name are side by side wherever it is used.
+            if reading.is_question || is_qualified(&defining) {
+                // A text that repeats a short question does not answer it, and the words of a qualified name are side by
+                // side wherever it is used.
                 legs.verbatim.retain(|_, verbatim| verbatim.is_long());
             }
         }

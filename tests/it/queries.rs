@@ -206,6 +206,18 @@ fn a_pasted_message_finds_the_line_that_writes_it() {
 }
 
 #[test]
+fn a_text_that_repeats_a_question_is_no_answer() {
+    let repo = project();
+    repo.write(
+        "README.md",
+        "# Use\n\nAsk: where is the host locked\n\nThen read on about other things.\n",
+    );
+    repo.commit("document");
+    let found = first(&repo, "where is the host locked", 1);
+    assert!(found[0].starts_with("src/pkg/core.py:13 raise_if_locked"), "{found:?}");
+}
+
+#[test]
 fn questions_about_tests_prefer_tests() {
     let repo = project();
     for query in [
