@@ -61,6 +61,11 @@ impl WorktreeWatch {
         self.began.elapsed() < VALID_FOR && self.notes.are_none()
     }
 
+    /// Makes a watch that has expired valid again. The worktree must be compared afterwards.
+    pub fn renew(&mut self) {
+        self.began = Instant::now();
+    }
+
     /// Returns true if something has changed since the watch began, whether or not the watch has expired.
     pub fn saw_changes(&self) -> bool {
         !self.notes.are_none()

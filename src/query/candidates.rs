@@ -37,7 +37,9 @@ pub(super) struct Legs<'a> {
     pub(super) exact: &'a ExactText,
     pub(super) messages: Option<&'a CommitMessages>,
     pub(super) placed: &'a Placed,
-    pub(super) verbatim: HashMap<u32, Verbatim>,
+    pub(super) verbatim: &'a HashMap<u32, Verbatim>,
+    /// The part that a place counts.
+    pub(super) place_share: f32,
     pub(super) wants_tests: bool,
 }
 

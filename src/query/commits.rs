@@ -1,6 +1,6 @@
 //! Searches commits by their messages: by words, by vectors, by both, or by a pattern.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
@@ -15,7 +15,7 @@ use crate::model::explain_by;
 use crate::sidecar::FileError;
 
 use super::pattern::Pattern;
-use super::preview::terms_in;
+use super::preview::{TermWeights, terms_in};
 
 /// Number of candidates from the word search and from the vector search, each.
 const LEG_CANDIDATES: usize = 200;
@@ -160,7 +160,7 @@ impl CommitSearcher<'_> {
         scored.sort_unstable_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| order(*b).cmp(&order(*a))));
         let has_more = scored.len() > skip.saturating_add(limit);
         let page: Vec<(u32, f32)> = scored.into_iter().skip(skip).take(limit).collect();
-        let weights: HashMap<&str, f32> = terms.iter().map(String::as_str).zip(idfs).collect();
+        let weights: TermWeights<'_> = terms.iter().map(String::as_str).zip(idfs).collect();
         let mut hits = self.hits(&page)?;
         for hit in &mut hits {
             hit.lines = most_relevant_lines(&self.history.message(hit.number)?, &weights);
@@ -399,7 +399,7 @@ fn cut(line: &str) -> String {
 }
 
 /// Returns the lines after the subject that contain the most relevant terms, in message order.
-fn most_relevant_lines(message: &str, weights: &HashMap<&str, f32>) -> Vec<(u32, String)> {
+fn most_relevant_lines(message: &str, weights: &TermWeights<'_>) -> Vec<(u32, String)> {
     let body = (1..).zip(message.lines()).skip(1);
     let mut scored: Vec<(f32, u32, &str)> = Vec::new();
     for (number, line) in body.filter(|(_, line)| !line.trim().is_empty() && !is_trailer(line)) {
@@ -433,7 +433,7 @@ mod tests {
 
     #[test]
     fn the_most_relevant_lines_are_in_message_order() {
-        let weights = HashMap::from([("retri", 2.0), ("upload", 1.0)]);
+        let weights = TermWeights::from_iter([("retri", 2.0), ("upload", 1.0)]);
         let message = "subject: upload\n\nnothing here\nan upload\nretry the upload\nretried\nupload-by: retry\n";
         let lines: Vec<u32> = most_relevant_lines(message, &weights)
             .into_iter()

@@ -33,6 +33,8 @@ const MAX_UNINDEXED_FILES: usize = 32;
 const MAX_UNINDEXED_BYTES: u64 = 1 << 20;
 /// Maximum number of lines of such files that are returned.
 const MAX_UNINDEXED_LINES: usize = 10;
+/// Maximum length in bytes of a line of code that is searched as it is.
+const MAX_LINE_OF_CODE: usize = 300;
 /// Maximum number of quoted texts.
 const MAX_TEXTS: usize = 8;
 
@@ -92,18 +94,27 @@ impl ExactText {
         if reading.is_trace {
             return Ok(Self::default());
         }
-        let texts = if is_known { quoted(query) } else { wanted(query) };
-        let runs = if texts.is_empty() { unspaced(query) } else { Vec::new() };
-        let is_quoted_only = query.split('"').step_by(2).all(|outside| outside.trim().is_empty());
-        let mut found = Self {
-            is_all: !texts.is_empty() && (is_quoted_only || texts == [query.trim()]) || runs == [query.trim()],
-            n_texts: texts.len() + runs.len(),
-            ..Self::default()
-        };
         let search = Search {
             sources,
             filter,
             interrupt,
+        };
+        let mut found = Self {
+            n_texts: 1,
+            ..Self::default()
+        };
+        if let Some(line) = line_of_code(query)
+            && found.add_as(line, 1.0, false, &search)?
+        {
+            return Ok(found);
+        }
+        let texts = if is_known { quoted(query) } else { wanted(query) };
+        let runs = if texts.is_empty() { unspaced(query) } else { Vec::new() };
+        let is_quoted_only = query.split('"').step_by(2).all(|outside| outside.trim().is_empty());
+        found = Self {
+            is_all: !texts.is_empty() && (is_quoted_only || texts == [query.trim()]) || runs == [query.trim()],
+            n_texts: texts.len() + runs.len(),
+            ..Self::default()
         };
         for text in texts {
             if !found.add(text, 1.0, &search)? {
@@ -360,6 +371,14 @@ fn wanted(query: &str) -> Vec<&str> {
     }
 }
 
+/// Returns the query if it is one line of several words with the punctuation of code.
+fn line_of_code(query: &str) -> Option<&str> {
+    let line = query.trim();
+    let has_several = words(line).nth(1).is_some();
+    let is_code = line.ends_with([';', '{']) || line.contains(" = ") || line.contains('(') && line.contains(')');
+    (has_several && is_code && line.len() <= MAX_LINE_OF_CODE && is_literal(&line)).then_some(line)
+}
+
 /// Returns the texts in double quotes.
 fn quoted(query: &str) -> Vec<&str> {
     let parts: Vec<&str> = query.split('"').collect();
@@ -407,6 +426,27 @@ fn is_odd(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_code_are_literal() {
+        for line in [
+            "rv = self.handle(e)",
+            "fn a(b: u8) -> u8 {",
+            "return next;",
+            "load(\"a b\", 3)",
+        ] {
+            assert_eq!(line_of_code(&format!("  {line}\n")), Some(line));
+        }
+        for other in [
+            "parse()",
+            "Parser.parse",
+            "how is x handled (and why",
+            "a;\nb;",
+            "two words",
+        ] {
+            assert_eq!(line_of_code(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn quotes_and_odd_words_are_literal() {

@@ -15,7 +15,6 @@ use super::messages::MessageScores;
 use super::path_role::{PathRole, path_role};
 use super::rank::Features;
 use super::search::Searcher;
-use super::verbatim::Verbatim;
 
 /// Lower bound for the best cosine that others are divided by. A smaller divisor would amplify noise.
 const MIN_BEST_COSINE: f32 = 0.05;
@@ -134,8 +133,8 @@ impl<'s> FeatureExtractor<'s> {
             brevity: 1.0 / (1.0 + meta.map_or(0.0, |meta| meta.n_tokens as f32) / 20.0),
             sparse: self.legs.sparse.map_or(0.0, |(leg, found)| leg.share(found, doc)),
             messages: self.messages.by_file.get(&place.file).copied().unwrap_or_default(),
-            place: self.legs.placed.by_doc.get(&doc).copied().unwrap_or_default(),
-            verbatim: self.legs.verbatim.get(&doc).map_or(0.0, Verbatim::message_share),
+            place: self.legs.placed.by_doc.get(&doc).copied().unwrap_or_default() * self.legs.place_share,
+            verbatim: self.legs.verbatim.get(&doc).map_or(0.0, |verbatim| verbatim.share),
         }
     }
 

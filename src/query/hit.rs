@@ -411,10 +411,7 @@ impl Searcher<'_> {
         let Some(sources) = self.sources else { return Ok(None) };
         let file = candidate.place.file;
         let given = ranked.placed.lines.get(&(candidate.doc, file)).copied().or(literal);
-        let verbatim = ranked
-            .verbatim
-            .get(&candidate.doc)
-            .filter(|verbatim| verbatim.is_message());
+        let verbatim = ranked.verbatim.get(&candidate.doc);
         let Some((_, chunk)) = self.chunk(candidate.place, opened)? else {
             return Ok(None);
         };

@@ -1,6 +1,7 @@
 //! Scores files by the messages of the commits that changed them.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::history::{History, HistoryError, Messages, Reachable};
 use crate::index::lexical::LexicalError;
@@ -11,17 +12,26 @@ use crate::snapshot::{FileId, View};
 const MAX_CHANGED_PATHS: usize = 20;
 /// Maximum number of renames that are followed for a file.
 const MAX_RENAMES: usize = 8;
+/// Maximum number of files whose commits are kept.
+const MAX_KEPT_FILES: usize = 1 << 16;
 const BM25: Params = Params { k1: 1.2, b: 0.6 };
 
 /// The recorded commits that a view's commit reaches, with their messages.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct CommitMessages {
-    /// The commit records.
-    pub history: History,
-    /// The indexed messages, one element per batch in order; `None` for a batch whose messages are not indexed.
-    pub messages: Vec<Option<Messages>>,
-    /// The commits to use.
-    pub reached: Reachable,
+    history: History,
+    messages: Vec<Option<Messages>>,
+    reached: Reachable,
+    /// By path. Reading them takes longer than scoring.
+    kept: Mutex<HashMap<Box<[u8]>, Arc<Changing>>>,
+}
+
+/// The commits that changed one file and whose messages count.
+#[derive(Debug, Default)]
+struct Changing {
+    commits: Vec<u32>,
+    /// Number of tokens in their messages.
+    n_tokens: f32,
 }
 
 /// The scores of files by the messages of commits.
@@ -67,6 +77,17 @@ impl Found {
 }
 
 impl CommitMessages {
+    /// `messages` has one element per batch of `history`, in order; `None` for a batch whose messages are not indexed.
+    /// Only commits in `reached` are used.
+    pub fn new(history: History, messages: Vec<Option<Messages>>, reached: Reachable) -> Self {
+        Self {
+            history,
+            messages,
+            reached,
+            kept: Mutex::default(),
+        }
+    }
+
     /// Scores files. Each file is a document that consists of the messages of all commits that changed it.
     pub(super) fn scores(
         &self,
@@ -126,12 +147,36 @@ impl CommitMessages {
         Ok((found, idfs))
     }
 
-    /// Counts the terms in the messages of the commits that changed a path, also before it was renamed.
+    /// Counts the terms in the messages of the commits that changed a path.
     fn counts(&self, path: &[u8], n_terms: usize, found: &Found) -> Result<Counts, MessagesError> {
+        let changing = self.changing(path)?;
         let mut counts = Counts {
-            n_tokens: 0.0,
+            n_tokens: changing.n_tokens,
             by_term: vec![0.0; n_terms],
         };
+        for &(term, frequency) in changing.commits.iter().flat_map(|&commit| found.of(commit)) {
+            counts.by_term[term] += frequency as f32;
+        }
+        Ok(counts)
+    }
+
+    /// Returns the commits that changed a path, also before it was renamed.
+    fn changing(&self, path: &[u8]) -> Result<Arc<Changing>, MessagesError> {
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(changing) = kept().get(path) {
+            return Ok(Arc::clone(changing));
+        }
+        let changing = Arc::new(self.read_changing(path)?);
+        let mut kept = kept();
+        if kept.len() >= MAX_KEPT_FILES {
+            kept.clear();
+        }
+        kept.insert(path.into(), Arc::clone(&changing));
+        Ok(changing)
+    }
+
+    fn read_changing(&self, path: &[u8]) -> Result<Changing, MessagesError> {
+        let mut changing = Changing::default();
         let (mut path, mut before) = (path.to_vec(), u32::MAX);
         for _ in 0..=MAX_RENAMES {
             let mut origin = None;
@@ -150,16 +195,14 @@ impl CommitMessages {
                 let Some(messages) = &self.messages[self.history.batch_of(number)] else {
                     continue;
                 };
-                counts.n_tokens += messages.words.meta(number - messages.base()).n_tokens as f32;
-                for &(term, frequency) in found.of(number) {
-                    counts.by_term[term] += frequency as f32;
-                }
+                changing.n_tokens += messages.words.meta(number - messages.base()).n_tokens as f32;
+                changing.commits.push(number);
             }
             let Some((from, number)) = origin else { break };
             path = from.as_bytes().to_vec();
             before = number;
         }
-        Ok(counts)
+        Ok(changing)
     }
 }
 

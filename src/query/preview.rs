@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use foldhash::fast::RandomState;
+
 use super::hit::{FurtherPart, Hit};
 use super::lines::LineStarts;
 use crate::extract::ChunkKind;
@@ -109,7 +111,7 @@ fn best_start<'t>(
     terms: &[(String, f32)],
     text: impl Fn(u32) -> std::borrow::Cow<'t, str>,
 ) -> u32 {
-    let weights: HashMap<&str, f32> = terms.iter().map(|(term, weight)| (term.as_str(), *weight)).collect();
+    let weights = weights_of(terms);
     if n_lines >= MAX_SEARCHED_LINES || n_lines > last.saturating_sub(first) {
         return matched.min((last + 1).saturating_sub(n_lines)).max(first);
     }
@@ -135,13 +137,13 @@ fn best_start<'t>(
 
 /// Returns the weight of the distinct terms in a text.
 pub(super) fn weight_of(text: &str, terms: &[(String, f32)]) -> f32 {
-    let weights: HashMap<&str, f32> = terms.iter().map(|(term, weight)| (term.as_str(), *weight)).collect();
+    let weights = weights_of(terms);
     terms_in(text, &weights).iter().map(|term| weights[term]).sum()
 }
 
 /// Returns the greatest weight of distinct terms in a line of a text, and the offset of the first such line.
 pub(super) fn best_offset(text: &str, terms: &[(String, f32)]) -> Option<(f32, usize)> {
-    let weights: HashMap<&str, f32> = terms.iter().map(|(term, weight)| (term.as_str(), *weight)).collect();
+    let weights = weights_of(terms);
     let mut best: Option<(f32, usize)> = None;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -154,8 +156,15 @@ pub(super) fn best_offset(text: &str, terms: &[(String, f32)]) -> Option<(f32, u
     best
 }
 
+/// The weights of terms.
+pub(super) type TermWeights<'t> = HashMap<&'t str, f32, RandomState>;
+
+fn weights_of(terms: &[(String, f32)]) -> TermWeights<'_> {
+    terms.iter().map(|(term, weight)| (term.as_str(), *weight)).collect()
+}
+
 /// Returns the terms with a weight that a line contains.
-pub(super) fn terms_in<'w>(line: &str, weights: &HashMap<&'w str, f32>) -> BTreeSet<&'w str> {
+pub(super) fn terms_in<'w>(line: &str, weights: &TermWeights<'w>) -> BTreeSet<&'w str> {
     let mut held = BTreeSet::new();
     for_each_term(line, |term| {
         held.extend(weights.get_key_value(term).map(|(known, _)| *known));

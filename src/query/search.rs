@@ -39,6 +39,7 @@ use super::rerank::{Rerank, Reranking};
 use super::source::Sources;
 use super::sparse_leg::{Asked, SparseLeg};
 use super::spelling::corrected;
+use super::verbatim::Pasted;
 
 /// The ways to find candidates. Each way is called a leg.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -187,6 +188,9 @@ pub const LEG_CANDIDATES: usize = 200;
 /// Weight of the places in a stack trace. It is large enough for the hundredth that each frame has less than the one
 /// before.
 const FRAME: f32 = 1_000.0;
+
+/// The part that a path without a line counts in a message. It is a value there.
+const VALUE_SHARE: f32 = 0.1;
 
 const LEXICAL: LexicalParams = LexicalParams {
     chunk: Params { k1: 1.2, b: 0.6 },
@@ -483,7 +487,7 @@ impl<'a> Searcher<'a> {
         };
         // A name that is defined or a place that exists is no literal text.
         let is_known = reading.analysis.form == Form::Name && !defining.is_empty() || !placed.by_doc.is_empty();
-        let exact = match self.sources {
+        let mut exact = match self.sources {
             Some(sources) => ExactText::find(
                 &request.query,
                 &reading,
@@ -509,7 +513,19 @@ impl<'a> Searcher<'a> {
             || self.query_by_own(request.mode, text, scope),
         );
         let (lexical, by_own) = (lexical?, by_own?);
-        let by_words = self.ranked_docs(&lexical, &exact, scope);
+        let mut by_words = self.ranked_docs(&lexical, &ExactText::default(), scope);
+        let mut pasted = Pasted::default();
+        if analysis.form == Form::Prose && matches!(request.mode, Mode::Auto | Mode::Hybrid) {
+            // A text that repeats a short question does not answer it, and the words of a qualified name are side by side
+            // wherever it is used.
+            let only_long = reading.is_question || is_qualified(&defining);
+            pasted = self.verbatim(text, only_long, (analysis, &lexical, &by_words), scope, opened)?;
+        }
+        if pasted.has_values {
+            exact = ExactText::default();
+        } else if exact.docs().next().is_some() {
+            by_words = self.ranked_docs(&lexical, &exact, scope);
+        }
         let terms: Vec<(String, f32)> = analysis
             .terms
             .iter()
@@ -572,7 +588,8 @@ impl<'a> Searcher<'a> {
         let messages =
             messages.filter(|_| request.asks(|judges| judges.messages, "commit messages are not used", notes));
         judges.messages = messages.is_some();
-        let mut legs = Legs {
+        let is_beside = pasted.has_values && reading.places.iter().all(|place| place.line.is_none());
+        let legs = Legs {
             analysis,
             lexical: &lexical,
             query: &query,
@@ -582,17 +599,10 @@ impl<'a> Searcher<'a> {
             exact: &exact,
             messages,
             placed: &placed,
-            verbatim: HashMap::new(),
+            verbatim: &pasted.by_doc,
+            place_share: if is_beside { VALUE_SHARE } else { 1.0 },
             wants_tests: reading.wants_tests,
         };
-        if analysis.form == Form::Prose {
-            legs.verbatim = self.verbatim(text, &legs, scope, opened)?;
-            if reading.is_question || is_qualified(&defining) {
-                // A text that repeats a short question does not answer it, and the words of a qualified name are side by
-                // side wherever it is used.
-                legs.verbatim.retain(|_, verbatim| verbatim.is_long());
-            }
-        }
         let docs = self.gather(&legs, &defining, scope);
         let messages = self.scores_of_messages(&legs, &docs, scope)?;
         // Other models have other cosines.
@@ -616,12 +626,11 @@ impl<'a> Searcher<'a> {
             sort_best_first(&mut candidates);
         }
         let all_words = lexical.idf_of(analysis.n_words) / lexical.idf.iter().sum::<f32>().max(f32::MIN_POSITIVE);
-        let verbatim = std::mem::take(&mut legs.verbatim);
         Ok(Ranked {
             terms,
             all_words,
             exact,
-            verbatim,
+            verbatim: pasted.by_doc,
             placed,
             ..Ranked::of(candidates, reading)
         })

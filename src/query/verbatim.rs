@@ -1,16 +1,19 @@
 //! Finds the documents in which words of a query stand side by side as in the query, as those of a pasted message do.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use rayon::prelude::*;
 
-use crate::index::lexical::{TrigramQuery, for_each_word, is_stop_word, words};
+use crate::index::lexical::{Signature, TrigramQuery, for_each_word, is_stop_word, push_lower, words};
 use crate::snapshot::FileId;
 
-use super::candidates::{Legs, Scope};
+use super::analyze::Analysis;
+use super::candidates::Scope;
 use super::hit::Opened;
+use super::lexical_leg::LexicalLeg;
 use super::search::{SearchError, Searcher};
 use super::source::Source;
 
@@ -22,6 +25,8 @@ const MAX_WORDS: usize = 200;
 const MAX_PLACES: usize = 8;
 /// Number of telling words side by side that make a message rather than a coincidence.
 const MIN_MESSAGE: usize = 4;
+/// Number of telling words without which the values in a message count as words of it.
+const MIN_BESIDE_VALUES: usize = 3;
 
 /// The words of a query in one document.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -36,44 +41,76 @@ pub(super) struct Verbatim {
 
 impl Verbatim {
     /// True if a run has many telling words.
-    pub(super) fn is_long(&self) -> bool {
+    fn is_long(&self) -> bool {
         self.n_telling >= MIN_MESSAGE
     }
 
     /// True if a run has many telling words, or all of them are in runs.
-    pub(super) fn is_message(&self) -> bool {
+    fn is_message(&self) -> bool {
         self.is_long() || self.n_telling >= 2 && self.share > 0.999
-    }
-
-    /// The share of a message; 0 for words that are side by side by chance.
-    pub(super) fn message_share(&self) -> f32 {
-        if self.is_message() { self.share } else { 0.0 }
     }
 }
 
-/// The words of a query with their weights; function words weigh nothing.
+/// The documents that contain the message in a query.
+#[derive(Debug, Default)]
+pub(super) struct Pasted {
+    pub(super) by_doc: HashMap<u32, Verbatim>,
+    /// True if the message has values, which need not be in the documents.
+    pub(super) has_values: bool,
+}
+
+/// The words of a query with their weights; function words and the values of a message weigh nothing.
 struct Wanted {
+    has_values: bool,
     words: Vec<(String, f32)>,
     by_word: HashMap<String, Vec<usize>, RandomState>,
 }
 
 impl Wanted {
     fn new(text: &str, weight: impl Fn(&str) -> f32) -> Self {
-        let lower = words(text).take(MAX_WORDS).map(|(_, word)| word.to_lowercase());
-        let words: Vec<(String, f32)> = lower
-            .map(|word| {
-                let weight = if is_stop_word(&word) { 0.0 } else { weight(&word) };
-                (word, weight)
-            })
-            .collect();
+        let values = values(text);
+        let mut is_value = Vec::new();
+        let mut wanted: Vec<(String, f32)> = Vec::new();
+        for (at, word) in words(text).take(MAX_WORDS) {
+            let lower = word.to_lowercase();
+            let weight = if is_stop_word(&lower) { 0.0 } else { weight(&lower) };
+            wanted.push((lower, weight));
+            is_value.push(values.iter().any(|value| value.contains(&at)));
+        }
+        // Code has a placeholder where a message has a value.
+        let beside_values = wanted
+            .iter()
+            .zip(&is_value)
+            .filter(|((_, weight), is_value)| *weight > 0.0 && !**is_value);
+        let has_values = beside_values.count() >= MIN_BESIDE_VALUES && is_value.contains(&true);
+        if has_values {
+            for ((_, weight), _) in wanted.iter_mut().zip(is_value).filter(|(_, is_value)| *is_value) {
+                *weight = 0.0;
+            }
+        }
         let mut by_word: HashMap<String, Vec<usize>, RandomState> = HashMap::default();
-        for (at, (word, _)) in words.iter().enumerate() {
+        for (at, (word, _)) in wanted.iter().enumerate() {
             let places = by_word.entry(word.clone()).or_default();
             if places.len() < MAX_PLACES {
                 places.push(at);
             }
         }
-        Self { words, by_word }
+        Self {
+            has_values,
+            words: wanted,
+            by_word,
+        }
+    }
+
+    /// The telling words in order, each with the condition on files that contain it.
+    fn telling(&self) -> Vec<TrigramQuery> {
+        let telling = self.words.iter().filter(|(_, weight)| *weight > 0.0);
+        let condition = |word: &str| match word.is_ascii() {
+            true => TrigramQuery::of_literal(word.as_bytes()),
+            // Signatures ignore the case of ASCII letters only.
+            false => TrigramQuery::Any,
+        };
+        telling.map(|(word, _)| condition(word)).collect()
     }
 
     /// The condition on files that contain two neighbours side by side. A telling word must be one of them.
@@ -90,8 +127,10 @@ impl Wanted {
         let mut ending: Vec<(usize, usize, usize)> = Vec::new();
         let mut is_held = vec![false; self.words.len()];
         let mut best = (0, 0, start);
+        let mut lower = String::new();
         for (offset, word) in plain_words(text) {
-            let lower = word.to_lowercase();
+            lower.clear();
+            push_lower(&mut lower, word);
             let places = self.by_word.get(&lower).map_or(&[][..], Vec::as_slice);
             let next: Vec<(usize, usize, usize)> = places
                 .iter()
@@ -127,6 +166,34 @@ impl Wanted {
     }
 }
 
+/// Returns the ranges of the values in a message: quoted text, paths and tokens with digits.
+fn values(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(opening) = text[at..].find(['"', '\'', '`']).map(|offset| at + offset) {
+        let quote = &text[opening..=opening];
+        at = opening + 1;
+        // An apostrophe in a word is no quote.
+        if text[..opening].ends_with(char::is_alphanumeric) {
+            continue;
+        }
+        if let Some(closing) = text[at..].find(quote).map(|offset| at + offset)
+            && !text[at..closing].contains('\n')
+        {
+            found.push(at..closing);
+            at = closing + 1;
+        }
+    }
+    let tokens = text
+        .split_whitespace()
+        .filter(|token| token.contains(['/', '\\']) || token.contains(|character: char| character.is_ascii_digit()));
+    found.extend(tokens.map(|token| {
+        let start = token.as_ptr() as usize - text.as_ptr() as usize;
+        start..start + token.len()
+    }));
+    found
+}
+
 /// Returns the words of a source text with their offsets. The letter of an escape such as `\n` is no part of a word.
 fn plain_words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     words(text).filter_map(move |(at, word)| {
@@ -136,24 +203,34 @@ fn plain_words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
+/// Returns true if a file may contain enough telling words side by side for a message.
+fn may_hold_message(signature: Signature<'_>, telling: &[TrigramQuery]) -> bool {
+    let mut n_held = 0;
+    telling.iter().any(|word| {
+        n_held = if signature.may_match(word) { n_held + 1 } else { 0 };
+        n_held == telling.len().min(MIN_MESSAGE)
+    })
+}
+
 impl Searcher<'_> {
-    /// Finds the words of the query in the documents that contain many of them.
+    /// Finds the messages in the documents that contain many words of the query. With `only_long`, only those with many
+    /// telling words count.
     pub(super) fn verbatim(
         &self,
         text: &str,
-        legs: &Legs<'_>,
+        only_long: bool,
+        (analysis, lexical, by_words): (&Analysis, &LexicalLeg, &[u32]),
         scope: &Scope,
         opened: &mut Opened,
-    ) -> Result<HashMap<u32, Verbatim>, SearchError> {
+    ) -> Result<Pasted, SearchError> {
         let Some(sources) = self.sources else {
-            return Ok(HashMap::new());
+            return Ok(Pasted::default());
         };
-        let idf: HashMap<&str, f32> = legs
-            .analysis
+        let idf: HashMap<&str, f32> = analysis
             .terms
             .iter()
             .map(String::as_str)
-            .zip(legs.lexical.idf.iter().copied())
+            .zip(lexical.idf.iter().copied())
             .collect();
         let wanted = Wanted::new(text, |word| {
             let mut weight = 0.0_f32;
@@ -162,8 +239,9 @@ impl Searcher<'_> {
             });
             weight
         });
-        if wanted.words.iter().filter(|(_, weight)| *weight > 0.0).count() < 2 {
-            return Ok(HashMap::new());
+        let telling = wanted.telling();
+        if telling.len() < if only_long { MIN_MESSAGE } else { 2 } {
+            return Ok(Pasted::default());
         }
         let condition = wanted.condition();
         let may_hold = |file: FileId| {
@@ -172,11 +250,13 @@ impl Searcher<'_> {
                 .file(file)
                 .blob
                 .and_then(|blob| self.view.segments().of_blob(blob));
-            blob.is_some_and(|(segment, local)| segment.lexical.signature(local).may_match(&condition))
+            blob.is_some_and(|(segment, local)| {
+                let signature = segment.lexical.signature(local);
+                may_hold_message(signature, &telling) && signature.may_match(&condition)
+            })
         };
         let mut by_file: BTreeMap<FileId, Vec<(u32, u32)>> = BTreeMap::new();
-        let places = legs
-            .by_words
+        let places = by_words
             .iter()
             .filter_map(|&doc| Some((doc, scope.places(self.view, doc).next()?)));
         for (doc, place) in places.filter(|(_, place)| may_hold(place.file)).take(MAX_READ) {
@@ -191,7 +271,7 @@ impl Searcher<'_> {
             .par_iter()
             .map_init(|| sources.reader(), |reader, (file, _)| read(reader, *file))
             .collect();
-        let mut found = HashMap::new();
+        let mut by_doc = HashMap::new();
         for ((file, docs), text) in by_file.into_iter().zip(texts) {
             let (Some(text), Some(blob)) = (text, self.view.file(file).blob) else {
                 continue;
@@ -207,13 +287,16 @@ impl Searcher<'_> {
                 };
                 let part = String::from_utf8_lossy(text.get(range.clone()).unwrap_or_default());
                 let verbatim = wanted.find(&part, range.start);
-                if verbatim.share > 0.0 {
-                    found.insert(doc, verbatim);
+                if verbatim.is_long() || !only_long && verbatim.is_message() {
+                    by_doc.insert(doc, verbatim);
                 }
             }
             opened.texts.insert(file, Some(text));
         }
-        Ok(found)
+        Ok(Pasted {
+            has_values: wanted.has_values && !by_doc.is_empty(),
+            by_doc,
+        })
     }
 }
 
@@ -241,6 +324,22 @@ mod tests {
         let found = find("error: cannot open lock file /tmp/x: another process holds it", text);
         assert!(found.is_message(), "{found:?}");
         assert!(text[found.at..].starts_with("Error(\"cannot open"));
+    }
+
+    #[test]
+    fn values_need_not_be_in_the_file() {
+        let text = "throw `Failed to resolve import ${url} from ${importer}. Does the file exist?`";
+        let found = find(
+            "Failed to resolve import \"./foo\" from \"src/main.ts\". Does the file exist?",
+            text,
+        );
+        assert!(found.is_message(), "{found:?}");
+        let found = find(
+            "can't read 3 of 17 rows in it's shard table",
+            "can't read %d of %d rows in shard table",
+        );
+        assert!(!find("rows \"shard table\"", "rows of it").is_message());
+        assert!(found.is_long(), "{found:?}");
     }
 
     #[test]

@@ -693,11 +693,8 @@ impl<'w> Records<'w> {
         if messages.iter().all(Option::is_none) {
             return Ok(None);
         }
-        let messages = Arc::new(CommitMessages {
-            reached: history.reachable(&[tip]),
-            messages,
-            history,
-        });
+        let reached = history.reachable(&[tip]);
+        let messages = Arc::new(CommitMessages::new(history, messages, reached));
         *held() = Some(HeldMessages {
             commit,
             entries,

@@ -688,17 +688,20 @@ impl Session {
 impl Files {
     /// Returns true if the watch has seen no change since the last comparison.
     fn is_still(&mut self) -> bool {
-        let is_still = self.stillness.as_ref().is_some_and(WorktreeWatch::holds);
-        if !is_still && self.stillness.take().is_some_and(|stillness| stillness.saw_changes()) {
+        if self.stillness.take_if(|stillness| stillness.saw_changes()).is_some() {
             self.disturbed = Some(Instant::now());
         }
-        is_still
+        self.stillness.as_ref().is_some_and(WorktreeWatch::holds)
     }
 
-    /// Starts a watch before a comparison, unless files have changed recently.
+    /// Starts or renews a watch before a comparison, unless files have changed recently.
     fn watch(&mut self, repository: &Repository) {
-        if self.disturbed.is_none_or(|at| at.elapsed() > CALM) {
-            self.stillness = WorktreeWatch::begin(repository);
+        match &mut self.stillness {
+            Some(stillness) => stillness.renew(),
+            None if self.disturbed.is_none_or(|at| at.elapsed() > CALM) => {
+                self.stillness = WorktreeWatch::begin(repository);
+            }
+            None => {}
         }
     }
 }

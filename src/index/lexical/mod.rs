@@ -15,5 +15,5 @@ mod writer;
 pub use merge::{merge_lexical, merge_some_lexical};
 pub use ngram::{Signature, TrigramQuery};
 pub use reader::{DocMeta, FORMAT, LexicalError, LexicalSegment, Posting};
-pub use terms::{for_each_term, for_each_word, is_stop_word, normal_name, parts, stem, words};
+pub use terms::{for_each_term, for_each_word, is_stop_word, normal_name, parts, push_lower, stem, words};
 pub use writer::{LexicalDoc, LexicalWriter};

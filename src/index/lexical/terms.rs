@@ -79,6 +79,7 @@ impl<'a> Iterator for Words<'a> {
 }
 
 /// Returns the length of the character at `at` in bytes. Returns `None` if the character is not part of a word.
+#[inline]
 fn word_char_length(text: &str, at: usize) -> Option<usize> {
     let byte = text.as_bytes()[at];
     if byte < 0x80 {
@@ -148,9 +149,12 @@ fn for_each_letter_or_digit_run(part: &str, found: &mut impl FnMut(&str), stems:
     }
 }
 
-fn push_lower(to: &mut String, text: &str) {
+/// Appends a text in lower case.
+pub fn push_lower(to: &mut String, text: &str) {
     if text.is_ascii() {
-        to.extend(text.bytes().map(|byte| byte.to_ascii_lowercase() as char));
+        let start = to.len();
+        to.push_str(text);
+        to[start..].make_ascii_lowercase();
     } else {
         to.extend(text.chars().flat_map(char::to_lowercase));
     }
