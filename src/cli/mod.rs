@@ -41,6 +41,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 
 use self::args::{Args, Command, Global, PageArgs, Paged};
 use self::render::Output;
@@ -72,9 +73,17 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         return code;
     }
     let is_verbose = args.iter().any(|arg| arg == "--verbose" || arg == "-v");
+    let is_search = args
+        .iter()
+        .skip(1)
+        .find(|arg| !arg.as_encoded_bytes().starts_with(b"-"))
+        == Some(&"search".into());
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,
-        Err(error) => {
+        Err(mut error) => {
+            if is_search && error.kind() == clap::error::ErrorKind::UnknownArgument {
+                suggest_quotes(&mut error);
+            }
             let code = exit_after_clap_error(&error);
             if is_verbose && error.kind() == clap::error::ErrorKind::DisplayVersion {
                 let mut output = Output::new(anstream::ColorChoice::Never, false, false);
@@ -236,6 +245,13 @@ fn run(args: &Args, output: &mut Output) -> Result<Found> {
         Command::Broker(broker) => broker::run(broker),
         Command::Serve(serve) => serve::run(&args.global, serve),
     }
+}
+
+/// Replaces the tip of clap to write `--` before the argument. In a search, paths follow that.
+fn suggest_quotes(error: &mut clap::Error) {
+    let tip = "to search for text that begins with '-', put it in double quotes: codescout search '\"-v\"'";
+    let tips = ContextValue::StyledStrs(vec![tip.into()]);
+    error.insert(ContextKind::Suggested, tips);
 }
 
 fn exit_after_clap_error(error: &clap::Error) -> ExitCode {

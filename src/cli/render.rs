@@ -10,6 +10,7 @@ use super::links;
 use super::pager::{Pager, Size};
 use crate::config::TerminalVariables;
 use crate::model::unprintable::{is_unprintable, json};
+use crate::model::without_middles;
 use crate::session::{ErrorOut, OpError};
 
 /// Style of headings and names.
@@ -255,7 +256,7 @@ fn on_stdout(error: io::Error) -> io::Error {
 /// Prints a warning or remark to standard error.
 pub(super) fn note(text: &str) {
     // Ignores an error if standard error is closed.
-    let _ = writeln!(io::stderr().lock(), "codescout: {}", sanitize(text));
+    let _ = writeln!(io::stderr().lock(), "codescout: {}", sanitize(&without_middles(text)));
 }
 
 /// Escapes unprintable characters except tab and newline as `\u{…}`.

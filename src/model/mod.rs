@@ -21,4 +21,4 @@ pub use id::{BlobId, ChunkKey, CommitId, Oid, OidError, TreeId};
 pub use lang::Lang;
 pub use path::{RepoPath, quoted, typed, with_placeholders, without_placeholders};
 pub use span::ByteRange;
-pub use text::start_of;
+pub use text::{start_of, without_middles};

@@ -6,7 +6,7 @@ use std::io;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::model::{ErrorKind, Explain, Explanation, Hint, Misspelt, NameKind, chain};
+use crate::model::{ErrorKind, Explain, Explanation, Hint, Misspelt, NameKind, chain, without_middles};
 
 /// The result of everything from `session` up.
 pub type Result<T, E = OpError> = std::result::Result<T, E>;
@@ -123,7 +123,7 @@ impl OpError {
     /// Returns the error as the command line shows it.
     pub(crate) fn for_shell(&self) -> ErrorOut {
         ErrorOut {
-            error: self.message.clone(),
+            error: without_middles(&self.message),
             hint: self.hint.shell.clone(),
             retry: None,
         }
@@ -132,7 +132,7 @@ impl OpError {
     /// Returns the error as tools show it.
     pub(crate) fn for_tools(&self) -> ErrorOut {
         ErrorOut {
-            error: self.message.clone(),
+            error: without_middles(&self.message),
             hint: self.hint.tools.clone(),
             retry: self.retry.as_deref().cloned(),
         }

@@ -206,6 +206,77 @@ fn a_pasted_message_finds_the_line_that_writes_it() {
 }
 
 #[test]
+fn the_values_of_a_pasted_message_are_no_places() {
+    let repo = project();
+    repo.write("src/main.ts", "import './foo'\nexport const main = 1\n");
+    repo.write(
+        "src/resolve.ts",
+        "export function missing(url: string, importer: string) {\n  \
+         throw new Error(`Failed to resolve import \"${url}\" from \"${importer}\". Does the file exist?`)\n}\n",
+    );
+    repo.write(
+        "docs/exist.md",
+        "# Files\n\nFailed attempts to import and to resolve the file that does not exist.\n",
+    );
+    repo.commit("modules");
+    let raised = ["src/resolve.ts:1 missing (exact_text)"];
+    for message in [
+        "Failed to resolve import \"./foo\" from \"src/main.ts\". Does the file exist?",
+        "Failed to resolve import './foo' from 'src/main.ts'",
+        "failed to resolve import `x` from src/main.ts",
+    ] {
+        assert_eq!(first(&repo, message, 1), raised, "{message}");
+    }
+    // A place with a line is what a compiler reports about.
+    let placed = first(&repo, "src/main.ts:2 failed to resolve import", 1);
+    assert!(placed[0].starts_with("src/main.ts:"), "{placed:?}");
+    let quoted = first(&repo, "\"./foo\" import", 1);
+    assert!(quoted[0].starts_with("src/main.ts:"), "{quoted:?}");
+}
+
+#[test]
+fn a_line_of_code_is_found_before_what_it_calls() {
+    let repo = project();
+    repo.write(
+        "src/use.py",
+        "from pkg.core import Command\n\n\ndef use(ctx):\n    args = Command().parse_args(ctx, [])\n    return args\n",
+    );
+    repo.commit("use");
+    for line in [
+        "args = Command().parse_args(ctx, [])",
+        "    args = Command().parse_args(ctx, [])\n",
+    ] {
+        assert_eq!(first(&repo, line, 1), ["src/use.py:5 use (exact_text)"], "{line}");
+    }
+    let other = first(&repo, "args = Command().parse_args(context)", 1);
+    assert!(other[0].contains("Command.parse_args"), "{other:?}");
+}
+
+#[test]
+fn a_query_that_begins_with_a_hyphen_can_be_quoted() {
+    let repo = project();
+    repo.write("src/flags.py", "FLAGS = ['--walrus-count']\n");
+    repo.commit("flags");
+    let refused = call_in(repo.root(), &["search", "--walrus-count"], b"").expect(2);
+    assert!(refused.stderr.contains("put it in double quotes"), "{}", refused.stderr);
+    assert!(first(&repo, "\"--walrus-count\"", 1)[0].starts_with("src/flags.py:1"));
+}
+
+#[test]
+fn what_was_typed_is_not_repeated_at_length() {
+    let repo = project();
+    for query in ["zxqv".repeat(10_000), format!("{}a.py", "zxqv/".repeat(8_000))] {
+        let noted = call_in(repo.root(), &["search", &query], b"").expect(1).stderr;
+        assert!(noted.len() < 8_000, "{} bytes", noted.len());
+    }
+    let remarks = called(&repo, "src/pkg/cores.py").json()["remarks"].clone();
+    assert!(
+        remarks[0].as_str().is_some_and(|remark| remark.contains("cores.py")),
+        "{remarks}"
+    );
+}
+
+#[test]
 fn a_text_that_repeats_a_question_is_no_answer() {
     let repo = project();
     repo.write(

@@ -217,6 +217,9 @@ struct Facts {
     /// Quoted texts and identifiers that no file contains.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     absent: Vec<String>,
+    /// Remarks about places in the query.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remarks: Vec<String>,
 }
 
 /// A result.
@@ -584,7 +587,7 @@ impl Asked<'_> {
             provenance.also_note(explanation);
         }
         let has_remarks = !found.remarks.is_empty();
-        let mut notes = std::mem::take(&mut found.remarks);
+        let mut notes = found.remarks.clone();
         notes.extend(
             found
                 .read_as
@@ -625,6 +628,7 @@ impl Asked<'_> {
             refs,
             read_as: found.read_as,
             absent: [found.absent, found.absent_words].concat(),
+            remarks: found.remarks,
         };
         let mut page = Page::new(provenance, rows, paging).with_facts(&facts)?;
         page.notes = notes;
