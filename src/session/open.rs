@@ -752,6 +752,10 @@ fn build(workspace: &Workspace, bases: &Mutex<Vec<HeldBase>>, job: &Job) -> Resu
             ended => {
                 let ended = ended?;
                 workspace.records().add_messages(job.target, job, &job.interrupt);
+                // An error here does not affect the index.
+                if let Err(error) = workspace.collect_if_due(&[job.target.tree], job, &job.interrupt) {
+                    tracing::warn!("garbage collection failed: {error:#}");
+                }
                 return Ok(ended);
             }
         },
@@ -766,6 +770,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use crate::config::Overrides;
+    use crate::sidecar::LastCollection;
     use crate::support::{TestRepo, wait_until};
 
     #[test]
@@ -784,5 +789,29 @@ mod tests {
         locked(&session.files).disturbed = None;
         changed(true).unwrap_err();
         assert_eq!(changed(false).unwrap(), 1);
+    }
+
+    #[test]
+    fn a_build_for_a_server_collects_garbage_when_it_is_due() {
+        let repo = TestRepo::new("\n//- a.rs\nfn a() {}\n");
+        let session = Session::for_server(Workspace::open(repo.root(), &Overrides::default()).unwrap(), true);
+        let build = || {
+            let target = session.workspace.target("HEAD").unwrap().unwrap();
+            let (job, _) = session.build("HEAD", target);
+            wait_until("the build ends", || job.end().is_some());
+        };
+        build();
+        let sidecar = session.workspace.storage.open().unwrap().unwrap();
+        let long_ago = LastCollection {
+            ended_at: 1,
+            n_snapshots: 0,
+        };
+        let lock = sidecar.lock(Duration::from_secs(60)).unwrap();
+        sidecar.note_collection(long_ago, &lock).unwrap();
+        drop(lock);
+        repo.write("a.rs", "fn b() {}\n");
+        repo.commit("b");
+        build();
+        assert!(sidecar.last_collection().unwrap().unwrap().ended_at > 1);
     }
 }
