@@ -1,6 +1,8 @@
 //! Compares a worktree with the checked-out commit, including staged, unstaged and untracked changes.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -180,6 +182,19 @@ impl Repository {
         scan.absent
             .iter()
             .for_each(|position| comparison.add_absent(&tracked[*position]));
+        for tracked in tracked.iter().filter(|tracked| tracked.mode == FileMode::Submodule) {
+            if let Some(commit) = self.checked_out(tracked.path) {
+                let on_disk = OnDisk::Submodule(commit);
+                comparison.add(
+                    &Candidate {
+                        path: tracked.path,
+                        tracked: Some(tracked),
+                        stat: None,
+                    },
+                    Content { on_disk, stat: None },
+                );
+            }
+        }
         let n_outside = scan
             .absent
             .iter()
@@ -197,6 +212,14 @@ impl Repository {
             n_tracked: tracked.len() - n_outside,
             has_index: index.is_present,
         })
+    }
+
+    /// Returns the checked-out commit of a submodule, if there is one.
+    fn checked_out(&self, path: &[u8]) -> Option<CommitId> {
+        let folder = self.work_dir()?.join(OsStr::from_bytes(path));
+        // Without its own git directory, the repository around it would be opened.
+        folder.join(".git").symlink_metadata().ok()?;
+        Self::open(&folder).ok()?.head().ok()?.commit()
     }
 
     fn head_tree(&self, reader: &mut super::reader::ObjectReader) -> Result<Option<(CommitId, TreeId)>, WorkTreeError> {

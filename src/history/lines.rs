@@ -155,14 +155,16 @@ fn is_text(bytes: &[u8]) -> bool {
     memchr::memchr(0, &bytes[..bytes.len().min(BINARY_HEAD_BYTES)]).is_none()
 }
 
+/// Returns the text that git shows for a submodule.
+pub fn submodule_text(commit: Oid) -> Vec<u8> {
+    format!("Subproject commit {commit}\n").into_bytes()
+}
+
 /// Returns the content of an entry. It is empty if there is no entry, and `None` if the content is not available.
 fn content(reader: &mut ObjectReader, entry: Option<Entry>) -> Result<Option<Vec<u8>>, ObjectError> {
     match entry {
         None => Ok(Some(Vec::new())),
-        // git shows a submodule as this text.
-        Some(entry) if entry.mode == FileMode::Submodule => {
-            Ok(Some(format!("Subproject commit {}\n", entry.oid).into_bytes()))
-        }
+        Some(entry) if entry.mode == FileMode::Submodule => Ok(Some(submodule_text(entry.oid))),
         Some(entry) => match reader.blob(BlobId(entry.oid), MAX_BYTES)? {
             BlobContent::Content(bytes) => Ok(Some(bytes)),
             BlobContent::TooLarge { .. } | BlobContent::Missing | BlobContent::Damaged => Ok(None),

@@ -45,7 +45,9 @@ pub use gone::{PastFile, TextLifetime, past_files, text_lifetime, versions};
 pub use known::{KNOWN_ENDING, SymbolChangeCache};
 pub use life::{Reading, SymbolChange, SymbolHistory, SymbolTracer, SymbolVersion};
 pub use lineage::SymbolRecord;
-pub use lines::{ChangedLines, LineChanges, LineDiff, LinesError, NumberedLines, changed_lines, compared};
+pub use lines::{
+    ChangedLines, LineChanges, LineDiff, LinesError, NumberedLines, changed_lines, compared, submodule_text,
+};
 pub use merge::{mergeable, merged, merged_symbols};
 pub use messages::{Messages, MessagesError, is_trailer};
 pub use people::Mailmap;

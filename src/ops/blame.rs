@@ -14,15 +14,15 @@ use super::op::{Op, Page, Paging, Row};
 use super::record::Past;
 use super::sink::{Recorded, Sink, Style};
 use super::target::{CandidateTarget, Target, Targets};
-use crate::git::{Blame as GitBlame, BlameOptions, BlamedCommit};
+use crate::git::{Blame as GitBlame, BlameOptions, BlamedCommit, FileMode};
 use crate::history::{Boundary, CommitHead, FileShapes, Shape, SymbolChange, SymbolKey, Who};
 use crate::model::count::count;
 use crate::model::{CommitId, RepoPath, without_placeholders};
 use crate::query::{
-    BlamedLine, Gaps, MAX_MEANT, Owner, SymbolBlame, TargetError, blame_by_symbol, blame_over_changes, change_owners,
-    folder_owners, kind_name, line_owners, timestamp,
+    BlamedLine, Gaps, MAX_MEANT, Owner, ReadError, SymbolBlame, TargetError, blame_by_symbol, blame_over_changes,
+    change_owners, folder_owners, kind_name, line_owners, timestamp,
 };
-use crate::session::{Context as _, OpError, Result};
+use crate::session::{Context as _, OpError, Result, Uncommitted};
 
 /// Time that a call waits for commits to be recorded if it needs them.
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -611,10 +611,19 @@ impl Question<'_> {
                 ),
             )
         };
+        let is_submodule = || {
+            OpError::from(ReadError::Submodule {
+                path: path.to_text().into(),
+            })
+        };
         let changed = targets.uncommitted.iter().find(|change| change.path == *path);
         let file = match (targets.shapes(path)?, changed) {
             (Some(file), _) => file,
+            (None, Some(Uncommitted { new: Some(entry), .. })) if entry.mode == FileMode::Submodule => {
+                return Err(is_submodule());
+            }
             (None, None) => match targets.committed_entry(path)? {
+                Some(entry) if entry.mode == FileMode::Submodule => return Err(is_submodule()),
                 Some(entry) => return Err(targets.too_large(path, entry)?.unwrap_or_else(not_here)),
                 None => return Err(not_there()),
             },

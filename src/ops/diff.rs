@@ -17,7 +17,9 @@ use super::sink::{Sink, Style};
 use crate::embed::StaticModel;
 use crate::extract::{self, Extractor, Options};
 use crate::git::{FileMode, ObjectError, ObjectReader, WorkTreeReader, diff_lines, unified_diff};
-use crate::history::{Change, Entry, FilePair, FileShapes, SymbolDelta, SymbolKey, symbol_deltas, with_renames};
+use crate::history::{
+    Change, Entry, FilePair, FileShapes, SymbolDelta, SymbolKey, submodule_text, symbol_deltas, with_renames,
+};
 use crate::ingest::Target;
 use crate::model::count::count;
 use crate::model::{RepoPath, TreeId, typed, without_placeholders};
@@ -142,6 +144,9 @@ pub(crate) struct FileOut {
     similarity: Option<u8>,
     pub(crate) old_blob: Option<String>,
     new_blob: Option<String>,
+    /// True for a submodule, whose blobs are commits of another repository.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_submodule: bool,
     /// Number of added lines; null if one version is not text.
     added_lines: Option<u32>,
     removed_lines: Option<u32>,
@@ -368,7 +373,11 @@ impl FileOut {
     }
 
     fn render(&self, out: &mut dyn Sink) {
+        let commit = |blob: &Option<String>| blob.as_deref().map_or("nothing", |oid| &oid[..10]).to_owned();
         let lines = match (self.added_lines, self.removed_lines) {
+            _ if self.is_submodule => {
+                format!("submodule {} -> {}", commit(&self.old_blob), commit(&self.new_blob))
+            }
             (Some(added), Some(removed)) => format!("+{added} -{removed}"),
             _ if self.is_unread => "not read".to_owned(),
             _ => "binary".to_owned(),
@@ -688,8 +697,6 @@ impl<'a> Comparison<'a> {
         let new = self.read(&change.path, change.new)?;
         let is_text = |bytes: &[u8]| !bytes[..bytes.len().min(8_000)].contains(&0);
         let (Some(old), Some(new)) = (old, new) else {
-            let is_submodule = |entry: Entry| entry.mode == FileMode::Submodule;
-            file.is_unread = !change.old.is_some_and(is_submodule) && !change.new.is_some_and(is_submodule);
             return Ok(FilePair::default());
         };
         file.is_unread = false;
@@ -729,12 +736,11 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Returns the content of a file. It is empty if the file does not exist, and `None` if the file cannot be read or
-    /// is a submodule.
+    /// Returns the content of a file. It is empty if the file does not exist, and `None` if the file cannot be read.
     fn read(&mut self, path: &RepoPath, entry: Option<Entry>) -> Result<Option<Vec<u8>>> {
         match entry {
             None => Ok(Some(Vec::new())),
-            Some(entry) if entry.mode == FileMode::Submodule => Ok(None),
+            Some(entry) if entry.mode == FileMode::Submodule => Ok(Some(submodule_text(entry.oid))),
             Some(entry) => self
                 .ask
                 .session
@@ -746,6 +752,7 @@ impl<'a> Comparison<'a> {
 }
 
 fn file_out(change: &Change) -> FileOut {
+    let is_submodule = |entry: Option<Entry>| entry.is_some_and(|entry| entry.mode == FileMode::Submodule);
     let kind = match (change.old, change.new) {
         _ if change.origin.is_some() => FileChangeKind::Renamed,
         (None, _) => FileChangeKind::Added,
@@ -760,6 +767,7 @@ fn file_out(change: &Change) -> FileOut {
         similarity: change.origin.as_ref().map(|origin| origin.similarity),
         old_blob: change.old.map(|entry| entry.oid.to_string()),
         new_blob: change.new.map(|entry| entry.oid.to_string()),
+        is_submodule: is_submodule(change.old) || is_submodule(change.new),
         added_lines: None,
         removed_lines: None,
         symbols: None,

@@ -7,6 +7,7 @@ use regex::Regex;
 use crate::git::{BlobContent, ObjectReader, unified_diff};
 use crate::history::{
     Boundary, CommitHead, Entry, FileChange, History, HistoryError, Mailmap, PathChange, Reachable, Who, file_history,
+    submodule_text,
 };
 use crate::model::count::count;
 use crate::model::{BlobId, RepoPath};
@@ -343,7 +344,7 @@ pub fn patch_of(
 ) -> Result<Option<String>, HistoryError> {
     let mut read = |entry: Option<Entry>| match entry {
         None => Ok(Some(Vec::new())),
-        Some(entry) if entry.mode == crate::git::FileMode::Submodule => Ok(None),
+        Some(entry) if entry.mode == crate::git::FileMode::Submodule => Ok(Some(submodule_text(entry.oid))),
         Some(entry) => reader
             .blob(BlobId(entry.oid), MAX_PATCH_BYTES)
             .map(|content| match content {
