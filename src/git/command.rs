@@ -129,6 +129,12 @@ pub(super) fn named_git_dir() -> Option<PathBuf> {
     std::fs::canonicalize(std::env::var_os("GIT_DIR")?).ok()
 }
 
+/// Returns the directory that the environment variable `GIT_WORK_TREE` names. Like [`named_git_dir`], it only shows what
+/// the user named explicitly.
+pub(super) fn named_work_tree() -> Option<PathBuf> {
+    std::fs::canonicalize(std::env::var_os("GIT_WORK_TREE")?).ok()
+}
+
 /// Returns true if `safe.bareRepository` makes git use a bare repository only if it is named explicitly. As in git, the
 /// system and user configuration and `git -c` settings count, but not the repository's own configuration. Returns false
 /// if git is not installed.

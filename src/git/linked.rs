@@ -1,11 +1,12 @@
-//! Checks linked worktrees: the worktree and its git directory must refer to each other.
+//! Checks that a worktree and its git directory refer to each other.
 //!
-//! Anyone can commit a directory that git would recognize as a git directory, with a `gitdir` file or a `core.worktree`
-//! setting that refers to a directory elsewhere. It cannot contain a `.git` in that directory that refers back.
+//! An archive can contain any git directory, and anyone can commit a directory that git would recognize as one. Its
+//! `gitdir` file or `core.worktree` setting can refer to any directory, but it cannot put a `.git` there that refers back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::command;
 use super::open::{OpenError, Repository};
 
 impl Repository {
@@ -14,16 +15,17 @@ impl Repository {
         let entries = fs::read_dir(self.common_dir().join("worktrees"));
         let root_of = |entry: fs::DirEntry| {
             let git_dir = fs::canonicalize(entry.path()).ok()?;
-            let named = gix::discover::path::from_plain_file_relative_to_file(&git_dir.join("gitdir"))?.ok()?;
-            let root = fs::canonicalize(named.parent()?).ok()?;
+            let root = linked_work_tree(&git_dir)?;
             is_work_tree(&root, &git_dir).then_some(root)
         };
         entries.into_iter().flatten().flatten().filter_map(root_of).collect()
     }
 }
 
-/// Fails if a worktree and its git directory do not both refer to each other. All paths must be absolute and free of
-/// symbolic links.
+/// Fails if a worktree and its git directory do not both refer to each other, unless the user names the worktree in the
+/// environment. All paths must be absolute and free of symbolic links.
+///
+/// It is not enough that the worktree contains the git directory: so does the home directory with an archive in it.
 pub(super) fn check_mutual_links(git_dir: &Path, common_dir: &Path, work_dir: Option<&Path>) -> Result<(), OpenError> {
     let is_linked = git_dir.join("commondir").symlink_metadata().is_ok();
     if is_linked && !is_listed(git_dir, common_dir) {
@@ -33,15 +35,31 @@ pub(super) fn check_mutual_links(git_dir: &Path, common_dir: &Path, work_dir: Op
         });
     }
     let Some(work_dir) = work_dir else { return Ok(()) };
-    let is_free = !is_linked && (contains_git_dir(work_dir, git_dir) || !may_be_committed(git_dir));
-    if is_free || is_work_tree(work_dir, git_dir) {
+    let refers_there = !is_linked || linked_work_tree(git_dir).is_some_and(|named| named == work_dir);
+    let is_own = !is_linked && work_dir.starts_with(git_dir);
+    let is_confirmed = refers_there && is_work_tree(work_dir, git_dir) || !is_linked && is_named(git_dir, work_dir);
+    if is_confirmed && !is_own {
         Ok(())
     } else {
         Err(OpenError::NotItsWorkTree {
             path: git_dir.to_owned(),
             work_dir: work_dir.to_owned(),
+            is_linked,
         })
     }
+}
+
+/// Returns true if `GIT_WORK_TREE` names the worktree and `GIT_DIR` the git directory. For a hook, git sets only
+/// `GIT_DIR`, so the other one comes from the user.
+fn is_named(git_dir: &Path, work_dir: &Path) -> bool {
+    let is = |named: Option<PathBuf>, path: &Path| named.is_some_and(|named| named == path);
+    is(command::named_work_tree(), work_dir) && is(command::named_git_dir(), git_dir)
+}
+
+/// Returns the worktree that the `gitdir` file of a linked worktree's git directory names.
+fn linked_work_tree(git_dir: &Path) -> Option<PathBuf> {
+    let named = gix::discover::path::from_plain_file_relative_to_file(&git_dir.join("gitdir"))?.ok()?;
+    fs::canonicalize(named.parent()?).ok()
 }
 
 /// Returns true if a git directory belongs to one of the repository's linked worktrees.
@@ -60,17 +78,4 @@ fn is_work_tree(work_dir: &Path, git_dir: &Path) -> bool {
     named
         .and_then(|named| fs::canonicalize(named).ok())
         .is_some_and(|found| found == git_dir)
-}
-
-/// Returns true if the worktree is the parent directory of the git directory, or below that directory.
-fn contains_git_dir(work_dir: &Path, git_dir: &Path) -> bool {
-    git_dir.parent().is_some_and(|folder| work_dir.starts_with(folder))
-}
-
-/// Returns true if another repository could contain the git directory as committed files. git commits nothing below a
-/// directory named `.git`, for example submodules.
-fn may_be_committed(git_dir: &Path) -> bool {
-    let is_dot_git = |folder: &&Path| folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
-    let mut folders = git_dir.ancestors().take_while(|folder| !is_dot_git(folder)).skip(1);
-    folders.any(|folder| folder.join(".git").symlink_metadata().is_ok())
 }

@@ -125,13 +125,15 @@ pub enum OpenError {
         /// The git directory of the main repository.
         common_dir: PathBuf,
     },
-    /// The git directory refers to a worktree that does not refer back.
-    #[error("{} names the worktree {}, whose .git does not point back to it", .path.display(), .work_dir.display())]
+    /// The git directory and the worktree do not refer to each other.
+    #[error("the git directory {} and the worktree {} do not refer to each other", .path.display(), .work_dir.display())]
     NotItsWorkTree {
         /// The path of the git directory.
         path: PathBuf,
-        /// The worktree that the git directory refers to.
+        /// The worktree.
         work_dir: PathBuf,
+        /// True for a linked worktree; otherwise `core.worktree` names it.
+        is_linked: bool,
     },
     /// The version of the repository format is too new.
     #[error("the repository at {} has format version {version} (supported: 0 and 1)", .path.display())]
@@ -197,7 +199,15 @@ impl Explain for OpenError {
                 "remove {}, then run `git fetch --unshallow` or `git fetch --depth=1`",
                 path.display()
             ),
-            Self::NotItsWorkTree { .. } => "if the worktree moved, run `git worktree repair` in it".to_owned(),
+            Self::NotItsWorkTree { is_linked: true, .. } => {
+                "if the worktree moved, run `git worktree repair` in it".to_owned()
+            }
+            Self::NotItsWorkTree { path, work_dir, .. } => format!(
+                "core.worktree names it, which an archive can do, too; if you set it: GIT_DIR={} GIT_WORK_TREE={} \
+                 codescout …",
+                shell_quoted(&path.to_string_lossy()),
+                shell_quoted(&work_dir.to_string_lossy())
+            ),
             _ => return Explanation::default(),
         })
     }

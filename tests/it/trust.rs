@@ -107,8 +107,20 @@ fn a_repository_among_the_files_of_a_clone_does_not_configure_itself() {
         .unwrap()
         .replace("bare = true", "bare = false");
     fs::write(&config, format!("{text}[core]\n\tworktree = {}\n", elsewhere.display())).unwrap();
-    let output = call_with(&planted.tools(), &home, &["search", QUESTION, "--ref", "HEAD"], &[]);
-    assert!(stderr(&output).contains("ignoring "), "{}", stderr(&output));
+    let search = |variables: &[(&str, &str)]| {
+        stderr(&call_with(
+            &planted.tools(),
+            &home,
+            &["search", QUESTION, "--ref", "HEAD"],
+            variables,
+        ))
+    };
+    let refused = search(&[]);
+    assert!(refused.contains("do not refer to each other"), "{refused}");
+    let tools = planted.tools();
+    let named = [("GIT_DIR", &tools), ("GIT_WORK_TREE", &elsewhere)];
+    let ignored = search(&named.map(|(name, path)| (name, path.to_str().unwrap())));
+    assert!(ignored.contains("ignoring "), "{ignored}");
     planted.assert_nothing_was_sent();
 }
 

@@ -3,13 +3,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 use codescout::git::{OpenError, Repository, RepositoryKind};
 use serde_json::json;
 
 use crate::cli::call_in;
 use crate::mcp::Client;
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 const FILES: &str = "//- a.rs\nfn needle() {}\n";
 
@@ -73,7 +74,16 @@ fn a_committed_repository_does_not_lead_out_of_its_folder() {
     fs::create_dir(repo.path("tools/files")).unwrap();
     bare.git(["config", "core.bare", "false"]);
     repo.symlink(&elsewhere, "tools/link");
-    for outside in [elsewhere.to_str().unwrap(), "../../../elsewhere", "../link", "../.."] {
+    let outsides = [
+        elsewhere.to_str().unwrap(),
+        "../../../elsewhere",
+        "../link",
+        "../..",
+        "..",
+        "../files",
+        ".",
+    ];
+    for outside in outsides {
         bare.git(["config", "core.worktree", outside]);
         let found = Repository::discover(bare.root());
         assert!(
@@ -83,15 +93,109 @@ fn a_committed_repository_does_not_lead_out_of_its_folder() {
         for args in [&["grep", "needle"][..], &["status"], &["index"]] {
             let called = call_in(bare.root(), args, b"");
             assert!(
-                called.code == 2 && called.stderr.contains("does not point back"),
+                called.code == 2 && called.stderr.contains("do not refer to each other"),
                 "{}",
                 called.stderr
             );
         }
     }
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 1);
-    bare.git(["config", "core.worktree", "../files"]);
-    assert_work_dir(bare.root(), &repo.path("tools/files"));
+}
+
+/// Runs the program in a folder with variables set.
+fn call_with(folder: &Path, args: &[&str], variables: &[(&str, &Path)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_codescout"));
+    command.args(args).current_dir(folder).envs(variables.iter().copied());
+    command.output_in_time().unwrap()
+}
+
+#[test]
+fn an_archive_does_not_lead_into_the_folder_that_contains_it() {
+    // The folder with the archive contains its git directory, too.
+    let (home, archive) = (TestRepo::empty(), TestRepo::new(FILES));
+    fs::remove_dir_all(home.path(".git")).unwrap();
+    home.write("secret.rs", "fn needle() {}\n");
+    let unpacked = home.path("downloads/archive");
+    fs::create_dir(home.path("downloads")).unwrap();
+    fs::rename(archive.root(), &unpacked).unwrap();
+    let git_dir = unpacked.join(".git");
+    let set = |to: &str| {
+        let file = git_dir.join("config");
+        home.git(["config", "--file", file.to_str().unwrap(), "core.worktree", to]);
+    };
+    for to in [home.root().to_str().unwrap(), "../../..", "../..", "..", "../sub", "."] {
+        set(to);
+        fs::create_dir_all(unpacked.join("sub")).unwrap();
+        for args in [
+            &["search", "needle"][..],
+            &["grep", "needle"],
+            &["index"],
+            &["edit", "create", "x", "--text", "x"],
+            &["memory", "write", "x", "--text", "x"],
+            &["hooks", "run", "post-commit"],
+        ] {
+            let called = call_in(&unpacked, args, b"");
+            if to == ".." {
+                assert!(!called.stderr.contains("do not refer"), "{args:?}: {}", called.stderr);
+                continue;
+            }
+            // A hook says nothing.
+            assert!(
+                args[0] == "hooks" || called.stderr.contains("do not refer to each other"),
+                "{to}: {args:?}: {}",
+                called.stderr
+            );
+            assert!(!called.text().contains("secret"), "{args:?}");
+        }
+        fs::remove_dir_all(unpacked.join("sub")).unwrap();
+        let _ = fs::remove_file(unpacked.join("x"));
+    }
+    for left in [".codescout", "x", ".agents", "downloads/.codescout", "downloads/x"] {
+        assert!(!home.path(left).exists(), "{left}");
+    }
+    // The user names both.
+    set("../../..");
+    let search = |variables: &[(&str, &Path)]| call_with(&unpacked, &["grep", "needle"], variables);
+    let (work_tree, named) = (("GIT_WORK_TREE", home.root()), ("GIT_DIR", git_dir.as_path()));
+    assert!(String::from_utf8_lossy(&search(&[named, work_tree]).stdout).contains("secret.rs"));
+    // For a hook, git sets `GIT_DIR` alone.
+    for variables in [
+        &[named][..],
+        &[work_tree],
+        &[("GIT_DIR", home.root()), work_tree],
+        &[named, ("GIT_WORK_TREE", &unpacked)],
+    ] {
+        let output = search(variables);
+        assert_eq!(output.status.code(), Some(2), "{variables:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains("GIT_WORK_TREE="),
+            "{output:?}"
+        );
+    }
+}
+
+#[test]
+fn a_folder_that_claims_to_be_a_linked_worktree_is_refused() {
+    let repo = TestRepo::new(FILES);
+    let linked = repo.worktree("linked");
+    let archive = repo.beside("archive");
+    fs::create_dir(&archive).unwrap();
+    fs::copy(linked.path(".git"), archive.join(".git")).unwrap();
+    for is_there in [true, false] {
+        for args in [
+            &["grep", "needle"][..],
+            &["index"],
+            &["edit", "create", "x", "--text", "x"],
+        ] {
+            let called = call_in(&archive, args, b"").expect(2);
+            assert!(called.stderr.contains("git worktree repair"), "{}", called.stderr);
+        }
+        if is_there {
+            fs::remove_dir_all(linked.root()).unwrap();
+        }
+    }
+    assert_eq!(fs::read_dir(&archive).unwrap().count(), 1);
+    assert!(!repo.path(".codescout").exists());
 }
 
 #[test]
@@ -123,10 +227,16 @@ fn work_trees_that_git_made_are_opened() {
     }
     let main = Repository::discover(repo.root()).unwrap();
     assert_eq!(main.linked_work_trees(), [fs::canonicalize(linked.root()).unwrap()]);
-    // Moved by hand. Git finds the repository from the new location.
+    // Moved by hand. git finds the repository from the new location, but the repository does not know that.
     let moved = repo.beside("moved");
     fs::write(linked.path(".git"), format!("gitdir: {}\n", git_dir.display())).unwrap();
     fs::rename(linked.root(), &moved).unwrap();
+    let found = Repository::discover(&moved);
+    assert!(
+        matches!(found, Err(OpenError::NotItsWorkTree { is_linked: true, .. })),
+        "{found:?}"
+    );
+    repo.git(["-C", moved.to_str().unwrap(), "worktree", "repair"]);
     assert_work_dir(&moved, &moved);
     let bare = repo.bare_clone("bare");
     let of_bare = bare.worktree("of-bare");
