@@ -76,7 +76,8 @@ const OTHER_VARIABLES: &[(&str, &str)] = &[
     ),
     (
         "XDG_STATE_HOME",
-        "folder of codescout/trusted, the record of the user's settings files; else .local/state in HOME",
+        "folder of codescout/trusted and codescout/edits, which record the user's settings files and the edits that \
+         run; else .local/state in HOME",
     ),
     (
         "XDG_RUNTIME_DIR",
@@ -112,6 +113,8 @@ pub struct Environment {
     pub user_file: Option<PathBuf>,
     /// The path of the folder that records the user's trusted settings files, below `XDG_STATE_HOME` or `HOME`.
     pub trusted: Option<PathBuf>,
+    /// The path of the folder that records the user's running edits, below `XDG_STATE_HOME` or `HOME`.
+    pub edits: Option<PathBuf>,
     /// The folder for sockets, below `XDG_RUNTIME_DIR`, `XDG_STATE_HOME` or `HOME`.
     pub runtime: Option<PathBuf>,
     /// The value of `PATH`.
@@ -147,6 +150,7 @@ impl Environment {
     pub fn read() -> Self {
         let value = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let text = |name: &str| value(name).and_then(|value| value.into_string().ok());
+        let state = user_folder(value("XDG_STATE_HOME"), value("HOME"), ".local/state");
         Self {
             sidecar: value("CODESCOUT_SIDECAR").map(PathBuf::from),
             settings: SETTINGS
@@ -160,10 +164,10 @@ impl Environment {
             fail_at: text("CODESCOUT_FAIL_AT"),
             user_file: user_folder(value("XDG_CONFIG_HOME"), value("HOME"), ".config")
                 .map(|folder| folder.join("codescout/config.toml")),
-            trusted: user_folder(value("XDG_STATE_HOME"), value("HOME"), ".local/state")
-                .map(|folder| folder.join("codescout/trusted")),
+            trusted: state.as_ref().map(|folder| folder.join("codescout/trusted")),
+            edits: state.as_ref().map(|folder| folder.join("codescout/edits")),
             runtime: user_folder(value("XDG_RUNTIME_DIR"), None, "")
-                .or_else(|| user_folder(value("XDG_STATE_HOME"), value("HOME"), ".local/state"))
+                .or(state)
                 // Only the user may enter it, unlike the folder with the record of trusted files.
                 .map(|folder| folder.join("codescout/run")),
             search_path: text("PATH").unwrap_or_default(),

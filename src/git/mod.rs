@@ -21,6 +21,7 @@ mod host;
 mod includes;
 mod index;
 mod irregular;
+mod journal;
 mod known_files;
 mod line_diff;
 mod linked;

@@ -548,6 +548,6 @@ fn has_promisor(config: &gix::config::File) -> bool {
     values.any(|value| !value.eq_ignore_ascii_case(b"false"))
 }
 
-fn shell_quoted(text: &str) -> String {
+pub(super) fn shell_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

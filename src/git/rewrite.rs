@@ -4,35 +4,28 @@
 //! file is replaced by a rename. If a step fails, the journal is reversed and the files get their earlier contents back.
 //! All batches of a worktree hold one lock, and no path passes through a symbolic link or into another repository.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use bstr::ByteSlice;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
 
-use super::beneath::{self, Root, open_folder};
-use super::open::Repository;
+use super::beneath::{self, Root};
+use super::journal::{JOURNAL, JournalFolder};
+use super::open::{Repository, shell_quoted};
 use super::worktree::WorkTreeError;
 use crate::model::{ErrorKind, Explain, Explanation, RepoPath};
-use crate::sidecar::{FileLock, decode, encode, failpoint, make_like, remove_stale_temporaries, write_private_in};
+use crate::sidecar::{decode, encode, failpoint, make_like};
 
-/// The folder in the git directory. As for the queue of hooks, `git clean -fdx` does not delete it.
-const FOLDER: &str = "codescout-edit";
-const LOCK: &str = "lock";
-const JOURNAL: &str = "journal";
 /// Name prefix of a file that is being written next to the one that it replaces.
 const TEMPORARY: &str = ".codescout-edit-";
-/// Interval between attempts to take the lock. `flock` has no timeout.
-const RETRY_EVERY: Duration = Duration::from_millis(5);
 
 /// A file with its content before and after; `None` if it does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +83,14 @@ pub enum RewriteError {
         #[source]
         source: io::Error,
     },
+    /// There is a journal, and it is not known that this user's codescout wrote it.
+    #[error("an interrupted edit is not completed: {} is not recorded as written by you", .path.display())]
+    NotRecorded {
+        /// The path of the journal.
+        path: PathBuf,
+        /// False if there is no folder for records.
+        has_records: bool,
+    },
     /// A file cannot be read or written.
     #[error("cannot write {}", .path.to_text())]
     Io {
@@ -123,40 +124,46 @@ impl Explain for RewriteError {
                 "if it is damaged, remove {} and check git diff",
                 path.display()
             )),
+            Self::NotRecorded { path, has_records } => Explanation::hinting(not_recorded_hint(path, *has_records)),
             Self::WorkTree(error) => error.explain(),
             _ => Explanation::default(),
         }
     }
 }
 
+fn not_recorded_hint(path: &Path, has_records: bool) -> String {
+    let reason = if has_records {
+        "it is damaged or came with an archive"
+    } else {
+        "neither XDG_STATE_HOME nor HOME is set, so there is no record"
+    };
+    let path = shell_quoted(&path.to_string_lossy());
+    format!("nothing was changed, and {reason}. See what it would write: less -f {path}. Then remove it: rm {path}")
+}
+
 /// Rewrites files of one worktree. Holds the lock of the worktree.
 pub struct Rewriter {
     root: Root,
-    folder: OwnedFd,
-    place: PathBuf,
+    journal: JournalFolder,
     completed: Vec<RepoPath>,
-    _lock: FileLock,
 }
 
 impl Repository {
     /// Locks the worktree against other rewriters and completes a batch that was interrupted. Waits up to `patience`
-    /// for the lock.
-    pub fn rewriter(&self, patience: Duration, interrupt: &AtomicBool) -> Result<Rewriter, RewriteError> {
+    /// for the lock. `records` is the user's folder that records which journals this user wrote.
+    pub fn rewriter(
+        &self,
+        records: Option<&Path>,
+        patience: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<Rewriter, RewriteError> {
         let root = self.root()?;
-        let place = self.git_dir().join(FOLDER);
-        let unusable = |source| RewriteError::Journal {
-            path: place.clone(),
-            source,
-        };
-        let folder = journal_folder(&Root::open(self.git_dir()).map_err(unusable)?).map_err(unusable)?;
-        let lock = locked(&folder, &place, patience, interrupt)?;
-        failpoint::hit("edit.locked").map_err(unusable)?;
+        let journal = JournalFolder::lock(self, records, patience, interrupt)?;
+        failpoint::hit("edit.locked").map_err(|source| journal.error(source))?;
         let mut rewriter = Rewriter {
             root,
-            folder,
-            place,
+            journal,
             completed: Vec::new(),
-            _lock: lock,
         };
         rewriter.complete()?;
         Ok(rewriter)
@@ -184,10 +191,10 @@ impl Rewriter {
             }
         }
         let journal = Journal {
-            number: random().map_err(|source| self.journal_error(source))?,
+            number: random().map_err(|source| self.journal.error(source))?,
             rewrites,
         };
-        self.write(&journal)?;
+        self.journal.write(&encode(&journal))?;
         if let Err(error) = self.run(&journal, Otherwise::Fail) {
             let undone = self.undo(journal);
             return Err(match undone {
@@ -198,22 +205,24 @@ impl Rewriter {
                 },
             });
         }
-        self.forget()
+        self.journal.forget()
     }
 
     /// Completes the batch in the journal, if there is one.
     fn complete(&mut self) -> Result<(), RewriteError> {
-        remove_stale_temporaries(&self.place).map_err(|source| self.journal_error(source))?;
-        let Some(journal) = self.journal().map_err(|source| self.journal_error(source))? else {
+        let Some(bytes) = self.journal.read()? else {
+            self.journal.forget_record();
             return Ok(());
         };
+        let damaged = |error| self.journal.error(io::Error::new(io::ErrorKind::InvalidData, error));
+        let journal: Journal = decode(&bytes).map_err(damaged)?;
         self.run(&journal, Otherwise::Skip)?;
         self.completed = journal
             .rewrites
             .iter()
             .map(|rewrite| RepoPath::new(rewrite.path.as_slice()))
             .collect();
-        self.forget()
+        self.journal.forget()
     }
 
     /// Restores the files that a batch has replaced.
@@ -227,9 +236,9 @@ impl Rewriter {
             rewrites: journal.rewrites.into_iter().map(back).collect(),
             ..journal
         };
-        self.write(&journal)?;
+        self.journal.write(&encode(&journal))?;
         self.run(&journal, Otherwise::Skip)?;
-        self.forget()
+        self.journal.forget()
     }
 
     /// Gives each file its content after the batch. Files that already have it are left alone.
@@ -254,7 +263,7 @@ impl Rewriter {
                 (Otherwise::Fail, Err(error)) => return Err(error),
             }
         }
-        failpoint::hit("edit.done").map_err(|source| self.journal_error(source))
+        failpoint::hit("edit.done").map_err(|source| self.journal.error(source))
     }
 
     fn replace(&self, rewrite: &Rewrite, temporary: &str) -> Result<(), RewriteError> {
@@ -366,39 +375,6 @@ impl Rewriter {
             let _ = rustix::fs::unlinkat(&folder, temporary, AtFlags::empty());
         }
     }
-
-    fn write(&self, journal: &Journal) -> Result<(), RewriteError> {
-        let payload = encode(journal);
-        let bytes = [&xxh3_64(&payload).to_le_bytes()[..], &payload].concat();
-        let written = write_private_in(self.folder.as_fd(), OsStr::new(JOURNAL), &bytes);
-        written.map_err(|source| self.journal_error(source))
-    }
-
-    fn journal(&self) -> io::Result<Option<Journal>> {
-        let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("damaged: {what}"));
-        let mut bytes = Vec::new();
-        match beneath::open_file(self.folder.as_fd(), JOURNAL.as_bytes()) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => File::from(file?).read_to_end(&mut bytes)?,
-        };
-        let (hash, payload) = bytes.split_at_checked(8).ok_or_else(|| damaged("length"))?;
-        if xxh3_64(payload).to_le_bytes() != hash {
-            return Err(damaged("checksum"));
-        }
-        decode(payload).map(Some).map_err(|error| damaged(&error.to_string()))
-    }
-
-    fn forget(&self) -> Result<(), RewriteError> {
-        let removed = rustix::fs::unlinkat(&self.folder, JOURNAL, AtFlags::empty());
-        removed.map_err(|errno| self.journal_error(errno.into()))
-    }
-
-    fn journal_error(&self, source: io::Error) -> RewriteError {
-        RewriteError::Journal {
-            path: self.place.join(JOURNAL),
-            source,
-        }
-    }
 }
 
 /// Determines what to do with a file that has neither content.
@@ -462,41 +438,6 @@ fn random() -> io::Result<u64> {
     let mut random = [0; 8];
     getrandom(&mut random, GetRandomFlags::empty())?;
     Ok(u64::from_le_bytes(random))
-}
-
-/// Opens the folder of the journal, which holds contents that other users may not be allowed to read.
-fn journal_folder(git_dir: &Root) -> io::Result<OwnedFd> {
-    let git_dir = git_dir.folder(b"")?;
-    match rustix::fs::mkdirat(&git_dir, FOLDER, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => open_folder(git_dir.as_fd(), FOLDER.as_bytes()),
-        Err(errno) => Err(errno.into()),
-    }
-}
-
-fn locked(
-    folder: &OwnedFd,
-    place: &std::path::Path,
-    patience: Duration,
-    interrupt: &AtomicBool,
-) -> Result<FileLock, RewriteError> {
-    let path = place.join(LOCK);
-    let unusable = |source| RewriteError::Journal {
-        path: path.clone(),
-        source,
-    };
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(folder, LOCK, flags, Mode::from_raw_mode(0o666));
-    let mut file = File::from(opened.map_err(|errno| unusable(errno.into()))?);
-    let deadline = Instant::now() + patience;
-    loop {
-        file = match FileLock::take(file).map_err(unusable)? {
-            Ok(lock) => return Ok(lock),
-            Err(_) if interrupt.load(Ordering::Relaxed) => return Err(RewriteError::Interrupted),
-            Err(_) if Instant::now() >= deadline => return Err(RewriteError::Busy { path }),
-            Err(file) => file,
-        };
-        std::thread::sleep(RETRY_EVERY);
-    }
 }
 
 /// Writes a file that will replace another one, with the mode and the owner of that one, or with the given mode.

@@ -2,8 +2,10 @@
 //! opens views of revisions.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
 
 use super::error::{Context as _, Result};
 use super::history::HeldMessages;
@@ -11,7 +13,7 @@ use super::models::Models;
 use super::place::default_sidecar_root;
 use super::storage::Storage;
 use crate::config::{Config, Environment, Overrides, RepositoryFiles};
-use crate::git::Repository;
+use crate::git::{Repository, RewriteError, Rewriter};
 use crate::index::BuildOptions;
 use crate::model::with_placeholders;
 use crate::remote::Qdrant;
@@ -29,6 +31,7 @@ pub struct Workspace {
     pub(super) qdrant: OnceLock<Vec<Qdrant>>,
     pub(super) messages: Mutex<Option<HeldMessages>>,
     pub(super) options: BuildOptions,
+    edit_records: Option<PathBuf>,
     /// The caller's directory relative to the repository root. Paths given by the user are relative to it.
     here: String,
 }
@@ -42,13 +45,14 @@ impl Workspace {
     /// Opens the repository with default settings. Used to change settings whose errors prevent opening it.
     pub(crate) fn open_without_settings(path: &Path) -> Result<Self> {
         let repository = Repository::discover(path)?;
-        let storage = Storage::of(&repository, &Overrides::default(), &Environment::read())?;
+        let environment = Environment::read();
+        let storage = Storage::of(&repository, &Overrides::default(), &environment)?;
         let config = Config::resolve(
             &Overrides::default(),
             &Environment::default(),
             &RepositoryFiles::default(),
         )?;
-        Self::with(repository, storage, config)
+        Self::with(repository, storage, config, environment.edits)
     }
 
     fn of(repository: Repository, overrides: &Overrides) -> Result<Self> {
@@ -56,10 +60,10 @@ impl Workspace {
         let storage = Storage::of(&repository, overrides, &environment)?;
         let files = settings_files(&repository, &storage);
         let config = Config::resolve(overrides, &environment, &files)?;
-        Self::with(repository, storage, config)
+        Self::with(repository, storage, config, environment.edits)
     }
 
-    fn with(repository: Repository, storage: Storage, config: Config) -> Result<Self> {
+    fn with(repository: Repository, storage: Storage, config: Config, edit_records: Option<PathBuf>) -> Result<Self> {
         start_threads()?;
         let models = Models::of(&config)?;
         // Reports an invalid Qdrant setting now instead of on first use.
@@ -72,6 +76,7 @@ impl Workspace {
             models,
             qdrant: OnceLock::new(),
             messages: Mutex::default(),
+            edit_records,
             here: String::new(),
         })
     }
@@ -104,6 +109,17 @@ impl Workspace {
     /// Returns the caller's directory relative to the repository root. Empty at the root and for servers.
     pub(crate) fn here(&self) -> &str {
         &self.here
+    }
+
+    /// Locks the files of the worktree for a change, and completes an edit that was interrupted.
+    /// Waits up to `patience` for other edits.
+    pub(crate) fn rewriter(
+        &self,
+        patience: Duration,
+        interrupt: &AtomicBool,
+    ) -> std::result::Result<Rewriter, RewriteError> {
+        self.repository
+            .rewriter(self.edit_records.as_deref(), patience, interrupt)
     }
 
     /// The options for building segments.

@@ -308,8 +308,10 @@ fn fix(ask: &Ask<'_>, question: &Question<'_>, findings: &mut [FindingOut]) -> R
             mode: None,
         });
     }
-    let repository = &ask.session.workspace.repository;
-    repository.rewriter(PATIENCE, ask.ctx.interrupt)?.apply(rewrites)?;
+    ask.session
+        .workspace
+        .rewriter(PATIENCE, ask.ctx.interrupt)?
+        .apply(rewrites)?;
     ask.session.files_changed();
     of_files
         .into_values()

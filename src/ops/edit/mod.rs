@@ -151,7 +151,7 @@ impl<'a> Writer<'a> {
             ));
         }
         let repository = &ask.session.workspace.repository;
-        let rewriter = || repository.rewriter(PATIENCE, ask.ctx.interrupt);
+        let rewriter = || ask.session.workspace.rewriter(PATIENCE, ask.ctx.interrupt);
         Ok(Self {
             rewriter: (!dry_run).then(rewriter).transpose()?,
             files: Files {

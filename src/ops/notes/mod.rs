@@ -649,7 +649,7 @@ fn store(ask: &Ask<'_>, note: &Found, from: Option<&str>, to: Option<&str>) -> R
     let Some(path) = &note.path else {
         return PrivateNotes::of(workspace).store(&note.name, from, to, ask.ctx.interrupt);
     };
-    let mut rewriter = workspace.repository.rewriter(PATIENCE, ask.ctx.interrupt)?;
+    let mut rewriter = workspace.rewriter(PATIENCE, ask.ctx.interrupt)?;
     rewriter.apply(vec![Rewrite {
         path: path.as_bytes().to_vec(),
         from: from.map(|text| text.as_bytes().to_vec()),

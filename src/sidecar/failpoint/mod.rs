@@ -63,6 +63,7 @@ pub const PLACES: &[&str] = &[
     "edit.done",
     "edit.half",
     "edit.locked",
+    "edit.recorded",
     "edit.replaced",
     "edit.written",
     "gc.before_remove_folder",

@@ -4,6 +4,7 @@ mod batches;
 mod guards;
 mod operations;
 mod patches;
+mod planted;
 
 use serde_json::{Value, json};
 
