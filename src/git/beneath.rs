@@ -1,68 +1,167 @@
 //! Opens files of a worktree by path without ever leaving its root.
 //!
 //! Each directory on the path is opened in turn, without following symbolic links. So no link can redirect an access
-//! outside the root, not even one created during the access.
+//! outside the root, not even one created during the access. Directories of git and of codescout are not entered,
+//! whatever their names.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 
 /// An open handle to the root directory of a worktree.
 #[derive(Debug)]
-pub(super) struct Root(OwnedFd);
+pub(super) struct Root {
+    root: OwnedFd,
+    /// The directories that belong to git or to codescout. Device and inode identify them.
+    own: Vec<Stat>,
+}
 
 impl Root {
     /// Opens the root directory. `path` may contain symbolic links.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
+        Ok(Self {
+            root: rustix::fs::open(path, flags, Mode::empty())?,
+            own: Vec::new(),
+        })
+    }
+
+    /// Excludes the directories at `paths`, as far as they exist. Symbolic links to them are followed.
+    pub(super) fn without(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.own = paths
+            .into_iter()
+            .filter_map(|path| rustix::fs::stat(path).ok())
+            .collect();
+        self
     }
 
     /// Opens the directory at `path` with one system call. Fails if the last component is a symbolic link, but follows
     /// links in the other components. The caller must check those, or use only names and stat data from the directory.
     pub(super) fn folder_in_one_step(&self, path: &[u8]) -> io::Result<OwnedFd> {
-        open_folder(self.0.as_fd(), if path.is_empty() { b"." } else { path })
+        let folder = open_folder(self.root.as_fd(), if path.is_empty() { b"." } else { path })?;
+        self.check_identity(&folder)?;
+        Ok(folder)
     }
 
     /// Returns the stat data of the file at `path`, or of the root if `path` is empty. Does not follow a link in the
     /// last component. As with [`Self::folder_in_one_step`], the caller must check the other components.
     pub(super) fn stat_in_one_step(&self, path: &[u8]) -> io::Result<Stat> {
-        stat(self.0.as_fd(), if path.is_empty() { b"." } else { path })
+        stat(self.root.as_fd(), if path.is_empty() { b"." } else { path })
     }
 
     /// Returns true if the file system updates the times of a directory exactly when an entry is added or removed.
     /// Returns false for network file systems and file systems implemented by a program, which may not do so.
     pub(super) fn keeps_folder_times(&self) -> bool {
         #[cfg(target_os = "linux")]
-        return rustix::fs::fstatfs(&self.0).is_ok_and(|found| LOCAL_FILE_SYSTEMS.contains(&(found.f_type as u64)));
+        return rustix::fs::fstatfs(&self.root).is_ok_and(|found| LOCAL_FILE_SYSTEMS.contains(&(found.f_type as u64)));
         #[cfg(not(target_os = "linux"))]
         return false;
     }
 
-    /// Opens the directory at `path`, or the root if `path` is empty.
+    /// Opens the directory at `path`, or the root if `path` is empty. Fails for a directory of git or codescout and for
+    /// everything below one.
     pub(super) fn folder(&self, path: &[u8]) -> io::Result<OwnedFd> {
-        if path.is_empty() {
-            return open_folder(self.0.as_fd(), b".");
-        }
-        let mut names = path.split(|byte| *byte == b'/');
-        let first = names.next().unwrap_or_default();
-        let mut folder = open_folder(self.0.as_fd(), checked(first)?)?;
-        for name in names {
-            folder = open_folder(folder.as_fd(), checked(name)?)?;
-        }
+        self.opened(path, |folder, _| self.check_foreign(folder))
+    }
+
+    /// Like [`Self::folder`], for a caller that has checked the parents, and who checks the listing of the directory.
+    pub(super) fn folder_to_list(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        let folder = self.opened(path, |_, _| Ok(()))?;
+        self.check_identity(&folder)?;
         Ok(folder)
     }
 
     /// Opens the directory that contains the file at `path`. Also returns the name of the file.
     pub(super) fn parent_of<'p>(&self, path: &'p [u8]) -> io::Result<(OwnedFd, &'p [u8])> {
-        let (folder, name) = match path.iter().rposition(|byte| *byte == b'/') {
-            Some(slash) => (&path[..slash], &path[slash + 1..]),
-            None => (&path[..0], path),
-        };
-        Ok((self.folder(folder)?, checked(name)?))
+        self.parent_with(path, |_, _| Ok(()))
     }
+
+    /// Like [`Self::parent_of`]. Calls `check` with each directory below the root and the name of the next one or of
+    /// the file.
+    pub(super) fn parent_with<'p>(
+        &self,
+        path: &'p [u8],
+        mut check: impl FnMut(&OwnedFd, &[u8]) -> io::Result<()>,
+    ) -> io::Result<(OwnedFd, &'p [u8])> {
+        let (folder, name) = split(path);
+        let checked_all = |opened: &OwnedFd, end: usize| {
+            self.check_foreign(opened)?;
+            let rest = &path[end + 1..];
+            check(opened, rest.split(|byte| *byte == b'/').next().unwrap_or(rest))
+        };
+        Ok((self.opened(folder, checked_all)?, checked(name)?))
+    }
+
+    /// Returns the stat data of the file at `path`, which may be in any directory. Does not follow links.
+    pub(super) fn stat_of(&self, path: &[u8]) -> io::Result<Stat> {
+        let (folder, name) = split(path);
+        stat(self.opened(folder, |_, _| Ok(()))?.as_fd(), checked(name)?)
+    }
+
+    /// Opens the directory at `path`. Calls `check` with each directory on the way and the end of its path.
+    fn opened(&self, path: &[u8], mut check: impl FnMut(&OwnedFd, usize) -> io::Result<()>) -> io::Result<OwnedFd> {
+        if path.is_empty() {
+            return open_folder(self.root.as_fd(), b".");
+        }
+        let mut folder: Option<OwnedFd> = None;
+        let mut end = 0;
+        for name in path.split(|byte| *byte == b'/') {
+            let parent = folder.as_ref().unwrap_or(&self.root);
+            let opened = open_folder(parent.as_fd(), checked(name)?)?;
+            end += name.len();
+            check(&opened, end)?;
+            end += 1;
+            folder = Some(opened);
+        }
+        Ok(folder.expect("a path has a component"))
+    }
+
+    fn check_foreign(&self, folder: &OwnedFd) -> io::Result<()> {
+        self.check_identity(folder)?;
+        if is_git_dir(|name| stat(folder.as_fd(), name).is_ok()) {
+            return Err(belongs_to_git());
+        }
+        Ok(())
+    }
+
+    fn check_identity(&self, folder: &OwnedFd) -> io::Result<()> {
+        let found = rustix::fs::fstat(folder)?;
+        let is_it = |own: &Stat| (own.st_dev, own.st_ino) == (found.st_dev, found.st_ino);
+        if self.own.iter().any(is_it) {
+            return Err(belongs_to_git());
+        }
+        Ok(())
+    }
+}
+
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&path[..0], path),
+    }
+}
+
+/// Returns true for the contents of a git directory. `has` returns true for the names in the directory.
+///
+/// Source: `is_git_directory` in git's `setup.c`.
+pub(super) fn is_git_dir(has: impl Fn(&[u8]) -> bool) -> bool {
+    has(b"HEAD") && (has(b"commondir") || has(b"objects") && has(b"refs"))
+}
+
+/// The error from entering a directory of git or codescout.
+#[derive(Debug, thiserror::Error)]
+#[error("it is in a directory of git or codescout")]
+struct BelongsToGit;
+
+fn belongs_to_git() -> io::Error {
+    io::Error::other(BelongsToGit)
+}
+
+/// Returns true for the error from entering a directory of git or codescout.
+pub(super) fn is_of_git(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|source| source.is::<BelongsToGit>())
 }
 
 /// The `statfs(2)` types of ext2 to ext4, XFS, Btrfs, tmpfs, F2FS, overlayfs and ZFS. Source: Linux

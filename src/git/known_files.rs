@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use gix::index::entry::Stat;
 use rayon::prelude::*;
 
-use super::beneath::{self, Root};
+use super::beneath::Root;
 use super::disk_file::WorkTreeReader;
 use super::index::Tracked;
 use super::open::Repository;
@@ -234,10 +234,7 @@ fn is_attributes_file(path: &[u8]) -> bool {
 }
 
 fn stat_beneath(root: &Root, path: &[u8]) -> Option<Stat> {
-    let (folder, name) = root.parent_of(path).ok()?;
-    beneath::stat(std::os::fd::AsFd::as_fd(&folder), name)
-        .ok()
-        .map(|found| index_stat(&found))
+    root.stat_of(path).ok().map(|found| index_stat(&found))
 }
 
 /// Returns the time since the file was last changed, or zero if its times are in the future.

@@ -21,6 +21,7 @@ use crate::model::{ErrorKind, Explain, Explanation};
 pub struct Repository {
     pub(super) shared: gix::ThreadSafeRepository,
     pub(super) places: Arc<Places>,
+    pub(super) sidecar: Option<PathBuf>,
 }
 
 /// Paths and properties of a repository. All paths are absolute and free of symbolic links.
@@ -288,7 +289,16 @@ impl Repository {
         Ok(Self {
             shared,
             places: Arc::new(places),
+            sidecar: None,
         })
+    }
+
+    /// Excludes a directory from the files of the worktree. It need not exist.
+    pub fn with_sidecar(self, sidecar: &Path) -> Self {
+        Self {
+            sidecar: Some(sidecar.to_owned()),
+            ..self
+        }
     }
 
     /// Returns the kind of this repository.

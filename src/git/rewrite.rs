@@ -325,23 +325,32 @@ impl Rewriter {
         Ok(Some(bytes))
     }
 
-    /// Opens the folder of a file. Fails if it belongs to another repository.
+    /// Opens the folder of a file. Fails if it belongs to another repository, or if a file at this path would make a
+    /// folder a git directory, whose `config` can name programs.
     fn parent<'p>(&self, path: &'p [u8]) -> Result<(OwnedFd, &'p [u8]), RewriteError> {
         check_path(path)?;
         let io_error = |error: io::Error| match error.raw_os_error().map(Errno::from_raw_os_error) {
+            _ if beneath::is_of_git(&error) => refused(path, "it belongs to git or to codescout"),
             Some(Errno::LOOP | Errno::NOTDIR) => refused(path, "a folder of it is a symbolic link or a file"),
             _ => RewriteError::Io {
                 path: RepoPath::new(path),
                 source: error,
             },
         };
-        for slash in path.find_iter(b"/") {
-            let folder = self.root.folder(&path[..slash]).map_err(io_error)?;
-            if beneath::stat(folder.as_fd(), b".git").is_ok() {
-                return Err(refused(path, "it is in another repository"));
+        let mut why = None;
+        let found = self.root.parent_with(path, |folder, next| {
+            let has = |name: &[u8]| beneath::stat(folder.as_fd(), name).is_ok();
+            if has(b".git") {
+                why = Some("it is in another repository");
+            } else if beneath::is_git_dir(|name| name == next || has(name)) {
+                why = Some("it would make its folder a git directory");
             }
+            why.map_or(Ok(()), |why| Err(io::Error::other(why)))
+        });
+        match why {
+            Some(why) => Err(refused(path, why)),
+            None => found.map_err(io_error),
         }
-        self.root.parent_of(path).map_err(io_error)
     }
 
     fn make_folders(&self, path: &[u8]) -> io::Result<()> {

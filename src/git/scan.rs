@@ -63,6 +63,8 @@ pub(super) struct Listing {
     /// A digest of the names of tracked files and subdirectories in the directory.
     tracked_names: u64,
     unknown: Arc<[Unknown]>,
+    /// True if the directory is a git directory whose files were committed.
+    is_git_dir: bool,
 }
 
 /// Maps directories to their listings.
@@ -121,6 +123,10 @@ pub(super) fn scan(
         presence[at] = own.max(presence[folder.parent]);
         match presence[at] {
             Presence::Here => whole.append(part),
+            Presence::GitDir => whole.append(Scan {
+                unknown: Vec::new(),
+                ..part
+            }),
             // It is unknown if the files have changed, so report only the error.
             Presence::Unreadable => whole.unreadable.extend(part.unreadable),
             Presence::Absent => {
@@ -140,8 +146,22 @@ pub(super) fn scan(
 enum Presence {
     #[default]
     Here,
+    /// The directory is, or is below, a git directory whose files were committed. Only these files are compared.
+    GitDir,
     Unreadable,
+    /// The directory does not exist, or it is the repository's own git directory or sidecar.
     Absent,
+}
+
+impl Listing {
+    fn presence(&self, folder: &Folder<'_>) -> Presence {
+        // git looks for `.git` in the root first.
+        if self.is_git_dir && !folder.path.is_empty() {
+            Presence::GitDir
+        } else {
+            Presence::Here
+        }
+    }
 }
 
 impl Scan {
@@ -214,11 +234,11 @@ impl Scanner<'_, '_> {
             // costs more.
             self.compare_files(folder, &mut scan, &|path| self.root.stat_in_one_step(path));
             scan.unknown.extend(listing.unknown.iter().cloned());
-            return (Presence::Here, scan);
+            return (listing.presence(folder), scan);
         }
         let opened = match self.root.folder_in_one_step(folder.path) {
             Ok(opened) => opened,
-            Err(error) if beneath::is_absence(&error) => return (Presence::Absent, scan),
+            Err(error) if beneath::is_absence(&error) || beneath::is_of_git(&error) => return (Presence::Absent, scan),
             Err(error) => {
                 scan.unreadable.push((folder.path.to_owned(), error));
                 return (Presence::Unreadable, scan);
@@ -229,12 +249,16 @@ impl Scanner<'_, '_> {
         });
         match self.list_unknown(folder, opened) {
             Ok(listing) => {
+                let presence = listing.presence(folder);
                 scan.unknown.extend(listing.unknown.iter().cloned());
                 scan.listed.push((folder.path.to_owned(), listing));
+                (presence, scan)
             }
-            Err(error) => scan.unreadable.push((folder.path.to_owned(), error)),
+            Err(error) => {
+                scan.unreadable.push((folder.path.to_owned(), error));
+                (Presence::Here, scan)
+            }
         }
-        (Presence::Here, scan)
     }
 
     fn compare_files(
@@ -280,10 +304,13 @@ impl Scanner<'_, '_> {
     fn list_unknown(&self, folder: &Folder<'_>, opened: OwnedFd) -> io::Result<Listing> {
         let stat = index_stat(&rustix::fs::fstat(&opened)?);
         let names = Names::of(folder, self.tracked, self.rules);
-        let entries = list(opened, self.rules)?.into_iter().filter(|entry| !names.has(entry));
+        let listed = list(opened, self.rules)?;
+        let is_git_dir = is_git_dir(&listed);
+        let entries = listed.into_iter().filter(|entry| !names.has(entry));
         Ok(Listing {
             stat,
             tracked_names: self.tracked_names(folder),
+            is_git_dir,
             unknown: entries.map(|entry| entry.inside(folder.path)).collect(),
         })
     }
@@ -411,6 +438,11 @@ impl Unknown {
         }
         self
     }
+}
+
+/// Returns true if a directory with these entries is a git directory.
+pub(super) fn is_git_dir(listed: &[Unknown]) -> bool {
+    beneath::is_git_dir(|name| listed.iter().any(|entry| entry.path == name))
 }
 
 /// Lists the files, symbolic links and subdirectories of a directory by name, without `.git`. Skips pipes, sockets and

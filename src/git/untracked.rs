@@ -25,7 +25,7 @@ pub(super) struct Untracked {
 }
 
 /// Returns the files that are not ignored, among `candidates` and below the directories in `candidates`. Skips other
-/// repositories.
+/// repositories and git directories.
 pub(super) fn find(
     local: &gix::Repository,
     index: &Index,
@@ -72,7 +72,7 @@ pub(super) fn find(
                 entries.sort_unstable_by(|a, b| b.cmp(a));
                 candidates.extend(entries);
             }
-            Err(error) if beneath::is_absence(&error) => {}
+            Err(error) if beneath::is_absence(&error) || beneath::is_of_git(&error) => {}
             Err(error) => untracked.unreadable.push((candidate.path, error)),
         }
     }
@@ -86,11 +86,14 @@ pub(super) fn is_sidecar(path: &[u8]) -> bool {
 }
 
 fn list_unless_repository(root: &Root, path: &[u8], rules: &DiskRules) -> io::Result<Vec<Unknown>> {
-    let folder = root.folder(path)?;
+    let folder = root.folder_to_list(path)?;
     if is_repository(&folder) {
         return Ok(Vec::new());
     }
     let entries = scan::list(folder, rules)?;
+    if scan::is_git_dir(&entries) {
+        return Ok(Vec::new());
+    }
     Ok(entries.into_iter().map(|entry| entry.inside(path)).collect())
 }
 

@@ -229,12 +229,18 @@ impl Repository {
         }
     }
 
+    /// Opens the root of the worktree. The git directory and the sidecar are not entered if they are below it.
     pub(super) fn root(&self) -> Result<Root, WorkTreeError> {
         let path = self.work_dir().ok_or(WorkTreeError::NoWorkTree)?;
-        Root::open(path).map_err(|source| WorkTreeError::Root {
+        let root = Root::open(path).map_err(|source| WorkTreeError::Root {
             path: path.to_owned(),
             source,
-        })
+        })?;
+        let of_git = [self.git_dir(), self.common_dir()]
+            .into_iter()
+            // These may be links.
+            .flat_map(|folder| ["", "objects", "refs"].map(|name| folder.join(name)));
+        Ok(root.without(of_git.chain(self.sidecar.clone())))
     }
 
     pub(super) fn disk_rules(&self, index: &Index) -> Result<DiskRules, WorkTreeError> {

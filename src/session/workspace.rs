@@ -70,7 +70,7 @@ impl Workspace {
         config.qdrant.options()?;
         Ok(Self {
             options: config.build_options(),
-            repository,
+            repository: repository.with_sidecar(storage.root()),
             config,
             storage,
             models,

@@ -1,6 +1,7 @@
 //! Tests `codescout edit`: what each operation changes, what is refused, and that a list is applied as a whole.
 
 mod batches;
+mod git_folders;
 mod guards;
 mod operations;
 mod patches;
