@@ -135,6 +135,11 @@ pub(super) fn named_work_tree() -> Option<PathBuf> {
     std::fs::canonicalize(std::env::var_os("GIT_WORK_TREE")?).ok()
 }
 
+/// Returns the path in the environment variable `GIT_INDEX_FILE`. A relative one starts at the root of the worktree.
+pub(super) fn named_index() -> Option<PathBuf> {
+    std::env::var_os("GIT_INDEX_FILE").map(PathBuf::from)
+}
+
 /// Returns true if `safe.bareRepository` makes git use a bare repository only if it is named explicitly. As in git, the
 /// system and user configuration and `git -c` settings count, but not the repository's own configuration. Returns false
 /// if git is not installed.

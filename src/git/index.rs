@@ -1,10 +1,12 @@
 //! Reads the git index: the staged files and their stat data.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use bstr::{BStr, ByteSlice};
 use gix::index::entry::{Flags, Mode, Stage, Stat};
 
+use super::command;
 use super::diff::{TreeChange, TreeEntry};
 use super::object_id::from_gix;
 use super::open::Repository;
@@ -52,7 +54,25 @@ impl Index {
     /// Reads the index of this worktree, never one that the environment or the configuration names. A missing index, as
     /// after `git clone --no-checkout`, is treated as empty.
     pub(super) fn read(repository: &Repository) -> Result<Self, WorkTreeError> {
-        let path = repository.git_dir().join("index");
+        Self::read_at(repository, repository.git_dir().join("index"))
+    }
+
+    /// Reads the index that the next commit takes. In the hooks of `git commit PATH`, that is the one that
+    /// `GIT_INDEX_FILE` names. It counts only directly in the git directory: elsewhere it may be of another repository.
+    pub(super) fn read_for_commit(repository: &Repository) -> Result<Self, WorkTreeError> {
+        let named = command::named_index().map(|named| repository.place().join(named));
+        let is_here = |named: &PathBuf| {
+            let folder = named.parent().map(std::fs::canonicalize);
+            let is_in_git_dir = matches!(folder, Some(Ok(folder)) if folder == repository.git_dir());
+            is_in_git_dir && named.symlink_metadata().is_ok_and(|found| found.is_file())
+        };
+        match named.filter(is_here) {
+            Some(named) => Self::read_at(repository, named),
+            None => Self::read(repository),
+        }
+    }
+
+    fn read_at(repository: &Repository, path: PathBuf) -> Result<Self, WorkTreeError> {
         let hash = repository.local().object_hash();
         let options = gix::index::decode::Options {
             // A second thread would save a millisecond for a hundred thousand entries, and cost one for fewer.

@@ -133,11 +133,11 @@ impl WorkTreeError {
 
 impl Repository {
     /// Returns the differences between the checked-out commit and the index, in path order. For an unmerged path, uses
-    /// the stage of our side.
+    /// the stage of our side. In a hook, the index is the one that git makes the commit of.
     pub fn index_changes(&self) -> Result<Vec<TreeChange>, WorkTreeError> {
         let mut reader = self.reader();
         let tree = self.head_tree(&mut reader)?.map(|(_, tree)| tree);
-        Ok(Index::read(self)?.changes_since(&mut reader, tree)?)
+        Ok(Index::read_for_commit(self)?.changes_since(&mut reader, tree)?)
     }
 
     /// Returns the differences between the checked-out commit and the files on disk. Includes untracked files that are

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::call;
-use crate::support::TestRepo;
+use super::{PROGRAM, call};
+use crate::support::{InTime, TestRepo, write_executable};
 
 fn diff(repo: &TestRepo, args: &[&str]) -> Value {
     call(repo, &[&["diff", "--json"], args].concat()).expect(0).json()
@@ -202,4 +202,91 @@ fn before_the_first_commit_everything_is_new() {
     repo.write("a.rs", "fn f() {}\n");
     let answer = diff(&repo, &[]);
     assert_eq!(symbols(&answer), [("a.rs#f".to_owned(), json!(["added"]))]);
+}
+
+/// Commits with a pre-commit hook that runs `diff HEAD INDEX`. Returns what git and the hook say about the files.
+fn in_hook(repo: &TestRepo, git_dir: &str, args: &[&str]) -> (String, String) {
+    let (git, ours) = (repo.beside("git.txt"), repo.beside("ours.txt"));
+    let hook = format!(
+        "#!/bin/sh\ngit diff --cached --name-only > '{}'\n'{PROGRAM}' diff HEAD INDEX --by file > '{}'\n",
+        git.display(),
+        ours.display()
+    );
+    write_executable(&repo.path(git_dir).join("hooks/pre-commit"), &hook);
+    repo.git([&["commit", "--quiet", "-m", "x"], args].concat());
+    let read = |path| std::fs::read_to_string(path).unwrap();
+    (read(&git), read(&ours))
+}
+
+#[test]
+fn the_index_in_a_hook_is_the_one_of_the_commit() {
+    let repo = TestRepo::new("//- m.py\ndef one(): return 1\n//- sub/k.py\ndef k(): return 1\n");
+    let change = |repo: &TestRepo| {
+        repo.write("m.py", "def two(): return 2\n");
+        repo.write("sub/k.py", "def l(): return 2\n");
+        repo.write("n.py", "x = 1\n");
+        repo.git(["add", "n.py"]);
+    };
+    change(&repo);
+    let (git, ours) = in_hook(&repo, ".git", &["m.py"]);
+    assert_eq!(git, "m.py\n");
+    assert!(ours.contains("m.py") && !ours.contains("n.py"), "{ours}");
+    // With the changed files besides the staged ones, and from a subfolder.
+    let (git, ours) = in_hook(&repo, ".git", &["--include", "sub"]);
+    assert_eq!(git, "n.py\nsub/k.py\n");
+    assert!(
+        ours.contains("k.py") && ours.contains("n.py") && !ours.contains("m.py"),
+        "{ours}"
+    );
+    let linked = repo.worktree("linked");
+    linked.git(["reset", "--quiet", "--hard", "HEAD~2"]);
+    change(&linked);
+    let common = repo.path(".git");
+    let (git, ours) = in_hook(&linked, common.to_str().unwrap(), &["m.py"]);
+    assert_eq!(git, "m.py\n");
+    assert!(ours.contains("m.py") && !ours.contains("n.py"), "{ours}");
+    repo.write("p.py", "x = 1\n");
+    repo.git(["add", "p.py"]);
+    let (git, ours) = in_hook(&repo, ".git", &["--all"]);
+    assert_eq!(git, "p.py\n");
+    assert!(ours.contains("p.py"), "{ours}");
+}
+
+#[test]
+fn an_index_outside_of_the_git_directory_is_ignored() {
+    let repo = TestRepo::new("//- m.py\ndef one(): return 1\n");
+    let other = TestRepo::new("//- other.py\ndef one(): return 1\n");
+    let linked = repo.worktree("linked");
+    linked.write("theirs.py", "x = 1\n");
+    linked.git(["add", "theirs.py"]);
+    repo.write("n.py", "x = 1\n");
+    repo.git(["add", "n.py"]);
+    let outside = repo.beside("copy");
+    std::fs::copy(linked.path("../repo/.git/worktrees/linked/index"), &outside).unwrap();
+    repo.symlink(&outside, ".git/link");
+    std::fs::create_dir(repo.path(".git/folder")).unwrap();
+    for index in [
+        outside.as_path(),
+        &other.path(".git/index"),
+        &repo.path(".git/worktrees/linked/index"),
+        &repo.path(".git/link"),
+        &repo.path(".git/none"),
+        &repo.path(".git/folder"),
+        &repo.path(".git/../../copy"),
+        "".as_ref(),
+        "copy".as_ref(),
+    ] {
+        let mut command = std::process::Command::new(PROGRAM);
+        command
+            .args(["diff", "HEAD", "INDEX", "--by", "file"])
+            .current_dir(repo.root());
+        let output = command.env("GIT_INDEX_FILE", index).output_in_time().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("n.py"), "{}: {output:?}", index.display());
+        assert!(
+            !said.contains("theirs.py") && !said.contains("other.py"),
+            "{}: {said}",
+            index.display()
+        );
+    }
 }
