@@ -393,9 +393,18 @@ enum Otherwise {
     Skip,
 }
 
-/// Fails unless `path` is the path of a file that may be written: it has no control characters, stays inside the
-/// worktree, and enters no git directory and no sidecar, whatever the file system makes of case and ignored characters.
+/// Maximum lengths of a path and of a name in it, without the final zero. git opens a file by its whole path. Source:
+/// `PATH_MAX` and `NAME_MAX` in Linux `uapi/linux/limits.h` and Apple's `sys/syslimits.h`.
+const MAX_PATH_BYTES: usize = if cfg!(target_os = "linux") { 4095 } else { 1023 };
+const MAX_NAME_BYTES: usize = 255;
+
+/// Fails unless `path` is the path of a file that may be written: git can open it, it has no control characters, stays
+/// inside the worktree, and enters no git directory and no sidecar, whatever the file system makes of case and ignored
+/// characters.
 pub fn check_path(path: &[u8]) -> Result<(), RewriteError> {
+    if path.len() > MAX_PATH_BYTES {
+        return Err(refused(path, "the path is too long for git to open it"));
+    }
     if path.to_str().is_ok_and(|text| text.contains(char::is_control)) || path.iter().any(u8::is_ascii_control) {
         return Err(refused(path, "the path contains control characters"));
     }
@@ -403,6 +412,9 @@ pub fn check_path(path: &[u8]) -> Result<(), RewriteError> {
         match name {
             b"" | b"." | b".." => return Err(refused(path, "the path is not inside the worktree")),
             name if is_own(name) => return Err(refused(path, "it belongs to git or to codescout")),
+            name if name.len() > MAX_NAME_BYTES => {
+                return Err(refused(path, "a name in the path is longer than 255 bytes"));
+            }
             _ => {}
         }
     }
@@ -509,6 +521,22 @@ mod tests {
         }
         for wrong in ["", "/a", "a//b", "a/../b", "./a", "a\nb", "a\u{85}b", "a/"] {
             assert!(check_path(wrong.as_bytes()).is_err(), "{wrong:?}");
+        }
+        let long = |n_bytes: usize| "a/".repeat(n_bytes / 2) + &"b"[..n_bytes % 2];
+        for wrong in [
+            long(12_001),
+            long(MAX_PATH_BYTES + 2),
+            "a".repeat(256),
+            format!("a/{}/b", "\u{e9}".repeat(128)),
+        ] {
+            assert!(check_path(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+        for fine in [
+            long(MAX_PATH_BYTES),
+            "a".repeat(255),
+            format!("a/{}/b", "a".repeat(255)),
+        ] {
+            check_path(fine.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         }
         for fine in ["a", ".github/x", ".gitignore", "a/.codescout.toml", "caf\u{e9}", "a b"] {
             check_path(fine.as_bytes()).unwrap_or_else(|error| panic!("{error}"));

@@ -119,6 +119,29 @@ fn paths_outside_through_links_and_into_git_are_refused() {
 }
 
 #[test]
+fn paths_that_git_cannot_open_are_refused() {
+    let repo = with_file("a.txt", b"a\n");
+    let create = |path: &str| json!([{"op": "create", "target": path, "text": "x"}]);
+    for (path, said) in [
+        ("d/".repeat(6_000) + "x", "too long for git"),
+        ("x".repeat(12_000), "too long for git"),
+        ("d/".repeat(2_048) + "x", "too long for git"),
+        ("x".repeat(256), "longer than 255 bytes"),
+        ("d/".to_owned() + &"é".repeat(128) + "/x", "longer than 255 bytes"),
+    ] {
+        refused(&repo, &create(&path), said);
+    }
+    let longest = ("d".repeat(204) + "/").repeat(19) + &"x".repeat(200);
+    edit(&repo, &create(&longest), &[]).expect(0);
+    assert_eq!(
+        repo.git(["status", "--porcelain", "--untracked-files=all"]),
+        format!("?? {longest}")
+    );
+    edit(&repo, &json!([{"op": "delete", "target": longest}]), &[]).expect(0);
+    edit(&repo, &create(&"é".repeat(127)), &[]).expect(0);
+}
+
+#[test]
 fn files_of_other_repositories_are_refused() {
     let repo = with_file("a.txt", b"a\n");
     let inner = repo.path("inner");
