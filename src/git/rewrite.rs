@@ -250,7 +250,6 @@ impl Rewriter {
                 (_, Ok(found)) if found == rewrite.to => self.discard(&rewrite.path, &temporary),
                 (_, Ok(found)) if found == rewrite.from => {
                     if let Err(error) = self.replace(rewrite, &temporary) {
-                        self.discard(&rewrite.path, &temporary);
                         if found.is_none() {
                             self.remove_empty_folders(&rewrite.path);
                         }
@@ -276,6 +275,10 @@ impl Rewriter {
             self.make_folders(path).map_err(io_error)?;
         }
         let (folder, name) = self.parent(path)?;
+        let _temporary = Temporary {
+            folder: &folder,
+            name: temporary,
+        };
         if let Some(bytes) = &rewrite.to {
             let old = beneath::stat(folder.as_fd(), name).ok();
             write_temporary(&folder, temporary, bytes, old.as_ref(), rewrite.mode).map_err(io_error)?;
@@ -378,11 +381,24 @@ impl Rewriter {
         }
     }
 
-    /// Removes the temporary file of a step, if there is one.
+    /// Removes the temporary file that a killed process may have left for a step.
     fn discard(&self, path: &[u8], temporary: &str) {
         if let Ok((folder, _)) = self.parent(path) {
             let _ = rustix::fs::unlinkat(&folder, temporary, AtFlags::empty());
         }
+    }
+}
+
+/// A temporary file, which is removed from the folder in which it was written, even if that has another path by then.
+struct Temporary<'a> {
+    folder: &'a OwnedFd,
+    name: &'a str,
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        // It does not exist if it has been renamed.
+        let _ = rustix::fs::unlinkat(self.folder, self.name, AtFlags::empty());
     }
 }
 

@@ -1,13 +1,16 @@
 //! Tests that a list of operations is applied as a whole: by killed, failing and concurrent processes.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use serde_json::{Value, json};
 
 use super::edit;
-use crate::support::{TestRepo, is_long, kill, output_of, user_state};
+use crate::support::{TestRepo, is_long, kill, output_of, user_state, wait_until};
 
 const N_FILES: usize = 3;
 
@@ -163,6 +166,77 @@ fn a_damaged_journal_is_reported() {
         found.stderr
     );
     assert_eq!(status(&repo), "");
+}
+
+/// Starts an edit that stops at a fail point, changes the worktree, and lets it go on. Returns its output.
+fn changed_at(repo: &TestRepo, fail_at: &str, edits: &Value, change: impl Fn()) -> Output {
+    let mut child = command(repo, &format!("{fail_at}=stop")).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, edits.to_string().as_bytes()).unwrap();
+    drop(input);
+    let pid = Pid::from_child(&child);
+    wait_until(fail_at, || {
+        let status = waitpid(Some(pid), WaitOptions::UNTRACED | WaitOptions::NOHANG).unwrap();
+        status.is_some_and(|(_, status)| {
+            assert!(status.stopped(), "{status:?}");
+            true
+        })
+    });
+    change();
+    kill_process(pid, Signal::CONT).unwrap();
+    output_of(child, "")
+}
+
+/// Returns the temporary files of edits in a folder and below it. Links are not followed.
+fn temporaries(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(temporaries(&entry.path()));
+        } else if entry.file_name().to_string_lossy().starts_with(".codescout-edit-") {
+            found.push(entry.path());
+        }
+    }
+    found
+}
+
+#[test]
+fn no_temporary_file_stays_in_a_folder_that_is_moved_meanwhile() {
+    let edits = json!([
+        {"op": "replace_text", "target": "sub/deep/a.txt", "old": "old", "text": "new"},
+        {"op": "create", "target": "sub/deep/b.txt", "text": "new\n"},
+    ]);
+    let with_link = |repo: &TestRepo| {
+        fs::rename(repo.path("sub"), repo.path("moved")).unwrap();
+        repo.symlink("moved", "sub");
+    };
+    let outside = |repo: &TestRepo| {
+        fs::rename(repo.path("sub/deep"), repo.beside("outside")).unwrap();
+        repo.symlink(repo.beside("outside"), "sub/deep");
+    };
+    let replaced = |repo: &TestRepo| {
+        fs::rename(repo.path("sub/deep"), repo.path("sub/other")).unwrap();
+        repo.write("sub/deep/a.txt", "another\n");
+    };
+    let gone = |repo: &TestRepo| fs::rename(repo.path("sub"), repo.beside("outside")).unwrap();
+    let changed = |repo: &TestRepo| repo.write("sub/deep/a.txt", "another\n");
+    let changes: [&dyn Fn(&TestRepo); 5] = [&with_link, &outside, &replaced, &gone, &changed];
+    for (number, change) in changes.iter().enumerate() {
+        for place in ["edit.half:1", "edit.written:1", "edit.written:2", "edit.replaced:1"] {
+            let repo = TestRepo::empty();
+            repo.write("sub/deep/a.txt", "old\n");
+            repo.commit("start");
+            let output = changed_at(&repo, place, &edits, || change(&repo));
+            let about = format!("{number} at {place}: {}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!(
+                temporaries(repo.root().parent().unwrap()),
+                Vec::<PathBuf>::new(),
+                "{about}"
+            );
+            assert!(!repo.path(".git/codescout-edit/journal").exists(), "{about}");
+        }
+    }
 }
 
 #[test]
