@@ -133,13 +133,18 @@ impl Storage {
         Ok(self.exclude_without_line()?.is_some())
     }
 
-    /// Returns the path and text of `info/exclude` if the line is missing.
+    /// Returns the path and text of `info/exclude` if the line is missing and the file is not a link.
     fn exclude_without_line(&self) -> std::io::Result<Option<(PathBuf, String)>> {
         let main = self.repository.main_work_dir();
         if !main.is_some_and(|root| self.root().starts_with(root)) {
             return Ok(None);
         }
-        let path = self.repository.common_dir().join("info").join("exclude");
+        let folder = self.repository.common_dir().join("info");
+        let path = folder.join("exclude");
+        // In a git directory from an archive, a link can lead to any file of the user.
+        if folder.is_symlink() || path.is_symlink() {
+            return Ok(None);
+        }
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -155,16 +160,10 @@ fn add_exclude_line(path: &Path, text: &str) -> std::io::Result<()> {
         std::fs::create_dir_all(folder)?;
         remove_stale_temporaries(folder)?;
     }
-    // If the file is a symbolic link, its target is written.
-    let path = if path.is_symlink() {
-        path.canonicalize()?
-    } else {
-        path.to_owned()
-    };
     let separator = if text.is_empty() || text.ends_with('\n') {
         ""
     } else {
         "\n"
     };
-    write_atomic(&path, format!("{text}{separator}{EXCLUDE_LINE}\n").as_bytes())
+    write_atomic(path, format!("{text}{separator}{EXCLUDE_LINE}\n").as_bytes())
 }

@@ -385,7 +385,7 @@ fn losing_or_moving_the_sidecar_costs_only_time() {
 }
 
 #[test]
-fn the_exclude_file_keeps_its_mode_and_its_link() {
+fn the_exclude_file_keeps_its_mode() {
     let repo = TestRepo::new(FIXTURE);
     let exclude = repo.path(".git/info/exclude");
     let mode_of = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
@@ -399,16 +399,45 @@ fn the_exclude_file_keeps_its_mode_and_its_link() {
     for name in [".codescout/FORMAT", ".codescout/state", ".codescout/.gitignore"] {
         assert_eq!(mode_of(&repo.path(name)), mode_of(&repo.beside("usual")), "{name}");
     }
+}
 
-    let linked = TestRepo::new(FIXTURE);
-    let exclude = linked.path(".git/info/exclude");
-    let shared = linked.beside("shared-excludes");
-    fs::write(&shared, "# shared\n").unwrap();
-    linked.write(".git/info/exclude", "");
-    fs::remove_file(&exclude).unwrap();
-    symlink(&shared, &exclude).unwrap();
-    call(&linked, &["index"]).expect(0);
-    assert!(exclude.is_symlink());
-    assert_eq!(fs::read_to_string(&shared).unwrap(), "# shared\n/.codescout/\n");
-    assert!(linked.git(["status", "--porcelain"]).is_empty());
+#[test]
+fn links_in_the_git_directory_are_not_written_through() {
+    for link in ["info/exclude", "info", "codescout-hooks", "codescout-hooks/lock"] {
+        let repo = TestRepo::new(FIXTURE);
+        let outside = repo.beside("outside");
+        let file = if link == "info" {
+            outside.join("exclude")
+        } else {
+            outside.clone()
+        };
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        if link == "codescout-hooks" {
+            fs::create_dir(&file).unwrap();
+        } else if link != "codescout-hooks/lock" {
+            fs::write(&file, "# mine\n").unwrap();
+        }
+        let _ = fs::remove_dir_all(repo.path(".git/info"));
+        repo.symlink(&outside, format!(".git/{link}"));
+        call(&repo, &["index"]).expect(0);
+        call(&repo, &["hooks", "run", "post-commit"]);
+        assert!(repo.path(".git").join(link).is_symlink());
+        match link {
+            "codescout-hooks" => assert_eq!(fs::read_dir(&outside).unwrap().count(), 0),
+            "codescout-hooks/lock" => assert!(!outside.exists()),
+            _ => assert_eq!(fs::read_to_string(&file).unwrap(), "# mine\n"),
+        }
+        // The folder of the index contains a .gitignore, too.
+        assert_eq!(repo.git(["status", "--porcelain"]), "", "{link}");
+    }
+}
+
+#[test]
+fn a_request_from_elsewhere_indexes_no_other_repository() {
+    let (repo, other) = (TestRepo::new(FIXTURE), TestRepo::new(FIXTURE));
+    let request = format!("post-commit\n{}", other.path(".git").display());
+    repo.write(".git/codescout-hooks/request x", request);
+    call(&repo, &["hooks", "run", "--worker", "post-commit"]).expect(0);
+    assert!(!repo.path(".git/codescout-hooks/request x").exists());
+    assert!(!other.path(".codescout").exists() && !other.path(".git/codescout-hooks").exists());
 }

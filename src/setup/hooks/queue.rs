@@ -7,9 +7,11 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
@@ -67,6 +69,16 @@ impl Queue {
         self.root.join(name)
     }
 
+    /// Creates the folder. Fails if there is a link, because a git directory from an archive could lead anywhere.
+    pub(super) fn make(&self) -> io::Result<()> {
+        fs::create_dir_all(&self.root)?;
+        if fs::symlink_metadata(&self.root)?.is_dir() {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::NotADirectory.into())
+        }
+    }
+
     /// Writes a request for the worktree of `repository`.
     pub(super) fn leave(&self, repository: &Repository, event: HookEvent) -> io::Result<()> {
         let name = if repository.git_dir() == repository.common_dir() {
@@ -76,7 +88,7 @@ impl Queue {
         };
         let mut content = format!("{}\n", event.name()).into_bytes();
         content.extend_from_slice(repository.git_dir().as_os_str().as_bytes());
-        fs::create_dir_all(&self.root)?;
+        self.make()?;
         let mut to = OsString::from(REQUEST);
         to.push(name);
         let half = self.root.join(format!("{HALF}{}", std::process::id()));
@@ -113,9 +125,12 @@ impl Queue {
 
     /// Acquires the worker's lock. Returns `None` if another worker holds it.
     pub(super) fn try_lock(&self) -> io::Result<Option<WorkerLock>> {
-        fs::create_dir_all(&self.root)?;
+        self.make()?;
         let path = self.root.join("lock");
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        let no_link = OFlags::NOFOLLOW.bits() as i32;
+        let mut options = OpenOptions::new();
+        let options = options.create(true).truncate(false).write(true).custom_flags(no_link);
+        let file = options.open(path)?;
         Ok(FileLock::take(file)?.ok().map(|lock| WorkerLock { _lock: lock }))
     }
 }
@@ -123,7 +138,9 @@ impl Queue {
 /// Writes a file atomically. It is not flushed to disk, because a lost request does no harm.
 fn leave_whole(half: &Path, to: &Path, content: &[u8]) -> io::Result<()> {
     let (first, second) = content.split_at(if cfg!(debug_assertions) { content.len() / 2 } else { 0 });
-    let mut file = File::create(half)?;
+    // The file is new, so that no link is followed.
+    let _ = fs::remove_file(half);
+    let mut file = File::create_new(half)?;
     file.write_all(first)?;
     failpoint::hit("hooks.request_half")?;
     file.write_all(second)?;

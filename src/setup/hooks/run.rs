@@ -41,7 +41,7 @@ pub fn work(repository: &Repository, interrupt: &AtomicBool) {
         if let Err(error) = queue.clear(&lock) {
             tracing::debug!(%error, "cannot remove leftover hook files");
         }
-        let can_serve = serve(&queue, &mut waiting, interrupt);
+        let can_serve = serve(repository, &queue, &mut waiting, interrupt);
         drop(lock);
         // A hook may have written a request while this worker held the lock, and ended without starting a worker. So
         // look again after releasing the lock.
@@ -100,7 +100,7 @@ impl Waiting {
 }
 
 /// Processes the requests that can be processed now. Returns false if a request cannot be removed.
-fn serve(queue: &Queue, waiting: &mut Waiting, interrupt: &AtomicBool) -> bool {
+fn serve(of: &Repository, queue: &Queue, waiting: &mut Waiting, interrupt: &AtomicBool) -> bool {
     let mut pause = LOOK_AFTER[0];
     while !interrupt.load(Ordering::Relaxed) {
         let mut is_waiting = false;
@@ -109,7 +109,7 @@ fn serve(queue: &Queue, waiting: &mut Waiting, interrupt: &AtomicBool) -> bool {
             if is_in_operation(&request.git_dir) {
                 is_waiting |= waiting.is_worth_it(&request);
             } else if queue.take(&request).is_ok() {
-                run(&request, interrupt);
+                run(of, &request, interrupt);
                 has_run = true;
             } else {
                 // A request that cannot be removed would be processed forever.
@@ -132,9 +132,11 @@ fn pause_after(pause: Duration) -> Duration {
     LOOK_AFTER[1].min(pause * 2)
 }
 
-fn run(request: &Request, interrupt: &AtomicBool) {
-    // The worktree was removed since, so there is nothing to index.
-    let Ok(repository) = Repository::open(&request.git_dir) else {
+fn run(of: &Repository, request: &Request, interrupt: &AtomicBool) {
+    // The worktree was removed since, so there is nothing to index. A request that came with an archive can name any
+    // other repository.
+    let opened = Repository::open(&request.git_dir).ok();
+    let Some(repository) = opened.filter(|repository| repository.is_work_tree_of(of)) else {
         return;
     };
     match Workspace::open(repository.discovery_dir(), &Overrides::default()) {

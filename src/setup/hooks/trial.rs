@@ -181,6 +181,6 @@ pub(super) fn answer_trial(queue: &Queue, event: HookEvent, nonce: &str) -> io::
     if nonce.len() > 64 || !nonce.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    fs::create_dir_all(queue.root())?;
+    queue.make()?;
     fs::write(queue.path(&answer_name(nonce, event)), "")
 }
