@@ -218,3 +218,32 @@ fn answers_about_a_definition_say_that_a_note_no_longer_holds() {
         assert!(called.stderr.contains(&remark), "{}", called.stderr);
     }
 }
+
+#[test]
+fn a_private_note_is_not_written_through_a_link() {
+    let repo = project();
+    let outside = repo.beside("outside");
+    std::fs::create_dir_all(outside.join("deep")).unwrap();
+    let args = ["memory", "write", "team/deep/x", "--private", "--text", "a"];
+    run(&repo, &["memory", "write", "first", "--private", "--text", "a"]).expect(0);
+    repo.symlink(&outside, ".codescout/memories/team");
+    for name in ["team/x", "team/deep/x"] {
+        let said = run(&repo, &["memory", "write", name, "--private", "--text", "a"])
+            .expect(2)
+            .stderr;
+        assert!(said.contains("is a symbolic link"), "{said}");
+    }
+    assert_eq!(std::fs::read_dir(outside.join("deep")).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
+    std::fs::remove_file(repo.path(".codescout/memories/team")).unwrap();
+    run(&repo, &args).expect(0);
+}
+
+#[test]
+fn a_note_whose_path_git_cannot_open_is_refused() {
+    let repo = project();
+    for name in ["a/".repeat(3_000) + "b", "a".repeat(300)] {
+        run(&repo, &["memory", "write", &name, "--text", "a"]).expect(2);
+    }
+    assert_eq!(repo.git(["status", "--porcelain"]), "");
+}

@@ -79,6 +79,7 @@ impl<'a> PrivateNotes<'a> {
         self.workspace.storage.open_or_create(interrupt)?;
         let path = self.folder.join(format!("{name}{ENDING}"));
         let failed = |error: io::Error| failed(&path, &error);
+        self.check_folders(&path).map_err(failed)?;
         fs::create_dir_all(&self.folder).map_err(failed)?;
         let _lock = self.lock(interrupt).map_err(failed)?;
         if read(&path).map_err(failed)?.as_deref() != from {
@@ -94,6 +95,18 @@ impl<'a> PrivateNotes<'a> {
             _ => fs::remove_file(&path),
         };
         stored.map_err(failed)
+    }
+
+    /// Fails if a folder of a note is a link, which can lead out of the sidecar if that came with an archive.
+    fn check_folders(&self, path: &Path) -> io::Result<()> {
+        let mut folders = path
+            .ancestors()
+            .skip(1)
+            .take_while(|folder| folder.starts_with(&self.folder));
+        match folders.find(|folder| folder.is_symlink()) {
+            Some(link) => Err(io::Error::other(format!("{} is a symbolic link", link.display()))),
+            None => Ok(()),
+        }
     }
 
     /// Waits until no other process changes notes, which takes milliseconds.
