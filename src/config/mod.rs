@@ -26,5 +26,5 @@ pub use settings::{
     Config, EmbeddingConfig, Entry, GcConfig, HistoryConfig, IndexConfig, InvalidValue, QdrantConfig, RerankConfig,
     SETTINGS, Scope, SearchConfig, ServeConfig, SettingInfo, SparseConfig,
 };
-pub use trust::{trust, untrusted_key};
+pub use trust::{is_trusted, trust, untrusted_key};
 pub use value::{CommandLine, CommandTimeout};

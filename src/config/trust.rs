@@ -1,7 +1,7 @@
-//! Records which settings files this user wrote or approved.
+//! Records which settings files and tokens this user wrote or approved.
 //!
-//! A checkout or an archive can contain any file, including `.codescout/config.toml`. So servers and keys in such a
-//! file are used only if its path and content are recorded in a folder of the user, where a checkout cannot write.
+//! A checkout or an archive can contain any file, including `.codescout/config.toml`. So servers, keys and tokens in such
+//! a file are used only if its path and content are recorded in a folder of the user, where a checkout cannot write.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,6 +63,11 @@ pub fn untrusted_key(path: &Path, environment: &Environment) -> Result<Option<&'
     };
     let is_trusted = Trusted::new(environment).contains(path, &text);
     Ok(first_key(&settings, |scope| scope == Scope::User).filter(|_| !is_trusted))
+}
+
+/// Returns true if the file at `path` is recorded with its current content.
+pub fn is_trusted(path: &Path, environment: &Environment) -> bool {
+    std::fs::read_to_string(path).is_ok_and(|text| Trusted::new(environment).contains(path, &text))
 }
 
 /// Records the current content of the file at `path` as written or approved by this user.

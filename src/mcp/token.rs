@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::hub::Hub;
-use crate::config::Environment;
+use crate::config::{Environment, is_trusted, trust};
 use crate::mcp::HttpOptions;
 use crate::session::{Context as _, Result, bail};
 
@@ -48,23 +48,31 @@ pub(super) fn choose(options: &HttpOptions, default_file: Option<PathBuf>) -> Re
     if options.no_token {
         return Ok(Access::Open);
     }
-    if let Some(token) = Environment::read().token {
-        return checked(&token, "CODESCOUT_TOKEN").map(|token| Access::of(&token));
+    let environment = Environment::read();
+    if let Some(token) = &environment.token {
+        return checked(token, "CODESCOUT_TOKEN").map(|token| Access::of(&token));
     }
     match &options.token_file {
         Some(file) if file.exists() => read(file).map(|token| Access::of(&token)),
         Some(file) => generate(Some(file.clone())),
-        // Reuses a valid token of the last run, so that clients still work after a restart of the server.
+        // Reuses a valid token of the last run, so that clients still work after a restart of the server. The maker of
+        // an archive knows the token in it, so it must be recorded.
         None => match default_file
             .as_deref()
-            .filter(|file| file.exists())
+            .filter(|file| is_trusted(file, &environment))
             .map(|file| (file, read(file)))
         {
             Some((file, Ok(token))) => {
                 print_token_file(file);
                 Ok(Access::of(&token))
             }
-            _ => generate(default_file),
+            _ => {
+                let access = generate(default_file.clone())?;
+                if let Some(error) = default_file.and_then(|file| trust(&file, &environment).err()) {
+                    tracing::warn!("the next start makes another token: {error}");
+                }
+                Ok(access)
+            }
         },
     }
 }

@@ -225,6 +225,20 @@ fn the_token_in_the_sidecar_outlives_the_server_and_one_that_cannot_listen() {
 }
 
 #[test]
+fn a_token_that_came_with_the_sidecar_is_replaced() {
+    let repo = project();
+    call(&repo, &["index"]).expect(0);
+    let file = repo.path(".codescout/serve-token");
+    fs::write(&file, format!("{TOKEN}\n")).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let server = Server::start(repo.root(), &[], None);
+    let headers = [("Authorization", &*bearer(TOKEN))];
+    assert_eq!(server.modern("tools/list", json!({}), &headers).status, 401);
+    assert_ne!(fs::read_to_string(&file).unwrap().trim(), TOKEN);
+    assert!(server.stop());
+}
+
+#[test]
 fn a_generated_token_is_kept_where_only_its_owner_reads() {
     let repo = project();
     let file = repo.root().parent().unwrap().join("token");
