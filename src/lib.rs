@@ -9,6 +9,7 @@
 //! ```text
 //! 0  model/      shared types, no I/O: ids, paths, byte ranges, language numbers
 //! 1  sidecar/    .codescout/ on disk: layout, atomic files, checksums, the writer's lock, the state
+//!    program/    finds other programs and starts them
 //! 2  git/        reads objects, refs and worktrees; the only module that uses gix
 //!    extract/    pure: (bytes, language, options) -> chunks, definitions, references, imports, headings
 //!    lsp/        asks language servers, through one broker process per user
@@ -66,6 +67,7 @@ pub mod mcp;
 pub mod model;
 pub mod ops;
 pub mod precise;
+pub mod program;
 pub mod query;
 pub mod remote;
 pub mod session;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::columns::n_rows;
 use super::links::without_links;
 use crate::config::TerminalVariables;
+use crate::program;
 
 /// Set when a pager starts. Ctrl-C is the pager's then, and this process must not end before it. It stays set after the
 /// pager, because the thread that handles signals may be late. Only remarks follow then.
@@ -67,10 +68,12 @@ enum State {
 }
 
 impl Pager {
-    /// Returns the pager that the environment names; `None` for none.
+    /// Returns the pager that the environment names; `None` for none, and if it cannot be found.
     pub(super) fn new(variables: &TerminalVariables, size: Size) -> Option<Self> {
         let name = named(variables)?;
-        let mut command = command(name);
+        let mut command = command(name)
+            .inspect_err(|error| tracing::debug!(%error, "cannot run the pager"))
+            .ok()?;
         if variables.less.is_none() {
             command.env("LESS", LESS);
         }
@@ -169,25 +172,27 @@ fn scrolls_sideways(name: &str, less: Option<&str>) -> bool {
         .any(|option| option == "--chop-long-lines" || !option.starts_with("--") && option.contains('S'))
 }
 
-fn command(name: &str) -> Command {
+fn command(name: &str) -> io::Result<Command> {
     let mut words = name.split_whitespace();
+    let mut command;
     match words.next() {
-        Some(program) if !name.contains(SHELL_CHARACTERS) => {
-            let mut command = Command::new(program);
+        Some(name_of_program) if !name.contains(SHELL_CHARACTERS) => {
+            command = program::command(name_of_program)?;
             command.args(words);
-            command
         }
         _ => {
-            let mut command = Command::new("sh");
+            command = program::command("sh")?;
             command.args(["-c", name]);
-            command
         }
     }
+    Ok(command)
 }
 
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
+    use std::path::Path;
+
     use super::*;
 
     const SIZE: Size = Size { rows: 4, columns: 10 };
@@ -233,11 +238,12 @@ mod tests {
     #[test]
     fn a_shell_runs_what_only_a_shell_reads() {
         let words = |name: &str| {
-            let command = command(name);
-            let words = std::iter::once(command.get_program()).chain(command.get_args());
+            let command = command(name).unwrap();
+            let program = Path::new(command.get_program()).file_name();
+            let words = program.into_iter().chain(command.get_args());
             words.map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(words("less  -R"), ["less", "-R"]);
+        assert_eq!(words("cat  -R"), ["cat", "-R"]);
         assert_eq!(words("col -b | more"), ["sh", "-c", "col -b | more"]);
         assert_eq!(words("'my pager' -x"), ["sh", "-c", "'my pager' -x"]);
     }
@@ -255,9 +261,16 @@ mod tests {
     }
 
     #[test]
+    fn a_pager_is_on_the_path_or_has_an_absolute_one() {
+        for name in ["no-such-pager-here", "./pager", "bin/pager"] {
+            assert!(Pager::new(&variables(Some(name)), SIZE).is_none(), "{name}");
+        }
+    }
+
+    #[test]
     fn without_the_program_all_is_printed() {
         let mut terminal = Vec::new();
-        let mut pager = Pager::new(&variables(Some("no-such-pager-here")), SIZE).unwrap();
+        let mut pager = Pager::new(&variables(Some("/no-such-pager-here")), SIZE).unwrap();
         for _ in 0..5 {
             pager.put("a\n", &mut terminal).unwrap();
         }

@@ -284,7 +284,7 @@ fn bytes_below(folder: &Path) -> u64 {
     entries.flatten().map(size).sum()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;

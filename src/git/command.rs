@@ -1,7 +1,7 @@
 //! Runs the git executable safely: it runs no program that the repository configures, fetches nothing, takes no locks,
 //! shows no prompts or pager, and ignores environment variables that select another repository.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::bounded::{BoundError, output_until};
 use crate::model::explain_by;
+use crate::program::{command, search_path};
 
 /// Settings that prevent git from running other programs.
 ///
@@ -27,10 +28,9 @@ const SAFE_SETTINGS: [&str; 9] = [
     "protocol.allow=never",
 ];
 
-/// The only environment variables that git inherits. They locate the executable, the user's configuration and the
-/// temporary directories. All others, including those that begin with `GIT_`, are removed.
-const KEPT_VARIABLES: [&str; 9] = [
-    "PATH",
+/// The environment variables that git inherits, with the absolute folders of `PATH`. They locate the user's configuration
+/// and the temporary directories. All others, including those that begin with `GIT_`, are removed.
+const KEPT_VARIABLES: [&str; 8] = [
     "HOME",
     "XDG_CONFIG_HOME",
     "USER",
@@ -84,7 +84,7 @@ explain_by!(CommandError; Interrupted);
 /// git runs inside `git_dir` and discovers the repository from there. Setting `GIT_DIR` instead would disable git's
 /// ownership check.
 pub(super) fn git<S: AsRef<OsStr>>(git_dir: &Path, operation: &str, arguments: &[S]) -> Result<Vec<u8>, CommandError> {
-    let output = reading(git_dir, operation, arguments).output();
+    let output = reading(git_dir, operation, arguments)?.output();
     printed(operation, output.map_err(CommandError::NotRun)?)
 }
 
@@ -95,7 +95,7 @@ pub(super) fn git_until<S: AsRef<OsStr>>(
     arguments: &[S],
     interrupt: &AtomicBool,
 ) -> Result<Vec<u8>, CommandError> {
-    let output = output_until(&mut reading(git_dir, operation, arguments), interrupt);
+    let output = output_until(&mut reading(git_dir, operation, arguments)?, interrupt);
     let output = output.map_err(|error| match error {
         BoundError::Interrupted => CommandError::Interrupted,
         BoundError::NotRun(source) => CommandError::NotRun(source),
@@ -104,13 +104,13 @@ pub(super) fn git_until<S: AsRef<OsStr>>(
     printed(operation, output?)
 }
 
-fn reading<S: AsRef<OsStr>>(git_dir: &Path, operation: &str, arguments: &[S]) -> Command {
-    let mut command = hardened(git_dir);
+fn reading<S: AsRef<OsStr>>(git_dir: &Path, operation: &str, arguments: &[S]) -> Result<Command, CommandError> {
+    let mut command = hardened(git_dir)?;
     command
         .env("GIT_ALLOC_LIMIT", MAX_ALLOCATION)
         .arg(operation)
         .args(arguments);
-    command
+    Ok(command)
 }
 
 fn printed(operation: &str, output: Output) -> Result<Vec<u8>, CommandError> {
@@ -144,8 +144,9 @@ pub(super) fn named_index() -> Option<PathBuf> {
 /// system and user configuration and `git -c` settings count, but not the repository's own configuration. Returns false
 /// if git is not installed.
 pub(super) fn refuses_bare_repositories() -> bool {
-    let mut command = Command::new("git");
-    command.env("PATH", absolute_path());
+    let Ok(mut command) = command("git") else {
+        return false;
+    };
     command.args(["config", "--show-scope", "--get-all", "safe.bareRepository"]);
     // Run outside of any repository. If `/` is inside one, its settings are recognized by their scope.
     command.current_dir("/").stdin(Stdio::null());
@@ -195,28 +196,15 @@ fn parse_version(printed: &str) -> Option<GitVersion> {
 
 /// Like [`hardened`], for commands that use the network: also inherits the variables for SSH agents, proxies and
 /// certificates.
-pub(super) fn networked(folder: &Path) -> Command {
-    let mut command = hardened(folder);
+pub(super) fn networked(folder: &Path) -> Result<Command, CommandError> {
+    let mut command = hardened(folder)?;
     let kept = NETWORK_VARIABLES.iter();
     command.envs(kept.filter_map(|name| Some((name, std::env::var_os(name)?))));
-    command
+    Ok(command)
 }
 
-/// Returns the folders of `PATH` without relative ones, which could be in the repository.
-fn absolute_path() -> OsString {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let absolute = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
-    // Paths that were split can be joined again. An empty list would mean the current folder.
-    let joined = std::env::join_paths(absolute).unwrap_or_default();
-    if joined.is_empty() {
-        "/usr/bin:/bin".into()
-    } else {
-        joined
-    }
-}
-
-fn hardened(folder: &Path) -> Command {
-    let mut command = Command::new("git");
+fn hardened(folder: &Path) -> Result<Command, CommandError> {
+    let mut command = command("git").map_err(CommandError::NotRun)?;
     command
         .current_dir(folder)
         .env_clear()
@@ -225,7 +213,7 @@ fn hardened(folder: &Path) -> Command {
                 .iter()
                 .filter_map(|name| Some((name, std::env::var_os(name)?))),
         )
-        .env("PATH", absolute_path())
+        .env("PATH", search_path())
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("GIT_NO_LAZY_FETCH", "1")
         .env("GIT_NO_REPLACE_OBJECTS", "1")
@@ -238,7 +226,7 @@ fn hardened(folder: &Path) -> Command {
         command.args(["-c", setting]);
     }
     command.args(["--no-pager", "--literal-pathspecs"]);
-    command
+    Ok(command)
 }
 
 #[cfg(test)]

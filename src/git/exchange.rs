@@ -258,7 +258,7 @@ impl<'a> Exchange<'a> {
     /// Starts a git process that prints the content of a fetched or added blob. The process ends when its output is
     /// dropped.
     pub fn read(&self, id: &str) -> Result<Child, ExchangeError> {
-        let mut command = self.command();
+        let mut command = self.command()?;
         command.args(["cat-file", "blob", id]).stderr(Stdio::null());
         Ok(command.spawn().map_err(CommandError::NotRun)?)
     }
@@ -327,8 +327,8 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    fn command(&self) -> Command {
-        let mut command = networked(&self.folder);
+    fn command(&self) -> Result<Command, CommandError> {
+        let mut command = networked(&self.folder)?;
         for transport in TRANSPORTS {
             command.arg("-c").arg(format!("protocol.{transport}.allow=always"));
         }
@@ -336,7 +336,7 @@ impl<'a> Exchange<'a> {
             command.args(["-c", setting]);
         }
         command.envs(NOBODY);
-        command
+        Ok(command)
     }
 
     /// Runs a git command that contacts the remote, within the limits.
@@ -351,7 +351,7 @@ impl<'a> Exchange<'a> {
         arguments: &[&str],
         input: &[u8],
     ) -> Result<Vec<u8>, ExchangeError> {
-        let mut command = self.command();
+        let mut command = self.command()?;
         command.arg(operation).args(arguments);
         let output = bounds.output(&mut command, &self.folder, input);
         let output = output.map_err(|source| ExchangeError::Bound {
@@ -362,13 +362,13 @@ impl<'a> Exchange<'a> {
     }
 
     fn run<S: AsRef<OsStr>>(&self, operation: &str, arguments: &[S]) -> Result<Vec<u8>, ExchangeError> {
-        let mut command = self.command();
+        let mut command = self.command()?;
         command.arg(operation).args(arguments);
         self.outcome(operation, command.output().map_err(CommandError::NotRun)?)
     }
 
     fn feed(&self, operation: &str, arguments: &[&str], input: &[u8]) -> Result<String, ExchangeError> {
-        let mut command = self.command();
+        let mut command = self.command()?;
         command.arg(operation).args(arguments).stdin(Stdio::piped());
         let mut child = command.spawn().map_err(CommandError::NotRun)?;
         if let Some(mut stdin) = child.stdin.take() {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use super::place::{BrokerPlace, prepare, socket, try_lock};
 use super::question::{Answer, AskError, Question};
 use super::servers::candidates;
 use super::wire::{self, Reply, Request, RunningServer};
+use crate::program::command_at;
 
 /// The interval at which the interrupt flag is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -121,7 +122,7 @@ fn connect(broker: &BrokerPlace, interrupt: &AtomicBool) -> io::Result<UnixStrea
 
 /// Starts a broker, which goes on after this process.
 fn start(broker: &BrokerPlace) -> io::Result<()> {
-    let mut command = Command::new(&broker.program);
+    let mut command = command_at(&broker.program)?;
     // These are about the repository of this client, and the servers are for others, too.
     for name in [
         "GIT_DIR",

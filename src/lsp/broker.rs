@@ -5,7 +5,6 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +18,7 @@ use super::question::{AskError, Question};
 use super::servers::{Found, candidates, choose};
 use super::wire::{self, Reply, Request, RunningServer};
 use super::worker::{Job, Status, Worker};
+use crate::program::command_at;
 
 /// Limit on clients at the same time.
 const MAX_CLIENTS: usize = 256;
@@ -95,7 +95,7 @@ pub fn serve_broker(options: BrokerOptions, interrupt: &AtomicBool) -> io::Resul
     let Some(listener) = listen(&options)? else {
         return Ok(());
     };
-    let guard = Guard::start(&mut Command::new(&options.program))?;
+    let guard = Guard::start(&mut command_at(&options.program)?)?;
     let broker = Arc::new(Broker {
         options,
         guard,

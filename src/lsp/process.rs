@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group, waitid};
 
 use super::servers::Found;
+use crate::program::{absolute_folders, command, command_at, joined_path};
 
 /// Asks the tools that servers start to work with what is there.
 const OFFLINE: [(&str, &str); 3] = [
@@ -171,13 +172,10 @@ pub(super) struct Process<'a> {
 
 impl<'a> Process<'a> {
     pub(super) fn start(found: &Found, root: &Path, search_path: &str, guard: &'a Guard) -> io::Result<(Self, Pipes)> {
-        // A relative folder would be one of the repository.
-        let folders = std::env::split_paths(search_path).filter(|folder| folder.is_absolute());
-        let search_path = std::env::join_paths(folders).map_err(io::Error::other)?;
-        let mut child = Command::new(&found.program)
+        let mut child = command_at(&found.program)?
             .args(found.server.arguments)
             .current_dir(root)
-            .env("PATH", search_path)
+            .env("PATH", joined_path(absolute_folders(search_path.as_ref())))
             .envs(OFFLINE)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -252,7 +250,9 @@ fn memory_by_proc() -> Vec<(Pid, u64)> {
 }
 
 fn memory_by_ps() -> Vec<(Pid, u64)> {
-    let mut command = Command::new("/bin/ps");
+    let Ok(mut command) = command("/bin/ps") else {
+        return Vec::new();
+    };
     command
         .args(["-axo", "pgid=,rss="])
         .stdin(Stdio::null())

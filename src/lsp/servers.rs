@@ -2,12 +2,12 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::program::find_program;
 use super::question::AskError;
+use crate::program::{absolute_folders, command_at, find_program, joined_path};
 
 /// A language server.
 #[derive(Debug)]
@@ -271,8 +271,11 @@ fn missing(found: &Found, search_path: &str, root: &Path) -> Option<String> {
 const VERSION_PATIENCE: Duration = Duration::from_secs(10);
 
 fn major_version(program: &Path, search_path: &str, root: &Path) -> Option<u32> {
-    let mut command = Command::new(program);
-    command.arg("--version").env("PATH", search_path).current_dir(root);
+    let mut command = command_at(program).ok()?;
+    command
+        .arg("--version")
+        .env("PATH", joined_path(absolute_folders(search_path.as_ref())))
+        .current_dir(root);
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -5,6 +5,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -17,6 +18,7 @@ use super::error::{Context as _, OpError, Result, ensure};
 use super::limited::{LimitError, Limits, Printed, run, start_guard};
 use crate::ingest::Target;
 use crate::precise::Indexer;
+use crate::program::command_at;
 
 /// Arguments with which `unshare` (util-linux) runs a program without network. When the program ends, everything that it
 /// started ends too.
@@ -64,9 +66,9 @@ impl ReadyIndexer {
 
     fn command(&self) -> Command {
         let Some(unshare) = &self.unshare else {
-            return Command::new(&self.program);
+            return command_at(&self.program);
         };
-        let mut command = Command::new(unshare);
+        let mut command = command_at(unshare)?;
         command.args(WITHOUT_NETWORK).arg(&self.program);
         command
     }
@@ -128,7 +130,7 @@ impl Workspace {
         let project = checkout.join(self.here());
         ensure!(project.is_dir(), "the revision has no folder {}", self.here());
         let path = folder.path().join("index.scip");
-        let mut command = ready.command();
+        let mut command = ready.command().context("cannot run the indexer")?;
         command
             .args(ready.indexer.arguments(|file| project.join(file).is_file()))
             .arg(&path)
@@ -157,9 +159,11 @@ impl Workspace {
 }
 
 fn can_block_network(unshare: &Path) -> bool {
-    let mut command = Command::new(unshare);
-    command.args(WITHOUT_NETWORK).arg(unshare).arg("--version");
-    command.output().is_ok_and(|output| output.status.success())
+    let version = command_at(unshare).and_then(|mut command| {
+        let command = command.args(WITHOUT_NETWORK).arg(unshare).arg("--version");
+        command.output()
+    });
+    version.is_ok_and(|output| output.status.success())
 }
 
 /// Passes on the environment of the user, except what would find programs of the checkout or of the repository, or select

@@ -3,6 +3,7 @@
 use std::env;
 use std::io::{self, PipeReader, Read, Write};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::lsp::{Guard, kill_tree, memory_by_group};
+use crate::program::command_at;
 
 /// Interval between checks of the limits.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -82,11 +84,11 @@ pub(crate) enum LimitError {
 pub(super) fn start_guard() -> io::Result<Guard> {
     // This program, even if another version has been installed since it was started.
     let program = if cfg!(target_os = "linux") {
-        "/proc/self/exe".into()
+        PathBuf::from("/proc/self/exe")
     } else {
         env::current_exe()?
     };
-    Guard::start(Command::new(program).arg0("codescout"))
+    Guard::start(command_at(&program)?.arg0("codescout"))
 }
 
 /// A program and the processes of its group. They end with this value.

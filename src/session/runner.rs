@@ -3,17 +3,14 @@
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::Workspace;
 use super::error::{Context as _, OpError, Result};
 use super::limited::{LimitError, Limits, Printed, run, start_guard};
-use crate::lsp::{find_program, is_program, leads_into};
+use crate::program::{absolute_folders, command_at, find_program, is_program, joined_path, leads_into};
 
-/// The search path if none of the user's is left.
-const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Number of bytes that are kept of the output: its end.
 const KEPT_BYTES: usize = 1 << 20;
 
@@ -33,7 +30,7 @@ impl Workspace {
         let root = root.context("a bare repository has no worktree in which a command could run")?;
         let (name, arguments) = words.split_first().context("the command is empty")?;
         let program = self.named_program(name)?;
-        let mut command = Command::new(program);
+        let mut command = command_at(&program).context("cannot run the program")?;
         command
             .args(arguments)
             .current_dir(root)
@@ -93,11 +90,7 @@ impl Workspace {
         let path = env::var_os("PATH").unwrap_or_default();
         let own = virtual_env();
         let is_own = |folder: &Path| own.as_ref().is_some_and(|own| folder.starts_with(own));
-        let folders = env::split_paths(&path)
-            .filter(|folder| folder.is_absolute() && (is_own(folder) || !self.is_inside(folder)));
-        // Paths that were split can be joined again. An empty path would mean the current folder.
-        let joined = env::join_paths(folders).unwrap_or_default();
-        if joined.is_empty() { SYSTEM_PATH.into() } else { joined }
+        joined_path(absolute_folders(&path).filter(|folder| is_own(folder) || !self.is_inside(folder)))
     }
 
     /// Returns the folders of the repository: its worktree, the main one, and those of git.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The modules by layer. A module may import modules of lower layers, but not those of its own layer.
 const LAYERS: &[&[&str]] = &[
     &["model"],
-    &["sidecar"],
+    &["sidecar", "program"],
     &["git", "extract", "lsp"],
     &["artifact", "embed", "precise"],
     &["index"],
@@ -152,7 +152,7 @@ fn every_outside_crate_has_one_home() {
 fn below_session_nothing_prints_exits_or_reads_the_environment() {
     let mut wrong = Vec::new();
     for (path, text) in texts() {
-        // `git/command.rs` passes PATH and HOME on to git after clearing all other variables.
+        // `git/command.rs` passes HOME on to git after clearing most other variables, `program` finds programs on PATH.
         let may = [
             "src/session/",
             "src/setup/",
@@ -162,6 +162,7 @@ fn below_session_nothing_prints_exits_or_reads_the_environment() {
             "src/config/env.rs",
             "src/main.rs",
             "src/git/command.rs",
+            "src/program/",
         ]
         .iter()
         .any(|allowed| path.starts_with(allowed));
@@ -172,4 +173,27 @@ fn below_session_nothing_prints_exits_or_reads_the_environment() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Ways to start a program.
+const STARTERS: &[&str] = &[
+    "Command::new(",
+    "Command::from(",
+    "CommandExt::exec",
+    ".exec()",
+    "execv",
+    "posix_spawn",
+    "libc::system",
+    "libc::popen",
+];
+
+#[test]
+fn only_the_module_program_starts_programs() {
+    let texts = texts();
+    let starts = |(path, text): (&String, &String)| {
+        let found = STARTERS.iter().find(|starter| text.contains(**starter))?;
+        Some(format!("{path}: {found}"))
+    };
+    let found: Vec<String> = texts.iter().filter_map(starts).collect();
+    assert_eq!(found, ["src/program/mod.rs: Command::new("]);
 }

@@ -179,6 +179,61 @@ fn programs_of_the_repository_are_not_found() {
 }
 
 #[test]
+fn relative_entries_of_the_path_lead_to_no_program_of_the_repository() {
+    let repo = repo();
+    let remote = repo.beside("remote.git");
+    repo.git(["init", "-q", "--bare", remote.to_str().unwrap()]);
+    let ran = repo.beside("ran");
+    let trap = format!("#!/bin/sh\necho \"$0\" >> '{}'\n", ran.display());
+    for name in [
+        "git",
+        "sh",
+        "less",
+        "more",
+        "ps",
+        "ssh",
+        "unshare",
+        "scip-python",
+        "pyright",
+    ] {
+        for folder in ["", "bin/", ".git/", ".git/bin/"] {
+            write_executable(&repo.path(&format!("{folder}{name}")), &trap);
+        }
+    }
+    repo.git(["-c", "core.bare=false", "add", "-A"]);
+    let rest = std::env::var("PATH").unwrap();
+    let run = |args: &[&str], search_path: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_codescout"));
+        command.args(args).current_dir(repo.root()).env_clear();
+        command.env("HOME", repo.beside("")).env("PATH", search_path);
+        command.envs(user_state()).env("TERM", "xterm").env("PAGER", "more");
+        command.output_in_time().unwrap();
+        let ran = fs::read_to_string(&ran).unwrap_or_default();
+        assert!(ran.is_empty(), "{args:?} with PATH={search_path} ran {ran}");
+    };
+    for search_path in [
+        format!("::.:bin:{rest}"),
+        format!("bin:.:{rest}"),
+        ".".to_owned(),
+        String::new(),
+    ] {
+        for args in [
+            &["hooks", "install"][..],
+            &["doctor"],
+            &["search", "total"],
+            &["history", "README.md"],
+            &["blame", "README.md"],
+            &["precise", "run", "python"],
+            &["precise", "status"],
+            &["push", remote.to_str().unwrap()],
+            &["pull", remote.to_str().unwrap()],
+        ] {
+            run(args, &search_path);
+        }
+    }
+}
+
+#[test]
 fn an_empty_path_and_other_worktrees_lead_to_no_program_of_the_repository() {
     let repo = repo();
     write_executable(&repo.path("bin/frobnicate"), "#!/bin/sh\ntouch ran\n");

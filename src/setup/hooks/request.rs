@@ -11,6 +11,7 @@ use super::trial::answer_trial;
 use crate::config::Environment;
 use crate::git::{OpenError, Repository};
 use crate::model::explain_by;
+use crate::program::command_at;
 
 /// Priority (nice value) of the worker, below the user's own programs.
 const NICENESS: i32 = 10;
@@ -65,13 +66,13 @@ pub fn request(event: HookEvent, arguments: &[OsString], at: Option<&Path>) -> R
         return Ok(());
     }
     let program = std::env::current_exe().map_err(failed)?;
-    let mut worker = worker(&program, &repository, event);
-    worker.spawn().map(|_| ()).map_err(failed)
+    let worker = worker(&program, &repository, event);
+    worker.and_then(|mut worker| worker.spawn()).map(|_| ()).map_err(failed)
 }
 
 /// Creates the command that runs a worker, without the caller's file descriptors and git's environment variables.
-fn worker(program: &Path, repository: &Repository, event: HookEvent) -> Command {
-    let mut command = Command::new(program);
+fn worker(program: &Path, repository: &Repository, event: HookEvent) -> io::Result<Command> {
+    let mut command = command_at(program)?;
     command
         .args(["hooks", "run", "--worker", event.name(), "--repo"])
         .arg(repository.git_dir())
@@ -79,7 +80,7 @@ fn worker(program: &Path, repository: &Repository, event: HookEvent) -> Command 
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     drop_variables_of_git(&mut command);
-    command
+    Ok(command)
 }
 
 /// Removes the environment variables by which git passes a hook the repository, index and worktree.

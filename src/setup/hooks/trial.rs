@@ -14,6 +14,7 @@ use super::request::drop_variables_of_git;
 use super::script::{Program, Shape, own_file};
 use super::status::{HookStatus, status};
 use crate::git::Repository;
+use crate::program::command;
 
 /// Time limit for all hooks to end and report.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -127,7 +128,7 @@ fn start(repository: &Repository, event: HookEvent) -> io::Result<Call> {
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
     let nonce: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     let started = Instant::now();
-    let mut child = git_hook_run(repository, event, &nonce).spawn()?;
+    let mut child = git_hook_run(repository, event, &nonce)?.spawn()?;
     Ok(Call {
         answer: Queue::of(repository).path(&answer_name(&nonce, event)),
         started,
@@ -137,8 +138,8 @@ fn start(repository: &Repository, event: HookEvent) -> io::Result<Call> {
 
 /// Creates the command `git hook run` with the user's configuration and without environment variables about a
 /// repository.
-fn git_hook_run(repository: &Repository, event: HookEvent, nonce: &str) -> Command {
-    let mut command = Command::new("git");
+fn git_hook_run(repository: &Repository, event: HookEvent, nonce: &str) -> io::Result<Command> {
+    let mut command = command("git")?;
     drop_variables_of_git(&mut command);
     let zeros = "0".repeat(40);
     let arguments: &[&str] = match event {
@@ -155,7 +156,7 @@ fn git_hook_run(repository: &Repository, event: HookEvent, nonce: &str) -> Comma
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    command
+    Ok(command)
 }
 
 /// Waits for git to end. Returns true if it succeeded; `None` if it did not end in time.

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use crate::program::absolute_folders;
+
 /// Determines for whom codescout is installed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -100,7 +102,7 @@ impl Places {
     /// Reads the environment. Returns `None` if it names no home directory.
     pub(crate) fn read(project: Option<PathBuf>) -> Option<Self> {
         let value = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let path = std::env::split_paths(&value("PATH").unwrap_or_default()).collect();
+        let path = absolute_folders(&value("PATH").unwrap_or_default()).collect();
         Self::new(Platform::HERE, project, path, value)
     }
 

@@ -1,0 +1,129 @@
+//! Finds other programs and starts them.
+//!
+//! No other module does, so that nothing in a repository is run by accident: a relative folder in `PATH`, or an empty
+//! one, would be the folder in which this program was started. It does not count, here or for what a program starts.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+/// The search path if none is left.
+const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Returns the program as found on a search path. Relative folders of the path, and programs that lead into one of the
+/// folders `roots`, do not count.
+pub fn find_program(name: &str, search_path: &OsStr, roots: &[&Path]) -> Option<PathBuf> {
+    let mut parts = Path::new(name).components();
+    if !matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) || name.contains('/') {
+        return None;
+    }
+    let is_found = |program: &PathBuf| is_program(program) && !leads_into(program, roots);
+    absolute_folders(search_path)
+        .map(|folder| folder.join(name))
+        .find(is_found)
+}
+
+/// Returns true if the file at `path` can be executed.
+pub fn is_program(path: &Path) -> bool {
+    let found = fs::metadata(path);
+    found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// Returns true if a path leads into one of the folders `roots`. A link inside of one counts, even if it leads out.
+pub fn leads_into(path: &Path, roots: &[&Path]) -> bool {
+    let roots: Vec<PathBuf> = roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
+    let is_within = |path: &Path| roots.iter().any(|root| path.starts_with(root));
+    let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+    path.canonicalize().map_or(true, |path| is_within(&path)) || parent.is_some_and(|parent| is_within(&parent))
+}
+
+/// Returns the folders of a search path that are absolute, in its order.
+pub fn absolute_folders(search_path: &OsStr) -> impl Iterator<Item = PathBuf> {
+    env::split_paths(search_path).filter(|folder| folder.is_absolute())
+}
+
+/// Returns a search path of folders. It is never empty, as that would mean the current folder.
+pub fn joined_path(folders: impl Iterator<Item = PathBuf>) -> OsString {
+    // Fails only for a folder that contains the separator, which no split path does.
+    let joined = env::join_paths(folders).unwrap_or_default();
+    if joined.is_empty() { SYSTEM_PATH.into() } else { joined }
+}
+
+/// Returns the absolute folders of `PATH`, for programs that are started.
+pub fn search_path() -> OsString {
+    joined_path(absolute_folders(&env::var_os("PATH").unwrap_or_default()))
+}
+
+/// Returns the command that runs the program with a name on `PATH`, or at an absolute path.
+pub fn command(name: &str) -> io::Result<Command> {
+    let path = Path::new(name);
+    if path.is_absolute() {
+        return command_at(path);
+    }
+    let missing = || io::Error::new(io::ErrorKind::NotFound, format!("there is no program {name:?} on PATH"));
+    command_at(&find_program(name, &search_path(), &[]).ok_or_else(missing)?)
+}
+
+/// Returns the command that runs the program at an absolute path, with the absolute folders of `PATH`.
+pub fn command_at(program: &Path) -> io::Result<Command> {
+    if !program.is_absolute() {
+        let message = format!("the path of the program {} is relative", program.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    let mut command = Command::new(program);
+    command.env("PATH", search_path());
+    Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    /// Returns a folder with the program `tool`.
+    fn with_tool() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let tool = folder.path().join("tool");
+        fs::write(&tool, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+        folder
+    }
+
+    #[test]
+    fn only_absolute_folders_of_a_search_path_count() {
+        let folder = with_tool();
+        let path = folder.path().to_str().unwrap();
+        // The way from the current folder to the program.
+        let here = env::current_dir().unwrap();
+        let relative = format!("{}{path}", "../".repeat(here.components().count() - 1));
+        assert!(is_program(&Path::new(&relative).join("tool")));
+        for search_path in ["", ":", ".", "bin:", &relative, &format!("{relative}::.")] {
+            assert_eq!(find_program("tool", search_path.as_ref(), &[]), None, "{search_path}");
+            let all = joined_path(absolute_folders(search_path.as_ref()));
+            assert_eq!(all, SYSTEM_PATH, "{search_path}");
+        }
+        let found = Some(folder.path().join("tool"));
+        let search_path = format!("::.:{relative}:{path}");
+        assert_eq!(find_program("tool", search_path.as_ref(), &[]), found);
+        assert_eq!(joined_path(absolute_folders(search_path.as_ref())), path);
+        assert_eq!(find_program("tool", path.as_ref(), &[folder.path()]), None);
+    }
+
+    #[test]
+    fn a_name_is_not_a_path() {
+        let folder = with_tool();
+        let path = folder.path().as_os_str();
+        for name in ["", ".", "..", "./tool", "tool/", "../tool", "/tool"] {
+            assert_eq!(find_program(name, path, &[]), None, "{name}");
+        }
+        for name in ["./tool", "no-such-program", ""] {
+            assert!(command(name).is_err(), "{name}");
+        }
+        let tool = folder.path().join("tool");
+        assert_eq!(command(tool.to_str().unwrap()).unwrap().get_program(), tool.as_os_str());
+    }
+}
