@@ -80,6 +80,10 @@ const OTHER_VARIABLES: &[(&str, &str)] = &[
          run; else .local/state in HOME",
     ),
     (
+        "XDG_CACHE_HOME",
+        "folder of codescout, for checkouts of indexers if others can write TMPDIR; else .cache in HOME",
+    ),
+    (
         "XDG_RUNTIME_DIR",
         "folder of codescout/run, the socket through which language servers are asked; else XDG_STATE_HOME",
     ),
@@ -115,6 +119,8 @@ pub struct Environment {
     pub trusted: Option<PathBuf>,
     /// The path of the folder that records the user's running edits, below `XDG_STATE_HOME` or `HOME`.
     pub edits: Option<PathBuf>,
+    /// The folder for files that can be deleted at any time, below `XDG_CACHE_HOME` or `HOME`.
+    pub cache: Option<PathBuf>,
     /// The folder for sockets, below `XDG_RUNTIME_DIR`, `XDG_STATE_HOME` or `HOME`.
     pub runtime: Option<PathBuf>,
     /// The value of `PATH`.
@@ -166,6 +172,7 @@ impl Environment {
                 .map(|folder| folder.join("codescout/config.toml")),
             trusted: state.as_ref().map(|folder| folder.join("codescout/trusted")),
             edits: state.as_ref().map(|folder| folder.join("codescout/edits")),
+            cache: user_folder(value("XDG_CACHE_HOME"), value("HOME"), ".cache").map(|folder| folder.join("codescout")),
             runtime: user_folder(value("XDG_RUNTIME_DIR"), None, "")
                 .or(state)
                 // Only the user may enter it, unlike the folder with the record of trusted files.

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use super::Workspace;
 use super::error::{Context as _, OpError, Result, ensure};
 use super::limited::{LimitError, Limits, Printed, run, start_guard};
+use super::private::private_folder;
 use crate::ingest::Target;
 use crate::precise::Indexer;
 use crate::program::command_at;
@@ -64,13 +65,13 @@ impl ReadyIndexer {
         self.unshare.is_some()
     }
 
-    fn command(&self) -> Command {
+    fn command(&self) -> io::Result<Command> {
         let Some(unshare) = &self.unshare else {
             return command_at(&self.program);
         };
         let mut command = command_at(unshare)?;
         command.args(WITHOUT_NETWORK).arg(&self.program);
-        command
+        Ok(command)
     }
 }
 
@@ -106,7 +107,7 @@ impl Workspace {
         })
     }
 
-    /// Writes a clean checkout of the revision to a temporary folder and runs the indexer there, in the caller's
+    /// Writes a clean checkout of the revision to a private folder and runs the indexer there, in the caller's
     /// directory.
     pub(crate) fn run_indexer(
         &self,
@@ -115,12 +116,7 @@ impl Workspace {
         interrupt: &AtomicBool,
     ) -> Result<MadeIndex> {
         let name = ready.indexer.program;
-        let folder = tempfile::Builder::new().prefix("codescout-precise-").tempdir();
-        let folder = folder.context("cannot make a temporary folder")?;
-        ensure!(
-            !self.is_inside(folder.path()),
-            "the folder for temporary files is inside the repository: set TMPDIR to another one"
-        );
+        let folder = private_folder("codescout-precise-", |folder| self.is_inside(folder))?;
         let checkout = folder.path().join("checkout");
         fs::create_dir(&checkout)?;
         let written = self

@@ -14,6 +14,7 @@ mod limited;
 mod models;
 mod open;
 mod place;
+mod private;
 mod qdrant;
 mod recording;
 mod revision;

@@ -1,8 +1,11 @@
 //! Tests `precise run` with programs in place of an indexer.
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
 
 use crate::cli::Called;
 use crate::precise::{callers, documents, project};
@@ -17,8 +20,34 @@ fn install(repo: &TestRepo, folder: &Path, name: &str, script: &str) {
     write_executable(&folder.join(name), &script);
 }
 
+/// Returns a new folder whose parents only this user and root can write.
+fn private_folder() -> TempDir {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let places = [Some(env!("CARGO_TARGET_TMPDIR").into()), home];
+    let is_private = |folder: &PathBuf| {
+        let mut parents = folder.ancestors().map(|folder| folder.metadata().unwrap());
+        parents.all(|found| found.mode() & 0o022 == 0)
+    };
+    let place = places.into_iter().flatten().find(is_private);
+    let place =
+        place.expect("these tests need a home or target folder that, like its parents, no other user can write");
+    TempDir::new_in(place).unwrap()
+}
+
 /// Runs the program with a folder in front of the path.
 fn run(repo: &TestRepo, path: &str, args: &[&str]) -> Called {
+    let folder = private_folder();
+    let called = run_in(repo, path, args, folder.path(), Path::new(""));
+    assert_eq!(
+        fs::read_dir(folder.path()).unwrap().count(),
+        0,
+        "the checkout is removed"
+    );
+    called
+}
+
+/// Runs the program with folders for temporary and cached files.
+fn run_in(repo: &TestRepo, path: &str, args: &[&str], temporary: &Path, cache: &Path) -> Called {
     let rest = std::env::var("PATH").unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_codescout"));
     command.args(["precise", "run"]).args(args).current_dir(repo.root());
@@ -26,14 +55,8 @@ fn run(repo: &TestRepo, path: &str, args: &[&str]) -> Called {
         .env_clear()
         .env("HOME", repo.beside(""))
         .env("PATH", format!("{path}:{rest}"));
-    command.env("TMPDIR", repo.beside("tmp")).stdin(Stdio::null());
-    fs::create_dir_all(repo.beside("tmp")).unwrap();
-    let output = command.output_in_time().unwrap();
-    assert_eq!(
-        fs::read_dir(repo.beside("tmp")).unwrap().count(),
-        0,
-        "the checkout is removed"
-    );
+    command.env("TMPDIR", temporary).env("XDG_CACHE_HOME", cache);
+    let output = command.stdin(Stdio::null()).output_in_time().unwrap();
     Called {
         code: output.status.code().unwrap(),
         stdout: output.stdout,
@@ -141,6 +164,57 @@ fn programs_of_the_repository_are_not_run() {
     install(&repo, &repo.path("."), "helper", evil);
     run(&repo, &format!(".:{}", folder.display()), &["python"]).expect(0);
     assert!(!repo.beside("evil").exists());
+}
+
+#[test]
+fn an_indexer_runs_below_no_folder_that_others_can_write() {
+    let repo = project();
+    let programs = repo.beside("programs");
+    install(&repo, &programs, "scip-python", "pwd -P >&2; cp $scip $out");
+    let base = private_folder();
+    let base = base.path().canonicalize().unwrap();
+    let folder = |path: &str, mode: u32| {
+        let folder = base.join(path);
+        fs::create_dir_all(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+        folder
+    };
+    let run_in =
+        |temporary: &Path, cache: &Path| run_in(&repo, programs.to_str().unwrap(), &["python", "-v"], temporary, cache);
+    let (own, cache) = (folder("own", 0o755), folder("cache", 0o700));
+    let usual = run_in(&own, &cache).expect(0).stderr;
+    assert!(usual.contains(own.to_str().unwrap()), "{usual}");
+
+    let mut open = vec![
+        folder("all", 0o777),
+        folder("sticky", 0o1777),
+        folder("group", 0o775),
+        folder("above", 0o777).join("below"),
+        base.join("link"),
+        base.join("missing"),
+        repo.path("inside"),
+        PathBuf::from("inside"),
+    ];
+    folder("above/below", 0o700);
+    std::os::unix::fs::symlink(base.join("above/below"), base.join("link")).unwrap();
+    fs::create_dir(repo.path("inside")).unwrap();
+    let other = folder("other", 0o755);
+    // Only root can give folders away.
+    if std::os::unix::fs::chown(&other, Some(12345), None).is_ok() {
+        open.push(other);
+    }
+    for temporary in &open {
+        let ran = run_in(temporary, &cache).expect(0).stderr;
+        let inside = cache.join("codescout");
+        assert!(ran.contains(inside.to_str().unwrap()), "{}: {ran}", temporary.display());
+        assert_eq!(fs::read_dir(inside).unwrap().count(), 0, "the checkout is removed");
+        let refused = run_in(temporary, &base.join("all")).expect(2).stderr;
+        assert!(
+            refused.contains("other users could place") && refused.contains("set TMPDIR"),
+            "{refused}"
+        );
+        assert!(!refused.contains("project\n"), "the indexer ran: {refused}");
+    }
 }
 
 #[test]
