@@ -31,6 +31,9 @@ struct InstallOut {
     changed: bool,
     dry_run: bool,
     files: Vec<FileOut>,
+    /// What a project's files have in place of what install writes, although this user has not installed it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    differs: Vec<String>,
     next: Vec<String>,
 }
 
@@ -112,6 +115,9 @@ fn install(global: &Global, client: &Client, args: &InstallArgs, output: &mut Ou
             _ => error,
         }
     })?;
+    if !confirm_planted(&plan, &request, args, output)? {
+        return report(client, &request, &plan, Done::Declined, Vec::new(), output);
+    }
     let mut next = plan.next.clone();
     if args.http.is_some() {
         next.push(format!(
@@ -291,6 +297,30 @@ fn hinted(client: &Client, error: InstallError) -> OpError {
     OpError::from(error).with_hint(hint)
 }
 
+/// Returns false if the user does not want what a project's files have in place of what would be written. Fails if the
+/// user cannot be asked.
+fn confirm_planted(plan: &Plan, request: &Request, args: &InstallArgs, output: &mut Output) -> Result<bool> {
+    if plan.planted.is_empty() || args.force {
+        return Ok(true);
+    }
+    let shown = |line: &String| format!("\n  {}", one_line(&cut(line)));
+    let lines: String = plan.planted.iter().map(shown).collect();
+    let message = format!(
+        "this repository already has an entry {:?} that you have not installed, and that differs from what install writes:{lines}",
+        request.name
+    );
+    if args.common.dry_run {
+        output.remark(&message);
+        return Ok(true);
+    }
+    if output.json || !output.can_ask() {
+        let hint = "check these lines: an agent would start what they say; --force replaces the entry with install's";
+        return Err(OpError::new(message, hint));
+    }
+    output.line(&message)?;
+    Ok(output.ask("Keep what install does not write, such as other fields?")?)
+}
+
 /// The outcome of applying a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Done {
@@ -325,11 +355,7 @@ fn settle(plan: &Plan, args: &ClientArgs, output: &mut Output) -> Result<Done> {
 fn show(change: &Change, output: &mut Output) -> Result<()> {
     for line in change.diff().lines() {
         let line = line.trim_end_matches('\r');
-        let mut shown: String = line.chars().take(MAX_SHOWN_CHARACTERS).collect();
-        if shown.len() < line.len() {
-            shown.push('…');
-        }
-        let shown = one_line(&shown);
+        let shown = one_line(&cut(line));
         output.line(&match line.as_bytes().first() {
             _ if line.starts_with("--- ") || line.starts_with("+++ ") => output.styled(STRONG, &shown),
             Some(b'+') => output.styled(ADDED, &shown),
@@ -339,6 +365,14 @@ fn show(change: &Change, output: &mut Output) -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+fn cut(line: &str) -> String {
+    let mut shown: String = line.chars().take(MAX_SHOWN_CHARACTERS).collect();
+    if shown.len() < line.len() {
+        shown.push('…');
+    }
+    shown
 }
 
 fn report(
@@ -362,6 +396,7 @@ fn report(
             changed: plan.is_needed(),
             dry_run: done == Done::Shown,
             files: plan.changes.iter().map(FileOut::from).collect(),
+            differs: plan.planted.clone(),
             next,
         })?;
         return Ok(found);
@@ -382,7 +417,7 @@ fn lines_of(client: &Client, plan: &Plan, done: Done) -> Vec<String> {
         let file = one_line(&change.path.display().to_string());
         let did = match (change.act(), done) {
             (Act::Keep, _) => format!("{file}: unchanged"),
-            (Act::Left, _) => format!("{file}: left, because you have changed it (--force replaces it)"),
+            (Act::Left, _) => format!("{file}: left, because it was changed (--force replaces it)"),
             (_, Done::Declined) => format!("{file}: not changed"),
             (Act::Create, Done::Yes) => format!("{file}: created"),
             (Act::Edit, Done::Yes) => format!("{file}: changed"),

@@ -836,6 +836,90 @@ fn nothing_is_written_without_consent() {
 }
 
 #[test]
+fn an_entry_that_came_with_the_repository_is_not_accepted() {
+    let planted = [
+        json!({"env": {"LD_PRELOAD": "./evil.so"}}),
+        json!({"cwd": "/tmp/evil"}),
+        json!({"command": "./codescout"}),
+        json!({"args": ["serve", "--config", "evil.toml"]}),
+        json!({"trust": true}),
+    ];
+    for (client, form, section, _, project) in merging() {
+        let Some(file) = project else { continue };
+        let user = User::new();
+        user.install(&[client, "--scope", "project"]);
+        let written = String::from_utf8(user.repo.read(file)).unwrap();
+        let text = |configuration: &Value| match form {
+            Form::Json => serde_json::to_string_pretty(configuration).unwrap(),
+            _ => toml::to_string(configuration).unwrap(),
+        };
+        for fields in &planted {
+            let mut configuration = parsed(form, &written);
+            let entry = servers(&mut configuration, section)["codescout"]
+                .as_object_mut()
+                .unwrap();
+            entry.extend(fields.as_object().unwrap().clone());
+            // Somebody else has written it, or it was changed since it was installed here.
+            for is_known in [true, false] {
+                if !is_known {
+                    let _ = fs::remove_dir_all(user.path(".state"));
+                }
+                user.repo.write(file, text(&configuration));
+                let before = user.repo.read(file);
+                let field = fields.as_object().unwrap().keys().next().unwrap();
+                for options in [&["--yes"][..], &["--yes", "--json"]] {
+                    let args = [&["install", client, "--scope", "project"], options].concat();
+                    let refused = user.call(&args).expect(2).stderr;
+                    assert!(
+                        refused.contains(&format!("{file}: {field} is ")) && refused.contains("--force"),
+                        "{client}: {refused}"
+                    );
+                }
+                let dry = user.call(&["install", client, "--scope", "project", "--dry-run", "--json"]);
+                assert!(dry.expect(0).json()["differs"][0].as_str().unwrap().contains(field));
+                assert_eq!(user.repo.read(file), before);
+                user.install(&[client, "--scope", "project", "--force"]);
+                let now = parsed(form, &String::from_utf8(user.repo.read(file)).unwrap());
+                assert_eq!(now, parsed(form, &written), "{client}");
+            }
+        }
+        // What is as install writes it is unchanged, whoever wrote it.
+        fs::remove_dir_all(user.path(".state")).unwrap();
+        user.repo.write(file, &written);
+        assert_eq!(user.install(&[client, "--scope", "project"])["changed"], false);
+    }
+}
+
+#[test]
+fn an_entry_in_another_file_of_the_client_and_a_plugin_of_the_repository_are_not_accepted() {
+    let user = User::new();
+    let evil = r#"{"mcp": {"codescout": {"type": "local", "command": ["./evil"]}, "other": {}}}"#;
+    user.repo.write("opencode.json", "{}");
+    user.repo.write("opencode.jsonc", evil);
+    let install = ["install", "opencode", "--scope", "project", "--yes"];
+    let refused = user.call(&install).expect(2).stderr;
+    assert!(refused.contains("opencode.jsonc: command is [\"./evil\"]"), "{refused}");
+    user.call(&[&install[..], &["--force"]].concat()).expect(0);
+    let left = parsed(
+        Form::Json,
+        &String::from_utf8(user.repo.read("opencode.jsonc")).unwrap(),
+    );
+    assert_eq!(left, json!({"mcp": {"other": {}}}));
+
+    let user = User::new();
+    let with_hooks = [&install[..], &["--with", "hooks"]].concat();
+    user.call(&with_hooks).expect(0);
+    let plugin = ".opencode/plugins/codescout.js";
+    let written = String::from_utf8(user.repo.read(plugin)).unwrap();
+    fs::remove_dir_all(user.path(".state")).unwrap();
+    user.repo.write(plugin, format!("{written}evil()\n"));
+    let refused = user.call(&with_hooks).expect(2).stderr;
+    assert!(refused.contains(plugin), "{refused}");
+    user.call(&[&with_hooks[..], &["--force"]].concat()).expect(0);
+    assert_eq!(String::from_utf8(user.repo.read(plugin)).unwrap(), written);
+}
+
+#[test]
 fn the_difference_that_is_shown_is_the_one_that_is_made() {
     let user = User::new();
     for (client, form, section, _, project) in merging() {
@@ -1285,7 +1369,7 @@ fn a_skill_that_the_user_changed_is_left_unless_forced() {
             .call(&["install", client, "--with", "skill,hooks", "--yes"])
             .expect(0);
         assert!(
-            called.stdout.contains("because you have changed it (--force"),
+            called.stdout.contains("because it was changed (--force"),
             "{}",
             called.stdout
         );

@@ -104,7 +104,7 @@ pub(crate) struct InstallArgs {
     /// Also add a skill, or hooks that add a line to each session and notes to the agent's searches
     #[arg(long, value_enum, value_name = "EXTRA,…", value_delimiter = ',')]
     pub(crate) with: Vec<ExtraArg>,
-    /// Replace a skill or plugin that you have changed
+    /// Replace a skill or plugin that was changed, and a project's entry that you have not installed
     #[arg(long)]
     pub(crate) force: bool,
     /// Name of the server in the configuration

@@ -195,6 +195,23 @@ pub(super) fn merged(found: &Entry, wanted: &Entry) -> Entry {
     merged
 }
 
+/// Describes how an entry differs from the one that would be written, one line per field.
+pub(super) fn differences(found: &Value, wanted: &Entry) -> Vec<String> {
+    let Value::Object(found) = found else {
+        return vec![format!("the entry is {found}")];
+    };
+    let fields = found
+        .keys()
+        .chain(wanted.keys().filter(|field| !found.contains_key(*field)));
+    let line = |field: &String| match (found.get(field), wanted.get(field)) {
+        (found, wanted) if found == wanted => None,
+        (Some(found), Some(wanted)) => Some(format!("{field} is {found} instead of {wanted}")),
+        (Some(found), None) => Some(format!("{field} is {found}, which install does not write")),
+        (None, _) => Some(format!("{field} is missing")),
+    };
+    fields.filter_map(line).collect()
+}
+
 /// Removes the entry of a server from its section. Returns true if the section is empty then, and `None` if there is no
 /// such entry.
 pub(super) fn take_out(fields: &mut Entry, section: &str, name: &str) -> Option<bool> {

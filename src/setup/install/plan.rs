@@ -11,7 +11,7 @@ use super::extras::{self, HookForm, hook_command, is_own_hook, put_whole, take_w
 use super::file::{self, FileError, Found};
 use super::places::{Places, Scope};
 use super::record::{Kept, Record, Records, hash};
-use super::{Edited, TextError, block, diff, json_text, toml_text, yaml_map, yaml_text};
+use super::{Edited, TextError, block, diff, entry, json_text, toml_text, yaml_map, yaml_text};
 use crate::model::Explain;
 
 /// The section of a configuration that contains lists of hooks.
@@ -77,7 +77,7 @@ pub(crate) struct Request {
     pub(crate) skill: bool,
     /// True to also add hooks.
     pub(crate) hooks: bool,
-    /// True to replace a skill or plugin that the user has changed.
+    /// True to replace a skill or plugin that the user has changed, and a project's entry that somebody else wrote.
     pub(crate) force: bool,
     /// The program that hooks run.
     pub(crate) program: String,
@@ -181,6 +181,9 @@ pub(crate) struct Plan {
     pub(crate) changes: Vec<Change>,
     /// Notes for the user.
     pub(crate) next: Vec<String>,
+    /// What a project's files have in place of what an installation writes, although no installation by this user wrote
+    /// it: one line each.
+    pub(crate) planted: Vec<String>,
     records: Records,
 }
 
@@ -197,12 +200,22 @@ impl Plan {
             .entry(server)
             .ok_or(InstallError::NoHttp { client: client.title })?;
         let mut desk = Desk::new(client, request, places);
-        desk.put(
-            Part::Server,
-            config_file(client, request, places)?,
-            &format!("server:{}", request.name),
-            |text| put_server(client, text, &request.name, &entry),
-        )?;
+        let chosen = config_file(client, request, places)?;
+        desk.find_planted(&chosen, &entry)?;
+        let is_replaced = request.force && !desk.planted.is_empty();
+        let tag = format!("server:{}", request.name);
+        for path in client.files(request.scope, &request.name, places) {
+            if is_replaced && path != chosen {
+                desk.take_server(path, &tag)?;
+            }
+        }
+        desk.put(Part::Server, chosen, &tag, |text| {
+            let without = match is_replaced {
+                true => take_server(client, text, &request.name, false)?,
+                false => None,
+            };
+            put_server(client, without.as_deref().unwrap_or(text), &request.name, &entry)
+        })?;
         let mut next = vec![client.next.to_owned()];
         let skill = client.skill_file(request.scope, places).filter(|_| request.skill);
         if request.instructions || (request.skill && skill.is_none()) {
@@ -242,18 +255,7 @@ impl Plan {
         }
         let mut desk = Desk::new(client, request, places);
         for path in files {
-            let take = |text: &str, with_section: bool| take_server(client, text, &request.name, with_section);
-            let is_leftover = |text: &str| match client.format {
-                Format::Json => json_text::is_leftover(text, &client.template()),
-                _ => text.trim().is_empty(),
-            };
-            desk.take(
-                Part::Server,
-                path,
-                &format!("server:{}", request.name),
-                take,
-                is_leftover,
-            )?;
+            desk.take_server(path, &format!("server:{}", request.name))?;
         }
         let has_another = desk.changes.iter().any(|change| {
             let parts = change.kept.as_ref().map(|kept| &kept.record.parts);
@@ -281,18 +283,24 @@ impl Plan {
 pub(crate) fn is_installed(client: &Client, scope: Scope, name: &str, places: &Places) -> Option<PathBuf> {
     let files = client.files(scope, name, places).into_iter();
     let mut files = files.filter_map(|path| Some((fs::read_to_string(&path).ok()?, path)));
-    let in_section = |root: Option<&Value>| {
-        let servers = root.map(|root| client.section.iter().fold(root, |fields, key| &fields[*key]));
-        servers.is_some_and(|servers| servers.get(name).is_some())
-    };
-    // A file that cannot be parsed counts as having no server. An installation reports the error.
     let names = |text: &str| match client.format {
-        Format::Json => in_section(json_text::value(text).ok().flatten().as_ref()),
-        Format::Toml => in_section(toml_text::value(text).ok().flatten().map(Value::Object).as_ref()),
-        Format::YamlMap => in_section(yaml_map::value(text).ok().flatten().map(Value::Object).as_ref()),
         Format::Yaml => yaml_text::has(text, name),
+        _ => entry_in(client, text, name).is_some(),
     };
     files.find(|(text, _)| names(text)).map(|(_, path)| path)
+}
+
+/// Returns the entry of a server in the text of a configuration. A file that cannot be parsed counts as having none: an
+/// installation reports the error. A file of one server has none, as it is written whole.
+fn entry_in(client: &Client, text: &str, name: &str) -> Option<Value> {
+    let root = match client.format {
+        Format::Json => json_text::value(text).ok()??,
+        Format::Toml => Value::Object(toml_text::value(text).ok()??),
+        Format::YamlMap => Value::Object(yaml_map::value(text).ok()??),
+        Format::Yaml => return None,
+    };
+    let servers = client.section.iter().fold(&root, |fields, key| &fields[*key]);
+    servers.get(name).cloned()
 }
 
 /// Returns the folder that a project's files must be in.
@@ -358,6 +366,7 @@ struct Desk<'a> {
     places: &'a Places,
     records: Records,
     changes: Vec<Change>,
+    planted: Vec<String>,
 }
 
 impl<'a> Desk<'a> {
@@ -368,6 +377,7 @@ impl<'a> Desk<'a> {
             places,
             records: Records::new(places.records()),
             changes: Vec::new(),
+            planted: Vec::new(),
         }
     }
 
@@ -375,6 +385,7 @@ impl<'a> Desk<'a> {
         Plan {
             changes: self.changes,
             next,
+            planted: self.planted,
             records: self.records,
         }
     }
@@ -406,6 +417,39 @@ impl<'a> Desk<'a> {
             }
             None => self.changes.push(change),
         }
+    }
+
+    /// Finds entries of a project's files that no installation by this user wrote, and that differ from `wanted`, which
+    /// would be in the file `chosen`.
+    fn find_planted(&mut self, chosen: &Path, wanted: &Entry) -> Result<(), InstallError> {
+        let (scope, name) = (self.request.scope, &self.request.name);
+        if scope == Scope::User {
+            return Ok(());
+        }
+        for path in self.client.files(scope, name, self.places) {
+            let (found, kept) = self.read(&path)?;
+            let text = found.text.as_deref().unwrap_or_default();
+            let is_written = kept.is_some_and(|kept| !kept.record.diverged && kept.record.hash == hash(text));
+            let Some(entry) = entry_in(self.client, text, name).filter(|_| !is_written) else {
+                continue;
+            };
+            let wanted = if path == chosen { wanted } else { &Entry::new() };
+            let lines = entry::differences(&entry, wanted).into_iter();
+            self.planted
+                .extend(lines.map(|line| format!("{}: {line}", path.display())));
+        }
+        Ok(())
+    }
+
+    /// Removes the entry of the server from a file.
+    fn take_server(&mut self, path: PathBuf, tag: &str) -> Result<(), InstallError> {
+        let (client, name) = (self.client, &self.request.name);
+        let take = |text: &str, with_section: bool| take_server(client, text, name, with_section);
+        let is_leftover = |text: &str| match client.format {
+            Format::Json => json_text::is_leftover(text, &client.template()),
+            _ => text.trim().is_empty(),
+        };
+        self.take(Part::Server, path, tag, take, is_leftover)
     }
 
     /// Adds a part to a file.
@@ -466,6 +510,10 @@ impl<'a> Desk<'a> {
         let is_free = text.trim().is_empty() || take_whole(&text, wanted).is_some();
         if self.request.force || is_free || is_as_written || !(kept.is_some() || extras::is_marked(&text)) {
             return self.put(part, path, tag, |text| put_whole(text, wanted));
+        }
+        if self.request.scope == Scope::Project && kept.is_none() {
+            let line = "the file is not as this version of codescout writes it";
+            self.planted.push(format!("{}: {line}", path.display()));
         }
         let change = Change {
             is_left: true,
