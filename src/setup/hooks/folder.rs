@@ -50,7 +50,7 @@ impl HooksFolder {
         repository.common_dir().join("hooks")
     }
 
-    fn standing(repository: &Repository, path: &Path) -> Standing {
+    pub(super) fn standing(repository: &Repository, path: &Path) -> Standing {
         let resolved = resolved(path);
         if resolved.exists() && !resolved.is_dir() {
             return Standing::Nowhere;

@@ -107,6 +107,17 @@ pub fn install(repository: &Repository, program: &Path, wishes: Wishes) -> Resul
     let mut plan = Plan::new(repository);
     let events = HookEvent::of(repository);
     if let Some(husky) = husky_folder(&plan.folder.path) {
+        let is_inside = HooksFolder::standing(repository, &husky) == Standing::WorkTree;
+        if !is_inside && !wishes.force {
+            let why = format!(
+                "{} leads out of the worktree (--force changes it anyway)",
+                husky.display()
+            );
+            for event in events {
+                plan.leave(*event, husky.join(event.name()), &why);
+            }
+            return Ok(plan);
+        }
         for event in events {
             plan.install_in_husky(*event, &husky, wishes)?;
         }
@@ -147,11 +158,13 @@ pub fn install(repository: &Repository, program: &Path, wishes: Wishes) -> Resul
 pub fn uninstall(repository: &Repository, wishes: Wishes) -> Result<Plan, InstallError> {
     let mut plan = Plan::new(repository);
     let mut folders = vec![plan.folder.path.clone(), HooksFolder::default_path(repository)];
-    folders.extend(husky_folder(&plan.folder.path));
     folders.dedup();
+    let husky = husky_folder(&plan.folder.path);
+    folders.extend(husky.filter(|husky| *husky != plan.folder.path));
     for folder in folders {
-        let is_outside = folder == plan.folder.path && plan.folder.standing == Standing::Outside;
-        let may_write = !is_outside || wishes.force;
+        let is_shared = folder == plan.folder.path && plan.folder.standing == Standing::Outside;
+        let is_outside = HooksFolder::standing(repository, &folder) == Standing::Outside;
+        let may_write = !(is_shared || is_outside) || wishes.force;
         for event in HookEvent::ALL {
             let hook = folder.join(event.name());
             let mut moved = Some(with_ending(&hook, MOVED)).filter(|moved| moved.symlink_metadata().is_ok());

@@ -119,6 +119,48 @@ fn husky_is_asked_for_its_own_lines() {
 }
 
 #[test]
+fn husky_files_that_links_lead_out_of_the_worktree_are_not_written() {
+    for (link, hooks_path) in [
+        (".husky", ".husky/_"),
+        (".husky", ".husky"),
+        ("tools", "tools/.husky/_"),
+        ("", ""),
+    ] {
+        let repo = repo();
+        let outside = repo.beside("outside");
+        fs::create_dir_all(outside.join(".husky/_")).unwrap();
+        fs::create_dir_all(outside.join("_")).unwrap();
+        // Without a link, a folder elsewhere.
+        let elsewhere = outside.join(".husky/_");
+        let hooks_path = match hooks_path {
+            "" => elsewhere.to_str().unwrap(),
+            path => {
+                std::os::unix::fs::symlink(&outside, repo.path(link)).unwrap();
+                path
+            }
+        };
+        repo.git(["config", "core.hooksPath", hooks_path]);
+        let files = || {
+            let mut found = std::collections::BTreeMap::new();
+            crate::install::list(&outside, &mut found);
+            found
+        };
+        let before = files();
+        let plan = hooks_json(&repo, &["install", "--husky"], 1);
+        let why = plan["steps"][0]["why"].as_str().unwrap();
+        assert!(why.contains("leads out of the worktree"), "{hooks_path}: {plan}");
+        assert_eq!(files(), before, "{hooks_path}");
+        hooks(&repo, &["install", "--husky", "--force"]).expect(0);
+        let with_hooks = files();
+        assert_ne!(with_hooks, before, "{hooks_path}");
+        hooks(&repo, &["uninstall"]).expect(1);
+        assert_eq!(files(), with_hooks, "{hooks_path}");
+        hooks(&repo, &["uninstall", "--force"]).expect(0);
+        assert_eq!(files(), before, "{hooks_path}");
+    }
+}
+
+#[test]
 fn hooks_that_lefthook_moved_are_told_of() {
     let repo = hooked();
     let hook = repo.path(".git/hooks/post-commit");
