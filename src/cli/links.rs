@@ -47,6 +47,14 @@ pub(super) fn link(file: &Path, text: &str) -> String {
     link + END + text + START + END
 }
 
+/// Returns the length of the start or end of a link at the start of a text, if there is one.
+pub(super) fn length(text: &str) -> Option<usize> {
+    let address = text.strip_prefix(START)?;
+    let n_bytes = address.find(|c: char| !c.is_ascii_alphanumeric() && !"/-._~%:".contains(c))?;
+    let is_of_file = n_bytes == 0 || address.starts_with("file:///");
+    (is_of_file && address[n_bytes..].starts_with(END)).then_some(START.len() + n_bytes + END.len())
+}
+
 /// Returns a text with links as plain text.
 pub(super) fn without_links(text: &str) -> String {
     let mut parts = text.split(START);

@@ -1,5 +1,6 @@
 //! Writes to the terminal. No other module does. Escapes control characters, and uses colors only on a terminal.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
@@ -84,8 +85,10 @@ impl Output {
         self.has_links && !self.is_paging()
     }
 
-    /// Writes text without escaping control characters.
+    /// Writes text. Unprintable characters are escaped, except in styles and links, which only [`Self::styled`] and
+    /// [`Self::path`] add to untrusted text.
     pub(super) fn put(&mut self, text: &str) -> io::Result<()> {
+        let text = &*without_foreign(text);
         self.has_text |= !text.is_empty();
         let put = match &mut self.pager {
             Some(pager) => pager.put(text, &mut self.out),
@@ -101,7 +104,7 @@ impl Output {
         }
     }
 
-    /// Writes a line without escaping control characters.
+    /// Writes a line, as [`Self::put`] does.
     pub(super) fn line(&mut self, text: &str) -> io::Result<()> {
         self.put(text)?;
         self.put("\n")
@@ -199,7 +202,7 @@ impl Output {
     /// Asks a yes-or-no question. An empty answer means no.
     pub(super) fn ask(&mut self, question: &str) -> io::Result<bool> {
         self.flush()?;
-        write!(io::stderr().lock(), "{question} [y/N] ")?;
+        write!(io::stderr().lock(), "{} [y/N] ", sanitize(question))?;
         let answer = read_line()?;
         Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
     }
@@ -261,7 +264,6 @@ pub(super) fn note(text: &str) {
 
 /// Escapes unprintable characters except tab and newline as `\u{…}`.
 pub(super) fn sanitize(text: &str) -> String {
-    let is_safe = |c: char| c == '\n' || c == '\t' || !is_unprintable(c);
     if text.chars().all(is_safe) {
         return text.to_owned();
     }
@@ -273,6 +275,38 @@ pub(super) fn sanitize(text: &str) -> String {
         }
     };
     text.chars().map(escape).collect()
+}
+
+/// Escapes unprintable characters except tab and newline, and those of styles and links.
+fn without_foreign(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c| !is_safe(c)) {
+        return text.into();
+    }
+    let mut safe = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let length = match c {
+            '\x1b' => style_length(rest).or_else(|| links::length(rest)),
+            _ => Some(c.len_utf8()).filter(|_| is_safe(c)),
+        };
+        match length {
+            Some(length) => safe.push_str(&rest[..length]),
+            None => safe.extend(c.escape_unicode()),
+        }
+        rest = &rest[length.unwrap_or(c.len_utf8())..];
+    }
+    safe.into()
+}
+
+/// Returns the length of the style (SGR sequence) at the start of a text, if there is one.
+fn style_length(text: &str) -> Option<usize> {
+    let codes = text.strip_prefix("\x1b[")?;
+    let n_codes = codes.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    codes[n_codes..].starts_with('m').then_some(2 + n_codes + 1)
+}
+
+fn is_safe(c: char) -> bool {
+    c == '\n' || c == '\t' || !is_unprintable(c)
 }
 
 /// Like [`sanitize`], but also escapes newlines, so that the text stays on one line.
@@ -290,5 +324,26 @@ mod tests {
         assert_eq!(sanitize("x\u{202e}y"), "x\\u{202e}y");
         assert_eq!(sanitize("x\u{200b}\u{e0041}y"), "x\\u{200b}\\u{e0041}y");
         assert_eq!(sanitize("größe 漢字"), "größe 漢字");
+    }
+
+    #[test]
+    fn only_styles_and_links_steer_a_terminal() {
+        let link = links::link(Path::new("/a b"), "\x1b[1mtext\x1b[0m");
+        for own in ["a\tb\n", "\x1b[38;5;4mpath\x1b[m", &link, "größe 漢字"] {
+            assert_eq!(without_foreign(own), own);
+        }
+        for (foreign, escaped) in [
+            ("\x1b[2Jx", "\\u{1b}[2Jx"),
+            ("\x1b[1;", "\\u{1b}[1;"),
+            ("\x1b]0;title\x07", "\\u{1b}]0;title\\u{7}"),
+            ("\x1b]8;;http://x y\x1b\\", "\\u{1b}]8;;http://x y\\u{1b}\\"),
+            ("\x1b]8;;x", "\\u{1b}]8;;x"),
+            ("a\u{9b}31mb", "a\\u{9b}31mb"),
+            ("x\u{202e}y\u{200b}\u{feff}", "x\\u{202e}y\\u{200b}\\u{feff}"),
+            ("\x1b", "\\u{1b}"),
+            ("a\rb\x08", "a\\u{d}b\\u{8}"),
+        ] {
+            assert_eq!(without_foreign(foreign), escaped);
+        }
     }
 }

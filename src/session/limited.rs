@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::lsp::{Guard, kill_tree, memory_by_group};
+use crate::model::unprintable::is_unprintable;
 use crate::program::command_at;
 
 /// Interval between checks of the limits.
@@ -169,23 +170,54 @@ fn begin_session(command: &mut Command) {
 /// Keeps the end of what a program writes.
 fn keep_end(mut from: PipeReader, output: &Mutex<Kept>, shows_output: bool, max_bytes: usize) {
     let mut buffer = [0; 8 << 10];
-    while let Ok(n_bytes @ 1..) = from.read(&mut buffer) {
-        let new = &mut buffer[..n_bytes];
-        // A terminal gets no control characters from a program that reads a repository.
-        let is_control = |byte: &u8| *byte < b' ' && !matches!(byte, b'\n' | b'\t') || *byte == 0x7f;
-        new.iter_mut()
-            .filter(|byte| is_control(byte))
-            .for_each(|byte| *byte = b' ');
+    let mut read = Vec::new();
+    let mut is_over = false;
+    while !is_over {
+        match from.read(&mut buffer) {
+            Ok(n_bytes @ 1..) => read.extend_from_slice(&buffer[..n_bytes]),
+            _ => is_over = true,
+        }
+        let n_later = if is_over { 0 } else { n_incomplete(&read) };
+        let later = read.split_off(read.len() - n_later);
+        let new = printable(&std::mem::replace(&mut read, later));
         if shows_output {
-            let _ = io::stderr().lock().write_all(new);
+            let _ = io::stderr().lock().write_all(new.as_bytes());
         }
         let mut kept = output.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.bytes.extend_from_slice(new);
+        kept.bytes.extend_from_slice(new.as_bytes());
         // Twice as much is kept meanwhile, so that few bytes are moved.
         if kept.bytes.len() > 2 * max_bytes {
             kept.shorten(max_bytes);
         }
     }
+}
+
+/// Returns the number of bytes at the end that begin a character which more bytes complete.
+fn n_incomplete(bytes: &[u8]) -> usize {
+    let last = bytes.iter().rev().take(3).enumerate();
+    let mut starts = last.filter(|(_, byte)| **byte & 0xc0 != 0x80);
+    let n_bytes = |start: u8| match start {
+        0xf0.. => 4,
+        0xe0.. => 3,
+        0xc0.. => 2,
+        _ => 1,
+    };
+    let start = starts.next().map(|(n_after, start)| (n_after + 1, n_bytes(*start)));
+    start
+        .filter(|(n_there, n_bytes)| n_there < n_bytes)
+        .map_or(0, |(n_there, _)| n_there)
+}
+
+/// Returns text without what a terminal acts on or hides, from a program that reads a repository.
+fn printable(bytes: &[u8]) -> String {
+    let shown = |c: char| {
+        if is_unprintable(c) && !matches!(c, '\n' | '\t') {
+            ' '
+        } else {
+            c
+        }
+    };
+    String::from_utf8_lossy(bytes).chars().map(shown).collect()
 }
 
 /// Waits for the end of a child, without reaping it.
@@ -245,6 +277,24 @@ mod tests {
             guard: None,
             shows_output: false,
             kept_bytes: KEPT_BYTES,
+        }
+    }
+
+    #[test]
+    fn output_has_no_control_characters_and_complete_characters() {
+        let never = AtomicBool::new(false);
+        let hostile = "printf 'a\\033[2Jb\\302\\233cd\\233e\\342\\200\\256f\\342\\200\\213g\\357\\273\\277h\\303'; sleep 0.2; printf '\\274\\r\\tz\\342\\202'";
+        let (_, printed) = shell(hostile, limits(&never));
+        assert_eq!(printed, "a [2Jb cd\u{fffd}e f g h\u{fc} \tz\u{fffd}");
+        for (bytes, n) in [
+            (&b""[..], 0),
+            (b"a", 0),
+            (b"\xc3", 1),
+            (b"\xf0\x9f\x98", 3),
+            (b"\xe2\x82\xac", 0),
+            (b"\x80\x80\x80\x80", 0),
+        ] {
+            assert_eq!(n_incomplete(bytes), n, "{bytes:?}");
         }
     }
 

@@ -228,3 +228,26 @@ fn importing_again_replaces_and_garbage_collection_drops() {
     let left = import(&repo, &[items]).expect(0).json();
     assert_eq!(left["stored_documents"], 1, "{left}");
 }
+
+#[test]
+fn names_in_an_index_do_not_steer_a_terminal() {
+    for hostile in ["x\u{1b}[2Jy", "x\u{9b}2Jy", "x\u{202e}y", "x\u{200b}y", "x\ny", "x\ry"] {
+        let repo = project();
+        let path = repo.beside("hostile.scip");
+        let foreign = document(&format!("{hostile}.py"), "a = 1\n", &[("a", 0, "=local 1")]);
+        fs::write(&path, index(hostile, &[&documents()[..], &[foreign]].concat())).unwrap();
+        for args in [
+            &["import", "scip", path.to_str().unwrap()][..],
+            &["status"],
+            &["doctor"],
+            &["graph", "callers", "Item.price"],
+            &["verify"],
+        ] {
+            let called = run(&repo, args);
+            let text = format!("{}{}", called.text(), called.stderr);
+            let is_hostile = |c: char| c.is_control() && c != '\n' || matches!(c, '\u{200b}' | '\u{202e}');
+            assert!(!text.contains(is_hostile), "{args:?}: {text:?}");
+            assert!(!text.lines().any(|line| line.starts_with('y')), "{args:?}: {text:?}");
+        }
+    }
+}

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{open, size};
 use crate::cli::args::{Global, ImportScipArgs};
 use crate::cli::progress::CliProgress;
-use crate::cli::render::Output;
+use crate::cli::render::{Output, one_line};
 use crate::cli::{Found, INTERRUPTED};
 use crate::config::Overrides;
 use crate::ingest::{ImportedFacts, Target};
@@ -76,8 +76,8 @@ impl ImportScipOut {
     pub(in crate::cli) fn print(&self, output: &mut Output) -> Result<()> {
         output.line(&format!(
             "{} {}: {} of {} joined, {}; {} local, {} left out; {} stored for {} ({:.2} s)",
-            self.indexer,
-            self.version,
+            one_line(&self.indexer),
+            one_line(&self.version),
             self.joined,
             count(self.documents, "file"),
             count(self.names, "name"),
@@ -92,7 +92,7 @@ impl ImportScipOut {
                 0 => String::new(),
                 n => format!(" and {n} more"),
             };
-            let paths = refused.paths.join(", ");
+            let paths = one_line(&refused.paths.join(", "));
             output.line(&format!("not joined, {reason}: {paths}{more}"))?;
         }
         Ok(())
