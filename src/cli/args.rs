@@ -148,7 +148,7 @@ pub(super) enum Command {
     Index(IndexArgs),
     /// Show what is indexed and whether it is up to date
     Status(Status),
-    /// Set up a repository: index it and offer to install hooks
+    /// Set up a repository: index, git hooks, CI file, and your coding agents' configuration
     Init(InitArgs),
     /// Check for problems and suggest fixes
     Doctor(DoctorArgs),

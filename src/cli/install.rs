@@ -12,7 +12,7 @@ use super::render::{ADDED, FAINT, MATCH, Output, STRONG, one_line};
 use crate::git::Repository;
 use crate::session::{Context as _, OpError, Result};
 use crate::setup::install::{
-    Act, Change, Client, InstallError, Part, Places, Plan, Request, Scope, Server, TOKEN_VARIABLE, clients,
+    Act, Change, Client, InstallError, Part, Places, Plan, Request, Scope, Server, TOKEN_VARIABLE, Uses, clients,
     config_file, is_installed,
 };
 
@@ -126,6 +126,7 @@ fn install(global: &Global, client: &Client, args: &InstallArgs, output: &mut Ou
         ));
     }
     let done = settle(&plan, &args.common, output)?;
+    forget_uses(client, &request, &places, done)?;
     report(client, &request, &plan, done, next, output)
 }
 
@@ -135,6 +136,7 @@ pub(super) fn run_uninstall(global: &Global, args: &UninstallArgs, output: &mut 
     request.program = program(request.scope, &places)?;
     let plan = Plan::uninstall(args.client, &request, &places).map_err(|error| hinted(args.client, error))?;
     let done = settle(&plan, &args.common, output)?;
+    forget_uses(args.client, &request, &places, done)?;
     report(args.client, &request, &plan, done, Vec::new(), output)
 }
 
@@ -146,6 +148,17 @@ pub(super) fn absent(places: &Places, name: &str) -> Vec<&'static Client> {
     };
     let found = clients().iter().filter(|client| client.trace(places).is_some());
     found.filter(|client| !has_server(client)).collect()
+}
+
+/// Returns the clients that have a server of this name because `init` added it in other clones, with its file.
+pub(super) fn added_elsewhere(places: &Places, name: &str, clone: &Path) -> Vec<(&'static Client, PathBuf)> {
+    let with_file = |client: &'static Client| Some((client, is_installed(client, Scope::User, name, places)?));
+    let is_used = |client: &Client| {
+        let clones = Uses::of(client, places).clones();
+        !clones.is_empty() && clones.iter().all(|other| other != clone)
+    };
+    let used = clients().iter().filter(|client| is_used(client));
+    used.filter_map(with_file).collect()
 }
 
 /// Plans to add the server to a client for all projects of the user.
@@ -350,6 +363,14 @@ fn settle(plan: &Plan, args: &ClientArgs, output: &mut Output) -> Result<Done> {
     }
     plan.apply()?;
     Ok(Done::Yes)
+}
+
+/// Records that a server of the user was changed by request, so that it does not end with the last clone that uses it.
+fn forget_uses(client: &Client, request: &Request, places: &Places, done: Done) -> Result<()> {
+    if done == Done::Yes && request.scope == Scope::User && request.name == SERVER_NAME {
+        Uses::of(client, places).clear()?;
+    }
+    Ok(())
 }
 
 fn show(change: &Change, output: &mut Output) -> Result<()> {

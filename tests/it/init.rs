@@ -244,6 +244,99 @@ fn a_killed_run_leaves_no_part_of_the_ci_file() {
     assert_eq!(user.repo.read(CI_FILE), include_bytes!("../../docs/ci/github.yml"));
 }
 
+/// Clones the user's repository. Returns the path of the clone.
+fn clone(user: &User, name: &str) -> String {
+    let folder = user.repo.beside(name);
+    user.repo.git(["clone", "-q", ".", folder.to_str().unwrap()]);
+    folder.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_agent_keeps_its_entry_while_another_clone_uses_it() {
+    let user = user();
+    user.repo.commit("base");
+    let before = user.read(".claude.json");
+    let has_entry = || user.read(".claude.json") != before;
+    let init = |clone: &str| user.call_as_it_is(&[YES, &["--without", "hooks,ci", "--repo", clone]].concat());
+    let undo = |clone: &str| {
+        let answer = user.call_as_it_is(&["init", "--undo", "--yes", "--json", "--repo", clone]);
+        answer.expect(0).json()
+    };
+    let clones = ["one", "two", "three"].map(|name| clone(&user, name));
+    for clone in &clones {
+        assert_eq!(
+            steps(&init(clone).expect(0).json()),
+            ["index done", "agent done", "agent done"]
+        );
+        // Once is enough.
+        assert_eq!(steps(&init(clone).expect(0).json()), ["index already"]);
+    }
+    let kept = undo(&clones[0]);
+    assert_eq!(steps(&kept), ["agent done", "agent done"]);
+    let what = kept["steps"][0]["what"].as_str().unwrap();
+    assert!(
+        what.contains("keep codescout") && what.contains("two") && what.contains("three"),
+        "{kept}"
+    );
+    assert!(has_entry());
+    // A clone that was deleted uses nothing.
+    fs::remove_dir_all(&clones[1]).unwrap();
+    let removed = undo(&clones[2]).to_string();
+    assert!(removed.contains(".codex/config.toml"), "{removed}");
+    assert!(!has_entry());
+    assert!(steps(&undo(&clones[0])).is_empty());
+}
+
+#[test]
+fn an_agent_keeps_an_entry_that_was_installed_since() {
+    let user = user();
+    user.repo.commit("base");
+    let (one, two) = (clone(&user, "one"), clone(&user, "two"));
+    let agents = ["--yes", "--json", "--without", "hooks,ci", "--repo"];
+    user.call_as_it_is(&[&["init"], &agents[..], &[&one]].concat())
+        .expect(0);
+    user.call_as_it_is(&["install", "claude-code", "--yes"]).expect(0);
+    let installed = user.read(".claude.json");
+    // The entry is no longer one of `init`, so that other clones do not count as users.
+    let answer = user
+        .call_as_it_is(&[&["init"], &agents[..], &[&two]].concat())
+        .expect(0);
+    assert_eq!(steps(&answer.json()), ["index done", "agent done"]);
+    let undo = ["init", "--undo", "--yes", "--json", "--repo"];
+    let undone = user.call_as_it_is(&[&undo[..], &[&one]].concat()).expect(0).json();
+    assert_eq!(steps(&undone), ["agent left", "agent done"]);
+    assert!(details(&undone).contains("codescout uninstall claude-code"), "{undone}");
+    assert_eq!(user.read(".claude.json"), installed);
+    // `uninstall` removes it, and the clones' claims with it.
+    user.call_as_it_is(&["uninstall", "claude-code", "--yes"]).expect(0);
+    user.call_as_it_is(&[&["init"], &agents[..], &[&two]].concat())
+        .expect(0);
+    user.call_as_it_is(&[&undo[..], &[&two]].concat()).expect(0);
+    assert_eq!(user.read(".claude.json"), "{ \"theme\": 1 }");
+}
+
+#[test]
+fn plan_and_help_name_the_files_of_all_projects() {
+    let user = user();
+    let plan = user.call_as_it_is(&["init"]).expect(1).stdout;
+    for file in [".claude.json", ".codex/config.toml"] {
+        let file = user.path(file).display().to_string();
+        let is_named = |line: &str| line.contains("for all your projects") && line.contains(&file);
+        assert!(plan.lines().any(is_named), "{plan}");
+    }
+    let help = user.call_as_it_is(&["init", "--help"]).expect(0).stdout;
+    assert!(
+        help.contains("all your projects") && help.contains("~/.claude.json"),
+        "{help}"
+    );
+    user.call_as_it_is(YES).expect(0);
+    let plan = user.call_as_it_is(&["init", "--undo"]).expect(1).stdout;
+    assert!(
+        plan.contains(&user.path(".claude.json").display().to_string()),
+        "{plan}"
+    );
+}
+
 #[test]
 fn undoing_fails_if_an_entry_stays() {
     let user = user();

@@ -52,6 +52,9 @@ pub(crate) enum HistoryVersions {
   codescout init --without agents,ci
   codescout init --undo
 
+Changes files of this clone, and files of yours that apply to all your projects, such as ~/.claude.json: the
+configuration of the coding agents that are found. The plan names each file; --without agents leaves these out.
+
 Exit status: 0 if all is done, 1 if nothing was changed, 2 if a step failed.")]
 pub(crate) struct InitArgs {
     /// Leave out a step; repeatable
@@ -66,7 +69,7 @@ pub(crate) struct InitArgs {
     /// Undo what `init` did here, except the index
     #[arg(long)]
     pub(crate) undo: bool,
-    /// Do not ask for confirmation
+    /// Do not ask for confirmation, also for the configuration of agents in your home directory
     #[arg(short, long)]
     pub(crate) yes: bool,
 }
@@ -76,7 +79,7 @@ pub(crate) struct InitArgs {
 pub(crate) enum InitStep {
     /// Git hooks that update the index in the background
     Hooks,
-    /// The configuration of the coding agents that are found
+    /// The configuration of the coding agents that are found, for all your projects
     Agents,
     /// The file of the CI system
     Ci,

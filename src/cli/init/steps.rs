@@ -1,20 +1,20 @@
 //! The steps of `codescout init` and of its undoing: plans of other modules, made first and applied one by one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
 use super::record::Record;
 use crate::cli::INTERRUPTED;
 use crate::cli::args::{Global, InitStep};
-use crate::cli::install::{SERVER_NAME, absent, user_plan, user_removal};
+use crate::cli::install::{SERVER_NAME, absent, added_elsewhere, user_plan, user_removal};
 use crate::cli::progress::CliProgress;
 use crate::ingest::Target;
 use crate::model::count::count;
 use crate::session::{Context as _, OpError, Result, Workspace};
 use crate::setup::ci_file::{CiFile, NewCiFile};
 use crate::setup::hooks::{self, Action, Wishes};
-use crate::setup::install::{Client, Places, Plan};
+use crate::setup::install::{Client, Places, Plan, Uses};
 
 /// A step.
 #[derive(Debug)]
@@ -49,6 +49,8 @@ enum Work {
     Index(Target),
     Hooks(hooks::Plan),
     Agent(&'static Client, Plan),
+    /// The use of a client's server by this clone.
+    Use(&'static Client),
     CiFile(NewCiFile),
 }
 
@@ -82,7 +84,7 @@ impl Work {
                     |step: &hooks::Step| matches!(step.action, Action::Created | Action::Added | Action::Chained);
                 record.hooks = is_there && (record.hooks || plan.steps.iter().any(is_new));
             }
-            Self::Agent(client, _) => {
+            Self::Agent(client, _) | Self::Use(client) => {
                 record.agents.retain(|id| id != client.id);
                 record.agents.extend(is_there.then(|| client.id.to_owned()));
             }
@@ -180,12 +182,22 @@ impl<'a> Setting<'a> {
                 State::Left(why),
             )];
         };
-        let steps = absent(places, SERVER_NAME).into_iter();
-        steps.map(|client| self.agent(client, places)).collect()
+        let clone = self.workspace.repository.common_dir();
+        let shared = added_elsewhere(places, SERVER_NAME, clone).into_iter();
+        let shared = shared.map(|(client, file)| {
+            let what = format!(
+                "use the entry of {} from this clone too: {}",
+                client.title,
+                file.display()
+            );
+            Step::planned("agent", what, Work::Use(client))
+        });
+        let absent = absent(places, SERVER_NAME).into_iter();
+        shared.chain(absent.map(|client| self.agent(client, places))).collect()
     }
 
     fn agent(&self, client: &'static Client, places: &Places) -> Step {
-        let what = format!("add codescout to {}", client.title);
+        let what = format!("add codescout to {} for all your projects", client.title);
         if client.starts_anywhere {
             let why = format!("it needs a folder: codescout install {} --root DIR", client.id);
             return Step::settled("agent", what, State::Left(why));
@@ -244,15 +256,7 @@ impl<'a> Setting<'a> {
             Step::settled("ci", what, State::Left(why.to_owned()))
         });
         let agents = record.agents.iter().filter_map(|id| Client::by_name(id));
-        let agents = agents.filter_map(|client| {
-            let what = format!("remove codescout from {}", client.title);
-            let places = self.places.as_ref().context("there is no home directory; set HOME");
-            match places.and_then(|places| user_removal(client, places)) {
-                Ok(plan) if !plan.is_needed() => None,
-                Ok(plan) => Some(Step::planned("agent", what, Work::Agent(client, plan))),
-                Err(error) => Some(Step::settled("agent", what, State::Failed(reason(&error)))),
-            }
-        });
+        let agents = agents.filter_map(|client| self.without_agent(client));
         let hooks = record.hooks.then(|| {
             let wishes = Wishes {
                 force: false,
@@ -271,6 +275,46 @@ impl<'a> Setting<'a> {
             }
         });
         ci.chain(agents).chain(hooks.flatten()).collect()
+    }
+
+    /// Plans to remove the server from a client, unless others use it.
+    fn without_agent(&self, client: &'static Client) -> Option<Step> {
+        let what = format!("remove codescout from {} for all your projects", client.title);
+        let places = self.places.as_ref().context("there is no home directory; set HOME");
+        let plan = match places.and_then(|places| user_removal(client, places)) {
+            Ok(plan) if !plan.is_needed() => return None,
+            Ok(plan) => plan,
+            Err(error) => return Some(Step::settled("agent", what, State::Failed(reason(&error)))),
+        };
+        let uses = self.uses(client)?;
+        let clone = self.workspace.repository.common_dir();
+        if uses.clones().iter().all(|other| other != clone) {
+            let why = format!(
+                "it is not recorded for this clone alone; codescout uninstall {} does it",
+                client.id
+            );
+            return Some(Step::settled("agent", what, State::Left(why)));
+        }
+        let shown = |paths: Vec<&Path>| {
+            let paths: Vec<String> = paths.into_iter().map(|path| path.display().to_string()).collect();
+            paths.join(", ")
+        };
+        let others = uses.others(clone);
+        if others.is_empty() {
+            let files = shown(plan.changes.iter().map(|change| change.path.as_path()).collect());
+            return Some(Step::planned(
+                "agent",
+                format!("{what}: {files}"),
+                Work::Agent(client, plan),
+            ));
+        }
+        let others = shown(others.iter().map(PathBuf::as_path).collect());
+        let what = format!("keep codescout in {}, which other clones use: {others}", client.title);
+        Some(Step::planned("agent", what, Work::Use(client)))
+    }
+
+    fn uses(&self, client: &Client) -> Option<Uses> {
+        self.places.as_ref().map(|places| Uses::of(client, places))
     }
 
     /// Applies a planned step, and sets its state. Fails only if it is interrupted.
@@ -295,7 +339,25 @@ impl<'a> Setting<'a> {
             Work::Nothing => {}
             Work::Index(target) => return self.indexed(*target).map(Some),
             Work::Hooks(plan) => plan.apply()?,
-            Work::Agent(_, plan) => plan.apply()?,
+            Work::Agent(client, plan) => {
+                let uses = self.uses(client).context("there is no home directory")?;
+                if !self.is_undoing {
+                    uses.add(self.workspace.repository.common_dir())?;
+                }
+                plan.apply()?;
+                if self.is_undoing {
+                    uses.clear()?;
+                }
+            }
+            Work::Use(client) => {
+                let uses = self.uses(client).context("there is no home directory")?;
+                let clone = self.workspace.repository.common_dir();
+                if self.is_undoing {
+                    uses.remove(clone)?;
+                } else {
+                    uses.add(clone)?;
+                }
+            }
             Work::CiFile(file) if self.is_undoing => file.remove()?,
             Work::CiFile(file) => file.create()?,
         }

@@ -19,6 +19,7 @@ mod places;
 mod plan;
 mod record;
 mod toml_text;
+mod uses;
 mod yaml_map;
 mod yaml_text;
 
@@ -26,6 +27,7 @@ pub(crate) use clients::{Client, clients};
 pub(crate) use entry::{Server, TOKEN_VARIABLE};
 pub(crate) use places::{Places, Scope};
 pub(crate) use plan::{Act, Change, InstallError, Part, Plan, Request, config_file, is_installed};
+pub(crate) use uses::Uses;
 
 /// An error from editing a text.
 #[derive(Debug, thiserror::Error)]

@@ -107,7 +107,7 @@ pub(super) fn hash(text: &str) -> String {
 }
 
 /// Creates a folder that only the user can read, because configurations may contain secrets.
-fn make_private(folder: &Path) -> Result<(), FileError> {
+pub(super) fn make_private(folder: &Path) -> Result<(), FileError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
