@@ -224,3 +224,30 @@ fn sections_of_documents_are_read_by_their_headings() {
         assert!(!read.text().contains("One."), "{path}");
     }
 }
+
+#[test]
+fn a_document_of_many_links_headings_and_names_is_audited_in_time() {
+    let repo = TestRepo::empty();
+    let units = [
+        "[a](#a)",
+        "[a](#a)\n\n",
+        "`old_name` ",
+        "[b](gone.md) ",
+        "](",
+        "`a ``b ",
+    ];
+    for (number, unit) in units.iter().enumerate() {
+        repo.write(&format!("d{number}.md"), unit.repeat(60_000 / unit.len()));
+    }
+    repo.write("a.py", "def old_name():\n    pass\n");
+    repo.write("gone.md", "# Here\n");
+    repo.commit("before");
+    repo.write("a.py", "def new_name():\n    pass\n");
+    repo.remove("gone.md");
+    repo.commit("after");
+    let began = std::time::Instant::now();
+    let audited = run(&repo, &["docs", "audit", "--json", "-n", "1"]);
+    assert!(audited.code < 2, "{}", audited.stderr);
+    // Quadratic time would be minutes.
+    assert!(began.elapsed().as_secs() < 100, "{:?}", began.elapsed());
+}

@@ -4,8 +4,9 @@
 //! the document mentioned it then, and a commit has renamed or deleted it since. So names of other programs and
 //! libraries need no list of exceptions.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
 
 use bstr::ByteSlice;
@@ -17,7 +18,7 @@ use super::super::sink::{Sink, Style};
 use super::super::symbol_history::SymbolQuestion;
 use super::super::target::Targets;
 use super::files::Files;
-use super::headings::{Headings, has_links};
+use super::headings::{Headings, PastHeadings, has_links};
 use super::mention::{Markup, Mention, Referent, mentions};
 use crate::extract::{DefinitionKind, lang_of_path};
 use crate::git::BlobContent;
@@ -29,8 +30,6 @@ use crate::snapshot::FileId;
 
 /// Limit on the number of renames through which a file is followed.
 const MAX_RENAMES: usize = 64;
-/// Limit on the number of versions of a document in which a heading is searched.
-const MAX_VERSIONS: usize = 100;
 /// Number of digits of a commit id in text output.
 const ID_DIGITS: usize = 10;
 
@@ -105,6 +104,8 @@ pub(super) struct Document {
     path: RepoPath,
     text: String,
     mentions: Vec<Mention>,
+    words: Words,
+    line_ends: Vec<usize>,
 }
 
 impl Document {
@@ -113,9 +114,15 @@ impl Document {
         let text = String::from_utf8(bytes).ok()?;
         Some(Self {
             mentions: mentions(&text, markup),
+            words: Words::of(&text),
+            line_ends: memchr::memchr_iter(b'\n', text.as_bytes()).collect(),
             path,
             text,
         })
+    }
+
+    fn text(&self, mention: &Mention) -> &str {
+        &self.text[mention.range.clone()]
     }
 
     pub(super) fn n_mentions(&self) -> usize {
@@ -134,6 +141,7 @@ struct Removed {
 }
 
 /// What became of something that a document mentions.
+#[derive(Clone)]
 struct Outcome {
     /// The commit; `None` for an uncommitted change.
     commit: Option<u32>,
@@ -151,9 +159,15 @@ pub(super) struct Auditor<'a> {
     own: HashMap<SymbolKey, SymbolKey>,
     /// The last parts of such names that still occur in code.
     in_code: HashSet<String>,
+    /// The last parts of the names of definitions, present and past, that documents use as qualifiers.
+    qualifiers: HashSet<String>,
     headings: HashMap<RepoPath, Headings>,
-    /// The words of versions of documents, by path and the commit after it.
-    versions: HashMap<(RepoPath, Option<u32>), Option<Rc<String>>>,
+    past_headings: HashMap<RepoPath, PastHeadings>,
+    /// What became of names and paths, if documents were right about them.
+    names: HashMap<String, Option<Outcome>>,
+    paths: HashMap<(RepoPath, String, bool), Option<Outcome>>,
+    /// The phrases of versions of documents, by path and the commit after it.
+    versions: HashMap<(RepoPath, Option<u32>), Option<Phrases>>,
 }
 
 impl<'a> Auditor<'a> {
@@ -163,27 +177,26 @@ impl<'a> Auditor<'a> {
                 .mentions
                 .iter()
                 .filter(|mention| mention.referent == Referent::Name);
-            names.map(|mention| last_part(&document.text[mention.range.clone()]))
+            names.map(|mention| document.text(mention))
         });
-        let words: HashSet<&str> = of_documents.collect();
+        let names: HashSet<&str> = of_documents.collect();
+        let words: HashSet<&str> = names.iter().map(|name| last_part(name)).collect();
         let (removed, own) = removed(targets, &words)?;
+        let of_removed = || names.iter().filter(|name| removed.contains_key(last_part(name)));
         // Also the qualifiers, which may be variables.
-        let of_documents = documents.iter().flat_map(|document| {
-            let texts = document
-                .mentions
-                .iter()
-                .map(|mention| &document.text[mention.range.clone()]);
-            texts
-                .filter(|text| removed.contains_key(last_part(text)))
-                .flat_map(parts)
-        });
+        let parts_of_removed = of_removed().flat_map(|name| parts(name));
+        let qualifiers = of_removed().filter_map(|name| qualifier(name)).collect();
         Ok(Self {
-            in_code: in_code(question, &of_documents.collect())?,
+            in_code: in_code(question, &parts_of_removed.collect())?,
+            qualifiers: traced(targets, &qualifiers)?,
             files: Files::new(question, targets),
             targets,
             removed,
             own,
             headings: HashMap::new(),
+            past_headings: HashMap::new(),
+            names: HashMap::new(),
+            paths: HashMap::new(),
             versions: HashMap::new(),
         })
     }
@@ -192,6 +205,9 @@ impl<'a> Auditor<'a> {
     pub(super) fn audit(&mut self, document: &Document) -> Result<Vec<FindingOut>> {
         let mut findings = Vec::new();
         for mention in &document.mentions {
+            if self.targets.reading.interrupt.load(Ordering::Relaxed) {
+                return Err(OpError::interrupted());
+            }
             let (kind, outcome) = match &mention.referent {
                 Referent::Name => ("name", self.name(document, mention)?),
                 Referent::Path => ("path", self.path(document, mention)?),
@@ -213,12 +229,12 @@ impl<'a> Auditor<'a> {
     ) -> Result<FindingOut> {
         let heads = self.targets.opened.history.heads(outcome.commit.as_slice())?;
         let head = outcome.commit.and_then(|commit| heads.get(&commit));
-        let before = &document.text[..mention.range.start];
+        let n_lines_before = document.line_ends.partition_point(|end| *end < mention.range.start);
         Ok(FindingOut {
             path: document.path.to_string(),
-            line: before.bytes().filter(|byte| *byte == b'\n').count() as u32 + 1,
+            line: n_lines_before as u32 + 1,
             kind,
-            text: document.text[mention.range.clone()].to_owned(),
+            text: document.text(mention).to_owned(),
             verdict: if outcome.now.is_empty() { "gone" } else { "renamed" },
             now: outcome.now,
             commit: head.map(|head| head.id.to_string()),
@@ -231,13 +247,25 @@ impl<'a> Auditor<'a> {
     }
 
     fn name(&mut self, document: &Document, mention: &Mention) -> Result<Option<Outcome>> {
-        let text = &document.text[mention.range.clone()];
+        let text = document.text(mention);
+        let outcome = match self.names.get(text) {
+            Some(known) => known.clone(),
+            None => {
+                let outcome = self.outcome_of_name(text)?;
+                self.names.insert(text.to_owned(), outcome.clone());
+                outcome
+            }
+        };
+        self.if_right(document, mention, outcome)
+    }
+
+    fn outcome_of_name(&self, text: &str) -> Result<Option<Outcome>> {
         let word = last_part(text);
         let Some(removed) = self.removed.get(word) else {
             return Ok(None);
         };
         let is_in_code = self.in_code.contains(word);
-        if !is_in_code && !self.is_own_qualifier(text)? {
+        if !is_in_code && !self.is_own_qualifier(text) {
             return Ok(None);
         }
         let is_member = |removed: &Removed| n_common(text, &removed.key.name) > 1;
@@ -282,27 +310,20 @@ impl<'a> Auditor<'a> {
         let mut ids: Vec<String> = renamed.iter().map(|(_, now)| now.id()).collect();
         ids.sort();
         ids.dedup();
-        let outcome = Outcome {
+        Ok(Some(Outcome {
             commit,
             fix: fixes.pop().flatten().filter(|_| is_sure),
             now: ids,
-        };
-        Ok(self.was_right(document, mention, commit)?.then_some(outcome))
+        }))
     }
 
     /// Returns true if the qualifier of a name is a definition, file or directory that the repository has or had, or
     /// something like a variable.
-    fn is_own_qualifier(&self, name: &str) -> Result<bool> {
-        let Some(qualifier) = parts(name).rev().nth(1) else {
-            return Ok(true);
-        };
-        let is_variable = qualifier.starts_with(|c: char| c.is_lowercase()) && self.in_code.contains(qualifier);
-        if is_variable || self.files.has_part(qualifier) {
-            return Ok(true);
-        }
-        let recipe = self.targets.workspace.records().symbol_recipe();
-        let is_it = |name: &[u8]| name.to_str().is_ok_and(|name| last_part(name) == qualifier);
-        Ok(!self.targets.opened.history.traced_names(recipe, &is_it)?.is_empty())
+    fn is_own_qualifier(&self, name: &str) -> bool {
+        qualifier(name).is_none_or(|qualifier| {
+            let is_variable = qualifier.starts_with(|c: char| c.is_lowercase()) && self.in_code.contains(qualifier);
+            is_variable || self.files.has_part(qualifier) || self.qualifiers.contains(qualifier)
+        })
     }
 
     /// Returns the present key of a definition that was renamed or moved.
@@ -327,18 +348,30 @@ impl<'a> Auditor<'a> {
     }
 
     fn path(&mut self, document: &Document, mention: &Mention) -> Result<Option<Outcome>> {
-        let text = &document.text[mention.range.clone()];
-        let Some(gone) = self.files.gone(&document.path, text, mention.is_link)? else {
+        let text = document.text(mention);
+        let key = (document.path.clone(), text.to_owned(), mention.is_link);
+        let outcome = match self.paths.get(&key) {
+            Some(known) => known.clone(),
+            None => {
+                let outcome = self.outcome_of_path(&document.path, text, mention.is_link)?;
+                self.paths.insert(key, outcome.clone());
+                outcome
+            }
+        };
+        self.if_right(document, mention, outcome)
+    }
+
+    fn outcome_of_path(&self, document: &RepoPath, text: &str, is_link: bool) -> Result<Option<Outcome>> {
+        let Some(gone) = self.files.gone(document, text, is_link)? else {
             return Ok(None);
         };
         let is_hidden = |path: &RepoPath| self.targets.visibility.hides(path.as_bytes());
         let now = gone.now.filter(|now| !is_hidden(now));
-        let outcome = Outcome {
+        Ok(Some(Outcome {
             commit: gone.commit,
             now: now.iter().map(ToString::to_string).collect(),
             fix: now.and_then(|now| gone.form.text_for(&now, text)),
-        };
-        Ok(self.was_right(document, mention, gone.commit)?.then_some(outcome))
+        }))
     }
 
     fn heading(
@@ -347,7 +380,7 @@ impl<'a> Auditor<'a> {
         mention: &Mention,
         path: std::ops::Range<usize>,
     ) -> Result<Option<Outcome>> {
-        let text = &document.text[mention.range.clone()];
+        let text = document.text(mention);
         let path = match &document.text[path] {
             "" => Some(document.path.clone()),
             path => self.files.link(&document.path, path),
@@ -362,42 +395,42 @@ impl<'a> Auditor<'a> {
         if self.headings[&path].has(text) {
             return Ok(None);
         }
-        let mut commit = None;
-        for change in self.changes(&path)?.iter().rev().take(MAX_VERSIONS) {
-            if self.targets.reading.interrupt.load(Ordering::Relaxed) {
-                return Err(OpError::interrupted());
-            }
-            if self
-                .content(change)?
-                .is_some_and(|bytes| Headings::of(&bytes).has(text))
-            {
-                let outcome = Outcome {
-                    commit,
-                    now: Vec::new(),
-                    fix: None,
-                };
-                return Ok(self.was_right(document, mention, commit)?.then_some(outcome));
-            }
-            commit = Some(change.commit);
-        }
-        Ok(None)
+        let mut past = match self.past_headings.remove(&path) {
+            Some(past) => past,
+            None => PastHeadings::new(self.changes(&path)?),
+        };
+        let commit = past.last_commit_after(text, &|change| self.content(change));
+        self.past_headings.insert(path, past);
+        let outcome = commit?.map(|commit| Outcome {
+            commit,
+            now: Vec::new(),
+            fix: None,
+        });
+        self.if_right(document, mention, outcome)
+    }
+
+    /// Returns the outcome if the document was right before.
+    fn if_right(
+        &mut self,
+        document: &Document,
+        mention: &Mention,
+        outcome: Option<Outcome>,
+    ) -> Result<Option<Outcome>> {
+        let Some(outcome) = outcome else { return Ok(None) };
+        Ok(self.was_right(document, mention, outcome.commit)?.then_some(outcome))
     }
 
     /// Returns true if the document said the same when a commit took away what it mentions. The words before and after
     /// the mention must be the same, because later text may mean something else.
     fn was_right(&mut self, document: &Document, mention: &Mention, commit: Option<u32>) -> Result<bool> {
         let at = (document.path.clone(), commit);
-        let old = match self.versions.get(&at) {
-            Some(old) => old.clone(),
-            None => {
-                let old = self.before(&document.path, commit)?;
-                let old = old.map(|old| Rc::new(spaced(&String::from_utf8_lossy(&old))));
-                self.versions.insert(at, old.clone());
-                old
-            }
-        };
-        let context = context(&document.text, mention.range.start);
-        Ok(old.is_some_and(|old| old.contains(&context)))
+        if !self.versions.contains_key(&at) {
+            let old = self.before(&document.path, commit)?;
+            let old = old.map(|old| Phrases::of(&String::from_utf8_lossy(&old)));
+            self.versions.insert(at.clone(), old);
+        }
+        let context = document.words.around(mention.range.start);
+        Ok(self.versions[&at].as_ref().is_some_and(|old| old.contains(context)))
     }
 
     /// Returns the version of a document before a commit; the last one if there is none.
@@ -549,17 +582,68 @@ fn is_translation(path: &[u8]) -> bool {
     path.ends_with(b".po") || path.ends_with(b".pot")
 }
 
-/// Returns the word at a position, with the words before and after it.
-fn context(text: &str, at: usize) -> String {
-    let before = text[..at].trim_end_matches(|c: char| !c.is_whitespace());
-    let previous = before.split_whitespace().next_back();
-    let own = text[before.len()..].split_whitespace().take(2);
-    previous.into_iter().chain(own).collect::<Vec<_>>().join(" ")
+/// The hashes of the words of a text, with where each starts.
+struct Words {
+    starts: Vec<usize>,
+    hashes: Vec<u64>,
 }
 
-/// Returns a text with one space between words.
-fn spaced(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+impl Words {
+    fn of(text: &str) -> Self {
+        let start = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
+        let words = text.split_whitespace();
+        let (starts, hashes) = words.map(|word| (start(word), hash(word))).unzip();
+        Self { starts, hashes }
+    }
+
+    /// Returns the word at a position, with the words before and after it.
+    fn around(&self, at: usize) -> &[u64] {
+        let n_before = self.starts.partition_point(|start| *start <= at);
+        let last = (n_before + 1).min(self.hashes.len());
+        &self.hashes[n_before.saturating_sub(2)..last]
+    }
+}
+
+/// The sequences of up to three words of a text.
+struct Phrases(HashSet<u64>);
+
+impl Phrases {
+    fn of(text: &str) -> Self {
+        let words = Words::of(text).hashes;
+        let phrases = (1..=3).flat_map(|n_words| words.windows(n_words));
+        Self(phrases.map(hash).collect())
+    }
+
+    fn contains(&self, words: &[u64]) -> bool {
+        self.0.contains(&hash(words))
+    }
+}
+
+fn hash<T: Hash + ?Sized>(value: &T) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Returns the last parts of names of definitions, present and past, that are in `wanted`.
+fn traced(targets: &Targets<'_>, wanted: &HashSet<&str>) -> Result<HashSet<String>> {
+    let found = RefCell::new(HashSet::new());
+    let take = |name: &[u8]| {
+        let word = name.to_str().ok().map(last_part).filter(|word| wanted.contains(word));
+        found.borrow_mut().extend(word.map(str::to_owned));
+        // The records of the definitions are not needed.
+        false
+    };
+    if !wanted.is_empty() {
+        let recipe = targets.workspace.records().symbol_recipe();
+        targets.opened.history.traced_names(recipe, &take)?;
+    }
+    Ok(found.into_inner())
+}
+
+/// Returns the part of a name before the last.
+fn qualifier(name: &str) -> Option<&str> {
+    parts(name).rev().nth(1)
 }
 
 fn parts(name: &str) -> impl DoubleEndedIterator<Item = &str> {
@@ -615,10 +699,13 @@ mod tests {
     #[test]
     fn the_words_around_a_mention_are_its_context() {
         let text = "Call\n  `parse()`, then\nstop";
-        assert_eq!(
-            context(text, text.find("parse").unwrap_or_default()),
-            "Call `parse()`, then"
-        );
-        assert_eq!(context("a", 0), "a");
+        let is_in = |at: usize, old: &str| Phrases::of(old).contains(Words::of(text).around(at));
+        let at = text.find("parse").unwrap_or_default();
+        assert!(is_in(at, "Do: Call `parse()`,\tthen go"));
+        for other in ["Call `parse()` then", "call `parse()`, then", "`parse()`, then", ""] {
+            assert!(!is_in(at, other), "{other}");
+        }
+        assert!(is_in(0, "x Call `parse()`, y") && is_in(text.len() - 1, "then stop"));
+        assert!(Words::of("").around(0).is_empty());
     }
 }

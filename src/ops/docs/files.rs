@@ -24,6 +24,8 @@ pub(super) struct Files<'a> {
     past: HashSet<String>,
     /// The paths of `past` by file name.
     by_name: BTreeMap<String, Vec<String>>,
+    /// The names in `by_name` without extensions.
+    stems: HashSet<String>,
 }
 
 /// How a document writes a path.
@@ -59,10 +61,12 @@ impl<'a> Files<'a> {
             let name = path.rsplit('/').next().unwrap_or(path);
             by_name.entry(name.to_owned()).or_default().push(path.clone());
         }
+        let stems = by_name.keys().filter_map(|name| name.split('.').next());
         Self {
             targets,
             present,
             past,
+            stems: stems.map(str::to_owned).collect(),
             by_name,
         }
     }
@@ -78,11 +82,7 @@ impl<'a> Files<'a> {
 
     /// Returns true if a directory or file, without its extension, has or had this name.
     pub(super) fn has_part(&self, name: &str) -> bool {
-        let is_it = |path: &String| {
-            let file = path.rsplit('/').next().unwrap_or(path);
-            file == name || file.split('.').next() == Some(name)
-        };
-        self.past.iter().any(is_it)
+        self.by_name.contains_key(name) || self.stems.contains(name)
     }
 
     /// Returns what became of the file or directory that a document mentions as `text`. `None` if it exists, or if no

@@ -1,5 +1,6 @@
 //! Finds what the prose of a document says about code: names, paths and links. Code blocks are not prose.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -67,6 +68,11 @@ patterns! {
     EXPLICIT_LINK: r"^\s*\.\. _[^:]+:\s+(\S+)\s*$";
     MACRO: r"\b(?:link|xref|include|image)::?([^\s\[\]]+)\[";
 }
+
+/// Limit on the length of the target of a link in bytes, which is that of paths.
+const MAX_LINK_BYTES: usize = 4 << 10;
+/// Number of bytes before a quoted text that can be its role.
+const MAX_ROLE_BYTES: usize = 64;
 
 /// Finds the mentions in a document, in their order.
 pub(super) fn mentions(text: &str, markup: Markup) -> Vec<Mention> {
@@ -202,17 +208,25 @@ impl Scan<'_> {
             return;
         }
         let bytes = paragraph.as_bytes();
+        let runs = Runs::of(paragraph);
+        let ends_target = |c: char| c.is_whitespace() || c == ')' || c == '>';
+        // Where the target of a link ends that begins after the last one.
+        let mut target_end = 0;
         let mut at = 0;
         while at < bytes.len() {
             at = match bytes[at] {
-                b'`' => self.quoted(range.start, paragraph, at),
+                b'`' => self.quoted(range.start, paragraph, at, &runs),
                 b']' if self.markup == Markup::Markdown && bytes.get(at + 1) == Some(&b'(') => {
-                    let target = &paragraph[at + 2..];
-                    let start = target.len() - target.trim_start_matches('<').len();
-                    let end = target
-                        .find(|c: char| c.is_whitespace() || c == ')' || c == '>')
-                        .unwrap_or(0);
-                    self.link(range.start + at + 2 + start.min(end)..range.start + at + 2 + end);
+                    let first = at + 2;
+                    if target_end < first {
+                        let n_bytes = paragraph[first..].find(ends_target);
+                        target_end = n_bytes.map_or(usize::MAX, |n_bytes| first + n_bytes);
+                    }
+                    if target_end - first <= MAX_LINK_BYTES {
+                        let target = &paragraph[first..target_end];
+                        let start = target_end - target.trim_start_matches('<').len();
+                        self.link(range.start + start..range.start + target_end);
+                    }
                     at + 2
                 }
                 _ => at + 1,
@@ -252,22 +266,13 @@ impl Scan<'_> {
     }
 
     /// Reads text in backticks that starts at `at`. Returns where it ends.
-    fn quoted(&mut self, base: usize, paragraph: &str, at: usize) -> usize {
-        let run = |from: usize| paragraph[from..].bytes().take_while(|byte| *byte == b'`').count();
-        let n = run(at);
-        let mut end = at + n;
-        loop {
-            let Some(found) = paragraph[end..].find('`') else {
-                return at + n;
-            };
-            end += found;
-            match run(end) {
-                same if same == n => break,
-                other => end += other,
-            }
-        }
+    fn quoted(&mut self, base: usize, paragraph: &str, at: usize, runs: &Runs) -> usize {
+        let n = paragraph[at..].bytes().take_while(|byte| *byte == b'`').count();
+        let Some(end) = runs.next(n, at + n) else {
+            return at + n;
+        };
         let inner = self.trimmed(base + at + n..base + end);
-        let before = &paragraph[..at];
+        let before = end_of(&paragraph[..at], MAX_ROLE_BYTES);
         let role = ROLE
             .captures(before)
             .filter(|_| n == 1)
@@ -359,6 +364,37 @@ impl Scan<'_> {
     }
 }
 
+/// The runs of backticks in a paragraph: where those of each length start, in order.
+struct Runs(HashMap<usize, Vec<usize>>);
+
+impl Runs {
+    fn of(paragraph: &str) -> Self {
+        let bytes = paragraph.as_bytes();
+        let mut runs: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut at = 0;
+        while let Some(found) = memchr::memchr(b'`', &bytes[at..]) {
+            at += found;
+            let n = bytes[at..].iter().take_while(|byte| **byte == b'`').count();
+            runs.entry(n).or_default().push(at);
+            at += n;
+        }
+        Self(runs)
+    }
+
+    /// Returns the start of the first run of this length that does not start before `from`.
+    fn next(&self, length: usize, from: usize) -> Option<usize> {
+        let starts = self.0.get(&length)?;
+        starts.get(starts.partition_point(|start| *start < from)).copied()
+    }
+}
+
+/// Returns the last bytes of a text, at most `max_bytes`.
+fn end_of(text: &str, max_bytes: usize) -> &str {
+    let start = text.len().saturating_sub(max_bytes);
+    let start = (start..=text.len()).find(|at| text.is_char_boundary(*at));
+    &text[start.unwrap_or(text.len())..]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -407,6 +443,26 @@ mod tests {
         assert_eq!(found(text, Markup::Markdown), [("a1", false), ("d1", false)]);
         let text = "A\n===\n\nUpgrading\n----------\n\n`b1`\n\nC\n~~~~\n\n`c1`\n\nD\n----\n\n`d1`\n";
         assert_eq!(found(text, Markup::Restructured), [("d1", false)]);
+    }
+
+    #[test]
+    fn marks_without_an_end_take_linear_time() {
+        let hostile = ["](", "](<", "[a](#a)", "`a ``b ```c ", ":`a`", "{a}`b`", "`"];
+        for markup in [Markup::Markdown, Markup::Restructured, Markup::Asciidoc] {
+            for unit in hostile {
+                let text = unit.repeat(400_000 / unit.len());
+                let began = std::time::Instant::now();
+                mentions(&text, markup);
+                // Quadratic time would be minutes.
+                assert!(
+                    began.elapsed().as_secs() < 20,
+                    "{unit} in {markup:?}: {:?}",
+                    began.elapsed()
+                );
+            }
+        }
+        let long = format!("[a](#{}) [b](#c)", "x".repeat(MAX_LINK_BYTES));
+        assert_eq!(found(&long, Markup::Markdown), [("c", true)]);
     }
 
     #[test]
