@@ -317,6 +317,10 @@ fn own_ranges(definitions: &[Definition], index: usize, lang: Lang) -> Vec<Range
             own.push(at..range.start);
         }
         at = at.max(range.end);
+        // Each of many variables in one statement has its range.
+        if at >= whole.end {
+            break;
+        }
     }
     if at < whole.end {
         own.push(at..whole.end);

@@ -1,6 +1,6 @@
 //! The facts of one file, with the indexes that linking needs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::scopes::inline_module;
 use crate::extract::{
@@ -9,6 +9,9 @@ use crate::extract::{
 };
 use crate::model::{ByteRange, Lang};
 use crate::snapshot::FileId;
+
+/// Limit on the imports of one name in a file among which the visible ones are sought.
+const MAX_NAMESAKES: usize = 256;
 
 /// A definition in a file of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,6 +79,14 @@ pub(super) struct Facts {
     qualified: HashMap<String, Vec<u32>>,
     returns: HashMap<u32, Vec<u32>>,
     bases: HashMap<u32, Vec<u32>>,
+    /// The definitions by where their names start.
+    by_start: HashMap<u32, Vec<u32>>,
+    /// Where the values of exports of JavaScript start, if they are names.
+    exports: HashSet<u32>,
+    /// The imports of everything.
+    stars: Vec<u32>,
+    /// The length of the longest import.
+    max_import: u32,
 }
 
 impl Facts {
@@ -103,6 +114,10 @@ impl Facts {
             qualified: HashMap::new(),
             returns: HashMap::new(),
             bases: HashMap::new(),
+            by_start: HashMap::new(),
+            exports: HashSet::new(),
+            stars: Vec::new(),
+            max_import: 0,
         };
         for index in 0..facts.references.len() {
             let reference = &facts.references[index];
@@ -118,6 +133,11 @@ impl Facts {
         for (index, definition) in facts.definitions.iter().enumerate() {
             let index = index as u32;
             facts.defined.entry(definition.name.clone()).or_default().push(index);
+            facts
+                .by_start
+                .entry(definition.name_range.start)
+                .or_default()
+                .push(index);
             if let Some(container) = definition.container {
                 facts.children.entry(container).or_default().push(index);
             }
@@ -127,6 +147,12 @@ impl Facts {
         }
         for (index, binding) in facts.bindings.iter().enumerate() {
             facts.bound.entry(binding.name.clone()).or_default().push(index as u32);
+            if let (BindingKind::Export, Family::JavaScript, Value::Of { at, steps }) =
+                (binding.kind, family, binding.value)
+                && steps == Steps::default()
+            {
+                facts.exports.insert(at);
+            }
         }
         for index in 0..facts.bindings.len() {
             if facts.bindings[index].kind == BindingKind::Return
@@ -137,6 +163,10 @@ impl Facts {
         }
         for (index, import) in facts.imports.iter().enumerate() {
             let index = index as u32;
+            facts.max_import = facts.max_import.max(import.range.end - import.range.start);
+            if import.names.iter().any(|name| name.name == "*") {
+                facts.stars.push(index);
+            }
             if import.names.is_empty() {
                 let local = local_module_name(family, &import.module);
                 facts.imported.entry(local).or_default().push((index, None));
@@ -158,6 +188,32 @@ impl Facts {
         self.defined.get(name).map_or(&[], Vec::as_slice)
     }
 
+    /// Returns the definition whose name starts at a byte.
+    pub(super) fn defined_at(&self, start: u32) -> Option<u32> {
+        self.by_start.get(&start)?.first().copied()
+    }
+
+    /// Returns true if the name at a byte is the value of an export of JavaScript.
+    pub(super) fn is_export(&self, start: u32) -> bool {
+        self.exports.contains(&start)
+    }
+
+    /// Returns the imports of everything.
+    pub(super) fn stars(&self) -> impl Iterator<Item = &Import> {
+        self.stars.iter().map(|&index| &self.imports[index as usize])
+    }
+
+    /// Returns the imports that contain a byte.
+    pub(super) fn imports_around(&self, at: u32) -> impl Iterator<Item = &Import> {
+        let end = self.imports.partition_point(|import| import.range.start <= at);
+        let first = self
+            .imports
+            .partition_point(|import| import.range.start + self.max_import < at);
+        self.imports[first.min(end)..end]
+            .iter()
+            .filter(move |import| at < import.range.end)
+    }
+
     /// Returns the bindings of this name, in source order.
     pub(super) fn bindings_of(&self, name: &str) -> impl DoubleEndedIterator<Item = (u32, &Binding)> {
         let indexes = self.bound.get(name).map_or(&[][..], Vec::as_slice);
@@ -165,7 +221,7 @@ impl Facts {
     }
 
     /// Returns the bindings of a name around a byte. If there are very many, returns the nearest ones.
-    pub(super) fn bindings_near(&self, name: &str, at: u32) -> impl Iterator<Item = (u32, &Binding)> {
+    pub(super) fn bindings_near(&self, name: &str, at: u32) -> impl DoubleEndedIterator<Item = (u32, &Binding)> {
         const MAX_NEAR: usize = 256;
         let indexes = self.bound.get(name).map_or(&[][..], Vec::as_slice);
         let n_before = indexes.partition_point(|&index| self.bindings[index as usize].start <= at);
@@ -178,9 +234,9 @@ impl Facts {
     /// Returns the binding with the type and value of a definition.
     pub(super) fn binding_of(&self, definition: u32) -> Option<u32> {
         let definition = &self.definitions[definition as usize];
-        let same =
-            |binding: &Binding| binding.start == definition.name_range.start && binding.kind == BindingKind::Definition;
-        self.bindings_of(&definition.name)
+        let start = definition.name_range.start;
+        let same = |binding: &Binding| binding.start == start && binding.kind == BindingKind::Definition;
+        self.bindings_near(&definition.name, start)
             .find(|(_, binding)| same(binding))
             .map(|(index, _)| index)
     }
@@ -194,7 +250,7 @@ impl Facts {
     /// of that scope, `usize::MAX` for the file. Without a position, those that other files see.
     pub(super) fn imports_at(&self, name: &str, at: Option<u32>) -> (usize, Vec<(u32, Option<u32>)>) {
         let mut nearest = (usize::MAX, Vec::new());
-        for &one in self.imports_of(name) {
+        for &one in self.imports_of(name).iter().take(MAX_NAMESAKES) {
             let Some(size) = self.import_scope(&self.imports[one.0 as usize], at) else {
                 continue;
             };
@@ -242,10 +298,10 @@ impl Facts {
         let binding = &self.bindings[binding as usize];
         let is_local = |index: &&u32| {
             let definition = &self.definitions[**index as usize];
-            let is_here = definition.name_range.start == binding.start;
-            is_here && (definition.is_local(&self.definitions, binding.scope) || self.is_parameter(definition))
+            definition.name == binding.name
+                && (definition.is_local(&self.definitions, binding.scope) || self.is_parameter(definition))
         };
-        let found = self.named(&binding.name).iter().find(is_local);
+        let found = self.by_start.get(&binding.start).into_iter().flatten().find(is_local);
         found
             .filter(|_| binding.kind == BindingKind::Definition)
             .map(|&index| self.def(index))

@@ -98,11 +98,7 @@ impl Linker<'_> {
             return self.exported(&facts, index, depth);
         }
         let Some(depth) = deeper(depth) else { return Vec::new() };
-        for import in facts
-            .imports
-            .iter()
-            .filter(|import| import.scope.is_none() && import.names.iter().any(|name| name.name == "*"))
-        {
+        for import in facts.stars().filter(|import| import.scope.is_none()) {
             if facts.family == Family::JavaScript && !import.is_reexport {
                 continue;
             }
@@ -142,14 +138,8 @@ impl Linker<'_> {
             return self.resolve_at(facts, reference, depth).syms;
         }
         // The value can be the name of a definition: `export default function f() {}`.
-        let defined = facts
-            .definitions
-            .iter()
-            .position(|definition| definition.name_range.start == at);
-        defined
-            .map(|index| Sym::Def(facts.def(index as u32)))
-            .into_iter()
-            .collect()
+        let defined = facts.defined_at(at);
+        defined.map(|index| Sym::Def(facts.def(index))).into_iter().collect()
     }
 
     /// Finds an item of a Rust module.

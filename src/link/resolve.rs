@@ -10,9 +10,7 @@ use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::{Memo, Question, deeper};
 use super::types::{Base, Ty};
-use crate::extract::{
-    BindingKind, Definition, DefinitionKind, Import, ImportedName, Reference, ReferenceKind, Steps, Value,
-};
+use crate::extract::{Definition, DefinitionKind, Import, ImportedName, Reference, ReferenceKind, Steps, Value};
 use crate::git::{BlobContent, ObjectReader};
 use crate::index::lexical::{LexicalError, normal_name};
 use crate::precise::FactsFile;
@@ -150,6 +148,8 @@ pub struct Links {
     names: RwLock<HashMap<String, Arc<[FileId]>>>,
     memo: Memo,
     candidates: Mutex<Candidates>,
+    /// Two members of interfaces with a name, if there are any.
+    abstracts: Mutex<Candidates>,
     /// Number of references and bindings kept.
     n_kept: AtomicUsize,
     errors: Mutex<Vec<LexicalError>>,
@@ -180,6 +180,7 @@ impl Links {
             names: RwLock::default(),
             memo: Memo::new(),
             candidates: Mutex::default(),
+            abstracts: Mutex::default(),
             n_kept: AtomicUsize::new(0),
             errors: Mutex::default(),
             is_broken: AtomicBool::new(false),
@@ -356,6 +357,33 @@ impl<'v> Linker<'v> {
         self.files_defining(name).iter().any(defines)
     }
 
+    /// Returns true if a file of a family defines a name.
+    pub(super) fn is_defined_in(&self, family: Family, name: &str) -> bool {
+        let defines = |facts: Arc<Facts>| facts.family == family && !facts.named(name).is_empty();
+        let defines = |file: &FileId| self.facts(*file).is_some_and(defines);
+        self.files_defining(name).iter().any(defines)
+    }
+
+    /// Returns members of interfaces and traits with a name, at most two: whether there is one besides a definition is all
+    /// that is asked.
+    pub(super) fn abstracts(&self, family: Family, name: &str) -> Arc<[DefId]> {
+        let find = || {
+            let is_abstract = |of: &DefId| {
+                let around = self
+                    .type_around(*of)
+                    .and_then(|around| Some((self.facts(around.file)?, around)));
+                let kind = around.map(|(facts, around)| facts.definitions[around.index as usize].kind);
+                matches!(kind, Some(DefinitionKind::Interface | DefinitionKind::Trait))
+            };
+            self.named(family, name)
+                .into_iter()
+                .filter(is_abstract)
+                .take(2)
+                .collect()
+        };
+        remembered(&self.links.abstracts, (family, name.to_owned()), find)
+    }
+
     /// Returns the definitions with this name in files of a family.
     pub(super) fn named(&self, family: Family, name: &str) -> Vec<DefId> {
         let mut found = Vec::new();
@@ -466,22 +494,8 @@ impl<'v> Linker<'v> {
     /// Returns the definitions that have the name of a reference and could be what it means.
     fn candidates(&self, facts: &Facts, reference: &Reference) -> Vec<DefId> {
         let key = (facts.family, reference.name.clone());
-        let known = self
-            .links
-            .candidates
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&key)
-            .cloned();
-        let named = known.unwrap_or_else(|| {
-            let named: Arc<[DefId]> = self.named(facts.family, &reference.name).into();
-            self.links
-                .candidates
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(key, Arc::clone(&named));
-            named
-        });
+        let find = || self.named(facts.family, &reference.name).into();
+        let named = remembered(&self.links.candidates, key, find);
         let could_be = |def: &&DefId| {
             let Some(facts) = self.facts(def.file) else {
                 return false;
@@ -492,7 +506,8 @@ impl<'v> Linker<'v> {
                 definition.container.is_some_and(|outer| !is_in_function(outer)) || definition.qualifier.is_some();
             facts.is_name(def.index) && (is_member || reference.receiver == Value::None)
         };
-        named.iter().filter(could_be).take(MAX_CANDIDATES).copied().collect()
+        let named = named.iter().take(MAX_NAMESAKES);
+        named.filter(could_be).take(MAX_CANDIDATES).copied().collect()
     }
 
     /// Of the targets of a call, returns those that fit: a constructor for a type, and the functions with as many
@@ -583,10 +598,7 @@ impl<'v> Linker<'v> {
     /// Finds what a name in an import means. The segments of the module's path mean no definition.
     fn import(&self, facts: &Facts, reference: &Reference, depth: u8) -> Found {
         let at = reference.range.start;
-        let around = facts
-            .imports
-            .iter()
-            .filter(|import| import.range.start <= at && at < import.range.end);
+        let around = facts.imports_around(at);
         let named = around.flat_map(|import| import.called(&reference.name).map(move |name| (import, name)));
         let mut named: Vec<(&Import, &ImportedName)> = named.collect();
         named.dedup_by(|one, other| {
@@ -611,16 +623,7 @@ impl<'v> Linker<'v> {
 
     /// Finds what a name in `export { name }` means.
     fn exported_here(&self, facts: &Facts, reference: &Reference, depth: u8) -> Found {
-        let mut exports = facts.bindings.iter().filter(|_| facts.family == Family::JavaScript);
-        let is_export = exports.any(|binding| {
-            binding.kind == BindingKind::Export
-                && binding.value
-                    == (Value::Of {
-                        at: reference.range.start,
-                        steps: Steps::default(),
-                    })
-        });
-        if is_export {
+        if facts.is_export(reference.range.start) {
             self.bare(facts, reference, depth)
         } else {
             Found::outside()
@@ -672,4 +675,15 @@ impl<'v> Linker<'v> {
         let index = facts.reference_at(at)?;
         self.value_of(facts, index, steps, depth)
     }
+}
+
+/// Returns what is known of a name, or finds it.
+fn remembered(known: &Mutex<Candidates>, key: (Family, String), find: impl FnOnce() -> Arc<[DefId]>) -> Arc<[DefId]> {
+    let lock = || known.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = lock().get(&key).cloned();
+    found.unwrap_or_else(|| {
+        let found = find();
+        lock().insert(key, Arc::clone(&found));
+        found
+    })
 }

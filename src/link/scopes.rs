@@ -55,7 +55,7 @@ impl Linker<'_> {
             Family::Rust if is_macro => self.macro_of_crate(facts, name),
             Family::Rust if facts.is_path_segment(reference) => self.crate_named(name),
             Family::Python | Family::Go | Family::Rust | Family::Java | Family::JavaScript => Found::outside(),
-            _ if self.named(facts.family, name).is_empty() => Found::outside(),
+            _ if !self.is_defined_in(facts.family, name) => Found::outside(),
             _ => Found::unknown(),
         }
     }
@@ -91,7 +91,7 @@ impl Linker<'_> {
             let is_macro = |facts: Arc<Facts>| facts.has_kind(of.index, DefinitionKind::Macro);
             self.facts(of.file).is_some_and(is_macro) && environment.rust_crate(of.file) == own
         };
-        let mut visible = named.iter().filter(is_visible);
+        let mut visible = named.iter().take(MAX_NAMESAKES).filter(is_visible);
         match (visible.next(), visible.next()) {
             (Some(of), None) => Found {
                 syms: vec![Sym::Def(*of)],
@@ -134,7 +134,7 @@ impl Linker<'_> {
                 scope(Sym::Super(facts.def(of)))
             }
             (Family::Python, "self" | "cls") => {
-                let parameter = facts.bindings_of(name).rev().find(|(_, binding)| {
+                let parameter = facts.bindings_near(name, at).rev().find(|(_, binding)| {
                     binding.kind == BindingKind::Parameter && binding.scope.start <= at && at < binding.scope.end
                 })?;
                 let of = facts.enclosing_type(parameter.1.start)?;
@@ -419,10 +419,9 @@ impl Linker<'_> {
     fn by_star(&self, facts: &Facts, name: &str, below: Option<usize>, at: u32, depth: u8) -> Option<Vec<Sym>> {
         let depth = deeper(depth)?;
         for import in facts
-            .imports
-            .iter()
+            .stars()
+            .take(MAX_NAMESAKES)
             .filter(|import| below.is_none() || import.scope.is_some())
-            .filter(|import| import.names.iter().any(|name| name.name == "*"))
             .filter(|import| {
                 let size = facts.import_scope(import, Some(at));
                 size.is_some_and(|size| below.is_none_or(|below| size < below))
@@ -456,7 +455,7 @@ impl Linker<'_> {
             .filter(|file| files.binary_search(file).is_ok() && Some(**file) != except)
         {
             let Some(facts) = self.facts(*file) else { continue };
-            let top = facts.named(name).iter().filter(|&&index| {
+            let top = facts.named(name).iter().take(MAX_NAMESAKES).filter(|&&index| {
                 let definition = &facts.definitions[index as usize];
                 definition.container.is_none()
                     && !(definition.qualifier.is_some() && facts.family == Family::Go)

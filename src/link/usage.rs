@@ -45,6 +45,10 @@ impl Linker<'_> {
     fn usages_in(&self, file: FileId) -> Usages {
         let mut usages = Usages::new();
         let Some(facts) = self.facts(file) else { return usages };
+        // References that may mean any definition of a name are counted by name, as both can be many.
+        let mut by_name: HashMap<&str, u32> = HashMap::new();
+        let mut by_name_here: HashMap<&str, u32> = HashMap::new();
+        let mut from_inside: HashMap<DefId, u32> = HashMap::new();
         for index in 0..facts.references.len() as u32 {
             let reference = &facts.references[index as usize];
             let at = reference.range.start;
@@ -54,18 +58,23 @@ impl Linker<'_> {
             if reference.kind == ReferenceKind::Import || facts.enclosing(at).next().is_some_and(heads_impl) {
                 continue;
             }
-            let mut link = self.link(&facts, index);
+            let link = self.link(&facts, index);
+            let around: Vec<u32> = facts.enclosing(at).collect();
             if link.tier == Tier::Named && link.targets.len() >= MAX_CANDIDATES {
-                link.targets = self.named(facts.family, &reference.name);
+                *by_name.entry(&reference.name).or_default() += 1;
+                for of in around {
+                    if facts.definitions[of as usize].name == reference.name {
+                        *from_inside.entry(facts.def(of)).or_default() += 1;
+                    }
+                }
+                continue;
             }
             if link.targets.is_empty() && reference.receiver == Value::None {
                 // A variable with the name of a definition may hold the definition.
-                for &same in facts.named(&reference.name) {
-                    usages.entry(facts.def(same)).or_default().possible += 1;
-                }
+                *by_name_here.entry(&reference.name).or_default() += 1;
             }
             for target in link.targets {
-                if target.file == file && facts.enclosing(at).any(|around| around == target.index) {
+                if target.file == file && around.contains(&target.index) {
                     continue;
                 }
                 let usage = usages.entry(target).or_default();
@@ -76,6 +85,17 @@ impl Linker<'_> {
                 } else {
                     usage.possible += 1;
                 }
+            }
+        }
+        for (name, n) in by_name {
+            for of in self.named(facts.family, name) {
+                let n_inside = from_inside.get(&of).copied().unwrap_or_default();
+                usages.entry(of).or_default().possible += n - n_inside;
+            }
+        }
+        for (name, n) in by_name_here {
+            for &same in facts.named(name) {
+                usages.entry(facts.def(same)).or_default().possible += n;
             }
         }
         usages
@@ -104,13 +124,8 @@ impl Linker<'_> {
         if self.has_outside_base(of) {
             return true;
         }
-        let is_abstract = |other: &DefId| {
-            let container = self.type_around(*other).and_then(|around| self.definition(around));
-            container
-                .is_some_and(|container| matches!(container.kind, DefinitionKind::Interface | DefinitionKind::Trait))
-        };
-        let same_name = self.named(facts.family, &definition.name);
-        same_name.iter().any(|other| *other != of && is_abstract(other)) || !self.overridden(of).is_empty()
+        let abstracts = self.abstracts(facts.family, &definition.name);
+        abstracts.iter().any(|other| *other != of) || !self.overridden(of).is_empty()
     }
 
     /// Returns true if a member's type extends something outside of the repository.

@@ -10,6 +10,9 @@ use crate::extract::spans::{clamp, text_of, trimmed};
 use crate::extract::types::{Definition, DefinitionKind};
 use crate::model::ByteRange;
 
+/// Limit on nested definitions. Names with all containers, and the definitions around a position, grow with the depth.
+const MAX_NESTED: usize = 64;
+
 /// The properties that a definition inherits from the node that wraps it.
 #[derive(Clone, Copy)]
 pub(super) struct Wrapped {
@@ -101,6 +104,9 @@ impl<'t> Walker<'_, 't> {
         if !define.includes_locals && owner.is_some_and(|owner| owner.kind.is_callable()) {
             return None;
         }
+        if self.is_too_deep() {
+            return None;
+        }
         self.named.clear();
         self.find_names(node, define, name_field);
         if self.named.is_empty() {
@@ -113,6 +119,17 @@ impl<'t> Walker<'_, 't> {
             first = first.or(added);
         }
         first
+    }
+
+    /// Returns true if a definition here would be nested more deeply than handwritten code is.
+    fn is_too_deep(&self) -> bool {
+        let owner = self
+            .frames
+            .last()
+            .map(|frame| frame.owner)
+            .filter(|owner| *owner != NONE);
+        let container = |index: &u32| self.definitions.get(*index as usize)?.container;
+        std::iter::successors(owner, container).nth(MAX_NESTED - 1).is_some()
     }
 
     fn owner(&self) -> Option<&Definition> {

@@ -1,6 +1,6 @@
 //! Definitions that no code of the repository refers to: entry points and unused code.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -363,10 +363,11 @@ impl Scan<'_> {
         let Source::Bytes(bytes) = self.sources.reader().read(file)? else {
             return Ok((n_definitions, Vec::new()));
         };
+        let usage_of: HashMap<u32, Usage> = unreferenced.iter().copied().collect();
         let indices = unreferenced.iter().map(|(index, _)| *index);
         let found = definitions_at(self.sources.view(), file, &bytes, indices)?;
         let found = found.into_iter().filter_map(|found| {
-            let (_, usage) = *unreferenced.iter().find(|(index, _)| *index == found.index)?;
+            let usage = *usage_of.get(&found.index)?;
             let reason = self.reason(&found, &definitions, &bytes);
             Some(Unreferenced {
                 file,

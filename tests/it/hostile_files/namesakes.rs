@@ -124,3 +124,31 @@ fn changes_of_namesakes_take_time_in_proportion() {
     let deltas = timed("diff", || symbol_deltas(&[pair]));
     assert_eq!(deltas.len(), 1);
 }
+
+#[test]
+fn words_that_refer_to_many_definitions_take_time_in_proportion() {
+    for (path, line) in [
+        ("a.c", "begin\n"),
+        ("a.c", "end\n"),
+        ("a.c", "void a() { a(); b(); }\n"),
+        ("a.py", "from a import *\nb\n"),
+        ("a.js", "import { a } from './b';\na();\n"),
+    ] {
+        let repo = TestRepo::new("//- b.c\nvoid b() {}\n");
+        repo.write(path, line.repeat(N_LINES / 2));
+        repo.commit("one line again and again");
+        let index = Indexed::new(repo.root());
+        let view = index.view("HEAD");
+        let sources = Sources::new(&view, &index.workspace.repository);
+        let files: Vec<_> = view.files().map(|(id, _)| id).collect();
+        let links = Links::new(&view, &mut index.workspace.repository.reader());
+        let linker = Linker::new(&view, &links, &NEVER);
+        let counted = timed(line, || linker.usages(&files));
+        if line.starts_with("void") {
+            // Each is called in each other one, and none by itself counts.
+            let possible = counted.values().map(|usage| usage.possible).max();
+            assert_eq!(possible, Some(N_LINES as u32 / 2 - 1));
+        }
+        timed("map", || map(&sources, &linker, &files, &[], 1000).unwrap());
+    }
+}
