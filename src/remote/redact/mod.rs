@@ -1,7 +1,8 @@
 //! Removes secrets from texts before they are sent to a server.
 //!
 //! `forms` finds secrets by their form, and by the URL or command that contains them; `named` finds the value of a name
-//! such as `password` or `api_key`; `encoded` finds lines of base64. A literal assigned to such a name is a secret; a
+//! such as `password` or `api_key`; `encoded` finds lines of
+//! base64, and `random` words that look random. A literal assigned to such a name is a secret; a
 //! call, a type or another name is not. Detection is heuristic: a secret that looks like ordinary text is sent.
 
 /// Compiles a regular expression on first use, because most calls send no text.
@@ -17,6 +18,7 @@ mod encoded;
 mod forms;
 mod name;
 mod named;
+mod random;
 mod value;
 
 use std::borrow::Cow;
@@ -26,7 +28,13 @@ const MARK: &str = "[secret]";
 
 /// Returns the text with its secrets replaced by [`MARK`], and their number. O(n) for n bytes.
 pub(super) fn redact(text: &str) -> (Cow<'_, str>, usize) {
-    let mut secrets = [forms::find(text), named::find(text), encoded::find(text)].concat();
+    let mut secrets = [
+        forms::find(text),
+        named::find(text),
+        encoded::find(text),
+        random::find(text),
+    ]
+    .concat();
     if secrets.is_empty() {
         return (Cow::Borrowed(text), 0);
     }
@@ -125,6 +133,14 @@ mod tests {
             format!("{}-1{upper}", "AGE-SECRET-KEY"),
             format!("{}8Q~{}", &any[..3], &any[..34]),
             format!("{}.{}.{any}", "eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiIxMjM0"),
+            format!("{}_{}", "secret", &any[..43]),
+            format!("{}_{}", "fo1", &any[..43]),
+            format!("{}.{}.{}", "dp", "pt", &any[..43]),
+            format!("{}-{}", "pul", &hex[..40]),
+            format!("{}_{}", "vcp", &any[..24]),
+            format!("{}_{}", "bkua", &hex[..40]),
+            format!("{}-{hex}-{}", "xkeysib", &any[..16]),
+            format!("{}{}.{hex}", "pat", &any[..14]),
         ];
         for token in &tokens {
             for text in [
@@ -252,6 +268,21 @@ mod tests {
         ("cd /srv && DB_PASSWORD='zebra crossing' ./run", "zebra"),
         ("mysql -u root -pzebracrossing db", "zebra"),
         ("sshpass -p zebracrossing ssh host", "zebra"),
+        ("ConvertTo-SecureString \"zebra crossing\" -AsPlainText -Force", "zebra"),
+        (
+            "ConvertTo-SecureString -AsPlainText -Force -String 'zebra crossing'",
+            "zebra",
+        ),
+        ("mot_de_passe = \"zebra crossing\"", "zebra"),
+        ("const password\n  = \"zebra crossing\";", "zebra"),
+        (
+            "MNEMONIC=legal zebra thank year wave sausage worth useful legal winner thank yellow",
+            "zebra",
+        ),
+        (
+            "w = \"legal zebra thank year wave sausage worth useful legal winner thank yellow\"",
+            "zebra",
+        ),
         ("docker login -u me -p zebracrossing registry", "zebra"),
         ("redis-cli -h host -a zebracrossing ping", "zebra"),
         ("curl -sSu me:zebracrossing https://host", "zebra"),
@@ -284,6 +315,30 @@ mod tests {
             .map(|(left, _)| left)
             .collect();
         assert!(passed.is_empty(), "{passed:#?}");
+    }
+
+    #[test]
+    fn what_looks_random_does_not_pass_without_a_name() {
+        for secret in [
+            "9Hb06WjPYMdSWPbCRqBVzJPtIFMRi1yIjcd1yzPK",
+            "EWMcnYBDO4Zlw9CcDnPPOCK7l2LUA530",
+            "dTamQ94f8EPrYrtlOaTZ/4tfBy3PFLKWYLA4SZjX+VYpE==",
+            "SUAMK2FG4MI6UE3ACF3FK3OIQBCEIEZV7NSWFFEW63UXMRLFM2XLAXK4GY",
+            "k3j9x0q2m7v5t1z8w4r6y2p0s9d3f5g7h1",
+        ] {
+            for text in [
+                format!("send('{secret}')"),
+                format!("  - {secret}\n"),
+                format!("a={secret}&b=c"),
+            ] {
+                assert!(!redacted(&text).contains(secret), "{}", redacted(&text));
+            }
+        }
+        let hex = "cea27d26934b484e73cf575dcad6ba2b0aee0ca923732881584d8c4fa2815d28";
+        for text in ["seed = \"§\"", "let wallet_seed = hex!(\"§\");", "privkey: 0x§"] {
+            let text = text.replace('§', hex);
+            assert!(!redacted(&text).contains(hex), "{}", redacted(&text));
+        }
     }
 
     /// Ways to write a random secret, marked by `§`.
@@ -348,6 +403,28 @@ mod tests {
         "{\\\"Jwt\\\": 1, \\\"password\\\": \\\"§\\\"}",
         "setPassword(\"user\", \"§\")",
         "password = [=[§]=]",
+        // Names in other languages.
+        "пароль = \"§\"",
+        "contraseña: '§'",
+        "密码：§",
+        "비밀번호=\"§\"",
+        "user_senha: §",
+        // A name and its value on two lines.
+        "Password:\n\n    §",
+        "| API key\n| §",
+        "password\n  = \"§\"",
+        "<dt>Password</dt>\n<dd>§</dd>",
+        // Arguments without names.
+        "smtp.login(\"me@example.org\", \"§\")",
+        "mysqli_connect(\"localhost\", \"root\", \"§\", \"db\")",
+        "client.authenticate(user, '§')",
+        "new NetworkCredential(\"root\", \"§\")",
+        "ConvertTo-SecureString -String § -AsPlainText",
+        "\"§\" | ConvertTo-SecureString -AsPlainText -Force",
+        // A comment that names it.
+        "env(\"X\").unwrap_or(\"§\"); // password",
+        "x = \"§\"  # the database password",
+        "value: '§' /* API key */",
     ];
 
     #[test]
@@ -454,6 +531,15 @@ mod tests {
             "{\"d\": \"hello world\", \"p\": \"paragraphs\"}",
             "Cookie: the header that browsers send",
             "tokens = [[first], [second]]",
+            "commit 1f5db41f04a7ef36ac6b0c81d99c6ba2b0aee0ca, UUID=3ecd4b07-f49a-410c-b7fc-6d1e7bb98ab9",
+            "\"integrity\": \"sha512-JgraAxzpO2Q6wiC3blM4eiQeA9WmkALaZI8yGRH4qM7zz1kQd0W==\"",
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIzlnSq5ESxLgW0avvPk3j7zLV59hcAPkxrMNdnZMKP2",
+            "uses: actions/create-github-app-token@df432ceedc7162793a195dd1713ff69aefc7379e # v2 of the app-token action",
+            "test('when an option with implies is used many times then the implied value wins', () => {",
+            "login(\"user\", \"password\"); // logs in without a token or a password if the session is known",
+            "assertThatParserOfVersion2AcceptsDocumentsOfVersion1AndOfVersion0",
+            "--test-randomize-ordering-seed=random\nseed = 42\nuse_seed(\"total\")",
+            "Password\n========\n\nThe password of the user.\n",
             "\"Jwt\": {\"Issuer\": \"https://example.com\"}",
         ] {
             assert_eq!(redacted(text), text);

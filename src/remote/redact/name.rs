@@ -35,14 +35,17 @@ impl Name<'_> {
     }
 }
 
-const STRONG: &str = r"(?i:(?:pass(?:word|wd|wort|phrase|code)?|pwd|psw|secret|cred(?:ential)?)s?[0-9]*$|(?:^|[^a-z]|bind|root|user|db)pw[0-9]*$|(?:^|[^a-z])psk$|^masterauth$)|(?:[a-z]Pw[0-9]*$)";
+const STRONG: &str = r"(?i:(?:pass(?:word|wd|wort|phrase|code)?|pwd|psw|secret|cred(?:ential)?)s?[0-9]*$|(?:^|[^a-z]|bind|root|user|db)pw[0-9]*$|(?:^|[^a-z])psk$|^masterauth$|FOREIGN$)|(?:[a-z]Pw[0-9]*$)";
+/// Words for a password in other languages.
+const FOREIGN: &str = r"(?:парол[ья]|contrase[nñ]a|senha|mot_?de_?passe|kennwort|wachtwoord|has[lł]o|şifre|sifre|l[öo]senord|heslo|jelsz[óo]|salasana|adgangskode|密码|密碼|パスワード|비밀번호)";
 const KEYS: &str = r"(?:api|access|account|auth|private|encryption|crypto|cipher|aes|hmac|jwt|cookie|secret|signing|master|shared|storage|service|session|ssh|client)[_.-]?key(?:[_.-]?data)?";
 const WEAK: &str =
     r"(?i:(?:token|KEYS|auth|authorization)s?[0-9]*$|(?:^|[^a-z])(?:gh|github|gitlab|azure|ado|npm)_?pat$)";
-const MENTIONS: &str = r"(?i:password|passwd|passphrase|secret|token|credential|authorization|KEYS|(?:^|[_.-])(?:(?-i:PASS)|pwd|pw|auth)(?:[_.-]|$))|(?:[a-z](?:Pass|Pwd|Pw)[A-Z])";
+const MENTIONS: &str = r"(?i:password|passwd|passphrase|secret|token|credential|authorization|KEYS|(?:^|[_.-])(?:(?-i:PASS)|pwd|pw|auth)(?:[_.-]|$))|(?:[a-z](?:Pass|Pwd|Pw)[A-Z])|(?:^|[^a-z])(?i:seed|priv_?key)$|Seed$";
 
 static STRENGTHS: LazyLock<[(Strength, Regex); 3]> = LazyLock::new(|| {
-    let compiled = |form: &str| Regex::new(&form.replace("KEYS", KEYS)).expect("the forms are tested");
+    let compiled =
+        |form: &str| Regex::new(&form.replace("KEYS", KEYS).replace("FOREIGN", FOREIGN)).expect("the forms are tested");
     [
         (Strength::Strong, compiled(STRONG)),
         (Strength::Weak, compiled(WEAK)),
@@ -63,7 +66,9 @@ pub(super) fn sounds_secret(name: &str) -> bool {
 /// bytes.
 pub(super) fn names(text: &str) -> impl Iterator<Item = Name<'_>> {
     // Every form above contains one of these texts.
-    let hints = form!("(?i-u:pass|pwd|psw|psk|pw|secret|token|cred|auth|key|(?:h|hub|lab|azure|ado|npm)_?pat)");
+    let hints = form!(
+        "(?i:pass|pwd|psw|psk|pw|secret|token|cred|auth|key|(?:h|hub|lab|azure|ado|npm)_?pat|seed|парол|contrase|senha|kennwort|wachtwoord|has[lł]o|[sş]ifre|senord|heslo|jelsz|salasana|adgangskode|密码|密碼|パスワード|비밀번호)"
+    );
     let mut end = 0;
     hints.find_iter(text).filter_map(move |hint| {
         if hint.start() < end {
@@ -78,10 +83,10 @@ pub(super) fn names(text: &str) -> impl Iterator<Item = Name<'_>> {
 
 /// Returns the identifier around `part`, starting at `from` or later.
 fn identifier(text: &str, from: usize, part: Range<usize>) -> Range<usize> {
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
+    let is_part = |c: &char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
     let (before, after) = (&text[from..part.start], &text[part.end..]);
-    let n_before = before.bytes().rev().take_while(|byte| is_part(byte)).count();
-    let n_after = after.bytes().take_while(|byte| is_part(byte)).count();
+    let n_before: usize = before.chars().rev().take_while(is_part).map(char::len_utf8).sum();
+    let n_after: usize = after.chars().take_while(is_part).map(char::len_utf8).sum();
     let before = before[before.len() - n_before..].trim_start_matches(['.', '-']);
     let after = after[..n_after].trim_end_matches(['.', '-']);
     part.start - before.len()..part.end + after.len()

@@ -81,7 +81,7 @@ impl Place<'_> {
     /// Finds values in `name = value`, `"name": value`, `["name"] = value` and `name Type = value`.
     fn assigned(&self) -> Vec<Range<usize>> {
         let sign = form!(
-            r#"\A(?:\\*["'`](?:\s*\])?|\*\*|(?:\s*\])?(?:\[[^\]\n]{0,20}\]| ?\{[^{}\n]{0,40}\})?[?!]?(?:[ \t]+[*A-Za-z][\w.*\[\]]*)?)([ \t]*)(:[=-]|=>|<-|\|\||\?\?|[+.?|]{0,2}=|:)([ \t]*)"#
+            r#"\A(?:\\*["'`](?:\s*\])?|\*\*|(?:\s*\])?(?:\[[^\]\n]{0,20}\]| ?\{[^{}\n]{0,40}\})?[?!]?(?:[ \t]+[*A-Za-z][\w.*\[\]]*)?)([ \t]*)(:[=-]|=>|<-|\|\||\?\?|[+.?|]{0,2}=|:|：|＝)([ \t]*)"#
         );
         let tuple = form!(r"^\s*(?:[a-z]+ )?[\w\s,]+,\s*$");
         let Some(found) = sign.captures(self.after()) else {
