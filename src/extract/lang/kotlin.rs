@@ -29,6 +29,7 @@ const RULES: &[Rule] = &[
         &["class_declaration"],
         define(DefinitionKind::Class).name_by(class_name).body_child(&["class_body", "enum_class_body"]).role(),
     ),
+    on(&["companion_object"], define(DefinitionKind::Class).name_child(&["identifier"]).body_child(&["class_body"]).role()),
     on(&["object_declaration"], define(DefinitionKind::Class).body_child(&["class_body"]).role()),
     on(
         &["function_declaration"],
@@ -61,8 +62,9 @@ const RULES: &[Rule] = &[
 ];
 
 /// Replaces syntax that the grammar does not know, and for which it gives up on the rest of the file: guards in `when`,
-/// context parameters, a comma after the last type parameter, an annotation before `annotation class`, and bodies of
-/// types in one line, which need a semicolon at the end.
+/// context parameters, a comma after the last type parameter, an annotation before `annotation class`, bodies of types
+/// in one line, which need a semicolon at the end, names that are spelled like modifiers, and dollar signs in strings
+/// that begin no name.
 fn without_unknown_syntax(text: &[u8]) -> Option<Vec<u8>> {
     let mut mask = Mask { text, masked: None };
     let mut start = 0;
@@ -80,7 +82,27 @@ fn without_unknown_syntax(text: &[u8]) -> Option<Vec<u8>> {
     for at in memchr::memmem::find_iter(text, b"context(") {
         mask.context(at);
     }
+    for at in memchr::memchr_iter(b'$', text) {
+        if !text.get(at + 1).is_some_and(|next| is_word_byte(*next) && !next.is_ascii_digit() || b"{`".contains(next)) {
+            mask.blank(at..at + 1);
+        }
+    }
+    let mut at = 0;
+    while let Some(start) = text[at..].iter().position(|byte| is_word_byte(*byte)).map(|n| at + n) {
+        let n_bytes = text[start..].iter().take_while(|byte| is_word_byte(**byte)).count();
+        at = start + n_bytes;
+        mask.modifier(start..at);
+    }
     mask.masked
+}
+
+fn is_word_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte > 127
+}
+
+fn first_word(text: &[u8]) -> &[u8] {
+    let n_bytes = text.iter().take_while(|byte| is_word_byte(**byte)).count();
+    &text[..n_bytes]
 }
 
 struct Mask<'a> {
@@ -131,9 +153,59 @@ impl Mask<'_> {
             let comma = before.start + above.len() - 1;
             self.blank(comma..comma + 1);
         }
+        let rest = [&b"public "[..], b"internal ", b"private "].iter().find_map(|start| words.strip_prefix(*start));
+        let words = rest.unwrap_or(words);
         if words.starts_with(b"annotation class ") && above.trim_ascii_start().starts_with(b"@") {
             let start = line.end - words.len();
             self.blank(start..start + b"annotation".len());
+        }
+        // An annotation between the name of a class and its constructor.
+        let has_annotation = above.trim_ascii_start().starts_with(b"@") && !above.contains(&b'(');
+        let is_before = words.starts_with(b"constructor(") && !self.text[..before.start].trim_ascii_end().ends_with(b"}");
+        if has_annotation && is_before {
+            self.blank(before);
+        }
+    }
+
+    /// Changes the last letter of a word that is spelled like a modifier but is a name: `open` in `open = true`,
+    /// `suspend` in `suspend { … }`. Replaces `actual` and `expect` before `constructor`.
+    fn modifier(&mut self, word: Range<usize>) {
+        let name = &self.text[word.clone()];
+        // A call. An accessor has no argument or one name, and a body.
+        let is_accessor = || {
+            let list = closing_parenthesis(&self.text[word.end..]).map(|end| self.text[word.end..].split_at(end + 1));
+            list.is_none_or(|(list, rest)| match name {
+                b"get" => list == b"()",
+                _ => matches!(rest.trim_ascii_start().first(), Some(b'{' | b'=')),
+            })
+        };
+        if matches!(name, b"get" | b"set") && self.text[word.end..].starts_with(b"(") && !is_accessor() {
+            self.masked()[word.end - 1] = b'_';
+        }
+        if !MODIFIERS.iter().any(|modifier| modifier.as_bytes() == name) {
+            return;
+        }
+        let behind = &self.text[word.end..];
+        let next = behind.trim_ascii_start();
+        let is_on_next_line = behind[..behind.len() - next.len()].contains(&b'\n');
+        let before = self.text[..word.start].trim_ascii_end();
+        let n_before = before.iter().rev().take_while(|byte| is_word_byte(**byte)).count();
+        let is_value = before.last().is_some_and(|byte| b".=&|!+?".contains(byte));
+        let is_declared = matches!(&before[before.len() - n_before..], b"val" | b"var" | b"fun");
+        let next_word = first_word(next);
+        let begins_declaration = match name {
+            b"actual" | b"expect" if next_word == b"constructor" => return self.blank(word),
+            b"dynamic" => false,
+            b"noinline" | b"crossinline" | b"vararg" => !next_word.is_empty() || next.starts_with(b"`"),
+            b"suspend" => !next_word.is_empty() || next.starts_with(b"("),
+            _ => {
+                let mut starts = DECLARATION_STARTS.iter().chain(&DECLARED_AFTER_MODIFIERS);
+                starts.any(|start| start.as_bytes() == next_word)
+            }
+        };
+        let begins_declaration = begins_declaration || next.starts_with(b"@") || next.starts_with(b"/");
+        if is_declared || !begins_declaration || is_value && is_on_next_line {
+            self.masked()[word.end - 1] = b'_';
         }
     }
 
@@ -158,6 +230,19 @@ impl Mask<'_> {
 const DECLARATION_STARTS: [&str; 19] = [
     "fun", "val", "var", "class", "private", "public", "internal", "protected", "override", "open", "abstract", "final",
     "suspend", "inline", "infix", "operator", "tailrec", "expect", "actual",
+];
+
+/// Other words that can follow a modifier.
+const DECLARED_AFTER_MODIFIERS: [&str; 17] = [
+    "interface", "object", "typealias", "constructor", "get", "set", "companion", "data", "enum", "annotation", "value",
+    "inner", "const", "sealed", "lateinit", "external", "vararg",
+];
+
+/// Modifiers that the grammar does not take for names, and `dynamic`, which it takes for a type only.
+const MODIFIERS: [&str; 21] = [
+    "abstract", "actual", "crossinline", "dynamic", "expect", "external", "final", "infix", "inline", "internal",
+    "lateinit", "noinline", "open", "override", "private", "protected", "public", "sealed", "suspend", "tailrec",
+    "vararg",
 ];
 
 /// Returns the position of the first parenthesis that closes the first open one.

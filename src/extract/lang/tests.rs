@@ -152,6 +152,120 @@ fn samples_parse_without_errors() {
     }
 }
 
+/// Returns the definitions in `text`, a file with this name: the kind and the path of names of each.
+fn outlined(name: &str, text: impl AsRef<[u8]>) -> Vec<String> {
+    let bytes = text.as_ref();
+    let found = extract(bytes, detect(&RepoPath::from(name), bytes), &Options::default()).definitions;
+    let path = |mut at: usize| {
+        let mut path = vec![found[at].name.as_str()];
+        while let Some(outer) = found[at].container {
+            at = outer as usize;
+            path.insert(0, &found[at].name);
+        }
+        path.join(".")
+    };
+    let one = |at: usize| format!("{:?} {}", found[at].kind, path(at));
+    (0..found.len()).map(one).collect()
+}
+
+#[test]
+fn kotlin_words_that_are_modifiers_elsewhere_hide_nothing() {
+    let words = [
+        "abstract",
+        "crossinline",
+        "dynamic",
+        "external",
+        "final",
+        "infix",
+        "inline",
+        "internal",
+        "lateinit",
+        "noinline",
+        "open",
+        "override",
+        "private",
+        "protected",
+        "public",
+        "sealed",
+        "tailrec",
+        "vararg",
+    ];
+    let bodies = [
+        "WORD = true\n        x()",
+        "menu.onClick { WORD -> WORD.close() }",
+        "x = WORD\n        val next = 1",
+        "a.WORD\n        val next = 1",
+        "if (!WORD) return WORD",
+    ];
+    for (word, body) in words
+        .iter()
+        .flat_map(|word| bodies.iter().map(move |body| (word, body)))
+    {
+        let body = body.replace("WORD", word);
+        let text = format!("class S {{\n    fun t() {{\n        {body}\n    }}\n    fun u() {{}}\n}}\nclass After\n");
+        let expected = ["Class S", "Method S.t", "Method S.u", "Class After"];
+        assert_eq!(outlined("a.kt", &text), expected, "{text}");
+    }
+}
+
+#[test]
+fn kotlin_modifiers_stay_modifiers() {
+    let text = "class A {\n    val block = suspend { 1 }\n    val f: suspend (Int) -> Unit = {}\n    open\n    fun a() { open = 1 }\n    \
+                private inline fun <T> b(noinline c: () -> T, vararg d: T) {}\n    var e = 1\n        private set\n}\n\
+                internal sealed class B\nactual class C\nactual constructor(actual val d: Int) {\n    fun e() {}\n}\n\
+                private val g = object : X {\n    override fun h() {}\n}\nfun tail() {}\n";
+    assert_eq!(
+        outlined("a.kt", text),
+        [
+            "Class A",
+            "Field A.block",
+            "Field A.f",
+            "Method A.a",
+            "Method A.b",
+            "Field A.e",
+            "Class B",
+            "Class C",
+            "Field C.d",
+            "Method C.e",
+            "Variable g",
+            "Function g.h",
+            "Function tail"
+        ]
+    );
+}
+
+#[test]
+fn kotlin_syntax_that_the_grammar_lacks_hides_nothing() {
+    let bodies = [
+        "val s = \"$\" + x.startsWith(\"$\")",
+        "val s = \"costs 5$\"",
+        "val s = $$\"\"\"$ref $$name\"\"\"",
+        "val array = ByteArray(1)\n    get(array)",
+        "val array = ByteArray(1)\n    set(array, 1)",
+    ];
+    for body in bodies {
+        let text = format!("fun before() {{\n    {body}\n}}\n\nclass A {{\n    fun a() {{}}\n}}\n");
+        assert_eq!(
+            outlined("a.kt", &text),
+            ["Function before", "Class A", "Method A.a"],
+            "{text}"
+        );
+    }
+    let text = "public class A<S>\n@Api\ninternal constructor(val b: S) {\n    var c: Int\n        get() = 1\n        set(value) { x = value }\n    \
+                public companion object Plugin : Key<A> {\n        fun d() {}\n    }\n    companion object {\n        fun e() {}\n    }\n}\n\
+                @Target(X)\npublic annotation class F\n";
+    let expected = [
+        "Class A",
+        "Field A.b",
+        "Property A.c",
+        "Class A.Plugin",
+        "Method A.Plugin.d",
+        "Method A.e",
+        "Class F",
+    ];
+    assert_eq!(outlined("a.kt", text), expected);
+}
+
 /// The `.golden` file next to each sample contains its expected extraction. To update these files, run
 /// `UPDATE_GOLDEN=1 cargo test`.
 #[test]
