@@ -90,17 +90,40 @@ pub(super) const RULES: &[Rule] = &[
     on(&["property_identifier", "private_property_identifier"], Role::Leaf(Leaf::Segment)),
 ];
 
-/// Returns the kind of definition that a value creates. The value can be a function, a class, or a call whose first
-/// argument is a function: `debounce(function () {…})`.
-fn value_kind(value: Node<'_>) -> Option<DefinitionKind> {
+/// Returns the kind of definition that a value creates. The value can be a function, a class, or a call that can return
+/// the function in its first argument, changed: `debounce(function () {…})`, `React.memo(() => …)`.
+fn value_kind<'t>(cx: &Cx<'_, 't>, value: Node<'t>) -> Option<DefinitionKind> {
+    match value.kind() {
+        "call_expression" => {
+            let first = field(value, "arguments")?.named_child(0)?;
+            let is_function = matches!(first.kind(), "arrow_function" | "function_expression");
+            (is_function && is_wrapper(cx, field(value, "function")?)).then_some(DefinitionKind::Function)
+        }
+        _ => own_kind(value),
+    }
+}
+
+fn own_kind(value: Node<'_>) -> Option<DefinitionKind> {
     match value.kind() {
         "arrow_function" | "function_expression" | "generator_function" => Some(DefinitionKind::Function),
         "class" => Some(DefinitionKind::Class),
-        "call_expression" => {
-            let first = field(value, "arguments")?.named_child(0)?;
-            matches!(first.kind(), "arrow_function" | "function_expression").then_some(DefinitionKind::Function)
-        }
         _ => None,
+    }
+}
+
+/// Returns false for a callee that runs the function in its arguments and returns something else: a method of a value,
+/// as in `list.map(…)` and `promise.then(…)`, or a function that returns the number of a timer. The functions of a
+/// library belong to a name like `React`, `_` or `$`.
+fn is_wrapper<'t>(cx: &Cx<'_, 't>, callee: Node<'t>) -> bool {
+    const TIMERS: [&str; 6] = [
+        "setTimeout", "setInterval", "setImmediate", "requestAnimationFrame", "requestIdleCallback", "queueMicrotask",
+    ];
+    match field(callee, "object") {
+        Some(object) => {
+            let is_library = |name: &str| !name.starts_with(|c: char| c.is_ascii_lowercase());
+            object.kind() == "identifier" && is_library(cx.text(object))
+        }
+        None => callee.kind() == "identifier" && !TIMERS.contains(&cx.text(callee)),
     }
 }
 
@@ -116,7 +139,7 @@ pub(super) fn value_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange
 /// Adds the names in `const a = x` and `const { a, b: c } = x`. The type of a function is that of its result.
 fn declared_values<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
     let (Some(name), value) = (field(node, "name"), field(node, "value")) else { return };
-    let function = value.filter(|value| value_kind(*value) == Some(DefinitionKind::Function));
+    let function = value.filter(|value| value_kind(cx, *value) == Some(DefinitionKind::Function));
     let bound = match function {
         Some(function) => Bound::new(BindingKind::Local, name).of(field(function, "return_type")),
         None => Bound::new(BindingKind::Local, name).of(field(node, "type")).to(value),
@@ -199,18 +222,27 @@ fn exported<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
 /// Finds the name of a variable. Inside functions, only variables whose value is a function or a class are recorded.
 fn declared<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(name) = field(node, "name").filter(|name| name.kind() == "identifier") else { return };
-    let kind = match field(node, "value").and_then(value_kind) {
+    let kind = match field(node, "value").and_then(|value| value_kind(cx, value)) {
         Some(kind) => kind,
-        None if cx.owner_kind().is_some_and(DefinitionKind::is_callable) => return,
+        None if cx.owner_kind().is_some_and(DefinitionKind::is_callable) || is_in_callback(cx) => return,
         None if is_screaming(cx.text(name)) => DefinitionKind::Constant,
         None => DefinitionKind::Variable,
     };
     names.push(Named::at(name).of(kind));
 }
 
+/// Returns true inside a function that is an argument in the value of a variable.
+fn is_in_callback(cx: &Cx<'_, '_>) -> bool {
+    if !cx.owner_kind().is_some_and(|kind| matches!(kind, DefinitionKind::Variable | DefinitionKind::Constant)) {
+        return false;
+    }
+    let function = (0..MAX_OUTER).find(|level| cx.ancestor(*level).is_some_and(|node| own_kind(node).is_some()));
+    function.is_some_and(|level| cx.ancestor(level + 1).is_some_and(|outer| outer.kind() == "arguments"))
+}
+
 /// Finds the names in `exports.limit = 5`, `Uploader.prototype.close = …`, `res.send = function …` and
 /// `module.exports = class Queue …`. Properties of other objects are recorded only if the value is a function or a
-/// class.
+/// class, variables only outside of functions, and handlers of events such as `onclick`, which no code calls, never.
 fn assigned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     if cx.parent_kind() == "assignment_expression" {
         return;
@@ -233,13 +265,14 @@ fn chain(assignment: Node<'_>) -> Option<(Vec<Node<'_>>, Node<'_>)> {
 }
 
 fn assigned_name<'t>(cx: &Cx<'_, 't>, target: Node<'t>, value: Node<'t>) -> Option<Named> {
-    let kind = value_kind(value);
+    let is_local = cx.owner_kind().is_some_and(DefinitionKind::is_callable);
     if target.kind() == "identifier" {
-        return kind.map(|kind| Named::at(target).of(kind));
+        return own_kind(value).filter(|_| !is_local).map(|kind| Named::at(target).of(kind));
     }
     let object = field(target, "object")?;
     let property = field(target, "property").filter(|property| property.kind() == "property_identifier")?;
     let text = cx.text(object);
+    let kind = if is_local && text != "this" { own_kind(value) } else { value_kind(cx, value) };
     if let Some(class) = text.strip_suffix(".prototype") {
         let start = object.start_byte();
         return Some(Named {
@@ -248,11 +281,14 @@ fn assigned_name<'t>(cx: &Cx<'_, 't>, target: Node<'t>, value: Node<'t>) -> Opti
             qualifier: Some(ByteRange::new(start as u32, (start + class.len()) as u32)),
         });
     }
+    let name = cx.text(property);
+    let handles_event = name.len() > 2 && name.starts_with("on") && name.bytes().all(|byte| byte.is_ascii_lowercase());
     match (text, kind) {
+        (_, Some(DefinitionKind::Function)) if handles_event => None,
         ("module", _) => Some(Named::at(field(value, "name").unwrap_or(property)).of(kind?)),
         (_, Some(kind)) => Some(Named::at(property).of(kind)),
         ("exports" | "module.exports", None) if !refers(cx, value, property) => {
-            Some(Named::at(property).of(variable_kind(cx.text(property))))
+            Some(Named::at(property).of(variable_kind(name)))
         }
         _ => None,
     }
@@ -273,7 +309,7 @@ fn refers<'t>(cx: &Cx<'_, 't>, value: Node<'t>, property: Node<'t>) -> bool {
 
 /// Finds the key of an object property whose value is a function.
 fn keyed_function<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
-    let is_function = field(node, "value").and_then(value_kind) == Some(DefinitionKind::Function);
+    let is_function = field(node, "value").and_then(|value| value_kind(cx, value)) == Some(DefinitionKind::Function);
     let Some(key) = field(node, "key").filter(|_| is_function) else { return };
     names.extend(key_name(cx, key));
 }
@@ -296,7 +332,7 @@ fn method_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
 pub(super) fn field_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let name = field(node, "property").or_else(|| field(node, "name"));
     let Some(named) = name.and_then(|name| key_name(cx, name)) else { return };
-    let is_function = field(node, "value").and_then(value_kind) == Some(DefinitionKind::Function);
+    let is_function = field(node, "value").and_then(|value| value_kind(cx, value)) == Some(DefinitionKind::Function);
     names.push(if is_function { named.of(DefinitionKind::Method) } else { named });
 }
 

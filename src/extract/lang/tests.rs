@@ -266,6 +266,37 @@ fn kotlin_syntax_that_the_grammar_lacks_hides_nothing() {
     assert_eq!(outlined("a.kt", text), expected);
 }
 
+#[test]
+fn javascript_functions_are_not_what_calls_return() {
+    let text = "export const App = React.memo(() => 1)\nexport const run = wrap(async () => 1)\n\
+                const names = list.map(x => {\n  const inner = x\n  return inner\n})\n\
+                const timer = setTimeout(() => 1)\napp.handle = function () {}\nwindow.onload = () => {}\n\
+                exports.close = _.debounce(function () {})\n\
+                class Q {\n  queue = start()\n  constructor() {\n    this.stop = () => 1\n    this.later = debounce(() => 1)\n    \
+                this.all = this.all.then(() => 1)\n    this.el.onclick = () => 1\n  }\n}\n\
+                function f(el) {\n  let timer\n  timer = setTimeout(() => 1)\n  el.value = computed(() => 1)\n  el.run = () => 1\n  \
+                const ids = el.ids.filter(id => id)\n  const onClick = useCallback(() => 1)\n}\n";
+    let expected = [
+        "Function App",
+        "Function run",
+        "Variable names",
+        "Variable timer",
+        "Function handle",
+        "Function close",
+        "Class Q",
+        "Field Q.queue",
+        "Constructor Q.constructor",
+        "Function Q.constructor.stop",
+        "Function Q.constructor.later",
+        "Function f",
+        "Function f.run",
+        "Function f.onClick",
+    ];
+    for name in ["a.js", "a.ts"] {
+        assert_eq!(outlined(name, text), expected, "{name}");
+    }
+}
+
 /// The `.golden` file next to each sample contains its expected extraction. To update these files, run
 /// `UPDATE_GOLDEN=1 cargo test`.
 #[test]
