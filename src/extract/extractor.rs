@@ -7,6 +7,7 @@ use tree_sitter::{Parser, Tree};
 
 use super::chunk;
 use super::embedded;
+use super::encoding::{byte_order_mark, legible, without_second_halves};
 use super::lang::{self, Structure};
 use super::layout::Layout;
 use super::lines::LineIndex;
@@ -144,10 +145,15 @@ impl Extractor {
     fn facts(&mut self, text: &Text<'_>, structure: Structure, layout: &mut Layout, wanted: Wanted) -> Option<Found> {
         match structure {
             Structure::Lines => None,
-            Structure::Keys(scan) | Structure::Prose(scan) => Some(Found {
-                extraction: scan(text.bytes, layout),
-                errors: None,
-            }),
+            Structure::Keys(scan) | Structure::Prose(scan) => {
+                let start = byte_order_mark(text.bytes);
+                let mut extraction = scan(&text.bytes[start..], layout);
+                extraction.shift(start as u32);
+                Some(Found {
+                    extraction,
+                    errors: None,
+                })
+            }
             Structure::Grammar(grammar) | Structure::Data(grammar) => {
                 let mut facts = self.grammar_facts(text.bytes, text.lang, grammar, layout, wanted, Limit::OfFile)?;
                 let parts = std::mem::take(&mut facts.embedded);
@@ -193,6 +199,21 @@ impl Extractor {
             return None;
         }
         self.parser.set_language(&tables.language).ok()?;
+        let Some(legible) = legible(bytes) else {
+            return self.masked_tree(bytes, grammar, limit);
+        };
+        let tree = self.masked_tree(&legible, grammar, limit)?;
+        if !tree.root_node().has_error() {
+            return Some(tree);
+        }
+        let other = without_second_halves(bytes, &legible).and_then(|text| self.masked_tree(&text, grammar, limit));
+        Some(match other {
+            Some(other) if walk::n_errors(&other) < walk::n_errors(&tree) => other,
+            _ => tree,
+        })
+    }
+
+    fn masked_tree(&mut self, bytes: &[u8], grammar: &'static Grammar, limit: Limit) -> Option<Tree> {
         let masked = grammar.mask.and_then(|mask| mask(bytes));
         let mut tree = parse(&mut self.parser, masked.as_deref().unwrap_or(bytes), limit)?;
         if limit == Limit::OfGuess && tree.root_node().has_error() {

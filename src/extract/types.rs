@@ -23,6 +23,19 @@ pub struct Extraction {
     pub chunks: Vec<Chunk>,
 }
 
+impl Extraction {
+    /// Moves the definitions and headings by `offset` bytes.
+    pub(super) fn shift(&mut self, offset: u32) {
+        let shift = |range: &mut ByteRange| *range = ByteRange::new(range.start + offset, range.end + offset);
+        for definition in &mut self.definitions {
+            definition.each_range(shift);
+        }
+        for heading in &mut self.headings {
+            shift(&mut heading.range);
+        }
+    }
+}
+
 /// A named entity that the blob defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {

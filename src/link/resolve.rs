@@ -10,7 +10,9 @@ use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::{Memo, Question, deeper};
 use super::types::{Base, Ty};
-use crate::extract::{Definition, DefinitionKind, Import, ImportedName, Reference, ReferenceKind, Steps, Value};
+use crate::extract::{
+    Definition, DefinitionKind, Import, ImportedName, Reference, ReferenceKind, Steps, Value, byte_order_mark,
+};
 use crate::git::{BlobContent, ObjectReader};
 use crate::index::lexical::{LexicalError, normal_name};
 use crate::precise::FactsFile;
@@ -170,7 +172,10 @@ impl Links {
     /// Reads the manifests of a view.
     pub fn new(view: &View, reader: &mut ObjectReader) -> Self {
         let read = |file: FileId| match view.read(file, reader, MAX_MANIFEST_BYTES) {
-            Ok(BlobContent::Content(bytes)) => String::from_utf8(bytes).ok(),
+            Ok(BlobContent::Content(mut bytes)) => {
+                bytes.drain(..byte_order_mark(&bytes));
+                String::from_utf8(bytes).ok()
+            }
             _ => None,
         };
         Self {

@@ -267,6 +267,13 @@ fn kotlin_syntax_that_the_grammar_lacks_hides_nothing() {
 }
 
 #[test]
+fn kotlin_files_with_a_nul_byte_are_read_to_the_end() {
+    let padding = "// a line of a long file\n".repeat(400);
+    let text = format!("{padding}val nul = \"\0\"\nfun tail() {{}}\n");
+    assert_eq!(outlined("a.kt", text), ["Variable nul", "Function tail"]);
+}
+
+#[test]
 fn javascript_functions_are_not_what_calls_return() {
     let text = "export const App = React.memo(() => 1)\nexport const run = wrap(async () => 1)\n\
                 const names = list.map(x => {\n  const inner = x\n  return inner\n})\n\
@@ -295,6 +302,79 @@ fn javascript_functions_are_not_what_calls_return() {
     for name in ["a.js", "a.ts"] {
         assert_eq!(outlined(name, text), expected, "{name}");
     }
+}
+
+#[test]
+fn byte_order_marks_hide_nothing() {
+    let texts = [
+        ("a.md", "# One\n\ntext\n\n## Two\n", "Section One"),
+        ("a.md", "---\nkind: x\n---\n# One\n", "Section One"),
+        ("a.rst", "One\n===\n\ntext\n", "Section One"),
+        ("a.adoc", "= One\n\ntext\n", "Section One"),
+        ("a.txt", "One\n===\n\ntext\n", "Section One"),
+        ("a.yaml", "one: 1\ntwo: 2\n", "Key one"),
+        ("a.toml", "one = 1\n", "Key one"),
+        ("a.py", "def one(): pass\n", "Function one"),
+        ("a.kt", "fun one() {}\n", "Function one"),
+    ];
+    for (name, text, first) in texts {
+        let marked = format!("\u{feff}{text}");
+        let lang = detect(&RepoPath::from(name), marked.as_bytes());
+        let [plain, marked] = [text, &marked].map(|text| extract(text.as_bytes(), lang, &Options::default()));
+        assert_eq!(
+            outlined(name, format!("\u{feff}{text}")),
+            outlined(name, text),
+            "{name}"
+        );
+        assert_eq!(outlined(name, text)[0], first, "{name}");
+        let places = |found: &Extraction, offset: u32| -> Vec<u32> {
+            found
+                .definitions
+                .iter()
+                .map(|one| one.name_range.start + offset)
+                .collect()
+        };
+        assert_eq!(places(&marked, 0), places(&plain, 3), "{name}");
+        assert_eq!(marked.headings.len(), plain.headings.len());
+    }
+}
+
+#[test]
+fn other_encodings_hide_nothing() {
+    let files: [(&str, &[u8]); 6] = [
+        // Shift-JIS in a string and at the end of a comment
+        (
+            "a.c",
+            b"int a(void) { return 1; }\nconst char *s = \"\x83\x5c\";\nint b(void) { return 2; }\n",
+        ),
+        (
+            "a.c",
+            b"int a(void) { return 1; }\nint s; // \x95\x5c\nint b(void) { return 2; }\n",
+        ),
+        ("a.py", b"def a(): return '\x94\x5c'\ns = 1\ndef b(): pass\n"),
+        // Big5 with a brace
+        (
+            "a.js",
+            b"function a() {}\nvar s = '\xa4\x7b' + \"\xb3\x5c\"\nfunction b() {}\n",
+        ),
+        // Latin-1: a name, and a backslash that is one
+        (
+            "a.java",
+            b"class A { void a() {}\nString s = \"caf\xe9\\n\";\nvoid b() {} }\n",
+        ),
+        (
+            "a.c",
+            b"int a(void) { return 1; }\nconst char *s = \"\xe9\\\"\";\nint b(void) { return 2; }\n",
+        ),
+    ];
+    for (name, text) in files {
+        let mut found = outlined(name, text);
+        found.retain(|one| !one.contains("Class"));
+        let names: Vec<&str> = found.iter().filter_map(|one| one.rsplit([' ', '.']).next()).collect();
+        assert_eq!(names, ["a", "s", "b"], "{name}");
+    }
+    let found = outlined("a.c", b"int caf\xe9(void) { return 1; }\n");
+    assert_eq!(found, ["Function caf\u{fffd}"]);
 }
 
 /// The `.golden` file next to each sample contains its expected extraction. To update these files, run

@@ -59,6 +59,24 @@ pub(crate) fn walk(tree: &Tree, src: &[u8], tables: &Tables, layout: &mut Layout
     walker.finish()
 }
 
+/// Returns the number of syntax errors and missing nodes in `tree`.
+pub(crate) fn n_errors(tree: &Tree) -> usize {
+    let mut cursor = tree.walk();
+    let mut n = 0;
+    loop {
+        let node = cursor.node();
+        n += usize::from(node.is_error() || node.is_missing());
+        if node.has_error() && cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return n;
+            }
+        }
+    }
+}
+
 /// An ancestor of the visited node, with its context.
 struct Frame<'t> {
     node: Node<'t>,

@@ -153,7 +153,7 @@ impl Scan<'_> {
     fn opened(&self, at: usize, trimmed: &str) -> Option<Skipped> {
         let until = |end: &str| Some(Skipped::Until(end.to_owned()));
         match self.markup {
-            Markup::Markdown if at == 0 && trimmed == "---" => until("---"),
+            Markup::Markdown if at == 0 && trimmed.trim_start_matches('\u{feff}') == "---" => until("---"),
             Markup::Markdown if trimmed.starts_with("<!--") && !trimmed.contains("-->") => until("-->"),
             Markup::Markdown if trimmed.starts_with("```") && !trimmed[3..].contains('`') => until("```"),
             Markup::Markdown if trimmed.starts_with("~~~") => until("~~~"),
