@@ -377,6 +377,29 @@ fn other_encodings_hide_nothing() {
     assert_eq!(found, ["Function caf\u{fffd}"]);
 }
 
+#[test]
+fn comments_behind_attributes_do_not_hide_tests() {
+    let text = "#[test]\n#[cfg_attr(miri, ignore)] // slow\nfn one() {}\n#[test] // why\nfn two() {}\n\
+                #[test] /* why */\nfn three() {}\n#[test]\n// why\nfn four() {}\n#[test] fn five() {} // end\nfn six() {}\n";
+    let expected = [
+        "Test one",
+        "Test two",
+        "Test three",
+        "Test four",
+        "Test five",
+        "Function six",
+    ];
+    assert_eq!(outlined("a.rs", text), expected);
+    assert_eq!(
+        outlined("a.cs", "class A {\n[Test] // why\nvoid One() {}\n}\n"),
+        ["Class A", "Test A.One"]
+    );
+    assert_eq!(
+        outlined("a.php", "<?php class A {\n#[Test] // why\nfunction one() {}\n}\n"),
+        ["Class A", "Test A.one"]
+    );
+}
+
 /// The `.golden` file next to each sample contains its expected extraction. To update these files, run
 /// `UPDATE_GOLDEN=1 cargo test`.
 #[test]

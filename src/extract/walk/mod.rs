@@ -289,11 +289,20 @@ impl<'a, 't> Walker<'a, 't> {
             .inner_docs
             .iter()
             .any(|start| text.starts_with(start.as_bytes()));
-        if starts_line && !is_inner {
-            self.leads.push(LeadPiece {
-                range,
-                doc: Some(range),
-            });
+        if is_inner {
+            return;
+        }
+        // A comment behind an attribute documents nothing, but does not separate the attribute from the definition.
+        let follows_lead = || {
+            let last = self.leads.last().filter(|last| last.range.end <= range.start);
+            last.is_some_and(|last| {
+                let between = &self.src[last.range.end as usize..range.start as usize];
+                between.iter().all(|byte| matches!(byte, b' ' | b'\t'))
+            })
+        };
+        if starts_line || follows_lead() {
+            let doc = starts_line.then_some(range);
+            self.leads.push(LeadPiece { range, doc });
         }
     }
 
