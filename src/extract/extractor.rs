@@ -187,7 +187,7 @@ impl Extractor {
             return None;
         };
         let tree = self.tree(bytes, lang, grammar, Limit::OfFile)?;
-        Some(words::words(&tree, bytes, name))
+        Some(words::words(&tree, bytes, name, grammar))
     }
 
     fn tree(&mut self, bytes: &[u8], lang: Lang, grammar: &'static Grammar, limit: Limit) -> Option<Tree> {

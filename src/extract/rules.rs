@@ -31,6 +31,8 @@ pub(crate) struct Grammar {
     pub(crate) mask_after_errors: Option<MaskFn>,
     /// Finds code that the grammar does not parse, such as `<script>` in HTML.
     pub(crate) embedded: Option<EmbeddedFn>,
+    /// Finds the zone of a leaf where the grammar has no node for it.
+    pub(crate) zone: Option<ZoneFn>,
 }
 
 impl Grammar {
@@ -51,6 +53,7 @@ impl Grammar {
             mask: None,
             mask_after_errors: None,
             embedded: None,
+            zone: None,
         }
     }
 
@@ -90,6 +93,12 @@ impl Grammar {
         self
     }
 
+    /// Sets the function that finds the zone of a leaf.
+    pub(crate) const fn zones(mut self, zone: ZoneFn) -> Self {
+        self.zone = Some(zone);
+        self
+    }
+
     /// Sets the function that finds embedded code.
     pub(crate) const fn embeds(mut self, embedded: EmbeddedFn) -> Self {
         self.embedded = Some(embedded);
@@ -112,6 +121,9 @@ pub(crate) type MaskFn = fn(&[u8]) -> Option<Vec<u8>>;
 
 /// Finds the embedded code in `node`. Returns its range and the name of its language.
 pub(crate) type EmbeddedFn = for<'t> fn(&Cx<'_, 't>, Node<'t>) -> Option<(ByteRange, &'static str)>;
+
+/// Finds the zone of a leaf, given its parent and the text.
+pub(crate) type ZoneFn = fn(Node<'_>, Node<'_>, &[u8]) -> Option<Zone>;
 
 /// The properties of a function that determine if it is a test.
 pub(crate) struct TestProbe<'a> {

@@ -2,6 +2,7 @@
 
 use tree_sitter::{Node, Tree};
 
+use super::rules::{Grammar, Zone};
 use crate::model::ByteRange;
 
 /// A word of code that is a name.
@@ -33,7 +34,7 @@ pub enum WordKind {
 }
 
 /// Returns the words that are `name`, in source order. Comments and longer strings have none.
-pub(super) fn words(tree: &Tree, src: &[u8], name: &str) -> Vec<Word> {
+pub(super) fn words(tree: &Tree, src: &[u8], name: &str, grammar: &Grammar) -> Vec<Word> {
     let mut words = Vec::new();
     let mut cursor = tree.walk();
     let mut outer: Vec<Node<'_>> = Vec::new();
@@ -44,7 +45,12 @@ pub(super) fn words(tree: &Tree, src: &[u8], name: &str) -> Vec<Word> {
             let place = (outer.last().map_or("", Node::kind), cursor.field_name());
             if text == name.as_bytes() {
                 let range = ByteRange::new(node.start_byte() as u32, node.end_byte() as u32);
-                words.extend(kind_of(node, place, &outer, src).map(|kind| Word { range, kind }));
+                let zone = grammar.zone.zip(outer.last());
+                let kind = match zone.and_then(|(find, parent)| find(node, *parent, src)) {
+                    Some(Zone::Label) => Some(WordKind::Label),
+                    _ => kind_of(node, place, &outer, src),
+                };
+                words.extend(kind.map(|kind| Word { range, kind }));
             } else if node.kind() == "string_content" {
                 words.extend(formatted(text, name, node.start_byte()));
             }

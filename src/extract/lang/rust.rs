@@ -18,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     interpreters: &["rust-script"],
     structure: Structure::Grammar(
         &Grammar::new("rust", &[RULES]).tests(is_test).inner_docs(&["//!", "/*!"])
-            .embeds(items_in_macro),
+            .embeds(items_in_macro).zones(zone_in_macro),
     ),
 };
 
@@ -270,7 +270,8 @@ fn calls_in_macro<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mentio
     });
     let crates = tokens.iter().filter_map(|token| own_crate(cx, *token));
     mentions.extend(crates.map(|name| Mention::new(ReferenceKind::Value, name, ByteRange::default())));
-    for (at, name) in tokens.iter().enumerate().filter(|(_, name)| name.kind() == "identifier") {
+    let names = tokens.iter().enumerate().filter(|(_, name)| name.kind() == "identifier");
+    for (at, name) in names.filter(|(_, name)| !cx.is_label(**name, node)) {
         let is_call = tokens.get(at + 1).is_some_and(|next| is_arguments(cx, *name, *next));
         let is_macro = tokens.get(at + 1).is_some_and(|next| is_macro_call(cx, *name, *next));
         let (qualifier, receiver) = receiver_in_macro(cx, &tokens[..at], *name);
@@ -285,6 +286,51 @@ fn calls_in_macro<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mentio
         };
         mentions.push(Mention { receiver, ..Mention::new(kind, range_of(*name), qualifier) });
     }
+}
+
+/// Returns the zone of a name in the tokens of a macro or an attribute. The name before `=` or `:` in parentheses or
+/// square brackets is that of an argument, as in `info!(count = count())` and `#[serde(default = "…")]`, also if it has
+/// several parts. That before `:` in braces is a field.
+fn zone_in_macro(name: Node<'_>, tree: Node<'_>, src: &[u8]) -> Option<Zone> {
+    if tree.kind() != "token_tree" || name.kind() != "identifier" {
+        return None;
+    }
+    let rest = src.get(name.end_byte()..)?;
+    let is_in_braces = src.get(tree.start_byte()) == Some(&b'{');
+    match rest.trim_ascii_start() {
+        [b':', b':', ..] => None,
+        [b':', ..] if is_in_braces => {
+            let is_lower = src.get(name.start_byte()).is_some_and(|byte| !byte.is_ascii_uppercase());
+            (is_lower && !is_declared(&src[..name.start_byte()])).then_some(Zone::As(ReferenceKind::Member))
+        }
+        [b':', ..] => Some(Zone::Label),
+        rest if !is_in_braces && is_before_value(rest) => Some(Zone::Label),
+        _ => None,
+    }
+}
+
+/// Returns true if the text before a name with a type declares a variable, a constant or a function's parameter.
+fn is_declared(before: &[u8]) -> bool {
+    let before = before.trim_ascii_end();
+    ["let", "mut", "ref", "static", "const"].iter().any(|word| before.ends_with(word.as_bytes()))
+}
+
+/// Returns true if `text` is `= …`, or the other parts of a name and `= …`.
+fn is_before_value(mut text: &[u8]) -> bool {
+    /// Real names have fewer parts.
+    const MAX_PARTS: usize = 8;
+    for _ in 0..MAX_PARTS {
+        match text {
+            [b'=', b'=' | b'>', ..] => return false,
+            [b'=', ..] => return true,
+            [b'.', rest @ ..] => {
+                let n_bytes = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+                text = rest[n_bytes..].trim_ascii_start();
+            }
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// Returns the name in `$crate`, the crate of the macro.

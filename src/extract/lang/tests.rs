@@ -168,6 +168,17 @@ fn outlined(name: &str, text: impl AsRef<[u8]>) -> Vec<String> {
     (0..found.len()).map(one).collect()
 }
 
+/// Returns the references in `text`: the kind and the name of each.
+fn referred(name: &str, text: &str) -> Vec<String> {
+    let found = extract(
+        text.as_bytes(),
+        detect(&RepoPath::from(name), text.as_bytes()),
+        &Options::default(),
+    );
+    let references = found.references.iter();
+    references.map(|one| format!("{:?} {}", one.kind, one.name)).collect()
+}
+
 #[test]
 fn kotlin_words_that_are_modifiers_elsewhere_hide_nothing() {
     let words = [
@@ -398,6 +409,24 @@ fn comments_behind_attributes_do_not_hide_tests() {
         outlined("a.php", "<?php class A {\n#[Test] // why\nfunction one() {}\n}\n"),
         ["Class A", "Test A.one"]
     );
+}
+
+#[test]
+fn names_of_macro_arguments_are_no_references() {
+    let referred = |text: &str| {
+        let mut found = referred("a.rs", &format!("fn f() {{ {text} }}"));
+        found.retain(|one| one.contains("count") || one.contains("user"));
+        found
+    };
+    assert_eq!(referred("info!(count = count())"), ["Call count"]);
+    assert_eq!(referred("info!(count = 1, user.count = %count)"), ["Value count"]);
+    assert_eq!(referred("info!(target: \"x\", count)"), ["Value count"]);
+    assert_eq!(referred("assert!(count == 1)"), ["Value count"]);
+    assert_eq!(referred("assert!(count::x >= 1)"), ["Value count"]);
+    assert_eq!(referred("vec![A { count: 1 }]"), ["Member count"]);
+    assert_eq!(referred("run! { count = 1; }"), ["Value count"]);
+    let attribute = "#[serde(default = \"x\", count = 1)]\nstruct A;\n";
+    assert!(!self::referred("a.rs", attribute).iter().any(|one| one == "Value count"));
 }
 
 /// The `.golden` file next to each sample contains its expected extraction. To update these files, run

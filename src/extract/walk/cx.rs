@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::Frame;
 use super::names;
-use crate::extract::rules::{Tables, range_of};
+use crate::extract::rules::{Tables, Zone, range_of};
 use crate::extract::types::{Definition, DefinitionKind};
 use crate::model::ByteRange;
 
@@ -59,6 +59,12 @@ impl<'a, 't> Cx<'a, 't> {
     pub(crate) fn owner(&self) -> Option<&'a Definition> {
         let owner = self.frames.last()?.owner;
         self.definitions.get(owner as usize)
+    }
+
+    /// Returns true if the grammar's function for zones takes `leaf`, a child of `parent`, for a label.
+    pub(crate) fn is_label(&self, leaf: Node<'_>, parent: Node<'_>) -> bool {
+        let zone = self.tables.grammar.zone.and_then(|find| find(leaf, parent, self.src));
+        zone == Some(Zone::Label)
     }
 
     /// Returns the ranges of the name that an expression refers to and of the segment before it, which may be empty.

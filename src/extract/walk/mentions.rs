@@ -73,6 +73,10 @@ impl<'t> Walker<'_, 't> {
     }
 
     pub(super) fn visit_leaf(&mut self, node: Node<'t>, leaf: Leaf, zone: Zone) {
+        let found = self.tables.grammar.zone.zip(self.frames.last());
+        let zone = found
+            .and_then(|(find, frame)| find(node, frame.node, self.src))
+            .unwrap_or(zone);
         if zone == Zone::Label {
             return;
         }
