@@ -57,7 +57,12 @@ pub(super) fn dig(declarator: Node<'_>) -> Option<Declared<'_>> {
             | "operator_name" | "operator_cast" | "template_function" | "primitive_type" => {
                 return Some(Declared { name: node, is_function: is_function || node.kind() == "operator_cast" });
             }
-            "function_declarator" => is_function = true,
+            "function_declarator" => {
+                if let Some(name) = named_by_macro(node) {
+                    return Some(Declared { name, is_function: true });
+                }
+                is_function = true;
+            }
             "parenthesized_declarator" => is_function = false,
             _ => {}
         }
@@ -65,6 +70,15 @@ pub(super) fn dig(declarator: Node<'_>) -> Option<Declared<'_>> {
         node = inner.or_else(|| children(node).into_iter().find(|child| is_declarator(child.kind())))?;
     }
     None
+}
+
+/// Returns the name in `FNAME(first)(void)`, which a macro declares: its last argument. A function cannot return a
+/// function.
+fn named_by_macro(declarator: Node<'_>) -> Option<Node<'_>> {
+    let call = field(declarator, "declarator").filter(|call| call.kind() == "function_declarator")?;
+    field(call, "declarator").filter(|name| name.kind() == "identifier")?;
+    let argument = children(field(call, "parameters")?).pop()?;
+    field(argument, "type").filter(|name| name.kind() == "type_identifier" && argument.named_child_count() == 1)
 }
 
 fn is_declarator(kind: &str) -> bool {

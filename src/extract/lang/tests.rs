@@ -429,6 +429,22 @@ fn names_of_macro_arguments_are_no_references() {
     assert!(!self::referred("a.rs", attribute).iter().any(|one| one == "Value count"));
 }
 
+#[test]
+fn functions_that_a_macro_names_have_the_name() {
+    let text = "static void FNAME(first)(void)\n{\n}\nvoid FTNC(second)(double *v, int *i);\n\
+                int *BIND(mod, third)(void) { return 0; }\nint (*pointer)(void);\nint (*get(int a))(void) { return 0; }\n";
+    let expected = [
+        "Function first",
+        "Function second",
+        "Function third",
+        "Variable pointer",
+        "Function get",
+    ];
+    for name in ["a.c", "a.cpp"] {
+        assert_eq!(outlined(name, text), expected, "{name}");
+    }
+}
+
 /// The `.golden` file next to each sample contains its expected extraction. To update these files, run
 /// `UPDATE_GOLDEN=1 cargo test`.
 #[test]
