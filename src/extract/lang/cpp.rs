@@ -5,6 +5,7 @@ use std::ops::Range;
 use tree_sitter::Node;
 
 use super::c::{self, dig};
+use super::member_macros;
 use super::text::{blank, import_of, imported, is_screaming};
 use super::{Language, Structure};
 use crate::extract::rules::{
@@ -34,6 +35,7 @@ const RULES: &[Rule] = &[
     on(&["class_specifier", "struct_specifier", "union_specifier", "enum_specifier"], Role::Mention(macro_before_name)),
     on(&["namespace_definition"], define(DefinitionKind::Module).role()),
     on(&["alias_declaration", "concept_definition"], define(DefinitionKind::TypeAlias).not_local().role()),
+    on(&["field_declaration_list"], Role::Mention(macros_of_class)),
     on(&["template_declaration"], Role::Wrap(SignatureFrom::Wrapper)),
     on(&["using_declaration"], Role::Import(using)),
     on(&["attribute_declaration"], Role::Annotation),
@@ -47,9 +49,15 @@ const RULES: &[Rule] = &[
 ];
 
 /// Replaces macros between `class` and the name of the class by spaces: `EXPORT_API` in `class EXPORT_API Foo {`. The
-/// grammar parses such a class as a function.
+/// grammar parses such a class as a function. Also replaces macros without a semicolon between the members of a class,
+/// which the grammar takes for the type of the next member.
 fn without_macros(text: &[u8]) -> Option<Vec<u8>> {
     let mut masked: Option<Vec<u8>> = None;
+    for (range, replacement) in member_macros::find(text) {
+        let masked = &mut masked.get_or_insert_with(|| text.to_vec())[range];
+        blank(masked);
+        masked[..replacement.len()].copy_from_slice(replacement);
+    }
     for keyword in ["class", "struct", "union"] {
         for at in memchr::memmem::find_iter(text, keyword) {
             let is_word = at.checked_sub(1).is_none_or(|before| !is_word_byte(text[before]));
@@ -61,7 +69,7 @@ fn without_macros(text: &[u8]) -> Option<Vec<u8>> {
     masked
 }
 
-fn is_word_byte(byte: u8) -> bool {
+pub(super) fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
@@ -97,7 +105,7 @@ fn next_word(text: &[u8], start: usize) -> Option<Range<usize>> {
 }
 
 /// Returns the end of the arguments in parentheses at `start`, or `start` if there are none.
-fn after_arguments(text: &[u8], start: usize) -> Option<usize> {
+pub(super) fn after_arguments(text: &[u8], start: usize) -> Option<usize> {
     if text.get(start) != Some(&b'(') {
         return Some(start);
     }
@@ -117,6 +125,30 @@ fn macro_before_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Men
     let range = ByteRange::new(between.start + word.start as u32, between.start + word.end as u32);
     if is_screaming(cx.slice(range)) {
         mentions.push(Mention::new(ReferenceKind::Macro, range, ByteRange::default()));
+    }
+}
+
+/// Adds the macros between the members of a class, and the names in their arguments: `READ value` in
+/// `Q_PROPERTY(int value READ value)`.
+fn macros_of_class<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
+    let mut end = node.start_byte() as u32 + 1;
+    let own_end = node.end_byte() as u32;
+    let starts = children(node).into_iter().map(range_of).chain([ByteRange::new(own_end, own_end)]);
+    for next in starts {
+        let text = cx.slice(ByteRange::new(end.min(next.start), next.start)).as_bytes();
+        let (mut at, mut depth) = (0, 0);
+        while let Some(start) = text[at..].iter().position(|byte| is_word_byte(*byte)).map(|n| at + n) {
+            depth += text[at..start].iter().map(|byte| i32::from(*byte == b'(') - i32::from(*byte == b')')).sum::<i32>();
+            at = start + text[start..].iter().take_while(|byte| is_word_byte(**byte)).count();
+            let range = ByteRange::new(end + start as u32, end + at as u32);
+            let kind = match (is_screaming(cx.slice(range)), depth) {
+                (true, 0) => ReferenceKind::Macro,
+                (false, 1..) => ReferenceKind::Value,
+                _ => continue,
+            };
+            mentions.push(Mention::new(kind, range, ByteRange::default()));
+        }
+        end = next.end;
     }
 }
 

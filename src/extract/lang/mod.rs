@@ -129,6 +129,7 @@ languages! {
     sql,
 }
 
+mod member_macros;
 mod plain;
 mod text;
 

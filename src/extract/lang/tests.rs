@@ -430,6 +430,49 @@ fn names_of_macro_arguments_are_no_references() {
 }
 
 #[test]
+fn macros_between_members_hide_no_member() {
+    let text = "#define X(a) \\\n  class B { a\n/// doc\nclass EXPORT Win : public QWidget {\n  Q_OBJECT\n  Q_PROPERTY(int value READ value\n    \
+                NOTIFY changed)\npublic:\n  explicit Win(QWidget *p = nullptr);\n  GENERATED_BODY() // unreal\n  void show();\n\
+                signals:\n  void changed();\npublic slots:\n  void slot();\n  enum E {\n    RED,\n    BLUE\n  };\n  \
+                static const char c = '\\'';\n  CRC\n  *pointer;\n};\nint run() {\n  int x =\n    MAX\n    ;\n  return x;\n}\n";
+    assert_eq!(
+        outlined("a.cpp", text),
+        [
+            "Macro X",
+            "Class Win",
+            "Method Win.Win",
+            "Method Win.show",
+            "Method Win.changed",
+            "Method Win.slot",
+            "Enum Win.E",
+            "Variant Win.E.RED",
+            "Variant Win.E.BLUE",
+            "Field Win.c",
+            "Field Win.pointer",
+            "Function run"
+        ]
+    );
+    let references = referred("a.cpp", text);
+    for expected in [
+        "Macro Q_OBJECT",
+        "Macro Q_PROPERTY",
+        "Value value",
+        "Value changed",
+        "Macro GENERATED_BODY",
+    ] {
+        assert!(
+            references.iter().any(|one| one == expected),
+            "{expected} {references:?}"
+        );
+    }
+    assert!(
+        !references
+            .iter()
+            .any(|one| one.ends_with("READ") || one.ends_with("public"))
+    );
+}
+
+#[test]
 fn functions_that_a_macro_names_have_the_name() {
     let text = "static void FNAME(first)(void)\n{\n}\nvoid FTNC(second)(double *v, int *i);\n\
                 int *BIND(mod, third)(void) { return 0; }\nint (*pointer)(void);\nint (*get(int a))(void) { return 0; }\n";
