@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::extract::{
-    Binding, BindingKind, Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import, ImportedName,
-    Literal, Reference, ReferenceKind, Shape, Steps, Value,
+    Arity, Binding, BindingKind, Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import,
+    ImportedName, Literal, Reference, ReferenceKind, Shape, Steps, Value,
 };
 use crate::model::ByteRange;
 use crate::sidecar::{CodecError, decode, encode};
@@ -40,6 +40,8 @@ struct DefinitionRecord {
     name_range: RangeRecord,
     signature: RangeRecord,
     doc: Option<RangeRecord>,
+    /// The fewest and the most arguments.
+    arity: Option<(u8, u8)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -482,6 +484,7 @@ fn definition_record(index: u32, definition: &Definition, at: &mut Cursor) -> De
         name_range: inside(definition.name_range),
         signature: inside(definition.signature),
         doc: definition.doc.map(inside),
+        arity: definition.arity.map(|arity| (arity.fewest, arity.most)),
     }
 }
 
@@ -507,6 +510,7 @@ fn definition_of(index: u32, record: DefinitionRecord, at: &mut Cursor) -> Resul
         name_range: inside(record.name_range),
         signature: inside(record.signature),
         doc: record.doc.map(inside),
+        arity: record.arity.map(|(fewest, most)| Arity { fewest, most }),
     })
 }
 
@@ -607,6 +611,7 @@ mod tests {
             name_range: ByteRange::new(12, 18),
             signature: ByteRange::new(5, 18),
             doc: None,
+            arity: None,
         };
         let inner = Definition {
             name: "parse".to_owned(),
@@ -617,6 +622,7 @@ mod tests {
             name_range: ByteRange::new(45, 50),
             signature: ByteRange::new(40, 60),
             doc: Some(ByteRange::new(30, 40)),
+            arity: None,
         };
         Extraction {
             n_lines: 9,

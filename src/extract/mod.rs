@@ -42,8 +42,8 @@ pub use near::{Edit, FileDefinitions, is_balanced_after, offset_after, touches};
 pub use options::{Options, recipe_number};
 pub use paths::{is_lock_file, is_vendored};
 pub use types::{
-    Binding, BindingKind, Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import, ImportedName,
-    Literal, Reference, ReferenceKind, Shape, Step, Steps, Value,
+    Arity, Binding, BindingKind, Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import,
+    ImportedName, Literal, Reference, ReferenceKind, Shape, Step, Steps, Value,
 };
 pub use words::{Word, WordKind};
 

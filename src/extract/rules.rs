@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use tree_sitter::Node;
 
-use super::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step, Steps, Value};
+use super::types::{Arity, BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step, Steps, Value};
 use super::walk::Cx;
 use crate::model::ByteRange;
 
@@ -217,6 +217,9 @@ pub(crate) type NamesFn = for<'t> fn(&Cx<'_, 't>, Node<'t>, &mut Vec<Named>);
 /// Finds a part of `node`, such as the body of a definition.
 pub(crate) type PartFn = for<'t> fn(&Cx<'_, 't>, Node<'t>) -> Option<ByteRange>;
 
+/// Counts the parameters of `node`.
+pub(crate) type ArityFn = for<'t> fn(&Cx<'_, 't>, Node<'t>) -> Option<Arity>;
+
 /// The kind of a node that precedes a definition and belongs to it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lead {
@@ -271,8 +274,11 @@ pub(crate) struct Define {
     pub(crate) doc: Option<PartFn>,
     /// True if the definition is recorded even inside functions.
     pub(crate) includes_locals: bool,
-    /// True if adjacent nodes with the same name are clauses of one definition, as in Haskell and Elixir.
+    /// True if adjacent nodes with the same name and number of parameters are clauses of one definition, as in Haskell
+    /// and Elixir.
     pub(crate) is_clause: bool,
+    /// Counts the parameters.
+    pub(crate) arity: Option<ArityFn>,
 }
 
 /// The location of the name of a definition.
@@ -471,6 +477,7 @@ pub(crate) const fn define(kind: DefinitionKind) -> Define {
         doc: None,
         includes_locals: true,
         is_clause: false,
+        arity: None,
     }
 }
 
@@ -526,6 +533,12 @@ impl Define {
     /// Marks the definition as one of several clauses.
     pub(crate) const fn clause(mut self) -> Self {
         self.is_clause = true;
+        self
+    }
+
+    /// Sets the function that counts the parameters.
+    pub(crate) const fn arity_by(mut self, count: ArityFn) -> Self {
+        self.arity = Some(count);
         self
     }
 

@@ -56,6 +56,36 @@ pub struct Definition {
     pub signature: ByteRange,
     /// The range of the doc comment or docstring.
     pub doc: Option<ByteRange>,
+    /// The numbers of arguments that a function takes, in languages where functions of one name differ in them.
+    pub arity: Option<Arity>,
+}
+
+/// The numbers of arguments that a function takes, both inclusive. Larger numbers are [`Arity::MANY`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arity {
+    /// The number without the optional ones.
+    pub fewest: u8,
+    /// The number with all of them.
+    pub most: u8,
+}
+
+impl Arity {
+    /// Any number of arguments.
+    pub const MANY: u8 = u8::MAX;
+
+    /// Returns the arity of a function with `n` parameters, of which `n_optional` can be left out.
+    pub(super) fn new(n: usize, n_optional: usize) -> Self {
+        let bounded = |n: usize| n.min(Self::MANY.into()) as u8;
+        Self {
+            fewest: bounded(n.saturating_sub(n_optional)),
+            most: bounded(n),
+        }
+    }
+
+    /// Returns true if the function can be called with `n` arguments.
+    pub(crate) fn takes(self, n: u8) -> bool {
+        (self.fewest..=self.most).contains(&n)
+    }
 }
 
 impl Definition {

@@ -190,6 +190,7 @@ mod tests {
             name_range: range(0, 4),
             signature: range(0, 4),
             doc: None,
+            arity: None,
         }
     }
 

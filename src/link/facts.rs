@@ -47,6 +47,18 @@ impl Family {
         }
     }
 
+    /// Returns true if several functions of one name can differ in their parameters.
+    pub(super) fn has_overloads(self) -> bool {
+        match self {
+            Self::Java | Self::C => true,
+            Self::Other(lang) => {
+                let name = language(lang).map_or("", |language| language.name);
+                matches!(name, "csharp" | "swift" | "elixir")
+            }
+            _ => false,
+        }
+    }
+
     /// Returns true if the members of a type are visible in its methods without a receiver.
     pub(super) fn has_implicit_this(self) -> bool {
         match self {

@@ -296,6 +296,10 @@ impl Linker<'_> {
             Some(ReferenceKind::Call) if matches!(facts.family, Family::Java | Family::C) => {
                 usage.n_arguments.is_none_or(|n| facts.takes(def.index, n.into()))
             }
+            Some(ReferenceKind::Call) => {
+                let arity = facts.definitions[def.index as usize].arity;
+                arity.zip(usage.n_arguments).is_none_or(|(arity, n)| arity.takes(n))
+            }
             // A field and a method can have one name.
             Some(ReferenceKind::Member) if matches!(facts.family, Family::Java | Family::Rust) => !kind.is_callable(),
             _ => true,

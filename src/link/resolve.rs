@@ -551,8 +551,12 @@ impl<'v> Linker<'v> {
 
     /// Returns true if the targets are overloads, of which only one is meant.
     fn is_overloaded(&self, targets: &[DefId]) -> bool {
-        let family = self.facts(targets[0].file).map(|facts| facts.family);
-        matches!(family, Some(Family::Java | Family::C))
+        let is_callable = |target: &DefId| self.definition(*target).is_some_and(|target| target.kind.is_callable());
+        match self.facts(targets[0].file).map(|facts| facts.family) {
+            Some(Family::Java | Family::C) => true,
+            Some(family) => family.has_overloads() && targets.iter().all(is_callable),
+            None => false,
+        }
     }
 
     /// Finds what a reference means.

@@ -529,6 +529,7 @@ mod tests {
             name_range: ByteRange::new(start, start + 1),
             signature: ByteRange::new(start, end),
             doc: None,
+            arity: None,
         }
     }
 

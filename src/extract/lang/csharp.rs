@@ -7,7 +7,7 @@ use tree_sitter::Node;
 use super::text::{blank, import_of, imported};
 use super::{Language, Structure};
 use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, attribute, call, define, on, path};
-use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
+use crate::extract::types::{Arity, DefinitionKind, Import, ReferenceKind};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::Lang;
 
@@ -31,9 +31,9 @@ const RULES: &[Rule] = &[
     on(&["enum_declaration"], define(DefinitionKind::Enum).role()),
     on(&["enum_member_declaration"], define(DefinitionKind::Variant).role()),
     on(&["delegate_declaration"], define(DefinitionKind::TypeAlias).role()),
-    on(&["method_declaration"], define(DefinitionKind::Method).role()),
-    on(&["local_function_statement"], define(DefinitionKind::Function).role()),
-    on(&["constructor_declaration"], define(DefinitionKind::Constructor).role()),
+    on(&["method_declaration"], define(DefinitionKind::Method).arity_by(arity).role()),
+    on(&["local_function_statement"], define(DefinitionKind::Function).arity_by(arity).role()),
+    on(&["constructor_declaration"], define(DefinitionKind::Constructor).arity_by(arity).role()),
     on(&["destructor_declaration"], define(DefinitionKind::Method).name_by(destructor_name).role()),
     on(&["operator_declaration"], define(DefinitionKind::Method).name_field("operator").role()),
     on(&["indexer_declaration"], define(DefinitionKind::Property).name_by(indexer_name).body_fields(ACCESSORS).role()),
@@ -60,6 +60,23 @@ const RULES: &[Rule] = &[
     on(&["generic_name"], Role::Through("")),
     on(&["identifier"], Role::Leaf(Leaf::Name)),
 ];
+
+/// Counts the parameters. Those with a default value are optional, and so is the object of an extension method.
+fn arity<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Arity> {
+    let list = field(node, "parameters")?;
+    let parameters: Vec<Node<'t>> = children(list).into_iter().filter(|child| child.kind() == "parameter").collect();
+    let is_optional = |parameter: &&Node<'t>| {
+        let text = cx.text(**parameter);
+        text.contains('=') || text.starts_with("this ")
+    };
+    let mut arity = Arity::new(parameters.len(), parameters.iter().filter(is_optional).count());
+    let mut cursor = list.walk();
+    if list.children(&mut cursor).any(|child| child.kind() == "params" || cx.text(child).starts_with("params ")) {
+        arity.most = Arity::MANY;
+        arity.fewest = arity.fewest.saturating_sub(1);
+    }
+    Some(arity)
+}
 
 const ACCESSORS: &[&str] = &["accessors", "value"];
 

@@ -5,7 +5,7 @@ use tree_sitter::Node;
 use super::text::{import_of, imported, unquoted};
 use super::{Language, Structure};
 use crate::extract::rules::{Grammar, Lead, Leaf, Mention, Named, Role, Rule, define, on, path, range_of};
-use crate::extract::types::{DefinitionKind, Import, ImportedName, ReferenceKind};
+use crate::extract::types::{Arity, DefinitionKind, Import, ImportedName, ReferenceKind};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::{ByteRange, Lang};
 
@@ -22,11 +22,12 @@ pub(super) const LANGUAGE: Language = Language {
 const RULES: &[Rule] = &[
     on(
         &["call"],
-        define(DefinitionKind::Function).name_by(defined).body_by(body).doc_by(module_doc).clause().role(),
+        define(DefinitionKind::Function).name_by(defined).body_by(body).doc_by(module_doc).clause()
+            .arity_by(arity).role(),
     ),
     on(&["unary_operator"], define(DefinitionKind::Constant).name_by(attribute_name).not_local().role()),
     on(&["unary_operator"], Role::Lead(attribute)),
-    on(&["unary_operator"], Role::Mention(behaviour)),
+    on(&["unary_operator"], Role::Mention(mentioned_by_operator)),
     on(&["call"], Role::Import(imported_by_call)),
     on(&["call"], Role::Mention(called)),
     on(&["comment"], Role::Comment),
@@ -71,6 +72,37 @@ fn defined<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
         _ => head_name(first),
     };
     names.extend(named.map(|named| named.of(kind)));
+}
+
+/// Counts the parameters in `f(a, b \\\\ 1)`, of which those with a default value are optional.
+fn arity<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Arity> {
+    if !FUNCTIONS.contains(&target(cx, node)) {
+        return None;
+    }
+    let mut head = first_argument(node)?;
+    let operator = |node: Node<'t>| field(node, "operator").map_or("", |operator| operator.kind());
+    if head.kind() == "binary_operator" && operator(head) == "when" {
+        head = field(head, "left")?;
+    }
+    match head.kind() {
+        "identifier" => Some(Arity::new(0, 0)),
+        "binary_operator" => Some(Arity::new(2, 0)),
+        "call" => {
+            let parameters = arguments(head);
+            let is_optional = |parameter: &&Node<'t>| operator(**parameter) == "\\\\";
+            Some(Arity::new(parameters.len(), parameters.iter().filter(is_optional).count()))
+        }
+        _ => None,
+    }
+}
+
+/// Macros that define a function or a macro, which is known by its name and number of parameters.
+const FUNCTIONS: [&str; 7] = ["def", "defp", "defdelegate", "defmacro", "defmacrop", "defguard", "defguardp"];
+
+fn arguments(call: Node<'_>) -> Vec<Node<'_>> {
+    let mut found = child_of_kind(call, "arguments").map(children).unwrap_or_default();
+    found.retain(|argument| argument.kind() != "comment");
+    found
 }
 
 /// Returns the defined name in `f(a)`, `f(a) when …` or `a <~> b`.
@@ -164,9 +196,39 @@ fn attribute_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     }
 }
 
-fn behaviour<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
+/// Adds the behaviour in `@behaviour Name`, and the function in `&name/2`.
+fn mentioned_by_operator<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
+    if let (Some(operand), Some(n)) = (field(node, "operand"), captured(cx, node)) {
+        let name = field(operand, "left").filter(|name| name.kind() == "identifier");
+        mentions.extend(name.map(|name| Mention {
+            n_arguments: Some(n),
+            ..Mention::new(ReferenceKind::Call, range_of(name), ByteRange::default())
+        }));
+    }
     let call = field(node, "operand").filter(|call| call.kind() == "call" && target(cx, *call) == "behaviour");
     inherit(cx, call.and_then(first_argument), mentions);
+}
+
+/// Returns the number in `&name/2`.
+fn captured<'t>(cx: &Cx<'_, 't>, operator: Node<'t>) -> Option<u8> {
+    let operand = field(operator, "operand").filter(|operand| operand.kind() == "binary_operator")?;
+    let is_capture = cx.text(operator).starts_with('&') && field(operand, "operator")?.kind() == "/";
+    let number = field(operand, "right").filter(|number| is_capture && number.kind() == "integer")?;
+    cx.text(number).parse().ok()
+}
+
+/// Returns the number of arguments of a call: one more after `|>` or with a `do` block, and the number in `&A.name/2`.
+fn n_arguments<'t>(cx: &Cx<'_, 't>, call: Node<'t>) -> Option<u8> {
+    let outer = cx.parent().filter(|outer| outer.kind() == "binary_operator");
+    let operator = outer.and_then(|outer| field(outer, "operator")).map_or("", |operator| operator.kind());
+    let is_right = outer.and_then(|outer| field(outer, "right")).is_some_and(|right| right.id() == call.id());
+    let capture = cx.ancestor(1).filter(|_| operator == "/" && !is_right).and_then(|capture| captured(cx, capture));
+    if capture.is_some() {
+        return capture;
+    }
+    let has_block = child_of_kind(call, "do_block").is_some();
+    let n = arguments(call).len() + usize::from(has_block) + usize::from(operator == "|>" && is_right);
+    Some(n.min(u8::MAX.into()) as u8)
 }
 
 fn inherit<'t>(cx: &Cx<'_, 't>, of: Option<Node<'t>>, mentions: &mut Vec<Mention>) {
@@ -184,7 +246,8 @@ fn called<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
         return;
     }
     if let Some((range, qualifier)) = field(node, "target").and_then(|target| cx.resolve(target)) {
-        mentions.push(Mention::new(ReferenceKind::Call, range, qualifier));
+        let n_arguments = n_arguments(cx, node);
+        mentions.push(Mention { n_arguments, ..Mention::new(ReferenceKind::Call, range, qualifier) });
     }
 }
 

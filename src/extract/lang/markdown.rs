@@ -211,6 +211,7 @@ fn section(title: &Title, name: String, container: Option<u32>, bytes: &[u8]) ->
         name_range: if has_text { title.text } else { signature },
         signature,
         doc: None,
+        arity: None,
     }
 }
 

@@ -488,6 +488,30 @@ fn functions_that_a_macro_names_have_the_name() {
     }
 }
 
+#[test]
+fn functions_of_several_arities_are_several_definitions() {
+    let text = "defmodule M do\n  def go(a), do: go(a, 1)\n  def go(a, b \\\\ 1)\n  def go(a, 0), do: a\n  def go(a, b) when a > b, do: b\n  \
+                def go, do: 1\n  defmacro go(a, b, c), do: 1\nend\n";
+    let found = extract(
+        text.as_bytes(),
+        detect(&RepoPath::from("a.ex"), b""),
+        &Options::default(),
+    );
+    let arities = found.definitions.iter().filter_map(|one| one.arity);
+    let arities: Vec<(u8, u8)> = arities.map(|arity| (arity.fewest, arity.most)).collect();
+    assert_eq!(arities, [(1, 1), (1, 2), (0, 0), (3, 3)]);
+    let calls = "defmodule M do\n  def f(x) do\n    go(1)\n    x |> go(1)\n    Enum.map(x, &go/3)\n    M.go()\n    \
+                 go 1 do\n      x\n    end\n  end\nend\n";
+    let found = extract(
+        calls.as_bytes(),
+        detect(&RepoPath::from("a.ex"), b""),
+        &Options::default(),
+    );
+    let calls = found.references.iter().filter(|one| one.name == "go");
+    let numbers: Vec<Option<u8>> = calls.map(|one| one.n_arguments).collect();
+    assert_eq!(numbers, [Some(1), Some(2), Some(3), Some(0), Some(2)]);
+}
+
 /// The `.golden` file next to each sample contains its expected extraction. To update these files, run
 /// `UPDATE_GOLDEN=1 cargo test`.
 #[test]

@@ -188,6 +188,7 @@ impl Scanner<'_> {
             name_range: ByteRange::new(name.start as u32, name.end as u32),
             signature: range,
             doc: None,
+            arity: None,
         });
         self.definitions.len() - 1
     }

@@ -7,7 +7,7 @@ use super::{NONE, Walker};
 use crate::extract::leads;
 use crate::extract::rules::{Body, Define, Name, Named, Roles, SignatureFrom, Tables, TestProbe, range_of};
 use crate::extract::spans::{clamp, text_of, trimmed};
-use crate::extract::types::{Definition, DefinitionKind};
+use crate::extract::types::{Arity, Definition, DefinitionKind};
 use crate::model::ByteRange;
 
 /// Limit on nested definitions. Names with all containers, and the definitions around a position, grow with the depth.
@@ -45,6 +45,7 @@ struct Shape {
     /// The start of the body; `None` if there is no body.
     head_end: Option<u32>,
     doc: Option<ByteRange>,
+    arity: Option<Arity>,
 }
 
 impl Shape {
@@ -174,6 +175,7 @@ impl<'t> Walker<'_, 't> {
             own_start: start.max(node.start_byte() as u32),
             head_end: body.map(|body| self.comment_before(node, body).unwrap_or(body)),
             doc: define.doc.and_then(|find| find(&self.cx(), node)),
+            arity: define.arity.and_then(|count| count(&self.cx(), node)),
         }
     }
 
@@ -184,7 +186,7 @@ impl<'t> Walker<'_, 't> {
             return None;
         }
         if define.is_clause
-            && let Some(joined) = self.join_clause(&name, shape.range)
+            && let Some(joined) = self.join_clause(&name, shape)
         {
             return Some(joined);
         }
@@ -200,6 +202,7 @@ impl<'t> Walker<'_, 't> {
             name_range,
             signature: shape.signature(self.src, kind),
             doc: shape.doc,
+            arity: shape.arity,
         });
         let index = self.definitions.len() as u32 - 1;
         if let Some(frame) = self.frames.last_mut() {
@@ -208,13 +211,15 @@ impl<'t> Walker<'_, 't> {
         Some(index)
     }
 
-    fn join_clause(&mut self, name: &str, range: ByteRange) -> Option<u32> {
+    fn join_clause(&mut self, name: &str, shape: &Shape) -> Option<u32> {
         let last = self.frames.last()?.last_clause;
         let definition = self.definitions.get_mut(last as usize)?;
-        if definition.name != name {
+        // The first clause may only give default values.
+        let most = |arity: Option<Arity>| arity.map(|arity| arity.most);
+        if definition.name != name || most(definition.arity) != most(shape.arity) {
             return None;
         }
-        definition.range.end = definition.range.end.max(range.end);
+        definition.range.end = definition.range.end.max(shape.range.end);
         Some(last)
     }
 
