@@ -19,6 +19,7 @@ use crate::sidecar::{CodecError, decode, encode};
 struct CoreRecord {
     n_lines: u32,
     n_parse_errors: u32,
+    first_error_line: u32,
     definitions: Vec<DefinitionRecord>,
     imports: Vec<ImportRecord>,
     headings: Vec<(u8, String, RangeRecord)>,
@@ -189,6 +190,7 @@ pub(super) fn encode_core(extraction: &Extraction) -> Vec<u8> {
     encode(&CoreRecord {
         n_lines: extraction.n_lines,
         n_parse_errors: extraction.n_parse_errors,
+        first_error_line: extraction.first_error_line,
         definitions,
         imports,
         headings,
@@ -232,6 +234,7 @@ pub(super) fn decode_core(bytes: &[u8]) -> Result<Extraction, RecordError> {
     Ok(Extraction {
         n_lines: record.n_lines,
         n_parse_errors: record.n_parse_errors,
+        first_error_line: record.first_error_line,
         definitions,
         references: Vec::new(),
         bindings: Vec::new(),
@@ -627,6 +630,7 @@ mod tests {
         Extraction {
             n_lines: 9,
             n_parse_errors: 1,
+            first_error_line: 2,
             definitions: vec![outer, inner],
             references: vec![
                 Reference {

@@ -158,10 +158,13 @@ impl Extractor {
                 let mut facts = self.grammar_facts(text.bytes, text.lang, grammar, layout, wanted, Limit::OfFile)?;
                 let parts = std::mem::take(&mut facts.embedded);
                 let errors = parts.is_empty().then(|| facts.errors.clone());
+                let mut first_error = facts.errors.iter().map(|error| error.start).min();
                 let mut extraction = extraction(facts);
                 if !parts.is_empty() {
-                    self.add_parts(text, parts, &mut extraction, layout, wanted);
+                    self.add_parts(text, parts, &mut extraction, &mut first_error, layout, wanted);
                 }
+                let line = first_error.map(|at| text.lines.line_of(at) + 1);
+                extraction.first_error_line = line.unwrap_or(0) as u32;
                 Some(Found { extraction, errors })
             }
         }
@@ -234,6 +237,7 @@ impl Extractor {
         text: &Text<'_>,
         mut parts: Vec<Part>,
         extraction: &mut Extraction,
+        first_error: &mut Option<u32>,
         layout: &mut Layout,
         wanted: Wanted,
     ) {
@@ -248,6 +252,8 @@ impl Extractor {
             embedded::remove_references(extraction, &places);
             parts = Vec::new();
             for (part, facts) in found {
+                let errors = facts.errors.iter().map(|error| error.start + part.range.start);
+                *first_error = errors.chain(*first_error).min();
                 embedded::add(extraction, &part, facts, &mut parts);
             }
         }

@@ -9,6 +9,8 @@ pub struct Extraction {
     pub n_lines: u32,
     /// Number of syntax errors and missing nodes that the parser reported; 0 if the file was not parsed.
     pub n_parse_errors: u32,
+    /// The line of the first of them, from 1; 0 if there is none.
+    pub first_error_line: u32,
     /// The definitions in source order, outer before inner.
     pub definitions: Vec<Definition>,
     /// The references in source order.

@@ -4,6 +4,7 @@ mod ask;
 mod blame;
 mod diff;
 mod docs;
+mod doubts;
 mod drift;
 mod edit;
 mod gc;

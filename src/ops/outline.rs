@@ -392,6 +392,7 @@ impl Outlined<'_> {
             page.notes.push("nothing found".to_owned());
             page.hint = self.question.why_nothing();
         }
+        page.notes.extend(self.parse_errors()?);
         if let (Some(tokens), Some(left_out)) = (tokens, left_out) {
             page.notes
                 .push(format!("about {tokens} tokens; {left_out} definitions did not fit"));
@@ -402,6 +403,30 @@ impl Outlined<'_> {
         };
         page.rows = rows.into_iter().skip(n_before).collect();
         Ok(page)
+    }
+
+    /// Returns a note if definitions may be missing.
+    fn parse_errors(&self) -> Result<Option<String>> {
+        let view = self.question.view();
+        let is_about_definitions = matches!(self.view, OutlineView::Symbols | OutlineView::Map);
+        let files = self.files.iter().filter(|_| is_about_definitions);
+        let mut errors = Vec::new();
+        for file in files {
+            let line = view
+                .extraction(*file)
+                .transpose()?
+                .map_or(0, |facts| facts.first_error_line);
+            errors.extend((line > 0).then_some((*file, line)));
+        }
+        Ok(match (errors.as_slice(), self.files) {
+            ([], _) => None,
+            ([(_, line)], [_]) => Some(format!("parse error at line {line}: definitions may be missing")),
+            ([(file, line), ..], _) => Some(format!(
+                "parse error in {}, the first at {}:{line}: definitions may be missing",
+                count(errors.len(), "file"),
+                quoted(view.file(*file).path)
+            )),
+        })
     }
 
     fn note_missing_headings(&self, provenance: &mut ProvenanceOut) {

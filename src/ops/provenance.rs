@@ -34,6 +34,9 @@ pub(crate) struct ProvenanceOut {
 struct CoverageOut {
     files: u32,
     indexed: u32,
+    /// Number of files of which the parser did not understand a part, if they were counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parse_errors: Option<usize>,
     skipped: BTreeMap<String, u32>,
 }
 
@@ -68,6 +71,7 @@ impl ProvenanceOut {
             coverage: Some(CoverageOut {
                 files: coverage.n_files + view.n_withheld(),
                 indexed: coverage.n_indexed,
+                parse_errors: None,
                 skipped: coverage
                     .skipped
                     .iter()
@@ -132,6 +136,18 @@ impl ProvenanceOut {
     pub(crate) fn coverage(&self) -> Option<(u32, u32, &BTreeMap<String, u32>)> {
         let coverage = self.coverage.as_ref()?;
         Some((coverage.files, coverage.indexed, &coverage.skipped))
+    }
+
+    /// Adds the number of files with parse errors.
+    pub(crate) fn count_errors(&mut self, n_files: usize) {
+        if let Some(coverage) = &mut self.coverage {
+            coverage.parse_errors = Some(n_files);
+        }
+    }
+
+    /// Returns the number of files with parse errors, if they were counted.
+    pub(crate) fn parse_errors(&self) -> Option<usize> {
+        self.coverage.as_ref()?.parse_errors
     }
 
     /// Returns the revision as given.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::ProvenanceOut;
@@ -19,7 +20,7 @@ use crate::query::withheld;
 use crate::remote::Endpoint;
 use crate::session::{Build, Edits, Freshness, Result, Session, SizesOut, Workspace, sizes};
 use crate::sidecar::{HistoryEntry, Sidecar, State};
-use crate::snapshot::{SnapshotStore, View};
+use crate::snapshot::{FileId, SnapshotStore, View};
 
 /// Value of the field `index` if everything is indexed.
 const UP_TO_DATE: &str = "up_to_date";
@@ -117,6 +118,7 @@ impl Op for Status {
             };
             let question = Question::new(ask, &about)?;
             provenance = question.provenance();
+            provenance.count_errors(n_with_errors(question.view())?);
             facts.languages = languages(question.view());
             facts.count_vectors(workspace, question.view());
             facts.count_shared(workspace, question.view())?;
@@ -130,6 +132,17 @@ impl Op for Status {
         });
         Page::single(provenance, &facts, text)
     }
+}
+
+/// Returns the number of files with parse errors.
+fn n_with_errors(view: &View) -> Result<usize> {
+    let files: Vec<FileId> = view.files().map(|(file, _)| file).collect();
+    let has_errors = |file: &FileId| -> Result<usize> {
+        let facts = view.extraction(*file).transpose()?;
+        Ok(usize::from(facts.is_some_and(|facts| facts.n_parse_errors > 0)))
+    };
+    let counts = files.par_iter().map(has_errors).collect::<Result<Vec<_>>>()?;
+    Ok(counts.into_iter().sum())
 }
 
 /// Describes the running builds.
@@ -171,7 +184,11 @@ fn render_revision(provenance: &ProvenanceOut, out: &mut dyn Sink) {
             0 => String::new(),
             _ => format!("; not indexed: {}", skipped.join(", ")),
         };
-        let text = format!("{files}, {indexed} of them searched by content{left_out}");
+        let errors = match provenance.parse_errors() {
+            None | Some(0) => String::new(),
+            Some(n_files) => format!("; {n_files} with parse errors"),
+        };
+        let text = format!("{files}, {indexed} of them searched by content{left_out}{errors}");
         field(out, "files", &text);
     }
 }

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::ProvenanceOut;
 use super::ask::{Ask, Detail, FileSelection, KindSelection, path_text};
+use super::doubts::doubts;
 use super::graph::{RelationsOut, relations};
 use super::grouped::{Grouped, server_not_asked};
 use super::history::{EntryOut, latest_changes};
@@ -310,6 +311,7 @@ impl Op for Symbol {
             page.notes.push(server_not_asked(outcome.definitions.len()));
         }
         self.explain(ask, &question, &request.query, &outcome, &mut page);
+        page.notes.extend(self.doubts(&question, &outcome)?);
         for found in outcome
             .definitions
             .iter()
@@ -629,6 +631,18 @@ impl Symbol {
     }
 
     /// Adds notes on how the definitions were found, or the reason for an empty answer.
+    /// Returns notes about files that may have more to say about the name.
+    fn doubts(&self, question: &Question<'_>, outcome: &SymbolOutcome) -> Result<Vec<String>> {
+        let found = outcome.definitions.first().map(|found| found.name.as_str());
+        let typed = self.named().rsplit(['#', '.', ':', '/']).next().unwrap_or_default();
+        let name = found.unwrap_or(typed);
+        if self.prefix || name.is_empty() || question.after.is_some() || !question.is_indexed() {
+            return Ok(Vec::new());
+        }
+        let links = question.links();
+        doubts(question, &question.linker(&links), name, found.is_some())
+    }
+
     fn explain(
         &self,
         ask: &Ask<'_>,

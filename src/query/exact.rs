@@ -319,6 +319,31 @@ impl Search<'_> {
     }
 }
 
+/// Returns the files that are not indexed and match `pattern`, as far as they can be read for one query. `is_wanted`
+/// selects them by the reason why they are not indexed.
+pub fn unindexed_with(
+    pattern: &Pattern,
+    sources: &Sources<'_>,
+    filter: &FileFilter,
+    is_wanted: impl Fn(SkipReason) -> bool,
+    interrupt: &AtomicBool,
+) -> Vec<FileId> {
+    let search = Search {
+        sources,
+        filter,
+        interrupt,
+    };
+    let mut found = Vec::new();
+    search.read_unindexed(|file, bytes| {
+        let status = sources.view().file(file).entry().status;
+        if matches!(status, FileStatus::Skipped(reason) if is_wanted(reason)) && pattern.occurs(bytes) {
+            found.push(file);
+        }
+        true
+    });
+    found
+}
+
 /// Returns the lines of files that are not indexed that contain `text`, in any case, as far as these files can be read
 /// for one query.
 pub(super) fn unindexed_lines(

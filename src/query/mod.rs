@@ -62,7 +62,7 @@ pub use deleted::{
     DeletedSymbol, Removal, RenamedSymbol, deleted_symbols, is_called, latest_key, removals, renamed_symbols,
 };
 pub use elsewhere::{Away, DenseRemoteIndex, Elsewhere, SparseRemoteIndex};
-pub use exact::{ExactError, ExactText};
+pub use exact::{ExactError, ExactText, unindexed_with};
 pub use filter::{FileFilter, FilterError, Tests};
 pub use grep::{FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, grep};
 pub use history::{

@@ -172,7 +172,7 @@ impl Pattern {
     }
 
     /// Returns true if a line of `bytes` matches.
-    pub(super) fn occurs(&self, bytes: &[u8]) -> bool {
+    pub fn occurs(&self, bytes: &[u8]) -> bool {
         let mut occurs = false;
         self.for_each_line(bytes, |_| {
             occurs = true;

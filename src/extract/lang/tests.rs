@@ -512,6 +512,24 @@ fn functions_of_several_arities_are_several_definitions() {
     assert_eq!(numbers, [Some(1), Some(2), Some(3), Some(0), Some(2)]);
 }
 
+#[test]
+fn parse_errors_have_a_line() {
+    let line = |name: &str, text: &str| {
+        let lang = detect(&RepoPath::from(name), text.as_bytes());
+        extract(text.as_bytes(), lang, &Options::default()).first_error_line
+    };
+    assert_eq!(line("a.py", "def a(): pass\n"), 0);
+    assert_eq!(line("a.java", "class A {}\n\nclass B { int }\n"), 3);
+    assert_eq!(
+        line(
+            "a.html",
+            "<p></p>\n<script>\nfunction a() {}\nfunction b( {}\n</script>\n"
+        ),
+        4
+    );
+    assert_eq!(line("a.md", "# A\n"), 0);
+}
+
 /// The `.golden` file next to each sample contains its expected extraction. To update these files, run
 /// `UPDATE_GOLDEN=1 cargo test`.
 #[test]

@@ -1,13 +1,13 @@
 //! References between definitions: callers, callees, references, implementations and paths.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
 use super::account::Account;
 use super::places::{Places, Wish};
 use super::rows::{EdgeOut, GraphRow};
-use super::{GraphOp, Lookup};
+use super::{GraphOp, Lookup, generated};
 use crate::extract::{DefinitionKind, ReferenceKind};
 use crate::link::{DefId, Site, Tier};
 use crate::model::count::count;
@@ -81,7 +81,7 @@ impl Lookup<'_> {
         };
         let (noun, shown) = match self.request.op {
             GraphOp::Callees => {
-                self.callees(of, &mut walk);
+                self.callees(of, &mut walk)?;
                 ("callee", (self.request.max_depth() > 1, true))
             }
             GraphOp::Implementations => {
@@ -130,14 +130,18 @@ impl Lookup<'_> {
         Ok(())
     }
 
-    fn callees(&self, of: DefId, walk: &mut Walk) {
+    fn callees(&self, of: DefId, walk: &mut Walk) -> Result<()> {
         let mut level = vec![of];
+        let mut outside: BTreeMap<String, usize> = BTreeMap::new();
         for depth in 1..=self.request.max_depth() {
             let mut next = Vec::new();
             for of in level {
                 for site in self.calls_in(of, depth > 1) {
                     match site.targets.is_empty() {
-                        true if site.tier.name() == "outside" => walk.account.outside += usize::from(depth == 1),
+                        true if site.tier.name() == "outside" => {
+                            let name = self.linker.name_at(site.file, site.range.start).unwrap_or_default();
+                            *outside.entry(name).or_default() += usize::from(depth == 1);
+                        }
                         true => walk.account.unknown += usize::from(depth == 1),
                         false => {
                             let sure = site.targets.iter().filter(|_| site.tier.is_sure());
@@ -153,6 +157,17 @@ impl Lookup<'_> {
             }
             level = next;
         }
+        for (name, n) in outside {
+            // A generated file of the repository may define it.
+            match generated(self.question, &name)?.filter(|_| n > 0) {
+                Some(note) => {
+                    walk.notes.push(note);
+                    walk.account.unknown += n;
+                }
+                None => walk.account.outside += n,
+            }
+        }
+        Ok(())
     }
 
     /// Returns the calls in a definition. `is_called` is true if only what a call runs counts: of a type, its

@@ -21,6 +21,7 @@ pub(crate) use self::relations::{RelationsOut, n_callers, relations};
 pub(crate) use self::rows::GraphRow;
 use self::rows::{DefinitionOut, draw};
 use super::ask::{Ask, FileSelection, WithTests, path_text};
+use super::doubts::{doubts, generated};
 use super::grouped::{Grouped, Part, answer_each, server_not_asked};
 use super::op::{Op, Page, Paging};
 use super::precise::Wanted;
@@ -242,7 +243,9 @@ impl Graph {
             limit: ask.limit(DEFAULT_LIMIT),
         };
         let lookup = self.lookup(ask, question, &linker, part);
-        let mut page = match lookup.meant()? {
+        let meant = lookup.meant()?;
+        let doubts = lookup.doubts(&meant)?;
+        let mut page = match meant {
             Meant::Page(page) => page.map(Grouped::from),
             Meant::Each(each) => match each.as_slice() {
                 [one] => lookup.about(one)?.map(Grouped::from),
@@ -258,6 +261,7 @@ impl Graph {
             },
         };
         linker.check()?;
+        page.notes.extend(doubts);
         // "None" would be a guess.
         page.is_unfinished |= page.is_empty && question.lacks_server();
         page.notes.extend(ask.session.facts().1);
@@ -399,6 +403,24 @@ impl Lookup<'_> {
             each = each.iter().flat_map(with).collect();
         }
         Ok(Meant::Each(each))
+    }
+
+    /// Returns notes about files that may have more to say about the target.
+    fn doubts(&self, meant: &Meant) -> Result<Vec<String>> {
+        let found = match meant {
+            Meant::Each(each) => each.iter().flatten().next().map(|found| found.name.as_str()),
+            Meant::Page(_) => None,
+        };
+        let typed = self
+            .request
+            .target
+            .as_deref()
+            .filter(|_| matches!(meant, Meant::Page(_)));
+        let name = found.or(typed.and_then(|typed| typed.rsplit(['#', '.', ':', '/']).next()));
+        match name.filter(|name| !name.is_empty() && self.question.after.is_none()) {
+            Some(name) => doubts(self.question, self.linker, name, found.is_some()),
+            None => Ok(Vec::new()),
+        }
     }
 
     fn definitions(&self, typed: &str) -> Result<SymbolOutcome> {

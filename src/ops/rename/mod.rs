@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use self::plan::Plan;
 use self::role::Place;
 use super::ask::{Ask, FileSelection, path_text};
+use super::doubts::{note_of_errors, with_errors};
 use super::edit::{PatchOut, Writer};
 use super::op::{Op, Page};
 use super::precise::Wanted;
@@ -114,6 +115,7 @@ impl Op for Rename {
         plan.check_clashes()?;
         let edited = plan.edited(&mut writer)?;
         plan.check_meanings(ask)?;
+        let errors = with_errors(&question, &linker, &found.name)?;
         linker.check()?;
         question.sources().go_on()?;
         let mut page = writer.write(&edited)?;
@@ -122,13 +124,14 @@ impl Op for Rename {
             new_name: self.new_name.clone(),
             definitions: plan.ids()?,
             changed: plan.n_changed(),
-            renamed_all: plan.candidates.is_empty() && !question.lacks_server(),
+            renamed_all: plan.candidates.is_empty() && errors.is_empty() && !question.lacks_server(),
             candidates: plan.out(&plan.candidates),
             n_candidates: plan.candidates.len(),
             mentions: plan.out(&plan.mentions),
             n_mentions: plan.mentions.len(),
         };
         page.notes.splice(0..0, facts.notes(self.apply));
+        page.notes.extend(note_of_errors(&question, &found.name, &errors));
         let serde_json::Value::Object(fields) = serde_json::to_value(&facts)? else {
             return Ok(page);
         };

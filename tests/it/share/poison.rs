@@ -135,6 +135,7 @@ fn moved(range: &mut ByteRange) {
 const EXTRACTIONS: &[(&str, OfExtraction)] = &[
     ("lines", |it| Some(it.n_lines -= 1)),
     ("parse errors", |it| Some(it.n_parse_errors += 1)),
+    ("line of an error", |it| Some(it.first_error_line += 1)),
     ("name", |it| Some(definition(it, |_| true)?.name = "evil".to_owned())),
     ("kind", |it| {
         Some(definition(it, |_| true)?.kind = DefinitionKind::Macro)
