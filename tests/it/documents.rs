@@ -237,7 +237,7 @@ fn a_document_of_many_links_headings_and_names_is_audited_in_time() {
         "`a ``b ",
     ];
     for (number, unit) in units.iter().enumerate() {
-        repo.write(&format!("d{number}.md"), unit.repeat(60_000 / unit.len()));
+        repo.write(format!("d{number}.md"), unit.repeat(60_000 / unit.len()));
     }
     repo.write("a.py", "def old_name():\n    pass\n");
     repo.write("gone.md", "# Here\n");

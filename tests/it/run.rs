@@ -197,7 +197,7 @@ fn relative_entries_of_the_path_lead_to_no_program_of_the_repository() {
         "pyright",
     ] {
         for folder in ["", "bin/", ".git/", ".git/bin/"] {
-            write_executable(&repo.path(&format!("{folder}{name}")), &trap);
+            write_executable(&repo.path(format!("{folder}{name}")), &trap);
         }
     }
     repo.git(["-c", "core.bare=false", "add", "-A"]);

@@ -210,9 +210,10 @@ impl Plan {
             }
         }
         desk.put(Part::Server, chosen, &tag, |text| {
-            let without = match is_replaced {
-                true => take_server(client, text, &request.name, false)?,
-                false => None,
+            let without = if is_replaced {
+                take_server(client, text, &request.name, false)?
+            } else {
+                None
             };
             put_server(client, without.as_deref().unwrap_or(text), &request.name, &entry)
         })?;
