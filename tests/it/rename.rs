@@ -597,23 +597,6 @@ fn what_cannot_be_known_is_a_candidate() {
         ),
         (
             "
-            //- a.ts
-            export function run(list: number[]) {
-                if (list.length) {
-                    let jobs = list.map(async one => one);
-                    if (list.length > 1) {
-                        jobs = jobs.map(async job => { await job; });
-                    }
-                    return jobs;
-                }
-            }
-            ",
-            "a.ts:3",
-            "tasks",
-            "a.ts:5 unresolved",
-        ),
-        (
-            "
             //- compat.py
             native = str
             str = bytes
@@ -838,13 +821,30 @@ fn types_in_quotes_are_renamed_and_other_strings_listed() {
 }
 
 #[test]
+fn functions_that_a_variable_gets_later_are_renamed_with_it() {
+    let repo = TestRepo::new(
+        "
+        //- a.ts
+        let jobs = async (one: number) => one;
+        if (process.argv.length > 1) {
+            jobs = async job => { await job; };
+        }
+        await jobs(1);
+    ",
+    );
+    let answer = applied(&repo, &["jobs", "tasks"]);
+    assert_eq!((&answer["renamed_all"], &answer["changed"]), (&json!(true), &json!(3)));
+    assert!(!text(&repo, "a.ts").contains("jobs"));
+}
+
+#[test]
 fn a_variable_of_a_block_is_not_that_of_the_function() {
     let repo = TestRepo::new(
         "
         //- a.ts
         export function outer(list: number[]) {
             if (list.length > 1) {
-                const result = list.map(item => item + 1);
+                const result = (item: number) => item + 1;
                 console.log(result);
                 return result;
             }
