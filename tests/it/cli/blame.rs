@@ -281,6 +281,13 @@ fn a_work_tree_that_the_configuration_names_is_blamed() {
     let expected = git_blame(&repo, &["HEAD", "--", "folder/c.rs"]);
     repo.git(["config", "core.worktree", elsewhere.to_str().unwrap()]);
     let folder = repo.path(".git");
+    let refused = crate::cli::call_in(&folder, &["status"], b"").expect(2);
+    assert!(
+        refused.stderr.contains("do not refer to each other"),
+        "{}",
+        refused.stderr
+    );
+    std::fs::write(elsewhere.join(".git"), format!("gitdir: {}\n", folder.display())).unwrap();
     for args in [
         &["blame", "--json", "--by", "line", "--ref", "HEAD", "folder/c.rs"][..],
         &["blame", "--json", "--by", "line", "folder/c.rs"],
