@@ -105,10 +105,13 @@ impl Wanted {
     /// The telling words in order, each with the condition on files that contain it.
     fn telling(&self) -> Vec<TrigramQuery> {
         let telling = self.words.iter().filter(|(_, weight)| *weight > 0.0);
-        let condition = |word: &str| match word.is_ascii() {
-            true => TrigramQuery::of_literal(word.as_bytes()),
-            // Signatures ignore the case of ASCII letters only.
-            false => TrigramQuery::Any,
+        // Signatures ignore the case of ASCII letters only.
+        let condition = |word: &str| {
+            if word.is_ascii() {
+                TrigramQuery::of_literal(word.as_bytes())
+            } else {
+                TrigramQuery::Any
+            }
         };
         telling.map(|(word, _)| condition(word)).collect()
     }

@@ -290,3 +290,48 @@ fn an_index_outside_of_the_git_directory_is_ignored() {
         );
     }
 }
+
+#[test]
+fn a_moved_submodule_is_named_with_both_commits() {
+    let inner = TestRepo::new("\n//- s.py\ndef s():\n    pass\n");
+    let repo = TestRepo::new("\n//- a.py\ndef a():\n    pass\n");
+    repo.git(["submodule", "--quiet", "add", inner.root().to_str().unwrap(), "lib"]);
+    repo.commit("submodule");
+    let before = repo.git(["-C", "lib", "rev-parse", "HEAD"]).trim().to_owned();
+    std::fs::write(repo.path("lib/s.py"), "def s():\n    return 1\n").unwrap();
+    assert_eq!(diff(&repo, &[])["total"], 0);
+    let name = ["-c", "user.name=a", "-c", "user.email=a@x"];
+    repo.git([&["-C", "lib"], &name[..], &["commit", "--quiet", "-am", "two"]].concat());
+    let after = repo.git(["-C", "lib", "rev-parse", "HEAD"]).trim().to_owned();
+    let is_moved = |answer: &Value| {
+        let file = &answer["results"][0];
+        assert_eq!(
+            (&file["path"], &file["is_submodule"]),
+            (&json!("lib"), &json!(true)),
+            "{answer}"
+        );
+        assert_eq!((&file["old_blob"], &file["new_blob"]), (&json!(before), &json!(after)));
+    };
+    // Only the checkout has moved, then the index, then the commit.
+    is_moved(&diff(&repo, &[]));
+    assert_eq!(counts(&diff(&repo, &[])), numstat(&repo, &[]));
+    repo.git(["add", "lib"]);
+    is_moved(&diff(&repo, &["HEAD", "INDEX"]));
+    for (args, code) in [(["blame", "lib"], 2), (["read", "lib"], 2)] {
+        let refused = call(&repo, &args).expect(code);
+        assert!(
+            refused.stderr.contains("is a submodule"),
+            "{args:?}: {}",
+            refused.stderr
+        );
+    }
+    repo.commit("moved");
+    is_moved(&diff(&repo, &["HEAD~1", "HEAD"]));
+    let text = String::from_utf8(call(&repo, &["diff", "HEAD~1", "HEAD"]).expect(0).stdout).unwrap();
+    assert!(
+        text.contains(&format!("modified lib submodule {} -> {}", &before[..10], &after[..10])),
+        "{text}"
+    );
+    repo.git(["submodule", "--quiet", "deinit", "--force", "lib"]);
+    assert_eq!(diff(&repo, &[])["total"], 0);
+}
