@@ -86,6 +86,93 @@ fn renames_are_found_with_their_commits_and_fixed() {
 }
 
 #[test]
+fn links_are_found_in_all_forms_and_stay_links() {
+    let repo = TestRepo::empty();
+    for name in ["a b", "ünï", "(p)", "c"] {
+        repo.write(&format!("docs/{name}.md"), "# X\n\ntext\n");
+    }
+    repo.write("img/p.png", "x\n");
+    let index = "[a](docs/a%20b.md) [b](<docs/a b.md>) [c](docs/%C3%BCn%C3%AF.md) [d](docs/(p).md)\n\
+                 [e](docs/c.md?raw=true#x) <img src=\"img/p.png\"> <A HREF='docs/c.md'>x</A>\n\n\
+                 [f]: docs/c.md \"title\"\n[g]: <docs/a b.md> (title)\n\n\
+                 [web](https://e.org/docs/c.md) [host](//docs/c.md) <a href=\"//docs/c.md\">y</a>\n";
+    repo.write("index.md", index);
+    repo.commit("one");
+    repo.rename("docs", "manual");
+    repo.rename("img", "pics");
+    repo.commit("move");
+    let answer = json(&repo, &["docs", "audit"]);
+    let found = [
+        "docs/a%20b.md",
+        "docs/a b.md",
+        "docs/%C3%BCn%C3%AF.md",
+        "docs/(p).md",
+        "docs/c.md",
+        "img/p.png",
+        "docs/c.md",
+        "docs/c.md",
+        "docs/a b.md",
+    ];
+    assert_eq!(texts(&answer, "text"), found);
+    let fixes = found.map(|text| text.replace("docs/", "manual/").replace("img/", "pics/"));
+    assert_eq!(texts(&answer, "fix"), fixes);
+    assert_eq!(run(&repo, &["docs", "audit", "--fix"]).code, 0);
+    let fixed = index
+        .replace("docs/", "manual/")
+        .replace("img/", "pics/")
+        .replace("e.org/manual", "e.org/docs")
+        .replace("//manual", "//docs");
+    assert_eq!(String::from_utf8(repo.read("index.md")).unwrap(), fixed);
+    repo.commit("fix");
+    assert_eq!(run(&repo, &["docs", "audit"]).code, 0);
+}
+
+#[test]
+fn fixed_paths_are_written_so_that_links_stay_links() {
+    let repo = TestRepo::empty();
+    let names = ["new name", "n(1", "<n>", "50% n?#1", "n\"'n", "a:b"];
+    let (mut markdown, mut restructured) = (String::new(), String::new());
+    for number in 0..names.len() {
+        repo.write(&format!("d/c{number}.md"), format!("# {number}\n\n{}\n", names[number]));
+        markdown += &format!(
+            "One [a](d/c{number}.md) two [b](<d/c{number}.md#x>) three <img src='d/c{number}.md'> four `./d/c{number}.md`.\n\n"
+        );
+        restructured += &format!("One `a <d/c{number}.md>`_ two.\n\n.. image:: d/c{number}.md\n\n");
+    }
+    repo.write("index.md", &markdown);
+    repo.write("index.rst", &restructured);
+    repo.commit("one");
+    for (number, name) in names.iter().enumerate() {
+        repo.rename(&format!("d/c{number}.md"), &format!("d/{name}.md"));
+    }
+    repo.commit("move");
+    let called = run(&repo, &["docs", "audit", "--fix"]);
+    // A space ends the argument of a directive; `<` and `>` mean something else in it.
+    let left = "the new path cannot be written in its form";
+    assert_eq!(called.text().matches(left).count(), 4, "{}", called.text());
+    let text = |path| String::from_utf8(repo.read(path)).unwrap();
+    let paragraphs = [
+        "One [a](d/new%20name.md) two [b](<d/new name.md#x>) three <img src='d/new%20name.md'> four `./d/new name.md`.",
+        "One [a](d/n%281.md) two [b](<d/n%281.md#x>) three <img src='d/n%281.md'> four `./d/n(1.md`.",
+        "One [a](d/%3Cn%3E.md) two [b](<d/%3Cn%3E.md#x>) three <img src='d/%3Cn%3E.md'> four `./d/c2.md`.",
+        "One [a](d/50%25%20n%3F%231.md) two [b](<d/50%25 n%3F%231.md#x>) three <img src='d/50%25%20n%3F%231.md'> four `./d/50% n?#1.md`.",
+        "One [a](d/n%22%27n.md) two [b](<d/n%22%27n.md#x>) three <img src='d/n%22%27n.md'> four `./d/n\"'n.md`.",
+        "One [a](d/a%3Ab.md) two [b](<d/a%3Ab.md#x>) three <img src='d/a%3Ab.md'> four `./d/a:b.md`.",
+    ];
+    assert_eq!(text("index.md"), paragraphs.map(|text| format!("{text}\n\n")).concat());
+    let restructured = text("index.rst");
+    assert!(
+        restructured.starts_with("One `a <d/new%20name.md>`_ two.\n\n.. image:: d/c0.md\n"),
+        "{restructured}"
+    );
+    assert!(restructured.contains(".. image:: d/n(1.md\n"), "{restructured}");
+    // What was written leads to the files.
+    repo.commit("fix");
+    let answer = json(&repo, &["docs", "audit"]);
+    assert_eq!(texts(&answer, "text"), ["./d/c2.md", "d/c0.md", "d/c2.md", "d/c3.md"]);
+}
+
+#[test]
 fn what_is_gone_has_no_fix() {
     let repo = project();
     repo.write(
@@ -235,6 +322,9 @@ fn a_document_of_many_links_headings_and_names_is_audited_in_time() {
         "[b](gone.md) ",
         "](",
         "`a ``b ",
+        "<a href=\"",
+        "[a](gone.md?x ",
+        "](((",
     ];
     for (number, unit) in units.iter().enumerate() {
         repo.write(format!("d{number}.md"), unit.repeat(60_000 / unit.len()));

@@ -4,9 +4,11 @@
 //! the document mentioned it then, and a commit has renamed or deleted it since. So names of other programs and
 //! libraries need no list of exceptions.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use bstr::ByteSlice;
@@ -19,6 +21,7 @@ use super::super::symbol_history::SymbolQuestion;
 use super::super::target::Targets;
 use super::files::Files;
 use super::headings::{Headings, PastHeadings, has_links};
+use super::link::Spelling;
 use super::mention::{Markup, Mention, Referent, mentions};
 use crate::extract::{DefinitionKind, lang_of_path};
 use crate::git::BlobContent;
@@ -56,7 +59,7 @@ pub(crate) struct FindingOut {
     pub(super) left: Option<&'static str>,
     /// The range of the text in the document.
     #[serde(skip)]
-    pub(super) range: std::ops::Range<usize>,
+    pub(super) range: Range<usize>,
 }
 
 impl FindingOut {
@@ -125,6 +128,11 @@ impl Document {
         &self.text[mention.range.clone()]
     }
 
+    /// Returns the path or heading that a mention means with a range of the document.
+    fn read(&self, mention: &Mention, range: &Range<usize>) -> Cow<'_, str> {
+        mention.spelling.read(&self.text[range.clone()])
+    }
+
     pub(super) fn n_mentions(&self) -> usize {
         self.mentions.len()
     }
@@ -165,7 +173,7 @@ pub(super) struct Auditor<'a> {
     past_headings: HashMap<RepoPath, PastHeadings>,
     /// What became of names and paths, if documents were right about them.
     names: HashMap<String, Option<Outcome>>,
-    paths: HashMap<(RepoPath, String, bool), Option<Outcome>>,
+    paths: HashMap<(RepoPath, String, bool, Spelling), Option<Outcome>>,
     /// The phrases of versions of documents, by path and the commit after it.
     versions: HashMap<(RepoPath, Option<u32>), Option<Phrases>>,
 }
@@ -349,11 +357,16 @@ impl<'a> Auditor<'a> {
 
     fn path(&mut self, document: &Document, mention: &Mention) -> Result<Option<Outcome>> {
         let text = document.text(mention);
-        let key = (document.path.clone(), text.to_owned(), mention.is_link);
+        let key = (
+            document.path.clone(),
+            text.to_owned(),
+            mention.is_link,
+            mention.spelling,
+        );
         let outcome = match self.paths.get(&key) {
             Some(known) => known.clone(),
             None => {
-                let outcome = self.outcome_of_path(&document.path, text, mention.is_link)?;
+                let outcome = self.outcome_of_path(document, mention)?;
                 self.paths.insert(key, outcome.clone());
                 outcome
             }
@@ -361,8 +374,9 @@ impl<'a> Auditor<'a> {
         self.if_right(document, mention, outcome)
     }
 
-    fn outcome_of_path(&self, document: &RepoPath, text: &str, is_link: bool) -> Result<Option<Outcome>> {
-        let Some(gone) = self.files.gone(document, text, is_link)? else {
+    fn outcome_of_path(&self, document: &Document, mention: &Mention) -> Result<Option<Outcome>> {
+        let path = document.read(mention, &mention.range);
+        let Some(gone) = self.files.gone(&document.path, &path, mention.is_link)? else {
             return Ok(None);
         };
         let is_hidden = |path: &RepoPath| self.targets.visibility.hides(path.as_bytes());
@@ -370,18 +384,15 @@ impl<'a> Auditor<'a> {
         Ok(Some(Outcome {
             commit: gone.commit,
             now: now.iter().map(ToString::to_string).collect(),
-            fix: now.and_then(|now| gone.form.text_for(&now, text)),
+            fix: now
+                .and_then(|now| gone.form.text_for(&now, &path))
+                .and_then(|now| mention.spelling.write(&now, document.text(mention))),
         }))
     }
 
-    fn heading(
-        &mut self,
-        document: &Document,
-        mention: &Mention,
-        path: std::ops::Range<usize>,
-    ) -> Result<Option<Outcome>> {
-        let text = document.text(mention);
-        let path = match &document.text[path] {
+    fn heading(&mut self, document: &Document, mention: &Mention, path: Range<usize>) -> Result<Option<Outcome>> {
+        let text = &document.read(mention, &mention.range);
+        let path = match &*document.read(mention, &path) {
             "" => Some(document.path.clone()),
             path => self.files.link(&document.path, path),
         };

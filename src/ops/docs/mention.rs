@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::link::{Spelling, attribute_value, destination};
 use crate::extract::{lang_of_path, language};
 use crate::model::{Lang, RepoPath};
 
@@ -49,6 +50,7 @@ pub(super) struct Mention {
     pub(super) referent: Referent,
     /// True for the target of a link, which is relative to the document.
     pub(super) is_link: bool,
+    pub(super) spelling: Spelling,
 }
 
 macro_rules! patterns {
@@ -64,15 +66,16 @@ patterns! {
     OTHER_TIMES: r"(?i)migrat|upgrad|change|what.s new|deprecat|history|release|backward|incompat";
     ROLE: r"[:{]((?:\w+:)?[\w-]+)[:}]$";
     DIRECTIVE: r"^\s*\.\. +([\w:-]+)::[ \t]*(.*?)\s*$";
-    DEFINED_LINK: r"^ {0,3}\[[^\]^]+\]:\s*<?([^\s>]+)";
+    DEFINED_LINK: r"^ {0,3}\[[^\]^]+\]:";
     EXPLICIT_LINK: r"^\s*\.\. _[^:]+:\s+(\S+)\s*$";
-    MACRO: r"\b(?:link|xref|include|image)::?([^\s\[\]]+)\[";
+    MACRO: r"\b(link|xref|include|image)::?([^\s\[\]]+)\[";
+    SCHEME: r"^(?:[A-Za-z][A-Za-z0-9+.-]*:|//)";
+    LINES: r":\d+(?:-\d+)?$";
+    REFERENCE_ATTRIBUTE: r"(?i)\s(?:src|href)\s*$";
 }
 
-/// Limit on the length of the target of a link in bytes, which is that of paths.
-const MAX_LINK_BYTES: usize = 4 << 10;
-/// Number of bytes before a quoted text that can be its role.
-const MAX_ROLE_BYTES: usize = 64;
+/// Number of bytes before a quoted text that can be its role, and before `=` that can be the name of an attribute.
+const MAX_NAME_BYTES: usize = 64;
 
 /// Finds the mentions in a document, in their order.
 pub(super) fn mentions(text: &str, markup: Markup) -> Vec<Mention> {
@@ -92,6 +95,8 @@ pub(super) fn mentions(text: &str, markup: Markup) -> Vec<Mention> {
     }
     scan.end_paragraph();
     scan.found.sort_by_key(|mention| mention.range.start);
+    // Each can be replaced.
+    scan.found.dedup_by(|next, last| next.range.start < last.range.end);
     scan.found
 }
 
@@ -139,9 +144,9 @@ impl Scan<'_> {
             self.end_paragraph();
             return self.directive(at, line, indent);
         }
-        let defined = DEFINED_LINK.captures(line).filter(|_| self.markup == Markup::Markdown);
-        if let Some(target) = defined.and_then(|found| found.get(1)) {
-            self.link(at + target.start()..at + target.end());
+        let defined = DEFINED_LINK.find(line).filter(|_| self.markup == Markup::Markdown);
+        if let Some((target, spelling)) = defined.and_then(|found| destination(self.text, at + found.end())) {
+            self.link(target, spelling);
         }
         if self.paragraph.is_empty() {
             self.paragraph.start = at;
@@ -165,7 +170,7 @@ impl Scan<'_> {
     /// Reads a line of reStructuredText that starts with two dots.
     fn directive(&mut self, at: usize, line: &str, indent: usize) {
         if let Some(target) = EXPLICIT_LINK.captures(line).and_then(|found| found.get(1)) {
-            return self.link(at + target.start()..at + target.end());
+            return self.link(at + target.start()..at + target.end(), Spelling::Url);
         }
         let Some(found) = DIRECTIVE.captures(line) else {
             self.skipped = Skipped::Indented(indent);
@@ -178,9 +183,9 @@ impl Scan<'_> {
         match name.trim_start_matches("auto") {
             "function" | "class" | "method" | "module" | "exception" | "data" | "attribute" | "decorator"
             | "currentmodule" => self.code(argument),
-            "image" | "figure" | "include" => self.path(argument, true),
+            "image" | "figure" | "include" => self.linked_path(argument, Spelling::Argument),
             "literalinclude" => {
-                self.path(argument, true);
+                self.linked_path(argument, Spelling::Argument);
                 self.skipped = Skipped::Indented(indent);
             }
             "note" | "warning" | "tip" | "admonition" | "seealso" | "hint" | "important" | "caution" | "topic"
@@ -209,32 +214,45 @@ impl Scan<'_> {
         }
         let bytes = paragraph.as_bytes();
         let runs = Runs::of(paragraph);
-        let ends_target = |c: char| c.is_whitespace() || c == ')' || c == '>';
-        // Where the target of a link ends that begins after the last one.
-        let mut target_end = 0;
-        let mut at = 0;
+        let is_markdown = self.markup == Markup::Markdown;
+        let (mut at, mut is_in_tag) = (0, false);
         while at < bytes.len() {
             at = match bytes[at] {
                 b'`' => self.quoted(range.start, paragraph, at, &runs),
-                b']' if self.markup == Markup::Markdown && bytes.get(at + 1) == Some(&b'(') => {
-                    let first = at + 2;
-                    if target_end < first {
-                        let n_bytes = paragraph[first..].find(ends_target);
-                        target_end = n_bytes.map_or(usize::MAX, |n_bytes| first + n_bytes);
+                b']' if is_markdown && bytes.get(at + 1) == Some(&b'(') => {
+                    let target = destination(paragraph, at + 2);
+                    let end = target.as_ref().map_or(at + 2, |(target, _)| target.end);
+                    if let Some((target, spelling)) = target {
+                        self.link(range.start + target.start..range.start + target.end, spelling);
                     }
-                    if target_end - first <= MAX_LINK_BYTES {
-                        let target = &paragraph[first..target_end];
-                        let start = target_end - target.trim_start_matches('<').len();
-                        self.link(range.start + start..range.start + target_end);
+                    end
+                }
+                b'<' if is_markdown => {
+                    is_in_tag = bytes.get(at + 1).is_some_and(u8::is_ascii_alphabetic);
+                    at + 1
+                }
+                b'>' => {
+                    is_in_tag = false;
+                    at + 1
+                }
+                b'=' if is_in_tag => {
+                    let value = attribute_value(paragraph, at);
+                    if REFERENCE_ATTRIBUTE.is_match(end_of(&paragraph[..at], MAX_NAME_BYTES)) {
+                        self.link(range.start + value.start..range.start + value.end, Spelling::Url);
                     }
-                    at + 2
+                    value.end
                 }
                 _ => at + 1,
             };
         }
         if self.markup == Markup::Asciidoc {
-            for target in MACRO.captures_iter(paragraph).filter_map(|found| found.get(1)) {
-                self.link(range.start + target.start()..range.start + target.end());
+            for found in MACRO.captures_iter(paragraph) {
+                let target = found.get(2).map_or(0..0, |target| target.range());
+                let target = range.start + target.start..range.start + target.end;
+                match &found[1] {
+                    "include" => self.linked_path(target, Spelling::Argument),
+                    _ => self.link(target, Spelling::Url),
+                }
             }
         }
     }
@@ -272,7 +290,7 @@ impl Scan<'_> {
             return at + n;
         };
         let inner = self.trimmed(base + at + n..base + end);
-        let before = end_of(&paragraph[..at], MAX_ROLE_BYTES);
+        let before = end_of(&paragraph[..at], MAX_NAME_BYTES);
         let role = ROLE
             .captures(before)
             .filter(|_| n == 1)
@@ -284,13 +302,13 @@ impl Scan<'_> {
             }
             Some("doc" | "file" | "download" | "src") => {
                 let target = self.target(inner);
-                self.path(target, true);
+                self.linked_path(target, Spelling::Quoted);
             }
             Some(_) if self.markup == Markup::Restructured || before.ends_with('}') => {}
             _ if self.markup == Markup::Restructured && n == 1 && paragraph[end + n..].starts_with('_') => {
                 let target = self.target(inner.clone());
                 if target != inner {
-                    self.link(target);
+                    self.link(target, Spelling::Url);
                 }
             }
             _ => self.code(inner),
@@ -321,45 +339,53 @@ impl Scan<'_> {
             ending && language(lang_of_path(&RepoPath::from(path))).is_some()
         };
         if text.contains('/') || is_file(text) {
-            return self.path(range, false);
+            return self.path(range);
         }
         if let Some(name) = NAME.captures(text).and_then(|found| found.get(1)) {
             let range = range.start + name.start()..range.start + name.end();
-            self.add(range, Referent::Name, false);
+            self.add(range, Referent::Name, false, Spelling::Quoted);
         }
     }
 
-    fn path(&mut self, range: Range<usize>, is_link: bool) {
-        let text = &self.text[range.clone()];
-        let root = usize::from(is_link && text.starts_with('/'));
-        if let Some(path) = PATH.captures(&text[root..]).and_then(|found| found.get(1)) {
-            let range = range.start + root + path.start()..range.start + root + path.end();
-            self.add(range, Referent::Path, is_link);
+    /// Adds the path that a text is, if it looks like one.
+    fn path(&mut self, range: Range<usize>) {
+        if let Some(path) = PATH.captures(&self.text[range.clone()]).and_then(|found| found.get(1)) {
+            let range = range.start + path.start()..range.start + path.end();
+            self.add(range, Referent::Path, false, Spelling::Quoted);
         }
     }
 
     /// Adds the path and the heading of a link, unless it leads out of the repository.
-    fn link(&mut self, range: Range<usize>) {
+    fn link(&mut self, range: Range<usize>, spelling: Spelling) {
         let text = &self.text[range.clone()];
-        if text.contains("://") || text.contains(':') && !text.contains('/') {
+        if SCHEME.is_match(text) {
             return;
         }
-        let (path, heading) = text.split_once('#').unwrap_or((text, ""));
-        let path = range.start..range.start + path.len();
+        let (before, heading) = text.split_once('#').unwrap_or((text, ""));
+        let path = range.start..range.start + before.find('?').unwrap_or(before.len());
         if !heading.is_empty() {
             let heading = range.end - heading.len()..range.end;
-            self.add(heading, Referent::Heading(path.clone()), true);
+            self.add(heading, Referent::Heading(path.clone()), true, spelling);
         }
-        if !path.is_empty() {
-            self.path(path, true);
+        self.linked_path(path, spelling);
+    }
+
+    /// Adds a path that is relative to the document or the root, without the lines after it.
+    fn linked_path(&mut self, range: Range<usize>, spelling: Spelling) {
+        let text = &self.text[range.clone()];
+        let start = range.start + text.len() - text.trim_start_matches('/').len();
+        let end = range.start + LINES.find(text).map_or(text.len(), |lines| lines.start());
+        if start < end {
+            self.add(start..end, Referent::Path, true, spelling);
         }
     }
 
-    fn add(&mut self, range: Range<usize>, referent: Referent, is_link: bool) {
+    fn add(&mut self, range: Range<usize>, referent: Referent, is_link: bool, spelling: Spelling) {
         self.found.push(Mention {
             range,
             referent,
             is_link,
+            spelling,
         });
     }
 }
@@ -397,6 +423,7 @@ fn end_of(text: &str, max_bytes: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::link::MAX_LINK_BYTES;
     use super::*;
 
     fn found(text: &str, markup: Markup) -> Vec<(&str, bool)> {
@@ -447,7 +474,25 @@ mod tests {
 
     #[test]
     fn marks_without_an_end_take_linear_time() {
-        let hostile = ["](", "](<", "[a](#a)", "`a ``b ```c ", ":`a`", "{a}`b`", "`"];
+        let hostile = [
+            "](",
+            "](<",
+            "](a](b)",
+            "](\\(",
+            "](  ",
+            "[a](#a)",
+            "`a ``b ```c ",
+            ":`a`",
+            "{a}`b`",
+            "`",
+            "<a ",
+            "<a x=",
+            "<a x=\"",
+            "<a x=\"'",
+            "<a x= ",
+            "=",
+            "[a]: (\n",
+        ];
         for markup in [Markup::Markdown, Markup::Restructured, Markup::Asciidoc] {
             for unit in hostile {
                 let text = unit.repeat(400_000 / unit.len());
@@ -466,9 +511,62 @@ mod tests {
     }
 
     #[test]
+    fn markdown_has_links_in_many_forms() {
+        let text = "[a](d/a%20b.md) [b](<d/a b.md>) [c](d/(p(q)).md) [d](c.md?raw=true#x%20y) [e](\n/e.md 'x (y)')\n\
+                    ![f](f(1).png) [g](<g.md?x>) [h](?q#i) [j](d/j.md:3-4) [k](k\\(.md)\n\
+                    <img alt=\"a > b\" src=\"l.png\"> <A HREF = 'm m.md#n'>x</A> <img src=o.png> <video\nsrc=\"p.mp4\"/>\n\n\
+                    [q]: <q q.md> \"title\"\n[r]: r(1).md 'title'\n[s]:\n  s.md (title)\n\n\
+                    1 < 2 src=\"no\" <a data-src=\"no\" title=\" src='no'\"> `<img src=\"a/no\">`\n";
+        let expected = [
+            "d/a%20b.md",
+            "d/a b.md",
+            "d/(p(q)).md",
+            "c.md",
+            "x%20y",
+            "e.md",
+            "f(1).png",
+            "g.md",
+            "i",
+            "d/j.md",
+            "k\\(.md",
+            "l.png",
+            "m m.md",
+            "n",
+            "o.png",
+            "p.mp4",
+            "q q.md",
+            "r(1).md",
+            "s.md",
+        ];
+        assert_eq!(found(text, Markup::Markdown), expected.map(|text| (text, true)));
+    }
+
+    #[test]
+    fn links_with_a_scheme_or_a_host_are_external() {
+        let text = "[a](mailto:a/b.md) [b](//e.org/b.md) [c](<HTTPS://e.org/c.md>) [d](data:image/png;base64,a) \
+                    <img src=\"https://e.org/e.png\"> <a href='//e.org/f'> <https://e.org/?href=g.md>\n\n[h]: git+ssh://e.org/h.md\n";
+        assert_eq!(found(text, Markup::Markdown), []);
+        let text = "`a <mailto:a@b>`_ and `b <b%20c.rst>`_\n\n.. _d: https://e.org/d.rst\n.. _e: e.rst?x\n";
+        assert_eq!(
+            found(text, Markup::Restructured),
+            [("b%20c.rst", true), ("e.rst", true)]
+        );
+    }
+
+    #[test]
+    fn mentions_do_not_overlap() {
+        let text = "[a](<b href=\"c.md\">) [d](e](f.md)) <img src=\"[g](h.md)\">\n\n[i]: <b href=\"j.md\">\n";
+        let all = mentions(text, Markup::Markdown);
+        assert!(
+            all.is_sorted_by(|last, next| last.range.end <= next.range.start),
+            "{all:?}"
+        );
+    }
+
+    #[test]
     fn asciidoc_has_macros() {
-        let text = "See xref:a/b.adoc#c[that] and `f()`.\n\n----\n`no`\n----\n";
-        let names = [("a/b.adoc", true), ("c", true), ("f", false)];
+        let text = "See xref:a/b.adoc#c[that] and `f()`.\ninclude::d.adoc[]\n\n----\n`no`\n----\n";
+        let names = [("a/b.adoc", true), ("c", true), ("f", false), ("d.adoc", true)];
         assert_eq!(found(text, Markup::Asciidoc), names);
     }
 }

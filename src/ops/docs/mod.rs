@@ -3,6 +3,7 @@
 mod audit;
 mod files;
 mod headings;
+mod link;
 mod listed;
 mod mention;
 
