@@ -45,6 +45,7 @@ const HOMES: &[(&str, &[&str])] = &[
     // The request types of operations derive traits for both front ends.
     ("clap", &["src/cli/", "src/ops/"]),
     ("indicatif", &["src/cli/"]),
+    ("unicode_normalization", &["src/ops/docs/headings.rs"]),
     ("unicode_width", &["src/cli/columns.rs"]),
     ("model2vec_rs", &["src/embed/model2vec/"]),
     ("rmcp", &["src/mcp/"]),

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
+use unicode_normalization::UnicodeNormalization;
 
 use super::mention::Markup;
 use crate::extract::{Options, extract, lang_of_path};
@@ -14,12 +15,29 @@ use crate::session::Result;
 /// Limit on the number of versions of a document in which a heading is searched.
 const MAX_VERSIONS: usize = 100;
 
-/// Matches ids that are written out.
+/// Matches ids that are written out: in HTML, in attributes of headings, and as targets of MyST.
 static ID: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r#"(?:\b(?:id|name)=["']|\{ ?#|\[#|\[\[)([^"'}\]\s]+)"#).expect("the pattern is valid")
+    let attributes = r#"(?:\b(?:id|name)\s*=\s*["']?|\{:?[^}\n#]*#|\[#|\[\[)([^"'>}\]\s]+)"#;
+    let targets = r"^\(([^()\s]+)\)=\s*$";
+    Regex::new(&format!("(?im){attributes}|{targets}")).expect("the pattern is valid")
 });
 
-static TAG: LazyLock<Regex> = LazyLock::new(|| Regex::new("</?[a-z][^>]*>").expect("the pattern is valid"));
+/// Matches tags, entities and short names of emojis, which are no part of most names.
+static MARK: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new("(?i)</?[a-z][^>]*>|&[a-z]+;|:[a-z0-9_+-]+:").expect("the pattern is valid"));
+
+/// Letters that docutils replaces, apart from accents. Source: `docutils.nodes.make_id`.
+const REPLACED: [(char, &str); 9] = [
+    ('ß', "sz"),
+    ('æ', "ae"),
+    ('œ', "oe"),
+    ('ø', "o"),
+    ('đ', "d"),
+    ('ħ', "h"),
+    ('ı', "i"),
+    ('ł', "l"),
+    ('ŧ', "t"),
+];
 
 /// Returns true for documents whose headings links can name.
 pub(super) fn has_links(path: &RepoPath) -> bool {
@@ -88,15 +106,17 @@ impl Headings {
     pub(super) fn of(document: &[u8]) -> Self {
         let lang = lang_of_path(&RepoPath::from("a.md"));
         let headings = extract(document, lang, &Options::default()).headings;
-        // HTML is no part of a name, but `Vec<T>` is.
+        // A tag is no part of a name, but `Vec<T>` is.
         let titles = headings.iter().flat_map(|heading| {
             let title = heading.title.as_bytes();
-            [title.to_vec(), TAG.replace_all(title, &b""[..]).into_owned()]
+            [title.to_vec(), MARK.replace_all(title, &b""[..]).into_owned()]
         });
         let titles = titles.map(|title| String::from_utf8_lossy(&title).into_owned());
-        let ids = ID.captures_iter(document).filter_map(|found| found.get(1));
+        let ids = ID
+            .captures_iter(document)
+            .filter_map(|found| found.get(1).or_else(|| found.get(2)));
         Self {
-            slugs: titles.map(|title| slug(&title)).collect(),
+            slugs: titles.flat_map(|title| slugs_of_title(&title)).collect(),
             ids: ids.map(|id| id.as_bytes().to_vec()).collect(),
         }
     }
@@ -111,6 +131,25 @@ impl Headings {
 /// of headings. The second heading with the same title ends in -1.
 fn slugs(name: &str) -> [String; 2] {
     [name, name.trim_end_matches(|c: char| c.is_ascii_digit())].map(slug)
+}
+
+/// Returns the slugs of the names that sites make of a title: GitHub; VitePress, without accents; Python-Markdown, with
+/// ASCII letters only; docutils, with other letters for some and without digits in front.
+fn slugs_of_title(title: &str) -> [String; 4] {
+    let in_ascii = |letters: &mut dyn Iterator<Item = char>| slug(&letters.filter(char::is_ascii).collect::<String>());
+    let mut replaced = title.to_lowercase();
+    for (letter, letters) in REPLACED {
+        replaced = replaced.replace(letter, letters);
+    }
+    let of_docutils = in_ascii(&mut replaced.nfkd());
+    let of_docutils = of_docutils.trim_start_matches(|c: char| c.is_ascii_digit());
+    [
+        slug(title),
+        slug(&title.nfkd().collect::<String>()),
+        in_ascii(&mut title.nfkd()),
+        // Without a letter, the name is a number after `id`.
+        if of_docutils.is_empty() { "id" } else { of_docutils }.to_owned(),
+    ]
 }
 
 fn slug(title: &str) -> String {
@@ -138,5 +177,45 @@ mod tests {
             assert!(headings.has(name), "{name}");
         }
         assert!(!headings.has("old") && !headings.has("her"));
+    }
+
+    #[test]
+    fn names_of_any_generator_are_right() {
+        let right = |title: &str, name: &str| Headings::of(format!("# {title}\n").as_bytes()).has(name);
+        for (title, names) in [
+            // GitHub; VitePress; Python-Markdown; docutils.
+            ("Über Ärger", ["über-ärger", "uber-arger", "uber-arger", "uber-arger"]),
+            (
+                "Große Straße",
+                ["große-straße", "große-straße", "groe-strae", "grosze-strasze"],
+            ),
+            ("2.1 Files", ["21-files", "_2-1-files", "21-files", "files"]),
+            ("Łódź & co", ["łódź--co", "łodz-co", "odz-co", "lodz-co"]),
+            ("日本語", ["日本語", "日本語", "_1", "id1"]),
+            ("A &amp; :tada: b", ["a---b", "a-b", "a-b", "a-b"]),
+        ] {
+            for name in names {
+                assert!(right(title, name), "{title}: {name}");
+            }
+        }
+        for (title, wrong) in [
+            ("Über", "ueber"),
+            ("2.1 Files", "les"),
+            ("Straße", "strase"),
+            ("Files", "id1"),
+        ] {
+            assert!(!right(title, wrong), "{title}: {wrong}");
+        }
+    }
+
+    #[test]
+    fn ids_are_written_in_many_ways() {
+        let text = b"(of-myst)=\n# A {#braces}\n\n## B { .wide #spaced }\n\n## C {: #colon }\n\n\
+                     <a name=unquoted></a> <A ID = 'upper'>\n\n(no) (nor)=x\n";
+        let headings = Headings::of(text);
+        for name in ["of-myst", "braces", "spaced", "colon", "unquoted", "upper"] {
+            assert!(headings.has(name), "{name}");
+        }
+        assert!(!headings.has("no") && !headings.has("nor") && !headings.has("wide"));
     }
 }
