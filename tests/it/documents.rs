@@ -89,7 +89,7 @@ fn renames_are_found_with_their_commits_and_fixed() {
 fn links_are_found_in_all_forms_and_stay_links() {
     let repo = TestRepo::empty();
     for name in ["a b", "ünï", "(p)", "c"] {
-        repo.write(&format!("docs/{name}.md"), "# X\n\ntext\n");
+        repo.write(format!("docs/{name}.md"), "# X\n\ntext\n");
     }
     repo.write("img/p.png", "x\n");
     let index = "[a](docs/a%20b.md) [b](<docs/a b.md>) [c](docs/%C3%BCn%C3%AF.md) [d](docs/(p).md)\n\
@@ -132,8 +132,8 @@ fn fixed_paths_are_written_so_that_links_stay_links() {
     let repo = TestRepo::empty();
     let names = ["new name", "n(1", "<n>", "50% n?#1", "n\"'n", "a:b"];
     let (mut markdown, mut restructured) = (String::new(), String::new());
-    for number in 0..names.len() {
-        repo.write(&format!("d/c{number}.md"), format!("# {number}\n\n{}\n", names[number]));
+    for (number, name) in names.iter().enumerate() {
+        repo.write(format!("d/c{number}.md"), format!("# {number}\n\n{name}\n"));
         markdown += &format!(
             "One [a](d/c{number}.md) two [b](<d/c{number}.md#x>) three <img src='d/c{number}.md'> four `./d/c{number}.md`.\n\n"
         );
@@ -143,7 +143,7 @@ fn fixed_paths_are_written_so_that_links_stay_links() {
     repo.write("index.rst", &restructured);
     repo.commit("one");
     for (number, name) in names.iter().enumerate() {
-        repo.rename(&format!("d/c{number}.md"), &format!("d/{name}.md"));
+        repo.rename(format!("d/c{number}.md"), format!("d/{name}.md"));
     }
     repo.commit("move");
     let called = run(&repo, &["docs", "audit", "--fix"]);
