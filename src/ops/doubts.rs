@@ -17,29 +17,34 @@ const MAX_NAMED: usize = 3;
 /// generated count only if no definition `is_known`: minified ones contain many names.
 pub(super) fn doubts(question: &Question<'_>, linker: &Linker<'_>, name: &str, is_known: bool) -> Result<Vec<String>> {
     let is_wanted = |reason| reason == SkipReason::Generated || !is_known && reason != SkipReason::LockFile;
-    let unindexed = not_indexed(question, name, is_wanted)?;
+    let unindexed = not_indexed(question, &[name], is_wanted)?;
     let errors = note_of_errors(question, name, &with_errors(question, linker, name)?);
-    Ok(unindexed.into_iter().chain(errors).collect())
+    Ok(unindexed.into_iter().flatten().chain(errors).collect())
 }
 
-/// Returns a note if a generated file contains `name`.
-pub(super) fn generated(question: &Question<'_>, name: &str) -> Result<Option<String>> {
-    not_indexed(question, name, |reason| reason == SkipReason::Generated)
+/// Returns, for each name, a note if a generated file contains it.
+pub(super) fn generated(question: &Question<'_>, names: &[&str]) -> Result<Vec<Option<String>>> {
+    not_indexed(question, names, |reason| reason == SkipReason::Generated)
 }
 
-fn not_indexed(question: &Question<'_>, name: &str, is_wanted: impl Fn(SkipReason) -> bool) -> Result<Option<String>> {
-    let sources = question.sources();
+fn not_indexed(
+    question: &Question<'_>,
+    names: &[&str],
+    is_wanted: impl Fn(SkipReason) -> bool,
+) -> Result<Vec<Option<String>>> {
+    let words = names.iter().map(|name| word(name)).collect::<Result<Vec<_>>>()?;
     let files = unindexed_with(
-        &word(name)?,
-        &sources,
+        &words,
+        &question.sources(),
         &question.filter,
         is_wanted,
         question.interrupt(),
     );
-    Ok((!files.is_empty()).then(|| {
+    let note = |(name, files): (&&str, Vec<FileId>)| {
         let paths = files.iter().map(|file| path_of(question.view(), *file)).collect();
-        format!("files that are not indexed contain {name:?}: {}", listed(paths))
-    }))
+        (!files.is_empty()).then(|| format!("files that are not indexed contain {name:?}: {}", listed(paths)))
+    };
+    Ok(names.iter().zip(files).map(note).collect())
 }
 
 /// Returns the files that contain `name` and have syntax errors, with the line of the first error.

@@ -281,25 +281,32 @@ impl Search<'_> {
         };
         let pattern = Pattern::new(word, options)?;
         let mut occurs = false;
-        let is_all = self.read_unindexed(|_, bytes| {
+        let is_all = self.read_unindexed(is_text, |_, bytes| {
             occurs |= pattern.occurs(bytes);
             !occurs
         });
         Ok((occurs || is_all).then_some(occurs))
     }
 
-    /// Passes the text files that are not indexed to `read`, until it returns false. Returns false if some were left out
-    /// because they are too many or too large for one query.
-    fn read_unindexed(&self, mut read: impl FnMut(FileId, &[u8]) -> bool) -> bool {
+    /// Passes the files that are not indexed and whose status `is_wanted` to `read`, until it returns false. Returns
+    /// false if some were left out because they are too many or too large for one query.
+    fn read_unindexed(
+        &self,
+        is_wanted: impl Fn(FileStatus) -> bool,
+        mut read: impl FnMut(FileId, &[u8]) -> bool,
+    ) -> bool {
         let view = self.sources.view();
         let mut reader = self.sources.reader();
         let (mut n_left, mut bytes_left) = (MAX_UNINDEXED_FILES, MAX_UNINDEXED_BYTES);
         let mut is_all = true;
         for (file, entry) in view.files().filter(|(_, file)| file.blob.is_none()) {
             let entry = entry.entry();
-            let is_text = !matches!(entry.status, FileStatus::Skipped(SkipReason::Binary));
             let is_file = matches!(entry.mode, FileMode::File | FileMode::Executable);
-            if !is_text || !is_file || is_credential(view.file(file).path) || !self.filter.passes(view, file) {
+            if !is_wanted(entry.status)
+                || !is_file
+                || is_credential(view.file(file).path)
+                || !self.filter.passes(view, file)
+            {
                 continue;
             }
             if n_left == 0 || self.interrupt.load(Ordering::Relaxed) {
@@ -319,26 +326,35 @@ impl Search<'_> {
     }
 }
 
-/// Returns the files that are not indexed and match `pattern`, as far as they can be read for one query. `is_wanted`
-/// selects them by the reason why they are not indexed.
+fn is_text(status: FileStatus) -> bool {
+    !matches!(status, FileStatus::Skipped(SkipReason::Binary))
+}
+
+/// Returns, for each pattern, the files that are not indexed and match it, as far as they can be read for one query.
+/// `is_wanted` selects them by the reason why they are not indexed.
 pub fn unindexed_with(
-    pattern: &Pattern,
+    patterns: &[Pattern],
     sources: &Sources<'_>,
     filter: &FileFilter,
     is_wanted: impl Fn(SkipReason) -> bool,
     interrupt: &AtomicBool,
-) -> Vec<FileId> {
+) -> Vec<Vec<FileId>> {
     let search = Search {
         sources,
         filter,
         interrupt,
     };
-    let mut found = Vec::new();
-    search.read_unindexed(|file, bytes| {
-        let status = sources.view().file(file).entry().status;
-        if matches!(status, FileStatus::Skipped(reason) if is_wanted(reason)) && pattern.occurs(bytes) {
-            found.push(file);
-        }
+    let is_wanted = |status| matches!(status, FileStatus::Skipped(reason) if is_wanted(reason));
+    let mut found = vec![Vec::new(); patterns.len()];
+    if patterns.is_empty() {
+        return found;
+    }
+    search.read_unindexed(is_wanted, |file, bytes| {
+        let matching = patterns
+            .iter()
+            .zip(&mut found)
+            .filter(|(pattern, _)| pattern.occurs(bytes));
+        matching.for_each(|(_, files)| files.push(file));
         true
     });
     found
@@ -364,7 +380,7 @@ pub(super) fn unindexed_lines(
         filter,
         interrupt,
     };
-    search.read_unindexed(|file, bytes| {
+    search.read_unindexed(is_text, |file, bytes| {
         pattern.for_each_line(bytes, |line| {
             let text = bytes[line.start..line.end].to_vec();
             let spans = pattern.spans(&text);

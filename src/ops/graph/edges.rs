@@ -138,9 +138,9 @@ impl Lookup<'_> {
             for of in level {
                 for site in self.calls_in(of, depth > 1) {
                     match site.targets.is_empty() {
-                        true if site.tier.name() == "outside" => {
+                        true if depth == 1 && site.tier.name() == "outside" => {
                             let name = self.linker.name_at(site.file, site.range.start).unwrap_or_default();
-                            *outside.entry(name).or_default() += usize::from(depth == 1);
+                            *outside.entry(name).or_default() += 1;
                         }
                         true => walk.account.unknown += usize::from(depth == 1),
                         false => {
@@ -157,9 +157,10 @@ impl Lookup<'_> {
             }
             level = next;
         }
-        for (name, n) in outside {
-            // A generated file of the repository may define it.
-            match generated(self.question, &name)?.filter(|_| n > 0) {
+        // A generated file of the repository may define what seems to be outside.
+        let names: Vec<&str> = outside.keys().map(String::as_str).collect();
+        for (note, n) in generated(self.question, &names)?.into_iter().zip(outside.values()) {
+            match note {
                 Some(note) => {
                     walk.notes.push(note);
                     walk.account.unknown += n;
