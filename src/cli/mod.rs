@@ -73,17 +73,10 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         return code;
     }
     let is_verbose = args.iter().any(|arg| arg == "--verbose" || arg == "-v");
-    let is_search = args
-        .iter()
-        .skip(1)
-        .find(|arg| !arg.as_encoded_bytes().starts_with(b"-"))
-        == Some(&"search".into());
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,
         Err(mut error) => {
-            if is_search && error.kind() == clap::error::ErrorKind::UnknownArgument {
-                suggest_quotes(&mut error);
-            }
+            suggest_quotes(&mut error);
             let code = exit_after_clap_error(&error);
             if is_verbose && error.kind() == clap::error::ErrorKind::DisplayVersion {
                 let mut output = Output::new(anstream::ColorChoice::Never, false, false);
@@ -247,11 +240,16 @@ fn run(args: &Args, output: &mut Output) -> Result<Found> {
     }
 }
 
-/// Replaces the tip of clap to write `--` before the argument. In a search, paths follow that.
+/// In a search, replaces clap's tip to write `--` before an unknown argument, because paths follow that.
 fn suggest_quotes(error: &mut clap::Error) {
-    let tip = "to search for text that begins with '-', put it in double quotes: codescout search '\"-v\"'";
-    let tips = ContextValue::StyledStrs(vec![tip.into()]);
-    error.insert(ContextKind::Suggested, tips);
+    let is_search = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string().contains(" search ["),
+        _ => false,
+    };
+    if is_search && error.kind() == clap::error::ErrorKind::UnknownArgument {
+        let tip = "to search for text that begins with '-', put it in double quotes: codescout search '\"-v\"'";
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
 }
 
 fn exit_after_clap_error(error: &clap::Error) -> ExitCode {

@@ -257,8 +257,15 @@ fn a_query_that_begins_with_a_hyphen_can_be_quoted() {
     let repo = project();
     repo.write("src/flags.py", "FLAGS = ['--walrus-count']\n");
     repo.commit("flags");
-    let refused = call_in(repo.root(), &["search", "--walrus-count"], b"").expect(2);
-    assert!(refused.stderr.contains("put it in double quotes"), "{}", refused.stderr);
+    for args in [
+        &["search", "--walrus-count"][..],
+        &["--ref", "HEAD", "search", "--walrus-count"],
+    ] {
+        let refused = call_in(repo.root(), args, b"").expect(2);
+        assert!(refused.stderr.contains("put it in double quotes"), "{}", refused.stderr);
+    }
+    let other = call_in(repo.root(), &["read", "--walrus-count"], b"").expect(2);
+    assert!(!other.stderr.contains("double quotes"), "{}", other.stderr);
     assert!(first(&repo, "\"--walrus-count\"", 1)[0].starts_with("src/flags.py:1"));
 }
 
