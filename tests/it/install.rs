@@ -883,7 +883,7 @@ fn an_entry_that_came_with_the_repository_is_not_accepted() {
                 assert_eq!(now, parsed(form, &written), "{client}");
             }
         }
-        // What is as install writes it is unchanged, whoever wrote it.
+        // A file with the text that install writes counts as unchanged, even if another program wrote it.
         fs::remove_dir_all(user.path(".state")).unwrap();
         user.repo.write(file, &written);
         assert_eq!(user.install(&[client, "--scope", "project"])["changed"], false);

@@ -82,7 +82,7 @@ impl Spelling {
     }
 }
 
-/// Returns the byte that an escape at the start of a text stands for, and the length of the escape.
+/// Decodes the escape at the start of a text. Returns the byte and the length of the escape.
 fn escape(text: &[u8]) -> Option<(u8, usize)> {
     let digit = |digit: u8| char::from(digit).to_digit(16);
     match *text {

@@ -1,8 +1,8 @@
 //! Removes secrets from texts before they are sent to a server.
 //!
 //! `forms` finds secrets by their form, and by the URL or command that contains them; `named` finds the value of a name
-//! such as `password` or `api_key`; `encoded` finds lines of
-//! base64, and `random` words that look random. A literal assigned to such a name is a secret; a
+//! such as `password` or `api_key`; `encoded` finds lines of base64, and `random` words that look random. A literal
+//! assigned to such a name is a secret; a
 //! call, a type or another name is not. Detection is heuristic: a secret that looks like ordinary text is sent.
 
 /// Compiles a regular expression on first use, because most calls send no text.

@@ -1,4 +1,4 @@
-//! Finds words that look random, whatever stands around them: keys, tokens, seeds and lines of base64.
+//! Finds words that look random in any context: keys, tokens, seeds and lines of base64.
 
 use std::ops::Range;
 
