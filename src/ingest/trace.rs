@@ -18,6 +18,8 @@ use super::sweep::retire_file;
 pub(super) const SYMBOLS_ENDING: &str = "sym";
 /// Number of commits to trace between publications. An interruption loses at most these.
 const COMMITS_A_TURN: u32 = 2048;
+/// Number of commits of the first turn if the time is limited. Later turns have twice as many as the turn before.
+const COMMITS_A_FIRST_TURN: u32 = 64;
 
 /// The outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,26 +54,30 @@ impl Turn {
 }
 
 impl Recorder<'_> {
-    /// Traces definitions through all recorded commits. Publishes from time to time, so an interruption loses only the
-    /// current turn.
+    /// Traces definitions through all recorded commits, or those for which there is time `until` an instant. Publishes
+    /// from time to time, so an interruption loses only the current turn.
     pub fn trace(
         &self,
         sidecar: &Sidecar,
         max_bytes: u64,
+        until: Option<Instant>,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<TraceOutcome, RecordError> {
         let started = Instant::now();
+        let mut n_commits = until.map_or(COMMITS_A_TURN, |_| COMMITS_A_FIRST_TURN);
+        // A turn takes about as long as all the turns before it together.
+        let has_time = || until.is_none_or(|until| Instant::now() + started.elapsed() < until);
         let recipe = symbol_recipe(max_bytes);
         let mut outcome = TraceOutcome::default();
         let mut is_counted = false;
         let mut seen = HashSet::new();
-        loop {
+        while has_time() {
             let state = sidecar.state()?.unwrap_or_default();
             let Some(history) = self.sound(sidecar, &state)? else {
                 break;
             };
-            let turn = match next_turn(&history, recipe) {
+            let turn = match next_turn(&history, recipe, n_commits) {
                 Some(turn) => Some(turn),
                 None => self.next_repeated_turn(&history, max_bytes, &mut seen)?,
             };
@@ -88,6 +94,7 @@ impl Recorder<'_> {
             if self.publish_symbols(sidecar, &state.history[turn.entry], &bytes, interrupt)? {
                 outcome.n_new_commits += turn.locals.len() as u32;
                 outcome.n_changes += n_changes;
+                n_commits = (2 * n_commits).min(COMMITS_A_TURN);
             } else {
                 is_counted = false;
             }
@@ -196,13 +203,13 @@ fn first_traced(history: &History, entry: usize, recipe: u64) -> u32 {
     symbols.unwrap_or_else(|| history.batches()[entry].n_commits())
 }
 
-/// Returns the newest commits that are not traced yet.
-fn next_turn(history: &History, recipe: u64) -> Option<Turn> {
+/// Returns the newest commits that are not traced yet, at most `n_commits`.
+fn next_turn(history: &History, recipe: u64, n_commits: u32) -> Option<Turn> {
     let entry = (0..history.batches().len())
         .rev()
         .find(|entry| first_traced(history, *entry, recipe) > 0)?;
     let end = first_traced(history, entry, recipe);
-    let first = end.saturating_sub(COMMITS_A_TURN);
+    let first = end.saturating_sub(n_commits);
     Some(Turn {
         entry,
         first,

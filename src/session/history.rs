@@ -316,9 +316,19 @@ impl<'w> Records<'w> {
 
     /// Traces definitions through all recorded commits.
     pub fn trace_history(self, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<TraceOutcome> {
+        self.trace_history_until(None, progress, interrupt)
+    }
+
+    /// Traces definitions through the newest recorded commits, as many as there is time for.
+    pub(crate) fn trace_history_until(
+        self,
+        until: Option<Instant>,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<TraceOutcome> {
         let sidecar = self.workspace.storage.open_or_create(interrupt)?;
         let max_bytes = self.workspace.build_options().max_blob_bytes;
-        Ok(self.recorder().trace(&sidecar, max_bytes, progress, interrupt)?)
+        Ok(self.recorder().trace(&sidecar, max_bytes, until, progress, interrupt)?)
     }
 
     /// Prepares the records of all commits reachable from `tips` for export. Records and traces missing commits first.

@@ -229,6 +229,78 @@ fn a_name_that_another_definition_has_proves_nothing() {
 }
 
 #[test]
+fn what_is_right_now_needs_no_history() {
+    let repo = project();
+    repo.write(
+        "README.md",
+        "`read_table` reads [words](src/words.py), see [above](#words).\n\n# Words\n",
+    );
+    repo.commit("two");
+    let sidecar = repo.root().join(".codescout");
+    assert_eq!(run(&repo, &["docs", "audit"]).code, 0);
+    assert!(!sidecar.exists());
+    repo.write("src/words.py", "x = 1\n");
+    repo.commit("delete");
+    assert_eq!(run(&repo, &["docs", "audit"]).code, 1);
+    assert!(sidecar.exists());
+}
+
+#[test]
+fn names_that_can_mean_something_else_are_no_finding_when_they_are_gone() {
+    let repo = project();
+    let stale = "Call `read_table` first.\n";
+    repo.write("lib/a/deep/x/own.py", "A = 1\n");
+    repo.write(
+        "src/words.py",
+        format!("{CODE}\n\ndef sign(text):\n    return [ord(letter) + 1 for letter in text]\n"),
+    );
+    let documents = [
+        ("word.md", "The `sign` option.\n"),
+        ("reader.md", "Your file `x/own.py` is read.\n"),
+        (
+            "js.md",
+            "Call `read_table` first.\n\n```js\nimport { read_table } from 'tables'\n```\n",
+        ),
+        (
+            "py.md",
+            "Call `read_table` first.\n\n    from tables.csv import read_table\n",
+        ),
+        (
+            "rs.md",
+            "Call `read_table` first.\n\n```rust\nuse tables::{read_table, T};\n```\n",
+        ),
+        ("adr/3.md", stale),
+        ("minutes/3.md", stale),
+        (
+            "dated.md",
+            "---\ntitle: x\ndate: 2024-02-03\n---\nCall `read_table` first.\n",
+        ),
+        (
+            "decided.md",
+            "# 3. Tables\n\n* Status: **Accepted**\n\nCall `read_table` first.\n",
+        ),
+        // These are findings.
+        ("call.md", "Call `sign()` first.\n"),
+        (
+            "own.md",
+            "Call `read_table` first.\n\n```py\nfrom words import read_table\n```\n",
+        ),
+        (
+            "late.md",
+            "Call `read_table` first.\n\nA status is accepted if its date: 2024-02-03 is known.\n",
+        ),
+    ];
+    documents.iter().for_each(|(path, text)| repo.write(path, text));
+    repo.remove("README.md");
+    repo.commit("documents");
+    repo.write("src/words.py", "x = 1\n");
+    repo.remove("lib/a/deep/x/own.py");
+    repo.commit("delete");
+    let answer = json(&repo, &["docs", "audit"]);
+    assert_eq!(texts(&answer, "path"), ["call.md", "late.md", "own.md"]);
+}
+
+#[test]
 fn a_shallow_clone_is_not_said_to_be_right() {
     let repo = project();
     repo.write("src/words.py", "x = 1\n");

@@ -12,24 +12,22 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use bstr::ByteSlice;
-use rayon::prelude::*;
 use serde::Serialize;
 
-use super::super::question::Question;
 use super::super::sink::{Sink, Style};
 use super::super::symbol_history::SymbolQuestion;
 use super::super::target::Targets;
 use super::files::Files;
-use super::headings::{Headings, PastHeadings, has_links};
+use super::headings::PastHeadings;
 use super::link::Spelling;
-use super::mention::{Markup, Mention, Referent, mentions};
+use super::mention::{Markup, Mention, Referent, imported, mentions};
+use super::present::Present;
 use crate::extract::{DefinitionKind, lang_of_path};
 use crate::git::BlobContent;
 use crate::history::{PathChange, SymbolKey};
 use crate::model::{BlobId, RepoPath};
-use crate::query::{Source, SourceError, is_test_path, latest_key, removals};
+use crate::query::{is_test_path, latest_key, removals};
 use crate::session::{OpError, Result};
-use crate::snapshot::FileId;
 
 /// Limit on the number of renames through which a file is followed.
 const MAX_RENAMES: usize = 64;
@@ -104,9 +102,9 @@ impl FindingOut {
 
 /// A document.
 pub(super) struct Document {
-    path: RepoPath,
-    text: String,
-    mentions: Vec<Mention>,
+    pub(super) path: RepoPath,
+    pub(super) text: String,
+    pub(super) mentions: Vec<Mention>,
     words: Words,
     line_ends: Vec<usize>,
 }
@@ -124,17 +122,29 @@ impl Document {
         })
     }
 
-    fn text(&self, mention: &Mention) -> &str {
+    pub(super) fn text(&self, mention: &Mention) -> &str {
         &self.text[mention.range.clone()]
     }
 
     /// Returns the path or heading that a mention means with a range of the document.
-    fn read(&self, mention: &Mention, range: &Range<usize>) -> Cow<'_, str> {
+    pub(super) fn read(&self, mention: &Mention, range: &Range<usize>) -> Cow<'_, str> {
         mention.spelling.read(&self.text[range.clone()])
     }
 
-    pub(super) fn n_mentions(&self) -> usize {
-        self.mentions.len()
+    /// Returns true if a name is written as a call, or as the argument of a role or directive.
+    fn is_code(&self, mention: &Mention) -> bool {
+        let (before, after) = (&self.text[..mention.range.start], &self.text[mention.range.end..]);
+        let before = before.trim_end_matches(['`', '~', '!']);
+        after.starts_with('(') || before.ends_with([':', '}']) || before.trim_end().ends_with("::")
+    }
+
+    /// Returns the mentioned names of definitions.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let names = self
+            .mentions
+            .iter()
+            .filter(|mention| mention.referent == Referent::Name);
+        names.map(|mention| self.text(mention))
     }
 }
 
@@ -160,16 +170,14 @@ struct Outcome {
 /// Judges the mentions of documents.
 pub(super) struct Auditor<'a> {
     targets: &'a Targets<'a>,
+    present: &'a Present,
     files: Files<'a>,
     /// The definitions that were taken away, by the last part of their names.
     removed: HashMap<String, Vec<Removed>>,
     /// The keys that uncommitted changes replaced.
     own: HashMap<SymbolKey, SymbolKey>,
-    /// The last parts of such names that still occur in code.
-    in_code: HashSet<String>,
     /// The last parts of the names of definitions, present and past, that documents use as qualifiers.
     qualifiers: HashSet<String>,
-    headings: HashMap<RepoPath, Headings>,
     past_headings: HashMap<RepoPath, PastHeadings>,
     /// What became of names and paths, if documents were right about them.
     names: HashMap<String, Option<Outcome>>,
@@ -179,29 +187,19 @@ pub(super) struct Auditor<'a> {
 }
 
 impl<'a> Auditor<'a> {
-    pub(super) fn new(question: &Question<'_>, targets: &'a Targets<'a>, documents: &[Document]) -> Result<Self> {
-        let of_documents = documents.iter().flat_map(|document| {
-            let names = document
-                .mentions
-                .iter()
-                .filter(|mention| mention.referent == Referent::Name);
-            names.map(|mention| document.text(mention))
-        });
-        let names: HashSet<&str> = of_documents.collect();
+    pub(super) fn new(targets: &'a Targets<'a>, present: &'a Present, documents: &[Document]) -> Result<Self> {
+        let names: HashSet<&str> = documents.iter().flat_map(Document::names).collect();
         let words: HashSet<&str> = names.iter().map(|name| last_part(name)).collect();
         let (removed, own) = removed(targets, &words)?;
         let of_removed = || names.iter().filter(|name| removed.contains_key(last_part(name)));
-        // Also the qualifiers, which may be variables.
-        let parts_of_removed = of_removed().flat_map(|name| parts(name));
         let qualifiers = of_removed().filter_map(|name| qualifier(name)).collect();
         Ok(Self {
-            in_code: in_code(question, &parts_of_removed.collect())?,
             qualifiers: traced(targets, &qualifiers)?,
-            files: Files::new(question, targets),
+            files: Files::new(targets, present),
             targets,
+            present,
             removed,
             own,
-            headings: HashMap::new(),
             past_headings: HashMap::new(),
             names: HashMap::new(),
             paths: HashMap::new(),
@@ -219,7 +217,7 @@ impl<'a> Auditor<'a> {
             let (kind, outcome) = match &mention.referent {
                 Referent::Name => ("name", self.name(document, mention)?),
                 Referent::Path => ("path", self.path(document, mention)?),
-                Referent::Heading(path) => ("heading", self.heading(document, mention, path.clone())?),
+                Referent::Heading(_) => ("heading", self.heading(document, mention)?),
             };
             if let Some(outcome) = outcome {
                 findings.push(self.finding(document, mention, kind, outcome)?);
@@ -264,7 +262,21 @@ impl<'a> Auditor<'a> {
                 outcome
             }
         };
+        let outcome = outcome.filter(|outcome| !outcome.now.is_empty() || self.is_own(document, mention));
         self.if_right(document, mention, outcome)
+    }
+
+    /// Returns true if a mention can only mean code of the repository: it is no word of prose, and no example of the
+    /// document imports the name from elsewhere.
+    fn is_own(&self, document: &Document, mention: &Mention) -> bool {
+        let text = document.text(mention);
+        let is_word = text.bytes().all(|byte| byte.is_ascii_lowercase()) && !document.is_code(mention);
+        let is_imported = || {
+            let imported = imported(&document.text);
+            let module = imported.get(parts(text).next().unwrap_or(text));
+            module.is_some_and(|module| !module.is_empty() && !self.files.has_part(module))
+        };
+        !is_word && !is_imported()
     }
 
     fn outcome_of_name(&self, text: &str) -> Result<Option<Outcome>> {
@@ -272,7 +284,7 @@ impl<'a> Auditor<'a> {
         let Some(removed) = self.removed.get(word) else {
             return Ok(None);
         };
-        let is_in_code = self.in_code.contains(word);
+        let is_in_code = self.present.in_code.contains(word);
         if !is_in_code && !self.is_own_qualifier(text) {
             return Ok(None);
         }
@@ -329,7 +341,8 @@ impl<'a> Auditor<'a> {
     /// something like a variable.
     fn is_own_qualifier(&self, name: &str) -> bool {
         qualifier(name).is_none_or(|qualifier| {
-            let is_variable = qualifier.starts_with(|c: char| c.is_lowercase()) && self.in_code.contains(qualifier);
+            let is_variable =
+                qualifier.starts_with(|c: char| c.is_lowercase()) && self.present.in_code.contains(qualifier);
             is_variable || self.files.has_part(qualifier) || self.qualifiers.contains(qualifier)
         })
     }
@@ -390,27 +403,15 @@ impl<'a> Auditor<'a> {
         }))
     }
 
-    fn heading(&mut self, document: &Document, mention: &Mention, path: Range<usize>) -> Result<Option<Outcome>> {
-        let text = &document.read(mention, &mention.range);
-        let path = match &*document.read(mention, &path) {
-            "" => Some(document.path.clone()),
-            path => self.files.link(&document.path, path),
-        };
-        let Some(path) = path.filter(has_links) else {
+    fn heading(&mut self, document: &Document, mention: &Mention) -> Result<Option<Outcome>> {
+        let Some((path, text)) = self.present.heading(document, mention) else {
             return Ok(None);
         };
-        if !self.headings.contains_key(&path) {
-            let present = self.targets.content(&path)?.unwrap_or_default();
-            self.headings.insert(path.clone(), Headings::of(&present));
-        }
-        if self.headings[&path].has(text) {
-            return Ok(None);
-        }
         let mut past = match self.past_headings.remove(&path) {
             Some(past) => past,
             None => PastHeadings::new(self.changes(&path)?),
         };
-        let commit = past.last_commit_after(text, &|change| self.content(change));
+        let commit = past.last_commit_after(&text, &|change| self.content(change));
         self.past_headings.insert(path, past);
         let outcome = commit?.map(|commit| Outcome {
             commit,
@@ -541,32 +542,6 @@ fn removed(targets: &Targets<'_>, words: &HashSet<&str>) -> Result<RemovedByName
     Ok((by_word, own))
 }
 
-/// Returns the names that occur in files other than documents, as definitions or in any other way.
-fn in_code(question: &Question<'_>, names: &HashSet<&str>) -> Result<HashSet<String>> {
-    let sources = question.sources();
-    let view = question.view();
-    let is_code = |id: &FileId| {
-        let (path, lang) = (view.file(*id).path, view.lang(*id));
-        Markup::of(lang).is_none() && !super::is_record_of_changes(path) && !is_translation(path)
-    };
-    let files: Vec<FileId> = view.files().map(|(id, _)| id).filter(is_code).collect();
-    let of_file = |reader: &mut crate::query::SourceReader<'_>, id: FileId| -> Result<HashSet<&str>, SourceError> {
-        sources.go_on()?;
-        let Source::Bytes(bytes) = reader.read(id)? else {
-            return Ok(HashSet::new());
-        };
-        let words = bytes
-            .split(|byte| !is_part_of_word(*byte))
-            .filter_map(|word| word.to_str().ok());
-        Ok(words.filter_map(|word| names.get(word)).copied().collect())
-    };
-    let found: Vec<HashSet<&str>> = files
-        .into_par_iter()
-        .map_init(|| sources.reader(), of_file)
-        .collect::<Result<_, _>>()?;
-    Ok(found.into_iter().flatten().map(str::to_owned).collect())
-}
-
 /// Returns true for documents, tests, examples and copies of other repositories. Documents do not mean what they define.
 fn is_beside(path: &RepoPath) -> bool {
     const FOLDERS: [&str; 8] = [
@@ -582,15 +557,6 @@ fn is_beside(path: &RepoPath) -> bool {
     let text = path.to_text();
     let is_document = Markup::of(lang_of_path(path)).is_some();
     is_document || is_test_path(&text) || text.split('/').any(|part| FOLDERS.contains(&part))
-}
-
-fn is_part_of_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
-}
-
-/// Returns true for translations of documents, which lag behind.
-fn is_translation(path: &[u8]) -> bool {
-    path.ends_with(b".po") || path.ends_with(b".pot")
 }
 
 /// The hashes of the words of a text, with where each starts.
@@ -653,15 +619,15 @@ fn traced(targets: &Targets<'_>, wanted: &HashSet<&str>) -> Result<HashSet<Strin
 }
 
 /// Returns the part of a name before the last.
-fn qualifier(name: &str) -> Option<&str> {
+pub(super) fn qualifier(name: &str) -> Option<&str> {
     parts(name).rev().nth(1)
 }
 
-fn parts(name: &str) -> impl DoubleEndedIterator<Item = &str> {
+pub(super) fn parts(name: &str) -> impl DoubleEndedIterator<Item = &str> {
     name.split(['.', ':', '#', '>', '-']).filter(|part| !part.is_empty())
 }
 
-fn last_part(name: &str) -> &str {
+pub(super) fn last_part(name: &str) -> &str {
     parts(name).next_back().unwrap_or(name)
 }
 

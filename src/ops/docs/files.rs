@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::super::paths::below;
-use super::super::question::Question;
 use super::super::target::Targets;
+use super::present::{OMITTED, Present, bare, written};
 use crate::model::RepoPath;
 use crate::session::Result;
 
@@ -12,19 +11,53 @@ use crate::session::Result;
 const MAX_RENAMES: usize = 64;
 /// Limit on the number of files by which a directory is followed.
 const MAX_FILES: usize = 1_000;
-/// File extensions that references to documents omit.
-const OMITTED: [&str; 3] = ["", ".rst", ".md"];
+
+/// Files and their directories.
+pub(super) struct Paths {
+    all: HashSet<String>,
+    by_name: BTreeMap<String, Vec<String>>,
+}
+
+impl Paths {
+    pub(super) fn new<T: AsRef<str>>(files: impl Iterator<Item = T>) -> Self {
+        let mut all = HashSet::new();
+        for file in files {
+            let mut path = file.as_ref();
+            while all.insert(path.to_owned()) {
+                match path.rsplit_once('/') {
+                    Some((folder, _)) => path = folder,
+                    None => break,
+                }
+            }
+        }
+        let mut by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for path in &all {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            by_name.entry(name.to_owned()).or_default().push(path.clone());
+        }
+        Self { all, by_name }
+    }
+
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.all.contains(path)
+    }
+
+    /// Returns the paths in other directories that end in `path`.
+    pub(super) fn within(&self, path: &str) -> impl Iterator<Item = &str> {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let end = format!("/{path}");
+        let paths = self.by_name.get(name).into_iter().flatten();
+        paths.map(String::as_str).filter(move |path| path.ends_with(&end))
+    }
+}
 
 /// The present and past files of a revision.
 pub(super) struct Files<'a> {
     targets: &'a Targets<'a>,
-    /// The present files and directories.
-    present: HashSet<String>,
-    /// The files that existed in any commit, and their directories.
-    past: HashSet<String>,
-    /// The paths of `past` by file name.
-    by_name: BTreeMap<String, Vec<String>>,
-    /// The names in `by_name` without extensions.
+    present: &'a Paths,
+    /// The files that existed in any commit.
+    past: Paths,
+    /// The names of files and directories of `past` without extensions.
     stems: HashSet<String>,
 }
 
@@ -47,81 +80,39 @@ pub(super) struct Gone {
 }
 
 impl<'a> Files<'a> {
-    pub(super) fn new(question: &Question<'_>, targets: &'a Targets<'a>) -> Self {
-        let mut present = HashSet::new();
-        for (_, file) in question.view().files() {
-            add_with_folders(&mut present, &String::from_utf8_lossy(file.path));
-        }
-        let mut past = HashSet::new();
-        let mut by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for path in targets.opened.history.paths_from(b"") {
-            add_with_folders(&mut past, &path.to_text());
-        }
-        for path in &past {
-            let name = path.rsplit('/').next().unwrap_or(path);
-            by_name.entry(name.to_owned()).or_default().push(path.clone());
-        }
-        let stems = by_name.keys().filter_map(|name| name.split('.').next());
+    pub(super) fn new(targets: &'a Targets<'a>, present: &'a Present) -> Self {
+        let past = Paths::new(targets.opened.history.paths_from(b"").iter().map(RepoPath::to_text));
+        let stems = past.by_name.keys().filter_map(|name| name.split('.').next());
         Self {
-            targets,
-            present,
-            past,
             stems: stems.map(str::to_owned).collect(),
-            by_name,
+            targets,
+            present: &present.paths,
+            past,
         }
-    }
-
-    /// Returns the present file that a link leads to.
-    pub(super) fn link(&self, document: &RepoPath, link: &str) -> Option<RepoPath> {
-        let forms = [folder_of(document), String::new()].into_iter();
-        let mut paths = forms.filter_map(|folder| below(&folder, link));
-        paths
-            .find(|path| self.present.contains(path))
-            .map(|path| RepoPath::from(path.as_str()))
     }
 
     /// Returns true if a directory or file, without its extension, has or had this name.
     pub(super) fn has_part(&self, name: &str) -> bool {
-        self.by_name.contains_key(name) || self.stems.contains(name)
+        self.past.by_name.contains_key(name) || self.stems.contains(name)
     }
 
-    /// Returns what became of the file or directory that a document mentions as `text`. `None` if it exists, or if no
-    /// commit had it.
+    /// Returns what became of the file or directory that a document mentions as `text`. `None` if no commit had it.
     pub(super) fn gone(&self, document: &RepoPath, text: &str, is_link: bool) -> Result<Option<Gone>> {
-        let bare = text.trim_start_matches("./").trim_end_matches('/');
-        // A file name alone may be that of a file of the reader.
-        if !is_link && !bare.contains('/') {
-            return Ok(None);
-        }
-        let folders = [folder_of(document), String::new()];
-        let endings = if is_link { OMITTED.as_slice() } else { &OMITTED[..1] };
-        let mut written = Vec::new();
-        for ending in endings {
-            let paths = folders.iter().filter_map(|folder| {
-                let path = below(folder, &format!("{bare}{ending}"))?;
-                Some((Form::Below(folder.clone()), path))
-            });
-            written.extend(paths);
-        }
-        if written.iter().any(|(_, path)| self.present.contains(path)) {
-            return Ok(None);
-        }
-        let end = format!("/{bare}");
-        let is_within = |path: &&String| path.ends_with(&end);
-        let name = bare.rsplit('/').next().unwrap_or(bare);
-        let within: Vec<&String> = self.by_name.get(name).into_iter().flatten().filter(is_within).collect();
-        let past = written.into_iter().find(|(_, path)| self.past.contains(path));
+        let bare = bare(text);
+        let within: Vec<&str> = self.past.within(bare).take(2).collect();
+        let past = written(document, bare, is_link).find(|(_, path)| self.past.has(path));
         let (form, path) = match (past, within.as_slice()) {
             (Some(past), _) => past,
             (None, [path]) if !is_link => {
                 let folder = path.strip_suffix(bare).unwrap_or_default();
-                (Form::Within(folder.to_owned()), (*path).clone())
+                // Deeper in the tree, it may as well be a file of the reader.
+                if folder.matches('/').count() > 1 && !document.as_bytes().starts_with(folder.as_bytes()) {
+                    return Ok(None);
+                }
+                (Form::Within(folder.to_owned()), (*path).to_owned())
             }
             _ => return Ok(None),
         };
-        if self.present.iter().any(|path| is_within(&path)) {
-            return Ok(None);
-        }
         let became = self.of_file(&RepoPath::from(path.as_str()))?;
         let became = match became {
             Some(became) => Some(became),
@@ -137,7 +128,7 @@ impl<'a> Files<'a> {
             let Some((commit, next)) = self.step(&at)? else { break };
             let first = *first.get_or_insert(commit);
             match next {
-                Some(next) if self.present.contains(&*next.to_text()) => return Ok(Some((first, Some(next)))),
+                Some(next) if self.present.has(&next.to_text()) => return Ok(Some((first, Some(next)))),
                 Some(next) => at = next,
                 None => return Ok(Some((first, None))),
             }
@@ -214,21 +205,10 @@ impl Form {
     }
 }
 
-fn folder_of(document: &RepoPath) -> String {
+pub(super) fn folder_of(document: &RepoPath) -> String {
     let path = document.to_text();
     path.rsplit_once('/')
         .map_or_else(String::new, |(folder, _)| folder.to_owned())
-}
-
-/// Adds a path and its directories.
-fn add_with_folders(paths: &mut HashSet<String>, path: &str) {
-    let mut path = path;
-    while paths.insert(path.to_owned()) {
-        match path.rsplit_once('/') {
-            Some((folder, _)) => path = folder,
-            None => break,
-        }
-    }
 }
 
 /// Returns a path relative to a directory.
@@ -264,9 +244,5 @@ mod tests {
         let within = Form::Within("src/".to_owned());
         assert_eq!(text_for(&within, "src/b/c.rs", "a/c.rs").as_deref(), Some("b/c.rs"));
         assert_eq!(text_for(&within, "lib/c.rs", "a/c.rs"), None);
-        assert_eq!(
-            (below("a/b", "../c/./d"), below("a", "../../d")),
-            (Some("a/c/d".to_owned()), None)
-        );
     }
 }

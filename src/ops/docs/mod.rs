@@ -6,16 +6,18 @@ mod headings;
 mod link;
 mod listed;
 mod mention;
+mod present;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use self::audit::{Auditor, Document, FindingOut};
 use self::listed::DocumentOut;
 pub(super) use self::mention::DOCUMENT_LANGUAGES;
-use self::mention::Markup;
+use self::mention::{Markup, is_dated};
+use self::present::Present;
 use super::ask::{Ask, FileSelection, path_text};
 use super::op::{Op, Page, Paging, Row};
 use super::question::{About, Question};
@@ -33,6 +35,8 @@ const MAX_BYTES: usize = 4 << 20;
 const DEFAULT_LIMIT: usize = 100;
 /// Time that a call waits for commits to be recorded, and for other programs that edit files.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Time for which a command traces definitions, the newest commits first. The next audit goes on from there.
+const TRACING_TIME: Duration = Duration::from_secs(10);
 
 /// The request.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
@@ -177,27 +181,33 @@ impl Docs {
             ));
         }
         let question = self.question(ask)?;
-        let (documents, n_unread) = documents(&question)?;
+        let (mut documents, n_unread) = documents(&question)?;
         if documents.is_empty() && n_unread == 0 && !self.path.is_empty() {
             return Err(OpError::new(
                 format!("no document is at {}", self.path.join(", ")),
                 "Markdown, reStructuredText, AsciiDoc and plain text are read, but not change logs",
             ));
         }
-        let past = traced(ask)?;
-        let (mut findings, mut incomplete) = past.with_targets(|targets| {
-            let mut auditor = Auditor::new(&question, targets, &documents)?;
-            let mut findings = Vec::new();
-            for document in &documents {
-                if ask.ctx.is_interrupted() {
-                    return Err(OpError::interrupted());
-                }
-                findings.extend(auditor.audit(document)?);
-            }
-            Ok((findings, targets.untraced()))
-        })?;
-        incomplete.extend(past.gap()?);
-        incomplete.extend(Gaps::of(&past.opened.history, &past.opened.reached)?.sentences());
+        let mut facts = Facts {
+            total: 0,
+            documents: documents.len(),
+            mentions: documents.iter().map(|document| document.mentions.len()).sum(),
+        };
+        let present = Present::new(&question, &documents)?;
+        for document in &mut documents {
+            let is_right: Vec<bool> = document
+                .mentions
+                .iter()
+                .map(|mention| present.is_right(document, mention))
+                .collect();
+            let mut is_right = is_right.into_iter();
+            document.mentions.retain(|_| is_right.next() == Some(false));
+        }
+        documents.retain(|document| !document.mentions.is_empty());
+        let (mut findings, mut incomplete) = match documents.is_empty() {
+            true => (Vec::new(), Vec::new()),
+            false => explained(ask, &present, &documents)?,
+        };
         if n_unread > 0 {
             incomplete.push(format!(
                 "{} not read, because they are not UTF-8 or larger than 4 MiB",
@@ -209,11 +219,7 @@ impl Docs {
             let left = findings.iter_mut().filter(|finding| !finding.fixed);
             left.for_each(FindingOut::leave);
         }
-        let facts = Facts {
-            total: findings.len(),
-            documents: documents.len(),
-            mentions: documents.iter().map(Document::n_mentions).sum(),
-        };
+        facts.total = findings.len();
         let n_left = findings.iter().filter(|finding| !finding.fixed).count();
         let rows = findings
             .into_iter()
@@ -259,25 +265,43 @@ fn documents(question: &Question<'_>) -> Result<(Vec<Document>, usize)> {
                 .then(|| Document::new(RepoPath::new(file.path), bytes, markup))
                 .flatten();
             n_unread += usize::from(document.is_none());
-            documents.extend(document);
+            documents.extend(document.filter(|document| !is_dated(&document.text)));
         }
     }
     Ok((documents, n_unread))
 }
 
-/// Opens the history with traced definitions. A call with a time limit uses what is traced.
+/// Returns the mentions that the history proves to be findings, and why some may be missing.
+fn explained(ask: &Ask<'_>, present: &Present, documents: &[Document]) -> Result<(Vec<FindingOut>, Vec<String>)> {
+    let has_names = documents.iter().any(|document| document.names().next().is_some());
+    let past = match has_names {
+        true => traced(ask)?,
+        false => Past::of(ask, PATIENCE)?,
+    };
+    let (findings, mut incomplete) = past.with_targets(|targets| {
+        let mut auditor = Auditor::new(targets, present, documents)?;
+        let of_documents = documents.iter().map(|document| auditor.audit(document));
+        let findings = of_documents
+            .collect::<Result<Vec<_>>>()?
+            .into_iter()
+            .flatten()
+            .collect();
+        Ok((findings, if has_names { targets.untraced() } else { Vec::new() }))
+    })?;
+    incomplete.extend(past.gap()?);
+    incomplete.extend(Gaps::of(&past.opened.history, &past.opened.reached)?.sentences());
+    Ok((findings, incomplete))
+}
+
+/// Opens the history. A command traces definitions for a while; a call with a time limit uses what is traced.
 fn traced<'a>(ask: &'a Ask<'a>) -> Result<Past<'a>> {
     let past = Past::of(ask, PATIENCE)?;
     let lacks_some = past.with_targets(|targets| Ok(!targets.untraced().is_empty()))?;
     if !lacks_some || ask.ctx.reading_ends().is_some() {
         return Ok(past);
     }
-    match ask
-        .session
-        .workspace
-        .records()
-        .trace_history(ask.ctx.progress, ask.ctx.interrupt)
-    {
+    let (until, records) = (Instant::now() + TRACING_TIME, ask.session.workspace.records());
+    match records.trace_history_until(Some(until), ask.ctx.progress, ask.ctx.interrupt) {
         Ok(_) => Past::of(ask, PATIENCE),
         Err(error) if is_read_only(&error) => Ok(past),
         Err(error) => Err(error),
@@ -339,7 +363,19 @@ fn is_record_of_changes(path: &[u8]) -> bool {
         "upgrad",
         "migrat",
     ];
-    const NAMES: [&str; 8] = ["blog", "_posts", "posts", "rfc", "rfcs", "adr", "adrs", "deprecations"];
+    const NAMES: [&str; 11] = [
+        "blog",
+        "_posts",
+        "posts",
+        "rfc",
+        "rfcs",
+        "adr",
+        "adrs",
+        "deprecations",
+        "proposals",
+        "minutes",
+        "meetings",
+    ];
     let path = String::from_utf8_lossy(path).to_lowercase();
     let is_date = |part: &str| {
         let digits = part
