@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use super::question::Question;
 use super::symbol::path_of;
 use crate::artifact::SkipReason;
+use crate::extract::{Language, language};
 use crate::link::Linker;
 use crate::query::{Pattern, PatternOptions, Source, unindexed_with};
 use crate::session::{OpError, Result};
@@ -47,12 +48,13 @@ fn not_indexed(
     Ok(names.iter().zip(files).map(note).collect())
 }
 
-/// Returns the files that contain `name` and have syntax errors, with the line of the first error.
+/// Returns the files of code that contain `name` and have syntax errors, with the line of the first error.
 pub(super) fn with_errors(question: &Question<'_>, linker: &Linker<'_>, name: &str) -> Result<Vec<(FileId, u32)>> {
     let (view, sources, filter, word) = (question.view(), question.sources(), &question.filter, word(name)?);
     let files: Vec<FileId> = linker.files_with(name)?.into_iter().collect();
     let line_of = |file: &FileId| -> Result<Option<(FileId, u32)>> {
-        if !filter.passes(view, *file) {
+        let is_code = language(view.lang(*file)).is_some_and(Language::is_code);
+        if !is_code || !filter.passes(view, *file) {
             return Ok(None);
         }
         let line = view

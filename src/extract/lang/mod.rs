@@ -69,6 +69,11 @@ impl Language {
         }
     }
 
+    /// Returns true for code, whose references are extracted.
+    pub fn is_code(&self) -> bool {
+        matches!(self.structure, Structure::Grammar(_))
+    }
+
     /// Returns true for prose, which has sections instead of definitions.
     pub fn is_prose(&self) -> bool {
         matches!(self.structure, Structure::Prose(_))
