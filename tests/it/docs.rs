@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::cli::call_in;
 use crate::support::InTime;
 use codescout::config::{Config, Environment, Overrides, RepositoryFiles, SETTINGS, Scope, variables};
 
@@ -191,6 +193,92 @@ fn readme_shows_a_recording_that_is_small_and_harmless() {
     for command in ["codescout search", "codescout graph callers", "codescout history"] {
         assert!(svg.contains(&format!("$ {command}")), "{command}");
     }
+}
+
+/// Returns the samples of a document: what they run, and the range of what they show.
+fn samples(text: &str) -> Vec<(String, Range<usize>)> {
+    let mut found: Vec<(String, Range<usize>)> = Vec::new();
+    let (mut at, mut is_sample) = (0, false);
+    for line in text.split_inclusive('\n') {
+        at += line.len();
+        match line.strip_prefix("$ codescout ") {
+            _ if line.starts_with("```") => is_sample = line == "```console\n",
+            Some(command) if is_sample => found.push((command.trim_end().to_owned(), at..at)),
+            _ if is_sample => found.last_mut().expect("a sample starts with a command").1.end = at,
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Runs the samples of README at the commit that it names. Clones without that commit, such as shallow ones, are left
+/// out. `CODESCOUT_ACCEPT=1` writes what is shown.
+#[test]
+fn readme_shows_what_the_program_prints() {
+    let readme = read("README.md");
+    let pinned = readme
+        .split("at commit `")
+        .nth(1)
+        .and_then(|rest| rest.split('`').next());
+    let pinned = pinned.expect("README names the commit of its samples");
+    let git = |folder: &Path, args: &[&str]| {
+        let called = Command::new("git")
+            .arg("-C")
+            .arg(folder)
+            .args(args)
+            .output_in_time()
+            .expect("git is there");
+        (
+            called.status.success(),
+            String::from_utf8_lossy(&called.stdout).into_owned(),
+        )
+    };
+    if !git(root(), &["cat-file", "-e", &format!("{pinned}^{{commit}}")]).0 {
+        return eprintln!("this clone has no commit {pinned}");
+    }
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    let clone = folder.path();
+    for args in [
+        ["clone", "--quiet", "--shared", "--no-checkout"].as_slice(),
+        &["checkout", "--quiet", pinned],
+    ] {
+        let (from, to) = (root().to_string_lossy(), clone.to_string_lossy());
+        let places: &[&str] = if args[0] == "clone" { &[&from, &to] } else { &[] };
+        assert!(git(clone, &[args, places].concat()).0, "git {args:?}");
+    }
+    let (_, authors) = git(clone, &["log", "--format=%an"]);
+    let authors: BTreeSet<&str> = authors.lines().collect();
+    let (mut renewed, mut end) = (String::new(), 0);
+    for (command, shown) in samples(&readme) {
+        let quoted = command.split('"').enumerate();
+        let args = quoted.flat_map(|(at, part)| {
+            if at % 2 == 1 {
+                vec![part]
+            } else {
+                part.split_whitespace().collect()
+            }
+        });
+        let called = call_in(clone, &args.collect::<Vec<_>>(), b"").expect(0);
+        let printed = authors
+            .iter()
+            .fold(called.text(), |text, author| text.replace(author, "…"));
+        renewed.push_str(&readme[end..shown.start]);
+        renewed.push_str(&printed);
+        end = shown.end;
+    }
+    renewed.push_str(&readme[end..]);
+    if std::env::var_os("CODESCOUT_ACCEPT").is_some() {
+        return fs::write(root().join("README.md"), &renewed).expect("README can be written");
+    }
+    let differs = renewed
+        .lines()
+        .zip(readme.lines())
+        .find(|(printed, shown)| printed != shown);
+    assert_eq!(
+        differs, None,
+        "to accept: CODESCOUT_ACCEPT=1 cargo test --test it readme_shows"
+    );
+    assert_eq!(renewed.len(), readme.len());
 }
 
 #[test]
