@@ -1,7 +1,9 @@
 //! Tests the hooks: makes git call them, and waits for them to report the call.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -112,15 +114,49 @@ fn call(repository: &Repository, hook: &HookStatus, program: &Path, foreign: For
             why: "other programs' hooks would run too".to_owned(),
         });
     }
-    start(repository, hook.event).map_err(|source| Trial::NotTried {
+    let not_run = |source: io::Error| Trial::NotTried {
         why: format!("git cannot be run: {source}"),
-    })
+    };
+    if foreign == Foreign::LeaveAlone && !git_agrees(repository, hook).map_err(not_run)? {
+        return Err(Trial::NotTried {
+            why: "git reads its configuration in another way, and may run other hooks".to_owned(),
+        });
+    }
+    start(repository, hook.event).map_err(not_run)
 }
 
 /// Returns true if the file is exactly what this program would write.
 fn holds_nothing_else(hook: &HookStatus, program: &Path) -> bool {
     let expected = own_file(hook.event, Shape::Own, Program::At(program));
     matches!(Found::at(&hook.path), Ok(Found::Script(content, _)) if content == expected)
+}
+
+/// Returns true if git itself looks for a hook where this program does, and for no other hooks. It may follow
+/// conditions and links in a configuration that this program does not.
+fn git_agrees(repository: &Repository, hook: &HookStatus) -> io::Result<bool> {
+    let name = format!("hooks/{}", hook.event.name());
+    let path = git(repository, &["rev-parse", "--git-path", &name])?
+        .stdout(Stdio::piped())
+        .output()?;
+    let path = Path::new(OsStr::from_bytes(path.stdout.trim_ascii_end()));
+    let real = |path: &Path| fs::canonicalize(repository.place().join(path));
+    let others = git(repository, &["config", "--get-regexp", r"^hook\."])?.output()?;
+    // git config fails with 1 if there are none.
+    Ok(matches!((real(path), real(&hook.path)), (Ok(a), Ok(b)) if a == b) && others.status.code() == Some(1))
+}
+
+/// Creates a git command with the user's configuration and without environment variables about a repository.
+fn git(repository: &Repository, args: &[&str]) -> io::Result<Command> {
+    let mut command = command("git")?;
+    drop_variables_of_git(&mut command);
+    command
+        .current_dir(repository.place())
+        .args(["-c", "core.fsmonitor=false"])
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    Ok(command)
 }
 
 fn start(repository: &Repository, event: HookEvent) -> io::Result<Call> {
@@ -136,11 +172,8 @@ fn start(repository: &Repository, event: HookEvent) -> io::Result<Call> {
     })
 }
 
-/// Creates the command `git hook run` with the user's configuration and without environment variables about a
-/// repository.
+/// Creates the command `git hook run`.
 fn git_hook_run(repository: &Repository, event: HookEvent, nonce: &str) -> io::Result<Command> {
-    let mut command = command("git")?;
-    drop_variables_of_git(&mut command);
     let zeros = "0".repeat(40);
     let arguments: &[&str] = match event {
         HookEvent::PostCheckout => &[&zeros, &zeros, "0"],
@@ -148,14 +181,8 @@ fn git_hook_run(repository: &Repository, event: HookEvent, nonce: &str) -> io::R
         HookEvent::PostRewrite => &["amend"],
         HookEvent::PostCommit | HookEvent::PostReceive => &[],
     };
-    command
-        .current_dir(repository.place())
-        .env(VARIABLE, nonce)
-        .args(["-c", "core.fsmonitor=false", "hook", "run", event.name(), "--"])
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    let mut command = git(repository, &["hook", "run", event.name(), "--"])?;
+    command.env(VARIABLE, nonce).args(arguments);
     Ok(command)
 }
 

@@ -345,3 +345,31 @@ fn a_trial_of_hooks_that_start_nothing_fails() {
         "{outcomes:?}"
     );
 }
+
+#[test]
+fn a_trial_runs_nothing_that_only_git_finds() {
+    let configured = |section: &str| format!("[{section}]\n\tpath = planted\n");
+    for planted in [
+        configured("Include"),
+        configured("includeif \"gitdir:**\""),
+        configured("INCLUDEIF \"onbranch:*\""),
+        "[Core]\n\tHooksPath = .git/planted-hooks\n".to_owned(),
+        "[Hook \"x\"]\n\tCommand = .git/planted-hooks/post-commit\n\tevent = post-commit\n".to_owned(),
+    ] {
+        let repo = hooked();
+        let fired = repo.path("fired");
+        for event in ["post-commit", "post-checkout", "post-merge", "post-rewrite"] {
+            let hook = repo.path(format!(".git/planted-hooks/{event}"));
+            fs::create_dir_all(hook.parent().unwrap()).unwrap();
+            write_executable(&hook, &format!("#!/bin/sh\ntouch {}\n", fired.display()));
+        }
+        repo.write(".git/planted", "[core]\n\thooksPath = .git/planted-hooks\n");
+        let config = String::from_utf8(repo.read(".git/config")).unwrap();
+        repo.write(".git/config", config + &planted);
+        let sidecar = repo.path(".codescout");
+        let outcomes = trial(&open(&repo), &sidecar, Path::new(PROGRAM), Foreign::LeaveAlone);
+        assert!(!fired.exists(), "{planted}");
+        let is_called = |(_, outcome): &(HookEvent, Trial)| matches!(outcome, Trial::Called { .. });
+        assert!(!outcomes.iter().any(is_called), "{planted}: {outcomes:?}");
+    }
+}
