@@ -65,7 +65,7 @@ pub use operation::is_in_operation;
 pub use reader::{MAX_OBJECT_BYTES, ObjectError, ObjectReader};
 pub use refs::{Head, Ref, RefError, RefKind};
 pub use revision::{Candidate, Resolved, RevisionError};
-pub use rewrite::{Rewrite, RewriteError, Rewriter, check_path};
+pub use rewrite::{Rewrite, RewriteError, Rewriter, belongs_to_git, check_path};
 pub use roots::{Root, RootKind};
 pub use small_file::read_small_file;
 pub use stillness::WorktreeWatch;

@@ -4,9 +4,11 @@
 //! file is replaced by a rename. If a step fails, the journal is reversed and the files get their earlier contents back.
 //! All batches of a worktree hold one lock, and no path passes through a symbolic link or into another repository.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -456,6 +458,15 @@ fn is_own(name: &[u8]) -> bool {
         .iter()
         .any(|own| visible.eq_ignore_ascii_case(own))
         || visible.starts_with(TEMPORARY)
+}
+
+/// Returns true if a file is in a directory of git or codescout below `root`. Both paths are without links.
+pub fn belongs_to_git(root: &Path, file: &Path) -> bool {
+    let below = file.strip_prefix(root).unwrap_or(file);
+    let mut folders = file.ancestors().skip(1).take_while(|folder| *folder != root);
+    below.iter().any(|name| is_own(name.as_bytes()))
+        || folders
+            .any(|folder| beneath::is_git_dir(|name| folder.join(OsStr::from_bytes(name)).symlink_metadata().is_ok()))
 }
 
 fn refused(path: &[u8], why: &'static str) -> RewriteError {

@@ -794,6 +794,36 @@ mod unix {
     }
 
     #[test]
+    fn a_repository_cannot_lead_the_way_into_git() {
+        let user = User::new();
+        let repo = &user.repo;
+        for file in ["HEAD", "objects/x", "refs/x"] {
+            repo.write(format!("bare/{file}"), "x\n");
+        }
+        repo.write(".codescout/mcp.json", "{}");
+        repo.write(".git/hooks/post-commit", "#!/bin/sh\n");
+        for (link, target, args) in [
+            (".cursor", ".git", &["cursor"][..]),
+            (".vscode", "bare", &["vscode"]),
+            (".roo", ".codescout", &["roo"]),
+            (
+                "CLAUDE.md",
+                ".git/hooks/post-commit",
+                &["claude-code", "--instructions"],
+            ),
+            (".mcp.json", ".git/config", &["claude-code"]),
+        ] {
+            symlink(target, repo.path(link)).unwrap();
+            let all = user.everything();
+            let answer = user.call(&[&["install", "--yes", "--scope", "project"], args].concat());
+            let why = &answer.expect(2).stderr;
+            assert!(why.contains("belongs to git or codescout"), "{link}: {why}");
+            assert_eq!(user.everything(), all, "{link}");
+            fs::remove_file(repo.path(link)).unwrap();
+        }
+    }
+
+    #[test]
     fn what_was_there_before_is_kept_where_nobody_else_looks() {
         let user = User::new();
         user.write(".claude.json", "{\"secret\": 1}");

@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::git::belongs_to_git;
+
 /// Maximum size of a file. No client's configuration is that large.
 const MAX_BYTES: u64 = 64 << 20;
 
@@ -30,6 +32,14 @@ pub(crate) enum FileError {
     /// A symbolic link in the repository to a file outside it.
     #[error("{} is a symbolic link to {}, outside the repository", .path.display(), .target.display())]
     LeadsOutside {
+        /// The link.
+        path: PathBuf,
+        /// Its target.
+        target: PathBuf,
+    },
+    /// A symbolic link in the repository to a file of git or codescout.
+    #[error("{} is a symbolic link to {}, which belongs to git or codescout", .path.display(), .target.display())]
+    LeadsIntoGit {
         /// The link.
         path: PathBuf,
         /// Its target.
@@ -74,18 +84,24 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Reads the file at `path`. If there is a `root`, the resolved path must be inside it.
+    /// Reads the file at `path`. If there is a `root`, the resolved path must be inside it, and not in a directory of git.
     pub(super) fn read(path: &Path, root: Option<&Path>) -> Result<Self, FileError> {
         let target = match fs::canonicalize(path) {
             Ok(target) => target,
             Err(error) if error.kind() == io::ErrorKind::NotFound => missing_target(path)?,
             Err(error) => return Err(FileError::io("read", path)(error)),
         };
-        if let Some(root) = root
-            && !target.starts_with(fs::canonicalize(root).map_err(FileError::io("read", root))?)
-        {
-            let path = path.to_owned();
-            return Err(FileError::LeadsOutside { path, target });
+        if let Some(root) = root {
+            let (root, path) = (
+                fs::canonicalize(root).map_err(FileError::io("read", root))?,
+                path.to_owned(),
+            );
+            if !target.starts_with(&root) {
+                return Err(FileError::LeadsOutside { path, target });
+            }
+            if belongs_to_git(&root, &target) {
+                return Err(FileError::LeadsIntoGit { path, target });
+            }
         }
         let metadata = match fs::metadata(&target) {
             Ok(metadata) => metadata,
