@@ -37,8 +37,10 @@ pub(super) fn check_mutual_links(git_dir: &Path, common_dir: &Path, work_dir: Op
     let Some(work_dir) = work_dir else { return Ok(()) };
     let refers_there = !is_linked || linked_work_tree(git_dir).is_some_and(|named| named == work_dir);
     let is_own = !is_linked && work_dir.starts_with(git_dir);
-    let is_confirmed = refers_there && is_work_tree(work_dir, git_dir) || !is_linked && is_named(git_dir, work_dir);
-    if is_confirmed && !is_own {
+    // A file or link `.git` can name the git directory of another folder.
+    let is_of_other = git_dir.ends_with(".git") && git_dir.parent() != Some(work_dir);
+    let is_confirmed = refers_there && is_work_tree(work_dir, git_dir) && !is_of_other;
+    if !is_own && (is_confirmed || !is_linked && is_named(git_dir, work_dir)) {
         Ok(())
     } else {
         Err(OpenError::NotItsWorkTree {
@@ -49,11 +51,35 @@ pub(super) fn check_mutual_links(git_dir: &Path, common_dir: &Path, work_dir: Op
     }
 }
 
+/// Fails if the repository that was found from a folder is that of a folder elsewhere, unless the environment names it.
+pub(super) fn check_start(start: &Path, repository: &Repository) -> Result<(), OpenError> {
+    let (git_dir, work_dir) = (repository.git_dir(), repository.work_dir());
+    let found_in = start
+        .ancestors()
+        .find(|folder| folder.join(".git").symlink_metadata().is_ok());
+    let is_around = match work_dir {
+        Some(work_dir) => start.starts_with(work_dir) || is_named(git_dir, work_dir),
+        None => found_in.is_some_and(|folder| git_dir.starts_with(folder)) || is_named_git_dir(git_dir),
+    };
+    if is_around || start.starts_with(git_dir) {
+        Ok(())
+    } else {
+        Err(OpenError::NotItsWorkTree {
+            path: git_dir.to_owned(),
+            work_dir: work_dir.or(found_in).unwrap_or(start).to_owned(),
+            is_linked: false,
+        })
+    }
+}
+
+fn is_named_git_dir(git_dir: &Path) -> bool {
+    command::named_git_dir().is_some_and(|named| named == git_dir)
+}
+
 /// Returns true if `GIT_WORK_TREE` names the worktree and `GIT_DIR` the git directory. For a hook, git sets only
 /// `GIT_DIR`, so the other one comes from the user.
 fn is_named(git_dir: &Path, work_dir: &Path) -> bool {
-    let is = |named: Option<PathBuf>, path: &Path| named.is_some_and(|named| named == path);
-    is(command::named_work_tree(), work_dir) && is(command::named_git_dir(), git_dir)
+    command::named_work_tree().is_some_and(|named| named == work_dir) && is_named_git_dir(git_dir)
 }
 
 /// Returns the worktree that the `gitdir` file of a linked worktree's git directory names.

@@ -8,7 +8,7 @@ use bstr::{BString, ByteSlice};
 use super::Cause;
 use super::includes;
 use super::irregular;
-use super::linked::check_mutual_links;
+use super::linked::{check_mutual_links, check_start};
 use super::reader::{LargeObjects, ObjectReader};
 use super::small_file::read_small_file;
 use super::surroundings::check_bare;
@@ -133,7 +133,7 @@ pub enum OpenError {
         path: PathBuf,
         /// The worktree.
         work_dir: PathBuf,
-        /// True for a linked worktree; otherwise `core.worktree` names it.
+        /// True for a linked worktree; otherwise `core.worktree` or a `.git` file names it.
         is_linked: bool,
     },
     /// The version of the repository format is too new.
@@ -204,8 +204,8 @@ impl Explain for OpenError {
                 "if the worktree moved, run `git worktree repair` in it".to_owned()
             }
             Self::NotItsWorkTree { path, work_dir, .. } => format!(
-                "core.worktree names it, which an archive can do, too; if you set it: GIT_DIR={} GIT_WORK_TREE={} \
-                 codescout …",
+                "core.worktree or a file .git names it, which an archive can do, too; if you set it: GIT_DIR={} \
+                 GIT_WORK_TREE={} codescout …",
                 shell_quoted(&path.to_string_lossy()),
                 shell_quoted(&work_dir.to_string_lossy())
             ),
@@ -252,6 +252,7 @@ impl Repository {
                 .map_err(|source| open_error(&start, source))?;
         let repository = Self::from_shared(shared, includes)?;
         check_bare(&start, repository.git_dir())?;
+        check_start(&start, &repository)?;
         Ok(repository)
     }
 
@@ -261,7 +262,9 @@ impl Repository {
         irregular::check_above(&exact)?;
         let shared = gix::ThreadSafeRepository::open_opts(exact.as_path(), open_options(Includes::Followed))
             .map_err(|source| open_error(&exact, source))?;
-        Self::from_shared(shared, Includes::Followed)
+        let repository = Self::from_shared(shared, Includes::Followed)?;
+        check_start(&exact, &repository)?;
+        Ok(repository)
     }
 
     fn from_shared(shared: gix::ThreadSafeRepository, includes: Includes) -> Result<Self, OpenError> {

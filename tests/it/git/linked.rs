@@ -175,6 +175,67 @@ fn an_archive_does_not_lead_into_the_folder_that_contains_it() {
 }
 
 #[test]
+fn a_git_file_does_not_lead_to_the_repository_of_another_folder() {
+    let inner = TestRepo::new(FILES);
+    let victim = TestRepo::new(FILES);
+    victim.git(["submodule", "--quiet", "add", inner.root().to_str().unwrap(), "lib"]);
+    let bare = victim.bare_clone("bare.git");
+    let archive = victim.beside("archive");
+    for (target, is_link) in [
+        (victim.path(".git/modules/lib"), false),
+        (victim.path(".git/modules/lib"), true),
+        (victim.path(".git"), false),
+        (victim.path(".git"), true),
+        (bare.root().to_owned(), false),
+        (bare.root().to_owned(), true),
+    ] {
+        fs::create_dir_all(archive.join("sub")).unwrap();
+        fs::write(archive.join("a.rs"), "fn needle() {}\n").unwrap();
+        match is_link {
+            true => std::os::unix::fs::symlink(&target, archive.join(".git")).unwrap(),
+            false => fs::write(archive.join(".git"), format!("gitdir: {}\n", target.display())).unwrap(),
+        }
+        for args in [
+            &["search", "needle"][..],
+            &["index"],
+            &["edit", "create", "x", "--text", "x"],
+            &["memory", "write", "x", "--text", "x"],
+            &["hooks", "install"],
+            &["hooks", "run", "post-commit"],
+        ] {
+            for folder in [&archive, &archive.join("sub")] {
+                let called = call_in(folder, args, b"");
+                let is_refused = called.stderr.contains("do not refer to each other");
+                assert!(
+                    args == ["hooks", "run", "post-commit"] || is_refused,
+                    "{target:?} {args:?}: {}",
+                    called.stderr
+                );
+            }
+        }
+        fs::remove_dir_all(&archive).unwrap();
+    }
+    for left in [
+        ".codescout",
+        "lib/.codescout",
+        ".git/codescout-edit",
+        ".git/hooks/post-commit",
+        ".git/info/exclude",
+        "lib/x",
+        "lib/.agents",
+    ] {
+        assert!(!victim.path(left).exists(), "{left}");
+    }
+    assert!(!bare.path(".codescout").exists() && !bare.path("hooks/post-commit").exists());
+    // A bare repository in the folder of its worktrees.
+    let around = victim.beside("around");
+    fs::create_dir(&around).unwrap();
+    fs::rename(bare.root(), around.join(".bare")).unwrap();
+    fs::write(around.join(".git"), "gitdir: ./.bare\n").unwrap();
+    assert!(Repository::discover(&around).is_ok());
+}
+
+#[test]
 fn a_folder_that_claims_to_be_a_linked_worktree_is_refused() {
     let repo = TestRepo::new(FILES);
     let linked = repo.worktree("linked");
