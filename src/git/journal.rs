@@ -76,14 +76,18 @@ impl JournalFolder {
     /// Returns the journal that a killed process has left. Fails if it is not recorded.
     pub(super) fn read(&self) -> Result<Option<Vec<u8>>, RewriteError> {
         let mut bytes = Vec::new();
-        let read = match beneath::open_file(self.folder.as_fd(), JOURNAL.as_bytes()) {
+        let file = match beneath::open_file(self.folder.as_fd(), JOURNAL.as_bytes()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => file.and_then(|file| File::from(file).read_to_end(&mut bytes)),
+            file => file.map_err(|source| self.error(source))?,
         };
-        read.map_err(|source| self.error(source))?;
-        let hash = hash_of(&bytes);
-        let is_recorded = |record| fs::read_to_string(record).is_ok_and(|text: String| text.contains(&hash));
-        if self.record.as_ref().is_some_and(is_recorded) {
+        let recorded = self.record.as_ref().and_then(|record| fs::read_to_string(record).ok());
+        // A journal that is not this user's may have any size.
+        if recorded.is_some() {
+            File::from(file)
+                .read_to_end(&mut bytes)
+                .map_err(|source| self.error(source))?;
+        }
+        if recorded.is_some_and(|recorded| recorded.contains(&hash_of(&bytes))) {
             Ok(Some(bytes))
         } else {
             Err(RewriteError::NotRecorded {

@@ -16,6 +16,8 @@ use super::file_error::{FileError, FileErrorKind};
 use super::layout::Sidecar;
 
 const HEADER_BYTES: usize = 16;
+/// Limit on the size of a file. The largest known has a few kilobytes.
+const MAX_BYTES: u64 = 64 << 20;
 
 /// The magic bytes and the format of a file.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +35,7 @@ pub(super) fn read_record<T: DeserializeOwned>(
     kind: RecordKind,
 ) -> Result<Option<T>, FileError> {
     let path = sidecar.root().join(name);
-    match sidecar.read(name, u64::MAX) {
+    match sidecar.read(name, MAX_BYTES) {
         Ok(bytes) => from_bytes(&path, &bytes, kind).map(Some),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(FileError::read(path, source)),
