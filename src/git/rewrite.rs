@@ -347,7 +347,7 @@ impl Rewriter {
             let has = |name: &[u8]| beneath::stat(folder.as_fd(), name).is_ok();
             if has(b".git") {
                 why = Some("it is in another repository");
-            } else if beneath::is_git_dir(|name| name == next || has(name)) {
+            } else if beneath::is_git_dir(|name| name.eq_ignore_ascii_case(next) || has(name)) {
                 why = Some("it would make its folder a git directory");
             }
             why.map_or(Ok(()), |why| Err(io::Error::other(why)))
@@ -429,7 +429,7 @@ pub fn check_path(path: &[u8]) -> Result<(), RewriteError> {
     for name in path.split(|byte| *byte == b'/') {
         match name {
             b"" | b"." | b".." => return Err(refused(path, "the path is not inside the worktree")),
-            name if is_own(name) => return Err(refused(path, "it belongs to git or to codescout")),
+            name if name.split_str("\\").any(is_own) => return Err(refused(path, "it belongs to git or to codescout")),
             name if name.len() > MAX_NAME_BYTES => {
                 return Err(refused(path, "a name in the path is longer than 255 bytes"));
             }
@@ -543,6 +543,10 @@ mod tests {
             "git~1",
             ".git::$INDEX_ALLOCATION",
             ".CodeScout",
+            ".git\\x",
+            "a\\.git\\x",
+            ".git\\..\\x",
+            "x\\git~1",
         ] {
             assert!(check_path(format!("a/{own}/b").as_bytes()).is_err(), "{own}");
         }
@@ -565,7 +569,15 @@ mod tests {
         ] {
             check_path(fine.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         }
-        for fine in ["a", ".github/x", ".gitignore", "a/.codescout.toml", "caf\u{e9}", "a b"] {
+        for fine in [
+            "a",
+            "a\\b",
+            ".github/x",
+            ".gitignore",
+            "a/.codescout.toml",
+            "caf\u{e9}",
+            "a b",
+        ] {
             check_path(fine.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         }
     }
