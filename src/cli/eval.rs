@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use rustix::fs::OFlags;
 use serde::Serialize;
 
 use super::args::{EvalArgs, Global, IdsArg};
@@ -126,7 +128,14 @@ pub(super) fn run(global: &Global, args: &EvalArgs, output: &mut Output) -> Resu
     }
     let mut features = match &args.features {
         Some(path) => Some(BufWriter::new(
-            File::create(path).with_context(|| format!("cannot write {}", path.display()))?,
+            // A link may come from the repository.
+            File::options()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+                .open(path)
+                .with_context(|| format!("cannot write {}", path.display()))?,
         )),
         None => None,
     };

@@ -1,3 +1,5 @@
+use std::fs;
+
 use super::{call, call_in, project};
 use crate::support::TestRepo;
 
@@ -138,6 +140,20 @@ fn an_invalid_expression_says_where() {
 }
 
 #[cfg(unix)]
+#[test]
+fn eval_writes_through_no_link() {
+    let repo = project();
+    fs::write(repo.beside("outside"), "precious").unwrap();
+    repo.symlink(repo.beside("outside"), "features.jsonl");
+    let called = call(&repo, &["eval", "--from-history", "--features", "features.jsonl"]).expect(2);
+    assert!(
+        called.stderr.contains("cannot write features.jsonl"),
+        "{}",
+        called.stderr
+    );
+    assert_eq!(fs::read(repo.beside("outside")).unwrap(), b"precious");
+}
+
 #[test]
 fn control_characters_cannot_steer_a_terminal() {
     const HIDDEN: [char; 5] = ['\u{202e}', '\u{200b}', '\u{2028}', '\u{feff}', '\u{e0041}'];
