@@ -35,7 +35,7 @@ mod serve;
 mod signals;
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -255,7 +255,16 @@ fn suggest_quotes(error: &mut clap::Error) {
 fn exit_after_clap_error(error: &clap::Error) -> ExitCode {
     // clap prints help and version to standard output; all other output is an error.
     let code = if error.use_stderr() { 2 } else { 0 };
-    match error.print() {
+    // An error repeats arguments, which can be names of files.
+    let is_safe = |argument: OsString| {
+        let text = argument.to_string_lossy();
+        render::sanitize(&text) == text
+    };
+    let printed = match std::env::args_os().all(is_safe) || !error.use_stderr() {
+        true => error.print(),
+        false => write!(std::io::stderr().lock(), "{}", render::sanitize(&error.to_string())),
+    };
+    match printed {
         Ok(()) => ExitCode::from(code),
         Err(_) => ExitCode::from(2),
     }

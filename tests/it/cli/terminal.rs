@@ -64,6 +64,21 @@ fn files() -> TestRepo {
 }
 
 #[test]
+fn usage_errors_do_not_steer_the_terminal() {
+    let repo = files();
+    let name = "b\u{1b}]0;x\u{7}\u{202e}\u{9b}2J.py";
+    for args in ["read a", "outline a", "status", "history a"] {
+        let (code, shown) = on_terminal(&repo, "", &format!("{args} '{name}'"));
+        assert_eq!(code, 2, "{shown}");
+        let is_control = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+        assert!(
+            shown.contains("2J.py") && !shown.contains(is_control),
+            "{args}: {shown:?}"
+        );
+    }
+}
+
+#[test]
 fn long_output_goes_through_the_pager() {
     const PAGER: &str = "sed s/^/paged:/";
     let repo = files();
