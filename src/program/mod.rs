@@ -41,9 +41,9 @@ pub fn leads_into(path: &Path, roots: &[&Path]) -> bool {
     path.canonicalize().map_or(true, |path| is_within(&path)) || parent.is_some_and(|parent| is_within(&parent))
 }
 
-/// Returns the folders of a search path that are absolute, in its order.
+/// Returns the folders of a search path that are absolute, in its order. Those of `/proc` depend on the current folder.
 pub fn absolute_folders(search_path: &OsStr) -> impl Iterator<Item = PathBuf> {
-    env::split_paths(search_path).filter(|folder| folder.is_absolute())
+    env::split_paths(search_path).filter(|folder| folder.is_absolute() && !folder.starts_with("/proc"))
 }
 
 /// Returns a search path of folders. It is never empty, as that would mean the current folder.

@@ -214,6 +214,7 @@ fn relative_entries_of_the_path_lead_to_no_program_of_the_repository() {
     for search_path in [
         format!("::.:bin:{rest}"),
         format!("bin:.:{rest}"),
+        format!("/proc/self/cwd/bin:{rest}"),
         ".".to_owned(),
         String::new(),
     ] {
