@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
@@ -50,6 +51,21 @@ pub enum FileError {
 /// symbolic link.
 pub(super) fn read(path: &Path) -> Result<Option<(Settings, String)>, FileError> {
     read_where(path, std::fs::symlink_metadata(path))
+}
+
+/// Returns true, with a warning, if a file belongs neither to this user nor to root nor to the owner of its folder.
+pub(super) fn is_of_another_user(path: &Path) -> bool {
+    let owner = |path: &Path| Some(std::fs::symlink_metadata(path).ok()?.uid());
+    let own = [
+        Some(0),
+        Some(rustix::process::geteuid().as_raw()),
+        path.parent().and_then(owner),
+    ];
+    let is_foreign = owner(path).is_some_and(|owner| !own.contains(&Some(owner)));
+    if is_foreign {
+        tracing::warn!("{} belongs to another user and is ignored", path.display());
+    }
+    is_foreign
 }
 
 /// Like [`read`], for the user's own file, which may be a symbolic link.

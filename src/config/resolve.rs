@@ -206,6 +206,7 @@ impl Sources {
 fn layers(environment: &Environment, files: &RepositoryFiles) -> Result<Vec<(PathBuf, Settings)>, ConfigError> {
     let mut layers = Vec::new();
     if let Some(path) = &files.machine
+        && !file::is_of_another_user(path)
         && let Some((settings, text)) = file::read(path)?
     {
         let is_trusted = Trusted::new(environment).contains(path, &text);

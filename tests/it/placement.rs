@@ -238,6 +238,18 @@ fn a_folder_of_another_user_is_refused_unless_the_repository_is_theirs() {
     for path in [repo.path(".git"), repo.root().to_owned()] {
         std::os::unix::fs::chown(path, Some(fs::metadata(&home).unwrap().uid()), None).unwrap();
     }
+    fs::write(sidecar.join("config.toml"), "[search]\nlimit = 7\n").unwrap();
+    let limit = |owner| {
+        std::os::unix::fs::chown(sidecar.join("config.toml"), Some(owner), None).unwrap();
+        let called = crate::cli::call_in(repo.root(), &["config", "get", "search.limit"], b"");
+        (
+            called.text().trim() == "7",
+            called.stderr.contains("belongs to another user"),
+        )
+    };
+    assert_eq!(limit(fs::metadata(&home).unwrap().uid()), (true, false));
+    assert_eq!(limit(12345), (false, true));
+    fs::remove_file(sidecar.join("config.toml")).unwrap();
     for (path, _) in files_below(&sidecar) {
         if path.components().count() == 2 {
             std::os::unix::fs::chown(sidecar.join(&path), Some(12345), None).unwrap();
