@@ -23,10 +23,15 @@ impl Repository {
 }
 
 /// Fails if a worktree and its git directory do not both refer to each other, unless the user names the worktree in the
-/// environment. All paths must be absolute and free of symbolic links.
+/// environment. All paths must be absolute and free of symbolic links. `is_configured` is true if `core.worktree` is set.
 ///
 /// It is not enough that the worktree contains the git directory: so does the home directory with an archive in it.
-pub(super) fn check_mutual_links(git_dir: &Path, common_dir: &Path, work_dir: Option<&Path>) -> Result<(), OpenError> {
+pub(super) fn check_mutual_links(
+    git_dir: &Path,
+    common_dir: &Path,
+    work_dir: Option<&Path>,
+    is_configured: bool,
+) -> Result<(), OpenError> {
     let is_linked = git_dir.join("commondir").symlink_metadata().is_ok();
     if is_linked && !is_listed(git_dir, common_dir) {
         return Err(OpenError::Unlisted {
@@ -37,8 +42,8 @@ pub(super) fn check_mutual_links(git_dir: &Path, common_dir: &Path, work_dir: Op
     let Some(work_dir) = work_dir else { return Ok(()) };
     let refers_there = !is_linked || linked_work_tree(git_dir).is_some_and(|named| named == work_dir);
     let is_own = !is_linked && work_dir.starts_with(git_dir);
-    // A file or link `.git` can name the git directory of another folder.
-    let is_of_other = git_dir.ends_with(".git") && git_dir.parent() != Some(work_dir);
+    // Without a configured worktree, a file or link `.git` can name the git directory of another folder.
+    let is_of_other = !is_configured && git_dir.ends_with(".git") && git_dir.parent() != Some(work_dir);
     let is_confirmed = refers_there && is_work_tree(work_dir, git_dir) && !is_of_other;
     if !is_own && (is_confirmed || !is_linked && is_named(git_dir, work_dir)) {
         Ok(())

@@ -278,7 +278,8 @@ impl Repository {
             .workdir()
             .and_then(|dir| std::fs::canonicalize(dir).ok())
             .filter(|dir| dir.is_dir());
-        check_mutual_links(&git_dir, &common_dir, work_dir.as_deref())?;
+        let is_configured = local.config_snapshot().string("core.worktree").is_some();
+        check_mutual_links(&git_dir, &common_dir, work_dir.as_deref(), is_configured)?;
         let places = Places {
             kind: kind_of(&local, work_dir.as_deref()),
             work_dir,
