@@ -252,6 +252,7 @@ fn run_bundle(global: &Global, args: &ImportArgs, path: &Path, output: &mut Outp
     let taken = workspace
         .import_opened(bundle, options, &progress, &INTERRUPTED)
         .with_context(cannot)?;
+    workspace.records().add_messages_of_head(&progress, &INTERRUPTED)?;
     let answer = ImportOut {
         bundle: BundleOut::of(&taken.header, taken.signer),
         taken: TakenOut::of(&taken),

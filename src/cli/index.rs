@@ -379,8 +379,7 @@ impl Indexer<'_> {
             self.done.insert(reference.clone(), target.tree);
             tips.extend(target.commit);
         }
-        let is_new = answer.revisions.iter().any(|revision| revision.looked_at_files > 0);
-        answer.history = self.record(tips, is_new, output)?;
+        answer.history = self.record(tips, output)?;
         let n_uploaded = self.catch_up(&mut answer, output)?;
         self.share(&n_uploaded, &mut answer, output)?;
         Ok(answer)
@@ -467,8 +466,8 @@ impl Indexer<'_> {
     }
 
     /// Records commits if history is requested now or if commits were made searchable before. Otherwise records their
-    /// messages, if files were indexed.
-    fn record(&self, mut tips: Vec<CommitId>, is_new: bool, output: &mut Output) -> Result<Option<HistoryOut>> {
+    /// messages, also if no file was new: an earlier run may have been killed before it recorded them.
+    fn record(&self, mut tips: Vec<CommitId>, output: &mut Output) -> Result<Option<HistoryOut>> {
         let recorded = if self.history.is_some() {
             if self.records_branches {
                 tips.extend(self.workspace.records().branch_tips()?);
@@ -483,7 +482,7 @@ impl Indexer<'_> {
                 .records()
                 .record_new_commits(&tips, &self.progress, &INTERRUPTED)?
         };
-        if recorded.is_none() && is_new {
+        if recorded.is_none() && !tips.is_empty() {
             self.record_messages(&tips, output)?;
         }
         let Some(outcome) = recorded else {
@@ -550,15 +549,26 @@ impl Indexer<'_> {
     /// Records the messages of commits for ranking, of the newest if there are many.
     fn record_messages(&self, tips: &[CommitId], output: &mut Output) -> Result<()> {
         let records = self.workspace.records();
-        let recorded = match records.record_messages(tips, true, &self.progress, &INTERRUPTED) {
+        let completed = records.complete_messages(&self.progress, &INTERRUPTED);
+        let completed = completed.and_then(|n_completed| {
+            let recorded = records.record_messages(tips, true, &self.progress, &INTERRUPTED)?;
+            Ok((n_completed, recorded))
+        });
+        let (n_completed, recorded) = match completed {
             Err(error) if error.kind != ErrorKind::Interrupted => {
                 output.remark(&format!("commit messages are not recorded for ranking: {error:#}"));
                 return Ok(());
             }
-            recorded => recorded?,
+            completed => completed?,
         };
         if output.json {
             return Ok(());
+        }
+        if n_completed > 0 {
+            output.line(&format!(
+                "messages: added those of {}",
+                count(n_completed, "recorded commit")
+            ))?;
         }
         let Some(outcome) = recorded else {
             output.remark("more than 10,000 new commits are not recorded; codescout index --history records them");

@@ -238,6 +238,7 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
         }
         // Indexes files that the remote's index lacks, so that the next query is complete.
         workspace.ingest_revision(&global.reference, &progress, &INTERRUPTED)?;
+        workspace.records().add_messages_of_head(&progress, &INTERRUPTED)?;
     }
     answer.took_ms = started.elapsed().as_millis() as u64;
     if output.json {

@@ -2,15 +2,16 @@
 //!
 //! Unless the sender is trusted, the record is verified: all commits are read from git again, which is fast, and the
 //! traced definitions and changed lines of a random sample are computed again. Messages are not transferred: each clone
-//! indexes them itself.
+//! indexes them itself, before it publishes the commits.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::embed::Embedder;
 use crate::git::ObjectError;
 use crate::history::{
-    BATCH_COMMITS, Batch, Boundary, History, HistoryError, LineChanges, LinesError, Reachable, Selected, SymbolBatch,
-    TracedPaths, n_traced, record_recipe, select, symbol_batch_bytes, symbol_recipe, trace,
+    BATCH_COMMITS, Batch, Boundary, History, HistoryError, LineChanges, LinesError, Messages, Reachable, Selected,
+    SymbolBatch, TracedPaths, n_traced, record_recipe, select, symbol_batch_bytes, symbol_recipe, trace,
 };
 use crate::model::{CommitId, chain};
 use crate::sidecar::{Bytes, FileError, HistoryEntry, LockError, Sidecar, Store};
@@ -19,7 +20,7 @@ use super::history::{HISTORY_ENDING, RecordError, Recorder, current_state};
 use super::import::{Audit, chosen};
 use super::progress::{Progress, Stage};
 use super::publish::{pass, publish_state, store};
-use super::sides::LINES_ENDING;
+use super::sides::{LINES_ENDING, MESSAGES_ENDING};
 use super::sweep::retire_history;
 use super::trace::SYMBOLS_ENDING;
 
@@ -290,13 +291,17 @@ impl Recorder<'_> {
         }))
     }
 
-    /// Replaces the local record with the imported one, unless the local one has changed since the verification.
+    /// Replaces the local record with the imported one, unless the local one has changed since the verification. The
+    /// commits are published with their messages, so that no crash leaves commits that do not rank.
     pub fn take_over(
         &self,
         sidecar: &Sidecar,
         examined: &VerifiedCommits,
+        embedder: &dyn Embedder,
+        progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Result<(), ImportRefusal>, RecordError> {
+        let messages = built_messages(&examined.history, embedder, progress, interrupt)?;
         let lock = match sidecar.lock_unless(self.patience, interrupt) {
             Err(LockError::Busy { .. }) => return Ok(Err(ImportRefusal::Busy)),
             lock => lock?,
@@ -305,27 +310,21 @@ impl Recorder<'_> {
         if state.history != examined.before {
             return Ok(Err(ImportRefusal::Busy));
         }
-        let mut entries = Vec::with_capacity(examined.files.len());
-        for (batch, [records, symbols, lines]) in examined.history.batches().iter().zip(&examined.files) {
-            let put = |ending, bytes: &Bytes| store(sidecar, Store::History, ending, bytes);
+        let put = |ending, bytes: &[u8]| store(sidecar, Store::History, ending, bytes);
+        let theirs = examined.files.iter();
+        let theirs = theirs.map(|[records, symbols, lines]| (&**records, Some((&**symbols, &**lines))));
+        let kept = examined.kept.iter().map(|records| (&**records, None));
+        let mut entries = Vec::with_capacity(messages.len());
+        let batches = examined.history.batches().iter().zip(&messages);
+        for ((batch, messages), (records, traced)) in batches.zip(theirs.chain(kept)) {
+            let (symbols, lines) = traced.unzip();
             entries.push(HistoryEntry {
                 base_commit: batch.base(),
                 n_commits: batch.n_commits(),
                 records: put(HISTORY_ENDING, records)?,
-                symbols: Some(put(SYMBOLS_ENDING, symbols)?),
-                messages: None,
-                lines: Some(put(LINES_ENDING, lines)?),
-            });
-        }
-        let further = examined.history.batches().iter().skip(entries.len());
-        for (batch, records) in further.zip(&examined.kept) {
-            entries.push(HistoryEntry {
-                base_commit: batch.base(),
-                n_commits: batch.n_commits(),
-                records: store(sidecar, Store::History, HISTORY_ENDING, records)?,
-                symbols: None,
-                messages: None,
-                lines: None,
+                symbols: symbols.map(|bytes| put(SYMBOLS_ENDING, bytes)).transpose()?,
+                messages: Some(put(MESSAGES_ENDING, messages)?),
+                lines: lines.map(|bytes| put(LINES_ENDING, bytes)).transpose()?,
             });
         }
         state.history = entries;
@@ -519,6 +518,23 @@ impl ExportedCommits {
             _ => incomplete("older versions of files"),
         }
     }
+}
+
+/// Builds the message indexes of all batches.
+fn built_messages(
+    history: &History,
+    embedder: &dyn Embedder,
+    progress: &dyn Progress,
+    interrupt: &AtomicBool,
+) -> Result<Vec<Vec<u8>>, RecordError> {
+    progress.begin(Stage::Messages, history.n_commits() as usize);
+    let mut messages = Vec::with_capacity(history.batches().len());
+    for batch in history.batches() {
+        messages.push(Messages::build(batch, embedder, interrupt)?);
+        (0..batch.n_commits()).for_each(|_| progress.advance(0));
+    }
+    progress.end();
+    Ok(messages)
 }
 
 /// Writes traced paths to a file in memory and reads them back.

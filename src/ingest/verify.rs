@@ -72,6 +72,8 @@ pub struct Verification {
     pub n_manifests: usize,
     /// Number of commits in readable batches.
     pub n_commits: u64,
+    /// Number of these commits whose messages are not indexed, so that they do not rank files.
+    pub n_without_messages: u64,
     /// The damaged files.
     pub findings: Vec<Finding>,
     /// Unused files of this program: replaced, half-written, set aside, or of an earlier epoch.
@@ -430,6 +432,9 @@ impl Ingest<'_> {
                 }
             };
             found.n_commits += u64::from(entry.n_commits);
+            if entry.messages.is_none() {
+                found.n_without_messages += u64::from(entry.n_commits);
+            }
             for (file, what) in check_sides(self.sidecar, entry, &batch) {
                 found.blame(Some(Store::History), &file.name, what);
             }

@@ -378,7 +378,7 @@ impl HistoryStatus {
         } = self;
         let messages = match messages {
             _ if messages == commits => String::new(),
-            n => format!(", messages of the newest {n} (codescout index --history adds the others)"),
+            n => format!(", messages of the newest {n} (codescout index adds the others)"),
         };
         format!(
             "{}{messages}, definitions traced through {traced}, {:.1} MB{limit}",

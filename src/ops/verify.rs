@@ -87,7 +87,7 @@ impl Op for Verify {
         let mut page = Page::new(beside(ask), rows, Paging::default()).with_facts(&facts)?;
         page.head = Recorded::of(|out| facts.render_head(out));
         page.tail = Recorded::of(|out| facts.render_tail(out));
-        page.hint = facts.hint().map(str::to_owned);
+        page.hint = facts.hint().map(str::to_owned).or_else(|| unranked(ask, &facts));
         page.is_empty = matches!(facts.health, "damaged" | "repaired");
         page.is_unfinished = facts.health == "unfinished";
         Ok(page)
@@ -224,6 +224,8 @@ struct CheckedOut {
     chunks: u64,
     snapshots: usize,
     commits: u64,
+    /// Number of recorded commits that do not rank files, because their messages are not indexed.
+    commits_without_messages: u64,
     not_checked_files: usize,
 }
 
@@ -303,6 +305,24 @@ impl Verify {
     }
 }
 
+/// Returns what completes an undamaged index whose searches rank without the messages of some or all commits. A killed
+/// writer leaves such an index.
+fn unranked(ask: &Ask<'_>, facts: &Facts) -> Option<String> {
+    let checked = &facts.checked;
+    let has_commit = || {
+        let head = ask.session.workspace.target("HEAD");
+        head.is_ok_and(|head| head.is_some_and(|target| target.commit.is_some()))
+    };
+    let which = match (checked.commits_without_messages, checked.commits) {
+        (0, 0) if facts.health == "sound" && checked.snapshots > 0 && has_commit() => {
+            "no commit is recorded".to_owned()
+        }
+        (0, _) => return None,
+        (n_without, n_commits) => format!("the messages of {n_without} of {n_commits} commits are not indexed"),
+    };
+    Some(format!("{which}, so searches rank without them: codescout index"))
+}
+
 /// Number of documents with vectors, for each external model; `None` if the state cannot be read.
 type VectorCounts = Option<BTreeMap<String, u64>>;
 
@@ -376,6 +396,7 @@ impl Facts {
                 chunks: found.n_docs,
                 snapshots: found.n_manifests,
                 commits: found.n_commits,
+                commits_without_messages: found.n_without_messages,
                 not_checked_files: found.n_unread,
             },
             from_blobs: found.derived.as_ref().map(DerivedOut::new),

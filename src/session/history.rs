@@ -242,6 +242,17 @@ impl<'w> Records<'w> {
         Ok(Some(outcome))
     }
 
+    /// Indexes the messages of the recorded commits that lack them, for example because a writer was killed. Returns
+    /// the number of these commits.
+    pub(crate) fn complete_messages(self, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<u32> {
+        let sidecar = self.workspace.storage.open_or_create(interrupt)?;
+        let embedder = self.workspace.models.own_embedder();
+        let n_commits = self
+            .recorder()
+            .index_messages(&sidecar, embedder, usize::MAX, progress, interrupt)?;
+        Ok(n_commits)
+    }
+
     /// Like [`Self::record_messages`] after an index was built, which is complete without the messages. Logs errors.
     pub(crate) fn add_messages(self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) {
         let Some(commit) = target.commit else { return };
@@ -270,6 +281,17 @@ impl<'w> Records<'w> {
         }
         self.index_past(None, progress, interrupt)?;
         Ok(Some(outcome))
+    }
+
+    /// Like [`Self::add_messages`] after an import, which may have brought the files of the checked-out commit without
+    /// its history.
+    pub(crate) fn add_messages_of_head(self, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<()> {
+        if let Some(target) = self.workspace.target("HEAD")?
+            && self.workspace.stored_whole(target.tree)?.is_some()
+        {
+            self.add_messages(target, progress, interrupt);
+        }
+        Ok(())
     }
 
     /// Returns which data about commits the sidecar has, so that it can be recorded again after damaged files are set
@@ -388,7 +410,7 @@ impl<'w> Records<'w> {
         Ok(examined?)
     }
 
-    /// Stores verified commit records and indexes their messages.
+    /// Stores verified commit records with their messages.
     pub(crate) fn take_commits(
         self,
         sidecar: &Sidecar,
@@ -396,19 +418,15 @@ impl<'w> Records<'w> {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Result<(), ImportRefusal>> {
-        let taken = self.recorder().take_over(sidecar, examined, interrupt)?;
+        let embedder = self.workspace.models.own_embedder();
+        let taken = self
+            .recorder()
+            .take_over(sidecar, examined, embedder, progress, interrupt)?;
         if taken.is_ok() {
             let (n_commits, most) = (examined.n_commits(), self.recorder().limit.max_commits);
             if most != 0 && n_commits as usize > most {
                 tracing::warn!("recorded {n_commits} commits, more than history.max_commits ({most})");
             }
-            self.recorder().index_messages(
-                sidecar,
-                self.workspace.models.own_embedder(),
-                usize::MAX,
-                progress,
-                interrupt,
-            )?;
             if examined.has_kept() {
                 self.recorder().index_lines(sidecar, progress, interrupt)?;
                 self.trace_history(progress, interrupt)?;

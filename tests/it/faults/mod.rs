@@ -10,6 +10,7 @@ mod concurrent;
 mod failpoints;
 mod kills;
 mod limits;
+mod messages;
 mod power;
 mod scenarios;
 mod signals;
