@@ -208,6 +208,7 @@ impl Recorder<'_> {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Result<VerifiedCommits, ImportRefusal>, RecordError> {
+        self.renew_damaged_state(sidecar, interrupt)?;
         let state = sidecar.state()?.unwrap_or_default();
         let own = (self.sound(sidecar, &state)?.unwrap_or_default(), state.history);
         match self.examined(own, offered, audit, max_bytes, progress, interrupt) {

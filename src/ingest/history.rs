@@ -9,7 +9,7 @@ use crate::history::{
     MessagesError, SymbolBatch, TraceError, collect, mergeable, merged, merged_symbols, plan,
 };
 use crate::model::{CommitId, ErrorKind, Explain, Explanation, chain};
-use crate::sidecar::{FileError, HistoryEntry, LockError, Sidecar, State, Store};
+use crate::sidecar::{FileError, FileErrorKind, HistoryEntry, LockError, Sidecar, State, Store};
 
 use super::progress::{Progress, Stage};
 use super::publish::{publish_state, store};
@@ -146,6 +146,7 @@ impl Recorder<'_> {
     ) -> Result<RecordOutcome, RecordError> {
         let started = Instant::now();
         let mut outcome = RecordOutcome::default();
+        self.renew_damaged_state(sidecar, interrupt)?;
         self.mend(sidecar, interrupt)?;
         // If another process publishes meanwhile, the remaining work is planned again.
         while !self.record_from_here(sidecar, tips, &mut outcome, progress, interrupt)? {}
@@ -182,6 +183,23 @@ impl Recorder<'_> {
             }
         };
         Ok(self.is_current(&history)?.then_some(history))
+    }
+
+    /// Replaces a damaged state by the first one of a new epoch. The files that it listed are unused from then on.
+    pub(super) fn renew_damaged_state(&self, sidecar: &Sidecar, interrupt: &AtomicBool) -> Result<(), RecordError> {
+        let damage = || match sidecar.state() {
+            Err(error) if matches!(error.kind, FileErrorKind::Damaged(_)) => Some(error),
+            _ => None,
+        };
+        if damage().is_none() {
+            return Ok(());
+        }
+        let lock = sidecar.lock_unless(self.patience, interrupt)?;
+        if let Some(error) = damage() {
+            tracing::warn!("{}: recording commits again", chain(&error));
+            publish_state(sidecar, &lock, &mut first_state()?)?;
+        }
+        Ok(())
     }
 
     /// Returns true if a record made now would end at the same commits.
@@ -356,11 +374,7 @@ impl Recorder<'_> {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<bool, RecordError> {
-        let state = match sidecar.state() {
-            Ok(state) => state.unwrap_or_default(),
-            // The next indexing run starts a new epoch. Until then there is no state to extend.
-            Err(error) => return Err(error.into()),
-        };
+        let state = sidecar.state()?.unwrap_or_default();
         let mut is_damaged = false;
         let (mut history, mut entries) = match self.sound(sidecar, &state)? {
             Some(history) => (history, state.history.clone()),
@@ -460,9 +474,10 @@ fn merge(sidecar: &Sidecar, entries: &[HistoryEntry]) -> Result<HistoryEntry, Re
 
 /// Returns the published state, or the first state of a new epoch. Only the lock holder may publish the latter.
 pub(super) fn current_state(sidecar: &Sidecar) -> Result<State, RecordError> {
-    if let Some(state) = sidecar.state()? {
-        return Ok(state);
-    }
+    sidecar.state()?.map_or_else(first_state, Ok)
+}
+
+fn first_state() -> Result<State, RecordError> {
     Ok(State {
         epoch: new_epoch().map_err(RecordError::Random)?,
         ..State::default()

@@ -19,7 +19,7 @@ use crate::model::count::count;
 use crate::query::withheld;
 use crate::remote::Endpoint;
 use crate::session::{Build, Edits, Freshness, Result, Session, SizesOut, Workspace, sizes};
-use crate::sidecar::{HistoryEntry, Sidecar, State};
+use crate::sidecar::{FileErrorKind, HistoryEntry, Sidecar, State};
 use crate::snapshot::{FileId, SnapshotStore, View};
 
 /// Value of the field `index` if everything is indexed.
@@ -201,7 +201,15 @@ impl Facts {
             index: "none",
             ..Self::default()
         };
-        if let Some((sidecar, Some(state))) = workspace.storage.open_with_state()? {
+        let sidecar = workspace.storage.open()?;
+        let state = match sidecar.as_ref().map(Sidecar::state).transpose() {
+            Err(error) if matches!(error.kind, FileErrorKind::Damaged(_)) => {
+                facts.index = "damaged";
+                None
+            }
+            state => state?.flatten(),
+        };
+        if let (Some(sidecar), Some(state)) = (sidecar, state) {
             let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
             facts.index = match target.map(|target| workspace.freshness(target.tree)).transpose()? {
                 // The snapshot was deleted meanwhile.

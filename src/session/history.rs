@@ -22,8 +22,9 @@ use crate::session::{Keeping, PATIENCE, Workspace, is_read_only};
 use crate::sidecar::{HistoryEntry, PastVersions, Sidecar, State, Store};
 use crate::snapshot::{View, missing_blobs};
 
-/// Note for an answer whose commits could not be stored.
+/// Notes for an answer whose commits could not be stored.
 const IN_MEMORY_NOTE: &str = "the index cannot be written here; commits were recorded in memory";
+const DAMAGED_NOTE: &str = "the index is damaged, so commits were recorded in memory; run codescout verify --repair";
 /// Maximum number of new commits that are traced before answering. If there are more, the next indexing run traces
 /// them.
 const MAX_TRACED_FIRST: u32 = 256;
@@ -600,7 +601,8 @@ impl<'w> Records<'w> {
             }
             Err(error) if is_read_only(&error) || error.kind == ErrorKind::Damaged => {
                 tracing::warn!("{error:#}");
-                notes.push(IN_MEMORY_NOTE.to_owned());
+                let is_damaged = error.kind == ErrorKind::Damaged;
+                notes.push(if is_damaged { DAMAGED_NOTE } else { IN_MEMORY_NOTE }.to_owned());
                 let (known, entries) = stored.unwrap_or_default();
                 let history = self.recorder().record_in_memory(known, &[commit], interrupt)?;
                 Ok((history, entries))

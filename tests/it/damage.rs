@@ -352,6 +352,60 @@ fn a_state_of_another_format_is_not_overwritten() {
     assert_eq!(fs::read(copy.join("state")).unwrap(), state);
 }
 
+#[test]
+fn every_command_says_that_the_state_is_damaged_and_does_without() {
+    let repo = TestRepo::new(
+        "
+        //- src/a.py
+        def handle(packet):
+            return packet.drop()
+        //- docs/a.md
+        # Handling
+
+        See `handle` in `src/a.py`.
+    ",
+    );
+    let bundle = repo.beside("bundle").display().to_string();
+    let run = |args: &[&str]| crate::cli::call_in(repo.root(), args, b"");
+    run(&["index", "--history"]).expect(0);
+    run(&["export", &bundle, "--history"]).expect(0);
+    let state = repo.path(".codescout/state");
+    let good = fs::read(&state).unwrap();
+    let cut_flipped_and_empty = [
+        good[..good.len() / 2].to_vec(),
+        [&good[..20], b"x", &good[21..]].concat(),
+        Vec::new(),
+    ];
+    for (args, damaged) in [
+        &["docs", "audit"][..],
+        &["blame", "src/a.py"],
+        &["blame", "src/a.py#handle"],
+        &["history", "src/a.py"],
+        &["history", "handle"],
+        &["memory"],
+        &["search", "--in", "commits", "first"],
+        &["search", "handle"],
+        &["graph", "callers", "handle"],
+        &["symbol", "--history", "handle"],
+        &["export", &bundle, "--history"],
+        &["import", &bundle],
+        &["index"],
+        &["status"],
+    ]
+    .into_iter()
+    .zip(cut_flipped_and_empty.iter().cycle())
+    {
+        fs::write(&state, damaged).unwrap();
+        let called = run(args);
+        assert!(matches!(called.code, 0 | 1), "{args:?}: {}", called.stderr);
+        let said = format!("{}{}", called.stderr, called.text());
+        assert!(said.contains("damaged"), "{args:?}: {said}");
+        assert!(!said.contains("cannot be written"), "{args:?}: {said}");
+        let is_renewed = args[0] != "status";
+        assert_eq!(run(&["verify"]).code, i32::from(!is_renewed), "{args:?}: {said}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_survived() {
