@@ -19,8 +19,8 @@ use crate::index::{BuildError, RowFile, Segment, SegmentError, Segments};
 use crate::model::{TreeId, explain_by};
 use crate::precise::FactsFile;
 use crate::sidecar::{
-    Entry, EntryKind, FileError, FileErrorKind, GraphEntry, HistoryEntry, PreciseEntry, SegmentEntry, Sidecar, State,
-    Store, StoredFile,
+    ChangedFile, Entry, EntryKind, FileError, FileErrorKind, GraphEntry, HistoryEntry, PreciseEntry, SegmentEntry,
+    Sidecar, State, Store, StoredFile,
 };
 use crate::snapshot::{EDITS_ENDING, KeptEdits, Manifest, tree_of_file};
 
@@ -76,6 +76,8 @@ pub struct Verification {
     pub n_without_messages: u64,
     /// The damaged files.
     pub findings: Vec<Finding>,
+    /// The private notes that are not what codescout wrote. They cannot be made again.
+    pub notes: Vec<ChangedFile>,
     /// Unused files of this program: replaced, half-written, set aside, or of an earlier epoch.
     pub leftovers: Vec<Loose>,
     /// Files that this program did not write.
@@ -296,6 +298,17 @@ impl Ingest<'_> {
             found.blame(None, name, "its text was changed");
         }
         found.n_files += 2;
+        for ChangedFile { path, what } in self
+            .sidecar
+            .changed_logs()
+            .map_err(|source| self.io_error(None, source))?
+        {
+            found.blame(None, &path, what);
+        }
+        found.notes = self
+            .sidecar
+            .changed_notes()
+            .map_err(|source| self.io_error(None, source))?;
         self.check_record("pins", self.sidecar.pins(), found);
         self.check_record("gc", self.sidecar.last_collection(), found);
         Ok(())

@@ -64,6 +64,9 @@ struct Facts {
     /// True if a deep check was requested, but after the repair only a shallow one was done.
     #[serde(skip)]
     is_seen_shallowly: bool,
+    /// True if the only damaged files are private notes.
+    #[serde(skip)]
+    has_only_notes: bool,
 }
 
 /// A damaged file.
@@ -157,6 +160,9 @@ impl Facts {
                 out.line("repaired; run codescout verify --deep to compare the result with git");
             }
             ("repaired", _) => out.line("repaired; no damage left"),
+            ("unfinished", _) if self.has_only_notes => {
+                out.line("nothing was repaired: private notes cannot be rebuilt")
+            }
             ("unfinished", _) => out.line("damage removed, but part of the index was not rebuilt"),
             (_, Some(_)) => out.line("damaged again"),
             _ => out.line("damaged"),
@@ -167,6 +173,9 @@ impl Facts {
     fn hint(&self) -> Option<&'static str> {
         match (self.health, &self.repair) {
             ("partial", _) => Some("use a longer time limit to check the rest"),
+            ("damaged", None) if self.has_only_notes => {
+                Some("no other copy of a private note exists: read it, then write or forget it with codescout memory")
+            }
             ("damaged", None) => Some("rebuild it from git: codescout verify --repair"),
             ("damaged", Some(_)) => Some("check the disk, or set CODESCOUT_SIDECAR to a folder on another disk"),
             _ => None,
@@ -273,7 +282,7 @@ impl Verify {
         };
         if !self.repair {
             let found = workspace.writer(&opened).verify(depth, progress, limits)?;
-            let health = if found.is_sound() {
+            let health = if found.is_sound() && found.notes.is_empty() {
                 sound_or_partial(&found, depth)
             } else {
                 "damaged"
@@ -292,15 +301,22 @@ impl Verify {
             };
             repair.after = workspace.writer(&opened).verify(Depth::default(), progress, limits)?;
         }
+        left.extend(repair.before.notes.iter().map(|note| {
+            format!(
+                "the note {}: read it, then write or forget it with codescout memory",
+                note.path
+            )
+        }));
         let health = match (repair.before.is_sound(), repair.after.is_sound()) {
-            (true, _) => sound_or_partial(&repair.before, depth),
+            (true, _) if left.is_empty() => sound_or_partial(&repair.before, depth),
+            (true, _) => "unfinished",
             (false, true) if left.is_empty() => "repaired",
             (false, true) => "unfinished",
             (false, false) => "damaged",
         };
         let (mut facts, rows) = Facts::new(sidecar, health, &repair.before);
         facts.is_seen_shallowly = depth.from_blobs && repair.after.derived.is_none();
-        facts.repair = (!repair.before.is_sound()).then(|| RepairOut::new(&repair, left));
+        facts.repair = (health != "sound" && health != "partial").then(|| RepairOut::new(&repair, left));
         Ok((facts, rows))
     }
 }
@@ -403,10 +419,15 @@ impl Facts {
             leftovers: found.leftovers.iter().map(LooseOut::new).collect(),
             unknown: found.unknown.iter().map(LooseOut::new).collect(),
             repair: None,
-            total: found.findings.len(),
+            total: found.findings.len() + found.notes.len(),
             is_seen_shallowly: false,
+            has_only_notes: found.is_sound() && !found.notes.is_empty(),
         };
-        (facts, found.findings.iter().map(FindingOut::new).collect())
+        let notes = found.notes.iter().map(|note| FindingOut {
+            file: note.path.clone(),
+            what: note.what.to_owned(),
+        });
+        (facts, found.findings.iter().map(FindingOut::new).chain(notes).collect())
     }
 }
 

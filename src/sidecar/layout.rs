@@ -19,6 +19,7 @@ use super::record::{read_record, write_record};
 use super::sections::Bytes;
 use super::staging::Staging;
 use super::state::{self, State};
+use super::sums::{ChangedFile, find_changed, forget_sums, write_summed};
 
 /// Version of the directory layout. No other version exists.
 pub const FORMAT_VERSION: u32 = 1;
@@ -28,6 +29,8 @@ pub(super) const STATE_NAME: &str = "state";
 const DAMAGED_NAME: &str = "damaged";
 /// The directory of logs.
 const LOG_NAME: &str = "log";
+/// The directory of private notes.
+pub const NOTES_NAME: &str = "memories";
 /// Names of files that codescout or its user creates directly in the directory, except `FORMAT`.
 pub(super) const OWN_FILES: [&str; 10] = [
     ".gitignore",
@@ -41,7 +44,7 @@ pub(super) const OWN_FILES: [&str; 10] = [
     STATE_NAME,
     "versions",
 ];
-pub(super) const OWN_FOLDERS: [&str; 3] = [DAMAGED_NAME, LOG_NAME, "memories"];
+pub(super) const OWN_FOLDERS: [&str; 3] = [DAMAGED_NAME, LOG_NAME, NOTES_NAME];
 /// Limits of the directory for damaged files.
 const MAX_DAMAGED_FILES: usize = 64;
 const MAX_DAMAGED_BYTES: u64 = 64 << 20;
@@ -284,18 +287,23 @@ impl Sidecar {
         write_in(self.folder.as_fd(), OsStr::new(FORMAT_NAME), text.as_bytes())
     }
 
-    /// Moves a file of a store, or of the sidecar directory itself, to `damaged/`. Removes the oldest files there if
-    /// their number or size exceeds a limit.
+    /// Moves a file of a store, of the directory of logs (`log/NAME`), or of the sidecar directory itself, to `damaged/`.
+    /// Removes the oldest files there if their number or size exceeds a limit.
     pub fn set_aside(&self, store: Option<Store>, name: &OsStr, _lock: &WriterLock) -> io::Result<()> {
         self.folder.make_folder(DAMAGED_NAME)?;
         let aside = self.folder.folder(DAMAGED_NAME)?;
+        let path = Path::new(name);
+        let name = path.file_name().unwrap_or(name);
         let new_name = free_name(&aside, name)?;
         match store {
-            None => self.folder.rename(name, &aside, OsStr::new(&new_name))?,
-            Some(store) => self
-                .folder
-                .folder(store.folder())?
-                .rename(name, &aside, OsStr::new(&new_name))?,
+            None if path.starts_with(LOG_NAME) => {
+                let logs = self.folder.folder(LOG_NAME)?;
+                let moved = logs.rename(name, &aside, &new_name);
+                forget_sums(&logs, name)?;
+                moved?;
+            }
+            None => self.folder.rename(name, &aside, &new_name)?,
+            Some(store) => self.folder.folder(store.folder())?.rename(name, &aside, &new_name)?,
         }
         failpoint::hit("damaged.moved")?;
         keep_bounded(&aside)
@@ -338,10 +346,29 @@ impl Sidecar {
         Ok(files(entries))
     }
 
-    /// Writes a file to the directory of logs atomically.
+    /// Returns the logs that differ from what was written.
+    pub fn changed_logs(&self) -> io::Result<Vec<ChangedFile>> {
+        self.changed_in(LOG_NAME)
+    }
+
+    /// Returns the private notes that differ from what was written.
+    pub fn changed_notes(&self) -> io::Result<Vec<ChangedFile>> {
+        self.changed_in(NOTES_NAME)
+    }
+
+    fn changed_in(&self, folder: &str) -> io::Result<Vec<ChangedFile>> {
+        let mut changed = Vec::new();
+        match self.folder.folder(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => find_changed(&opened?, folder, &mut changed)?,
+        }
+        Ok(changed)
+    }
+
+    /// Writes a file to the directory of logs atomically, with its checksum.
     pub fn write_log(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.folder.make_folder(LOG_NAME)?;
-        write_in(self.folder.folder(LOG_NAME)?.as_fd(), OsStr::new(name), bytes)
+        write_summed(&self.folder.folder(LOG_NAME)?, name, bytes)
     }
 
     /// Reads up to `max_bytes` of a file in the directory of logs.

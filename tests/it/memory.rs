@@ -107,6 +107,84 @@ fn private_notes_are_no_files_of_the_repository() {
 }
 
 #[test]
+fn a_private_note_that_was_damaged_is_reported_and_kept() {
+    let repo = project();
+    let path = repo.path(".codescout/memories/team/own.md");
+    let write = |text: &str| {
+        let args = [
+            "memory",
+            "write",
+            "team/own",
+            "--private",
+            "--about",
+            "Item.price",
+            "--text",
+            text,
+        ];
+        run(&repo, &args).expect(0);
+    };
+    write("first");
+    write("# Second");
+    let good = std::fs::read(&path).unwrap();
+    assert!(good.ends_with(b"---\n# Second\n"), "plain text");
+    let is_damaged = |what: &str| {
+        let verified = notes(&repo, &["verify", "--json"]);
+        let found = &verified["results"][0]["file"];
+        assert_eq!(
+            (&verified["health"], found),
+            (&"damaged".into(), &"memories/team/own.md".into()),
+            "{what}: {verified}"
+        );
+        assert!(
+            verified["hint"].to_string().contains("codescout memory"),
+            "{what}: {verified}"
+        );
+    };
+    for at in (0..good.len()).step_by(7) {
+        let mut bad = good.clone();
+        bad[at] ^= 1;
+        std::fs::write(&path, bad).unwrap();
+        is_damaged(&format!("byte {at}"));
+    }
+    for end in [0, 1, good.len() / 2, good.len() - 1] {
+        std::fs::write(&path, &good[..end]).unwrap();
+        is_damaged(&format!("cut at {end}"));
+    }
+    std::fs::remove_file(&path).unwrap();
+    is_damaged("removed");
+
+    // A person edits it.
+    let edited = [&good[..], b"By hand.\n"].concat();
+    std::fs::write(&path, &edited).unwrap();
+    let listed = run(&repo, &["memory"]).text();
+    assert!(listed.contains("not what codescout wrote"), "{listed}");
+    assert_eq!(
+        notes(&repo, &["memory", "read", "team/own", "--json"])["results"][0]["changed_outside"],
+        true
+    );
+    // Nothing replaces the only copy, or makes it valid, except writing it.
+    repo.rename("src/a.py", "src/b.py");
+    repo.commit("move");
+    run(&repo, &["memory", "mend"]).expect(0);
+    let repaired = run(&repo, &["verify", "--repair"]).expect(2);
+    assert!(
+        repaired.text().contains("memories/team/own.md: read it"),
+        "{}",
+        repaired.text()
+    );
+    assert_eq!(std::fs::read(&path).unwrap(), edited);
+    is_damaged("edited");
+    write("By hand.");
+    run(&repo, &["verify"]).expect(0);
+    // A note of an earlier build has no checksum.
+    std::fs::remove_file(repo.path(".codescout/memories/team/own.md.sum")).unwrap();
+    std::fs::write(&path, "old").unwrap();
+    run(&repo, &["verify"]).expect(0);
+    run(&repo, &["memory", "forget", "team/own"]).expect(0);
+    run(&repo, &["verify"]).expect(0);
+}
+
+#[test]
 fn of_several_writers_of_a_private_note_one_succeeds() {
     let repo = project();
     let write = ["memory", "write", "own", "--private", "--json", "--text", "first"];

@@ -443,3 +443,21 @@ fn a_shallow_look_after_a_deep_repair_is_not_called_well() {
     );
     call(&repo, &["verify", "--deep"]).expect(0);
 }
+
+#[test]
+fn a_damaged_log_is_found_and_set_aside() {
+    let (repo, _) = indexed();
+    let sidecar = Sidecar::open(&repo.path(".codescout")).unwrap();
+    sidecar.write_log("run-test.json", b"{\"text\":\"ok\"}").unwrap();
+    let in_repo = |args: &[&str]| crate::cli::call_in(repo.root(), args, b"");
+    in_repo(&["verify"]).expect(0);
+    for damaged in [&b"{\"text\":\"oK\"}"[..], b"{\"text", b""] {
+        sidecar.write_log("run-test.json", b"{\"text\":\"ok\"}").unwrap();
+        fs::write(repo.path(".codescout/log/run-test.json"), damaged).unwrap();
+        let found = in_repo(&["verify"]).expect(1).text();
+        assert!(found.contains("damaged     log/run-test.json"), "{found}");
+        in_repo(&["verify", "--repair"]).expect(1);
+        in_repo(&["verify"]).expect(0);
+        assert!(!repo.path(".codescout/log/run-test.json").exists());
+    }
+}

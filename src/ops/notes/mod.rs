@@ -116,6 +116,9 @@ pub(crate) struct NoteOut {
     /// The reason why its front matter cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
+    /// True if a private note is not what codescout wrote: a person edited its file, or it is damaged.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    changed_outside: bool,
     /// The blob id of the file.
     blob: String,
     /// The text; null in lists.
@@ -126,6 +129,8 @@ pub(crate) struct NoteOut {
 struct Found {
     name: String,
     path: Option<String>,
+    /// True if a private note is not what codescout wrote.
+    is_changed: bool,
     text: String,
 }
 
@@ -239,6 +244,7 @@ impl Memory {
         let found = Found {
             name: name.to_owned(),
             path: (!self.private).then(|| path_of(name)),
+            is_changed: false,
             text: note.to_text(),
         };
         store(
@@ -350,6 +356,7 @@ impl Memory {
             let new = Found {
                 name: found.name.clone(),
                 path: found.path.clone(),
+                is_changed: false,
                 text,
             };
             rows.extend(answer(ask, &new, Vec::new(), false)?.rows);
@@ -430,6 +437,7 @@ impl Found {
             title: note.title(),
             verdict: about.iter().map(|anchor| anchor.verdict).max(),
             about,
+            changed_outside: self.is_changed,
             blob: self.blob(ask).to_string(),
             text: has_text.then(|| {
                 if problem.is_some() {
@@ -442,9 +450,10 @@ impl Found {
         })
     }
 
-    /// Returns the text with the present ids of definitions that only moved; `None` if there are none.
+    /// Returns the text with the present ids of definitions that only moved; `None` if there are none, or if the text is
+    /// not what codescout wrote.
     fn mended(&self, judge: &Judge<'_>) -> Result<Option<String>> {
-        let Ok(mut note) = Note::parse(&self.text) else {
+        let Some(mut note) = Note::parse(&self.text).ok().filter(|_| !self.is_changed) else {
             return Ok(None);
         };
         let mut has_changed = false;
@@ -489,6 +498,9 @@ impl Row for NoteOut {
         out.line(&format!(": {}", self.title));
         if let Some(problem) = &self.problem {
             out.line(&format!("    not read: {problem}"));
+        }
+        if self.changed_outside {
+            out.line("    not what codescout wrote: edited by hand or damaged; write it again to keep it");
         }
         let of_interest = |anchor: &&AnchorOut| self.text.is_some() || anchor.verdict != Verdict::Fresh;
         self.about
@@ -602,6 +614,7 @@ fn all(ask: &Ask<'_>) -> Result<Vec<Found>> {
             found.push(Found {
                 name: name.to_owned(),
                 path: Some(path.clone().into_owned()),
+                is_changed: false,
                 text: text_of(&bytes),
             });
         }

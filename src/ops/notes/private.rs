@@ -9,10 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::{ENDING, Found, MAX_BYTES, PATIENCE, text_of};
 use crate::session::{OpError, Result, Workspace};
-use crate::sidecar::{FileLock, write_atomic};
+use crate::sidecar::{FileLock, NOTES_NAME, SUM_ENDING, lists_sum, sums_of, write_atomic};
 
-/// The folder in the sidecar.
-const FOLDER: &str = "memories";
 /// Limit on the number of notes.
 const MAX_NOTES: usize = 10_000;
 /// Polling interval while another process changes notes.
@@ -28,7 +26,7 @@ impl<'a> PrivateNotes<'a> {
     pub(super) fn of(workspace: &'a Workspace) -> Self {
         Self {
             workspace,
-            folder: workspace.storage.root().join(FOLDER),
+            folder: workspace.storage.root().join(NOTES_NAME),
         }
     }
 
@@ -56,12 +54,15 @@ impl<'a> PrivateNotes<'a> {
                 if kind.is_dir() {
                     folders.push((path, format!("{start}{name}/")));
                 } else if let Some(name) = name.strip_suffix(ENDING).filter(|_| kind.is_file()) {
-                    let text = read(&path).map_err(|error| failed(&path, &error))?;
-                    found.extend(text.map(|text| Found {
+                    let Some(bytes) = read(&path).map_err(|error| failed(&path, &error))? else {
+                        continue;
+                    };
+                    found.push(Found {
                         name: format!("{start}{name}"),
                         path: None,
-                        text,
-                    }));
+                        is_changed: !is_intact(&path, &bytes).map_err(|error| failed(&path, &error))?,
+                        text: text_of(&bytes),
+                    });
                 }
             }
             if found.len() + folders.len() > MAX_NOTES {
@@ -82,7 +83,8 @@ impl<'a> PrivateNotes<'a> {
         self.check_folders(&path).map_err(failed)?;
         fs::create_dir_all(&self.folder).map_err(failed)?;
         let _lock = self.lock(interrupt).map_err(failed)?;
-        if read(&path).map_err(failed)?.as_deref() != from {
+        let old = read(&path).map_err(failed)?;
+        if old.as_deref().map(text_of).as_deref() != from {
             return Err(OpError::new(
                 format!("note {name} has just been changed"),
                 "nothing was changed; read it again",
@@ -90,9 +92,9 @@ impl<'a> PrivateNotes<'a> {
         }
         let stored = match (to, path.parent()) {
             (Some(text), Some(folder)) => {
-                fs::create_dir_all(folder).and_then(|()| write_atomic(&path, text.as_bytes()))
+                fs::create_dir_all(folder).and_then(|()| replace(&path, old.as_deref(), text.as_bytes()))
             }
-            _ => fs::remove_file(&path),
+            _ => remove(&path),
         };
         stored.map_err(failed)
     }
@@ -123,8 +125,39 @@ impl<'a> PrivateNotes<'a> {
     }
 }
 
-/// Reads a note. Links, pipes and other special files are refused.
-fn read(path: &Path) -> io::Result<Option<String>> {
+/// Writes a note after its checksums.
+fn replace(path: &Path, old: Option<&[u8]>, new: &[u8]) -> io::Result<()> {
+    // Damaged content does not become valid.
+    let old = match old {
+        Some(old) if is_intact(path, old)? => Some(old),
+        _ => None,
+    };
+    write_atomic(&sums_path(path), sums_of(old, new).as_bytes())?;
+    write_atomic(path, new)
+}
+
+/// Deletes a note after its checksums, because checksums without a note mean that it was lost.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(sums_path(path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => fs::remove_file(path),
+    }
+}
+
+/// Returns false if a note is not what was written. A note without checksums is valid.
+fn is_intact(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let sums = read(&sums_path(path))?;
+    Ok(sums.is_none_or(|sums| lists_sum(&sums, bytes)))
+}
+
+fn sums_path(path: &Path) -> PathBuf {
+    let mut path = path.to_owned().into_os_string();
+    path.push(SUM_ENDING);
+    path.into()
+}
+
+/// Reads the start of a note. Links, pipes and other special files are refused.
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -133,7 +166,7 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     }
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(Some(text_of(&bytes)))
+    Ok(Some(bytes))
 }
 
 fn failed(path: &Path, error: &io::Error) -> OpError {

@@ -122,3 +122,24 @@ fn imported_commits_are_never_without_messages() {
     };
     assert!(killed_at_each(&repo, &["import", ".git/with.bundle"], "state", has_messages) >= 3);
 }
+
+#[test]
+fn a_private_note_that_is_being_written_is_the_old_or_the_new_one() {
+    let repo = project();
+    let root = repo.root();
+    let write = |text: &'static str| ["memory", "write", "own", "--private", "--text", text];
+    succeed(root, &write("first"));
+    for (command, kind) in [
+        (&write("second")[..], "sum"),
+        (&write("second"), "md"),
+        (&["memory", "forget", "own"], "sum"),
+    ] {
+        killed_at_each(&repo, command, kind, |copy, after| {
+            let verified = json(copy, &["verify", "--json"]);
+            assert_eq!(verified["health"], "sound", "{after}: {verified}");
+            let listed = json(copy, &["memory", "--json"]);
+            assert!(listed["results"][0]["changed_outside"].is_null(), "{after}: {listed}");
+            succeed(copy, &write("third"));
+        });
+    }
+}
