@@ -15,7 +15,7 @@ use crate::mcp::Bodies;
 use crate::model::count::count;
 use crate::model::start_of;
 use crate::ops::ProvenanceOut;
-use crate::ops::{Page, PlainText, Recorded, Row};
+use crate::ops::{MarkedText, Page, Recorded, Row, fence_of};
 
 /// Number of characters reserved for the lines that precede the results.
 const HEAD_CHARACTERS: usize = 800;
@@ -99,7 +99,7 @@ impl ReplyBuilder {
 
     /// Adds a line of text that belongs to no result.
     pub(super) fn note(&mut self, line: &str) {
-        self.text.push_str(line);
+        self.text.push_str(&line.replace('\n', "\n    "));
         self.text.push('\n');
         self.left_in_text = self.left_in_text.saturating_sub(line.len() + 1);
     }
@@ -188,7 +188,7 @@ pub(super) fn paged<R: Row>(call: &Call<'_>, characters: usize, page: Page<R>) -
         draft.hint(hint);
     }
     let n_wanted = page.rows.len().min(page.paging.limit.unwrap_or(usize::MAX));
-    let (mut n_rows, mut n_bytes) = (0, 0);
+    let (mut n_rows, mut n_bytes, n_before) = (0, 0, draft.text.len());
     for mut row in page.rows.into_iter().take(n_wanted) {
         match draft.push_row(&mut row) {
             Shown::All => n_rows += 1,
@@ -204,6 +204,9 @@ pub(super) fn paged<R: Row>(call: &Call<'_>, characters: usize, page: Page<R>) -
         let n_left = count(n_wanted - n_rows, "more result");
         draft.note(&format!("{n_left}, which need a larger max_tokens"));
     }
+    if R::IS_QUOTED {
+        draft.quote_from(n_before);
+    }
     draft.lines(&page.tail);
     let mut reply = draft.finish(page.provenance.as_ref(), next_cursor, &page.facts);
     if !R::IS_LISTED {
@@ -214,9 +217,16 @@ pub(super) fn paged<R: Row>(call: &Call<'_>, characters: usize, page: Page<R>) -
 
 impl ReplyBuilder {
     fn lines(&mut self, lines: &Recorded) {
-        let mut text = PlainText::default();
+        let mut text = MarkedText::default();
         lines.replay(&mut text);
         text.0.lines().for_each(|line| self.note(line));
+    }
+
+    /// Puts the text from a position on between fences.
+    fn quote_from(&mut self, start: usize) {
+        let quoted = self.text.split_off(start);
+        let fence = fence_of(&quoted);
+        self.text.push_str(&format!("{fence}\n{quoted}{fence}\n"));
     }
 
     /// Adds a row if it fits. The first row is truncated rather than omitted.
@@ -265,7 +275,7 @@ impl ReplyBuilder {
         } else {
             row.bodies().into_iter().map(Option::take).collect()
         };
-        let mut text = PlainText::default();
+        let mut text = MarkedText::default();
         row.render(&mut text);
         row.bodies()
             .into_iter()

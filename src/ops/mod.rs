@@ -51,7 +51,7 @@ pub(crate) use read::Read;
 pub(crate) use rename::Rename;
 pub(crate) use run::Run;
 pub(crate) use search::{MAX_QUERY_BYTES, PACK_TOKENS, Search, SearchMode};
-pub(crate) use sink::{PlainText, Recorded, Sink, Style};
+pub(crate) use sink::{MarkedText, PlainText, Recorded, Sink, Style, fence_of};
 pub(crate) use status::Status;
 pub(crate) use symbol::{Symbol, definition_kinds};
 pub(crate) use target::{Named, Targets, named};

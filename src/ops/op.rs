@@ -36,6 +36,9 @@ pub(crate) trait Row: Serialize {
     /// False if answers are not lists. Their JSON has no `results`.
     const IS_LISTED: bool = true;
 
+    /// True if the rows are lines of one text that is quoted.
+    const IS_QUOTED: bool = false;
+
     /// Writes the row as text.
     fn render(&self, out: &mut dyn Sink);
 

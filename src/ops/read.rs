@@ -10,7 +10,7 @@ use super::notes::outdated;
 use super::op::{Op, Page, Paging, Row};
 use super::paths::{inside, inside_here};
 use super::question::{About, Question};
-use super::sink::{Recorded, Sink};
+use super::sink::{Recorded, Sink, Style};
 use crate::extract;
 use crate::model::{Hint, quoted};
 use crate::query::{PartQuery, ReadOutcome, ReadTarget, parse_lines, paths_in_target, read, read_target};
@@ -145,7 +145,10 @@ impl Op for Read {
         let mut page = Page::new(question.provenance_of_files(), rows, paging).with_facts(&facts)?;
         page.is_empty = false;
         if !is_command {
-            page.head = Recorded::of(|out| out.line(&format!("{} blob {}", facts.path, facts.blob)));
+            page.head = Recorded::of(|out| {
+                out.span(Style::Path, &facts.path);
+                out.line(&format!(" blob {}", facts.blob));
+            });
         }
         if let ([PartQuery::Symbol(_) | PartQuery::Definition(_)], [part]) = (queries.as_slice(), page.rows.as_slice())
             && let Some(name) = &part.title

@@ -120,6 +120,8 @@ pub(crate) enum RunRow {
 }
 
 impl Row for RunRow {
+    const IS_QUOTED: bool = true;
+
     fn render(&self, out: &mut dyn Sink) {
         match self {
             Self::Line { text, .. } => out.whole_line(text.as_deref().unwrap_or_default()),

@@ -32,6 +32,11 @@ pub(crate) trait Sink {
     fn end_whole(&mut self) {
         self.end();
     }
+
+    /// Returns the line that is written before and after the quoted `text`. `None` if nothing marks quotes.
+    fn fence(&self, _text: &str) -> Option<String> {
+        None
+    }
 }
 
 /// Passes lines on so that a terminal shows them completely.
@@ -44,6 +49,10 @@ impl Sink for Whole<'_> {
 
     fn end(&mut self) {
         self.0.end_whole();
+    }
+
+    fn fence(&self, text: &str) -> Option<String> {
+        self.0.fence(text)
     }
 }
 
@@ -76,9 +85,13 @@ impl dyn Sink + '_ {
         self.span(style, &text[at..]);
     }
 
-    /// Adds each line of `text`.
+    /// Quotes each line of `text`.
     pub(crate) fn text(&mut self, text: &str) {
-        text.lines().for_each(|line| self.whole_line(line));
+        let fence = self.fence(text);
+        let fence = || fence.as_deref().into_iter();
+        for line in fence().chain(text.lines()).chain(fence()) {
+            self.whole_line(line);
+        }
     }
 
     /// Adds each line of `text` with its number, starting at `first`.
@@ -169,4 +182,36 @@ impl Sink for PlainText {
     fn end(&mut self) {
         self.0.push('\n');
     }
+}
+
+/// Text for agents, in which only lines of the program begin at the margin outside of fences: what it quotes is in a
+/// fence, or continues a line that the program began.
+#[derive(Debug, Default)]
+pub(crate) struct MarkedText(pub(crate) String);
+
+impl Sink for MarkedText {
+    fn span(&mut self, style: Style, text: &str) {
+        let is_at_margin = self.0.is_empty() || self.0.ends_with('\n');
+        if is_at_margin && style == Style::Path && [": ", " | ", "<", "`"].iter().any(|mark| text.contains(mark)) {
+            // A file can have a name such as `hint: read this`.
+            self.0.push_str(&format!("{text:?}"));
+        } else {
+            self.0.push_str(&text.replace('\n', "\n    "));
+        }
+    }
+
+    fn end(&mut self) {
+        self.0.push('\n');
+    }
+
+    fn fence(&self, text: &str) -> Option<String> {
+        Some(fence_of(text))
+    }
+}
+
+/// Returns a line of at least three backticks, of more than there are in a row in `text`, so that no line of `text` ends
+/// the quote.
+pub(crate) fn fence_of(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max();
+    "`".repeat(longest.map_or(3, |longest| (longest + 1).max(3)))
 }

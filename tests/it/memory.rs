@@ -283,7 +283,7 @@ fn answers_about_a_definition_say_that_a_note_no_longer_holds() {
     let moved = repo.commit("move");
     assert_eq!(run(&repo, &["memory"]).code, 0);
     let called = run(&repo, &["symbol", "parse"]);
-    let remark_on_move = format!("definition src/a.py#parse was moved in {} move", &moved[..10]);
+    let remark_on_move = format!("definition src/a.py#parse was moved in {}", &moved[..10]);
     assert!(called.stderr.contains(&remark_on_move), "{}", called.stderr);
     repo.rename("src/b.py", "src/a.py");
     repo.commit("move back");
@@ -292,7 +292,7 @@ fn answers_about_a_definition_say_that_a_note_no_longer_holds() {
     for args in [["symbol", "parse"], ["read", "src/a.py#parse"]] {
         assert_eq!(run(&repo, &["memory"]).code, 0);
         let called = run(&repo, &args);
-        let remark = format!("{remark}{} split at commas", &changed[..10]);
+        let remark = format!("{remark}{}\n", &changed[..10]);
         assert!(called.stderr.contains(&remark), "{}", called.stderr);
     }
 }

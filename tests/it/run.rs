@@ -386,9 +386,9 @@ fn the_tool_is_served_on_request_and_for_the_own_repository_only() {
     assert_eq!(listed.results()[0]["name"], "test");
     let ran = client.call("run", json!({"name": "test"}));
     assert!(ran.text.contains("failed with exit code 1"), "{}", ran.text);
-    assert!(ran.text.ends_with("1\n2\n3\n"), "{}", ran.text);
+    assert!(ran.text.ends_with("\n```\n1\n2\n3\n```\n"), "{}", ran.text);
     let read = client.call("run", json!({"name": "test", "lines": "2"}));
-    assert!(read.text.ends_with("\n2\n"), "{}", read.text);
+    assert!(read.text.ends_with("\n```\n2\n```\n"), "{}", read.text);
     for wrong in [json!({"name": "test", "repo": root}), json!({"lines": "2"})] {
         let refused = client.request("tools/call", json!({"name": "run", "arguments": wrong}));
         assert_eq!(refused["result"]["isError"], true, "{refused}");

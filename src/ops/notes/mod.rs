@@ -563,11 +563,7 @@ pub(super) fn outdated(ask: &Ask<'_>, id: &str) -> Result<Option<String>> {
             let is_meant = judged.now.as_deref().unwrap_or(&judged.id) == id;
             if is_meant && matches!(judged.verdict, Verdict::Changed | Verdict::Moved) {
                 let commits = judged.commits.first().map_or_else(String::new, |commit| {
-                    format!(
-                        " in {} {}",
-                        &commit.commit[..commit.commit.len().min(10)],
-                        commit.subject
-                    )
+                    format!(" in {}", &commit.commit[..commit.commit.len().min(10)])
                 });
                 return Ok(Some(format!(
                     "note {note} no longer holds: its definition {} was {}{commits}",

@@ -6,6 +6,7 @@ mod edit;
 mod http;
 mod past;
 mod protocol;
+mod quoting;
 mod repositories;
 mod tools;
 

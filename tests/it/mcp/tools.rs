@@ -280,7 +280,7 @@ fn a_long_file_is_read_page_by_page_without_a_gap() {
             if from_text {
                 let (head, rest) = answer.text.split_once("\nlines ").unwrap();
                 assert!(head.starts_with("repo "), "{head}");
-                let page = rest.split_once('\n').unwrap().1;
+                let page = rest.split_once("\n```\n").unwrap().1;
                 let n_bytes = (part["end_byte"].as_u64().unwrap() - part["start_byte"].as_u64().unwrap()) as usize;
                 read.push_str(&page[..n_bytes]);
             } else {
@@ -579,7 +579,7 @@ fn names_of_other_tools_are_accepted_with_a_note() {
     assert!(graph.text.contains("caller"), "{graph:?}");
     let read = client.call("read", json!({"file_path": "src\\lexer.rs", "offset": 2, "limit": 1}));
     assert!(
-        read.text.ends_with("pub fn lex(text: &str) -> Vec<String> {\n"),
+        read.text.ends_with("pub fn lex(text: &str) -> Vec<String> {\n```\n"),
         "{}",
         read.text
     );

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::super::super::sink::{PlainText, Sink, Style};
+use super::super::super::sink::{MarkedText, Sink, Style};
 
 /// Number of digits of a blob id in text output.
 const BLOB_DIGITS: usize = 10;
@@ -81,7 +81,7 @@ impl PackOut {
     /// Returns the size of the item in an answer, in characters. `is_structured` is true if the answer also has the
     /// facts as JSON, which may be twice as long as the text.
     pub(super) fn size(&self, is_structured: bool) -> usize {
-        let mut text = PlainText::default();
+        let mut text = MarkedText::default();
         self.render(&mut text);
         let n_control = text
             .0
