@@ -51,6 +51,16 @@ pub struct Edit {
     pub new: Range<usize>,
 }
 
+impl Edit {
+    /// Returns the edit that restores the known version.
+    pub fn reversed(&self) -> Self {
+        Self {
+            old: self.new.clone(),
+            new: self.old.clone(),
+        }
+    }
+}
+
 /// Selects the text to cut out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {

@@ -5,18 +5,19 @@
 //! identical.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 
-use crate::extract::{DefinitionKind, lang_of_path};
+use crate::extract::{DefinitionKind, Edit, lang_of_path, offset_after, touches};
 use crate::model::RepoPath;
 
 use super::shape::Shape;
-use super::symbols::{FileShapes, SymbolEvents, SymbolKey};
+use super::symbols::{FileShapes, SymbolEvents, SymbolKey, edits};
 
 /// Limit on the number of files that a commit may change. Moves between files are not searched in larger commits.
 pub(super) const MAX_SEARCHED_FILES: usize = 100;
-/// Version of the rules in this file. Increase it if the same versions give different records. 4: package clauses have
-/// no history.
-pub(super) const LINEAGE_VERSION: u32 = 4;
+/// Version of the rules in this file. Increase it if the same versions give different records. 5: a definition is not
+/// moved if a distant edit makes the parser find another container.
+pub(super) const LINEAGE_VERSION: u32 = 5;
 /// Bodies with fewer tokens are too small for their similarity to be significant.
 const MIN_TOKENS: u32 = 12;
 /// Minimum similarity of definitions with different names: in the same file, and in different files.
@@ -212,7 +213,10 @@ impl Comparison<'_> {
         let found = best(candidates);
         let before = (found.as_ref()).and_then(|(key, _)| gone.get(&(key.name.as_str(), key.nth)));
         if let (Some(before), Some((key, confidence))) = (before, &found) {
-            record.events = SymbolEvents::between(before, now, self.old_path != self.path);
+            record.events = match (self.before, self.after) {
+                (Some(old), Some(new)) => events_between((self.old_path, old, before), (self.path, new, now)),
+                _ => SymbolEvents::between(before, now, self.old_path != self.path),
+            };
             record.old_lines = self.old_lines(before);
             record.origin = Some((key.clone(), percent(*confidence)));
             self.found.taken.push(key.clone());
@@ -234,6 +238,55 @@ impl Comparison<'_> {
         }
         self.found.records.push(record);
     }
+}
+
+/// Compares two versions of a definition in versions of a file. Ignores a move to another container if no edit explains
+/// it: macros can make the parser find the end of a container elsewhere.
+pub(super) fn events_between(old: Place<'_>, new: Place<'_>) -> SymbolEvents {
+    let mut events = SymbolEvents::between(old.2, new.2, old.0 != new.0);
+    if events.moved && !events.renamed && old.0 == new.0 && stays(old, new) {
+        events.moved = false;
+    }
+    events
+}
+
+/// A definition, in a version of the file at a path.
+type Place<'a> = (&'a RepoPath, &'a FileShapes, &'a Shape);
+
+/// Returns true if no edit between two versions of a file touches the head of a definition or explains why its
+/// containers differ.
+fn stays(old: Place<'_>, new: Place<'_>) -> bool {
+    let edits = edits(&old.1.bytes, &new.1.bytes);
+    let back: Vec<Edit> = edits.iter().map(Edit::reversed).collect();
+    let head = old.2.head();
+    !overlaps(&edits, &head)
+        && offset_after(&edits, head.start) == new.2.range.start as usize
+        && is_still_inside(old, new, &edits, &back)
+        && is_still_inside(new, old, &back, &edits)
+}
+
+/// Returns true if no edit explains why a definition left a container: by another head of the container, or another end.
+fn is_still_inside(
+    (_, file, shape): Place<'_>,
+    (_, other_file, other): Place<'_>,
+    edits: &[Edit],
+    back: &[Edit],
+) -> bool {
+    let is_around = |outer: &Shape, inner: &Shape| outer.range != inner.range && outer.range.contains(inner.range);
+    file.shapes.iter().filter(|outer| is_around(outer, shape)).all(|outer| {
+        let start = offset_after(edits, outer.range.start as usize);
+        let mut others = other_file.shapes.iter();
+        let there = others.find(|there| there.range.start as usize == start && there.name == outer.name);
+        let end = there
+            .filter(|there| !is_around(there, other))
+            .map(|there| there.range.end as usize);
+        !overlaps(edits, &outer.head()) && end.is_none_or(|end| !touches(back, &(end..end)))
+    })
+}
+
+/// Returns true if an edit overlaps a range, and does not only touch its start.
+fn overlaps(edits: &[Edit], range: &Range<usize>) -> bool {
+    touches(edits, &(range.start + 1..range.end))
 }
 
 fn percent(confidence: f64) -> u8 {
@@ -308,7 +361,7 @@ fn moves(files: &[(RepoPath, FileRecords)], taken: &HashSet<SymbolKey>) -> Vec<(
 }
 
 /// Returns, for each definition of the new version, the index of the old definition with the same name.
-fn partners(old: &[Shape], new: &[Shape]) -> Vec<Option<usize>> {
+pub(super) fn partners(old: &[Shape], new: &[Shape]) -> Vec<Option<usize>> {
     let mut groups: HashMap<&str, (Vec<usize>, Vec<usize>)> = HashMap::new();
     for (at, shape) in old.iter().enumerate() {
         groups.entry(&shape.qualified).or_default().0.push(at);

@@ -615,3 +615,55 @@ fn who_wrote_what_is_asked_of_git_where_the_record_ends_early() {
     assert_eq!(answer["basis"], "lines", "{answer}");
     assert_eq!(answer["results"][0]["last"]["commit"].as_str(), Some(first.as_str()));
 }
+
+#[test]
+fn macros_that_make_a_container_longer_move_nothing() {
+    let body = "  auto first = compute(value, 1);\n  auto second = compute(first, 2);\n  return first + second;\n";
+    let after = format!("int after(int value) {{\n{body}}}\n\n\nint last(int value) {{\n  return after(value);\n}}\n");
+    let text = |macros: &str, n: u32| {
+        let get = format!("  int get() {{\n    return {n};\n  }}\n");
+        format!("namespace lib {{\n\nstruct data {{\n  int size;\n{macros}\n{get}}};\n\n\n{after}\n}}\n")
+    };
+    let cases = [
+        (
+            "a.cpp",
+            "#if A\n  void f(int a) {\n#else\n  void f(long a) {\n#endif\n    use(a);\n  }\n",
+        ),
+        ("b.cpp", "#if A\n  void f(int a) {\n#endif\n"),
+        ("c.h", "#ifdef A\n  struct inner {\n#endif\n  int z;\n"),
+        ("d.hpp", "  BEGIN(f) {\n"),
+    ];
+    let repo = TestRepo::empty();
+    for n in 0..5 {
+        for (path, macros) in cases {
+            repo.write(path, text(if n % 2 == 1 { macros } else { "" }, n));
+        }
+        repo.commit(if n == 0 { "start" } else { "edit" });
+    }
+    let found = |id: &str| subjects(&results(&repo, &[id])).join(", ");
+    let check = || {
+        for (path, _) in cases {
+            assert_eq!(found(&format!("{path}#lib.after")), "start");
+            assert_eq!(found(&format!("{path}#lib.last")), "start");
+            let data = results(&repo, &[&format!("{path}#lib.data")]).to_string();
+            assert!(!data.contains("\"moved\""), "{data}");
+        }
+        let moved = call(&repo, &["diff", "HEAD~1", "HEAD"]).expect(0).text();
+        assert!(!moved.contains("after") && !moved.contains("last"), "{moved}");
+    };
+    check();
+    call(&repo, &["index", "--history"]).expect(0);
+    check();
+    // Namespaces that come, go or end elsewhere do move what is in them.
+    repo.write("a.cpp", &after);
+    repo.commit("leave");
+    repo.write("a.cpp", format!("namespace n {{\n\n\n{after}}}\n"));
+    repo.commit("enter");
+    repo.write(
+        "a.cpp",
+        format!("namespace n {{\n\n\n{after}").replace("int last", "}\n\n\nint last"),
+    );
+    repo.commit("end");
+    assert_eq!(found("a.cpp#n.after"), "enter, leave, start");
+    assert_eq!(found("a.cpp#last"), "end, enter, leave, start");
+}
