@@ -1,11 +1,11 @@
 //! Compares the definitions in two versions of a set of files.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use crate::extract::{DefinitionKind, lang_of_path};
 use crate::model::RepoPath;
 
-use super::lineage::{Candidate, candidate, least_similarity};
+use super::lineage::{Candidate, candidate, events_between, least_similarity, partners};
 use super::shape::Shape;
 use super::symbols::{FileShapes, SymbolEvents, SymbolKey};
 
@@ -66,27 +66,18 @@ pub fn symbol_deltas(pairs: &[FilePair]) -> Vec<SymbolDelta> {
     let (mut deltas, mut gone, mut added) = (Vec::new(), Vec::new(), Vec::new());
     for (number, pair) in pairs.iter().enumerate() {
         let (old, new) = (shapes_of(pair.old.as_ref()), shapes_of(pair.new.as_ref()));
-        let places: HashMap<(&str, u32), usize> = new
-            .iter()
-            .enumerate()
-            .map(|(at, shape)| (shape.numbered_name(), at))
-            .collect();
-        for (at, before) in old.iter().enumerate() {
-            match places.get(&before.numbered_name()) {
-                Some(now) => {
-                    let deltas_of = delta(pairs, (number, at), (number, *now), 1.0);
-                    deltas.extend(deltas_of);
-                }
-                None => gone.push((number, at)),
+        let partners = partners(old, new);
+        for (now, before) in partners.iter().enumerate() {
+            match before {
+                Some(before) => deltas.extend(delta(pairs, (number, *before), (number, now), 1.0)),
+                None => added.push((number, now)),
             }
         }
-        let known: HashSet<(&str, u32)> = old.iter().map(Shape::numbered_name).collect();
-        let is_new = |shape: &Shape| !known.contains(&shape.numbered_name());
-        added.extend(
-            new.iter()
-                .enumerate()
-                .filter(|(_, shape)| is_new(shape))
-                .map(|(at, _)| (number, at)),
+        let is_paired: HashSet<usize> = partners.into_iter().flatten().collect();
+        gone.extend(
+            (0..old.len())
+                .filter(|at| !is_paired.contains(at))
+                .map(|at| (number, at)),
         );
     }
     let matched = matches(pairs, &gone, &added);
@@ -168,13 +159,18 @@ fn delta(pairs: &[FilePair], old: Place, new: Place, confidence: f64) -> Option<
     let (new_path, new_file) = pairs[new.0].new.as_ref()?;
     let (before, now) = (&old_file.shapes[old.1], &new_file.shapes[new.1]);
     let (from, key) = (key_of(old_path, before), key_of(new_path, now));
-    if before.text_fingerprint() == now.text_fingerprint() && from == key {
+    // Only the number of a definition among its namesakes may have changed.
+    if before.text_fingerprint() == now.text_fingerprint() && old_path == new_path && from.name == key.name {
+        return None;
+    }
+    let events = events_between((old_path, old_file, before), (new_path, new_file, now));
+    if events.is_empty() {
         return None;
     }
     Some(SymbolDelta {
         pair: new.0,
         kind: now.kind,
-        events: SymbolEvents::between(before, now, old_path != new_path),
+        events,
         from: (from != key).then_some(from),
         key,
         confidence,

@@ -8,7 +8,7 @@ use crate::extract::{Edit, Extractor, FileDefinitions, LineIndex, lang_of_path, 
 use crate::git::{LineHunk, diff_lines};
 use crate::model::{ByteRange, Lang, RepoPath};
 
-use super::lineage::{best, renames};
+use super::lineage::{best, events_between, partners, renames};
 use super::shape::{Shape, may_have_traced_definitions, shapes};
 
 /// Identifies a definition in one commit.
@@ -267,71 +267,52 @@ fn n_same_last(old: &[u8], new: &[u8]) -> usize {
 }
 
 /// Returns the change of a definition between two versions of its file: the events, the old key if it differs, and the
-/// confidence. Returns `None` if the definition did not change. Used if the new version is not committed.
+/// confidence. There are no events if only the number among its namesakes changed. Returns `None` if nothing changed. Used if the new version is not committed.
 pub fn change_between(
     old: Option<(&RepoPath, &FileShapes)>,
     new: Option<&FileShapes>,
     key: &SymbolKey,
 ) -> Option<(SymbolEvents, Option<SymbolKey>, f64)> {
-    let in_old = old.and_then(|(path, file)| Some((path, file.find(&key.name, key.nth)?)));
-    let in_new = new.and_then(|file| file.find(&key.name, key.nth));
-    match (in_old, in_new) {
-        (Some((path, before)), Some(now)) => {
-            let is_elsewhere = *path != key.path;
-            let from = is_elsewhere.then(|| SymbolKey {
-                path: path.clone(),
-                ..key.clone()
-            });
-            let is_same = before.text_fingerprint() == now.text_fingerprint() && !is_elsewhere;
-            (!is_same).then(|| (SymbolEvents::between(before, now, is_elsewhere), from, 1.0))
-        }
-        (None, Some(now)) => {
-            let found = old
-                .zip(new)
-                .and_then(|((path, before), after)| renamed_from(path, before, after, now));
-            let before = found
-                .as_ref()
-                .and_then(|(from, _)| old.and_then(|(_, file)| file.find(&from.name, from.nth)));
-            Some(match (found, before) {
-                (Some((from, confidence)), Some(before)) => {
-                    let is_elsewhere = from.path != key.path;
-                    (SymbolEvents::between(before, now, is_elsewhere), Some(from), confidence)
-                }
-                _ => {
-                    let events = SymbolEvents {
-                        added: true,
-                        ..SymbolEvents::default()
-                    };
-                    (events, None, 1.0)
-                }
-            })
-        }
-        (Some(_), None) => {
-            let events = SymbolEvents {
-                removed: true,
-                ..SymbolEvents::default()
-            };
-            Some((events, None, 1.0))
-        }
-        (None, None) => None,
-    }
+    let only = |added: bool| SymbolEvents {
+        added,
+        removed: !added,
+        ..SymbolEvents::default()
+    };
+    let place = |file: &FileShapes| {
+        let mut shapes = file.shapes.iter();
+        shapes.position(|shape| shape.numbered_name() == (&key.name, key.nth))
+    };
+    let Some((after, at)) = new.and_then(|file| Some((file, place(file)?))) else {
+        let is_gone = old.is_some_and(|(_, file)| place(file).is_some());
+        return is_gone.then(|| (only(false), None, 1.0));
+    };
+    let Some((path, before, (was, confidence))) =
+        old.and_then(|(path, before)| Some((path, before, origin(path, before, after, at)?)))
+    else {
+        return Some((only(true), None, 1.0));
+    };
+    let events = events_between((path, before, was), (&key.path, after, &after.shapes[at]));
+    let from = Some(was.key(path)).filter(|from| from != key);
+    (!events.is_empty() || from.is_some()).then_some((events, from, confidence))
 }
 
-/// Returns the origin in `before` of a definition that only `after` contains, with the confidence.
-fn renamed_from(path: &RepoPath, before: &FileShapes, after: &FileShapes, now: &Shape) -> Option<(SymbolKey, f64)> {
-    let only_in = |file: &'_ FileShapes, other: &FileShapes| -> Vec<usize> {
-        let known = other.names();
-        let shapes = file.shapes.iter().enumerate();
-        let missing = shapes.filter(|(_, shape)| !known.contains(&shape.numbered_name()));
-        missing.map(|(at, _)| at).collect()
-    };
-    let gone: Vec<&Shape> = only_in(before, after)
-        .into_iter()
-        .map(|at| &before.shapes[at])
+/// Returns the version in `before` of the definition at index `at` in `after`, with the confidence.
+fn origin<'f>(path: &RepoPath, before: &'f FileShapes, after: &FileShapes, at: usize) -> Option<(&'f Shape, f64)> {
+    let partners = partners(&before.shapes, &after.shapes);
+    if let Some(partner) = partners[at] {
+        return Some((&before.shapes[partner], 1.0));
+    }
+    let is_paired: HashSet<usize> = partners.iter().copied().flatten().collect();
+    let gone = before.shapes.iter().enumerate();
+    let gone: Vec<&Shape> = gone
+        .filter(|(old, _)| !is_paired.contains(old))
+        .map(|(_, shape)| shape)
         .collect();
-    let added: Vec<&Shape> = only_in(after, before).into_iter().map(|at| &after.shapes[at]).collect();
-    let at = added.iter().position(|shape| std::ptr::eq(*shape, now))?;
-    best(renames(path, &gone, &added).swap_remove(at))
+    let added: Vec<usize> = (0..partners.len()).filter(|new| partners[*new].is_none()).collect();
+    let place = added.iter().position(|new| *new == at)?;
+    let added: Vec<&Shape> = added.iter().map(|new| &after.shapes[*new]).collect();
+    let (key, confidence) = best(renames(path, &gone, &added).swap_remove(place))?;
+    Some((before.find(&key.name, key.nth)?, confidence))
 }
 
 #[cfg(test)]

@@ -124,16 +124,17 @@ impl SymbolQuestion<'_> {
         let old = version(&old, &committed, entry.map(|entry| entry.oid.to_string()));
         let new = version(&new, key, changed.new.map(|entry| entry.oid.to_string()));
         let diff = self.has_diff.then(|| patch(old.as_ref(), new.as_ref()));
+        let change = SymbolChangeOut {
+            id: key.id(),
+            events: events.names(),
+            from: from.as_ref().map(SymbolKey::id),
+            confidence,
+            old: old.map(|(version, _)| version),
+            new: new.map(|(version, _)| version),
+            diff,
+        };
         Ok(Some(OwnChange {
-            change: Some(SymbolChangeOut {
-                id: key.id(),
-                events: events.names(),
-                from: from.as_ref().map(SymbolKey::id),
-                confidence,
-                old: old.map(|(version, _)| version),
-                new: new.map(|(version, _)| version),
-                diff,
-            }),
+            change: Some(change).filter(|_| !events.is_empty()),
             committed,
             is_there,
         }))

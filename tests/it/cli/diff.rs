@@ -335,3 +335,63 @@ fn a_moved_submodule_is_named_with_both_commits() {
     repo.git(["submodule", "--quiet", "deinit", "--force", "lib"]);
     call(&repo, &["diff"]).expect(1);
 }
+
+#[test]
+fn an_overload_between_two_others_is_the_only_change() {
+    let cases = [
+        ("a.cpp", "int f(T a) {\n  return go(a, 1) + N;\n}\n\n", "", ""),
+        (
+            "A.java",
+            "    int f(T a) {\n        return go(a, 1) + N;\n    }\n\n",
+            "class A {\n",
+            "}\n",
+        ),
+        (
+            "A.kt",
+            "    fun f(a: T): Int {\n        return go(a, 1) + N\n    }\n\n",
+            "class A {\n",
+            "}\n",
+        ),
+        (
+            "A.cs",
+            "    int f(T a) {\n        return go(a, 1) + N;\n    }\n\n",
+            "class A {\n",
+            "}\n",
+        ),
+    ];
+    let repo = TestRepo::empty();
+    let write = |types: &[&str]| {
+        for (path, function, start, end) in cases {
+            let one = |kind: &&str| function.replace('T', kind).replace('N', &kind.len().to_string());
+            let all: String = types.iter().map(one).collect();
+            repo.write(path, format!("{start}{all}{end}"));
+        }
+    };
+    write(&["int", "double"]);
+    repo.commit("two");
+    write(&["int", "short", "double"]);
+    let added = ["A.cs#A.f~2", "A.java#A.f~2", "A.kt#A.f~2", "a.cpp#f~2"];
+    assert_eq!(
+        symbols(&diff(&repo, &[])),
+        added.map(|id| (id.to_owned(), json!(["added"])))
+    );
+    // The history of an uncommitted change has the same rule.
+    for id in ["A.cs#A.f~3", "A.java#A.f~3", "A.kt#A.f~3", "a.cpp#f~3"] {
+        let answer = call(&repo, &["history", id, "--json"]).expect(0).json();
+        let subjects: Vec<&Value> = answer["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| &one["subject"])
+            .collect();
+        assert_eq!(subjects, ["two"], "{id}");
+    }
+    // The removal of an overload is the only change, too.
+    repo.commit("three");
+    write(&["short", "double"]);
+    let events: Vec<Value> = symbols(&diff(&repo, &[]))
+        .into_iter()
+        .map(|(_, events)| events)
+        .collect();
+    assert_eq!(events, vec![json!(["removed"]); 4]);
+}
