@@ -459,7 +459,7 @@ impl Question<'_> {
             return Ok(false);
         }
         // If commits are missing from the record, so are the authors of earlier changes.
-        if !Gaps::of(history, &targets.opened.reached)?.boundaries.is_empty() {
+        if !Gaps::of(history, &targets.opened.reached)?.is_empty() {
             return Ok(false);
         }
         Ok(targets.shapes(path)?.is_some_and(|file| !file.shapes.is_empty()))
@@ -544,6 +544,7 @@ impl Question<'_> {
             let mut gaps = Gaps::of(&opened.history, &opened.reached)?;
             // Git can read commits that are not recorded, but not those that a shallow clone lacks.
             gaps.boundaries.retain(|name, _| *name == Boundary::Shallow.name());
+            gaps.keep_renames([]);
             answer.incomplete = gaps.sentences();
         }
         let args = self.args;

@@ -181,6 +181,8 @@ struct Answer {
     files: Vec<CochangeOut>,
     /// The reasons why the answer is incomplete.
     incomplete: Vec<String>,
+    /// Gaps in the record that concern the answer.
+    gaps: Gaps,
 }
 
 /// The target.
@@ -704,13 +706,13 @@ impl Question<'_> {
         } else {
             self.add_target(&mut answer, target)?;
         }
+        answer.incomplete.extend(answer.gaps.sentences());
         Ok(answer)
     }
 
     /// Returns an answer without results.
     fn unanswered(&self, target: &Target) -> Result<Answer> {
         let mut incomplete = self.opened.notes.clone();
-        incomplete.extend(Gaps::of(&self.opened.history, &self.opened.reached)?.sentences());
         if matches!(target, Target::Unknown(..)) {
             incomplete.extend(self.workspace.records().unread_files(self.opened.target));
             incomplete.extend(self.targets.untraced());
@@ -734,6 +736,7 @@ impl Question<'_> {
             rows: Vec::new(),
             files: Vec::new(),
             incomplete,
+            gaps: Gaps::of(&self.opened.history, &self.opened.reached)?,
         })
     }
 
@@ -898,6 +901,7 @@ impl Question<'_> {
         answer.incomplete.extend(unread_changes(Some(life.n_unread)));
         let history = &self.opened.history;
         let numbers: Vec<u32> = life.changes.iter().map(|change| change.commit).collect();
+        answer.gaps.keep_renames(numbers.iter().copied());
         let heads = history.heads(&numbers)?;
         let last_removal = life.changes.first().filter(|change| change.events.removed);
         let gone = last_removal
@@ -995,6 +999,7 @@ impl Question<'_> {
     }
 
     fn add_log(&self, answer: &mut Answer, mut committed: Vec<FileLogEntry>, own: Vec<&Uncommitted>) -> Result<()> {
+        answer.gaps.keep_renames(committed.iter().map(|entry| entry.number));
         if self.args.op == HistoryOp::LastSeen {
             answer.facts.last_seen = Some(self.last_seen(answer.facts.target.present, &committed)?);
         }

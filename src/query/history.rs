@@ -113,6 +113,8 @@ pub struct Cochange {
 pub struct Gaps {
     /// Number of commits for each reason.
     pub boundaries: BTreeMap<&'static str, u32>,
+    /// The commits whose inexact renames are unknown.
+    renames: Vec<u32>,
 }
 
 impl Gaps {
@@ -126,20 +128,30 @@ impl Gaps {
         }
         for number in history.unknown().into_iter().filter(|number| reached.has(*number)) {
             // If some changes are known, the trees were available, but some file contents were missing.
-            let what = if history.n_touched(number)? == 0 {
-                "unknown"
+            if history.n_touched(number)? == 0 {
+                *gaps.boundaries.entry("unknown").or_default() += 1;
             } else {
-                "renames"
-            };
-            *gaps.boundaries.entry(what).or_default() += 1;
+                gaps.renames.push(number);
+            }
         }
         Ok(gaps)
     }
 
+    /// Ignores unknown renames in other commits than `commits`.
+    pub fn keep_renames(&mut self, commits: impl IntoIterator<Item = u32>) {
+        let commits: BTreeSet<u32> = commits.into_iter().collect();
+        self.renames.retain(|number| commits.contains(number));
+    }
+
+    /// Returns true if there are no gaps.
+    pub fn is_empty(&self) -> bool {
+        self.boundaries.is_empty() && self.renames.is_empty()
+    }
+
     /// Describes the gaps, one sentence per reason.
     pub fn sentences(&self) -> Vec<String> {
-        let sentence = |(name, n_commits): (&&str, &u32)| {
-            let why = match *name {
+        let sentence = |(name, n_commits): (&str, u32)| {
+            let why = match name {
                 name if name == Boundary::Shallow.name() => "this clone is shallow: no history before its oldest",
                 name if name == Boundary::Missing.name() => {
                     "parent commits are missing in this repository: no history before"
@@ -148,13 +160,15 @@ impl Gaps {
                 "renames" => "file contents are missing or damaged: inexact renames are unknown in",
                 _ => "trees are missing or damaged: changes are unknown in",
             };
-            let how = match *name {
+            let how = match name {
                 "renames" | "unknown" => " (run codescout doctor for a fix)",
                 _ => "",
             };
-            format!("{why} {}{how}", count(*n_commits, "commit"))
+            format!("{why} {}{how}", count(n_commits, "commit"))
         };
-        self.boundaries.iter().map(sentence).collect()
+        let renames = Some(("renames", self.renames.len() as u32)).filter(|(_, n_commits)| *n_commits > 0);
+        let boundaries = self.boundaries.iter().map(|(name, n_commits)| (*name, *n_commits));
+        boundaries.chain(renames).map(sentence).collect()
     }
 }
 

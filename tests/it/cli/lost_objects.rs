@@ -281,3 +281,14 @@ fn mending_makes_everything_again_or_says_what_is_left() {
     );
     call(&repo, &["verify"]).expect(0);
 }
+
+#[test]
+fn unknown_renames_concern_only_files_of_their_commits() {
+    let repo = edited();
+    let (_, path) = object(&repo, "HEAD~1:src/alpha.rs");
+    fs::remove_file(path).unwrap();
+    call(&repo, &["index", "--history"]).expect(0);
+    let says = |target: &str| incomplete(&repo, target).contains("inexact renames are unknown in 1 commit");
+    assert!(says("lib/first.rs") && says("lib/first.rs#alpha") && says("src/alpha.rs") && says("lib"));
+    assert!(!says("src/beta.rs") && !says("src/beta.rs#beta"));
+}
