@@ -49,6 +49,12 @@ impl ObjectReader {
         }
     }
 
+    /// Returns true if [`Self::has_blob`] holds for all of these blobs. Looks for a missing one before it reads any.
+    pub fn has_blobs(&mut self, ids: &[BlobId], max_bytes: u64) -> bool {
+        ids.iter().all(|id| matches!(self.blob_size(*id), Ok(Some(_))))
+            && ids.iter().all(|id| self.has_blob(*id, max_bytes))
+    }
+
     /// Returns true if [`Self::blob`] now returns the content or size of a blob. Used to retry blobs that were missing
     /// or damaged.
     pub fn has_blob(&mut self, id: BlobId, max_bytes: u64) -> bool {

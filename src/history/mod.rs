@@ -53,6 +53,7 @@ pub use messages::{Messages, MessagesError, is_trailer};
 pub use people::Mailmap;
 pub use plan::{HistoryLimit, Plan, plan};
 pub use record::{Boundary, Change, CommitData, CommitHead, Entry, Origin, PathChange, Who};
+pub use renames::has_compared_files;
 pub use selection::{MAX_EXPORTED_COMMITS, Selected, select};
 pub use shape::{Shape, has_own_history};
 pub use store::{History, HistoryError, Reachable};

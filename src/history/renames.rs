@@ -4,10 +4,10 @@
 //! with the same name, then the most similar pairs. The minimum similarity is one half, which is git's default. The
 //! limit on the number of compared pairs is also git's default.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::git::{BlobContent, FileMode, ObjectError, ObjectReader};
-use crate::model::{BlobId, Oid};
+use crate::model::{BlobId, Oid, RepoPath};
 
 use super::record::{Change, Entry, Origin};
 
@@ -57,6 +57,22 @@ pub(super) fn find_renames(reader: &mut ObjectReader, changes: &mut [Change]) ->
         });
     }
     Ok(has_read_all)
+}
+
+/// Returns true if all files can be read that are compared to find the origins of the remaining added files.
+pub fn has_compared_files(reader: &mut ObjectReader, changes: &[Change]) -> bool {
+    let origins = changes.iter().filter_map(|change| Some(&change.origin.as_ref()?.path));
+    let origins: HashSet<&RepoPath> = origins.collect();
+    let compared = changes.iter().filter_map(|change| match (change.old, change.new) {
+        (None, Some(new)) if change.origin.is_none() => Some(new),
+        (Some(old), None) if !origins.contains(&change.path) => Some(old),
+        _ => None,
+    });
+    let compared: Vec<BlobId> = compared
+        .filter(|entry| is_regular(*entry))
+        .map(|entry| BlobId(entry.oid))
+        .collect();
+    reader.has_blobs(&compared, MAX_BYTES)
 }
 
 struct Finder<'a> {
@@ -114,8 +130,8 @@ impl Finder<'_> {
                 taken.push((sources.remove(best), target));
             }
         }
-        let is_taken_source: std::collections::HashSet<usize> = taken.iter().map(|(source, _)| *source).collect();
-        let is_taken_target: std::collections::HashSet<usize> = taken.iter().map(|(_, target)| *target).collect();
+        let is_taken_source: HashSet<usize> = taken.iter().map(|(source, _)| *source).collect();
+        let is_taken_target: HashSet<usize> = taken.iter().map(|(_, target)| *target).collect();
         self.sources.retain(|source| !is_taken_source.contains(source));
         self.targets.retain(|target| !is_taken_target.contains(target));
         self.found

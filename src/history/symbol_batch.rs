@@ -221,6 +221,16 @@ impl SymbolBatch {
         self.select(batch, &|_| true)
     }
 
+    /// Returns the commits in which the changes of definitions are unknown, by path.
+    pub fn unknown(&self, batch: &Batch) -> Result<TracedPaths, FileError> {
+        let mut found = self.select(batch, &|_| false)?;
+        found
+            .values_mut()
+            .for_each(|changes| changes.retain(|change| change.is_unknown));
+        found.retain(|_, changes| !changes.is_empty());
+        Ok(found)
+    }
+
     /// Returns the changes of definitions whose qualified name satisfies `is_wanted`, by path.
     pub fn named(&self, batch: &Batch, is_wanted: &dyn Fn(&[u8]) -> bool) -> Result<TracedPaths, FileError> {
         let is_it = |at: &usize| {

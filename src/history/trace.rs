@@ -96,13 +96,9 @@ fn paths_of(batch: &Batch, is_wanted: &dyn Fn(u32) -> bool) -> Result<Vec<Change
 /// At least one of these versions was missing or damaged.
 pub fn unread(batch: &Batch, symbols: &SymbolBatch) -> Result<Vec<(u32, Vec<Oid>)>, FileError> {
     let mut found = Vec::new();
-    for (path, traced) in symbols.all(batch)? {
+    for (path, traced) in symbols.unknown(batch)? {
         let changes = batch.changes_of(batch.path(path).unwrap_or_default())?;
-        for local in traced
-            .iter()
-            .filter(|traced| traced.is_unknown)
-            .map(|traced| traced.local)
-        {
+        for local in traced.iter().map(|traced| traced.local) {
             let number = batch.base() + local;
             let Some(change) = changes.iter().find(|change| change.commit == number) else {
                 continue;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::git::{ObjectError, Repository};
 use crate::history::{
     BATCH_COMMITS, Batch, BatchWriter, Boundary, CollectError, History, HistoryError, HistoryLimit, LinesError,
-    MessagesError, SymbolBatch, TraceError, collect, mergeable, merged, merged_symbols, plan,
+    MessagesError, SymbolBatch, TraceError, collect, has_compared_files, mergeable, merged, merged_symbols, plan,
 };
 use crate::model::{CommitId, ErrorKind, Explain, Explanation, chain};
 use crate::sidecar::{FileError, FileErrorKind, HistoryEntry, LockError, Sidecar, State, Store};
@@ -264,13 +264,16 @@ impl Recorder<'_> {
     /// objects arrive a few at a time, all incomplete commits must be completable.
     fn can_be_repaired(&self, batch: &Batch, interrupt: &AtomicBool) -> Result<bool, RecordError> {
         let mut can_one = false;
+        let mut reader = self.repository.reader();
         for local in (0..batch.n_commits()).filter(|local| batch.is_unknown(*local)) {
             let commit = (batch.id(local)?, batch.boundary(local)?);
-            let can_this = match collect(self.repository, &[commit], 1, &|| {}, interrupt) {
-                Ok(now) => now.iter().all(|data| !data.is_unknown),
-                Err(CollectError::Object(_)) => false,
-                Err(error) => return Err(error.into()),
-            };
+            // Comparing all files of a commit takes much longer than finding out that one is missing.
+            let can_this = has_compared_files(&mut reader, &batch.changes_at(local)?)
+                && match collect(self.repository, &[commit], 1, &|| {}, interrupt) {
+                    Ok(now) => now.iter().all(|data| !data.is_unknown),
+                    Err(CollectError::Object(_)) => false,
+                    Err(error) => return Err(error.into()),
+                };
             if can_this != self.repository.is_partial() {
                 return Ok(can_this);
             }

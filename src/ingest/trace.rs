@@ -123,10 +123,8 @@ impl Recorder<'_> {
             };
             let mut locals = BTreeSet::new();
             for (local, versions) in unread(batch, symbols)? {
-                if versions
-                    .iter()
-                    .all(|version| reader.has_blob(BlobId(*version), max_bytes))
-                {
+                let versions: Vec<BlobId> = versions.into_iter().map(BlobId).collect();
+                if reader.has_blobs(&versions, max_bytes) {
                     locals.insert(local);
                 }
             }

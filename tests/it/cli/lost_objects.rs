@@ -292,3 +292,39 @@ fn unknown_renames_concern_only_files_of_their_commits() {
     assert!(says("lib/first.rs") && says("lib/first.rs#alpha") && says("src/alpha.rs") && says("lib"));
     assert!(!says("src/beta.rs") && !says("src/beta.rs#beta"));
 }
+
+#[test]
+fn a_missing_file_is_found_without_comparing_the_others() {
+    let repo = edited();
+    let changes = |reader: &mut codescout::git::ObjectReader| {
+        let tree = |revision: &str| {
+            codescout::model::TreeId(codescout::model::Oid::from_hex(&repo.tree_of(revision)).unwrap())
+        };
+        let found = reader.diff_trees(Some(tree("HEAD~1")), tree("HEAD")).unwrap();
+        let change = |change: codescout::git::TreeChange| codescout::history::Change {
+            path: change.path,
+            old: change.old.map(Into::into),
+            new: change.new.map(Into::into),
+            origin: None,
+            is_combined: false,
+        };
+        found.into_iter().map(change).collect::<Vec<_>>()
+    };
+    let has_all = || {
+        let mut reader = codescout::git::Repository::open(repo.root()).unwrap().reader();
+        let changes = changes(&mut reader);
+        codescout::history::has_compared_files(&mut reader, &changes)
+    };
+    assert!(has_all());
+    for version in ["HEAD~1:src/alpha.rs", "HEAD:lib/first.rs"] {
+        let (_, path) = object(&repo, version);
+        let good = break_object(&path);
+        assert!(!has_all(), "{version} is damaged");
+        fs::remove_file(&path).unwrap();
+        assert!(!has_all(), "{version} is missing");
+        fs::write(&path, good).unwrap();
+    }
+    let (_, other) = object(&repo, "HEAD:src/beta.rs");
+    fs::remove_file(other).unwrap();
+    assert!(has_all());
+}
