@@ -157,6 +157,9 @@ struct Facts {
     candidates: Vec<CandidateOut>,
     total: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
+    /// True if the revision has the definitions in `near`.
+    #[serde(skip)]
+    is_near_present: bool,
     last_seen: Option<LastSeenOut>,
     /// Number of commits of the target that were searched for other changed files.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -478,7 +481,12 @@ impl Answer {
                 page.explain(ask, error.listed());
             }
             (HistoryOp::Deleted, _) if !facts.near.is_empty() => {
-                page.hint = Some(format!("use its current name: {}", facts.near.join(" or ")));
+                let names = facts.near.join(" or ");
+                page.hint = Some(if facts.is_near_present {
+                    format!("use its current name: {names}")
+                } else {
+                    format!("use its last name, which was deleted: history {names}")
+                });
             }
             (op, "unknown") if op != HistoryOp::Deleted && facts.total == 0 => {
                 page.explain(ask, TargetError::unknown_path(&facts.target.path, &facts.near));
@@ -735,6 +743,7 @@ impl Question<'_> {
             },
             rows: Vec::new(),
             files: Vec::new(),
+                is_near_present: false,
             incomplete,
             gaps: Gaps::of(&self.opened.history, &self.opened.reached)?,
         })
@@ -1173,7 +1182,15 @@ impl Question<'_> {
         if answer.facts.total == 0 {
             let mut renamed = self.targets.renamed(&name)?;
             renamed.retain(|now| self.is_visible(&now.key.path));
-            answer.facts.near = renamed.into_iter().map(|now| now.id).collect();
+            let mut present = Vec::new();
+            for now in &renamed {
+                present.extend(self.is_defined(&now.key)?.then(|| now.id.clone()));
+            }
+            answer.facts.is_near_present = !present.is_empty();
+            answer.facts.near = match present.as_slice() {
+                [] => renamed.into_iter().map(|last| last.id).collect(),
+                _ => present,
+            };
         }
         let mut reader = self.workspace.repository.reader();
         for gone in self.page(&mut answer.rows, &deleted).to_vec() {

@@ -667,3 +667,22 @@ fn macros_that_make_a_container_longer_move_nothing() {
     assert_eq!(found("a.cpp#n.after"), "enter, leave, start");
     assert_eq!(found("a.cpp#last"), "end, enter, leave, start");
 }
+
+#[test]
+fn a_name_that_was_deleted_under_another_name_is_not_called_current() {
+    let repo = TestRepo::empty();
+    repo.write("a.rs", format!("{}{}", function("alpha", 1), function("kept", 30)));
+    repo.commit("start");
+    repo.write("a.rs", format!("{}{}", function("omega", 1), function("kept", 30)));
+    repo.commit("rename");
+    repo.write("a.rs", function("kept", 30));
+    repo.commit("delete");
+    call(&repo, &["index", "--history"]).expect(0);
+    let said = call(&repo, &["history", "--deleted", "alpha"]).expect(1).stderr;
+    assert!(
+        said.contains("use its last name, which was deleted: history a.rs#omega"),
+        "{said}"
+    );
+    let answer = json(&repo, &["history", "a.rs#omega"]);
+    assert_eq!(answer["total"], 3);
+}
