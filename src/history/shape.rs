@@ -284,7 +284,7 @@ pub(super) fn shapes(bytes: &Arc<Vec<u8>>, found: &FileDefinitions, known: &[Sha
     shapes
 }
 
-fn qualified_name(definitions: &[Definition], definition: &Definition) -> String {
+pub(super) fn qualified_name(definitions: &[Definition], definition: &Definition) -> String {
     let mut names: Vec<&str> = vec![&definition.name];
     names.extend(definition.qualifier.as_deref());
     let mut next = definition.container;

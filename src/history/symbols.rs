@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use crate::extract::{Edit, Extractor, FileDefinitions, LineIndex, lang_of_path, refine};
+use crate::extract::{DefinitionKind, Edit, Extractor, FileDefinitions, LineIndex, lang_of_path, refine};
 use crate::git::{LineHunk, diff_lines};
 use crate::model::{ByteRange, Lang, RepoPath};
 
 use super::lineage::{best, events_between, partners, renames};
-use super::shape::{Shape, may_have_traced_definitions, shapes};
+use super::shape::{Shape, has_own_history, may_have_traced_definitions, qualified_name, shapes};
 
 /// Identifies a definition in one commit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -182,6 +182,16 @@ impl FileShapes {
         self.shapes
             .iter()
             .find(|shape| shape.qualified == name && shape.nth == nth)
+    }
+
+    /// Returns a definition with this qualified name that has no history of its own.
+    pub fn part(&self, name: &str) -> Option<(DefinitionKind, ByteRange)> {
+        let definitions = &self.found.definitions;
+        let mut parts = definitions
+            .iter()
+            .filter(|one| !has_own_history(one.kind, self.found.lang));
+        let found = parts.find(|one| qualified_name(definitions, one) == name)?;
+        Some((found.kind, found.range))
     }
 
     /// Returns the name and the index of each definition, as a set for lookups.

@@ -19,13 +19,16 @@ use super::search::{Search, SearchRow};
 use super::sink::{Recorded, Sink, Style};
 use super::symbol_history::{SymbolChangeOut, SymbolQuestion};
 use super::target::{CandidateTarget, Target, Targets};
+use crate::extract::{Extractor, Options};
 use crate::git::{WorkTreeReader, unified_diff};
-use crate::history::{CommitHead, Entry, FileChange, SymbolChange, SymbolEvents, SymbolKey, SymbolVersion, Who};
+use crate::history::{
+    CommitHead, Entry, FileChange, FileShapes, SymbolChange, SymbolEvents, SymbolKey, SymbolVersion, Who,
+};
 use crate::model::count::count;
 use crate::model::{RepoPath, without_placeholders};
 use crate::query::{
     Cochange, DeletedSymbol, FileChangeKind, FileLogEntry, Gaps, LogFilter, MAX_MEANT, TargetError, cochange,
-    deleted_files, file_log, folder_log, parse_moment, patch_of, timestamp,
+    deleted_files, file_log, folder_log, kind_name, parse_moment, patch_of, timestamp,
 };
 use crate::session::{Context as _, OpError, OpenedHistory, Result, Uncommitted, Visibility, Workspace};
 
@@ -154,12 +157,12 @@ struct Facts {
     op: HistoryOp,
     target: TargetOut,
     near: Vec<String>,
-    candidates: Vec<CandidateOut>,
-    total: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
     /// True if the revision has the definitions in `near`.
     #[serde(skip)]
     is_near_present: bool,
+    candidates: Vec<CandidateOut>,
+    total: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
     last_seen: Option<LastSeenOut>,
     /// Number of commits of the target that were searched for other changed files.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -230,6 +233,10 @@ pub(crate) struct EntryOut {
     /// before that, and so on.
     #[serde(skip_serializing_if = "Option::is_none")]
     earlier_file: Option<u32>,
+    /// The kind that the definition had then, if definitions of that kind have no history of their own. The commit
+    /// changed its lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    earlier_kind: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     symbol: Option<SymbolChangeOut>,
     changes: Vec<ChangeOut>,
@@ -736,6 +743,7 @@ impl Question<'_> {
                     was: None,
                 },
                 near: Vec::new(),
+                is_near_present: false,
                 candidates: Vec::new(),
                 total: 0,
                 last_seen: None,
@@ -743,7 +751,6 @@ impl Question<'_> {
             },
             rows: Vec::new(),
             files: Vec::new(),
-                is_near_present: false,
             incomplete,
             gaps: Gaps::of(&self.opened.history, &self.opened.reached)?,
         })
@@ -911,6 +918,12 @@ impl Question<'_> {
         let history = &self.opened.history;
         let numbers: Vec<u32> = life.changes.iter().map(|change| change.commit).collect();
         answer.gaps.keep_renames(numbers.iter().copied());
+        let before = match life.changes.last() {
+            Some(first) if life.n_unread == 0 && first.events.added => self.part_before(first)?,
+            _ => None,
+        };
+        let of_part = before.iter().flat_map(|(_, numbers)| numbers);
+        let numbers: Vec<u32> = numbers.iter().chain(of_part).copied().collect();
         let heads = history.heads(&numbers)?;
         let last_removal = life.changes.first().filter(|change| change.events.removed);
         let gone = last_removal
@@ -934,14 +947,60 @@ impl Question<'_> {
         if self.args.op == HistoryOp::LastSeen {
             answer.facts.last_seen = Some(self.symbol_last_seen(answer.facts.target.present, is_taken, gone)?);
         }
-        answer.facts.total = passing.len() + answer.rows.len();
+        let entry = |(change, head, author)| (Some(change), head, author);
+        let mut entries: Vec<(Option<&SymbolChange>, &CommitHead, Who)> = passing.into_iter().map(entry).collect();
+        for number in before.iter().flat_map(|(_, numbers)| numbers) {
+            let head = &heads[number];
+            let author = self.opened.mailmap.resolve(&head.author);
+            if self.args.op == HistoryOp::Introduced {
+                entries.clear();
+            }
+            if self.filter.passes(head, &author) {
+                entries.push((None, head, author));
+            }
+        }
+        answer.facts.total = entries.len() + answer.rows.len();
+        let kind = before.map(|(kind, _)| kind);
         let mut reader = self.workspace.repository.reader();
-        for (change, head, author) in self.page(&mut answer.rows, &passing) {
-            let mut row = head_out(head, author, history.parents(change.commit).len() > 1);
-            row.symbol = Some(symbols.change_out(change, &mut reader)?);
+        let mut is_first = true;
+        for (change, head, author) in self.page(&mut answer.rows, &entries) {
+            let is_merge = |change: &SymbolChange| history.parents(change.commit).len() > 1;
+            let mut row = head_out(head, author, change.is_some_and(is_merge));
+            match change {
+                Some(change) => row.symbol = Some(symbols.change_out(change, &mut reader)?),
+                None => {
+                    row.earlier_kind = kind;
+                    if let Some(kind) = kind.filter(|_| std::mem::take(&mut is_first)) {
+                        row.heading = Recorded::of(|out| out.line(&format!("lines of the {kind} that it was before:")));
+                    }
+                }
+            }
             answer.rows.push(row);
         }
         Ok(())
+    }
+
+    /// Returns the kind of the definition before the commit that added it, if it was a part of another definition, and
+    /// the commits that changed its lines.
+    fn part_before(&self, added: &SymbolChange) -> Result<Option<(&'static str, Vec<u32>)>> {
+        let SymbolKey { path, name, .. } = &added.key;
+        let history = &self.opened.history;
+        let parent = history.parents(added.commit).first().copied().flatten();
+        let (Some(parent), Some(entry)) = (parent, self.entry_before(added.commit, path)?) else {
+            return Ok(None);
+        };
+        let Some(bytes) = self.workspace.records().content(path, entry, &mut None)? else {
+            return Ok(None);
+        };
+        let file = FileShapes::of(&mut Extractor::new(Options::default()), path, bytes);
+        let Some((kind, range)) = file.part(name) else {
+            return Ok(None);
+        };
+        let repository = &self.workspace.repository;
+        let interrupt = self.targets.reading.interrupt;
+        let commits = repository.line_log(history.id(parent)?, path, file.lines_of(range), interrupt)?;
+        let numbers = commits.iter().filter_map(|id| history.number(*id)).collect();
+        Ok(Some((kind_name(kind), numbers)))
     }
 
     /// Returns the changes of a definition that match the request.
@@ -1299,6 +1358,7 @@ fn not_committed() -> EntryOut {
         subject: None,
         merge: false,
         earlier_file: None,
+        earlier_kind: None,
         symbol: None,
         changes: Vec::new(),
         heading: Recorded::default(),
@@ -1314,6 +1374,7 @@ fn head_out(head: &CommitHead, author: &Who, is_merge: bool) -> EntryOut {
         subject: Some(head.subject.clone()),
         merge: is_merge,
         earlier_file: None,
+        earlier_kind: None,
         symbol: None,
         changes: Vec::new(),
         heading: Recorded::default(),

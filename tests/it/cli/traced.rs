@@ -686,3 +686,63 @@ fn a_name_that_was_deleted_under_another_name_is_not_called_current() {
     let answer = json(&repo, &["history", "a.rs#omega"]);
     assert_eq!(answer["total"], 3);
 }
+
+#[test]
+fn a_field_that_became_a_method_is_followed() {
+    let cases = [
+        (
+            "a.ts",
+            "class A {\n  size = go(1);\n}\n",
+            "class A {\n  size() {\n    return go(2);\n  }\n}\n",
+        ),
+        (
+            "A.kt",
+            "class A {\n    val size = go(1)\n}\n",
+            "class A {\n    fun size() = go(2)\n}\n",
+        ),
+        (
+            "a.swift",
+            "class A {\n  var size: Int = go(1)\n}\n",
+            "class A {\n  func size() -> Int { go(2) }\n}\n",
+        ),
+        (
+            "A.java",
+            "class A {\n    int size = go(1);\n}\n",
+            "class A {\n    int size() { return go(2); }\n}\n",
+        ),
+    ];
+    let repo = TestRepo::empty();
+    let write = |text: &dyn Fn(&str, &str) -> String| {
+        for (path, field, method) in cases {
+            repo.write(path, text(field, method));
+        }
+    };
+    write(&|field, _| field.to_owned());
+    repo.commit("add a field");
+    write(&|field, _| format!("\n{}", field.replace("go(1)", "go(11)")));
+    repo.commit("edit the field");
+    write(&|_, method| method.to_owned());
+    repo.commit("make it a method");
+    for (path, ..) in cases {
+        let id = format!("{path}#A.size");
+        let found = results(&repo, &[&id]);
+        assert_eq!(
+            subjects(&found),
+            ["make it a method", "edit the field", "add a field"],
+            "{id}"
+        );
+        assert_eq!(found[0]["symbol"]["events"][0], "added");
+        let kind = found[1]["earlier_kind"].as_str().unwrap();
+        let said = call(&repo, &["history", &id]).expect(0).text();
+        assert!(
+            said.contains(&format!("lines of the {kind} that it was before:")),
+            "{said}"
+        );
+        assert_eq!(subjects(&results(&repo, &[&id, "--introduced"])), ["add a field"]);
+        assert_eq!(found, results(&repo, &[&id]));
+    }
+    // Traced definitions have the same history.
+    let wanted = results(&repo, &["a.ts#A.size"]);
+    call(&repo, &["index", "--history"]).expect(0);
+    assert_eq!(results(&repo, &["a.ts#A.size"]), wanted);
+}
