@@ -41,6 +41,10 @@ fn add_line(line: &[u8], opened: &mut [i32; KINDS]) {
     let mut n_quotes = 0;
     for (at, byte) in line.iter().enumerate() {
         let before = at.checked_sub(1).map(|at| line[at]);
+        // A character literal such as `'{'`.
+        if before == Some(b'\'') && line.get(at + 1) == Some(&b'\'') && *byte != b'\'' {
+            continue;
+        }
         let mut add = |kind: usize, n: i32| opened[kind] += i32::from(is_code && n_quotes % 2 == 0) * n;
         match byte {
             b'{' => add(0, 1),

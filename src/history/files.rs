@@ -38,7 +38,7 @@ pub fn file_history(
     path: &RepoPath,
 ) -> Result<FileHistory, HistoryError> {
     let mut files = Files::new(history);
-    let steps = files.steps(path)?;
+    let steps = files.steps(path, tip)?;
     let start = match state_at(history, tip, &steps) {
         ABSENT => last_deletion(reached, &steps),
         _ => Some(tip),
@@ -156,7 +156,7 @@ impl Timeline for Files<'_> {
     type Key = RepoPath;
     type Error = HistoryError;
 
-    fn steps(&mut self, path: &RepoPath) -> Result<Vec<Step<RepoPath>>, HistoryError> {
+    fn steps(&mut self, path: &RepoPath, _last: u32) -> Result<Vec<Step<RepoPath>>, HistoryError> {
         let changes = self.history.changes_of(path.as_bytes())?;
         let steps = changes.iter().map(|change| Step {
             commit: change.commit,

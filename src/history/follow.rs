@@ -37,9 +37,9 @@ pub trait Timeline {
     /// An error from reading steps.
     type Error;
 
-    /// Returns all recorded changes of an item, ascending by commit number. The origin of a moved item may be absent;
-    /// use [`Self::origin`] to get it.
-    fn steps(&mut self, key: &Self::Key) -> Result<Vec<Step<Self::Key>>, Self::Error>;
+    /// Returns the recorded changes of an item up to the commit `last`, ascending by commit number. The origin of a
+    /// moved item may be absent; use [`Self::origin`] to get it.
+    fn steps(&mut self, key: &Self::Key, last: u32) -> Result<Vec<Step<Self::Key>>, Self::Error>;
 
     /// Returns the number of the first commit for which [`Self::steps`] is complete. Changes in earlier commits are
     /// unknown.
@@ -73,9 +73,10 @@ pub fn follow<T: Timeline>(
     key: &T::Key,
     timeline: &mut T,
 ) -> Result<Vec<Followed<T::Key>>, T::Error> {
-    let mut walk = Walk::new(history, timeline);
+    let mut walk = Walk::new(history, timeline, tip);
     walk.wait(tip, key)?;
     while let Some((number, lines)) = walk.waiting.pop_last() {
+        walk.number = number;
         for line in lines {
             walk.visit(number, line)?;
         }
@@ -91,7 +92,7 @@ pub(super) fn name_at<T: Timeline>(
     key: &T::Key,
     timeline: &mut T,
 ) -> Result<Option<T::Key>, T::Error> {
-    let mut walk = Walk::new(history, timeline);
+    let mut walk = Walk::new(history, timeline, number);
     let line = walk.line(key)?;
     let name = walk.name_at((number, parent), line)?;
     Ok(name.map(|line| walk.lines[line].key.clone()))
@@ -138,6 +139,8 @@ impl<K> Line<K> {
 struct Walk<'a, T: Timeline> {
     history: &'a History,
     timeline: &'a mut T,
+    /// The commit that is visited. Later commits are no longer needed.
+    number: u32,
     lines: Vec<Line<T::Key>>,
     names: HashMap<T::Key, usize>,
     waiting: BTreeMap<u32, Vec<usize>>,
@@ -148,10 +151,11 @@ struct Walk<'a, T: Timeline> {
 }
 
 impl<'a, T: Timeline> Walk<'a, T> {
-    fn new(history: &'a History, timeline: &'a mut T) -> Self {
+    fn new(history: &'a History, timeline: &'a mut T, number: u32) -> Self {
         Self {
             history,
             timeline,
+            number,
             lines: Vec::new(),
             names: HashMap::new(),
             waiting: BTreeMap::new(),
@@ -165,7 +169,7 @@ impl<'a, T: Timeline> Walk<'a, T> {
         if let Some(line) = self.names.get(key) {
             return Ok(*line);
         }
-        let steps = self.timeline.steps(key)?;
+        let steps = self.timeline.steps(key, self.number)?;
         self.lines.push(Line {
             key: key.clone(),
             steps,

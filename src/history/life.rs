@@ -21,7 +21,7 @@ use super::record::{Change, Entry, PathChange};
 use super::store::{History, HistoryError, Reachable};
 use super::symbols::{FileShapes, SymbolEvents, SymbolKey};
 use super::versions::{Versions, is_traced, symbol_recipe};
-use super::watch::{Watch, is_word};
+use super::watch::{Watch, contains_name, is_word};
 
 /// Number of file versions whose definitions are cached.
 const KEPT_VERSIONS: usize = 96;
@@ -185,7 +185,7 @@ impl<'a> SymbolTracer<'a> {
         self.unread.clear();
         self.unsettled.clear();
         let (history, reached) = (self.history, self.reached);
-        let steps = self.steps(key)?;
+        let steps = self.steps(key, u32::MAX)?;
         let is_there = state_at(history, tip, &steps) != ABSENT;
         let is_unknown = last_step(history, &steps, tip).is_none() && self.unread.contains_key(key);
         let start = if is_there || is_unknown {
@@ -201,11 +201,14 @@ impl<'a> SymbolTracer<'a> {
                 changes.extend(self.change(followed)?);
             }
         }
+        // Several names of the definition may lack the same changes.
+        let n_unread = self.unread.values().map(|unread| unread.n_changes).max();
+        let n_unread = n_unread.unwrap_or_default() + self.unsettled.len();
         Ok(SymbolHistory {
             is_there,
             changes,
             n_missing: self.n_missing,
-            n_unread: self.unread.values().map(|unread| unread.n_changes).sum::<usize>() + self.unsettled.len(),
+            n_unread,
         })
     }
 
@@ -379,7 +382,7 @@ impl<'a> SymbolTracer<'a> {
             Some(file) => Some(Arc::clone(&file.bytes)),
             None => self.versions.bytes(entry)?,
         };
-        Ok(bytes.map(|bytes| memchr::memmem::find(&bytes, bare.as_bytes()).is_some()))
+        Ok(bytes.map(|bytes| contains_name(&bytes, bare)))
     }
 
     /// Computes the changes of all definitions of a path in a commit. Returns `None` if a version is not in the
@@ -424,16 +427,24 @@ impl<'a> SymbolTracer<'a> {
                 kept => return Ok(kept.map_or_else(Vec::new, |kept| kept.records)),
             }
         }
-        let mut files = self.files_at(commit, touched)?;
-        settle(&mut files);
+        let files = self.files_at(commit, touched)?.unwrap_or_default();
         let own = files.into_iter().find(|(other, _)| other == path);
         Ok(own.map_or_else(Vec::new, |(_, file)| file.records))
     }
 
-    /// Computes the changes of the definitions of each path in a commit, without searching for moves between files.
-    fn files_at(&mut self, commit: u32, touched: &[RepoPath]) -> Result<Vec<(RepoPath, FileRecords)>, HistoryError> {
+    /// Computes the changes of the definitions of each path in a commit, and searches for moves between the files.
+    /// Returns `None` if the deadline passes.
+    fn files_at(
+        &mut self,
+        commit: u32,
+        touched: &[RepoPath],
+    ) -> Result<Option<Vec<(RepoPath, FileRecords)>>, HistoryError> {
         let mut files = Vec::new();
         for path in touched.iter().filter(|path| is_traced(path)) {
+            if self.reading.is_over() {
+                self.unsettled.insert(commit);
+                return Ok(None);
+            }
             if self.reading.interrupt.load(Ordering::Relaxed) {
                 return Err(HistoryError::Interrupted);
             }
@@ -443,7 +454,8 @@ impl<'a> SymbolTracer<'a> {
             let file = self.file_records(path, &change, touched.len() > 1)?;
             files.extend(file.map(|file| (path.clone(), file)));
         }
-        Ok(files)
+        settle(&mut files);
+        Ok(Some(files))
     }
 
     /// Searches the other files of a commit for the origin of an added definition.
@@ -452,12 +464,9 @@ impl<'a> SymbolTracer<'a> {
         if !(2..=MAX_SEARCHED_FILES).contains(&touched.len()) {
             return Ok(());
         }
-        if self.reading.is_over() {
-            self.unsettled.insert(commit);
+        let Some(files) = self.files_at(commit, &touched)? else {
             return Ok(());
-        }
-        let mut files = self.files_at(commit, &touched)?;
-        settle(&mut files);
+        };
         let own = files.iter().find(|(path, _)| *path == key.path);
         let record = own.and_then(|(_, file)| record_of(&file.records, key));
         self.records
@@ -537,7 +546,7 @@ impl Timeline for SymbolTracer<'_> {
     type Key = SymbolKey;
     type Error = HistoryError;
 
-    fn steps(&mut self, key: &SymbolKey) -> Result<Vec<Step<SymbolKey>>, HistoryError> {
+    fn steps(&mut self, key: &SymbolKey, last: u32) -> Result<Vec<Step<SymbolKey>>, HistoryError> {
         let mut found: BTreeMap<u32, SymbolRecord> = BTreeMap::new();
         if !is_traced(&key.path) {
             return Ok(Vec::new());
@@ -551,8 +560,9 @@ impl Timeline for SymbolTracer<'_> {
             }
             self.settled.insert(*commit);
         }
-        (self.reading.begin)(trace.open.len());
-        for (at, change) in trace.open.iter().enumerate().rev() {
+        let open = &trace.open[..trace.open.partition_point(|change| change.commit <= last)];
+        (self.reading.begin)(open.len());
+        for (at, change) in open.iter().enumerate().rev() {
             let Some(record) = self.compute(key, change)? else {
                 let unread = Unread {
                     before: change.commit + 1,
@@ -598,10 +608,6 @@ impl Timeline for SymbolTracer<'_> {
             .filter(|change| is_searched || is_near(&key.path, change));
         let touched: Vec<RepoPath> = touched.map(|change| change.path.clone()).collect();
         let mut found = Vec::new();
-        if self.reading.is_over() && !self.history.is_traced(number, self.recipe) {
-            self.unsettled.insert(number);
-            return Ok(found);
-        }
         for path in &touched {
             let records = self.records_at(path, number, &touched)?.into_iter();
             let went = records.filter(|record| record.origin.as_ref().is_some_and(|(origin, _)| origin == key));

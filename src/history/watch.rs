@@ -21,8 +21,9 @@ pub(super) struct Watch {
     places: Vec<Place>,
     /// The heads of the types and modules that contain definitions whose names end with `bare`.
     heads: Vec<Range<usize>>,
-    /// The ranges of syntax errors, which may contain the definition.
-    errors: Vec<Range<usize>>,
+    /// If the version does not contain the definition, the text that may begin it in another version: syntax errors and
+    /// text outside of bodies, if they contain `bare`.
+    doubtful: Vec<Range<usize>>,
 }
 
 struct Place {
@@ -53,14 +54,15 @@ impl Watch {
                 .iter()
                 .any(|namesake| range.contains(&(namesake.range.start as usize)))
         };
-        let (places, errors) = match file.find(name, nth) {
+        let (places, doubtful) = match file.find(name, nth) {
             Some(shape) => (vec![place(shape)], Vec::new()),
-            // A name that is not a plain word may be composed of several parts of the file. If the name occurs outside
-            // of bodies, it may begin a definition that could not be parsed.
-            None if !is_word(bare) || occurs_outside(file, bare) => return None,
+            // A name that is not a plain word may be composed of several parts of the file.
+            None if !is_word(bare) => return None,
             None => {
+                let mut doubtful = outside(file, bare);
                 let errors = file.errors()?.iter().map(|error| error.as_usize());
-                (namesakes.iter().map(|one| place(one)).collect(), errors.collect())
+                doubtful.extend(errors.filter(|error| contains_name(&file.bytes[error.clone()], bare)));
+                (namesakes.iter().map(|one| place(one)).collect(), doubtful)
             }
         };
         Some(Self {
@@ -68,7 +70,7 @@ impl Watch {
             bare: bare.to_owned(),
             places,
             heads: containers.iter().filter(holds_namesake).map(|one| one.head()).collect(),
-            errors,
+            doubtful,
         })
     }
 
@@ -81,7 +83,7 @@ impl Watch {
             return false;
         }
         let ranges = self.places.iter_mut().map(|place| &mut place.range);
-        for range in ranges.chain(&mut self.heads).chain(&mut self.errors) {
+        for range in ranges.chain(&mut self.heads).chain(&mut self.doubtful) {
             *range = offset_after(&edits, range.start)..offset_after(&edits, range.end);
         }
         for outermost in self.places.iter_mut().filter_map(|place| place.outermost.as_mut()) {
@@ -92,7 +94,7 @@ impl Watch {
     }
 
     fn is_apart(&self, edits: &[Edit], bytes: &[u8]) -> bool {
-        let is_named = |text: &[u8]| memchr::memmem::find(text, self.bare.as_bytes()).is_some();
+        let is_named = |text: &[u8]| contains_name(text, &self.bare);
         let names = |edit: &Edit| is_named(&self.bytes[edit.old.clone()]) || is_named(&bytes[edit.new.clone()]);
         if edits.iter().any(names) {
             return false;
@@ -100,7 +102,7 @@ impl Watch {
         let is_closed = is_balanced_after(&self.bytes, bytes, edits);
         let is_edited = |range: &Range<usize>| touches(edits, range);
         is_closed[edits.len()]
-            && !self.heads.iter().chain(&self.errors).any(is_edited)
+            && !self.heads.iter().chain(&self.doubtful).any(is_edited)
             && self
                 .places
                 .iter()
@@ -128,24 +130,32 @@ impl Watch {
     }
 }
 
-/// Returns true if the name occurs outside of all definitions, or in the head of a definition with another name.
-fn occurs_outside(file: &FileShapes, name: &str) -> bool {
+/// Returns the ranges outside of all definitions, and the heads of definitions with another name, that contain the name.
+fn outside(file: &FileShapes, name: &str) -> Vec<Range<usize>> {
     let others = file.shapes.iter().filter(|shape| !shape.name.ends_with(name));
-    let mut searched: Vec<Range<usize>> = others.map(Shape::head).collect();
+    let mut found: Vec<Range<usize>> = others.map(Shape::head).collect();
     let mut covered = 0;
     for shape in &file.shapes {
         let range = shape.range.as_usize();
-        searched.push(covered..range.start.max(covered));
+        found.push(covered..range.start.max(covered));
         covered = covered.max(range.end);
     }
-    searched.push(covered..file.bytes.len());
-    let has_name = |part: Range<usize>| memchr::memmem::find(&file.bytes[part], name.as_bytes()).is_some();
-    searched.into_iter().any(has_name)
+    found.push(covered..file.bytes.len());
+    found.retain(|part| contains_name(&file.bytes[part.clone()], name));
+    found
 }
 
 /// Returns true if any file with a definition of this name contains the name literally.
 pub(super) fn is_word(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Returns true if a text contains the name, not followed by another letter if it is a word.
+pub(super) fn contains_name(text: &[u8], name: &str) -> bool {
+    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii();
+    let is_word = is_word(name);
+    let mut ends = memchr::memmem::find_iter(text, name).map(|at| at + name.len());
+    ends.any(|end| !is_word || !text.get(end).is_some_and(is_letter))
 }
 
 /// Returns the range of the line that contains `at`, including its newline.

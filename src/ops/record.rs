@@ -1,7 +1,7 @@
 //! Provides the recorded commits for operations about history. Missing commits are recorded in the background.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::ask::{Ask, FileSelection};
 use super::question::{About, Question};
@@ -10,6 +10,9 @@ use crate::history::Reading;
 use crate::ingest::Stage;
 use crate::query::LikelyQuery;
 use crate::session::{Job, OpenedHistory, Result, Uncommitted};
+
+/// Time for reading versions of files in commits that are not traced, for a call without time limits.
+const UNTRACED_TIME: Duration = Duration::from_secs(5);
 
 /// The recorded history of a revision.
 pub(crate) struct Past<'a> {
@@ -79,7 +82,7 @@ impl<'a> Past<'a> {
             definitions: &|name| meant(self.ask, name),
             visibility: self.ask.session.visibility,
             reading: Reading {
-                deadline: ctx.reading_ends(),
+                deadline: Some(ctx.reading_ends().unwrap_or_else(|| Instant::now() + UNTRACED_TIME)),
                 interrupt: ctx.interrupt,
                 begin: &|n_changes| ctx.progress.begin(Stage::Tracing, n_changes),
                 advance: &|| ctx.progress.advance(0),

@@ -746,3 +746,42 @@ fn a_field_that_became_a_method_is_followed() {
     call(&repo, &["index", "--history"]).expect(0);
     assert_eq!(results(&repo, &["a.ts#A.size"]), wanted);
 }
+
+#[test]
+fn reading_untraced_versions_ends_in_time() {
+    // Each edit is in the only function of a long file, so that the whole version is parsed.
+    let cases = [
+        ("a.hpp", "int busy(int a) {\n", "  a += step(a, 17) * N;\n", "}\n"),
+        ("a.py", "def busy(a):\n", "    a += step(a, 17) * N\n", ""),
+        (
+            "a.ts",
+            "function busy(a: number) {\n",
+            "  a += step(a, 17) * N;\n",
+            "}\n",
+        ),
+        ("a.rs", "fn busy(mut a: u32) {\n", "    a += step(a, 17) * N;\n", "}\n"),
+    ];
+    let repo = TestRepo::empty();
+    for n in 0..25 {
+        for (path, start, line, end) in cases {
+            let text = line.replace('N', &n.to_string()) + &line.repeat(12_000);
+            repo.write(path, format!("{start}{text}{end}"));
+        }
+        repo.commit("edit");
+    }
+    // The commits are recorded first.
+    call(&repo, &["history", "a.py", "-n", "1"]).expect(0);
+    let mut n_read = 0;
+    for _ in 0..2 {
+        let started = Instant::now();
+        let answer = json(&repo, &["history", "busy", "-n", "0"]);
+        assert_within(Duration::from_secs(12), started, "reading versions");
+        let why = answer["incomplete_because"].to_string();
+        assert!(
+            why.contains("were not read yet") && why.contains("codescout index --history"),
+            "{why}"
+        );
+        let before = std::mem::replace(&mut n_read, answer["results"].as_array().unwrap().len());
+        assert!(before < n_read && n_read < 100, "{before} {n_read}");
+    }
+}
