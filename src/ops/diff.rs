@@ -11,7 +11,7 @@ use super::blame::{OwnerOut, owner_out};
 use super::drift::DriftOut;
 use super::graph::{Affected, ImpactTotals, ReachedOut};
 use super::op::{Op, Page, Paging, Row};
-use super::paths::typed_path;
+use super::paths::{literal, pattern, typed_path};
 use super::reaching::reaching;
 use super::sink::{Sink, Style};
 use crate::embed::StaticModel;
@@ -22,8 +22,8 @@ use crate::history::{
 };
 use crate::ingest::Target;
 use crate::model::count::count;
-use crate::model::{RepoPath, TreeId, typed, without_placeholders};
-use crate::query::{FileChangeKind, Gaps, file_owners, kind_name};
+use crate::model::{RepoPath, TreeId, typed, with_placeholders, without_placeholders};
+use crate::query::{FileChangeKind, FileFilter, Gaps, Tests, file_owners, kind_name};
 use crate::session::{Context as _, OpError, Result};
 
 /// Maximum number of files whose contents are compared. If more differ, files are only listed.
@@ -53,9 +53,9 @@ pub(crate) struct Diff {
     #[arg(long, value_enum, default_value_t)]
     #[schemars(description = "")]
     by: DiffBy,
-    /// Include only this file or directory; repeatable
-    #[arg(short, long = "path", value_name = "PATH", value_parser = path_text())]
-    #[schemars(description = "files, folders")]
+    /// Include only this directory or files that match this glob; a leading `!` excludes; repeatable
+    #[arg(short, long = "path", value_name = "GLOB", value_parser = path_text())]
+    #[schemars(description = "globs, !glob")]
     path: Vec<String>,
     /// Additional output, separated by commas; repeatable
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
@@ -470,12 +470,21 @@ impl Diff {
     /// Returns the selected files that differ, in path order, and the number of hidden files among them.
     fn changes(&self, ask: &Ask<'_>, from: &Side, to: &Side) -> Result<(Vec<Change>, usize)> {
         let workspace = &ask.session.workspace;
-        let paths = self.path.iter();
-        let wanted: Vec<RepoPath> = paths.map(|path| typed_path(workspace, path.as_ref())).collect();
         let mut reader = workspace.repository.reader();
+        let typed = |path: &String| typed_path(workspace, path.as_ref());
+        let wanted: Vec<RepoPath> = self.path.iter().map(typed).collect();
         let changes = differing(&mut reader, from, to, &wanted)?;
         let mut changes = renames_joined(with_renames(&mut reader, changes)?);
-        changes.retain(|change| wanted.is_empty() || wanted.iter().any(|folder| is_at_or_below(&change.path, folder)));
+        let globs = self.path.iter().zip(&wanted).map(|(path, wanted)| {
+            let is_path = changes.iter().any(|change| is_at_or_below(&change.path, wanted));
+            if is_path {
+                literal(&with_placeholders(wanted.as_bytes()))
+            } else {
+                pattern(workspace, path)
+            }
+        });
+        let filter = FileFilter::new(&globs.collect::<Vec<_>>(), &[], Tests::Any)?;
+        changes.retain(|change| filter.passes_path(change.path.as_bytes()));
         let n_all = changes.len();
         let is_hidden = |path: &RepoPath| ask.visibility().hides(path.as_bytes());
         changes.retain(|change| {

@@ -395,3 +395,23 @@ fn an_overload_between_two_others_is_the_only_change() {
         .collect();
     assert_eq!(events, vec![json!(["removed"]); 4]);
 }
+
+#[test]
+fn paths_are_globs() {
+    let repo = sample();
+    for path in ["src/a.rs", "src/b.rs", "lib/src/c.rs", "notes.txt", "pages/[slug].ts"] {
+        repo.write(path, format!("// {path}\n"));
+    }
+    let paths =
+        |args: &[&str]| -> Vec<String> { counts(&diff(&repo, args)).into_iter().map(|(.., path)| path).collect() };
+    assert_eq!(paths(&["--path", "*.rs"]), ["lib/src/c.rs", "src/a.rs", "src/b.rs"]);
+    assert_eq!(paths(&["--path", "src/*.rs"]), ["src/a.rs", "src/b.rs"]);
+    assert_eq!(paths(&["--path", "src"]), ["src/a.rs", "src/b.rs"]);
+    assert_eq!(paths(&["--path", "**/{a,c}.rs"]), ["lib/src/c.rs", "src/a.rs"]);
+    assert_eq!(paths(&["--path", "pages/[slug].ts"]), ["pages/[slug].ts"]);
+    assert_eq!(paths(&["-p", "!*.rs", "-p", "!pages"]), ["notes.txt"]);
+    assert_eq!(paths(&["-p", "."]).len(), 5);
+    repo.remove("src/b.rs");
+    assert_eq!(paths(&["--path", "src/b.rs"]), ["src/b.rs"]);
+    call(&repo, &["diff", "--path", "*.py"]).expect(1);
+}
