@@ -361,7 +361,14 @@ impl SymbolOut {
         if self.commits > 0 {
             let owners = self.owners.iter().take(MAX_SHOWN_OWNERS);
             let owners: Vec<String> = owners
-                .map(|owner| format!("{} {:.0} %", owner.name, owner.share * 100.0))
+                .map(|owner| {
+                    format!(
+                        "{} {:.0} % (last {})",
+                        owner.name,
+                        owner.share * 100.0,
+                        day(&owner.last)
+                    )
+                })
                 .collect();
             out.line(&format!("    {}; {}", count(self.commits, "commit"), owners.join(", ")));
         }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bstr::ByteSlice;
+
 use crate::git::{Blame, BlameLine, diff_lines};
 use crate::history::{CommitHead, FileShapes, History, HistoryError, Mailmap, Reachable, Who};
 use crate::model::{CommitId, RepoPath};
@@ -75,9 +77,47 @@ pub fn over_changes(blame: &Blame, committed: &[u8], now: &[u8]) -> Vec<BlamedLi
     lines
 }
 
+/// The authors that were counted, by address in lower case, or by name without an address.
+#[derive(Default)]
+struct Tally(BTreeMap<Vec<u8>, (Owner, BTreeSet<CommitId>)>);
+
+impl Tally {
+    /// Adds lines or changes of a commit. An author is called by the name of their latest commit.
+    fn add(&mut self, who: &Who, commit: CommitId, time: i64, n_lines: u32) {
+        let key = if who.email.is_empty() { &who.name } else { &who.email };
+        let (owner, commits) = self.0.entry(key.to_lowercase()).or_insert_with(|| {
+            let owner = Owner {
+                who: who.clone(),
+                n_lines: 0,
+                n_commits: 0,
+                share: 0.0,
+                last: time,
+            };
+            (owner, BTreeSet::new())
+        });
+        if (owner.last, &owner.who) < (time, who) {
+            (owner.last, owner.who) = (time, who.clone());
+        }
+        owner.n_lines += n_lines;
+        commits.insert(commit);
+    }
+
+    /// Returns the authors, most lines first, with their shares of `n_all` lines.
+    fn owners(self, n_all: u32) -> Vec<Owner> {
+        let owner = |(owner, commits): (Owner, BTreeSet<CommitId>)| Owner {
+            n_commits: commits.len() as u32,
+            share: f64::from(owner.n_lines) / f64::from(n_all.max(1)),
+            ..owner
+        };
+        let mut owners: Vec<Owner> = self.0.into_values().map(owner).collect();
+        owners.sort_by(|a, b| (b.n_lines, &a.who).cmp(&(a.n_lines, &b.who)));
+        owners
+    }
+}
+
 /// Returns the authors of lines, most lines first. Uncommitted lines have no owner but count towards the total.
 pub fn owners(lines: &[BlamedLine], blame: &Blame) -> Vec<Owner> {
-    let mut by_who: BTreeMap<Who, (u32, std::collections::BTreeSet<CommitId>, i64)> = BTreeMap::new();
+    let mut tally = Tally::default();
     for line in lines.iter().filter_map(|(_, line)| line.as_ref()) {
         let Some(commit) = blame.commits.get(&line.commit) else {
             continue;
@@ -86,42 +126,18 @@ pub fn owners(lines: &[BlamedLine], blame: &Blame) -> Vec<Owner> {
             name: commit.author.name.clone(),
             email: commit.author.email.clone(),
         };
-        let entry = by_who.entry(who).or_insert_with(|| (0, Default::default(), i64::MIN));
-        entry.0 += 1;
-        entry.1.insert(line.commit);
-        entry.2 = entry.2.max(commit.author.time);
+        tally.add(&who, line.commit, commit.author.time, 1);
     }
-    let n_all = lines.len().max(1) as f64;
-    let owner = |(who, (n_lines, commits, last)): (Who, (u32, std::collections::BTreeSet<CommitId>, i64))| Owner {
-        who,
-        n_lines,
-        n_commits: commits.len() as u32,
-        share: f64::from(n_lines) / n_all,
-        last,
-    };
-    let mut owners: Vec<Owner> = by_who.into_iter().map(owner).collect();
-    owners.sort_by(|a, b| (b.n_lines, &a.who).cmp(&(a.n_lines, &b.who)));
-    owners
+    tally.owners(lines.len() as u32)
 }
 
 /// Returns the authors of changes, most changes first. Here `n_lines` counts changes.
 pub fn change_owners(changes: &[&CommitHead], mailmap: &Mailmap) -> Vec<Owner> {
-    let mut by_who: BTreeMap<Who, (u32, i64)> = BTreeMap::new();
+    let mut tally = Tally::default();
     for head in changes {
-        let of_who = by_who.entry(mailmap.resolve(&head.author)).or_insert((0, i64::MIN));
-        of_who.0 += 1;
-        of_who.1 = of_who.1.max(head.author_time);
+        tally.add(&mailmap.resolve(&head.author), head.id, head.author_time, 1);
     }
-    let owner = |(who, (n_changes, last)): (Who, (u32, i64))| Owner {
-        who,
-        n_lines: n_changes,
-        n_commits: n_changes,
-        share: f64::from(n_changes) / changes.len().max(1) as f64,
-        last,
-    };
-    let mut owners: Vec<Owner> = by_who.into_iter().map(owner).collect();
-    owners.sort_by(|a, b| (b.n_lines, &a.who).cmp(&(a.n_lines, &b.who)));
-    owners
+    tally.owners(changes.len() as u32)
 }
 
 /// Returns the authorship of each definition of a file. `lines` must be in order.
@@ -179,24 +195,11 @@ pub fn file_owners(
 }
 
 fn owners_in(log: &FileLog) -> Vec<Owner> {
-    let mut by_who: BTreeMap<Who, (u32, u32, i64)> = BTreeMap::new();
+    let (mut tally, mut n_all) = (Tally::default(), 0);
     for entry in log.entries.iter().filter(|entry| !entry.is_merge) {
-        let of_who = by_who.entry(entry.author.clone()).or_insert((0, 0, i64::MIN));
-        of_who.0 += entry.changes.len() as u32;
-        of_who.1 += 1;
-        of_who.2 = of_who.2.max(entry.head.author_time);
+        let n_changes = entry.changes.len() as u32;
+        tally.add(&entry.author, entry.head.id, entry.head.author_time, n_changes);
+        n_all += n_changes;
     }
-    let n_all: u32 = by_who.values().map(|(n_changes, ..)| n_changes).sum();
-    let mut owners: Vec<Owner> = by_who
-        .into_iter()
-        .map(|(who, (n_lines, n_commits, last))| Owner {
-            who,
-            n_lines,
-            n_commits,
-            share: f64::from(n_lines) / f64::from(n_all.max(1)),
-            last,
-        })
-        .collect();
-    owners.sort_by(|a, b| (b.n_lines, &a.who).cmp(&(a.n_lines, &b.who)));
-    owners
+    tally.owners(n_all)
 }

@@ -363,3 +363,36 @@ fn a_file_that_is_too_large_is_not_called_damaged() {
         "{message}"
     );
 }
+
+#[test]
+fn an_address_is_one_owner_with_the_latest_name() {
+    let repo = TestRepo::empty();
+    let commit = |n: u32, author: &str| {
+        let lines: String = (0..=n).map(|line| format!("    step({line});\n")).collect();
+        repo.write("src/a.rs", format!("fn f() {{\n{lines}}}\n"));
+        repo.git(["add", "--all"]);
+        repo.git(["commit", "--quiet", "--message", "edit", "--author", author]);
+    };
+    commit(1, "ada <Ada@x.org>");
+    commit(2, "Ada Lovelace <ada@x.org>");
+    commit(3, "Bob <bob@x.org>");
+    let names = |args: &[&str], pointer: &str| -> Vec<String> {
+        let answer = call(&repo, &[&["blame", "--json"], args].concat()).expect(0).json();
+        let owners = answer.pointer(pointer).unwrap().as_array().unwrap().iter();
+        owners
+            .map(|owner| format!("{} {}", owner["name"].as_str().unwrap(), owner["commits"]))
+            .collect()
+    };
+    let wanted = ["Ada Lovelace 2", "Bob 1"];
+    // Lines of a file, lines of a definition, changes of a folder, and, once traced, changes of a definition.
+    assert_eq!(names(&["src/a.rs", "--by", "owner"], "/results"), wanted);
+    assert_eq!(names(&["src/a.rs#f"], "/results/0/owners"), wanted);
+    assert_eq!(names(&["src"], "/results"), wanted);
+    call(&repo, &["index", "--history"]).expect(0);
+    assert_eq!(names(&["src/a.rs#f"], "/results/0/owners"), wanted);
+    let said = call(&repo, &["blame", "src/a.rs#f"]).expect(0).text();
+    assert!(
+        said.contains("Ada Lovelace 67 % (last 2023-11-14), Bob 33 % (last 2023-11-14)"),
+        "{said}"
+    );
+}
