@@ -283,6 +283,9 @@ pub(crate) struct LineOut {
     pub(crate) from_path: Option<String>,
     pub(crate) from_line: Option<u32>,
     pub(crate) text: String,
+    /// True if the text output includes the subject of the commit.
+    #[serde(skip)]
+    shows_subject: bool,
 }
 
 /// A definition and its authors.
@@ -341,6 +344,9 @@ impl LineOut {
             out.span(Style::Path, path);
         }
         out.line(&format!(" {:>5}: {}", self.line, self.text));
+        if let Some(commit) = self.commit.as_ref().filter(|_| self.shows_subject) {
+            out.line(&format!("    {}", commit.subject));
+        }
     }
 }
 
@@ -813,6 +819,7 @@ fn lines_out(found: &BlamedFile) -> Vec<LineOut> {
             from_path: is_elsewhere.map(|line| line.path.to_string()),
             from_line: line.as_ref().map(|line| line.original_line),
             text: String::from_utf8_lossy(text.strip_suffix(b"\n").unwrap_or(text)).into_owned(),
+            shows_subject: found.lines.len() == 1,
         }
     };
     found.lines.iter().map(line_out).collect()

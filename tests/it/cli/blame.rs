@@ -365,6 +365,17 @@ fn a_file_that_is_too_large_is_not_called_damaged() {
 }
 
 #[test]
+fn one_line_comes_with_the_subject_of_its_commit() {
+    let repo = patchwork();
+    let said = call(&repo, &["blame", "folder/c.rs:1"]).expect(0).text();
+    assert!(said.ends_with("\n    move lines\n"), "{said}");
+    let said = call(&repo, &["blame", "folder/c.rs:12"]).expect(0).text();
+    assert!(said.ends_with("\n    indent\n"), "{said}");
+    let said = call(&repo, &["blame", "folder/c.rs:1-9"]).expect(0).text();
+    assert_eq!(said.lines().count(), 9, "{said}");
+}
+
+#[test]
 fn an_address_is_one_owner_with_the_latest_name() {
     let repo = TestRepo::empty();
     let commit = |n: u32, author: &str| {
