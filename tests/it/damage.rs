@@ -362,7 +362,7 @@ fn every_command_says_that_the_state_is_damaged_and_does_without() {
         //- docs/a.md
         # Handling
 
-        See `handle` in `src/a.py`.
+        See `handle` in `src/a.py`, and `absent_name`.
     ",
     );
     let bundle = repo.beside("bundle").display().to_string();
