@@ -21,6 +21,10 @@ use super::walk::{self, Facts, Part, Wanted};
 use super::words::{self, Word};
 use crate::model::{ByteRange, Lang};
 
+/// Limit on how often a text is parsed again because of what the parser took for something else. An error can hide
+/// another one.
+const MAX_MISREADINGS: usize = 2;
+
 /// Extracts `bytes` with a new [`Extractor`]. To extract many blobs, use one extractor per thread instead.
 pub fn extract(bytes: &[u8], lang: Lang, options: &Options) -> Extraction {
     Extractor::new(options.clone()).extract(bytes, lang)
@@ -217,16 +221,24 @@ impl Extractor {
     }
 
     fn masked_tree(&mut self, bytes: &[u8], grammar: &'static Grammar, limit: Limit) -> Option<Tree> {
-        let masked = grammar.mask.and_then(|mask| mask(bytes));
+        let mut masked = grammar.mask.and_then(|mask| mask(bytes));
         let mut tree = parse(&mut self.parser, masked.as_deref().unwrap_or(bytes), limit)?;
         if limit == Limit::OfGuess && tree.root_node().has_error() {
             return None;
         }
         if let Some(mask) = grammar.mask_after_errors
             && tree.root_node().has_error()
-            && let Some(masked) = mask(bytes)
+            && let Some(text) = mask(bytes)
+            && let Some(other) = parse(&mut self.parser, &text, limit)
         {
-            tree = parse(&mut self.parser, &masked, limit).unwrap_or(tree);
+            (tree, masked) = (other, Some(text));
+        }
+        for _ in 0..MAX_MISREADINGS {
+            let mask = grammar.mask_misread;
+            let text = mask.and_then(|mask| mask(&tree, masked.as_deref().unwrap_or(bytes)));
+            let Some(text) = text else { break };
+            tree = parse(&mut self.parser, &text, limit).unwrap_or(tree);
+            masked = Some(text);
         }
         Some(tree)
     }

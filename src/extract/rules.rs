@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use tree_sitter::Node;
+use tree_sitter::{Node, Tree};
 
 use super::types::{Arity, BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step, Steps, Value};
 use super::walk::Cx;
@@ -29,6 +29,8 @@ pub(crate) struct Grammar {
     pub(crate) mask: Option<MaskFn>,
     /// Replaces syntax that the grammar does not know, in texts with syntax errors. They are parsed again.
     pub(crate) mask_after_errors: Option<MaskFn>,
+    /// Replaces what the parser took for something else. The text is parsed again.
+    pub(crate) mask_misread: Option<MaskTreeFn>,
     /// Finds code that the grammar does not parse, such as `<script>` in HTML.
     pub(crate) embedded: Option<EmbeddedFn>,
     /// Finds the zone of a leaf where the grammar has no node for it.
@@ -52,6 +54,7 @@ impl Grammar {
             has_overloads: false,
             mask: None,
             mask_after_errors: None,
+            mask_misread: None,
             embedded: None,
             zone: None,
         }
@@ -93,6 +96,12 @@ impl Grammar {
         self
     }
 
+    /// Sets the function that replaces what the parser took for something else.
+    pub(crate) const fn masks_misread(mut self, mask: MaskTreeFn) -> Self {
+        self.mask_misread = Some(mask);
+        self
+    }
+
     /// Sets the function that finds the zone of a leaf.
     pub(crate) const fn zones(mut self, zone: ZoneFn) -> Self {
         self.zone = Some(zone);
@@ -118,6 +127,9 @@ fn never_a_test(_: &TestProbe<'_>) -> bool {
 /// syntax. The copy has the same length and lines, and only the parser reads it: names and
 /// signatures come from the original.
 pub(crate) type MaskFn = fn(&[u8]) -> Option<Vec<u8>>;
+
+/// Like [`MaskFn`], for a text and its tree.
+pub(crate) type MaskTreeFn = fn(&Tree, &[u8]) -> Option<Vec<u8>>;
 
 /// Finds the embedded code in `node`. Returns its range and the name of its language.
 pub(crate) type EmbeddedFn = for<'t> fn(&Cx<'_, 't>, Node<'t>) -> Option<(ByteRange, &'static str)>;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tree_sitter::Node;
+use tree_sitter::{Node, Tree};
 
 use super::text::{blank, import_of, imported, is_screaming};
 use super::{Language, Structure};
@@ -19,7 +19,10 @@ pub(super) const LANGUAGE: Language = Language {
     file_names: &[],
     interpreters: &["kotlin"],
     structure: Structure::Grammar(
-        &Grammar::new("kotlin", &[RULES]).tests(is_test).masks_after_errors(without_unknown_syntax),
+        &Grammar::new("kotlin", &[RULES])
+            .tests(is_test)
+            .masks_after_errors(without_unknown_syntax)
+            .masks_misread(without_misread_modifiers),
     ),
 };
 
@@ -62,9 +65,9 @@ const RULES: &[Rule] = &[
 ];
 
 /// Replaces syntax that the grammar does not know, and for which it gives up on the rest of the file: guards in `when`,
-/// context parameters, a comma after the last type parameter, an annotation before `annotation class`, bodies of types
-/// in one line, which need a semicolon at the end, names that are spelled like modifiers, and dollar signs in strings
-/// that begin no name.
+/// context parameters, a comma after the last type parameter, bodies of types in one line, which need a semicolon at the
+/// end, names that are spelled like keywords, what stands between a line break and a constructor or accessor, and dollar
+/// signs and quotes that strings contain.
 fn without_unknown_syntax(text: &[u8]) -> Option<Vec<u8>> {
     let mut mask = Mask { text, masked: None };
     let mut start = 0;
@@ -75,25 +78,75 @@ fn without_unknown_syntax(text: &[u8]) -> Option<Vec<u8>> {
             mask.guard(start, &line[..arrow]);
         }
         mask.body_in_one_line(start, line);
-        mask.start_of_line(before, start..end);
+        mask.comma(before, start..end);
         before = start..end;
         start = end + 1;
+    }
+    for at in memchr::memmem::find_iter(text, b" if (") {
+        mask.guard_in_parentheses(at);
     }
     for at in memchr::memmem::find_iter(text, b"context(") {
         mask.context(at);
     }
-    for at in memchr::memchr_iter(b'$', text) {
-        if !text.get(at + 1).is_some_and(|next| is_word_byte(*next) && !next.is_ascii_digit() || b"{`".contains(next)) {
-            mask.blank(at..at + 1);
-        }
-    }
+    mask.dollars();
+    mask.quotes();
     let mut at = 0;
     while let Some(start) = text[at..].iter().position(|byte| is_word_byte(*byte)).map(|n| at + n) {
-        let n_bytes = text[start..].iter().take_while(|byte| is_word_byte(**byte)).count();
-        at = start + n_bytes;
-        mask.modifier(start..at);
+        at = start + first_word(&text[start..]).len();
+        match &text[start..at] {
+            b"constructor" => mask.before_constructor(start),
+            b"get" | b"set" if mask.is_accessor(start..at) => mask.before_accessor(start),
+            b"get" | b"set" => mask.rename(at),
+            b"by" if !mask.is_delegation(at) => mask.rename(at),
+            b"where" if !mask.is_constraint(at) => mask.rename(at),
+            _ => mask.modifier(start..at),
+        }
     }
     mask.masked
+}
+
+/// Replaces modifiers and annotations before declarations that the parser takes for expressions: it can take the keyword
+/// in `@Api class Client` for a name.
+fn without_misread_modifiers(tree: &Tree, text: &[u8]) -> Option<Vec<u8>> {
+    let mut mask = Mask { text, masked: None };
+    let mut annotations = Vec::new();
+    let mut cursor = tree.walk();
+    loop {
+        let node = cursor.node();
+        let is_inside = match node.kind() {
+            "line_comment" | "block_comment" => false,
+            "annotation" => {
+                annotations.push(node.byte_range());
+                false
+            }
+            // The arguments of an annotation.
+            "parenthesized_expression" if !annotations.is_empty() => {
+                annotations.push(node.byte_range());
+                false
+            }
+            "annotated_expression" => true,
+            "modifiers" | "parameter_modifiers" => {
+                annotations.clear();
+                false
+            }
+            kind => {
+                let is_known = kind.ends_with("_declaration") || kind == "type_alias";
+                if !annotations.is_empty() && !is_known {
+                    mask.misread(&annotations, node.start_byte());
+                }
+                annotations.clear();
+                true
+            }
+        };
+        if is_inside && cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return mask.masked;
+            }
+        }
+    }
 }
 
 fn is_word_byte(byte: u8) -> bool {
@@ -116,18 +169,30 @@ impl Mask<'_> {
     }
 
     fn blank(&mut self, range: Range<usize>) {
-        blank(&mut self.masked()[range]);
+        if !range.is_empty() {
+            blank(&mut self.masked()[range]);
+        }
     }
 
     /// Replaces the guard in `is Ready if isOpen ->` and `else if isOpen ->`. `head` is the text before the arrow in the
     /// line that starts at `start`.
     fn guard(&mut self, start: usize, head: &[u8]) {
         let Some(at) = memchr::memmem::find(head, b" if ") else { return };
-        let (case, condition) = (head[..at].trim_ascii_start(), &head[at..]);
-        let is_case = !case.is_empty() && !case.starts_with(b"return") && !case.iter().any(|byte| b"={}".contains(byte));
+        let condition = &head[at..];
         let count = |byte: u8| memchr::memchr_iter(byte, condition).count();
-        if is_case && count(b'(') == count(b')') && count(b'{') + count(b'}') + count(b';') == 0 {
+        if is_case(&head[..at]) && count(b'(') == count(b')') && count(b'{') + count(b'}') + count(b';') == 0 {
             self.blank(start + at..start + head.len());
+        }
+    }
+
+    /// Replaces a guard in parentheses, which can have several lines. It is at `at`.
+    fn guard_in_parentheses(&mut self, at: usize) {
+        let before = &self.text[at.saturating_sub(MAX_BYTES)..at];
+        let case = &before[memchr::memrchr(b'\n', before).map_or(0, |at| at + 1)..];
+        let condition = &self.text[at..];
+        let Some(end) = closing_parenthesis(condition) else { return };
+        if is_case(case) && condition[end + 1..].trim_ascii_start().starts_with(b"->") {
+            self.blank(at..at + end + 1);
         }
     }
 
@@ -140,30 +205,112 @@ impl Mask<'_> {
         if !is_type {
             return;
         }
-        for close in memchr::memmem::find_iter(&line[open..], b" }") {
-            self.masked()[start + open + close] = b';';
+        for close in memchr::memmem::find_iter(line, b" }").filter(|close| *close > open + 1) {
+            self.masked()[start + close] = b';';
         }
     }
 
-    /// Replaces the comma in front of a line that begins with `>`, and `annotation` below a line with an annotation.
-    fn start_of_line(&mut self, before: Range<usize>, line: Range<usize>) {
+    /// Replaces the comma in front of a line that begins with `>`.
+    fn comma(&mut self, before: Range<usize>, line: Range<usize>) {
         let above = self.text[before.clone()].trim_ascii_end();
         let words = self.text[line.clone()].trim_ascii_start();
         if words.starts_with(b">") && above.ends_with(b",") {
             let comma = before.start + above.len() - 1;
             self.blank(comma..comma + 1);
         }
-        let rest = [&b"public "[..], b"internal ", b"private "].iter().find_map(|start| words.strip_prefix(*start));
-        let words = rest.unwrap_or(words);
-        if words.starts_with(b"annotation class ") && above.trim_ascii_start().starts_with(b"@") {
-            let start = line.end - words.len();
-            self.blank(start..start + b"annotation".len());
+    }
+
+    /// Replaces each dollar sign that begins no name. In `$$"$a $$b"`, two of them begin a name.
+    fn dollars(&mut self) {
+        let text = self.text;
+        let mut literal = 0..0;
+        let mut n_literal = 1;
+        let mut at = 0;
+        while let Some(start) = memchr::memchr(b'$', &text[at..]).map(|n| at + n) {
+            let n_dollars = text[start..].iter().take_while(|byte| **byte == b'$').count();
+            at = start + n_dollars;
+            let next = text.get(at).copied().unwrap_or_default();
+            if next == b'"' && !literal.contains(&start) {
+                let quotes: &[u8] = if text[at..].starts_with(b"\"\"\"") { b"\"\"\"" } else { b"\"" };
+                let inside = at + quotes.len();
+                let n_inside = memchr::memmem::find(&text[inside..], quotes).unwrap_or(text.len() - inside);
+                (literal, n_literal) = (inside..inside + n_inside, n_dollars);
+            }
+            let begins_name = is_word_byte(next) && !next.is_ascii_digit() || b"{`".contains(&next);
+            let is_text = literal.contains(&start) && n_dollars < n_literal;
+            self.blank(start..if begins_name && !is_text { at - 1 } else { at });
         }
-        // An annotation between the name of a class and its constructor.
-        let has_annotation = above.trim_ascii_start().starts_with(b"@") && !above.contains(&b'(');
-        let is_before = words.starts_with(b"constructor(") && !self.text[..before.start].trim_ascii_end().ends_with(b"}");
-        if has_annotation && is_before {
-            self.blank(before);
+    }
+
+    /// Replaces the quotes next to the three that begin or end a string.
+    fn quotes(&mut self) {
+        let mut at = 0;
+        while let Some(start) = memchr::memmem::find(&self.text[at..], b"\"\"\"").map(|n| at + n) {
+            let n_quotes = self.text[start..].iter().take_while(|byte| **byte == b'"').count();
+            at = start + n_quotes;
+            if n_quotes < 6 {
+                self.blank(start + 3..at);
+            }
+        }
+    }
+
+    /// Changes the last letter of the word that ends at `end`, so that it is no keyword.
+    fn rename(&mut self, end: usize) {
+        self.masked()[end - 1] = b'_';
+    }
+
+    /// Returns true for `get` and `set` that begin an accessor: it has no argument or one name, and a body, or it stands
+    /// alone.
+    fn is_accessor(&self, word: Range<usize>) -> bool {
+        let behind = &self.text[word.end..];
+        if !behind.starts_with(b"(") {
+            let next = behind.iter().find(|byte| !b" \t".contains(byte));
+            return next.is_none_or(|next| b"\r\n/;}".contains(next));
+        }
+        let list = closing_parenthesis(behind).map(|end| behind.split_at(end + 1));
+        list.is_some_and(|(list, rest)| match &self.text[word] {
+            b"get" => list == b"()",
+            _ => matches!(rest.trim_ascii_start().first(), Some(b'{' | b'=')),
+        })
+    }
+
+    /// Returns true if the `by` that ends at `end` is between a type and a value.
+    fn is_delegation(&self, end: usize) -> bool {
+        let next = self.text[end..].trim_ascii_start();
+        next.first().is_some_and(|first| is_word_byte(*first) || b"({@`:/".contains(first))
+            && (next.len() < self.text.len() - end || next.starts_with(b"("))
+    }
+
+    /// Returns true if the `where` that ends at `end` is before the bounds of a type parameter.
+    fn is_constraint(&self, end: usize) -> bool {
+        let next = self.text[end..].trim_ascii_start();
+        let name = first_word(next);
+        next.starts_with(b"@") || !name.is_empty() && next[name.len()..].trim_ascii_start().starts_with(b":")
+    }
+
+    /// Replaces the modifiers and annotations of a constructor in a line below the name of its class.
+    fn before_constructor(&mut self, word: usize) {
+        let start = start_of_modifiers(&self.text[..word]);
+        let before = self.text[..start].trim_ascii_end();
+        let is_below = self.text[before.len()..word].contains(&b'\n');
+        let header = &before[before.len().saturating_sub(MAX_BYTES)..];
+        let header = &header[memchr::memrchr(b'\n', header).map_or(0, |at| at + 1)..];
+        let is_name = header.last().is_some_and(|last| is_word_byte(*last) || b">`".contains(last));
+        if is_below && is_name && memchr::memmem::find(header, b"class ").is_some() {
+            self.blank(start..word);
+            // In the body of another class, only a comment says that the line does not begin a member.
+            let comment = word - COMMENT.len()..word;
+            if !self.text[comment.clone()].contains(&b'\n') {
+                self.masked()[comment].copy_from_slice(COMMENT);
+            }
+        }
+    }
+
+    /// Replaces the annotations of an accessor.
+    fn before_accessor(&mut self, word: usize) {
+        let start = start_of_modifiers(&self.text[..word]);
+        if self.text[start..word].starts_with(b"@") {
+            self.blank(start..word);
         }
     }
 
@@ -171,17 +318,6 @@ impl Mask<'_> {
     /// `suspend` in `suspend { … }`. Replaces `actual` and `expect` before `constructor`.
     fn modifier(&mut self, word: Range<usize>) {
         let name = &self.text[word.clone()];
-        // A call. An accessor has no argument or one name, and a body.
-        let is_accessor = || {
-            let list = closing_parenthesis(&self.text[word.end..]).map(|end| self.text[word.end..].split_at(end + 1));
-            list.is_none_or(|(list, rest)| match name {
-                b"get" => list == b"()",
-                _ => matches!(rest.trim_ascii_start().first(), Some(b'{' | b'=')),
-            })
-        };
-        if matches!(name, b"get" | b"set") && self.text[word.end..].starts_with(b"(") && !is_accessor() {
-            self.masked()[word.end - 1] = b'_';
-        }
         if !MODIFIERS.iter().any(|modifier| modifier.as_bytes() == name) {
             return;
         }
@@ -197,7 +333,7 @@ impl Mask<'_> {
             b"actual" | b"expect" if next_word == b"constructor" => return self.blank(word),
             b"dynamic" => false,
             b"noinline" | b"crossinline" | b"vararg" => !next_word.is_empty() || next.starts_with(b"`"),
-            b"suspend" => !next_word.is_empty() || next.starts_with(b"("),
+            b"suspend" => !next_word.is_empty() || is_function_type(next),
             _ => {
                 let mut starts = DECLARATION_STARTS.iter().chain(&DECLARED_AFTER_MODIFIERS);
                 starts.any(|start| start.as_bytes() == next_word)
@@ -205,15 +341,41 @@ impl Mask<'_> {
         };
         let begins_declaration = begins_declaration || next.starts_with(b"@") || next.starts_with(b"/");
         if is_declared || !begins_declaration || is_value && is_on_next_line {
-            self.masked()[word.end - 1] = b'_';
+            self.rename(word.end);
         }
+    }
+
+    /// Makes the declaration at `start`, below `annotations`, easier to read: replaces its modifiers that can be names, or
+    /// the annotations if it has none. Does nothing if no declaration is there.
+    fn misread(&mut self, annotations: &[Range<usize>], start: usize) {
+        let is_in = |words: &[&str], word: &[u8]| words.iter().any(|known| known.as_bytes() == word);
+        let mut names = Vec::new();
+        let mut at = start;
+        loop {
+            let word = at..at + first_word(&self.text[at..]).len();
+            let next = self.text[word.end..].trim_ascii_start();
+            let name = &self.text[word.clone()];
+            if is_in(&["class", "fun", "interface", "object", "typealias", "val", "var"], name) {
+                if next.first().is_some_and(|first| is_word_byte(*first) || b"`<".contains(first)) {
+                    break;
+                }
+                return;
+            }
+            if !is_in(&DECLARATION_STARTS, name) && !is_in(&DECLARED_AFTER_MODIFIERS, name) {
+                return;
+            }
+            at = self.text.len() - next.len();
+            if is_in(&["actual", "annotation", "expect"], name) {
+                names.push(word);
+            }
+        }
+        let replaced = if names.is_empty() { annotations } else { &names };
+        replaced.iter().for_each(|range| self.blank(range.clone()));
     }
 
     /// Replaces `context(…)` before a declaration or a type.
     fn context(&mut self, at: usize) {
-        /// Limit on the length of a list of context parameters.
-        const MAX_BYTES: usize = 1_000;
-        let list = &self.text[at..self.text.len().min(at + MAX_BYTES)];
+        let list = &self.text[at..];
         let before = self.text[..at].trim_ascii_end();
         let is_type = before.ends_with(b":") || before.ends_with(b"->");
         let Some(end) = closing_parenthesis(list) else { return };
@@ -245,13 +407,72 @@ const MODIFIERS: [&str; 21] = [
     "vararg",
 ];
 
+const COMMENT: &[u8] = b"/**/";
+
+/// Limit on the length of a list in parentheses and of the header of a class.
+const MAX_BYTES: usize = 1_000;
+
 /// Returns the position of the first parenthesis that closes the first open one.
 fn closing_parenthesis(text: &[u8]) -> Option<usize> {
     let mut depth = 0;
-    memchr::memchr2_iter(b'(', b')', text).find(|at| {
+    memchr::memchr2_iter(b'(', b')', &text[..text.len().min(MAX_BYTES)]).find(|at| {
         depth += if text[*at] == b'(' { 1 } else { -1 };
         depth == 0
     })
+}
+
+/// Returns true for the start of a line that is a condition in `when`.
+fn is_case(text: &[u8]) -> bool {
+    let case = text.trim_ascii_start();
+    !case.is_empty() && !case.starts_with(b"return") && !case.iter().any(|byte| b"={}".contains(byte))
+}
+
+/// Returns true for the parameters or the receiver of a function type.
+fn is_function_type(text: &[u8]) -> bool {
+    let end = closing_parenthesis(text).filter(|_| text.starts_with(b"("));
+    let next = end.map_or(b"".as_slice(), |end| text[end + 1..].trim_ascii_start());
+    next.starts_with(b"->") || next.starts_with(b".(")
+}
+
+/// Returns the start of the modifiers and annotations at the end of `text`. Reads a limited part of it.
+fn start_of_modifiers(text: &[u8]) -> usize {
+    /// Limit on the number of modifiers and annotations.
+    const MAX_MODIFIERS: usize = 12;
+    let from = text.len().saturating_sub(MAX_BYTES);
+    let text = &text[from..];
+    let mut start = text.len();
+    for _ in 0..MAX_MODIFIERS {
+        let before = without_comment(text[..start].trim_ascii_end());
+        let name = start_of_name(before);
+        let word = &before[name..];
+        let is_modifier = word.starts_with(b"@") || MODIFIERS.iter().any(|modifier| modifier.as_bytes() == word);
+        let Some(next) = is_modifier.then_some(name).or_else(|| start_of_call(before)) else { break };
+        start = next;
+    }
+    from + start
+}
+
+/// Returns `text` without the comment at the end of its last line.
+fn without_comment(text: &[u8]) -> &[u8] {
+    let line = memchr::memrchr(b'\n', text).map_or(0, |at| at + 1);
+    let comment = memchr::memmem::find(&text[line..], b" // ");
+    comment.map_or(text, |at| text[..line + at].trim_ascii_end())
+}
+
+/// Returns the start of the name of an annotation or modifier at the end of `text`.
+fn start_of_name(text: &[u8]) -> usize {
+    text.len() - text.iter().rev().take_while(|byte| is_word_byte(**byte) || b".:@".contains(byte)).count()
+}
+
+/// Returns the start of an annotation with arguments at the end of `text`.
+fn start_of_call(text: &[u8]) -> Option<usize> {
+    let mut depth = 0;
+    let open = memchr::memchr2_iter(b'(', b')', text).rev().find(|at| {
+        depth += if text[*at] == b')' { 1 } else { -1 };
+        depth <= 0
+    })?;
+    let name = start_of_name(&text[..open]);
+    (text.ends_with(b")") && text[name..].starts_with(b"@")).then_some(name)
 }
 
 fn is_test(probe: &TestProbe<'_>) -> bool {

@@ -93,7 +93,7 @@ pub(super) const PATTERNS: &[(&str, Shape)] = &[
     ("python f-strings", Repeat("f\"{")), ("python f-string lines", Repeat("f'''{\n")), ("templates", Repeat("`${")), ("template lines", Repeat("`${\n")), ("ruby interpolation", Repeat("\"#{")),
     ("ruby interpolation lines", Repeat("\"#{\n")), ("shell substitution", Repeat("\"$(")), ("shell substitution lines", Repeat("\"$(\n")), ("swift interpolation", Repeat("\"\\(")),
     ("swift interpolation lines", Repeat("\"\"\"\n\\(")), ("c# interpolation", Repeat("$\"{")), ("c# raw interpolation", Repeat("$$\"\"\"{{\n")), ("scala interpolation", Repeat("s\"${")),
-    ("scala interpolation lines", Repeat("s\"\"\"${\n")), ("kotlin interpolation", Repeat("\"${")), ("kotlin interpolation lines", Repeat("\"${\n")), ("php interpolation", After("<?php ", "\"{$a[")),
+    ("scala interpolation lines", Repeat("s\"\"\"${\n")), ("kotlin interpolation", Repeat("\"${")), ("kotlin interpolation lines", Repeat("\"${\n")), ("kotlin dollars", Repeat("$$\"")), ("kotlin calls", Repeat("get(")), ("kotlin accessors", Repeat("@get\n")), ("kotlin constructors", Repeat("class a\n@a constructor(")), ("php interpolation", After("<?php ", "\"{$a[")),
     ("nested templates", Nest("`${", "}`")), ("nested ruby interpolation", Nest("\"#{", "}\"")),
     // Operators and punctuation.
     ("pluses", Repeat("+")), ("plus lines", Repeat("+\n")), ("minuses", Repeat("- ")), ("stars", Repeat("*")), ("star lines", Repeat("*\n")), ("bangs", Repeat("!")), ("tildes", Repeat("~\n")),
