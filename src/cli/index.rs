@@ -13,11 +13,11 @@ use super::{Found, IDLE, INTERRUPTED};
 use crate::git::{RefKind, is_in_operation};
 use crate::index::RowKind;
 use crate::index::dense::GraphLimits;
-use crate::ingest::{CatchUpOutcome, EmbeddingSource, Outcome, Shared, TraceOutcome};
+use crate::ingest::{CatchUpOutcome, EmbeddingSource, Outcome, RecordOutcome, Shared, TraceOutcome};
 use crate::model::count::count;
-use crate::model::{CommitId, ErrorKind, TreeId};
+use crate::model::{ErrorKind, TreeId};
 use crate::remote::SettingsApplied;
-use crate::session::{OpError, Result, Workspace};
+use crate::session::{Commits, Ctx, Event, OpError, Result, Steps, Workspace};
 use crate::sidecar::PastVersions;
 
 /// The graphs that `--graph` builds.
@@ -29,7 +29,7 @@ const ON_REQUEST: GraphLimits = GraphLimits {
 /// fetch.
 const QUIET: Duration = Duration::from_millis(300);
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct IndexOut {
     revisions: Vec<RevisionOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,8 +151,14 @@ impl SharedOut {
     }
 }
 
-/// Prints and returns the result of computing the vectors of one model.
-fn report_vectors(maker: EmbeddingSource<'_>, caught_up: CatchUpOutcome, output: &mut Output) -> Result<VectorsOut> {
+/// Prints the result of computing the vectors of one model and adds it to `answer`.
+fn report_vectors(
+    workspace: &Workspace,
+    maker: EmbeddingSource<'_>,
+    caught_up: CatchUpOutcome,
+    answer: &mut IndexOut,
+    output: &mut Output,
+) -> Result<()> {
     let mut vectors = VectorsOut {
         model: maker.profile().model.clone(),
         chunks: caught_up.n_docs,
@@ -183,7 +189,21 @@ fn report_vectors(maker: EmbeddingSource<'_>, caught_up: CatchUpOutcome, output:
     if let Some(why) = &vectors.stopped_because {
         output.remark(&format!("{} chunks have no {noun} yet: {why}", vectors.missing));
     }
-    Ok(vectors)
+    if caught_up.interrupted {
+        if output.json {
+            output.json(&vectors)?;
+        }
+        output.flush()?;
+        return Err(OpError::interrupted_with("the vectors computed so far are kept"));
+    }
+    match maker.kind() {
+        RowKind::Dense => answer.vectors = Some(vectors),
+        RowKind::Sparse => answer.sparse_vectors = Some(vectors),
+    }
+    match caught_up.upload_local {
+        Some(shared) => report_shared(workspace, maker.kind(), shared, answer, output),
+        None => Ok(()),
+    }
 }
 
 /// Prints the result of sharing the vectors of one kind and adds it to `answer`.
@@ -226,18 +246,57 @@ fn report_shared(
     Ok(())
 }
 
+/// Prints the result of recording the messages of commits for ranking.
+fn report_messages(recorded: Result<(u32, Option<RecordOutcome>)>, output: &mut Output) -> Result<()> {
+    let (n_completed, recorded) = match recorded {
+        Err(error) if error.kind != ErrorKind::Interrupted => {
+            output.remark(&format!("commit messages are not recorded for ranking: {error:#}"));
+            return Ok(());
+        }
+        recorded => recorded?,
+    };
+    if output.json {
+        return Ok(());
+    }
+    if n_completed > 0 {
+        output.line(&format!(
+            "messages: added those of {}",
+            count(n_completed, "recorded commit")
+        ))?;
+    }
+    let Some(outcome) = recorded else {
+        output.remark("more than 10,000 new commits are not recorded; codescout index --history records them");
+        return Ok(());
+    };
+    if outcome.n_new_commits > 0 {
+        output.line(&format!(
+            "messages: {} in {:.2} s",
+            count(outcome.n_new_commits, "new commit"),
+            outcome.elapsed.as_secs_f64(),
+        ))?;
+    }
+    if outcome.n_left_out > 0 {
+        output.remark(&format!(
+            "{} not recorded; codescout index --history adds their messages to the ranking",
+            count(outcome.n_left_out, "older commit")
+        ));
+    }
+    Ok(())
+}
+
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, output: &mut Output) -> Result<Found> {
     let mut indexer = Indexer {
         workspace,
         progress: CliProgress::new(global.quiet),
-        history: args.history.map(|versions| {
-            versions.map(|versions| match versions {
+        commits: match args.history {
+            None => Commits::AsBefore { is_waited_for: true },
+            Some(versions) => Commits::All(versions.map(|versions| match versions {
                 HistoryVersions::Last => PastVersions::Last,
                 HistoryVersions::All => PastVersions::All,
-            })
-        }),
+            })),
+        },
         builds_graphs: args.graph,
-        records_branches: args.revisions.is_empty() && global.reference == "WORKTREE",
+        records_branches: args.history.is_some() && args.revisions.is_empty() && global.reference == "WORKTREE",
         done: HashMap::new(),
     };
     if args.new_collection {
@@ -303,11 +362,10 @@ fn revisions(workspace: &Workspace, global: &Global, args: &IndexArgs) -> Result
 struct Indexer<'w> {
     workspace: &'w Workspace,
     progress: CliProgress,
-    /// `Some` if history is requested, with the selection of past versions of files to index.
-    history: Option<Option<PastVersions>>,
+    commits: Commits,
     /// True if graphs of vectors are requested.
     builds_graphs: bool,
-    /// True if no revision was given. Then the history of all local branches is recorded.
+    /// True if history is requested and no revision was given. Then that of all local branches is recorded.
     records_branches: bool,
     /// The tree of each revision when it was last indexed.
     done: HashMap<String, TreeId>,
@@ -316,15 +374,7 @@ struct Indexer<'w> {
 impl Indexer<'_> {
     /// Indexes the revisions whose tree has changed since the last update.
     fn update(&mut self, revisions: &[String], output: &mut Output) -> Result<IndexOut> {
-        let mut answer = IndexOut {
-            revisions: Vec::new(),
-            history: None,
-            vectors: None,
-            sparse_vectors: None,
-            shared: None,
-            shared_sparse: None,
-            graphs: Vec::new(),
-        };
+        let mut answer = IndexOut::default();
         let mut tips = Vec::new();
         for reference in revisions {
             let done = self.done.get(reference);
@@ -379,10 +429,41 @@ impl Indexer<'_> {
             self.done.insert(reference.clone(), target.tree);
             tips.extend(target.commit);
         }
-        answer.history = self.record(tips, output)?;
-        let n_uploaded = self.catch_up(&mut answer, output)?;
-        self.share(&n_uploaded, &mut answer, output)?;
+        if self.records_branches {
+            tips.extend(self.workspace.records().branch_tips()?);
+        }
+        let steps = Steps {
+            commits: self.commits,
+            vectors: true,
+            collection: false,
+        };
+        let ctx = Ctx::unlimited(&self.progress, &INTERRUPTED);
+        self.workspace
+            .finish_update(&tips, &self.trees(), steps, &ctx, &mut |event| {
+                self.report(event, &mut answer, output)?;
+                Ok(output.flush()?)
+            })?;
         Ok(answer)
+    }
+
+    /// Prints the result of a step and adds it to `answer`. An unavailable server is not an error.
+    fn report(&self, event: Event<'_>, answer: &mut IndexOut, output: &mut Output) -> Result<()> {
+        match event {
+            Event::Recorded(recorded) => answer.history = Some(self.report_history(recorded?, output)?),
+            Event::Messages(recorded) => report_messages(recorded, output)?,
+            Event::Vectors(caught_up) => {
+                for (maker, caught_up) in caught_up? {
+                    report_vectors(self.workspace, maker, caught_up, answer, output)?;
+                }
+            }
+            Event::Shared(shared) => {
+                for (kind, shared) in shared? {
+                    report_shared(self.workspace, kind, shared, answer, output)?;
+                }
+            }
+            Event::Collected(_) => event.log()?,
+        }
+        Ok(())
     }
 
     /// Builds graphs of vectors if they are requested.
@@ -421,82 +502,18 @@ impl Indexer<'_> {
         Ok(graphs)
     }
 
-    /// Computes missing vectors of the configured models. An unavailable server is not an error. Returns the number of
-    /// vectors of each kind that were uploaded to the shared store.
-    fn catch_up(&self, answer: &mut IndexOut, output: &mut Output) -> Result<HashMap<RowKind, usize>> {
-        let mut n_uploaded = HashMap::new();
-        let trees: Vec<TreeId> = self.done.values().copied().collect();
-        output.flush()?;
-        for (maker, mut caught_up) in self.workspace.catch_up(&trees, &self.progress, &INTERRUPTED)? {
-            let upload_local = caught_up.upload_local.take();
-            n_uploaded.insert(maker.kind(), caught_up.n_uploaded);
-            let interrupted = caught_up.interrupted;
-            let vectors = report_vectors(maker, caught_up, output)?;
-            if interrupted {
-                if output.json {
-                    output.json(&vectors)?;
-                }
-                output.flush()?;
-                return Err(OpError::interrupted_with("the vectors computed so far are kept"));
-            }
-            match maker {
-                EmbeddingSource::Dense(_) => answer.vectors = Some(vectors),
-                EmbeddingSource::Sparse(_) => answer.sparse_vectors = Some(vectors),
-            }
-            if let Some(shared) = upload_local {
-                report_shared(self.workspace, maker.kind(), shared, answer, output)?;
-            }
+    /// Prints and returns the result of recording commits. What was traced and indexed is shown only if history is
+    /// requested.
+    fn report_history(
+        &self,
+        (outcome, mut traced, mut past): (RecordOutcome, TraceOutcome, Outcome),
+        output: &mut Output,
+    ) -> Result<HistoryOut> {
+        let is_requested = matches!(self.commits, Commits::All(_));
+        if !is_requested {
+            (traced, past) = Default::default();
         }
-        Ok(n_uploaded)
-    }
-
-    /// Uploads vectors to the shared store. An unavailable server is not an error.
-    fn share(&self, n_uploaded: &HashMap<RowKind, usize>, answer: &mut IndexOut, output: &mut Output) -> Result<()> {
-        let trees: Vec<TreeId> = self.done.values().copied().collect();
-        output.flush()?;
-        for (kind, shared) in self
-            .workspace
-            .vector_sharing()
-            .share_vectors(&trees, &self.progress, &INTERRUPTED)?
-        {
-            let shared = shared.with_own(n_uploaded.get(&kind).copied().unwrap_or_default());
-            report_shared(self.workspace, kind, shared, answer, output)?;
-        }
-        Ok(())
-    }
-
-    /// Records commits if history is requested now or if commits were made searchable before. Otherwise records their
-    /// messages, also if no file was new: an earlier run may have been killed before it recorded them.
-    fn record(&self, mut tips: Vec<CommitId>, output: &mut Output) -> Result<Option<HistoryOut>> {
-        let recorded = if self.history.is_some() {
-            if self.records_branches {
-                tips.extend(self.workspace.records().branch_tips()?);
-            }
-            Some(
-                self.workspace
-                    .records()
-                    .record_history(&tips, &self.progress, &INTERRUPTED)?,
-            )
-        } else {
-            self.workspace
-                .records()
-                .record_new_commits(&tips, &self.progress, &INTERRUPTED)?
-        };
-        if recorded.is_none() && !tips.is_empty() {
-            self.record_messages(&tips, output)?;
-        }
-        let Some(outcome) = recorded else {
-            return Ok(None);
-        };
-        let (mut traced, mut past) = (TraceOutcome::default(), Outcome::default());
-        if let Some(versions) = self.history {
-            traced = self.workspace.records().trace_history(&self.progress, &INTERRUPTED)?;
-            past = self
-                .workspace
-                .records()
-                .index_past(versions, &self.progress, &INTERRUPTED)?;
-        }
-        if !output.json && (self.history.is_some() || outcome.n_new_commits > 0) {
+        if !output.json && (is_requested || outcome.n_new_commits > 0) {
             let seconds = outcome.elapsed.as_secs_f64();
             output.line(&format!(
                 "history: {} with {} in {seconds:.2} s ({:.0} commits/s), searchable \
@@ -529,7 +546,7 @@ impl Indexer<'_> {
                 past.elapsed.as_secs_f64(),
             ))?;
         }
-        Ok(Some(HistoryOut {
+        Ok(HistoryOut {
             new_commits: outcome.n_new_commits,
             new_changes: outcome.n_new_changes,
             commits: outcome.n_commits,
@@ -543,64 +560,20 @@ impl Indexer<'_> {
             traced_commits: traced.n_new_commits,
             traced_changes: traced.n_changes,
             trace_took_ms: traced.elapsed.as_millis() as u64,
-        }))
-    }
-
-    /// Records the messages of commits for ranking, of the newest if there are many.
-    fn record_messages(&self, tips: &[CommitId], output: &mut Output) -> Result<()> {
-        let records = self.workspace.records();
-        let completed = records.complete_messages(&self.progress, &INTERRUPTED);
-        let completed = completed.and_then(|n_completed| {
-            let recorded = records.record_messages(tips, true, &self.progress, &INTERRUPTED)?;
-            Ok((n_completed, recorded))
-        });
-        let (n_completed, recorded) = match completed {
-            Err(error) if error.kind != ErrorKind::Interrupted => {
-                output.remark(&format!("commit messages are not recorded for ranking: {error:#}"));
-                return Ok(());
-            }
-            completed => completed?,
-        };
-        if output.json {
-            return Ok(());
-        }
-        if n_completed > 0 {
-            output.line(&format!(
-                "messages: added those of {}",
-                count(n_completed, "recorded commit")
-            ))?;
-        }
-        let Some(outcome) = recorded else {
-            output.remark("more than 10,000 new commits are not recorded; codescout index --history records them");
-            return Ok(());
-        };
-        if outcome.n_new_commits > 0 {
-            output.line(&format!(
-                "messages: {} in {:.2} s",
-                count(outcome.n_new_commits, "new commit"),
-                outcome.elapsed.as_secs_f64(),
-            ))?;
-        }
-        if outcome.n_left_out > 0 {
-            output.remark(&format!(
-                "{} not recorded; codescout index --history adds their messages to the ranking",
-                count(outcome.n_left_out, "older commit")
-            ));
-        }
-        Ok(())
+        })
     }
 
     /// Collects garbage if a collection is due. Called after the answer is printed, so that the user does not wait for
     /// it.
     fn collect_if_due(&self, output: &mut Output) -> Result<()> {
         output.flush()?;
-        let indexed: Vec<TreeId> = self.done.values().copied().collect();
-        // An error here does not affect the index.
-        match self.workspace.collect_if_due(&indexed, &self.progress, &INTERRUPTED) {
-            Ok(Some(collected)) => tracing::info!(?collected.bytes, collected.rewrote, "collected garbage"),
-            Ok(None) => {}
-            Err(error) => tracing::warn!("garbage collection failed: {error:#}"),
-        }
-        Ok(())
+        let collected = self
+            .workspace
+            .collect_if_due(&self.trees(), &self.progress, &INTERRUPTED);
+        Event::Collected(collected).log()
+    }
+
+    fn trees(&self) -> Vec<TreeId> {
+        self.done.values().copied().collect()
     }
 }

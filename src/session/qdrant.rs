@@ -1,5 +1,6 @@
 //! Manages the vectors that the clones of a repository share through a Qdrant server.
 
+use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
 use super::Workspace;
@@ -116,10 +117,11 @@ impl<'w> VectorSharing<'w> {
     }
 
     /// Uploads the vectors of the indexed files of some trees. Returns one outcome for each kind of vector, up to the
-    /// first that was interrupted.
+    /// first that was interrupted. It includes the `n_uploaded` vectors that were uploaded while they were computed.
     pub fn share_vectors(
         self,
         trees: &[TreeId],
+        n_uploaded: &HashMap<RowKind, usize>,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Vec<(RowKind, Shared)>> {
@@ -145,7 +147,8 @@ impl<'w> VectorSharing<'w> {
                 .sharing_by(qdrant, &sidecar, &own_profile)
                 .run(trees, progress, interrupt)?;
             let is_over = shared.interrupted;
-            outcomes.push((qdrant.kind(), shared));
+            let n_own = n_uploaded.get(&qdrant.kind()).copied().unwrap_or_default();
+            outcomes.push((qdrant.kind(), shared.with_own(n_own)));
             if is_over {
                 break;
             }

@@ -286,10 +286,10 @@ impl<'a> Run<'a> {
                 let (what, n_embedded, n_left) = (maker.kind().noun(), caught_up.n_embedded, caught_up.n_left);
                 tracing::info!(n_embedded, n_left, caught_up.stopped, "{what}");
             }
-            let shared = self
-                .workspace
-                .vector_sharing()
-                .share_vectors(&[target.tree], &NoProgress, interrupt);
+            let shared =
+                self.workspace
+                    .vector_sharing()
+                    .share_vectors(&[target.tree], &HashMap::new(), &NoProgress, interrupt);
             for (kind, shared) in shared.context("cannot share vectors")? {
                 tracing::info!(shared.n_put, shared.n_left, shared.stopped, "shared {}", kind.noun());
             }
