@@ -263,27 +263,6 @@ impl<'w> Records<'w> {
         }
     }
 
-    /// Records the commits reachable from `tips` if commits were made searchable before; otherwise returns `None`. Also
-    /// traces definitions through the new commits if that was done before.
-    pub fn record_new_commits(
-        self,
-        tips: &[CommitId],
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<Option<RecordOutcome>> {
-        if tips.is_empty() || !self.has_searchable_history() {
-            return Ok(None);
-        }
-        let is_traced = self.is_traced();
-        let outcome = self.record_history(tips, progress, interrupt)?;
-        // Also runs without new commits, because objects that were missing or damaged may be available now.
-        if is_traced {
-            self.trace_history(progress, interrupt)?;
-        }
-        self.index_past(None, progress, interrupt)?;
-        Ok(Some(outcome))
-    }
-
     /// Like [`Self::add_messages`] after an import, which may have brought the files of the checked-out commit without
     /// its history.
     pub(crate) fn add_messages_of_head(self, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<()> {

@@ -118,7 +118,7 @@ impl<'w> VectorSharing<'w> {
 
     /// Uploads the vectors of the indexed files of some trees. Returns one outcome for each kind of vector, up to the
     /// first that was interrupted. It includes the `n_uploaded` vectors that were uploaded while they were computed.
-    pub fn share_vectors(
+    pub(super) fn share_vectors(
         self,
         trees: &[TreeId],
         n_uploaded: &HashMap<RowKind, usize>,

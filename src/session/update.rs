@@ -6,7 +6,9 @@ use super::ctx::Ctx;
 use super::error::{Context as _, Result};
 use super::workspace::Workspace;
 use crate::index::RowKind;
-use crate::ingest::{CatchUpOutcome, CollectOutcome, EmbeddingSource, Outcome, RecordOutcome, Shared, TraceOutcome};
+use crate::ingest::{
+    CatchUpOutcome, CollectOutcome, EmbeddingSource, Outcome, RecordOutcome, Shared, Target, TraceOutcome,
+};
 use crate::model::{CommitId, TreeId};
 use crate::sidecar::PastVersions;
 
@@ -71,6 +73,21 @@ impl Event<'_> {
 }
 
 impl Workspace {
+    /// Indexes the files of a target and takes the other steps, unless it is interrupted.
+    pub(crate) fn update<'w>(
+        &'w self,
+        target: Target,
+        steps: Steps,
+        ctx: &Ctx<'_>,
+        events: &mut dyn FnMut(Event<'w>) -> Result<()>,
+    ) -> Result<Outcome> {
+        let outcome = self.ingest(target, ctx.progress, ctx.interrupt)?;
+        if !outcome.interrupted {
+            self.finish_update(target.commit.as_slice(), &[target.tree], steps, ctx, events)?;
+        }
+        Ok(outcome)
+    }
+
     /// Takes the steps for indexed trees and the commits reachable from `tips`.
     pub(crate) fn finish_update<'w>(
         &'w self,

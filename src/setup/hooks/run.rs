@@ -15,7 +15,7 @@ use crate::git::{RefKind, Repository, is_in_operation};
 use crate::index::dense::IN_BACKGROUND;
 use crate::ingest::{NoProgress, Outcome, Target};
 use crate::model::TreeId;
-use crate::session::{Context as _, Freshness, Result, Workspace};
+use crate::session::{Commits, Context as _, Ctx, Event, Freshness, Result, Steps, Workspace};
 use crate::sidecar::write_atomic;
 
 /// Time that a worker waits for a git operation to end, counted from the last request. A longer operation calls another
@@ -270,31 +270,18 @@ impl<'a> Run<'a> {
         is_done
     }
 
-    /// Updates the index. Records commits too.
+    /// Updates the index. Vectors that a server does not return now are requested again by the next run.
     fn ingest(&self, target: Target, interrupt: &AtomicBool) -> Result<Outcome> {
-        let outcome = self.workspace.ingest(target, &NoProgress, interrupt)?;
-        if !outcome.interrupted {
-            let (records, tips) = (self.workspace.records(), target.commit.as_slice());
-            let recorded = match records.record_new_commits(tips, &NoProgress, interrupt) {
-                Ok(None) => records.record_messages(tips, false, &NoProgress, interrupt),
-                recorded => recorded,
-            };
-            recorded.context("cannot record commits")?;
-            // Vectors that a server does not return now are requested again by the next run.
-            let caught_up = self.workspace.catch_up(&[target.tree], &NoProgress, interrupt);
-            for (maker, caught_up) in caught_up.context("cannot compute vectors")? {
-                let (what, n_embedded, n_left) = (maker.kind().noun(), caught_up.n_embedded, caught_up.n_left);
-                tracing::info!(n_embedded, n_left, caught_up.stopped, "{what}");
-            }
-            let shared =
-                self.workspace
-                    .vector_sharing()
-                    .share_vectors(&[target.tree], &HashMap::new(), &NoProgress, interrupt);
-            for (kind, shared) in shared.context("cannot share vectors")? {
-                tracing::info!(shared.n_put, shared.n_left, shared.stopped, "shared {}", kind.noun());
-            }
-        }
-        Ok(outcome)
+        let steps = Steps {
+            commits: Commits::AsBefore { is_waited_for: false },
+            vectors: true,
+            collection: false,
+        };
+        let ctx = Ctx::unlimited(&NoProgress, interrupt);
+        self.workspace.update(target, steps, &ctx, &mut |event| match event {
+            Event::Messages(recorded) => recorded.context("cannot record commits").map(drop),
+            event => event.log(),
+        })
     }
 
     /// Indexes the branches that moved since the last run. The branches are not read from the hook's standard input,
