@@ -14,6 +14,7 @@ use super::facts::ReadFacts;
 use super::jobs::{End, Job, Jobs, Made, Task};
 use super::revision::while_objects_vanish;
 use super::storage::Keeping;
+use super::update::{Event, Steps};
 use super::views::{Base, Based, Edits, READ_ONLY_NOTE};
 use super::workspace::Workspace;
 use super::writing::is_read_only;
@@ -745,19 +746,16 @@ fn newest_in_memory(bases: &Mutex<Vec<HeldBase>>) -> Option<Base> {
 fn build(workspace: &Workspace, bases: &Mutex<Vec<HeldBase>>, job: &Job) -> Result<Outcome> {
     const FOREIGN_NOTE: &str =
         "this repository is read-only here, so its index is kept in memory; run codescout index in it to store one";
+    let steps = Steps {
+        collection: true,
+        ..Steps::default()
+    };
+    let ctx = Ctx::unlimited(job, &job.interrupt);
     let note = match workspace.storage.keeping() {
         Keeping::Nowhere => FOREIGN_NOTE,
-        Keeping::Sidecar => match workspace.ingest(job.target, job, &job.interrupt) {
+        Keeping::Sidecar => match workspace.update(job.target, steps, &ctx, &mut Event::log) {
             Err(error) if is_read_only(&error) => READ_ONLY_NOTE,
-            ended => {
-                let ended = ended?;
-                workspace.records().add_messages(job.target, job, &job.interrupt);
-                // An error here does not affect the index.
-                if let Err(error) = workspace.collect_if_due(&[job.target.tree], job, &job.interrupt) {
-                    tracing::warn!("garbage collection failed: {error:#}");
-                }
-                return Ok(ended);
-            }
+            ended => return ended,
         },
     };
     let base = workspace.in_memory(job.target, newest_in_memory(bases), &job.interrupt)?;
