@@ -18,7 +18,7 @@ use crate::ingest::{
 };
 use crate::model::{BlobId, CommitId, ErrorKind, Oid, RepoPath, TreeId, chain};
 use crate::query::CommitMessages;
-use crate::session::{Keeping, PATIENCE, Workspace, is_read_only};
+use crate::session::{Ctx, Event, Keeping, PATIENCE, Steps, Workspace, is_read_only};
 use crate::sidecar::{HistoryEntry, PastVersions, Sidecar, State, Store};
 use crate::snapshot::{View, missing_blobs};
 
@@ -254,22 +254,14 @@ impl<'w> Records<'w> {
         Ok(n_commits)
     }
 
-    /// Like [`Self::record_messages`] after an index was built, which is complete without the messages. Logs errors.
-    pub(crate) fn add_messages(self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) {
-        let Some(commit) = target.commit else { return };
-        match self.record_messages(&[commit], true, progress, interrupt) {
-            Ok(outcome) => tracing::debug!(?outcome, "recorded commits for ranking"),
-            Err(error) => tracing::warn!("cannot record commit messages for ranking: {error:#}"),
-        }
-    }
-
-    /// Like [`Self::add_messages`] after an import, which may have brought the files of the checked-out commit without
-    /// its history.
+    /// Records messages after an import, which may have brought the files of the checked-out commit without its history.
     pub(crate) fn add_messages_of_head(self, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<()> {
         if let Some(target) = self.workspace.target("HEAD")?
             && self.workspace.stored_whole(target.tree)?.is_some()
         {
-            self.add_messages(target, progress, interrupt);
+            let (tips, ctx) = (target.commit.as_slice(), Ctx::unlimited(progress, interrupt));
+            self.workspace
+                .finish_update(tips, &[], Steps::default(), &ctx, &mut Event::log)?;
         }
         Ok(())
     }

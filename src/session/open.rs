@@ -550,9 +550,9 @@ impl Session {
     fn build_now(&self, target: Target, ctx: &Ctx<'_>) -> Result<Based> {
         let based = self.workspace.base(target, ctx)?;
         if based.ingested.n_files > 0 {
+            let tips = target.commit.as_slice();
             self.workspace
-                .records()
-                .add_messages(target, ctx.progress, ctx.interrupt);
+                .finish_update(tips, &[], Steps::default(), ctx, &mut Event::log)?;
         }
         Ok(Based {
             ingested: based.ingested,
