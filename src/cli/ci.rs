@@ -107,11 +107,15 @@ fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, outpu
         // ignored.
         let _ = make_folder(&path, true);
     }
+    let progress = CliProgress::new(global.quiet);
     let (taken, because) = match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => (None, Some("no archive found".to_owned())),
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
-        Ok(file) => match workspace.import(file, options, &CliProgress::new(global.quiet), &INTERRUPTED) {
-            Ok(taken) => (Some(TakenOut::of(&taken)), None),
+        Ok(file) => match workspace.import(file, options, &progress, &INTERRUPTED) {
+            Ok(taken) => {
+                workspace.records().add_messages_of_head(&progress, &INTERRUPTED)?;
+                (Some(TakenOut::of(&taken)), None)
+            }
             // An archive of another build or another repository is skipped, and the index is rebuilt. All other errors
             // are returned.
             Err(error) if error.kind == ErrorKind::OtherOrigin => (None, Some(format!("{error:#}"))),

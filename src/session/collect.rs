@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::error::{Context as _, OpError, Result, bail};
-use super::{PATIENCE, Workspace};
+use super::{Ctx, Event, PATIENCE, Steps, Workspace};
 use crate::ingest::{CollectError, CollectOptions, CollectOutcome, Collector, Progress, Survey, Target, Trigger};
 use crate::model::{Oid, TreeId};
 use crate::sidecar::{LockError, Pin};
@@ -72,7 +72,8 @@ impl Workspace {
         }
         let target = self.target(reference)?.context("there is no commit yet to pin")?;
         if self.stored_tree(target.tree).is_none() {
-            let outcome = self.ingest(target, progress, interrupt)?;
+            let ctx = Ctx::unlimited(progress, interrupt);
+            let outcome = self.update(target, Steps::default(), &ctx, &mut Event::log)?;
             if outcome.interrupted {
                 return Err(OpError::interrupted_with("the files indexed so far are kept"));
             }

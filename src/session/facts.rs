@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::Workspace;
 use super::error::{OpError, Result};
 use super::open::{SeenView, Session, locked};
+use super::{Ctx, Event, Steps, Workspace};
 use crate::ingest::{ImportedFacts, Progress, Target};
 use crate::link::Links;
 use crate::precise::{FactsFile, Index};
@@ -39,6 +39,8 @@ impl Workspace {
         if outcome.interrupted {
             return Err(OpError::interrupted());
         }
+        let (tips, ctx) = (target.commit.as_slice(), Ctx::unlimited(progress, interrupt));
+        self.finish_update(tips, &[], Steps::default(), &ctx, &mut Event::log)?;
         let sidecar = self.storage.open_or_create(interrupt)?;
         let folders = ["", self.here()];
         let imported = self

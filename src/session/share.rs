@@ -6,8 +6,8 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use super::Workspace;
 use super::error::{Context as _, OpError, Result, ensure};
+use super::{Ctx, Event, Steps, Workspace};
 use crate::artifact::ArtifactKey;
 use crate::bundle::{
     BundleFile, Contents, Header, HeaderError, Kind, Packed, PublicKey, ReadError, SigningKey, Trust, pipeline,
@@ -200,6 +200,8 @@ impl Workspace {
             }
             commits.extend(target.commit.filter(|commit| !commits.contains(commit)));
         }
+        let ctx = Ctx::unlimited(progress, interrupt);
+        self.finish_update(&commits, &[], Steps::default(), &ctx, &mut Event::log)?;
         let (sidecar, state) = self.storage.open_with_state()?.context("the index is gone")?;
         let state = state.context("the index is gone")?;
         let segments = Segments::open(&sidecar, &state, &self.models.own_embedder().profile().id().to_string())?;

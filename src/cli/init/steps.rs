@@ -11,7 +11,7 @@ use crate::cli::install::{SERVER_NAME, absent, added_elsewhere, user_plan, user_
 use crate::cli::progress::CliProgress;
 use crate::ingest::Target;
 use crate::model::count::count;
-use crate::session::{Context as _, OpError, Result, Workspace};
+use crate::session::{Context as _, Ctx, Event, OpError, Result, Steps, Workspace};
 use crate::setup::ci_file::{CiFile, NewCiFile};
 use crate::setup::hooks::{self, Action, Wishes};
 use crate::setup::install::{Client, Places, Plan, Uses};
@@ -376,9 +376,9 @@ impl<'a> Setting<'a> {
     }
 
     fn indexed(&self, target: Target) -> Result<String> {
-        let outcome = self
-            .workspace
-            .ingest(target, &CliProgress::new(self.global.quiet), &INTERRUPTED)?;
+        let progress = CliProgress::new(self.global.quiet);
+        let ctx = Ctx::unlimited(&progress, &INTERRUPTED);
+        let outcome = self.workspace.update(target, Steps::default(), &ctx, &mut Event::log)?;
         if outcome.interrupted {
             return Err(OpError::interrupted_with("the files indexed so far are kept"));
         }

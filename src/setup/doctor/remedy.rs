@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::ingest::{Depth, Limits, Progress};
 use crate::model::count::count;
-use crate::session::{Result, Workspace};
+use crate::session::{Ctx, Event, Result, Steps, Workspace};
 
 /// A fix that `--fix` applies. The variants are in the order in which fixes must be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +60,8 @@ impl Remedy {
                 let Some(target) = workspace.target("WORKTREE")? else {
                     return Ok("no commit to index yet".to_owned());
                 };
-                let outcome = workspace.ingest(target, progress, interrupt)?;
+                let ctx = Ctx::unlimited(progress, interrupt);
+                let outcome = workspace.update(target, Steps::default(), &ctx, &mut Event::log)?;
                 Ok(format!("indexed {} new blobs", outcome.n_new_blobs))
             }
         }

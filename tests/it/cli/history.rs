@@ -1061,3 +1061,23 @@ fn a_search_uses_the_messages_of_the_newest_commits() {
     let messages = status()["messages"].as_u64().unwrap();
     assert!((8_000..N_COMMITS as u64 + 1).contains(&messages), "{messages}");
 }
+
+#[test]
+fn every_command_that_indexes_records_messages() {
+    let repo = TestRepo::new("\n//- a.rs\nfn a() {}\n");
+    call(&repo, &["ci", "save", "../archive"]).expect(0);
+    for args in [
+        &["index"][..],
+        &["search", "what is it"],
+        &["init", "--yes", "--without", "hooks,agents,ci"],
+        &["doctor", "--fix"],
+        &["gc", "--pin", "HEAD"],
+        &["export", "../bundle"],
+        &["ci", "restore", "../archive"],
+    ] {
+        std::fs::remove_dir_all(repo.path(".codescout")).unwrap();
+        call(&repo, args);
+        let status = call(&repo, &["status", "--json"]).expect(0).json();
+        assert_eq!(status["history"]["messages"], 1, "{args:?}: {status}");
+    }
+}
