@@ -260,9 +260,10 @@ fn exit_after_clap_error(error: &clap::Error) -> ExitCode {
         let text = argument.to_string_lossy();
         render::sanitize(&text) == text
     };
-    let printed = match std::env::args_os().all(is_safe) || !error.use_stderr() {
-        true => error.print(),
-        false => write!(std::io::stderr().lock(), "{}", render::sanitize(&error.to_string())),
+    let printed = if std::env::args_os().all(is_safe) || !error.use_stderr() {
+        error.print()
+    } else {
+        write!(std::io::stderr().lock(), "{}", render::sanitize(&error.to_string()))
     };
     match printed {
         Ok(()) => ExitCode::from(code),

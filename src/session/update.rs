@@ -50,7 +50,7 @@ impl Event<'_> {
     /// Logs the result. Returns the error of a step without which the update is incomplete.
     pub(crate) fn log(self) -> Result<()> {
         match self {
-            Self::Recorded(recorded) => drop(recorded.context("cannot record commits")?),
+            Self::Recorded(recorded) => _ = recorded.context("cannot record commits")?,
             Self::Messages(Ok(outcome)) => tracing::debug!(?outcome, "recorded commits for ranking"),
             Self::Messages(Err(error)) => tracing::warn!("cannot record commit messages for ranking: {error:#}"),
             Self::Vectors(caught_up) => {

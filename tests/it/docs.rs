@@ -234,7 +234,7 @@ fn readme_shows_what_the_program_prints() {
         )
     };
     if !git(root(), &["cat-file", "-e", &format!("{pinned}^{{commit}}")]).0 {
-        return eprintln!("this clone has no commit {pinned}");
+        return;
     }
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let clone = folder.path();

@@ -24,29 +24,41 @@ pub(super) struct NameIn {
 }
 
 /// Finds the name that `node` refers to. For `a.b.c::<T>` this is `c`, a member of `b`.
-pub(super) fn resolve<'t>(tables: &Tables, src: &[u8], mut node: Node<'t>) -> Option<NameIn> {
+pub(super) fn resolve(tables: &Tables, src: &[u8], node: Node<'_>) -> Option<NameIn> {
     let (mut qualifier, mut receiver) = (ByteRange::default(), Value::None);
+    let (node, leaf) = leaf_of(tables, node, |path, fields, name| {
+        (qualifier, receiver) = member_of(tables, src, path, fields, name);
+    })?;
+    Some(match dotted(src, node, leaf) {
+        (name, before) if before.is_empty() => NameIn {
+            name,
+            qualifier,
+            receiver,
+        },
+        (name, before) => NameIn {
+            name,
+            qualifier: before,
+            receiver: of(before),
+        },
+    })
+}
+
+/// Returns the leaf that is the name in an expression. Calls `on_path` with each path and its last segment.
+fn leaf_of<'t>(
+    tables: &Tables,
+    mut node: Node<'t>,
+    mut on_path: impl FnMut(Node<'t>, CompiledPath, Node<'t>),
+) -> Option<(Node<'t>, Leaf)> {
     for _ in 0..MAX_WRAPPERS {
         let roles = tables.roles_of(node);
         if let Some(fields) = roles.path {
             let name = name_in(tables, node, fields)?;
-            (qualifier, receiver) = member_of(tables, src, node, fields, name);
+            on_path(node, fields, name);
             node = name;
         } else if let Some(field) = roles.through {
             node = inner(node, field)?;
         } else {
-            return Some(match dotted(src, node, roles.leaf?) {
-                (name, before) if before.is_empty() => NameIn {
-                    name,
-                    qualifier,
-                    receiver,
-                },
-                (name, before) => NameIn {
-                    name,
-                    qualifier: before,
-                    receiver: of(before),
-                },
-            });
+            return Some((node, roles.leaf?));
         }
     }
     None
@@ -173,9 +185,10 @@ pub(super) fn dotted(src: &[u8], node: Node<'_>, leaf: Leaf) -> (ByteRange, Byte
 }
 
 /// Returns the last name of an expression that is a name or a path: `b` for `a.b`, `self` for `self`.
-fn last_segment<'t>(tables: &Tables, src: &[u8], node: Node<'t>) -> Option<ByteRange> {
-    if let Some(found) = resolve(tables, src, node) {
-        return Some(found.name);
+fn last_segment(tables: &Tables, src: &[u8], node: Node<'_>) -> Option<ByteRange> {
+    // Without the receiver of each segment, which would take a recursion as deep as the path is long.
+    if let Some((leaf, kind)) = leaf_of(tables, node, |_, _, _| ()) {
+        return Some(dotted(src, leaf, kind).0);
     }
     let is_word = node.child_count() == 0 && node.end_byte() - node.start_byte() <= 64;
     is_word.then(|| range_of(node))

@@ -204,9 +204,10 @@ impl Docs {
             document.mentions.retain(|_| is_right.next() == Some(false));
         }
         documents.retain(|document| !document.mentions.is_empty());
-        let (mut findings, mut incomplete) = match documents.is_empty() {
-            true => (Vec::new(), Vec::new()),
-            false => explained(ask, &present, &documents)?,
+        let (mut findings, mut incomplete) = if documents.is_empty() {
+            (Vec::new(), Vec::new())
+        } else {
+            explained(ask, &present, &documents)?
         };
         if n_unread > 0 {
             incomplete.push(format!(
@@ -274,9 +275,10 @@ fn documents(question: &Question<'_>) -> Result<(Vec<Document>, usize)> {
 /// Returns the mentions that the history proves to be findings, and why some may be missing.
 fn explained(ask: &Ask<'_>, present: &Present, documents: &[Document]) -> Result<(Vec<FindingOut>, Vec<String>)> {
     let has_names = documents.iter().any(|document| document.names().next().is_some());
-    let past = match has_names {
-        true => traced(ask)?,
-        false => Past::of(ask, PATIENCE)?,
+    let past = if has_names {
+        traced(ask)?
+    } else {
+        Past::of(ask, PATIENCE)?
     };
     let (findings, mut incomplete) = past.with_targets(|targets| {
         let mut auditor = Auditor::new(targets, present, documents)?;

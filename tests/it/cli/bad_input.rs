@@ -141,6 +141,21 @@ fn an_invalid_expression_says_where() {
 
 #[cfg(unix)]
 #[test]
+fn long_chains_of_members_do_no_harm() {
+    let repo = project();
+    for (path, start, link) in [
+        ("a.js", "x = a", ".b\n"),
+        ("a.rs", "fn f() { a", ".b\n"),
+        ("A.java", "class A { int x = a", ".b\n"),
+        ("a.lua", "x = a", ".b\n"),
+        ("a.c", "int f() { return a", "->b\n"),
+    ] {
+        repo.write(path, format!("{start}{}", link.repeat(5_000)));
+    }
+    call(&repo, &["index"]).expect(0);
+}
+
+#[test]
 fn eval_writes_through_no_link() {
     let repo = project();
     fs::write(repo.beside("outside"), "precious").unwrap();

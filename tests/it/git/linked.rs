@@ -191,9 +191,10 @@ fn a_git_file_does_not_lead_to_the_repository_of_another_folder() {
     ] {
         fs::create_dir_all(archive.join("sub")).unwrap();
         fs::write(archive.join("a.rs"), "fn needle() {}\n").unwrap();
-        match is_link {
-            true => std::os::unix::fs::symlink(&target, archive.join(".git")).unwrap(),
-            false => fs::write(archive.join(".git"), format!("gitdir: {}\n", target.display())).unwrap(),
+        if is_link {
+            std::os::unix::fs::symlink(&target, archive.join(".git")).unwrap();
+        } else {
+            fs::write(archive.join(".git"), format!("gitdir: {}\n", target.display())).unwrap();
         }
         for args in [
             &["search", "needle"][..],
