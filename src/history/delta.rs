@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use crate::extract::{DefinitionKind, lang_of_path};
 use crate::model::RepoPath;
 
-use super::lineage::{Candidate, candidate, events_between, least_similarity, partners};
+use super::lineage::{Candidate, Edits, candidate, events_between, least_similarity, partners};
 use super::shape::Shape;
 use super::symbols::{FileShapes, SymbolEvents, SymbolKey};
 
@@ -64,12 +64,13 @@ type Place = (usize, usize);
 /// Returns all changed definitions, ordered by file and line.
 pub fn symbol_deltas(pairs: &[FilePair]) -> Vec<SymbolDelta> {
     let (mut deltas, mut gone, mut added) = (Vec::new(), Vec::new(), Vec::new());
+    let edits: Vec<Edits> = pairs.iter().map(|_| Edits::default()).collect();
     for (number, pair) in pairs.iter().enumerate() {
         let (old, new) = (shapes_of(pair.old.as_ref()), shapes_of(pair.new.as_ref()));
         let partners = partners(old, new);
         for (now, before) in partners.iter().enumerate() {
             match before {
-                Some(before) => deltas.extend(delta(pairs, (number, *before), (number, now), 1.0)),
+                Some(before) => deltas.extend(delta(pairs, &edits, (number, *before), (number, now), 1.0)),
                 None => added.push((number, now)),
             }
         }
@@ -84,7 +85,7 @@ pub fn symbol_deltas(pairs: &[FilePair]) -> Vec<SymbolDelta> {
     let taken_old: BTreeSet<Place> = matched.iter().map(|(old, ..)| *old).collect();
     let taken_new: BTreeSet<Place> = matched.iter().map(|(_, new, _)| *new).collect();
     for (old, new, confidence) in matched {
-        deltas.extend(delta(pairs, old, new, confidence));
+        deltas.extend(delta(pairs, &edits, old, new, confidence));
     }
     for place in gone.into_iter().filter(|place| !taken_old.contains(place)) {
         deltas.extend(lone(pairs, place, true));
@@ -146,24 +147,18 @@ fn matches(pairs: &[FilePair], gone: &[Place], added: &[Place]) -> Vec<(Place, P
     matched
 }
 
-fn key_of(path: &RepoPath, shape: &Shape) -> SymbolKey {
-    SymbolKey {
-        path: path.clone(),
-        name: shape.qualified.clone(),
-        nth: shape.nth,
-    }
-}
-
-fn delta(pairs: &[FilePair], old: Place, new: Place, confidence: f64) -> Option<SymbolDelta> {
+fn delta(pairs: &[FilePair], edits: &[Edits], old: Place, new: Place, confidence: f64) -> Option<SymbolDelta> {
     let (old_path, old_file) = pairs[old.0].old.as_ref()?;
     let (new_path, new_file) = pairs[new.0].new.as_ref()?;
     let (before, now) = (&old_file.shapes[old.1], &new_file.shapes[new.1]);
-    let (from, key) = (key_of(old_path, before), key_of(new_path, now));
+    let (from, key) = (before.key(old_path), now.key(new_path));
     // Only the number of a definition among its namesakes may have changed.
     if before.text_fingerprint() == now.text_fingerprint() && old_path == new_path && from.name == key.name {
         return None;
     }
-    let events = events_between((old_path, old_file, before), (new_path, new_file, now));
+    let other = Edits::default();
+    let edits = if old.0 == new.0 { &edits[new.0] } else { &other };
+    let events = events_between((old_path, old_file, before), (new_path, new_file, now), edits);
     if events.is_empty() {
         return None;
     }
@@ -191,7 +186,7 @@ fn lone(pairs: &[FilePair], place: Place, is_gone: bool) -> Option<SymbolDelta> 
     let lines = Some(file.lines_of(shape.range));
     Some(SymbolDelta {
         pair: place.0,
-        key: key_of(path, shape),
+        key: shape.key(path),
         kind: shape.kind,
         events: SymbolEvents {
             added: !is_gone,

@@ -4,6 +4,7 @@
 //! These functions access neither files nor the repository. So stored records and records computed on demand are
 //! identical.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
@@ -113,6 +114,7 @@ pub(super) fn file_records(
         old_path,
         before: before.map(|(_, file)| file),
         after,
+        edits: Edits::default(),
         found: FileRecords::default(),
     };
     let partners = partners(old, new);
@@ -146,6 +148,7 @@ struct Comparison<'a> {
     old_path: &'a RepoPath,
     before: Option<&'a FileShapes>,
     after: Option<&'a FileShapes>,
+    edits: Edits,
     found: FileRecords,
 }
 
@@ -169,14 +172,6 @@ impl Comparison<'_> {
         }
     }
 
-    fn old_key(&self, shape: &Shape) -> SymbolKey {
-        SymbolKey {
-            path: self.old_path.clone(),
-            name: shape.qualified.clone(),
-            nth: shape.nth,
-        }
-    }
-
     /// Records the change of a definition whose name did not change.
     fn pair(&mut self, before: &Shape, now: &Shape, names: &HashSet<(&str, u32)>) {
         let is_elsewhere = self.old_path != self.path;
@@ -189,7 +184,7 @@ impl Comparison<'_> {
             true if before.similarity(now) >= MIN_SIMILARITY_NAMESAKE => 99,
             true => 80,
         };
-        let key = self.old_key(before);
+        let key = before.key(self.old_path);
         let mut record = self.record(now, false);
         record.events = SymbolEvents::between(before, now, is_elsewhere);
         record.old_lines = self.old_lines(before);
@@ -214,7 +209,9 @@ impl Comparison<'_> {
         let before = (found.as_ref()).and_then(|(key, _)| gone.get(&(key.name.as_str(), key.nth)));
         if let (Some(before), Some((key, confidence))) = (before, &found) {
             record.events = match (self.before, self.after) {
-                (Some(old), Some(new)) => events_between((self.old_path, old, before), (self.path, new, now)),
+                (Some(old), Some(new)) => {
+                    events_between((self.old_path, old, before), (self.path, new, now), &self.edits)
+                }
                 _ => SymbolEvents::between(before, now, self.old_path != self.path),
             };
             record.old_lines = self.old_lines(before);
@@ -242,27 +239,34 @@ impl Comparison<'_> {
 
 /// Compares two versions of a definition in versions of a file. Ignores a move to another container if no edit explains
 /// it: macros can make the parser find the end of a container elsewhere.
-pub(super) fn events_between(old: Place<'_>, new: Place<'_>) -> SymbolEvents {
+pub(super) fn events_between(old: Place<'_>, new: Place<'_>, edits: &Edits) -> SymbolEvents {
     let mut events = SymbolEvents::between(old.2, new.2, old.0 != new.0);
-    if events.moved && !events.renamed && old.0 == new.0 && stays(old, new) {
+    if events.moved && !events.renamed && old.0 == new.0 && stays(old, new, edits) {
         events.moved = false;
     }
     events
 }
+
+/// The edits between two versions of a file and those that restore the old one, once they are needed.
+#[derive(Default)]
+pub(super) struct Edits(OnceCell<[Vec<Edit>; 2]>);
 
 /// A definition, in a version of the file at a path.
 type Place<'a> = (&'a RepoPath, &'a FileShapes, &'a Shape);
 
 /// Returns true if no edit between two versions of a file touches the head of a definition or explains why its
 /// containers differ.
-fn stays(old: Place<'_>, new: Place<'_>) -> bool {
-    let edits = edits(&old.1.bytes, &new.1.bytes);
-    let back: Vec<Edit> = edits.iter().map(Edit::reversed).collect();
+fn stays(old: Place<'_>, new: Place<'_>, known: &Edits) -> bool {
+    let [edits, back] = known.0.get_or_init(|| {
+        let edits = edits(&old.1.bytes, &new.1.bytes);
+        let back = edits.iter().map(Edit::reversed).collect();
+        [edits, back]
+    });
     let head = old.2.head();
-    !overlaps(&edits, &head)
-        && offset_after(&edits, head.start) == new.2.range.start as usize
-        && is_still_inside(old, new, &edits, &back)
-        && is_still_inside(new, old, &back, &edits)
+    !overlaps(edits, &head)
+        && offset_after(edits, head.start) == new.2.range.start as usize
+        && is_still_inside(old, new, edits, back)
+        && is_still_inside(new, old, back, edits)
 }
 
 /// Returns true if no edit explains why a definition left a container: by another head of the container, or another end.

@@ -8,7 +8,7 @@ use crate::extract::{DefinitionKind, Edit, Extractor, FileDefinitions, LineIndex
 use crate::git::{LineHunk, diff_lines};
 use crate::model::{ByteRange, Lang, RepoPath};
 
-use super::lineage::{best, events_between, partners, renames};
+use super::lineage::{Edits, best, events_between, partners, renames};
 use super::shape::{Shape, has_own_history, may_have_traced_definitions, qualified_name, shapes};
 
 /// Identifies a definition in one commit.
@@ -277,7 +277,8 @@ fn n_same_last(old: &[u8], new: &[u8]) -> usize {
 }
 
 /// Returns the change of a definition between two versions of its file: the events, the old key if it differs, and the
-/// confidence. There are no events if only the number among its namesakes changed. Returns `None` if nothing changed. Used if the new version is not committed.
+/// confidence. There are no events if only the number among its namesakes changed. Returns `None` if nothing changed.
+/// Used if the new version is not committed.
 pub fn change_between(
     old: Option<(&RepoPath, &FileShapes)>,
     new: Option<&FileShapes>,
@@ -301,7 +302,8 @@ pub fn change_between(
     else {
         return Some((only(true), None, 1.0));
     };
-    let events = events_between((path, before, was), (&key.path, after, &after.shapes[at]));
+    let now = (&key.path, after, &after.shapes[at]);
+    let events = events_between((path, before, was), now, &Edits::default());
     let from = Some(was.key(path)).filter(|from| from != key);
     (!events.is_empty() || from.is_some()).then_some((events, from, confidence))
 }
