@@ -77,7 +77,8 @@ pub(super) fn check_start(start: &Path, repository: &Repository) -> Result<(), O
     }
 }
 
-fn is_named_git_dir(git_dir: &Path) -> bool {
+/// Returns true if the environment names the git directory.
+pub(super) fn is_named_git_dir(git_dir: &Path) -> bool {
     command::named_git_dir().is_some_and(|named| named == git_dir)
 }
 

@@ -3,10 +3,10 @@
 //! A checkout can contain a complete bare repository as ordinary files, and an archive can contain any repository. So
 //! the author of the outer repository may have crafted the inner one.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::command;
-use super::linked::is_listed;
+use super::linked::{is_listed, is_named_git_dir};
 use super::open::{OpenError, Repository};
 use super::worktree::WorkTreeError;
 
@@ -97,8 +97,7 @@ pub(super) fn check_bare(start: &Path, git_dir: &Path) -> Result<(), OpenError> 
     if !start.starts_with(git_dir) || git_dir.ends_with(".git") || is_part_of_another {
         return Ok(());
     }
-    let is_named = command::named_git_dir().is_some_and(|named: PathBuf| named == git_dir);
-    if !is_named && command::refuses_bare_repositories() {
+    if !is_named_git_dir(git_dir) && command::refuses_bare_repositories() {
         Err(OpenError::Bare {
             path: git_dir.to_owned(),
         })
