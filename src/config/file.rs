@@ -10,6 +10,7 @@ use toml::Spanned;
 
 use super::lines::line_number;
 use super::settings::{SETTINGS, SettingInfo};
+use crate::sidecar::Owners;
 
 /// Maximum size of a settings file. Real ones are much smaller.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -56,12 +57,8 @@ pub(super) fn read(path: &Path) -> Result<Option<(Settings, String)>, FileError>
 /// Returns true, with a warning, if a file belongs neither to this user nor to root nor to the owner of its folder.
 pub(super) fn is_of_another_user(path: &Path) -> bool {
     let owner = |path: &Path| Some(std::fs::symlink_metadata(path).ok()?.uid());
-    let own = [
-        Some(0),
-        Some(rustix::process::geteuid().as_raw()),
-        path.parent().and_then(owner),
-    ];
-    let is_foreign = owner(path).is_some_and(|owner| !own.contains(&Some(owner)));
+    let own = Owners::current_user_and(path.parent().and_then(owner));
+    let is_foreign = owner(path).is_some_and(|owner| !own.contain(owner));
     if is_foreign {
         tracing::warn!("{} belongs to another user and is ignored", path.display());
     }

@@ -19,7 +19,7 @@ use rustix::fs::{
 
 /// The users whose files are trusted: the current user, root, and optionally one more.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Owners {
+pub struct Owners {
     us: u32,
     other: Option<u32>,
 }
@@ -29,12 +29,13 @@ const ROOT: u32 = 0;
 
 impl Owners {
     /// Trusts the current user, root and, if given, `other`.
-    pub(super) fn current_user_and(other: Option<u32>) -> Self {
+    pub fn current_user_and(other: Option<u32>) -> Self {
         let us = rustix::process::geteuid().as_raw();
         Self { us, other }
     }
 
-    pub(super) fn contain(self, user: u32) -> bool {
+    /// Returns true if files of this user are trusted.
+    pub fn contain(self, user: u32) -> bool {
         user == self.us || user == ROOT || Some(user) == self.other
     }
 }
