@@ -25,7 +25,7 @@ mod sums;
 mod volume;
 
 pub use atomic::{make_like, remove_stale_temporaries, write_atomic, write_in, write_private_in};
-pub use beneath::{Entry, EntryKind};
+pub use beneath::{Entry, EntryKind, Owners};
 pub use codec::{CodecError, decode, encode};
 pub use collected::LastCollection;
 pub use compress::{CompressError, compress, compress_into, decompress, decompress_from};
@@ -38,5 +38,5 @@ pub use pins::Pin;
 pub use sections::{Bytes, SectionFile, SectionWriter};
 pub use staging::Staging;
 pub use state::{GraphEntry, HistoryEntry, PreciseEntry, SegmentEntry, State, StoredFile, VectorEntry};
-pub use sums::{ChangedFile, SUM_ENDING, lists_sum, sums_of};
+pub use sums::{ChangedFile, SUM_ENDING, is_intact, sums_of};
 pub use volume::{Volume, volume};

@@ -26,16 +26,18 @@ pub struct ChangedFile {
     pub what: &'static str,
 }
 
-/// Returns the text of the file with checksums for a file whose content is about to be replaced by `new`.
-pub fn sums_of(old: Option<&[u8]>, new: &[u8]) -> String {
+/// Returns the text of the file with checksums for a file whose content `old`, with the checksums `sums`, is about to be
+/// replaced by `new`. Damaged content does not become valid.
+pub fn sums_of(old: Option<&[u8]>, sums: Option<&[u8]>, new: &[u8]) -> String {
     let line = |content| format!("{}\n", sum_of(content));
+    let old = old.filter(|old| is_intact(old, sums));
     old.map(line).into_iter().chain([line(new)]).collect()
 }
 
-/// Returns true if `sums` lists the content.
-pub fn lists_sum(sums: &[u8], content: &[u8]) -> bool {
+/// Returns false if a file is not what was written. A file without checksums is.
+pub fn is_intact(content: &[u8], sums: Option<&[u8]>) -> bool {
     let sum = sum_of(content);
-    sums.split(|byte| *byte == b'\n').any(|line| line == sum.as_bytes())
+    sums.is_none_or(|sums| sums.split(|byte| *byte == b'\n').any(|line| line == sum.as_bytes()))
 }
 
 fn sum_of(content: &[u8]) -> String {
@@ -45,10 +47,8 @@ fn sum_of(content: &[u8]) -> String {
 /// Writes a file with checksums atomically.
 pub(super) fn write_summed(folder: &Folder, name: &str, bytes: &[u8]) -> io::Result<()> {
     let sums_name = format!("{name}{SUM_ENDING}");
-    let old = read(folder, name).ok();
-    // Damaged content does not become valid.
-    let old = old.filter(|old| read(folder, &sums_name).is_ok_and(|sums| lists_sum(&sums, old)));
-    let sums = sums_of(old.as_deref(), bytes);
+    let (old, sums) = (read(folder, name).ok(), read(folder, &sums_name).ok());
+    let sums = sums_of(old.as_deref(), sums.as_deref(), bytes);
     write_in(folder.as_fd(), OsStr::new(&sums_name), sums.as_bytes())?;
     write_in(folder.as_fd(), OsStr::new(name), bytes)
 }
@@ -74,7 +74,7 @@ pub(super) fn find_changed(folder: &Folder, path: &str, changed: &mut Vec<Change
             continue;
         };
         let what = match (read(folder, of), read(folder, name)) {
-            (Ok(content), Ok(sums)) if lists_sum(&sums, &content) => continue,
+            (Ok(content), Ok(sums)) if is_intact(&content, Some(&sums)) => continue,
             (Ok(_), Ok(_)) => "something other than codescout has changed it",
             (Err(error), _) if error.kind() == io::ErrorKind::NotFound => "file is missing",
             _ => "it cannot be read",

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::{ENDING, Found, MAX_BYTES, PATIENCE, text_of};
 use crate::session::{OpError, Result, Workspace};
-use crate::sidecar::{FileLock, NOTES_NAME, SUM_ENDING, lists_sum, sums_of, write_atomic};
+use crate::sidecar::{FileLock, NOTES_NAME, SUM_ENDING, is_intact, sums_of, write_atomic};
 
 /// Limit on the number of notes.
 const MAX_NOTES: usize = 10_000;
@@ -57,10 +57,11 @@ impl<'a> PrivateNotes<'a> {
                     let Some(bytes) = read(&path).map_err(|error| failed(&path, &error))? else {
                         continue;
                     };
+                    let sums = read(&sums_path(&path)).map_err(|error| failed(&path, &error))?;
                     found.push(Found {
                         name: format!("{start}{name}"),
                         path: None,
-                        is_changed: !is_intact(&path, &bytes).map_err(|error| failed(&path, &error))?,
+                        is_changed: !is_intact(&bytes, sums.as_deref()),
                         text: text_of(&bytes),
                     });
                 }
@@ -127,12 +128,9 @@ impl<'a> PrivateNotes<'a> {
 
 /// Writes a note after its checksums.
 fn replace(path: &Path, old: Option<&[u8]>, new: &[u8]) -> io::Result<()> {
-    // Damaged content does not become valid.
-    let old = match old {
-        Some(old) if is_intact(path, old)? => Some(old),
-        _ => None,
-    };
-    write_atomic(&sums_path(path), sums_of(old, new).as_bytes())?;
+    let sums_path = sums_path(path);
+    let sums = read(&sums_path)?;
+    write_atomic(&sums_path, sums_of(old, sums.as_deref(), new).as_bytes())?;
     write_atomic(path, new)
 }
 
@@ -142,12 +140,6 @@ fn remove(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => fs::remove_file(path),
     }
-}
-
-/// Returns false if a note is not what was written. A note without checksums is valid.
-fn is_intact(path: &Path, bytes: &[u8]) -> io::Result<bool> {
-    let sums = read(&sums_path(path))?;
-    Ok(sums.is_none_or(|sums| lists_sum(&sums, bytes)))
 }
 
 fn sums_path(path: &Path) -> PathBuf {
