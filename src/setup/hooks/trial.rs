@@ -2,10 +2,10 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -135,14 +135,21 @@ fn holds_nothing_else(hook: &HookStatus, program: &Path) -> bool {
 /// conditions and links in a configuration that this program does not.
 fn git_agrees(repository: &Repository, hook: &HookStatus) -> io::Result<bool> {
     let name = format!("hooks/{}", hook.event.name());
-    let path = git(repository, &["rev-parse", "--git-path", &name])?
+    let mut child = git(repository, &["rev-parse", "--git-path", &name])?
         .stdout(Stdio::piped())
-        .output()?;
-    let path = Path::new(OsStr::from_bytes(path.stdout.trim_ascii_end()));
+        .spawn()?;
+    let mut path = Vec::new();
+    if wait(&mut child)?.is_some()
+        && let Some(mut printed) = child.stdout.take()
+    {
+        printed.read_to_end(&mut path)?;
+    }
     let real = |path: &Path| fs::canonicalize(repository.place().join(path));
-    let others = git(repository, &["config", "--get-regexp", r"^hook\."])?.output()?;
+    let path = real(Path::new(OsStr::from_bytes(path.trim_ascii_end())));
     // git config fails with 1 if there are none.
-    Ok(matches!((real(path), real(&hook.path)), (Ok(a), Ok(b)) if a == b) && others.status.code() == Some(1))
+    let others = wait(&mut git(repository, &["config", "--get-regexp", r"^hook\."])?.spawn()?)?;
+    let has_others = others.and_then(|status| status.code()) != Some(1);
+    Ok(!has_others && matches!((path, real(&hook.path)), (Ok(a), Ok(b)) if a == b))
 }
 
 /// Creates a git command with the user's configuration and without environment variables about a repository.
@@ -168,7 +175,7 @@ fn start(repository: &Repository, event: HookEvent) -> io::Result<Call> {
     Ok(Call {
         answer: Queue::of(repository).path(&answer_name(&nonce, event)),
         started,
-        exit: wait(&mut child)?,
+        exit: wait(&mut child)?.map(|status| status.success()),
     })
 }
 
@@ -186,12 +193,12 @@ fn git_hook_run(repository: &Repository, event: HookEvent, nonce: &str) -> io::R
     Ok(command)
 }
 
-/// Waits for git to end. Returns true if it succeeded; `None` if it did not end in time.
-fn wait(child: &mut Child) -> io::Result<Option<bool>> {
+/// Waits for git to end. Returns how it ended; `None` if it did not end in time.
+fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
         if let Some(status) = child.try_wait()? {
-            return Ok(Some(status.success()));
+            return Ok(Some(status));
         }
         thread::sleep(LOOK_EVERY);
     }
