@@ -4,10 +4,8 @@
 //! the document mentioned it then, and a commit has renamed or deleted it since. So names of other programs and
 //! libraries need no list of exceptions.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -17,10 +15,11 @@ use serde::Serialize;
 use super::super::sink::{Sink, Style};
 use super::super::symbol_history::SymbolQuestion;
 use super::super::target::Targets;
+use super::document::{Document, Phrases, last_part, parts, qualifier};
 use super::files::Files;
 use super::headings::PastHeadings;
 use super::link::Spelling;
-use super::mention::{Markup, Mention, Referent, imported, mentions};
+use super::mention::{Markup, Mention, Referent};
 use super::present::Present;
 use crate::extract::{DefinitionKind, lang_of_path};
 use crate::git::BlobContent;
@@ -100,54 +99,6 @@ impl FindingOut {
     }
 }
 
-/// A document.
-pub(super) struct Document {
-    pub(super) path: RepoPath,
-    pub(super) text: String,
-    pub(super) mentions: Vec<Mention>,
-    words: Words,
-    line_ends: Vec<usize>,
-}
-
-impl Document {
-    /// Returns the document with this content; `None` if it is not UTF-8.
-    pub(super) fn new(path: RepoPath, bytes: Vec<u8>, markup: Markup) -> Option<Self> {
-        let text = String::from_utf8(bytes).ok()?;
-        Some(Self {
-            mentions: mentions(&text, markup),
-            words: Words::of(&text),
-            line_ends: memchr::memchr_iter(b'\n', text.as_bytes()).collect(),
-            path,
-            text,
-        })
-    }
-
-    pub(super) fn text(&self, mention: &Mention) -> &str {
-        &self.text[mention.range.clone()]
-    }
-
-    /// Returns the path or heading that a mention means with a range of the document.
-    pub(super) fn read(&self, mention: &Mention, range: &Range<usize>) -> Cow<'_, str> {
-        mention.spelling.read(&self.text[range.clone()])
-    }
-
-    /// Returns true if a name is written as a call, or as the argument of a role or directive.
-    fn is_code(&self, mention: &Mention) -> bool {
-        let (before, after) = (&self.text[..mention.range.start], &self.text[mention.range.end..]);
-        let before = before.trim_end_matches(['`', '~', '!']);
-        after.starts_with('(') || before.ends_with([':', '}']) || before.trim_end().ends_with("::")
-    }
-
-    /// Returns the mentioned names of definitions.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        let names = self
-            .mentions
-            .iter()
-            .filter(|mention| mention.referent == Referent::Name);
-        names.map(|mention| self.text(mention))
-    }
-}
-
 /// A definition that a commit or an uncommitted change took away.
 struct Removed {
     key: SymbolKey,
@@ -195,7 +146,7 @@ impl<'a> Auditor<'a> {
         let qualifiers = of_removed().filter_map(|name| qualifier(name)).collect();
         Ok(Self {
             qualifiers: traced(targets, &qualifiers)?,
-            files: Files::new(targets, present),
+            files: Files::new(targets, &present.paths),
             targets,
             present,
             removed,
@@ -235,10 +186,9 @@ impl<'a> Auditor<'a> {
     ) -> Result<FindingOut> {
         let heads = self.targets.opened.history.heads(outcome.commit.as_slice())?;
         let head = outcome.commit.and_then(|commit| heads.get(&commit));
-        let n_lines_before = document.line_ends.partition_point(|end| *end < mention.range.start);
         Ok(FindingOut {
             path: document.path.to_string(),
-            line: n_lines_before as u32 + 1,
+            line: document.line_of(mention),
             kind,
             text: document.text(mention).to_owned(),
             verdict: if outcome.now.is_empty() { "gone" } else { "renamed" },
@@ -271,12 +221,9 @@ impl<'a> Auditor<'a> {
     fn is_own(&self, document: &Document, mention: &Mention) -> bool {
         let text = document.text(mention);
         let is_word = text.bytes().all(|byte| byte.is_ascii_lowercase()) && !document.is_code(mention);
-        let is_imported = || {
-            let imported = imported(&document.text);
-            let module = imported.get(parts(text).next().unwrap_or(text));
-            module.is_some_and(|module| !module.is_empty() && !self.files.has_part(module))
-        };
-        !is_word && !is_imported()
+        let module = document.module_of(parts(text).next().unwrap_or(text));
+        let is_imported = module.is_some_and(|module| !module.is_empty() && !self.files.has_part(module));
+        !is_word && !is_imported
     }
 
     fn outcome_of_name(&self, text: &str) -> Result<Option<Outcome>> {
@@ -441,7 +388,7 @@ impl<'a> Auditor<'a> {
             let old = old.map(|old| Phrases::of(&String::from_utf8_lossy(&old)));
             self.versions.insert(at.clone(), old);
         }
-        let context = document.words.around(mention.range.start);
+        let context = document.context(mention);
         Ok(self.versions[&at].as_ref().is_some_and(|old| old.contains(context)))
     }
 
@@ -559,49 +506,6 @@ fn is_beside(path: &RepoPath) -> bool {
     is_document || is_test_path(&text) || text.split('/').any(|part| FOLDERS.contains(&part))
 }
 
-/// The hashes of the words of a text, with where each starts.
-struct Words {
-    starts: Vec<usize>,
-    hashes: Vec<u64>,
-}
-
-impl Words {
-    fn of(text: &str) -> Self {
-        let start = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
-        let words = text.split_whitespace();
-        let (starts, hashes) = words.map(|word| (start(word), hash(word))).unzip();
-        Self { starts, hashes }
-    }
-
-    /// Returns the word at a position, with the words before and after it.
-    fn around(&self, at: usize) -> &[u64] {
-        let n_before = self.starts.partition_point(|start| *start <= at);
-        let last = (n_before + 1).min(self.hashes.len());
-        &self.hashes[n_before.saturating_sub(2)..last]
-    }
-}
-
-/// The sequences of up to three words of a text.
-struct Phrases(HashSet<u64>);
-
-impl Phrases {
-    fn of(text: &str) -> Self {
-        let words = Words::of(text).hashes;
-        let phrases = (1..=3).flat_map(|n_words| words.windows(n_words));
-        Self(phrases.map(hash).collect())
-    }
-
-    fn contains(&self, words: &[u64]) -> bool {
-        self.0.contains(&hash(words))
-    }
-}
-
-fn hash<T: Hash + ?Sized>(value: &T) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
-}
-
 /// Returns the last parts of names of definitions, present and past, that are in `wanted`.
 fn traced(targets: &Targets<'_>, wanted: &HashSet<&str>) -> Result<HashSet<String>> {
     let found = RefCell::new(HashSet::new());
@@ -616,19 +520,6 @@ fn traced(targets: &Targets<'_>, wanted: &HashSet<&str>) -> Result<HashSet<Strin
         targets.opened.history.traced_names(recipe, &take)?;
     }
     Ok(found.into_inner())
-}
-
-/// Returns the part of a name before the last.
-pub(super) fn qualifier(name: &str) -> Option<&str> {
-    parts(name).rev().nth(1)
-}
-
-pub(super) fn parts(name: &str) -> impl DoubleEndedIterator<Item = &str> {
-    name.split(['.', ':', '#', '>', '-']).filter(|part| !part.is_empty())
-}
-
-pub(super) fn last_part(name: &str) -> &str {
-    parts(name).next_back().unwrap_or(name)
 }
 
 /// Returns the number of last parts that two names have in common.
@@ -671,18 +562,5 @@ mod tests {
         assert_eq!(fixed("m::A::old", "A.old", "B.new").as_deref(), Some("m::B::new"));
         assert_eq!(fixed("A.old", "A.old", "new"), None);
         assert_eq!(replaced("m.old", &key("a", "old"), &key("b", "new")), None);
-    }
-
-    #[test]
-    fn the_words_around_a_mention_are_its_context() {
-        let text = "Call\n  `parse()`, then\nstop";
-        let is_in = |at: usize, old: &str| Phrases::of(old).contains(Words::of(text).around(at));
-        let at = text.find("parse").unwrap_or_default();
-        assert!(is_in(at, "Do: Call `parse()`,\tthen go"));
-        for other in ["Call `parse()` then", "call `parse()`, then", "`parse()`, then", ""] {
-            assert!(!is_in(at, other), "{other}");
-        }
-        assert!(is_in(0, "x Call `parse()`, y") && is_in(text.len() - 1, "then stop"));
-        assert!(Words::of("").around(0).is_empty());
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::super::paths::below;
 use super::super::target::Targets;
-use super::present::{OMITTED, Present, bare, written};
 use crate::model::RepoPath;
 use crate::session::Result;
 
@@ -11,6 +11,8 @@ use crate::session::Result;
 const MAX_RENAMES: usize = 64;
 /// Limit on the number of files by which a directory is followed.
 const MAX_FILES: usize = 1_000;
+/// File extensions that references to documents omit.
+const OMITTED: [&str; 3] = ["", ".rst", ".md"];
 
 /// Files and their directories.
 pub(super) struct Paths {
@@ -80,13 +82,13 @@ pub(super) struct Gone {
 }
 
 impl<'a> Files<'a> {
-    pub(super) fn new(targets: &'a Targets<'a>, present: &'a Present) -> Self {
+    pub(super) fn new(targets: &'a Targets<'a>, present: &'a Paths) -> Self {
         let past = Paths::new(targets.opened.history.paths_from(b"").iter().map(RepoPath::to_text));
         let stems = past.by_name.keys().filter_map(|name| name.split('.').next());
         Self {
             stems: stems.map(str::to_owned).collect(),
             targets,
-            present: &present.paths,
+            present,
             past,
         }
     }
@@ -203,6 +205,22 @@ impl Form {
         }
         Some(written)
     }
+}
+
+/// Returns a mentioned path without the marks of a directory.
+pub(super) fn bare(text: &str) -> &str {
+    text.trim_start_matches("./").trim_end_matches('/')
+}
+
+/// Returns the paths that a document can mean with `bare`.
+pub(super) fn written(document: &RepoPath, bare: &str, is_link: bool) -> impl Iterator<Item = (Form, String)> {
+    let endings = if is_link { OMITTED.as_slice() } else { &OMITTED[..1] };
+    let folders = [folder_of(document), String::new()];
+    endings.iter().flat_map(move |ending| {
+        let named = format!("{bare}{ending}");
+        let paths = folders.clone().into_iter();
+        paths.filter_map(move |folder| Some((Form::Below(folder.clone()), below(&folder, &named)?)))
+    })
 }
 
 pub(super) fn folder_of(document: &RepoPath) -> String {

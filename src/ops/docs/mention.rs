@@ -72,16 +72,11 @@ patterns! {
     SCHEME: r"^(?:[A-Za-z][A-Za-z0-9+.-]*:|//)";
     LINES: r":\d+(?:-\d+)?$";
     REFERENCE_ATTRIBUTE: r"(?i)\s(?:src|href)\s*$";
-    /// A date or a decision in the first lines of a document.
-    DATED: r"(?im)^[\W_]*(?:(?:date|created|decided|published)[\W_]+(?:\w+ )?\d{4}-\d\d|status[\W_]+(?:accepted|approved|superseded|rejected|implemented|deprecated)\b)";
     IMPORT: r#"(?m)^[\s>]*(?:from +([\w.]+) +import +(.+)|(?:import|const|let|var) +(.+?)(?: +from| *= *require\() *['"]([^'"]+)|use +(\w+)(::.+);)"#;
 }
 
 /// Number of bytes before a quoted text that can be its role, and before `=` that can be the name of an attribute.
 const MAX_NAME_BYTES: usize = 64;
-
-/// Number of bytes at the start of a document in which its date is searched.
-const MAX_HEAD_BYTES: usize = 1 << 10;
 
 /// Finds the mentions in a document, in their order.
 pub(super) fn mentions(text: &str, markup: Markup) -> Vec<Mention> {
@@ -106,17 +101,8 @@ pub(super) fn mentions(text: &str, markup: Markup) -> Vec<Mention> {
     scan.found
 }
 
-/// Returns true for a document of one time, such as a decision, by its first lines.
-pub(super) fn is_dated(text: &str) -> bool {
-    let mut end = text.len().min(MAX_HEAD_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    DATED.is_match(&text[..end])
-}
-
 /// Returns the names that the examples of a document import, each with the first part of the name of its module.
-pub(super) fn imported(text: &str) -> HashMap<&str, &str> {
+pub(super) fn imported(text: &str) -> HashMap<String, String> {
     let of_line = |found: regex::Captures<'_>| {
         let [module, names] = [[1, 4, 5], [2, 3, 6]].map(|groups| {
             let group = groups.into_iter().find_map(|group| found.get(group));
@@ -124,7 +110,8 @@ pub(super) fn imported(text: &str) -> HashMap<&str, &str> {
         });
         let words = |range: Range<usize>| text[range].split(|c: char| !(c.is_alphanumeric() || c == '_'));
         let module = text[module].split(['/', '.']).next().unwrap_or_default();
-        words(names).map(move |name| (name, module)).collect::<Vec<_>>()
+        let names = words(names).map(|name| (name.to_owned(), module.to_owned()));
+        names.collect::<Vec<_>>()
     };
     IMPORT.captures_iter(text).flat_map(of_line).collect()
 }

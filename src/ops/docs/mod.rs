@@ -1,6 +1,8 @@
 //! `docs`: lists documents by their front matter, and finds what their prose says about code that is not so any more.
 
 mod audit;
+mod dated;
+mod document;
 mod files;
 mod headings;
 mod link;
@@ -13,10 +15,12 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use self::audit::{Auditor, Document, FindingOut};
+use self::audit::{Auditor, FindingOut};
+use self::dated::{is_dated, is_record_of_changes};
+use self::document::Document;
 use self::listed::DocumentOut;
 pub(super) use self::mention::DOCUMENT_LANGUAGES;
-use self::mention::{Markup, is_dated};
+use self::mention::Markup;
 use self::present::Present;
 use super::ask::{Ask, FileSelection, path_text};
 use super::op::{Op, Page, Paging, Row};
@@ -345,71 +349,4 @@ fn fix(ask: &Ask<'_>, question: &Question<'_>, findings: &mut [FindingOut]) -> R
         .flatten()
         .for_each(|finding| finding.fixed = true);
     Ok(())
-}
-
-/// Returns true for change logs, release notes, and other documents of one time.
-fn is_record_of_changes(path: &[u8]) -> bool {
-    const STARTS: [&str; 14] = [
-        "changelog",
-        "change_log",
-        "change-log",
-        "changes",
-        "history",
-        "news",
-        "release-notes",
-        "release_notes",
-        "releasenotes",
-        "releases",
-        "whatsnew",
-        "whats-new",
-        "upgrad",
-        "migrat",
-    ];
-    const NAMES: [&str; 11] = [
-        "blog",
-        "_posts",
-        "posts",
-        "rfc",
-        "rfcs",
-        "adr",
-        "adrs",
-        "deprecations",
-        "proposals",
-        "minutes",
-        "meetings",
-    ];
-    let path = String::from_utf8_lossy(path).to_lowercase();
-    let is_date = |part: &str| {
-        let digits = part
-            .bytes()
-            .take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.'))
-            .count();
-        part.starts_with("20") && digits >= 7
-    };
-    path.split('/').any(|part| {
-        let name = part.split('.').next().unwrap_or(part);
-        STARTS.iter().any(|start| part.starts_with(start)) || NAMES.contains(&name) || is_date(part)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn documents_of_one_time_are_told_by_their_paths() {
-        for path in [
-            "CHANGES.rst",
-            "docs/whatsnew-3.0.rst",
-            "News/1.txt",
-            "blog/a.md",
-            "p/2024-02-01-x.md",
-            "MIGRATING.md",
-        ] {
-            assert!(is_record_of_changes(path.as_bytes()), "{path}");
-        }
-        for path in ["README.md", "docs/api.rst", "docs/exchange.md", "docs/200.md"] {
-            assert!(!is_record_of_changes(path.as_bytes()), "{path}");
-        }
-    }
 }

@@ -7,17 +7,15 @@ use rayon::prelude::*;
 
 use super::super::paths::below;
 use super::super::question::Question;
-use super::audit::{Document, last_part, qualifier};
-use super::files::{Form, Paths, folder_of};
+use super::dated::is_record_of_changes;
+use super::document::{Document, last_part, parts, qualifier};
+use super::files::{Paths, bare, folder_of, written};
 use super::headings::{Headings, has_links};
 use super::mention::{Markup, Mention, Referent};
 use crate::model::RepoPath;
 use crate::query::{Source, SourceError, SourceReader};
 use crate::session::Result;
 use crate::snapshot::FileId;
-
-/// File extensions that references to documents omit.
-pub(super) const OMITTED: [&str; 3] = ["", ".rst", ".md"];
 
 /// The files, headings and words of a revision.
 pub(super) struct Present {
@@ -32,7 +30,7 @@ impl Present {
     pub(super) fn new(question: &Question<'_>, documents: &[Document]) -> Result<Self> {
         let files = question.view().files();
         let paths = Paths::new(files.map(|(_, file)| String::from_utf8_lossy(file.path)));
-        let names = documents.iter().flat_map(Document::names).flat_map(super::audit::parts);
+        let names = documents.iter().flat_map(Document::names).flat_map(parts);
         let mut present = Self {
             paths,
             in_code: in_code(question, &names.collect())?,
@@ -108,28 +106,12 @@ impl Present {
     }
 }
 
-/// Returns a mentioned path without the marks of a directory.
-pub(super) fn bare(text: &str) -> &str {
-    text.trim_start_matches("./").trim_end_matches('/')
-}
-
-/// Returns the paths that a document can mean with `bare`.
-pub(super) fn written(document: &RepoPath, bare: &str, is_link: bool) -> impl Iterator<Item = (Form, String)> {
-    let endings = if is_link { OMITTED.as_slice() } else { &OMITTED[..1] };
-    let folders = [folder_of(document), String::new()];
-    endings.iter().flat_map(move |ending| {
-        let named = format!("{bare}{ending}");
-        let paths = folders.clone().into_iter();
-        paths.filter_map(move |folder| Some((Form::Below(folder.clone()), below(&folder, &named)?)))
-    })
-}
-
 fn in_code(question: &Question<'_>, names: &HashSet<&str>) -> Result<HashSet<String>> {
     let sources = question.sources();
     let view = question.view();
     let is_code = |id: &FileId| {
         let (path, lang) = (view.file(*id).path, view.lang(*id));
-        Markup::of(lang).is_none() && !super::is_record_of_changes(path) && !is_translation(path)
+        Markup::of(lang).is_none() && !is_record_of_changes(path) && !is_translation(path)
     };
     let files: Vec<FileId> = view.files().map(|(id, _)| id).filter(is_code).collect();
     let of_file = |reader: &mut SourceReader<'_>, id: FileId| -> Result<HashSet<&str>, SourceError> {
