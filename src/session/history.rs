@@ -901,3 +901,34 @@ fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs() as i64)
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::support::TestRepo;
+
+    #[test]
+    fn tracing_starts_nothing_for_which_there_is_no_time() {
+        let repo = TestRepo::empty();
+        // More than one turn.
+        for number in 0..70 {
+            repo.write("a.py", format!("def f():\n    return {number}\n"));
+            repo.commit("change");
+        }
+        let workspace = Workspace::open(repo.root(), &Default::default()).unwrap();
+        let (records, never) = (workspace.records(), AtomicBool::new(false));
+        let tips = records.branch_tips().unwrap();
+        records.record_history(&tips, &NoProgress, &never).unwrap();
+        let n_traced = |until| {
+            let outcome = records.trace_history_until(until, &NoProgress, &never);
+            outcome.unwrap().n_new_commits
+        };
+        assert_eq!(n_traced(Some(Instant::now())), 0);
+        assert_eq!(
+            n_traced(Some(Instant::now() + std::time::Duration::from_secs(3600))),
+            70
+        );
+        assert_eq!(n_traced(None), 0);
+    }
+}
