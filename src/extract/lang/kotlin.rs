@@ -66,8 +66,8 @@ const RULES: &[Rule] = &[
 
 /// Replaces syntax that the grammar does not know, and for which it gives up on the rest of the file: guards in `when`,
 /// context parameters, a comma after the last type parameter, bodies of types in one line, which need a semicolon at the
-/// end, names that are spelled like keywords, what stands between a line break and a constructor or accessor, and dollar
-/// signs and quotes that strings contain.
+/// end, names that are spelled like keywords, modifiers and annotations of a constructor or accessor in a line of their
+/// own, and dollar signs and quotes in strings.
 fn without_unknown_syntax(text: &[u8]) -> Option<Vec<u8>> {
     let mut mask = Mask { text, masked: None };
     let mut start = 0;
@@ -259,8 +259,7 @@ impl Mask<'_> {
         self.masked()[end - 1] = b'_';
     }
 
-    /// Returns true for `get` and `set` that begin an accessor: it has no argument or one name, and a body, or it stands
-    /// alone.
+    /// Returns true for `get` and `set` that begin an accessor: with no argument or one name, and a body, or with neither.
     fn is_accessor(&self, word: Range<usize>) -> bool {
         let behind = &self.text[word.end..];
         if !behind.starts_with(b"(") {
