@@ -278,13 +278,16 @@ impl Linker<'_> {
         visible
     }
 
-    /// Finds a member that the types around a reference inherit, if members are visible without a receiver.
+    /// Finds a member that the types around a reference inherit, if members are visible without a receiver. A base of a
+    /// type is not sought among the members of that type.
     fn inherited(&self, facts: &Facts, reference: &Reference, depth: u8) -> Option<Found> {
         if !facts.family.has_implicit_this() {
             return None;
         }
         let types = facts.enclosing(reference.range.start);
-        let mut types = types.filter(|&index| facts.definitions[index as usize].kind.is_type());
+        let own = facts.reference_at(reference.range.start);
+        let is_base = |of: u32| own.is_some_and(|own| facts.bases(of).binary_search(&own).is_ok());
+        let mut types = types.filter(|&index| facts.definitions[index as usize].kind.is_type() && !is_base(index));
         types.find_map(|of| {
             let members = self.members_for(facts.def(of), &reference.name, Use::of(reference), depth);
             (!members.is_empty()).then(|| Found {

@@ -63,6 +63,40 @@ fn definitions_of_one_name_take_time_in_proportion() {
     }
 }
 
+/// Looking up each base among the members of the others would take minutes.
+#[test]
+fn bases_of_one_type_take_time_in_proportion() {
+    const N_BASES: usize = 1_000;
+    let bases = |start: &str, separator: &str, end: &str| {
+        let names: Vec<String> = (0..N_BASES).map(|at| format!("Base{at}")).collect();
+        format!("{start}{}{end}", names.join(separator))
+    };
+    let repo = TestRepo::new("//- b.c\nvoid b() {}\n");
+    let files = [
+        ("a.java", bases("class A implements ", ",\n", " {}\n")),
+        ("a.cpp", bases("class A : public ", ",\npublic ", " {};\n")),
+        ("a.cs", bases("class A : ", ",\n", " {}\n")),
+        ("a.kt", bases("class A : ", ",\n", " {}\n")),
+        ("a.swift", bases("protocol A: ", ",\n", " {}\n")),
+        ("a.scala", bases("class A extends B with ", "\nwith ", " {}\n")),
+        ("a.dart", bases("class A extends B with ", ",\n", " {}\n")),
+        ("a.rb", bases("class A\ninclude ", "\ninclude ", "\nend\n")),
+    ];
+    for (path, text) in &files {
+        repo.write(path, text);
+    }
+    repo.commit("bases");
+    let index = Indexed::new(repo.root());
+    let view = index.view("HEAD");
+    let links = Links::new(&view, &mut index.workspace.repository.reader());
+    let linker = Linker::new(&view, &links, &NEVER);
+    for (path, _) in &files {
+        let file = view.find_text(path).unwrap();
+        let found = timed(path, || linker.link_file(file).unwrap());
+        assert!(found.len() >= N_BASES, "{path}: {}", found.len());
+    }
+}
+
 #[test]
 fn many_names_in_one_line_take_time_in_proportion() {
     let repo = TestRepo::new("//- b.c\nvoid b() {}\n");
