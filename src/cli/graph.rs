@@ -4,14 +4,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::args::{Global, Paged};
 use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, INTERRUPTED};
 use crate::extract::ReferenceKind;
-use crate::link::Linker;
+use crate::link::{Link, Linker};
 use crate::ops::{About, Ask, Common, Graph, Question};
 use crate::query::{Source, Sources};
 use crate::session::{Ctx, OpError, Result, Session, Workspace};
@@ -44,13 +44,12 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &Paged<Graph>, ou
     let files: Vec<FileId> = files.filter(|file| question.filter.passes(view, *file)).collect();
     let lines: Lines = view.files().map(|_| OnceLock::new()).collect();
     for some in files.chunks(FILES_AT_ONCE) {
-        let rows = some.par_iter().map(|&file| rows(&sources, &linker, &lines, file));
-        let rows = rows.collect::<Result<Vec<_>>>()?;
-        if INTERRUPTED.load(Ordering::Relaxed) {
-            return Err(OpError::interrupted());
-        }
-        for row in rows.into_iter().flatten() {
-            output.line(&row.to_string())?;
+        let links: Vec<_> = some.par_iter().map(|&file| linker.link_file(file)).collect();
+        for (&file, links) in some.iter().zip(links) {
+            if INTERRUPTED.load(Ordering::Relaxed) {
+                return Err(OpError::interrupted());
+            }
+            print_links(&sources, &linker, &lines, (file, links.unwrap_or_default()), output)?;
         }
     }
     linker.check()?;
@@ -60,24 +59,28 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &Paged<Graph>, ou
 /// For each file of the view, the byte at which each line starts.
 type Lines = Vec<OnceLock<Vec<u32>>>;
 
-/// Returns a row for each definition that a reference of the file means, or one without a target.
-fn rows(sources: &Sources<'_>, linker: &Linker<'_>, lines: &Lines, file: FileId) -> Result<Vec<Value>> {
-    let (Some(links), Some(references)) = (linker.link_file(file), linker.references(file)) else {
-        return Ok(Vec::new());
-    };
+/// Prints the definitions of a file, then a line for each definition that a reference means, or one without a target.
+fn print_links(
+    sources: &Sources<'_>,
+    linker: &Linker<'_>,
+    lines: &Lines,
+    (file, links): (FileId, Vec<Link>),
+    output: &mut Output,
+) -> Result<()> {
     let path = |file: FileId| String::from_utf8_lossy(sources.view().file(file).path).into_owned();
-    let mut rows = Vec::new();
     for definition in linker.definitions(file).unwrap_or_default() {
         let line = line_of(sources, lines, file, definition.name_range.start)?;
-        rows.push(json!({"file": path(file), "line": line, "name": definition.name, "tier": "definition", "target_file": null}));
+        let row = json!({"file": path(file), "line": line, "name": definition.name, "tier": "definition", "target_file": null});
+        output.line(&row.to_string())?;
     }
+    let references = linker.references(file).unwrap_or_default();
     for link in links {
         let reference = &references[link.reference as usize];
         let line = line_of(sources, lines, file, reference.range.start)?;
         let mut add = |target: Option<(String, u32, u32)>| {
             let (target, start, end) =
                 target.map_or_else(Default::default, |(path, start, end)| (Some(path), start, end));
-            rows.push(json!({
+            let row = json!({
                 "file": path(file),
                 "line": line,
                 "name": reference.name,
@@ -86,10 +89,11 @@ fn rows(sources: &Sources<'_>, linker: &Linker<'_>, lines: &Lines, file: FileId)
                 "target_file": target,
                 "target_start": start,
                 "target_end": end,
-            }));
+            });
+            output.line(&row.to_string())
         };
         if link.targets.is_empty() {
-            add(None);
+            add(None)?;
         }
         for target in &link.targets {
             let Some(definition) = linker.definition(*target) else {
@@ -97,10 +101,10 @@ fn rows(sources: &Sources<'_>, linker: &Linker<'_>, lines: &Lines, file: FileId)
             };
             let start = line_of(sources, lines, target.file, definition.range.start)?;
             let end = line_of(sources, lines, target.file, definition.range.end.saturating_sub(1))?;
-            add(Some((path(target.file), start, end)));
+            add(Some((path(target.file), start, end)))?;
         }
     }
-    Ok(rows)
+    Ok(())
 }
 
 fn kind_name(kind: ReferenceKind) -> &'static str {
