@@ -32,6 +32,8 @@ const DOUBT: f64 = 0.05;
 /// `MAX_NAMESAKES`, definitions with equal names are paired by their order.
 const MAX_PAIRS: usize = 250_000;
 const MAX_NAMESAKES: usize = 10_000;
+/// Number of origins of a definition that are held at once.
+const MAX_CANDIDATES: usize = 32;
 
 /// The change of a definition of a file in a commit. Definitions with equal names have consecutive indices, so removing
 /// one changes the indices of those after it.
@@ -462,6 +464,9 @@ pub(super) fn renames(path: &RepoPath, gone: &[&Shape], added: &[&Shape]) -> Vec
             // Another added definition may be more similar to this one.
             if scores[at].is_some_and(|score| score >= most) {
                 found[at].extend(candidate(path, before, now, least_similarity(before, now, true)));
+                if found[at].len() >= MAX_CANDIDATES {
+                    keep_best(&mut found[at]);
+                }
             }
         }
     }
@@ -513,11 +518,17 @@ pub(super) fn candidate(path: &RepoPath, old: &Shape, new: &Shape, least: f64) -
 
 /// Returns the best candidate and its confidence. Returns `None` if the match is ambiguous.
 pub(super) fn best(mut candidates: Vec<Candidate>) -> Option<(SymbolKey, f64)> {
-    candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));
+    keep_best(&mut candidates);
     let first = candidates.first()?;
     let is_doubtful = candidates
         .get(1)
         .is_some_and(|second| first.score - second.score < DOUBT);
     let doubt = if is_doubtful { 0.6 } else { 1.0 };
     Some((first.key.clone(), (first.confidence() * doubt * 100.0).round() / 100.0))
+}
+
+/// Keeps the best candidate and the next best, which decides whether the best is ambiguous.
+fn keep_best(candidates: &mut Vec<Candidate>) {
+    candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));
+    candidates.truncate(2);
 }
