@@ -93,6 +93,25 @@ mod tests {
         assert_eq!(found, ["{}", "abc"]);
     }
 
+    proptest::proptest! {
+        #![proptest_config(crate::support::properties(256))]
+        #[test]
+        fn damaged_messages_do_no_harm(
+            body in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40),
+            at in 0..60usize,
+            byte in proptest::prelude::any::<u8>(),
+        ) {
+            let mut bytes = Vec::new();
+            write_body(&mut bytes, &body).unwrap();
+            let mut damaged = bytes.clone();
+            damaged.iter_mut().skip(at).take(1).for_each(|old| *old = byte);
+            let mut from = BufReader::with_capacity(3, &bytes[..]);
+            assert_eq!(read_body(&mut from).unwrap().unwrap(), body);
+            let mut from = BufReader::with_capacity(3, &damaged[..]);
+            while let Ok(Some(_)) = read_body(&mut from) {}
+        }
+    }
+
     #[test]
     fn endless_logs_long_messages_and_cut_ones_are_errors() {
         let endless = b"log line\n".repeat(MAX_HEADER / 8);

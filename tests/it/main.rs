@@ -23,6 +23,7 @@ mod documents;
 mod edit;
 mod edits;
 mod faults;
+mod fuzz;
 mod gc;
 mod git;
 mod graph;
