@@ -27,7 +27,8 @@
 //!    remote/     HTTP adapters for external services, with retries, deadlines and backoff
 //! 9  config/     settings, resolved into the options of each module
 //! 10 session/    one open repository: views, history, sharing
-//! 11 setup/      install/ edits configurations of coding agents; hooks/ runs from git hooks; doctor/ finds problems
+//! 11 edit/       changes files by operations on definitions and text
+//!    setup/      install/ edits configurations of coding agents; hooks/ runs from git hooks; doctor/ finds problems
 //! 12 ops/        one operation per file: request, logic, rows, rendering
 //! 13 mcp/        operations as tools for coding agents
 //! 14 cli/        operations as commands, and commands that mcp/ does not have
@@ -54,6 +55,7 @@ pub mod artifact;
 pub mod bundle;
 pub mod cli;
 pub mod config;
+pub mod edit;
 pub mod embed;
 pub mod evaluate;
 pub mod extract;

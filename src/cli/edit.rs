@@ -6,7 +6,8 @@ use super::args::{EditArgs, Global, PageArgs};
 use super::input::read_input;
 use super::render::Output;
 use super::{Found, op};
-use crate::ops::{Edit, Operation};
+use crate::edit::Operation;
+use crate::ops::Edit;
 use crate::session::{Context as _, OpError, Result, Workspace};
 
 pub(super) fn run(workspace: Workspace, global: &Global, args: &EditArgs, output: &mut Output) -> Result<Found> {

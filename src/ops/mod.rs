@@ -36,7 +36,7 @@ pub(crate) use ask::{Ask, CHARACTERS_PER_TOKEN, Common, Detail, FileSelection, S
 pub(crate) use blame::Blame;
 pub(crate) use diff::Diff;
 pub(crate) use docs::Docs;
-pub(crate) use edit::{Edit, Operation, Verb};
+pub(crate) use edit::Edit;
 pub(crate) use gc::Gc;
 pub(crate) use graph::Graph;
 pub(crate) use history::History;

@@ -17,7 +17,7 @@ const LAYERS: &[&[&str]] = &[
     &["bundle", "remote", "evaluate"],
     &["config"],
     &["session"],
-    &["setup"],
+    &["setup", "edit"],
     &["ops"],
     &["mcp"],
     &["cli"],
@@ -43,7 +43,7 @@ const HOMES: &[(&str, &[&str])] = &[
         &["src/query/dates.rs", "src/remote/retry.rs", "src/setup/hooks/log.rs"],
     ),
     // The request types of operations derive traits for both front ends.
-    ("clap", &["src/cli/", "src/ops/"]),
+    ("clap", &["src/cli/", "src/edit/", "src/ops/"]),
     ("indicatif", &["src/cli/"]),
     ("unicode_normalization", &["src/ops/docs/headings.rs"]),
     ("unicode_width", &["src/cli/columns.rs"]),
@@ -52,7 +52,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("axum", &["src/mcp/"]),
     ("http_body_util", &["src/mcp/"]),
     ("tokio", &["src/mcp/", "src/cli/signals.rs"]),
-    ("schemars", &["src/mcp/", "src/ops/"]),
+    ("schemars", &["src/mcp/", "src/edit/", "src/ops/"]),
     ("reqwest", &["src/remote/"]),
     ("rustls", &["src/remote/"]),
 ];

@@ -131,7 +131,10 @@ fn bundles() {
         }
     };
     let n_header = u32::from_le_bytes([valid[12], valid[13], valid[14], valid[15]]) as usize;
-    let (start, rest) = (valid[..START_BYTES].to_vec(), valid[START_BYTES + HASH_BYTES..].to_vec());
+    let (start, rest) = (
+        valid[..START_BYTES].to_vec(),
+        valid[START_BYTES + HASH_BYTES..].to_vec(),
+    );
     let (header, after) = rest.split_at(n_header);
     // The hash of the header is right, so that its content is read.
     try_each(&[header.to_vec()], N_CASES, |header| {

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use crate::ops::{Edit, Verb, path_text};
+use crate::edit::Verb;
+use crate::ops::{Edit, path_text};
 
 #[derive(Debug, ClapArgs)]
 #[command(

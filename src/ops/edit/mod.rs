@@ -1,22 +1,8 @@
 //! `edit`: changes files of the worktree by operations on definitions, sections, keys and text, all or none.
 //!
-//! Every operation refers to the files as they are before the edit. `locate.rs` finds its target, `change.rs` makes the
-//! ranges that it replaces, `splice.rs` applies those of a file together. Files are checked before and after, and then
-//! [`crate::git::Rewriter`] replaces them.
+//! `crate::edit` applies the operations to each file, and then [`crate::git::Rewriter`] replaces the files.
 
-mod body;
-mod change;
-mod file;
-mod layout;
-mod locate;
-mod operation;
-mod patch;
 mod replace;
-mod splice;
-mod text;
-
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -25,17 +11,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::file::Edited;
-pub(super) use self::file::is_expected;
-use self::file::{OpenFile, parts_of};
-use self::locate::Part;
-pub(crate) use self::operation::{Operation, Verb};
-pub(crate) use self::splice::{Splice, spliced};
 use super::ask::Ask;
 use super::op::{Op, Page, Paging, Row};
 use super::paths::{inside, inside_here};
 use super::question::beside;
 use super::sink::{Recorded, Sink, Style};
+use crate::edit::{Batch, Edited, MAX_FILE_BYTES, OpenFile, Opening, Operation, Part, Verb, parts_of};
 use crate::git::{Rewrite, Rewriter, Unread, WorkTreeReader, check_path};
 use crate::model::RepoPath;
 use crate::model::count::count;
@@ -43,8 +24,6 @@ use crate::session::{OpError, Result};
 
 /// Time to wait for another edit.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// Maximum size of a file.
-const MAX_FILE_BYTES: u64 = 16 << 20;
 /// Maximum total size of the files of an edit, before and after.
 const MAX_BYTES: usize = 128 << 20;
 
@@ -121,7 +100,7 @@ impl Op for Edit {
     const WHEN_TOO_SLOW: &'static str = "use diff to see whether the files were changed before you repeat it";
 
     fn run(&self, ask: &Ask<'_>) -> Result<Page<PatchOut>> {
-        self.check()?;
+        self.batch().check()?;
         let mut writer = Writer::new(ask, self.dry_run)?;
         let edited = self.edited(&mut writer.files)?;
         writer.write(&edited)
@@ -185,37 +164,28 @@ impl<'a> Writer<'a> {
 }
 
 impl Edit {
-    fn check(&self) -> Result<()> {
-        for (at, operation) in self.edits.iter().enumerate() {
-            operation.check().map_err(|error| error.context(self.label(at)))?;
+    fn batch(&self) -> Batch<'_> {
+        Batch {
+            operations: &self.edits,
+            allow_errors: self.allow_errors,
         }
-        Ok(())
-    }
-
-    /// Returns the name of an operation in errors.
-    fn label(&self, at: usize) -> String {
-        let operation = &self.edits[at];
-        let number = if self.edits.len() > 1 {
-            format!("edit {} of {}: ", at + 1, self.edits.len())
-        } else {
-            String::new()
-        };
-        format!("{number}{} {}", operation.op.name(), operation.target)
     }
 
     /// Returns the files that the operations change, with their contents before and after.
     fn edited(&self, files: &mut Files<'_>) -> Result<Vec<Edited>> {
         let mut of_files: BTreeMap<RepoPath, Vec<(usize, Part)>> = BTreeMap::new();
         for (at, operation) in self.edits.iter().enumerate() {
-            let (path, part) = files.find(operation).map_err(|error| error.context(self.label(at)))?;
+            let (path, part) = files
+                .find(operation)
+                .map_err(|error| error.context(self.batch().label(at)))?;
             of_files.entry(path).or_default().push((at, part));
         }
         let mut edited = Vec::new();
         for (path, parts) in of_files {
             let file = files.known.remove(&path).flatten();
             let expects = parts.iter().filter_map(|(at, _)| self.edits[*at].expect.as_deref());
-            let file = OpenFile::new(&path, file, expects, files)?;
-            edited.extend(file.edited(self, &parts, &mut files.reader)?);
+            let file = OpenFile::new(&path, file, expects, files.opening())?;
+            edited.extend(file.edited(self.batch(), &parts, &mut files.reader)?);
         }
         let n_bytes = edited.iter().map(Edited::n_bytes).sum::<usize>();
         if n_bytes > MAX_BYTES {
@@ -236,6 +206,14 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
+    fn opening(&mut self) -> Opening<'_> {
+        Opening {
+            reader: &mut self.reader,
+            repository: &self.ask.session.workspace.repository,
+            must_expect: self.ask.common.characters.is_some(),
+        }
+    }
+
     /// Finds the file and the part that an operation names.
     fn find(&mut self, operation: &Operation) -> Result<(RepoPath, Part)> {
         let workspace = &self.ask.session.workspace;

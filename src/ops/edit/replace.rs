@@ -1,9 +1,7 @@
 //! Replaces ranges of a file that were found in a view.
 
 use super::Writer;
-use super::file::{Edited, OpenFile, check_errors};
-use super::locate::FileText;
-use super::splice::{Splice, spliced};
+use crate::edit::{Edited, FileText, OpenFile, Splice, check_errors, spliced};
 use crate::git::FileMode;
 use crate::model::RepoPath;
 use crate::session::{OpError, Result};
@@ -41,7 +39,7 @@ impl Writer<'_> {
             splice.range = on_disk(splice.range.start)..on_disk(splice.range.end - 1) + 1;
         }
         let expect = exact.stored.blob.to_string();
-        let file = OpenFile::new(path, Some(exact), [expect.as_str()].into_iter(), files)?;
+        let file = OpenFile::new(path, Some(exact), [expect.as_str()].into_iter(), files.opening())?;
         let old = file.exact.map(|file| (file.raw, file.stored.mode));
         let (old, mode) = old.unwrap_or((Vec::new(), FileMode::File));
         let new = spliced(&old, splices)?;

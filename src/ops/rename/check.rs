@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::Plan;
 use super::role::Place;
+use crate::edit::spliced;
 use crate::extract::ReferenceKind;
 use crate::link::{DefId, Linker, Links, NameUse, Tier};
 use crate::model::RepoPath;
 use crate::ops::ask::Ask;
-use crate::ops::edit::spliced;
 use crate::session::{OpError, Result};
 use crate::snapshot::FileId;
 

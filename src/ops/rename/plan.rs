@@ -6,12 +6,13 @@ use rayon::prelude::*;
 
 use super::names::check_new;
 use super::role::{Place, Role, Subject};
+use crate::edit::{Edited, Splice};
 use crate::extract::{self, Extractor, WordKind};
 use crate::git::FileMode;
 use crate::link::{DefId, Linker};
 use crate::model::{Hint, RepoPath};
 use crate::ops::ask::Ask;
-use crate::ops::edit::{Edited, Splice, Writer};
+use crate::ops::edit::Writer;
 use crate::ops::paths::inside;
 use crate::ops::question::Question;
 use crate::ops::symbol::path_of;

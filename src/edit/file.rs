@@ -1,45 +1,82 @@
 //! Applies operations to one file in memory, with the checks before and after.
 
 use crate::extract::{self, Content, Extractor};
-use crate::git::{BlobContent, ExactFile, FileMode, WorkTreeReader, unified_diff};
+use crate::git::{BlobContent, ExactFile, FileMode, Repository, WorkTreeReader, unified_diff};
 use crate::model::count::count;
 use crate::model::{BlobId, Hint, Oid, RepoPath, start_of};
 use crate::query::{PartQuery, parse_lines};
 use crate::session::{OpError, Result};
 
+use super::MAX_FILE_BYTES;
 use super::change::splices;
 use super::locate::{FileText, Part};
 use super::operation::{Operation, Verb};
 use super::patch::{Version, patch};
 use super::splice::spliced;
-use super::{Edit, Files, MAX_FILE_BYTES};
 
 /// Minimum length of an abbreviated blob id.
 const MIN_DIGITS: usize = 12;
 /// Maximum size of a diff in an error.
 const MAX_DIFF_BYTES: usize = 4_000;
 
+/// Operations that are applied together.
+#[derive(Clone, Copy)]
+pub(crate) struct Batch<'a> {
+    pub(crate) operations: &'a [Operation],
+    /// Accepts files with more syntax errors than before.
+    pub(crate) allow_errors: bool,
+}
+
+impl Batch<'_> {
+    /// Checks the parameters that do not depend on files.
+    pub(crate) fn check(&self) -> Result<()> {
+        for (at, operation) in self.operations.iter().enumerate() {
+            operation.check().map_err(|error| error.context(self.label(at)))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the name of an operation in errors.
+    pub(crate) fn label(&self, at: usize) -> String {
+        let operation = &self.operations[at];
+        let number = if self.operations.len() > 1 {
+            format!("edit {} of {}: ", at + 1, self.operations.len())
+        } else {
+            String::new()
+        };
+        format!("{number}{} {}", operation.op.name(), operation.target)
+    }
+}
+
+/// How files are opened.
+pub(crate) struct Opening<'a> {
+    pub(crate) reader: &'a mut WorkTreeReader,
+    pub(crate) repository: &'a Repository,
+    /// Refuses files whose blob id the caller does not give.
+    pub(crate) must_expect: bool,
+}
+
 /// A file of the worktree, before the operations.
-pub(super) struct OpenFile<'a> {
+pub(crate) struct OpenFile<'a> {
     path: &'a RepoPath,
-    pub(super) exact: Option<ExactFile>,
-    pub(super) warnings: Vec<String>,
+    pub(crate) exact: Option<ExactFile>,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// A file with its content before and after.
 pub(crate) struct Edited {
-    pub(super) path: RepoPath,
-    pub(super) mode: FileMode,
-    pub(super) old: Option<Vec<u8>>,
-    pub(super) new: Option<Vec<u8>>,
-    pub(super) old_blob: Option<String>,
-    pub(super) new_blob: Option<String>,
-    pub(super) warnings: Vec<String>,
+    pub(crate) path: RepoPath,
+    pub(crate) mode: FileMode,
+    pub(crate) old: Option<Vec<u8>>,
+    pub(crate) new: Option<Vec<u8>>,
+    pub(crate) old_blob: Option<String>,
+    pub(crate) new_blob: Option<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Edited {
     /// Returns what happens to the file.
-    pub(super) fn change(&self) -> &'static str {
+    pub(crate) fn change(&self) -> &'static str {
         match (&self.old, &self.new) {
             (None, _) => "created",
             (_, None) => "deleted",
@@ -48,12 +85,12 @@ impl Edited {
     }
 
     /// Returns the size before and after.
-    pub(super) fn n_bytes(&self) -> usize {
+    pub(crate) fn n_bytes(&self) -> usize {
         [&self.old, &self.new].into_iter().flatten().map(Vec::len).sum()
     }
 
     /// Returns the change as a patch.
-    pub(super) fn patch(&self) -> Vec<u8> {
+    pub(crate) fn patch(&self) -> Vec<u8> {
         let old = self.old.as_deref().zip(self.old_blob.as_deref());
         let new = self.new.as_deref().zip(self.new_blob.as_deref());
         let [old, new] = [old, new].map(|version| version.map(|(bytes, blob)| Version { bytes, blob }));
@@ -62,7 +99,7 @@ impl Edited {
 }
 
 /// Returns the paths and parts that a target may mean, the longest path first.
-pub(super) fn parts_of(target: &str) -> Vec<(RepoPath, Part)> {
+pub(crate) fn parts_of(target: &str) -> Vec<(RepoPath, Part)> {
     let mut found = vec![(RepoPath::from(target), Part::Whole)];
     let lines = target
         .rsplit_once(':')
@@ -119,11 +156,11 @@ impl Operation {
 
 impl<'a> OpenFile<'a> {
     /// Checks a file before it is edited: its content is text and the one that the caller has seen.
-    pub(super) fn new<'e>(
+    pub(crate) fn new<'e>(
         path: &'a RepoPath,
         exact: Option<ExactFile>,
         expects: impl Iterator<Item = &'e str>,
-        files: &mut Files<'_>,
+        opening: Opening<'_>,
     ) -> Result<Self> {
         let mut warnings = Vec::new();
         let Some(file) = &exact else {
@@ -135,10 +172,9 @@ impl<'a> OpenFile<'a> {
         let mut n_expected = 0;
         for expect in expects {
             n_expected += 1;
-            check_expected(path, file, expect, files)?;
+            check_expected(path, file, expect, &opening)?;
         }
-        let is_command = files.ask.common.characters.is_none();
-        if n_expected == 0 && !is_command {
+        if n_expected == 0 && opening.must_expect {
             return Err(OpError::new(
                 format!("expect is missing for {}", path.to_text()),
                 "read the file first and pass its blob as expect",
@@ -162,13 +198,13 @@ impl<'a> OpenFile<'a> {
     }
 
     /// Applies operations. Returns `None` if they change nothing.
-    pub(super) fn edited(
+    pub(crate) fn edited(
         self,
-        edit: &Edit,
+        batch: Batch<'_>,
         parts: &[(usize, Part)],
         reader: &mut WorkTreeReader,
     ) -> Result<Option<Edited>> {
-        let new = self.new_content(edit, parts)?;
+        let new = self.new_content(batch, parts)?;
         let old = self.exact.as_ref().map(|file| file.raw.clone());
         if new == old {
             return Ok(None);
@@ -188,23 +224,23 @@ impl<'a> OpenFile<'a> {
         }))
     }
 
-    fn new_content(&self, edit: &Edit, parts: &[(usize, Part)]) -> Result<Option<Vec<u8>>> {
+    fn new_content(&self, batch: Batch<'_>, parts: &[(usize, Part)]) -> Result<Option<Vec<u8>>> {
         let path = self.path.to_text();
         let whole = parts
             .iter()
-            .find(|(at, _)| matches!(edit.edits[*at].op, Verb::Create | Verb::Delete));
+            .find(|(at, _)| matches!(batch.operations[*at].op, Verb::Create | Verb::Delete));
         if let Some((at, _)) = whole {
             if parts.len() > 1 {
                 return Err(OpError::failed(format!(
                     "{} and other operations on {path} do not combine",
-                    edit.label(*at)
+                    batch.label(*at)
                 )));
             }
-            let operation = &edit.edits[*at];
+            let operation = &batch.operations[*at];
             let new = (operation.op == Verb::Create).then(|| operation.text.clone().unwrap_or_default().into_bytes());
             if let Some(new) = &new {
                 check_errors(
-                    edit.allow_errors,
+                    batch.allow_errors,
                     &FileText::new(&path, b""),
                     &FileText::new(&path, new),
                 )?;
@@ -212,32 +248,32 @@ impl<'a> OpenFile<'a> {
             return Ok(new);
         }
         let old = self.exact.as_ref().map(|file| file.raw.as_slice()).unwrap_or_default();
-        applied(&path, old, edit, parts).map(Some)
+        applied(&path, old, batch, parts).map(Some)
     }
 }
 
 /// Applies operations of an edit to the content of a file, with the checks that need only the content.
-pub(super) fn applied(path: &str, old: &[u8], edit: &Edit, parts: &[(usize, Part)]) -> Result<Vec<u8>> {
+pub(super) fn applied(path: &str, old: &[u8], batch: Batch<'_>, parts: &[(usize, Part)]) -> Result<Vec<u8>> {
     let before = FileText::new(path, old);
     let mut all = Vec::new();
     for (at, part) in parts {
-        let operation = &edit.edits[*at];
+        let operation = &batch.operations[*at];
         let found = check_encoding(old, operation)
             .and_then(|()| before.find(part))
             .and_then(|place| splices(&before, operation, &place));
-        all.extend(found.map_err(|error| error.context(edit.label(*at)))?);
+        all.extend(found.map_err(|error| error.context(batch.label(*at)))?);
     }
     let new = spliced(old, all).map_err(|error| error.context(path))?;
     let after = FileText::new(path, &new);
-    check_errors(edit.allow_errors, &before, &after)?;
+    check_errors(batch.allow_errors, &before, &after)?;
     for (at, part) in parts {
-        check_doc(&edit.edits[*at], &before, &after, part).map_err(|error| error.context(edit.label(*at)))?;
+        check_doc(&batch.operations[*at], &before, &after, part).map_err(|error| error.context(batch.label(*at)))?;
     }
     Ok(new)
 }
 
 /// Returns true if `expect` is the id of a blob, or its first digits. Fails if it is too short, or not an id.
-pub(in crate::ops) fn is_expected(blob: BlobId, expect: &str) -> Result<bool> {
+pub(crate) fn is_expected(blob: BlobId, expect: &str) -> Result<bool> {
     Ok(blob.0.begins_with_hex(&digits(expect)?))
 }
 
@@ -254,18 +290,18 @@ fn digits(expect: &str) -> Result<String> {
 }
 
 /// Fails unless the blob id is the one that the caller expects, with the difference if git has the expected content.
-fn check_expected(path: &RepoPath, file: &ExactFile, expect: &str, files: &mut Files<'_>) -> Result<()> {
+fn check_expected(path: &RepoPath, file: &ExactFile, expect: &str, opening: &Opening<'_>) -> Result<()> {
     let blob = file.stored.blob;
     let expect = digits(expect)?;
     if blob.0.begins_with_hex(&expect) {
         return Ok(());
     }
-    let indexed = files
+    let indexed = opening
         .reader
         .indexed_blob(path)
         .filter(|blob| blob.0.begins_with_hex(&expect));
     let expected = Oid::from_hex(&expect).ok().map(BlobId).or(indexed);
-    let mut objects = files.ask.session.workspace.repository.reader();
+    let mut objects = opening.repository.reader();
     let seen = match expected.map(|blob| objects.blob(blob, MAX_FILE_BYTES)).transpose()? {
         Some(BlobContent::Content(bytes)) => Some(bytes),
         _ => None,
@@ -336,7 +372,7 @@ fn check_encoding(old: &[u8], operation: &Operation) -> Result<()> {
 }
 
 /// Fails if a file has more syntax errors than before.
-pub(super) fn check_errors(allow_errors: bool, before: &FileText<'_>, after: &FileText<'_>) -> Result<()> {
+pub(crate) fn check_errors(allow_errors: bool, before: &FileText<'_>, after: &FileText<'_>) -> Result<()> {
     let [n_before, n_after] = [before, after].map(|text| text.extraction.n_parse_errors);
     if n_after <= n_before || allow_errors {
         return Ok(());

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::file::{applied, parts_of};
 use super::locate::{FileText, Part};
 use super::text::trimmed;
-use super::{Edit, Operation, Verb};
+use super::{Batch, Operation, Verb};
 use crate::model::ByteRange;
 
 /// Generates numbers (xorshift64*).
@@ -27,17 +27,18 @@ impl Dice {
 
 /// Applies one operation.
 fn edited(path: &str, bytes: &[u8], op: Verb, part: Part, text: &str, old: Option<&str>) -> Result<Vec<u8>, String> {
-    let edit = Edit {
-        edits: vec![Operation {
-            op,
-            target: path.to_owned(),
-            text: Some(text.to_owned()),
-            old: old.map(str::to_owned),
-            ..Operation::default()
-        }],
-        ..Edit::default()
+    let operations = [Operation {
+        op,
+        target: path.to_owned(),
+        text: Some(text.to_owned()),
+        old: old.map(str::to_owned),
+        ..Operation::default()
+    }];
+    let batch = Batch {
+        operations: &operations,
+        allow_errors: false,
     };
-    applied(path, bytes, &edit, &[(0, part)]).map_err(|error| error.message)
+    applied(path, bytes, batch, &[(0, part)]).map_err(|error| error.message)
 }
 
 /// Returns the bytes that differ: the range in the old content, without the common start and end.
@@ -169,33 +170,23 @@ fn removed(text: &FileText<'_>, index: usize, part: Part) -> Outcome {
 fn text_replaced(path: &str, bytes: &[u8], part: Part, own: &str) -> Outcome {
     let old: String = own.chars().take(60).collect();
     let new = format!("{old}{old}");
-    let edit = |bytes: &[u8], old: &str, new: &str| {
-        let edit = Edit {
-            edits: vec![Operation {
-                op: Verb::ReplaceText,
-                text: Some(new.to_owned()),
-                old: Some(old.to_owned()),
-                ..Operation::default()
-            }],
+    let edit = |bytes: &[u8], old: &str, new: &str, part: &Part| {
+        let operations = [Operation {
+            op: Verb::ReplaceText,
+            text: Some(new.to_owned()),
+            old: Some(old.to_owned()),
+            ..Operation::default()
+        }];
+        let batch = Batch {
+            operations: &operations,
             allow_errors: true,
-            ..Edit::default()
         };
-        applied(path, bytes, &edit, &[(0, part.clone())]).ok()
+        applied(path, bytes, batch, &[(0, part.clone())])
     };
-    let Some(changed) = edit(bytes, &old, &new) else {
+    let Ok(changed) = edit(bytes, &old, &new, &part) else {
         return Ok(false);
     };
-    let whole = Edit {
-        edits: vec![Operation {
-            op: Verb::ReplaceText,
-            text: Some(old),
-            old: Some(new),
-            ..Operation::default()
-        }],
-        allow_errors: true,
-        ..Edit::default()
-    };
-    match applied(path, &changed, &whole, &[(0, Part::Whole)]) {
+    match edit(&changed, &new, &old, &Part::Whole) {
         Ok(back) if back == bytes => Ok(true),
         Ok(back) => Err(format!("text not restored: {}", shown(bytes, &back))),
         Err(_) => Ok(false),

@@ -12,7 +12,7 @@ use super::text::{self, trimmed};
 
 /// A part of a file as typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// The whole file.
     Whole,
     /// The innermost definition at a line.
@@ -35,7 +35,7 @@ pub(super) enum Place {
 }
 
 /// A file as it is before the edit.
-pub(super) struct FileText<'a> {
+pub(crate) struct FileText<'a> {
     pub(super) path: &'a str,
     pub(super) bytes: &'a [u8],
     pub(super) lang: Lang,
@@ -50,7 +50,7 @@ pub(super) struct FileText<'a> {
 
 impl<'a> FileText<'a> {
     /// Parses a file.
-    pub(super) fn new(path: &'a str, bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(path: &'a str, bytes: &'a [u8]) -> Self {
         let lang = extract::detect(&RepoPath::from(path), bytes);
         let mut extraction = extract::extract(bytes, lang, &extract::Options::default());
         let head = text::head_of(bytes);
