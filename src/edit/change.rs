@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::extract::{self, Profile};
 use crate::model::Hint;
 use crate::session::{OpError, Result};
 
@@ -44,7 +45,7 @@ fn replace(text: &FileText<'_>, index: usize, given: &str) -> Vec<Splice> {
     let (range, definition) = (text.range(index), text.definition(index));
     let signature = definition.signature.as_usize().start;
     let has_lead = signature > range.start && signature < range.end;
-    let (given_parts, _) = lead_parts(text.language, given.as_bytes());
+    let (given_parts, _) = lead_parts(extract::profile(text.lang), given.as_bytes());
     let start = if has_lead && given_parts.is_empty() {
         signature
     } else {
@@ -61,7 +62,7 @@ fn replace(text: &FileText<'_>, index: usize, given: &str) -> Vec<Splice> {
     }
     let newline = newline_at(text.bytes, range.start);
     let own = with_newlines(&own, newline);
-    let (parts, code) = lead_parts(text.language, own.as_bytes());
+    let (parts, code) = lead_parts(extract::profile(text.lang), own.as_bytes());
     let Some((kind, _)) = parts
         .first()
         .filter(|(kind, _)| parts.iter().all(|(other, _)| other == kind))
@@ -69,7 +70,7 @@ fn replace(text: &FileText<'_>, index: usize, given: &str) -> Vec<Splice> {
         return vec![Splice::new(start..range.end, own)];
     };
     let (old, _) = lead_parts(
-        text.language,
+        extract::profile(text.lang),
         &text.bytes[range.start..signature.clamp(range.start, range.end)],
     );
     if old.iter().all(|(other, _)| other == kind) || code == own.len() {
@@ -122,14 +123,21 @@ enum Lead {
 
 /// Splits the lines before a definition into comments and attributes, without the blanks before each. Returns them, and
 /// the start of the line with the definition.
-fn lead_parts(language: &str, bytes: &[u8]) -> (Vec<(Lead, Range<usize>)>, usize) {
-    let (comments, attributes) = lead_marks(language);
+fn lead_parts(profile: &Profile, bytes: &[u8]) -> (Vec<(Lead, Range<usize>)>, usize) {
+    let mut comments = profile.line_comments.to_vec();
+    comments.extend(profile.block_comment.map(|(open, _)| open));
+    if profile.block_comment == Profile::MARKUP.block_comment {
+        // Scripts in pages.
+        comments.extend(["//", "/*"]);
+    }
     let mut parts: Vec<(Lead, Range<usize>)> = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
         let start = bytes.len() - bytes[at..].trim_ascii_start().len();
         let begins = |marks: &[&str]| marks.iter().any(|mark| bytes[start..].starts_with(mark.as_bytes()));
-        let (kind, end) = if begins(comments) {
+        let (kind, end) = if begins(profile.attributes) {
+            (Lead::Attribute, end_of_attribute(bytes, start))
+        } else if begins(&comments) {
             let marks = [("/*", "*/"), ("<!--", "-->"), ("{-", "-}"), ("(*", "*)")];
             let close = marks
                 .iter()
@@ -137,8 +145,6 @@ fn lead_parts(language: &str, bytes: &[u8]) -> (Vec<(Lead, Range<usize>)>, usize
                 .map(|(_, close)| close.as_bytes());
             let close = close.and_then(|close| memchr::memmem::find(&bytes[start..], close));
             (Lead::Comment, start + close.unwrap_or(0))
-        } else if begins(attributes) {
-            (Lead::Attribute, end_of_attribute(bytes, start))
         } else {
             break;
         };
@@ -149,21 +155,6 @@ fn lead_parts(language: &str, bytes: &[u8]) -> (Vec<(Lead, Range<usize>)>, usize
         }
     }
     (parts, at)
-}
-
-/// Returns the marks with which comments begin, and attributes and decorators.
-fn lead_marks(language: &str) -> (&'static [&'static str], &'static [&'static str]) {
-    match language {
-        "css" | "scss" | "less" => (&["/*", "//"], &[]),
-        "python" | "ruby" | "bash" | "yaml" | "toml" | "r" | "elixir" => (&["#"], &["@"]),
-        "lua" | "sql" => (&["--", "/*"], &[]),
-        "haskell" => (&["--", "{-"], &[]),
-        language if language.starts_with("ocaml") => (&["(*"], &["[@"]),
-        "html" | "vue" | "svelte" | "markdown" | "restructuredtext" | "asciidoc" | "plaintext" => {
-            (&["<!--", "//", "/*"], &["@"])
-        }
-        _ => (&["//", "/*"], &["#", "@", "[", "__attribute__"]),
-    }
 }
 
 /// Returns a place on the last line of an attribute: where its brackets are closed.

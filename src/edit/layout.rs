@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::extract::DefinitionKind;
+use crate::extract::{self, DefinitionKind, Profile};
 use crate::session::{OpError, Result};
 
 use super::body::{Body, Form, body_indent, body_of};
@@ -252,7 +252,7 @@ fn tail(text: &FileText<'_>, index: usize) -> Tail {
     let end_of_separator = end + usize::from(separator.is_some());
     let line = line_end(text.bytes, end_of_separator);
     let rest = text.bytes[end_of_separator..line].trim_ascii();
-    let is_comment = is_comment(text.language, rest);
+    let is_comment = is_comment(extract::profile(text.lang), rest);
     Tail {
         separator,
         end_of_separator,
@@ -266,21 +266,18 @@ fn tail(text: &FileText<'_>, index: usize) -> Tail {
 }
 
 /// Returns true if the rest of a line is a comment.
-fn is_comment(language: &str, rest: &[u8]) -> bool {
-    let is_between = |open: &[u8], close: &[u8]| {
-        let inside = rest.strip_prefix(open);
-        inside.is_some_and(|inside| memchr::memmem::find(inside, close) == inside.len().checked_sub(close.len()))
+fn is_comment(profile: &Profile, rest: &[u8]) -> bool {
+    let is_between = |(open, close): (&str, &str)| {
+        let inside = rest.strip_prefix(open.as_bytes());
+        inside.is_some_and(|inside| {
+            memchr::memmem::find(inside, close.as_bytes()) == inside.len().checked_sub(close.len())
+        })
     };
-    let line = match language {
-        "python" | "ruby" | "bash" | "yaml" | "toml" | "r" | "elixir" | "php" => &b"#"[..],
-        "lua" | "sql" | "haskell" => b"--",
-        "css" | "html" | "ocaml" | "ocaml-interface" | "markdown" | "restructuredtext" | "asciidoc" | "plaintext"
-        | "text" => {
-            return is_between(b"<!--", b"-->") || is_between(b"(*", b"*)") || is_between(b"/*", b"*/");
-        }
-        _ => b"//",
-    };
-    rest.starts_with(line) || is_between(b"/*", b"*/")
+    profile
+        .line_comments
+        .iter()
+        .any(|start| rest.starts_with(start.as_bytes()))
+        || profile.block_comment.is_some_and(is_between)
 }
 
 /// Returns the surroundings above a definition that starts on the line at `start`.

@@ -11,16 +11,16 @@ use std::sync::{Arc, OnceLock};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::extract::{self, Definition, DefinitionKind, FileDefinitions};
+use crate::extract::{self, Definition, DefinitionKind, FileDefinitions, Indentation, Profile};
 use crate::model::{ByteRange, Lang, RepoPath};
 
 use super::symbols::SymbolKey;
 
-/// The content of a version of a file, with the syntax of its language.
+/// The content of a version of a file, with the tokens of its language.
 #[derive(Debug)]
 struct Source {
     bytes: Arc<Vec<u8>>,
-    syntax: Syntax,
+    tokens: Tokens,
 }
 
 /// A definition in one version of a file.
@@ -98,7 +98,7 @@ impl Shape {
         self.prints();
         let source = Source {
             bytes: Arc::default(),
-            syntax: self.source.syntax,
+            tokens: self.source.tokens,
         };
         Self {
             source: Arc::new(source),
@@ -165,18 +165,18 @@ impl Shape {
     }
 
     fn print(&self) -> Prints {
-        let syntax = self.source.syntax;
+        let tokens = self.source.tokens;
         let signature = self.signature.as_usize();
         let doc_range = self.doc.map(ByteRange::as_usize).unwrap_or_default();
         let mut of_signature = Vec::new();
-        syntax.tokens(self.slice(signature.clone()), &mut |token| {
+        tokens.of(self.slice(signature.clone()), &mut |token| {
             of_signature.push(xxh3_64(token))
         });
         let mut of_body: Vec<u64> = Vec::new();
         // Of the text before the signature, attributes and decorators belong to the body, but the doc comment does not.
         for range in &self.own {
             for piece in without(range.clone(), &[signature.clone(), doc_range.clone()]) {
-                syntax.tokens(self.slice(piece), &mut |token| {
+                tokens.of(self.slice(piece), &mut |token| {
                     if token != self.name.as_bytes() {
                         of_body.push(xxh3_64(token));
                     }
@@ -213,14 +213,8 @@ fn words_of(doc: &[u8]) -> u64 {
 /// Returns true if definitions of this kind have their own history. Definitions in data files and the fields and
 /// variants of a type belong to their container instead. The package clause of a file has no history.
 pub fn has_own_history(kind: DefinitionKind, lang: Lang) -> bool {
-    let is_clause = |language: &extract::Language| {
-        matches!(
-            language.name,
-            "go" | "java" | "kotlin" | "scala" | "dart" | "php" | "csharp"
-        )
-    };
     if kind == DefinitionKind::Module {
-        return !extract::language(lang).is_some_and(is_clause);
+        return !extract::profile(lang).has_package_clause;
     }
     !matches!(
         kind,
@@ -248,7 +242,7 @@ pub(super) fn shapes(bytes: &Arc<Vec<u8>>, found: &FileDefinitions, known: &[Sha
     let lang = found.lang;
     let source = Arc::new(Source {
         bytes: Arc::clone(bytes),
-        syntax: Syntax::of(lang),
+        tokens: Tokens(extract::profile(lang)),
     });
     let definitions = &found.definitions;
     let mut n_named: HashMap<String, u32> = HashMap::new();
@@ -350,92 +344,13 @@ fn without(range: Range<usize>, holes: &[Range<usize>]) -> Vec<Range<usize>> {
     pieces
 }
 
-/// The contexts in which indentation is significant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Indentation {
-    Nowhere,
-    /// Everywhere except inside brackets and after a backslash at the end of a line.
-    OutsideBrackets,
-    Everywhere,
-}
-
-/// The syntax of a language, as far as it is needed to split text into tokens.
+/// Splits text in a language into tokens.
 #[derive(Clone, Copy, Debug)]
-struct Syntax {
-    line_comments: &'static [&'static [u8]],
-    block_comment: Option<(&'static [u8], &'static [u8])>,
-    indentation: Indentation,
-    /// True if `'` begins a string. In other languages it begins a lifetime or a type variable, or is an operator.
-    has_single_quotes: bool,
-}
+struct Tokens(&'static Profile);
 
-impl Syntax {
-    fn of(lang: Lang) -> Self {
-        let c_like = Self {
-            line_comments: &[b"//"],
-            block_comment: Some((b"/*", b"*/")),
-            indentation: Indentation::Nowhere,
-            has_single_quotes: true,
-        };
-        let hash = Self {
-            line_comments: &[b"#"],
-            block_comment: None,
-            indentation: Indentation::Nowhere,
-            has_single_quotes: true,
-        };
-        match extract::language(lang).map_or("text", |language| language.name) {
-            "python" => Self {
-                indentation: Indentation::OutsideBrackets,
-                ..hash
-            },
-            "yaml" => Self {
-                indentation: Indentation::OutsideBrackets,
-                ..hash
-            },
-            "bash" | "ruby" | "r" | "elixir" | "toml" | "make" | "makefile" | "dockerfile" | "perl" | "cmake" => hash,
-            "rust" | "ocaml" | "ocaml_interface" => Self {
-                has_single_quotes: false,
-                block_comment: match extract::language(lang).map(|language| language.name) {
-                    Some("rust") => Some((b"/*", b"*/")),
-                    _ => Some((b"(*", b"*)")),
-                },
-                line_comments: match extract::language(lang).map(|language| language.name) {
-                    Some("rust") => &[b"//"],
-                    _ => &[],
-                },
-                indentation: Indentation::Nowhere,
-            },
-            "haskell" => Self {
-                line_comments: &[b"--"],
-                block_comment: Some((b"{-", b"-}")),
-                indentation: Indentation::Everywhere,
-                has_single_quotes: false,
-            },
-            "lua" => Self {
-                line_comments: &[b"--"],
-                block_comment: Some((b"--[[", b"]]")),
-                ..c_like
-            },
-            "sql" => Self {
-                line_comments: &[b"--"],
-                ..c_like
-            },
-            "php" => Self {
-                line_comments: &[b"//", b"#"],
-                ..c_like
-            },
-            "html" | "markdown" | "restructuredtext" | "asciidoc" | "plaintext" | "text" => Self {
-                line_comments: &[],
-                block_comment: Some((b"<!--", b"-->")),
-                indentation: Indentation::Nowhere,
-                has_single_quotes: false,
-            },
-            _ => c_like,
-        }
-    }
-
+impl Tokens {
     /// Calls `see` with each token of `text`.
-    fn tokens(self, text: &[u8], see: &mut dyn FnMut(&[u8])) {
+    fn of(self, text: &[u8], see: &mut dyn FnMut(&[u8])) {
         let mut comma: Option<&[u8]> = None;
         let mut levels: Vec<usize> = Vec::new();
         let (mut at, mut n_open) = (0, 0usize);
@@ -499,7 +414,7 @@ impl Syntax {
 
     /// Returns true if indentation is significant inside `n_open` open brackets.
     fn has_levels(self, n_open: usize) -> bool {
-        match self.indentation {
+        match self.0.indentation {
             Indentation::Nowhere => false,
             Indentation::OutsideBrackets => n_open == 0,
             Indentation::Everywhere => true,
@@ -510,7 +425,7 @@ impl Syntax {
     fn continuation(self, rest: &[u8]) -> Option<usize> {
         let endings: [&[u8]; 2] = [b"\\\n", b"\\\r\n"];
         let ending = endings.into_iter().find(|ending| rest.starts_with(ending))?;
-        (self.indentation == Indentation::OutsideBrackets).then_some(ending.len())
+        (self.0.indentation == Indentation::OutsideBrackets).then_some(ending.len())
     }
 
     fn indent(self, width: usize, levels: &mut Vec<usize>, see: &mut dyn FnMut(&[u8])) {
@@ -525,13 +440,17 @@ impl Syntax {
     }
 
     fn comment(self, rest: &[u8]) -> Option<usize> {
-        if let Some((open, close)) = self.block_comment
-            && rest.starts_with(open)
+        if let Some((open, close)) = self.0.block_comment
+            && rest.starts_with(open.as_bytes())
         {
-            let inside = memchr::memmem::find(&rest[open.len()..], close);
+            let inside = memchr::memmem::find(&rest[open.len()..], close.as_bytes());
             return Some(inside.map_or(rest.len(), |at| open.len() + at + close.len()));
         }
-        let is_comment = self.line_comments.iter().any(|start| rest.starts_with(start));
+        let is_comment = self
+            .0
+            .line_comments
+            .iter()
+            .any(|start| rest.starts_with(start.as_bytes()));
         is_comment.then(|| memchr::memchr(b'\n', rest).unwrap_or(rest.len()))
     }
 
@@ -542,11 +461,11 @@ impl Syntax {
             return rest.iter().take_while(is_word).count();
         }
         match first {
-            b'"' | b'\'' if self.indentation == Indentation::OutsideBrackets && is_triple_quote(rest) => {
+            b'"' | b'\'' if self.0.indentation == Indentation::OutsideBrackets && is_triple_quote(rest) => {
                 long_string(rest)
             }
             b'"' | b'`' => string(rest, first),
-            b'\'' if self.has_single_quotes => string(rest, first),
+            b'\'' if self.0.has_single_quotes => string(rest, first),
             _ => 1,
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::scopes::inline_module;
 use crate::extract::{
     Binding, BindingKind, Definition, DefinitionKind, Import, ImportedName, Reference, ReferenceKind, Steps, Value,
-    language,
+    language, profile,
 };
 use crate::model::{ByteRange, Lang};
 use crate::snapshot::FileId;
@@ -51,10 +51,7 @@ impl Family {
     pub(super) fn has_overloads(self) -> bool {
         match self {
             Self::Java | Self::C => true,
-            Self::Other(lang) => {
-                let name = language(lang).map_or("", |language| language.name);
-                matches!(name, "csharp" | "swift" | "elixir")
-            }
+            Self::Other(lang) => profile(lang).has_overloads,
             _ => false,
         }
     }
@@ -63,10 +60,7 @@ impl Family {
     pub(super) fn has_implicit_this(self) -> bool {
         match self {
             Self::Java | Self::C => true,
-            Self::Other(lang) => {
-                let name = language(lang).map_or("", |language| language.name);
-                matches!(name, "csharp" | "swift" | "dart" | "ruby")
-            }
+            Self::Other(lang) => profile(lang).has_implicit_this,
             _ => false,
         }
     }

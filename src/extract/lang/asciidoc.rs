@@ -2,7 +2,7 @@
 
 use super::markdown::{Title, range, sections};
 use super::restructuredtext::{lines, mark_of};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::layout::Layout;
 use crate::extract::types::Extraction;
 use crate::model::Lang;
@@ -14,6 +14,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["adoc", "asciidoc"],
     file_names: &[],
     interpreters: &[],
+    profile: Profile::MARKUP,
     structure: Structure::Prose(scan),
 };
 

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, variable, without_quotes};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, define, on, range_of};
 use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
 use crate::extract::walk::{Cx, field};
@@ -16,6 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["sh", "bash", "zsh", "ksh", "bats", "ebuild", "eclass"],
     file_names: &[".bashrc", ".bash_profile", ".profile", ".zshrc", "PKGBUILD", "APKBUILD"],
     interpreters: &["sh", "bash", "zsh", "dash", "ksh", "ash", "bats"],
+    profile: Profile { is_script: true, ..Profile::HASH },
     structure: Structure::Grammar(&Grammar::new("bash", &[RULES])),
 };
 

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, is_screaming};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, call, define, on, path, range_of};
 use crate::extract::types::{DefinitionKind, Import};
 use crate::extract::walk::{Cx, children, field};
@@ -16,6 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["c", "h"],
     file_names: &[],
     interpreters: &["tcc"],
+    profile: Profile { has_overloads: true, has_implicit_this: true, ..Profile::C_LIKE },
     structure: Structure::Grammar(&Grammar::new("c", &[RULES])),
 };
 

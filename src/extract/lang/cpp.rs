@@ -7,7 +7,7 @@ use tree_sitter::Node;
 use super::c::{self, dig};
 use super::member_macros;
 use super::text::{blank, import_of, imported, is_screaming};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{
     Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path, range_of,
 };
@@ -22,6 +22,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["cpp", "cc", "cxx", "c++", "hpp", "hh", "hxx", "h++", "ipp", "tpp", "inl", "ino"],
     file_names: &[],
     interpreters: &[],
+    profile: Profile { has_overloads: true, has_implicit_this: true, ..Profile::C_LIKE },
     structure: Structure::Grammar(&Grammar::new("cpp", &[c::RULES, RULES]).masks(without_macros)),
 };
 

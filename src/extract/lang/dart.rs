@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, unquoted, without_quotes};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{
     Grammar, Leaf, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path, range_of,
 };
@@ -18,6 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["dart"],
     file_names: &[],
     interpreters: &["dart"],
+    profile: Profile { has_implicit_this: true, has_package_clause: true, ..Profile::C_LIKE },
     structure: Structure::Grammar(&Grammar::new("dart", &[RULES])),
 };
 

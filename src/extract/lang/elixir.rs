@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, unquoted};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{Grammar, Lead, Leaf, Mention, Named, Role, Rule, define, on, path, range_of};
 use crate::extract::types::{Arity, DefinitionKind, Import, ImportedName, ReferenceKind};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
@@ -16,6 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["ex", "exs"],
     file_names: &[],
     interpreters: &["elixir"],
+    profile: Profile { has_overloads: true, ..Profile::HASH },
     structure: Structure::Grammar(&Grammar::new("elixir", &[RULES])),
 };
 

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, without_quotes};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, TestProbe, Zone, bind, call, define, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
@@ -16,8 +16,20 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["go"],
     file_names: &[],
     interpreters: &[],
+    profile: Profile { has_package_clause: true, keywords: KEYWORDS, run_by_name: RUN_BY_NAME, ..Profile::C_LIKE },
     structure: Structure::Grammar(&Grammar::new("go", &[RULES]).tests(is_test)),
 };
+
+const KEYWORDS: &str = "\
+    break case chan const continue default defer else fallthrough for func go goto if import interface map \
+    package range return select struct switch type var";
+/// Members that the standard library runs by name.
+const RUN_BY_NAME: &str = "\
+    As BinaryMarshaler Close Done Deadline Err Error Flush Format GoString GobDecode GobEncode Header Hijack Is \
+    Len Less Lock LogValue MarshalBinary MarshalJSON MarshalText MarshalXML MarshalYAML Open Pop Push Push Read \
+    ReadAt ReadByte ReadFrom ReadRune RoundTrip Scan Seek ServeHTTP Set Stat String Swap Temporary Timeout \
+    Unlock UnmarshalBinary UnmarshalJSON UnmarshalText UnmarshalXML UnmarshalYAML UnreadByte UnreadRune Unwrap \
+    Value Write WriteAt WriteByte WriteHeader WriteString WriteTo";
 
 const RULES: &[Rule] = &[
     on(&["package_clause"], define(DefinitionKind::Module).name_child(&["package_identifier"]).role()),

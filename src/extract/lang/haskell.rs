@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported};
-use super::{Language, Structure};
+use super::{Indentation, Language, Profile, Structure};
 use crate::extract::rules::{
     Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, call, define, flat_path, on, path, range_of,
 };
@@ -18,6 +18,12 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["hs", "hsc", "hs-boot"],
     file_names: &[],
     interpreters: &["runhaskell", "runghc", "stack"],
+    profile: Profile {
+        block_comment: Some(("{-", "-}")),
+        indentation: Indentation::Everywhere,
+        has_single_quotes: false,
+        ..Profile::DASHES
+    },
     structure: Structure::Grammar(
         &Grammar::new("haskell", &[RULES]).tests(is_test).inner_docs(&["-- ^", "-- *", "{-# "]),
     ),

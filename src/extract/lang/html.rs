@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, without_quotes};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{Grammar, Named, Role, Rule, define, on, range_of};
 use crate::extract::types::{DefinitionKind, Import};
 use crate::extract::walk::{Cx, child_of_kind, children};
@@ -16,6 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["html", "htm", "xhtml", "vue", "svelte", "astro"],
     file_names: &[],
     interpreters: &[],
+    profile: Profile::MARKUP,
     structure: Structure::Data(&Grammar::new("html", &[RULES]).embeds(embedded)),
 };
 

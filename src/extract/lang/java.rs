@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, bind, call, define, flat_path, method_call, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
@@ -16,8 +16,22 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["java"],
     file_names: &[],
     interpreters: &[],
+    profile: Profile {
+        has_overloads: true,
+        has_implicit_this: true,
+        has_package_clause: true,
+        keywords: KEYWORDS,
+        run_by_name: "clone compareTo equals finalize getClass hashCode notify notifyAll toString wait",
+        ..Profile::C_LIKE
+    },
     structure: Structure::Grammar(&Grammar::new("java", &[RULES]).tests(is_test).overloads()),
 };
+
+const KEYWORDS: &str = "\
+    _ abstract assert boolean break byte case catch char class const continue default do double else enum \
+    extends false final finally float for goto if implements import instanceof int interface long native new \
+    null package permits private protected public record return sealed short static strictfp super switch \
+    synchronized this throw throws transient true try var void volatile while yield";
 
 const RULES: &[Rule] = &[
     on(

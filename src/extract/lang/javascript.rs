@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming, unquoted, variable_kind, without_quotes};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, attribute, bind, bind_by, call, define, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, ImportedName, Literal, ReferenceKind, Step};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
@@ -16,8 +16,23 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["js", "jsx", "mjs", "cjs", "es6"],
     file_names: &["Jakefile"],
     interpreters: &["node", "nodejs"],
+    profile: PROFILE,
     structure: Structure::Grammar(&Grammar::new("javascript", &[RULES, JSX, ONLY_JAVASCRIPT])),
 };
+
+/// The profile of JavaScript and TypeScript.
+pub(super) const PROFILE: Profile = Profile {
+    is_script: true,
+    keywords: KEYWORDS,
+    run_by_name: "constructor next return then throw toJSON toLocaleString toString valueOf",
+    ..Profile::C_LIKE
+};
+
+const KEYWORDS: &str = "\
+    any arguments as async await boolean break case catch class const continue debugger declare default delete \
+    do else enum eval export extends false finally for function if implements import in instanceof interface let \
+    never new null number object package private protected public return static string super switch symbol this \
+    throw true try type typeof undefined unknown var void while with yield";
 
 /// Limit on the nodes around a `var` that are searched for its function.
 const MAX_OUTER: usize = 32;

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::unquoted;
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{Grammar, Named, Role, Rule, define, on};
 use crate::extract::types::DefinitionKind;
 use crate::extract::walk::{Cx, field};
@@ -16,6 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["json", "jsonc", "json5", "webmanifest", "geojson", "ipynb", "avsc", "har"],
     file_names: &[".babelrc", ".eslintrc", ".prettierrc", ".swcrc", ".jshintrc"],
     interpreters: &[],
+    profile: Profile::C_LIKE,
     structure: Structure::Data(&Grammar::new("json", &[RULES])),
 };
 

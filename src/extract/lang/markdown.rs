@@ -2,7 +2,7 @@
 //!
 //! Follows CommonMark 0.31 for ATX headings, setext headings and fenced code. Skips front matter between `---` lines.
 
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::layout::Layout;
 use crate::extract::types::{Definition, DefinitionKind, Extraction, Heading};
 use crate::model::{ByteRange, Lang};
@@ -14,6 +14,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["md", "markdown", "mdx", "mkd", "qmd", "rmd"],
     file_names: &[],
     interpreters: &[],
+    profile: Profile::MARKUP,
     structure: Structure::Prose(scan),
 };
 

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+pub use self::profile::{Indentation, Profile};
 use super::layout::Layout;
 use super::rules::Grammar;
 use super::types::Extraction;
@@ -23,6 +24,8 @@ pub struct Language {
     pub file_names: &'static [&'static str],
     /// Program names in a `#!` line, without version numbers.
     pub interpreters: &'static [&'static str],
+    /// What other modules ask about the language.
+    pub profile: Profile,
     /// The method of reading the text, if the grammar is there.
     structure: Structure,
 }
@@ -136,6 +139,7 @@ languages! {
 
 mod member_macros;
 mod plain;
+mod profile;
 mod text;
 
 pub(crate) use text::is_quoted_type;
@@ -149,6 +153,11 @@ pub fn languages() -> impl Iterator<Item = &'static Language> {
 /// know.
 pub fn language(lang: Lang) -> Option<&'static Language> {
     languages().find(|language| language.lang == lang)
+}
+
+/// Returns the profile of the language with this number. Plain text is read like prose.
+pub fn profile(lang: Lang) -> &'static Profile {
+    language(lang).map_or(&Profile::MARKUP, |language| &language.profile)
 }
 
 /// Returns the number of the language with this name or alias, ignoring case.

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{
     Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, call, define, flat_path, on, path, range_of,
 };
@@ -18,7 +18,17 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["ml", "mll", "mly", "eliom"],
     file_names: &[],
     interpreters: &["ocaml", "ocamlrun"],
+    profile: PROFILE,
     structure: Structure::Grammar(&Grammar::new("ocaml", &[RULES])),
+};
+
+/// The profile of implementations and interfaces.
+pub(super) const PROFILE: Profile = Profile {
+    line_comments: &[],
+    block_comment: Some(("(*", "*)")),
+    has_single_quotes: false,
+    attributes: &["[@"],
+    ..Profile::C_LIKE
 };
 
 pub(super) const RULES: &[Rule] = &[

@@ -11,5 +11,6 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["mli", "eliomi"],
     file_names: &[],
     interpreters: &[],
+    profile: ocaml::PROFILE,
     structure: Structure::Grammar(&Grammar::new("ocaml_interface", &[ocaml::RULES])),
 };

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, unquoted, without_quotes};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{
     Grammar, Leaf, Named, Role, Rule, SignatureFrom, TestProbe, Zone, call, define, flat_path, method_call, on, path,
 };
@@ -18,6 +18,13 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["php", "phtml", "php3", "php4", "php5", "php7", "phps"],
     file_names: &[],
     interpreters: &["php"],
+    profile: Profile {
+        line_comments: &["//", "#"],
+        attributes: &["#[", "@", "["],
+        has_package_clause: true,
+        is_script: true,
+        ..Profile::C_LIKE
+    },
     structure: Structure::Grammar(&Grammar::new("php", &[RULES]).tests(is_test)),
 };
 

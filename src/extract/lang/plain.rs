@@ -1,6 +1,6 @@
 //! The languages without a grammar. They have a name, and their text is split into windows of lines.
 
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::model::Lang;
 
 const fn plain(number: u16, name: &'static str, extensions: &'static [&'static str]) -> Language {
@@ -11,6 +11,7 @@ const fn plain(number: u16, name: &'static str, extensions: &'static [&'static s
         extensions,
         file_names: &[],
         interpreters: &[],
+        profile: Profile::MARKUP,
         structure: Structure::Lines,
     }
 }

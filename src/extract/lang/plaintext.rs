@@ -2,7 +2,7 @@
 
 use super::markdown::{Title, range, sections};
 use super::restructuredtext::{Line, lines, title_above, underlined};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::layout::Layout;
 use crate::extract::types::Extraction;
 use crate::model::Lang;
@@ -17,6 +17,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["txt", "text"],
     file_names: &["LICENSE", "README", "AUTHORS", "COPYING", "NEWS", "CHANGELOG"],
     interpreters: &[],
+    profile: Profile::MARKUP,
     structure: Structure::Prose(scan),
 };
 

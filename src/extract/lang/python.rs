@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_quoted_type, is_word, unquoted, variable};
-use super::{Language, Structure};
+use super::{Indentation, Language, Profile, Structure};
 use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, TestProbe, Zone, bind, bind_by, call, define, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, ImportedName, Literal, ReferenceKind, Step};
 use crate::extract::walk::{Cx, children, field};
@@ -16,8 +16,19 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["py", "pyi", "pyw", "pyx", "wsgi"],
     file_names: &["SConstruct", "SConscript", "wscript"],
     interpreters: &["python", "pypy", "uv"],
+    profile: Profile {
+        indentation: Indentation::OutsideBrackets,
+        is_script: true,
+        has_tests_by_name: true,
+        keywords: KEYWORDS,
+        ..Profile::HASH
+    },
     structure: Structure::Grammar(&Grammar::new("python", &[RULES]).tests(is_test)),
 };
+
+const KEYWORDS: &str = "\
+    False None True and as assert async await break class continue def del elif else except finally for from \
+    global if import in is lambda nonlocal not or pass raise return try while with yield";
 
 const RULES: &[Rule] = &[
     on(&["function_definition"], define(DefinitionKind::Function).doc_by(docstring).role()),

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, unquoted, variable_kind, without_quotes};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, Zone, call, define, on, path, range_of};
 use crate::extract::types::{DefinitionKind, Import};
 use crate::extract::walk::{Cx, children, field};
@@ -16,6 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["r"],
     file_names: &[".Rprofile"],
     interpreters: &["Rscript", "r", "littler"],
+    profile: Profile::HASH,
     structure: Structure::Grammar(&Grammar::new("r", &[RULES])),
 };
 

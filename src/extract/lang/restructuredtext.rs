@@ -2,7 +2,7 @@
 //! which rank, each document decides by the order in which they occur.
 
 use super::markdown::{Title, range, sections};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::layout::Layout;
 use crate::extract::types::Extraction;
 use crate::model::Lang;
@@ -14,6 +14,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["rst"],
     file_names: &[],
     interpreters: &[],
+    profile: Profile::MARKUP,
     structure: Structure::Prose(scan),
 };
 

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, attribute, bind, call, define, macro_call, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step, Steps, Value};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
@@ -16,11 +16,17 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["rs"],
     file_names: &[],
     interpreters: &["rust-script"],
+    profile: Profile { has_single_quotes: false, keywords: KEYWORDS, ..Profile::C_LIKE },
     structure: Structure::Grammar(
         &Grammar::new("rust", &[RULES]).tests(is_test).inner_docs(&["//!", "/*!"])
             .embeds(items_in_macro).zones(zone_in_macro),
     ),
 };
+
+const KEYWORDS: &str = "\
+    Self abstract as async await become box break const continue crate do dyn else enum extern false final fn \
+    for gen if impl in let loop macro match mod move mut override priv pub ref return self static struct super \
+    trait true try type typeof unsafe unsized use virtual where while yield";
 
 /// Limit on the nodes around a bound among which its type parameter is sought.
 const MAX_OUTER: usize = 8;

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming, unquoted};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{
     Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, call, define, flat_path, on, path, range_of,
 };
@@ -18,6 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["scala", "sc", "sbt", "mill"],
     file_names: &[],
     interpreters: &["scala", "amm", "scala-cli"],
+    profile: Profile { has_overloads: true, has_implicit_this: true, has_package_clause: true, ..Profile::C_LIKE },
     structure: Structure::Grammar(&Grammar::new("scala", &[RULES]).tests(is_test)),
 };
 

@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, call, define, on, path};
 use crate::extract::types::{DefinitionKind, ReferenceKind};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
@@ -15,6 +15,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["sql", "ddl", "dml", "pgsql", "psql"],
     file_names: &[],
     interpreters: &[],
+    profile: Profile::DASHES,
     structure: Structure::Data(&Grammar::new("sql", &[RULES])),
 };
 

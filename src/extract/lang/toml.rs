@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{Grammar, Named, Role, Rule, define, on};
 use crate::extract::types::DefinitionKind;
 use crate::extract::walk::Cx;
@@ -15,6 +15,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["toml"],
     file_names: &["Pipfile", "Cargo.toml.orig"],
     interpreters: &[],
+    profile: Profile::HASH,
     structure: Structure::Data(&Grammar::new("toml", &[RULES])),
 };
 

@@ -12,6 +12,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["tsx"],
     file_names: &[],
     interpreters: &[],
+    profile: javascript::PROFILE,
     structure: Structure::Grammar(&Grammar::new(
         "tsx",
         &[javascript::RULES, javascript::JSX, typescript::RULES],

@@ -17,6 +17,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["ts", "mts", "cts"],
     file_names: &[],
     interpreters: &["deno", "ts-node", "tsx", "bun"],
+    profile: javascript::PROFILE,
     structure: Structure::Grammar(&Grammar::new(
         "typescript",
         &[javascript::RULES, RULES],

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::{Language, Structure};
+use super::{Indentation, Language, Profile, Structure};
 use crate::extract::layout::Layout;
 use crate::extract::leads::{self, LeadPiece};
 use crate::extract::types::{Definition, DefinitionKind, Extraction};
@@ -18,6 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["yaml", "yml", "eyaml", "cff"],
     file_names: &[".clang-format", ".clang-tidy"],
     interpreters: &["ansible-playbook"],
+    profile: Profile { indentation: Indentation::OutsideBrackets, ..Profile::HASH },
     structure: Structure::Keys(scan),
 };
 

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming, unquoted, without_quotes};
-use super::{Language, Structure};
+use super::{Language, Profile, Structure};
 use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, Zone, call, define, on, path};
 use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
@@ -16,6 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["zig", "zon"],
     file_names: &[],
     interpreters: &[],
+    profile: Profile::C_LIKE,
     structure: Structure::Grammar(&Grammar::new("zig", &[RULES]).inner_docs(&["//!"])),
 };
 

@@ -385,7 +385,7 @@ pub(crate) fn is_test(view: &View, linker: &Linker<'_>, of: DefId) -> bool {
 
 /// Returns true if functions of a file are tests because of their names.
 fn has_tests_by_name(view: &View, file: FileId) -> bool {
-    extract::language(view.lang(file)).is_some_and(|language| language.name == "python")
+    extract::profile(view.lang(file)).has_tests_by_name
 }
 
 /// Returns true if a test runner runs the code of a file that is outside of definitions.

@@ -308,10 +308,8 @@ impl Lookup<'_> {
     fn scripts(&self) -> Vec<Unreferenced> {
         let scan = self.scan();
         let is_script = |file: &FileId| {
-            matches!(
-                scan.language(*file),
-                "python" | "javascript" | "typescript" | "tsx" | "ruby" | "php" | "bash" | "lua" | "perl"
-            ) && !is_test_path(&path_of(self.question.view(), *file))
+            extract::profile(self.question.view().lang(*file)).is_script
+                && !is_test_path(&path_of(self.question.view(), *file))
         };
         let files: Vec<FileId> = self.wanted_files().into_iter().filter(is_script).collect();
         let mut imported = BTreeSet::new();

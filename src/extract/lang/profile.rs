@@ -1,0 +1,90 @@
+//! What other modules ask about the syntax of a language.
+
+/// Facts about a language beyond how it is parsed.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// What begins a comment that ends with the line.
+    pub line_comments: &'static [&'static str],
+    /// The marks around other comments.
+    pub block_comment: Option<(&'static str, &'static str)>,
+    /// Where indentation has a meaning.
+    pub indentation: Indentation,
+    /// True if `'` begins a string. In other languages it begins a lifetime or a type variable, or is an operator.
+    pub has_single_quotes: bool,
+    /// What begins an attribute or decorator in front of a definition.
+    pub attributes: &'static [&'static str],
+    /// True if functions of one name can differ in their parameters.
+    pub has_overloads: bool,
+    /// True if the members of a type are visible in its methods without a receiver.
+    pub has_implicit_this: bool,
+    /// True if a module is only a clause at the start of a file.
+    pub has_package_clause: bool,
+    /// True if a file can be run, and then runs the code outside of its definitions.
+    pub is_script: bool,
+    /// True if functions are tests because of their names.
+    pub has_tests_by_name: bool,
+    /// Words that cannot be names, separated by blanks. Definitions can be renamed only if they are known.
+    pub keywords: &'static str,
+    /// Members that the language and its standard library run by name, separated by blanks.
+    pub run_by_name: &'static str,
+}
+
+/// The contexts in which indentation has a meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Indentation {
+    /// Nowhere.
+    Nowhere,
+    /// Everywhere except inside brackets and after a backslash at the end of a line.
+    OutsideBrackets,
+    /// Everywhere.
+    Everywhere,
+}
+
+impl Profile {
+    /// Comments as in C.
+    pub(super) const C_LIKE: Self = Self {
+        line_comments: &["//"],
+        block_comment: Some(("/*", "*/")),
+        indentation: Indentation::Nowhere,
+        has_single_quotes: true,
+        attributes: &["#", "@", "[", "__attribute__"],
+        has_overloads: false,
+        has_implicit_this: false,
+        has_package_clause: false,
+        is_script: false,
+        has_tests_by_name: false,
+        keywords: "",
+        run_by_name: "",
+    };
+    /// Comments that begin with `#`.
+    pub(super) const HASH: Self = Self {
+        line_comments: &["#"],
+        block_comment: None,
+        attributes: &["@"],
+        ..Self::C_LIKE
+    };
+    /// Comments that begin with `--`.
+    pub(super) const DASHES: Self = Self {
+        line_comments: &["--"],
+        attributes: &[],
+        ..Self::C_LIKE
+    };
+    /// Prose and markup.
+    pub const MARKUP: Self = Self {
+        line_comments: &[],
+        block_comment: Some(("<!--", "-->")),
+        has_single_quotes: false,
+        attributes: &["@"],
+        ..Self::C_LIKE
+    };
+
+    /// Returns true if a word cannot be a name.
+    pub fn is_keyword(&self, word: &str) -> bool {
+        self.keywords.split_whitespace().any(|other| other == word)
+    }
+
+    /// Returns true if the language or its standard library runs members with this name.
+    pub fn runs(&self, name: &str) -> bool {
+        self.run_by_name.split_whitespace().any(|other| other == name)
+    }
+}
