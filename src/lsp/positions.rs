@@ -2,33 +2,15 @@
 
 use lsp_types::{Position, PositionEncodingKind};
 
-/// The unit of columns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Encoding {
-    Utf8,
-    /// What a server means that does not choose.
-    #[default]
-    Utf16,
-    Utf32,
-}
+use crate::model::ColumnUnit;
 
-impl Encoding {
-    /// Returns the encoding that a server chose, and `None` for one that was not offered.
-    pub(super) fn chosen(kind: Option<&PositionEncodingKind>) -> Option<Self> {
-        match kind.map(PositionEncodingKind::as_str) {
-            None | Some("utf-16") => Some(Self::Utf16),
-            Some("utf-8") => Some(Self::Utf8),
-            Some("utf-32") => Some(Self::Utf32),
-            Some(_) => None,
-        }
-    }
-
-    fn units(self, letter: char) -> usize {
-        match self {
-            Self::Utf8 => letter.len_utf8(),
-            Self::Utf16 => letter.len_utf16(),
-            Self::Utf32 => 1,
-        }
+/// Returns the unit that a server chose, and `None` for one that was not offered.
+pub(super) fn chosen_unit(kind: Option<&PositionEncodingKind>) -> Option<ColumnUnit> {
+    match kind.map(PositionEncodingKind::as_str) {
+        None | Some("utf-16") => Some(ColumnUnit::Utf16),
+        Some("utf-8") => Some(ColumnUnit::Utf8),
+        Some("utf-32") => Some(ColumnUnit::Utf32),
+        Some(_) => None,
     }
 }
 
@@ -56,15 +38,15 @@ impl Text {
     }
 
     /// Returns the position of a byte, and `None` outside of the text and inside a letter.
-    pub(super) fn position(&self, byte: usize, encoding: Encoding) -> Option<Position> {
+    pub(super) fn position(&self, byte: usize, unit: ColumnUnit) -> Option<Position> {
         let line = self.starts.partition_point(|start| *start <= byte) - 1;
         let before = self.content.get(self.starts[line]..byte)?;
-        let column: usize = before.chars().map(|letter| encoding.units(letter)).sum();
+        let column: usize = before.chars().map(|letter| unit.count(letter)).sum();
         Some(Position::new(line.try_into().ok()?, column.try_into().ok()?))
     }
 
     /// Returns the byte at a position, and `None` if the line has no such column.
-    pub(super) fn byte(&self, position: Position, encoding: Encoding) -> Option<usize> {
+    pub(super) fn byte(&self, position: Position, unit: ColumnUnit) -> Option<usize> {
         let line = position.line as usize;
         let start = *self.starts.get(line)?;
         let end = self.starts.get(line + 1).copied().unwrap_or(self.content.len());
@@ -73,7 +55,7 @@ impl Text {
             if left == 0 {
                 return Some(start + at);
             }
-            left = left.checked_sub(encoding.units(letter))?;
+            left = left.checked_sub(unit.count(letter))?;
         }
         (left == 0).then_some(end)
     }
@@ -98,17 +80,21 @@ mod tests {
     #[test]
     fn columns_are_counted_in_each_encoding() {
         let text = Text::new("aé𝄞b\r\nxy\rz".to_owned());
-        for (encoding, column) in [(Encoding::Utf8, 7), (Encoding::Utf16, 4), (Encoding::Utf32, 3)] {
-            assert_eq!(text.position(7, encoding), Some(Position::new(0, column)));
-            assert_eq!(text.byte(Position::new(0, column), encoding), Some(7), "{encoding:?}");
-            assert_eq!(text.byte(Position::new(1, 1), encoding), Some(11));
-            assert_eq!(text.position(13, encoding), Some(Position::new(2, 0)));
-            assert_eq!(text.byte(Position::new(2, 1), encoding), Some(14));
-            assert_eq!(text.byte(Position::new(2, 2), encoding), None);
-            assert_eq!(text.byte(Position::new(3, 0), encoding), None);
-            assert_eq!((text.position(2, encoding), text.position(15, encoding)), (None, None));
+        for (unit, column) in [(ColumnUnit::Utf8, 7), (ColumnUnit::Utf16, 4), (ColumnUnit::Utf32, 3)] {
+            assert_eq!(text.position(7, unit), Some(Position::new(0, column)));
+            assert_eq!(text.byte(Position::new(0, column), unit), Some(7), "{unit:?}");
+            assert_eq!(text.byte(Position::new(1, 1), unit), Some(11));
+            assert_eq!(text.position(13, unit), Some(Position::new(2, 0)));
+            assert_eq!(text.byte(Position::new(2, 1), unit), Some(14));
+            assert_eq!(text.byte(Position::new(2, 2), unit), None);
+            assert_eq!(text.byte(Position::new(3, 0), unit), None);
+            assert_eq!((text.position(2, unit), text.position(15, unit)), (None, None));
         }
-        assert_eq!(text.byte(Position::new(0, 3), Encoding::Utf16), None, "inside a letter");
+        assert_eq!(
+            text.byte(Position::new(0, 3), ColumnUnit::Utf16),
+            None,
+            "inside a letter"
+        );
     }
 
     #[test]

@@ -17,13 +17,14 @@ use lsp_types::{
 };
 
 use super::documents::{Documents, Location};
-use super::positions::Encoding;
+use super::positions::chosen_unit;
 use super::process::{Guard, Process};
 use super::question::{Answer, Canary, KnownFile, Place, Question};
 use super::readiness::SETTLE;
 use super::servers::Found;
 use super::transport::{Refusal, RequestId, Stopped, Transport, Watch, folder, json_of};
 use super::uri::uri_of;
+use crate::model::ColumnUnit;
 
 /// Limit on the time of the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(120);
@@ -47,7 +48,7 @@ pub(super) struct Project<'a> {
     /// The request of the handshake, until it is answered.
     handshake: Option<RequestId>,
     started: Instant,
-    encoding: Encoding,
+    encoding: ColumnUnit,
     version: Option<String>,
     documents: Documents,
     /// Path and id of the files that the server knows of, by language.
@@ -114,7 +115,7 @@ impl<'a> Project<'a> {
             transport,
             handshake: Some(handshake),
             started: Instant::now(),
-            encoding: Encoding::default(),
+            encoding: ColumnUnit::default(),
             version: None,
             documents: Documents::new(root),
             files: HashMap::new(),
@@ -224,7 +225,7 @@ impl<'a> Project<'a> {
         };
         let answer = self.transport.answer::<Initialize>(id, watch)?;
         let answer = answer.map_err(|refusal| broken(format!("it refuses the handshake: {}", refusal.message)))?;
-        let encoding = Encoding::chosen(answer.capabilities.position_encoding.as_ref());
+        let encoding = chosen_unit(answer.capabilities.position_encoding.as_ref());
         self.encoding = encoding.ok_or_else(|| broken("it chose an encoding that was not offered".to_owned()))?;
         self.version = answer.server_info.and_then(|info| info.version);
         self.handshake = None;

@@ -4,6 +4,7 @@
 //! that one module produces belongs to that module.
 
 mod chain;
+mod columns;
 pub(crate) mod count;
 mod explain;
 mod id;
@@ -15,6 +16,7 @@ pub(crate) mod unprintable;
 pub(crate) mod varint;
 
 pub use chain::chain;
+pub use columns::ColumnUnit;
 pub(crate) use explain::explain_by;
 pub use explain::{ErrorKind, Explain, Explanation, Hint, Misspelt, NameKind};
 pub use id::{BlobId, ChunkKey, CommitId, Oid, OidError, TreeId};

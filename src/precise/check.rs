@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::positions::{Encoding, Positions};
+use super::positions::Positions;
 use super::scip::{Document, RawOccurrence, ScipError};
 use super::symbol::Symbol;
+use crate::model::ColumnUnit;
 
 /// Share of the names in percent that can be something else than the index says.
 const MAX_WRONG_PERCENT: usize = 10;
@@ -54,8 +55,8 @@ pub fn check<'a>(document: &Document<'a>, text: &[u8]) -> Result<Result<Checked<
     }
     let encodings = match document.encoding {
         Some(encoding) => vec![encoding],
-        None if text.is_ascii() => vec![Encoding::Utf8],
-        None => Encoding::ALL.to_vec(),
+        None if text.is_ascii() => vec![ColumnUnit::Utf8],
+        None => ColumnUnit::ALL.to_vec(),
     };
     let mut best: Result<Checked<'a>, Mismatch> = Err(Mismatch::Range);
     for encoding in encodings {
@@ -75,7 +76,7 @@ pub fn check<'a>(document: &Document<'a>, text: &[u8]) -> Result<Result<Checked<
 fn check_as<'a>(
     document: &Document<'a>,
     text: &[u8],
-    encoding: Encoding,
+    encoding: ColumnUnit,
 ) -> Result<Result<Checked<'a>, Mismatch>, ScipError> {
     let positions = Positions::new(text, encoding);
     let mut checked = Checked::default();

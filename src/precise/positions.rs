@@ -2,37 +2,19 @@
 
 use bstr::ByteSlice;
 
-/// The unit of columns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Encoding {
-    Utf8,
-    Utf16,
-    Utf32,
-}
+use crate::model::ColumnUnit;
 
-impl Encoding {
-    pub(super) const ALL: [Self; 3] = [Self::Utf16, Self::Utf8, Self::Utf32];
-
-    /// Returns the encoding that SCIP gives this number.
-    pub(super) fn of_number(number: u64) -> Option<Self> {
-        match number {
-            1 => Some(Self::Utf8),
-            2 => Some(Self::Utf16),
-            3 => Some(Self::Utf32),
-            _ => None,
-        }
-    }
-
-    fn units(self, letter: char) -> usize {
-        match self {
-            Self::Utf8 => letter.len_utf8(),
-            Self::Utf16 => letter.len_utf16(),
-            Self::Utf32 => 1,
-        }
+/// Returns the unit that SCIP gives this number.
+pub(super) fn unit_of_number(number: u64) -> Option<ColumnUnit> {
+    match number {
+        1 => Some(ColumnUnit::Utf8),
+        2 => Some(ColumnUnit::Utf16),
+        3 => Some(ColumnUnit::Utf32),
+        _ => None,
     }
 }
 
-/// The positions of a text in one encoding.
+/// The positions of a text in one unit of columns.
 pub(super) struct Positions {
     /// The start of each line, and the end of the text.
     lines: Vec<usize>,
@@ -49,12 +31,12 @@ struct Wide {
 }
 
 impl Positions {
-    pub(super) fn new(text: &[u8], encoding: Encoding) -> Self {
+    pub(super) fn new(text: &[u8], unit: ColumnUnit) -> Self {
         let ends = memchr::memchr_iter(b'\n', text).map(|at| at + 1);
         let lines = std::iter::once(0).chain(ends).chain([text.len()]).collect();
         let mut wide: Vec<Wide> = Vec::new();
         for (first_byte, end_byte, letter) in text.char_indices() {
-            let units = encoding.units(letter);
+            let units = unit.count(letter);
             if units != end_byte - first_byte {
                 let (unit, byte) = wide.last().map_or((0, 0), |last| (last.end_unit, last.end_byte));
                 let first_unit = unit + first_byte - byte;
@@ -103,15 +85,15 @@ mod tests {
     #[test]
     fn columns_are_counted_in_each_encoding() {
         let text = "aé𝄞b\nxy".as_bytes();
-        for (encoding, column) in [(Encoding::Utf8, 7), (Encoding::Utf16, 4), (Encoding::Utf32, 3)] {
-            let positions = Positions::new(text, encoding);
-            assert_eq!(positions.byte(0, column), Some(7), "{encoding:?}");
+        for (unit, column) in [(ColumnUnit::Utf8, 7), (ColumnUnit::Utf16, 4), (ColumnUnit::Utf32, 3)] {
+            let positions = Positions::new(text, unit);
+            assert_eq!(positions.byte(0, column), Some(7), "{unit:?}");
             assert_eq!(positions.byte(1, 1), Some(10));
             assert_eq!(positions.byte(1, 2), Some(11));
             assert_eq!((positions.byte(1, 3), positions.byte(2, 0)), (None, None));
         }
         assert_eq!(
-            Positions::new(text, Encoding::Utf16).byte(0, 3),
+            Positions::new(text, ColumnUnit::Utf16).byte(0, 3),
             None,
             "inside a letter"
         );

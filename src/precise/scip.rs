@@ -3,7 +3,8 @@
 //! SCIP is a protobuf message (<https://github.com/sourcegraph/scip/blob/main/scip.proto>). The encoding is described at
 //! <https://protobuf.dev/programming-guides/encoding/>.
 
-use super::positions::Encoding;
+use super::positions::unit_of_number;
+use crate::model::ColumnUnit;
 use crate::model::varint::take;
 
 /// Limit on the name of an indexer, and on its version, in bytes.
@@ -44,7 +45,7 @@ pub struct Document<'a> {
     /// The path relative to the root of the indexed project.
     pub path: &'a [u8],
     /// The unit of columns, if it is declared.
-    pub(super) encoding: Option<Encoding>,
+    pub(super) encoding: Option<ColumnUnit>,
     /// The text of the file, if the index has it.
     pub(super) text: Option<&'a [u8]>,
 }
@@ -185,7 +186,7 @@ impl<'a> Document<'a> {
             match field? {
                 (_, 1, Value::Bytes(path)) => document.path = path,
                 (_, 5, Value::Bytes(text)) => document.text = Some(text),
-                (_, 6, Value::Number(encoding)) => document.encoding = Encoding::of_number(encoding),
+                (_, 6, Value::Number(encoding)) => document.encoding = unit_of_number(encoding),
                 _ => {}
             }
         }
