@@ -314,6 +314,16 @@ impl Environment {
         self.files.get(path).copied()
     }
 
+    /// Returns the path of a file.
+    pub(super) fn path(&self, file: FileId) -> &str {
+        &self.paths[file.0 as usize]
+    }
+
+    /// Returns the file at a path relative to a folder.
+    pub(super) fn below(&self, folder: &str, path: &str) -> Option<FileId> {
+        self.file(&joined(folder, path))
+    }
+
     /// Returns true if the package that an import names is one of several with that name.
     pub(super) fn is_ambiguous(&self, family: Family, module: &str) -> bool {
         let separator = if family == Family::Rust { "::" } else { "/" };

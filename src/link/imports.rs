@@ -66,6 +66,11 @@ impl Linker<'_> {
             Sym::Module(module) => Some(module),
             _ => None,
         };
+        if facts.family == Family::C {
+            let file = self.included_by(facts, &import.module);
+            // The folders that the compiler searches are not known.
+            return file.map_or(Imported::Unknown, |file| Imported::Files(vec![file]));
+        }
         let mut files = BTreeSet::new();
         for name in import
             .names
@@ -88,7 +93,7 @@ impl Linker<'_> {
             Some(Module::File(file) | Module::Items { file, .. }) => Imported::Files(vec![file]),
             Some(Module::Crate { roots }) => Imported::Files(roots.to_vec()),
             Some(Module::Folder { path, files }) => Imported::Package(path.to_string(), files.0.to_vec()),
-            None if matches!(facts.family, Family::C | Family::Other(_)) => Imported::Unknown,
+            None if matches!(facts.family, Family::Other(_)) => Imported::Unknown,
             None => Imported::Outside,
         }
     }

@@ -233,6 +233,9 @@ impl Linker<'_> {
             own.extend(children.map(|&index| facts.def(index)));
         }
         own.extend(self.outside_members(of, name));
+        if own.len() > 1 && own.iter().any(|def| self.is_prototype(*def)) {
+            own = self.bodies_of(own);
+        }
         if self.facts(of.file).is_some_and(|facts| facts.family == Family::Python) {
             own.truncate(1);
         }
@@ -294,7 +297,8 @@ impl Linker<'_> {
             _ if kind == DefinitionKind::Macro && facts.family == Family::Rust => false,
             Some(ReferenceKind::Call) if !kind.is_callable() => kind.is_type() || kind == DefinitionKind::Variant,
             Some(ReferenceKind::Call) if matches!(facts.family, Family::Java | Family::C) => {
-                usage.n_arguments.is_none_or(|n| facts.takes(def.index, n.into()))
+                let is_exact = kind != DefinitionKind::Macro && !facts.is_prototype(def.index);
+                !is_exact || usage.n_arguments.is_none_or(|n| facts.takes(def.index, n.into()))
             }
             Some(ReferenceKind::Call) => {
                 let arity = facts.definitions[def.index as usize].arity;
@@ -375,7 +379,11 @@ impl Linker<'_> {
         };
         let mut found = Vec::new();
         for file in self.files_defining(name).iter() {
-            if facts.family != Family::C && files.binary_search(file).is_err() {
+            let is_near = match facts.family {
+                Family::C => *file == of.file || self.included(*file).binary_search(&of.file).is_ok(),
+                _ => files.binary_search(file).is_ok(),
+            };
+            if !is_near {
                 continue;
             }
             let Some(other) = self.facts(*file).filter(|other| other.family == facts.family) else {

@@ -5,6 +5,7 @@
 //! `environment` knows where the modules of each language are; `scopes` finds what a plain name means; `types` follows
 //! the type of a receiver; `resolve` combines them.
 
+mod c;
 mod compiler;
 mod environment;
 mod facts;

@@ -313,6 +313,9 @@ impl Linker<'_> {
             all.extend(definition.container.map(|container| facts.def(container)));
         }
         all.extend(self.same_function(of).into_iter().filter(|other| *other != of));
+        if facts.is_prototype(of.index) {
+            all.extend(self.bodies_of(vec![of]).into_iter().filter(|body| *body != of));
+        }
         all
     }
 

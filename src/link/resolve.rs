@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
+use super::c::FilesByName;
 use super::compiler::{CompilerFacts, Meaning};
 use super::environment::{Environment, Module};
 use super::facts::{DefId, Facts, Family};
@@ -152,6 +153,9 @@ pub struct Links {
     candidates: Mutex<Candidates>,
     /// Two members of interfaces with a name, if there are any.
     abstracts: Mutex<Candidates>,
+    /// For files of C and C++, the files that they include.
+    pub(super) included: Mutex<HashMap<FileId, Arc<[FileId]>>>,
+    pub(super) c_files: OnceLock<FilesByName>,
     /// Number of references and bindings kept.
     n_kept: AtomicUsize,
     errors: Mutex<Vec<LexicalError>>,
@@ -186,6 +190,8 @@ impl Links {
             memo: Memo::new(),
             candidates: Mutex::default(),
             abstracts: Mutex::default(),
+            included: Mutex::default(),
+            c_files: OnceLock::new(),
             n_kept: AtomicUsize::new(0),
             errors: Mutex::default(),
             is_broken: AtomicBool::new(false),
@@ -597,11 +603,22 @@ impl<'v> Linker<'v> {
             Value::None => self.bare(facts, reference, depth),
             Value::Literal(_) => Found::outside(),
             Value::Other => Found::unknown(),
-            Value::Of { at, steps } => match self.value(facts, at, steps, depth) {
-                Some(of) => self.member(&of, reference, depth),
-                None => Found::unknown(),
+            Value::Of { at, steps } => match (self.value(facts, at, steps, depth), &reference.qualifier) {
+                (Some(of), _) => self.member(&of, reference, depth),
+                (None, Some(namespace)) if facts.family == Family::C && !self.is_local(facts, at, depth) => {
+                    self.in_namespace(facts, namespace, reference)
+                }
+                (None, _) => Found::unknown(),
             },
         }
+    }
+
+    /// Returns true if the reference at a byte means a local variable.
+    fn is_local(&self, facts: &Facts, at: u32, depth: u8) -> bool {
+        let syms = facts
+            .reference_at(at)
+            .map(|index| self.resolve_at(facts, index, depth).syms);
+        syms.is_some_and(|syms| matches!(syms.first(), Some(Sym::Local(..))))
     }
 
     /// Finds what a name in an import means. The segments of the module's path mean no definition.

@@ -24,7 +24,11 @@ impl Linker<'_> {
         if let Some(found) = self.special(facts, name, at, depth) {
             return found;
         }
-        if let Some(found) = self.lexical(facts, reference, depth) {
+        let lexical = self.lexical(facts, reference, depth);
+        if facts.family == Family::C {
+            return self.bare_in_c(facts, reference, lexical);
+        }
+        if let Some(found) = lexical {
             return found;
         }
         // Types and macros of Rust can have one name.
@@ -146,6 +150,10 @@ impl Linker<'_> {
             }
             (Family::Python, "Self") => scope(Sym::Def(facts.def(facts.enclosing_type(at)?))),
             (Family::Go | Family::Rust, "this") => None,
+            (Family::C, "this") => {
+                let of = facts.enclosing_type(at).map(|of| facts.def(of));
+                scope(Sym::This(of.or_else(|| self.class_at(facts, at, depth))?))
+            }
             (_, "this" | "self") => scope(Sym::This(facts.def(facts.enclosing_type(at)?))),
             (_, "super") => scope(Sym::Super(facts.def(facts.enclosing_type(at)?))),
             _ => None,
@@ -248,12 +256,12 @@ impl Linker<'_> {
             let outer = definition.container.map(|outer| &facts.definitions[outer as usize]);
             let is_member = outer.is_some_and(|outer| outer.kind.is_type());
             let is_macro = definition.kind == DefinitionKind::Macro || usage.kind == Some(ReferenceKind::Macro);
-            let is_method_of_go = definition.qualifier.is_some() && facts.family == Family::Go;
+            let is_method_outside = definition.qualifier.is_some() && matches!(facts.family, Family::Go | Family::C);
             let has_members = definition.kind.is_type() || definition.kind == DefinitionKind::Module;
             if !facts.is_name(index)
                 || is_path_segment && !has_members
                 || !is_path_segment && definition.kind == DefinitionKind::Module && facts.family == Family::Rust
-                || is_method_of_go
+                || is_method_outside
                 || (is_member || is_macro) && !self.fits(facts.def(index), usage)
                 || definition.container.is_some_and(|outer| !enclosing.contains(&outer))
                 || !is_in_scope(facts, index, at, module)
@@ -285,6 +293,15 @@ impl Linker<'_> {
             return None;
         }
         let types = facts.enclosing(reference.range.start);
+        if let Some(of) = self.class_of_method(facts, reference, depth) {
+            let members = self.members_for(of, &reference.name, Use::of(reference), depth);
+            if !members.is_empty() {
+                return Some(Found {
+                    syms: members.into_iter().map(Sym::Def).collect(),
+                    tier: Tier::Own,
+                });
+            }
+        }
         let own = facts.reference_at(reference.range.start);
         let is_base = |of: u32| own.is_some_and(|own| facts.bases(of).binary_search(&own).is_ok());
         let mut types = types.filter(|&index| facts.definitions[index as usize].kind.is_type() && !is_base(index));
@@ -487,6 +504,8 @@ fn nearest_local(facts: &Facts, reference: &Reference) -> Option<(usize, u32)> {
         let can_be = match binding.kind {
             BindingKind::TypeParameter => is_path_segment || reference.kind == ReferenceKind::Type,
             _ if is_path_segment => false,
+            // `struct x *x`
+            _ if facts.family == Family::C && reference.kind == ReferenceKind::Type => false,
             BindingKind::Local | BindingKind::Parameter => true,
             _ => facts.family == Family::JavaScript && facts.local_definition(*index).is_some(),
         };

@@ -50,6 +50,9 @@ const TRANSPARENT: &[&str] = &[
     "Final",
     "ClassVar",
     "Mut",
+    "unique_ptr",
+    "shared_ptr",
+    "weak_ptr",
 ];
 /// Types with a content that `await`, `?` or a pattern takes out.
 const WRAPPERS: &[&str] = &[

@@ -4,8 +4,8 @@ use tree_sitter::Node;
 
 use super::text::{import_of, is_screaming};
 use super::{Language, Profile, Structure};
-use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, call, define, on, path, range_of};
-use crate::extract::types::{DefinitionKind, Import};
+use crate::extract::rules::{Bound, Grammar, Leaf, Named, Role, Rule, call, define, on, path, range_of, same, step};
+use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, Step};
 use crate::extract::walk::{Cx, children, field};
 use crate::model::{ByteRange, Lang};
 
@@ -35,6 +35,20 @@ pub(super) const RULES: &[Rule] = &[
     on(&["comment"], Role::Comment),
     on(&["call_expression"], call("function")),
     on(&["field_expression"], path("argument", "field")),
+    on(
+        &["function_definition", "compound_statement", "for_statement", "if_statement", "while_statement", "case_statement"],
+        Role::Scope,
+    ),
+    on(&["function_definition"], Role::BindBy(function)),
+    on(&["declaration", "field_declaration", "type_definition"], Role::BindBy(variables)),
+    on(&["pointer_expression", "subscript_expression"], same("argument")),
+    on(&["parenthesized_expression"], same("")),
+    on(&["cast_expression", "compound_literal_expression"], step("type", Step::Call)),
+    on(&["string_literal", "concatenated_string"], Role::Literal(Literal::String)),
+    on(&["number_literal"], Role::Literal(Literal::Integer)),
+    on(&["char_literal"], Role::Literal(Literal::Character)),
+    on(&["true", "false"], Role::Literal(Literal::Boolean)),
+    on(&["null"], Role::Literal(Literal::Null)),
     on(&["identifier"], Role::Leaf(Leaf::Name)),
     on(&["type_identifier"], Role::Leaf(Leaf::Type)),
     on(&["field_identifier"], Role::Leaf(Leaf::Segment)),
@@ -112,6 +126,63 @@ fn is_const(qualifier: &str) -> bool {
 pub(super) fn declarators(node: Node<'_>) -> Vec<Declared<'_>> {
     let mut cursor = node.walk();
     node.children_by_field_name("declarator", &mut cursor).filter_map(dig).collect()
+}
+
+/// Adds the parameters of a function and its result.
+fn function<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let Some(declarator) = field(node, "declarator") else { return };
+    let name = dig(declarator).map(|declared| Bound::new(BindingKind::Definition, last_name(declared.name)));
+    found.extend(name.map(|name| name.of(explicit(node))));
+    add_parameters(declarator, found);
+}
+
+/// Adds the parameters of a declarator.
+pub(super) fn add_parameters<'t>(declarator: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let mut node = declarator;
+    for _ in 0..64 {
+        if let Some(list) = field(node, "parameters") {
+            for parameter in children(list) {
+                let name = field(parameter, "declarator").and_then(dig).map(|declared| declared.name);
+                let bound = name.map(|name| Bound::new(BindingKind::Parameter, name).of(explicit(parameter)));
+                found.extend(bound);
+                // A value that is not described marks the parameter as one of any number.
+                if parameter.kind() == "variadic_parameter" {
+                    found.push(Bound::new(BindingKind::Parameter, parameter).to(Some(parameter)));
+                }
+            }
+            return;
+        }
+        let Some(inner) = field(node, "declarator") else { return };
+        node = inner;
+    }
+}
+
+/// Adds the variables of a declaration, the results of the functions and the types of the aliases that it declares.
+fn variables<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let mut cursor = node.walk();
+    for declarator in node.children_by_field_name("declarator", &mut cursor) {
+        let Some(Declared { name, is_function }) = dig(declarator) else { continue };
+        let is_definition = is_function || node.kind() == "type_definition";
+        let kind = if is_definition { BindingKind::Definition } else { BindingKind::Local };
+        let bound = Bound::new(kind, last_name(name)).of(explicit(node));
+        found.push(bound.to(field(declarator, "value")));
+    }
+}
+
+/// Returns the type of a declaration if it is a name.
+pub(super) fn explicit(node: Node<'_>) -> Option<Node<'_>> {
+    field(node, "type").filter(|of| of.kind() != "placeholder_type_specifier" && field(*of, "body").is_none())
+}
+
+/// Returns the last segment of a qualified name.
+fn last_name(mut name: Node<'_>) -> Node<'_> {
+    for _ in 0..64 {
+        match field(name, "name").filter(|_| name.kind() == "qualified_identifier") {
+            Some(inner) => name = inner,
+            None => break,
+        }
+    }
+    name
 }
 
 /// Returns the braces of an initial value, which are not part of the signature.

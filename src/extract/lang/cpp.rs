@@ -4,15 +4,15 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
-use super::c::{self, dig};
+use super::c::{self, add_parameters, dig, explicit};
 use super::member_macros;
 use super::text::{blank, import_of, imported, is_screaming};
 use super::{Language, Profile, Structure};
 use crate::extract::rules::{
-    Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path, range_of,
+    Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path, range_of, step,
 };
-use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
-use crate::extract::walk::{Cx, children, field};
+use crate::extract::types::{BindingKind, DefinitionKind, Import, ReferenceKind, Step};
+use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::{ByteRange, Lang};
 
 pub(super) const LANGUAGE: Language = Language {
@@ -44,10 +44,32 @@ const RULES: &[Rule] = &[
     on(&["base_class_clause"], Role::Zone(Zone::As(ReferenceKind::Inherit))),
     on(&["template_argument_list", "argument_list"], Role::Zone(Zone::Plain)),
     on(&["new_expression"], call("type")),
+    on(&["new_expression"], step("type", Step::Call)),
+    on(&["lambda_expression", "for_range_loop", "catch_clause", "template_declaration"], Role::Scope),
+    on(&["lambda_expression", "catch_clause"], Role::BindBy(lambda)),
+    on(&["for_range_loop"], Role::BindBy(iterated)),
+    on(&["type_parameter_declaration"], Role::BindBy(type_parameter)),
+    on(&["this"], Role::Leaf(Leaf::This)),
     on(&["qualified_identifier"], path("scope", "name")),
     on(&["template_function", "template_type", "template_method"], Role::Through("name")),
     on(&["namespace_identifier"], Role::Leaf(Leaf::Segment)),
 ];
+
+/// Adds the parameters of a lambda, and what a handler catches.
+fn lambda<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    add_parameters(field(node, "declarator").unwrap_or(node), found);
+}
+
+/// Adds the variable of `for (auto x : list)`.
+fn iterated<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let Some(declared) = field(node, "declarator").and_then(dig) else { return };
+    let bound = Bound::new(BindingKind::Local, declared.name).of(explicit(node));
+    found.push(bound.to(field(node, "right")).by(Step::Element));
+}
+
+fn type_parameter<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    found.extend(child_of_kind(node, "type_identifier").map(|name| Bound::new(BindingKind::TypeParameter, name)));
+}
 
 /// Replaces macros between `class` and the name of the class by spaces: `EXPORT_API` in `class EXPORT_API Foo {`. The
 /// grammar parses such a class as a function. Also replaces macros without a semicolon between the members of a class,

@@ -130,6 +130,13 @@ fn drop_locals(mentions: &mut Vec<Mention>, definitions: &[Definition], bindings
             _ => None,
         })
         .collect();
+    let mut declared: Vec<ByteRange> = bindings.iter().map(|binding| binding.declared).collect();
+    declared.sort_unstable_by_key(|range| range.start);
+    // `struct pool *pool`
+    let is_declared_type = |mention: &Mention| {
+        let n_before = declared.partition_point(|range| range.start <= mention.range.start);
+        mention.kind == ReferenceKind::Type && n_before > 0 && declared[n_before - 1].end > mention.range.start
+    };
     let mut names: HashSet<u32> = HashSet::new();
     let mut scopes: HashMap<&str, Vec<ByteRange>> = HashMap::new();
     let by_start = definitions
@@ -176,7 +183,9 @@ fn drop_locals(mentions: &mut Vec<Mention>, definitions: &[Definition], bindings
             mention.kind,
             ReferenceKind::Value | ReferenceKind::Name | ReferenceKind::Type
         );
-        needed.contains(&at) || !(is_plain && mention.receiver == Value::None && (names.contains(&at) || is_hidden()))
+        needed.contains(&at)
+            || is_declared_type(mention)
+            || !(is_plain && mention.receiver == Value::None && (names.contains(&at) || is_hidden()))
     });
 }
 

@@ -425,7 +425,12 @@ impl Lookup<'_> {
 
     fn definitions(&self, typed: &str) -> Result<SymbolOutcome> {
         let (query, _) = name_or_place(&self.ask.session.workspace, self.question.view(), typed)?;
-        Ok(meant(&self.question.sources(), query, Some(self.linker), |_| true)?)
+        let mut outcome = meant(&self.question.sources(), query, Some(self.linker), |_| true)?;
+        let is_prototype = |found: &FoundDefinition| self.linker.is_prototype(found.def());
+        if !outcome.definitions.iter().all(is_prototype) {
+            outcome.definitions.retain(|found| !is_prototype(found));
+        }
+        Ok(outcome)
     }
 
     /// Returns a page with the definitions that a target can mean.
