@@ -824,6 +824,37 @@ mod unix {
     }
 
     #[test]
+    fn a_repository_cannot_lead_the_way_into_a_program() {
+        use std::os::unix::fs::PermissionsExt;
+        let user = User::new();
+        let repo = &user.repo;
+        repo.git(["config", "core.hooksPath", "hk"]);
+        repo.write("hk/post-commit", "#!/bin/sh\n");
+        repo.write("bin/run.md", "#!/usr/bin/env node\n");
+        repo.write("tools/go", "echo\n");
+        for file in ["hk/post-commit", "tools/go"] {
+            fs::set_permissions(repo.path(file), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        symlink("tools", repo.path("doc")).unwrap();
+        for target in ["hk/post-commit", "bin/run.md", "doc/go"] {
+            symlink(target, repo.path("CLAUDE.md")).unwrap();
+            let all = user.everything();
+            let args = [
+                "install",
+                "--yes",
+                "--scope",
+                "project",
+                "claude-code",
+                "--instructions",
+            ];
+            let why = &user.call(&args).expect(2).stderr;
+            assert!(why.contains("which is a program"), "{target}: {why}");
+            assert_eq!(user.everything(), all, "{target}");
+            fs::remove_file(repo.path("CLAUDE.md")).unwrap();
+        }
+    }
+
+    #[test]
     fn what_was_there_before_is_kept_where_nobody_else_looks() {
         let user = User::new();
         user.write(".claude.json", "{\"secret\": 1}");

@@ -45,6 +45,14 @@ pub(crate) enum FileError {
         /// Its target.
         target: PathBuf,
     },
+    /// A symbolic link in the repository to a script or another program.
+    #[error("{} is a symbolic link to {}, which is a program", .path.display(), .target.display())]
+    LeadsToProgram {
+        /// The link.
+        path: PathBuf,
+        /// Its target.
+        target: PathBuf,
+    },
     /// The path is a folder, a device or a pipe, or the file is far too large.
     #[error("{} is not a regular file of reasonable size", .path.display())]
     NotAFile {
@@ -84,7 +92,8 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Reads the file at `path`. If there is a `root`, the resolved path must be inside it, and not in a directory of git.
+    /// Reads the file at `path`. If there is a `root`, the resolved path must be inside it, and not in a directory of git
+    /// or, by a link, a program such as a hook.
     pub(super) fn read(path: &Path, root: Option<&Path>) -> Result<Self, FileError> {
         let target = match fs::canonicalize(path) {
             Ok(target) => target,
@@ -118,6 +127,12 @@ impl Found {
             return Err(FileError::NotAFile { path: target });
         }
         let bytes = fs::read(&target).map_err(FileError::io("read", &target))?;
+        // On some file systems all files are executable, so a file of the same kind is no program.
+        let is_program = is_executable(&metadata) && target.extension() != path.extension() || bytes.starts_with(b"#!");
+        if root.is_some() && is_program && is_link(path, root) {
+            let path = path.to_owned();
+            return Err(FileError::LeadsToProgram { path, target });
+        }
         let text = String::from_utf8(bytes).map_err(|_| FileError::NotText { path: target.clone() })?;
         Ok(Self {
             target,
@@ -136,6 +151,22 @@ impl Found {
             Ok(())
         }
     }
+}
+
+/// Returns true if a part of `path` below `root` is a symbolic link.
+fn is_link(path: &Path, root: Option<&Path>) -> bool {
+    let mut below = path.ancestors().take_while(|part| Some(*part) != root);
+    below.any(Path::is_symlink)
+}
+
+#[cfg(unix)]
+fn is_executable(metadata: &fs::Metadata) -> bool {
+    std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &fs::Metadata) -> bool {
+    false
 }
 
 /// Resolves the path of a file that does not exist, by resolving the nearest existing folder.
