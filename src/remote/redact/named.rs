@@ -1,29 +1,124 @@
 //! Finds the values of names that suggest secrets.
+//!
+//! Code is not parsed: a table of forms says what may be between a name and its value, and how much a value there must
+//! look like a secret.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use crate::model::start_of;
-use std::ops::Range;
 
-use regex::{Match, Regex};
-
+use super::forms::{compiled, rows};
 use super::name::{Name, Strength, names};
-use super::value::{self, Trust, last_bytes, line_end};
+use super::value::{self, BYTES, Trust, is_meant, last_bytes, line_end};
 
 /// Maximum distance between a name and its value. The limit makes the time proportional to the length of the text.
 const MAX_BYTES: usize = 4 << 10;
+/// Maximum number of bytes before a name that are read.
+const MAX_BYTES_BEFORE: usize = 200;
+
+/// The places of values, without those behind a sign of assignment: the minimum strength of the name, the trust for a
+/// literal, the trust for a word or the text of a tag, the line up to the name (`§`), and the text behind it. All rows
+/// that match count.
+const LINKS: &str = r##"
+# `name == "value"`, `strcmp(name, "value")`.
+strong  random  never  §  (?:["'`]?\s*\])?\s*(?:[!=]==?|\.equals\()\s*
+strong  any  never  (?:cmp|compare\w*|equals)\(§  \s*,\s*
+# `getenv("NAME", "value")`, `put(NAME, "value")`, `{name, "value"}`, `set :name, "value"`, `"--name", "value"`.
+weak  any  never  (?i)(?:(?:env|setdefault|fetch|\bget|option|flag\.\w+|\bdefine|setattr|set_?property|header|put|insert|\.set|\.set_env)\(\s*(?:\w+,\s*)?["']?|^\s*\{|\bset[ (]:|["']--?)§  ["']?\s*,\s*
+weak  random  never  ["':]§  ["'`]?\s*,\s*
+strong  random  never  §  ["'`]?\s*,\s*
+# `get("NAME") || "value"`, `env::var("NAME").unwrap_or("value")`, `fetch("NAME") { "value" }`.
+weak  any  never  §  ["'`]?\s*[\])]*\s*(?:\|\|=?|\?\?=?|\?:|\bor\b|\.unwrap_or\w*\(|\.(?i:or_?else|get_?or_?else)\w*\s*[({]|:-)\s*(?:\|\w*\|\s*|\(\)\s*[-=]>\s*)?
+weak  any  never  §  ["'`]\s*[\])]\s*\{\s*
+# `fn name() -> T { "value" }`, `def name\n return "value"`, `name { get { return "value"; } }`.
+strong  any  never  \b(?:fn|func?|fun|def|function|get|public|private|protected|static|const|va[lr]|let|[Ss]tring)\s+(?:\w+\s+)*(?:get_?)?§  (?:\([^()\n]{0,80}\))?(?:\s*->\s*[&'\w<>: ]{1,40})?[^;={}()"'\n,]{0,40}(?:[{:]|=>?|\n)\s*(?:get\s*(?:\{|=>)\s*)?(?:return\b\s*)?
+# `class Secrets: NAME = "value"`.
+strong  any  never  \bclass\s+§  [^\n]{0,40}[:{]\s*\n\s*(?:\w+\s+){0,4}\w+\s*=\s*
+# `find("#name").type("value")`, `setName("value")`, `.name("user", "value")`, `Name{"value"}`.
+strong  any  never  §  ["'`]?\]?["']?\)\s*\.(?:type|fill|clear_and_type|send_?keys|sendKeys|val|set_?[vV]alue|set)\(\s*
+strong  random  never  §  [({]\s*
+# `name is value`, `name 0 value`, `name "value"`, `--name value`, `ENV name value`.
+strong  never  random  §  ["'`*]*[ \t]+(?:(?:is|are|was|as|to|be|ist|est|es):?[ \t]+|[0-9][ \t]+)?["'`*]*
+strong  any  never  §  [ \t]+(?:is|ist|est|es|was|as):?[ \t]+
+strong  any  never  §  [ \t]+
+weak  any  random  (?:-|(?i)^\s*(?:env|arg|set(?:\s+-\w+)?|setx|setenv|export|#\s*define|\(\w+|.*\sset_header|proxy_\w+|.*;\s*set|set|.*\sconfig(?:ure)?\s+set)\s(?:.*\s)?\$?)§  [ \t]+(?:<<<[ \t]+)?
+weak  never  any  (?i)^\s*(?:env|arg|set|setx|setenv|export)\s(?:-\w+\s)?(?-i)[A-Z_]*§  [ \t]+
+strong  never  any  -§  [ \t]+
+weak  never  any  -§  [ \t]*\n[ \t]*-[ \t]+
+# `AUTH_NAME value` as a line, and `name:` with a line.
+strong  never  notname  ^\s*(?:[?>#*+-][ \t]+)?§|&§  (?:\t+|[ \t]+(?:-[ \t]+)?|[ \t]*\n(?:[|] |: ))
+strong  any  entry  ^[ \t"'-]*§  ["']?:[ \t]*\n[ \t]+
+# `<name>value</name>`, `<key>name</key><string>value`, and `<name id="…">value`, also as CDATA.
+strong  never  any  <(?:[\w-]+:)?§  (?:\s[^<>]*)?>\s*(?:<!\[CDATA\[)?
+weak  never  random  <(?:[\w-]+:)?§  (?:\s[^<>]*)?>\s*(?:<!\[CDATA\[)?
+strong  never  any  NAMED§  ["']?[^<>]{0,200}(?:</key>\s*<\w+>|>\s*(?:<\w+>)?)\s*
+weak  never  random  NAMED§  ["']?[^<>]{0,200}(?:</key>\s*<\w+>|>\s*(?:<\w+>)?)\s*
+# `${name:value}`.
+weak  never  any  \$\{[\w.-]*§  :-?
+# COBOL.
+strong  any  never  §  \s+PIC\s+\S+\s+VALUE\s+
+"##;
+/// The key of a name that is itself a value.
+const NAMED: &str =
+    r#"(?i:\b(?:name|key|id|type|variable|property|param(?:eter)?)\\?["'`]?\s*(?:[:=]|=>)?\s*\\?["'`]?|<key>)"#;
+
+static NAMED_FORM: LazyLock<Regex> = LazyLock::new(|| compiled(&format!("{NAMED}$")));
+
+struct Link {
+    strength: Strength,
+    literal: Trust,
+    word: Trust,
+    before: Option<Regex>,
+    between: Regex,
+}
+
+static COMPILED: LazyLock<Vec<Link>> = LazyLock::new(|| {
+    let of = |[strength, literal, word, before, between]: [&str; 5]| Link {
+        strength: Strength::of(strength),
+        literal: Trust::of(literal),
+        word: Trust::of(word),
+        before: (before != "§").then(|| compiled(&format!("(?:{})$", before.replace('§', "")).replace("NAMED", NAMED))),
+        between: compiled(&format!(r"\A(?:{})", between)),
+    };
+    rows(LINKS).map(of).collect()
+});
 
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
-    let mut found = Vec::new();
+    let mut found: Vec<Range<usize>> = Vec::new();
     let mut line = Line::default();
     for name in names(text) {
+        // A name in a secret has no value. Many of them would take long.
+        if found.iter().rev().take(8).any(|secret| secret.contains(&name.start)) {
+            continue;
+        }
         line.read_to(text, name.start);
+        let window = start_of(text, name.end() + MAX_BYTES);
+        let quote = line
+            .quote
+            .filter(|quote| text.as_bytes().get(name.end()) != Some(quote));
+        let end = quote.and_then(|quote| closing(window, name.end(), quote));
         let place = Place {
-            text: start_of(text, name.end() + MAX_BYTES),
+            text: &window[..end.unwrap_or(window.len())],
             name,
-            line: &line,
+            line: &text[line.start..name.start],
+            in_string: quote.is_some(),
         };
         found.extend(place.values());
     }
     found
+}
+
+/// Returns the position of the quote that ends the string that is open at `at`.
+fn closing(text: &str, at: usize, quote: u8) -> Option<usize> {
+    let is_end = |at: &usize| {
+        let next = text[at + 1..].chars().next();
+        !text[..*at].ends_with('\\') && next.is_none_or(|c| c.is_whitespace() || ",;:)]}+.%>\\/|".contains(c))
+    };
+    let quotes = text[at..].match_indices(char::from(quote));
+    quotes.map(|(n_bytes, _)| at + n_bytes).find(is_end)
 }
 
 /// The line that contains the position `end`, up to `end`.
@@ -41,10 +136,7 @@ impl Line {
         while self.end < end {
             let byte = bytes[self.end];
             match (byte, self.quote) {
-                (b'\n', _) => {
-                    self.quote = None;
-                    self.start = self.end + 1;
-                }
+                (b'\n', _) => (self.quote, self.start) = (None, self.end + 1),
                 (b'\\', _) if bytes.get(self.end + 1) != Some(&b'\n') => self.end += 1,
                 (b'"' | b'`', None) => self.quote = Some(byte),
                 (b'\'', None) if !value::is_apostrophe(&bytes[..self.end]) => self.quote = Some(byte),
@@ -58,284 +150,257 @@ impl Line {
 
 /// A name with its surrounding text.
 struct Place<'t> {
+    /// The text up to the end of the string that contains the name, or up to [`MAX_BYTES`] behind it.
     text: &'t str,
     name: Name<'t>,
-    line: &'t Line,
+    /// The line before the name.
+    line: &'t str,
+    /// True if a string contains the name and more.
+    in_string: bool,
 }
 
 impl Place<'_> {
     fn values(&self) -> Vec<Range<usize>> {
-        let of = [
-            Self::assigned,
-            Self::compared,
-            Self::passed,
-            Self::listed,
-            Self::enclosed,
-            Self::after_space,
-            Self::paired,
-            Self::paired_before,
-        ];
-        of.iter().flat_map(|of| of(self)).collect()
+        let mut found = self.assigned();
+        if self.name.strength > Strength::Key {
+            found.extend(self.paired());
+        }
+        if self.name.strength > Strength::Mentions {
+            found.extend(COMPILED.iter().filter_map(|link| self.linked(link)));
+            found.extend(self.passed());
+            found.extend(self.in_columns());
+        }
+        found
     }
 
     /// Finds values in `name = value`, `"name": value`, `["name"] = value` and `name Type = value`.
     fn assigned(&self) -> Vec<Range<usize>> {
         let sign = form!(
-            r#"\A(?:\\*["'`](?:\s*\])?|\*\*|(?:\s*\])?(?:\[[^\]\n]{0,20}\]| ?\{[^{}\n]{0,40}\})?[?!]?(?:[ \t]+[*A-Za-z][\w.*\[\]]*)?)([ \t]*)(:[=-]|=>|<-|\|\||\?\?|[+.?|]{0,2}=|:|：|＝)([ \t]*)"#
+            r#"\A(?:\\*["'`](?:\s*\])?|\*\*|(?:\s*\])?(?:\[[^\]\n]{0,20}\]| ?\{[^{}\n]{0,40}\})?[?!]?(?:[ \t]+(?:[Aa]s[ \t]+)?[*A-Za-z][\w.*\[\]]*)?)((?:[ \t]*\r?\n[ \t]*)?|[ \t]*)(:[=-]|=>|<-|\|\|=?|\?\?=?|&&=|[+.?|:]{0,2}=|::?)([ \t]*(?:\\\r?\n[ \t]*)?)(?:/\*[^*\n]*\*/\s*)?"#
         );
-        let tuple = form!(r"^\s*(?:[a-z]+ )?[\w\s,]+,\s*$");
+        let several = form!(r"^\s*(?:[a-z]+ )?[\w\s,]+,\s*$");
         let Some(found) = sign.captures(self.after()) else {
             return Vec::new();
         };
         let (before, sign, behind) = (&found[1], &found[2], &found[3]);
         let at = self.name.end() + found[0].len();
-        if sign != "=>" && behind.is_empty() && self.text[at..].starts_with(['=', '~', ':']) {
-            return Vec::new();
-        }
+        let is_other = behind.is_empty() && self.text[at..].starts_with(['=', '~', ':']);
         // A cross-reference or symbol in prose, as in "Never pass :ref:`signal` as sender".
-        if sign == ":" && !before.is_empty() && self.text[at..].starts_with(|c: char| c.is_ascii_alphabetic()) {
+        let is_symbol = behind.is_empty() && self.text[at..].starts_with(|c: char| c.is_ascii_alphabetic());
+        if sign != "=>" && is_other
+            || before.contains('\n') && !sign.ends_with('=')
+            || sign == "::" && behind.is_empty()
+            || self.name.strength == Strength::Key && self.text[at..].starts_with('{')
+            || sign == ":" && !before.is_empty() && is_symbol
+        {
             return Vec::new();
         }
         // An assignment of several values: `user, password = "…", "…"`.
-        if self.is_behind(tuple) {
-            return value::arguments(&self.text[..line_end(self.text, at)], at, self.quote());
+        if self.line.len() < MAX_BYTES_BEFORE && several.is_match(self.line) {
+            let is_wide = self.name.strength > Strength::Key;
+            let end = if is_wide { line_end(self.text, at) } else { at };
+            return value::literals(&self.text[..end], at, true);
         }
-        // An assignment without spaces, as in environment variables, URLs, flags, properties files and YAML.
-        let is_tight = sign == "=" && before.is_empty() && behind.is_empty();
-        let is_part = self.name.strength > Strength::Mentions && self.before().ends_with(['?', '&', ';', ':', '-']);
-        let is_entry = self.is_first() && self.name.strength == Strength::Strong && (is_tight || sign == ":");
-        if is_tight && (self.name.is_upper() || is_part) || is_entry && value::is_entry(self.text, at) {
-            self.value(at, Trust::Any)
-        } else {
-            self.value(at, self.trust())
+        let is_continued = |c: char| c.is_whitespace() || c == '\\';
+        let trust = match self.name.strength {
+            Strength::Key => Trust::Key,
+            _ if self.is_setting(
+                sign,
+                before.is_empty() && behind.trim_matches(is_continued).is_empty(),
+                at,
+            ) =>
+            {
+                Trust::Any
+            }
+            Strength::Strong => Trust::NotName,
+            _ => Trust::Random,
+        };
+        self.value(at, trust)
+    }
+
+    /// Returns true if any word behind the sign of assignment is a value, not code.
+    fn is_setting(&self, sign: &str, is_near: bool, at: usize) -> bool {
+        let is_strong = self.name.strength == Strength::Strong;
+        let is_wide = self.name.strength > Strength::Mentions;
+        let is_first = self.is_first();
+        let is_entry = |text: &str| is_first && value::is_entry(text);
+        let rest = &self.text[at..line_end(self.text, at)];
+        match sign {
+            // As in environment variables, URLs, flags, properties files and logs.
+            "=" if is_near && self.text[..at].ends_with('=') => {
+                let is_part = self.before().ends_with(['?', '&', ';', ':', '-']);
+                let is_word = || self.in_string || self.before().ends_with(' ');
+                self.name.is_upper()
+                    || is_wide && is_part
+                    || is_wide && is_word() && value::is_entry(rest.split(' ').next().unwrap_or(""))
+                    || (is_strong || is_wide && self.name.text.contains('.')) && is_entry(rest)
+            }
+            "=" => is_strong && is_entry(rest) && (is_near || self.is_in_section()),
+            ":=" | "?=" => self.name.is_upper() && is_entry(rest),
+            _ => (is_strong || is_wide && (self.name.is_upper() || self.name.text.starts_with("X-"))) && is_entry(rest),
         }
     }
 
-    /// Finds values in comparisons such as `name == "value"` if they do not look like words.
-    fn compared(&self) -> Vec<Range<usize>> {
-        let sign = form!(r#"\A(?:["'`]?\s*\])?\s*(?:[!=]==?|\.equals\()\s*"#);
-        match sign.find(self.after()) {
-            Some(sign) if self.name.strength == Strength::Strong => self.random_literals(self.name.end() + sign.end()),
-            _ => Vec::new(),
+    /// Returns true if the name is in a section of an ini file.
+    fn is_in_section(&self) -> bool {
+        let section = form!(r#"(?m)^\[[\w .:"-]+\][ \t]*\r?\n(?:(?:[#;][^\n]*|[\w.-]+[ \t]*=[^\n]*|)\r?\n)*[ \t]*\z"#);
+        section.is_match(last_bytes(self.before(), 2 * MAX_BYTES_BEFORE))
+    }
+
+    fn linked(&self, link: &Link) -> Option<Range<usize>> {
+        if self.name.strength < link.strength {
+            return None;
+        }
+        let gap = link.between.find(self.after())?;
+        let before = last_bytes(self.line, MAX_BYTES_BEFORE);
+        if link.before.as_ref().is_some_and(|form| !form.is_match(before)) {
+            return None;
+        }
+        let at = self.name.end() + gap.end();
+        // The verb "pass" and a literal in Markdown.
+        let is_prose = self.name.text.eq_ignore_ascii_case("pass") || self.text[at..].starts_with('`');
+        if gap.as_str().trim().is_empty() && is_prose {
+            return None;
+        }
+        let is_in_tag = self.line.ends_with(['<', ':']) || gap.as_str().contains('<') || NAMED_FORM.is_match(before);
+        match gap.as_str().trim_end().chars().next_back() {
+            Some('>') if is_in_tag => self.content(at, "<", link.word),
+            Some('[') if is_in_tag => self.content(at, "]]>", link.word),
+            _ => self.value_at(at, link.literal, link.word),
         }
     }
 
-    /// Finds values in `setName("value")`, `.name("user", "value")` and `Name{"value"}`. In other calls, only values
-    /// that do not look like words.
+    /// Finds the block, literal or word at `at`.
+    fn value_at(&self, at: usize, literal: Trust, word: Trust) -> Option<Range<usize>> {
+        // Not a documentation string.
+        let is_short = |range: &Range<usize>| {
+            !self.text[range.clone()].contains('\n') && !self.text[..range.start].ends_with("\"\"\"")
+        };
+        value::block(self.text, at, MAX_BYTES)
+            .or_else(|| self.literal(at, literal).filter(is_short))
+            .or_else(|| value::word(self.text, at, self.in_string, word))
+    }
+
+    /// Finds values in `name … default = "value"`, `"name": {"value": "…"}` and `key="name" value="…"`. The key of a value
+    /// is on the line of the name or on one that is indented more, unless the name itself has a key.
+    fn paired(&self) -> Option<Range<usize>> {
+        let key = form!(r#"(?i)(?-u:\b)(?:value|default(?:_?value)?|content|example)\\?["'`]?\s*(?:[:=(]|=>)\s*"#);
+        let next = form!(r#"(?i)<|(?-u:\b)(?:name|key)["'`]?\s*[:=]|[)\]],?\s*\n|\},\s*\n|;\s*\n"#);
+        let indent = |line: &str| line.len() - line.trim_start().len();
+        let key = key.find(start_of(self.after(), MAX_BYTES_BEFORE))?;
+        let gap = &self.after()[..key.start()];
+        let is_named = NAMED_FORM.is_match(last_bytes(self.line, MAX_BYTES_BEFORE));
+        let is_nested = || gap.lines().skip(1).all(|line| indent(line) > indent(self.line));
+        let (literal, word) = match self.name.strength {
+            Strength::Strong if is_named => (Trust::Any, Trust::Any),
+            Strength::Strong => (Trust::Any, Trust::Entry),
+            _ if is_named => (Trust::Any, Trust::Random),
+            _ => (Trust::Random, Trust::Random),
+        };
+        if next.is_match(gap) || !is_named && (!is_nested() || self.name.strength == Strength::Mentions) {
+            return None;
+        }
+        self.value_at(self.name.end() + key.end(), literal, word)
+    }
+
+    /// Finds the text at `at` up to `end`, if it is a secret.
+    fn content(&self, at: usize, end: &str, trust: Trust) -> Option<Range<usize>> {
+        let (content, next) = self.text[at..].split_at(self.text[at..].find(end)?);
+        let content = content.trim_end();
+        let is_value = end == "]]>" || next.starts_with("</");
+        let is_secret = is_value && value::word(content, 0, false, trust).is_some();
+        is_secret.then_some(at..at + content.len())
+    }
+
+    /// Finds values in `setName("value")`, `.name("user", "value")` and `Name{"value"}`.
     fn passed(&self) -> Vec<Range<usize>> {
         let setter = form!(
             r"(?i)(?:^|\.)_*(?:set\w*|(?-i:(?:with|use|put|add|With|Use|Put|Add)[A-Z_]\w*)|\w*(?:basic|bearer)_?auth|k?(?:passw|passp|secret|api|access|private|db|user|store_?p|key_?p)\w*)$"
         );
-        let open = form!(r"\A[({]\s*");
-        let Some(at) = open.find(self.after()).map(|open| self.name.end() + open.end()) else {
-            return Vec::new();
-        };
         let is_setter = || setter.is_match(self.name.text) || self.before().ends_with("new ");
-        match self.name.strength {
-            Strength::Mentions => Vec::new(),
-            _ if value::is_literal(self.text, at) && is_setter() => value::arguments(self.text, at, self.quote()),
-            Strength::Strong => self.random_literals(at),
-            Strength::Weak => Vec::new(),
-        }
-    }
-
-    /// Finds values in `("name", "value")`, `{"name", "value"}`, `"--name", "value"` and `set :name, "value"`. In other
-    /// lists, only values that do not look like words.
-    fn listed(&self) -> Vec<Range<usize>> {
-        let comma = form!(r#"\A["']?\s*,\s*"#);
-        let symbol = form!(r"\bset[ (]:$");
-        let Some(comma) = comma.find(self.after()) else {
-            return Vec::new();
-        };
-        let at = self.name.end() + comma.end();
-        let is_quoted = self.after().starts_with(['"', '\'']);
-        let is_flag = is_quoted && self.before().ends_with('-') || symbol.is_match(last_bytes(self.before(), 40));
-        let is_first = self.before().trim_end_matches(['"', '\'']).ends_with(['(', '{']);
-        let is_last = |literal: &Range<usize>| {
-            let after = self.text[literal.end..].trim_start_matches(['"', '\'', '`', '#']);
-            after.trim_start().starts_with([')', '}'])
-        };
-        let is_item = is_quoted || self.before().ends_with(':');
-        if self.name.strength == Strength::Mentions || !(is_flag || is_item) || !value::is_literal(self.text, at) {
-            return Vec::new();
-        }
-        let is_secret = |literal: &Range<usize>| {
-            is_flag || is_first && is_last(literal) || value::is_random_word(&self.text[literal.clone()])
-        };
-        self.literals(at).into_iter().filter(is_secret).collect()
-    }
-
-    /// Finds values in `<name>value</name>`, also as CDATA.
-    fn enclosed(&self) -> Vec<Range<usize>> {
-        let tag = form!(r"<(?:[\w-]+:)?$");
-        let end = form!(r"\A(?:\s[^<>]*)?>");
-        let is_tag = tag.is_match(last_bytes(self.before(), 40));
-        let end = is_tag.then(|| end.find(self.after())).flatten();
-        end.and_then(|end| self.content(end)).into_iter().collect()
-    }
-
-    /// Finds values in `--name value`, `ENV name value`, `name "value"`, and `name value` as a line.
-    fn after_space(&self) -> Vec<Range<usize>> {
-        let space = form!(r"\A[ \t]+(?:<<<[ \t]*)?");
-        let command = form!(r"(?i)^\s*(?:env|arg|setx?|setenv|#\s*define|.*\sconfig(?:ure)?\s+set)\s(?:.*\s)?$");
-        let heredoc = form!(r#"\A<<[-~]?\\?["']?[A-Z_]"#);
-        let rest = form!(r"\A[ \t]+\S+[ \t]*(?:\n|\z)");
-        let Some(space) = space.find(self.after()) else {
-            return Vec::new();
-        };
-        let at = self.name.end() + space.end();
-        if heredoc.is_match(&self.text[at..]) {
-            return value::block(self.text, at, 0).into_iter().collect();
-        }
-        let before = self.line_before();
-        let is_argument = before.ends_with('-') || self.is_behind(command);
-        // Excludes the verb "pass".
-        let is_strong = self.name.strength == Strength::Strong && !self.name.text.eq_ignore_ascii_case("pass");
-        let is_line = || is_strong && before.trim().is_empty() && rest.is_match(self.after());
-        match value::is_literal(self.text, at) && !self.text[at..].starts_with('`') {
-            true if is_argument || is_strong => self.literals(at),
-            false if is_argument && self.name.is_upper() => self.word(at, Trust::Any).into_iter().collect(),
-            false if is_argument || is_line() => self.word(at, self.trust()).into_iter().collect(),
+        match form!(r"\A[({]\s*").find(self.after()) {
+            Some(open) if is_setter() => {
+                let at = self.name.end() + open.end();
+                let is_literal = value::literal_at(self.text, at).is_some();
+                if is_literal {
+                    value::literals(self.text, at, true)
+                } else {
+                    Vec::new()
+                }
+            }
             _ => Vec::new(),
         }
     }
 
-    /// Finds values in `name: NAME` followed by `value: …`, `variable "name" { default = "…" }`, `key="name" value="…"`
-    /// and `<key>name</key><string>…`.
-    fn paired(&self) -> Vec<Range<usize>> {
-        let value = form!(
-            r#"(?i)\A\\?["'`]?(?:[^<>{}]{0,8}\{)?[^<>{}]{0,300}?\b(?:value|default|content)\\?["'`]?\s*(?:[:=]|=>)\s*"#
-        );
-        let tag = form!(r#"\A["']?[^<>]{0,200}(?:</key>\s*<\w+>|>\s*(?:<\w+>)?)"#);
-        let next = form!(r#"(?i)\b(?:name|key)["'`]?\s*[:=]"#);
-        if !self.is_named() {
+    /// Finds values in the column of the name: of a table, a CSV file, and `INSERT INTO t (name) VALUES ("value")`.
+    fn in_columns(&self) -> Vec<Range<usize>> {
+        const MAX_ROWS: usize = 20;
+        let head = form!(r#"^\s*(?:\|.*|(?:["'`]?[\w .-]{1,40}["'`]?[,;\t])+)["'`]?$"#);
+        let tail = form!(r#"\A["'`]?\s*(?:\|.*|[,;\t][^\n(){}=]*)?\r?(?:\n|\z)"#);
+        let insert = form!(r"(?is)\A[^()]{0,200}\)\s*VALUES\s*\(");
+        if self.line.len() > MAX_BYTES_BEFORE || !self.line.contains(['(', '|', ',', ';', '\t']) {
             return Vec::new();
         }
-        let content = tag.find(self.after()).and_then(|tag| self.content(tag));
-        let value = value.find(self.after()).filter(|value| !next.is_match(value.as_str()));
-        let value = value.map(|value| self.value(self.name.end() + value.end(), self.trust_of_text()));
-        content.into_iter().chain(value.into_iter().flatten()).collect()
-    }
-
-    /// Finds values in `value="…" key="name"`.
-    fn paired_before(&self) -> Vec<Range<usize>> {
-        let value = form!(
-            r#"(?i)\bvalue\\?["'`]?\s*(?:[:=]|=>)\s*\\?(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'<>{}]{4,}))[,;]?\s*\\?["']?(?:key|name)\\?["']?\s*(?:[:=]|=>)\s*\\?["']?$"#
-        );
-        if !self.is_named() {
-            return Vec::new();
+        let fields = self.line.rsplit('(').next().unwrap_or("");
+        let (fields, found, n_rows, trust) = match (insert.find(self.after()), tail.find(self.after())) {
+            (Some(list), _) => (fields, list, 1, Trust::Any),
+            (_, Some(tail)) if head.is_match(self.line) => (self.line, tail, MAX_ROWS, Trust::Random),
+            _ => return Vec::new(),
+        };
+        let delimiter = fields.chars().find(|c| "|,;\t".contains(*c)).unwrap_or(',');
+        let index = fields.matches(delimiter).count();
+        let mut at = self.name.end() + found.end();
+        let mut cells = Vec::new();
+        for row in self.text[at..].split_inclusive('\n').take(n_rows) {
+            let Some(cell) = row.split(delimiter).nth(index) else {
+                break;
+            };
+            let is_edge = |c: char| c.is_whitespace() || "\"'`*();".contains(c);
+            let word = cell.trim_matches(is_edge);
+            let start = at
+                + row
+                    .split(delimiter)
+                    .take(index)
+                    .map(|cell| cell.len() + 1)
+                    .sum::<usize>();
+            let start = start + cell.len() - cell.trim_start_matches(is_edge).len();
+            if is_meant(word, trust) && (trust == Trust::Random || cell.contains(['\'', '"'])) {
+                cells.push(start..start + word.len());
+            }
+            at += row.len();
         }
-        let before = last_bytes(self.before(), 300);
-        let start = self.name.start - before.len();
-        let group = value
-            .captures(before)
-            .and_then(|value| value.iter().skip(1).flatten().next());
-        let literal = group.filter(|group| !value::is_reference(group.as_str()));
-        literal
-            .map(|group| start + group.start()..start + group.end())
-            .into_iter()
-            .collect()
+        cells
     }
 
-    /// Returns true if the name is itself the value of a key such as `name`.
-    fn is_named(&self) -> bool {
-        let key = form!(
-            r#"(?i)(?:\b(?:name|key|id|type|variable|property|param(?:eter)?)\\?["'`]?\s*(?:[:=]|=>)?\s*\\?["'`]?|<key>)$"#
-        );
-        key.is_match(last_bytes(self.before(), 40))
-    }
-
-    /// Finds the value at `at`: a block, literals, words or a word.
+    /// Finds the value at `at`: a block, bytes, literals, words or a word.
     fn value(&self, at: usize, trust: Trust) -> Vec<Range<usize>> {
         let tag = form!(r"\A(?:[!&][\w!:/.-]*[ \t]+)*(?:\*\*)?");
         let at = at + tag.find(&self.text[at..]).map_or(0, |tag| tag.end());
-        let column = self.line_before().trim_end_matches(['"', '\'']).len();
-        let long_string = || value::long_string(self.text, at, trust);
-        if let Some(found) = value::block(self.text, at, column).or_else(long_string) {
+        let column = self.line.trim_end_matches(['"', '\'']).len();
+        let bytes = || form!(BYTES).captures(&self.text[at..line_end(self.text, at)])?.get(1);
+        let bytes = || bytes().map(|bytes| at + bytes.start()..at + bytes.end());
+        let block = (trust != Trust::Key)
+            .then(|| value::block(self.text, at, column))
+            .flatten();
+        if let Some(found) = block.or_else(bytes) {
             return vec![found];
         }
-        let words = || {
-            if self.is_first() && self.name.strength == Strength::Strong && trust != Trust::Any {
-                value::words(self.text, at, self.text[..at].trim_end().ends_with('='))
-            } else {
-                None
-            }
-        };
-        let word = words().or_else(|| self.word(at, trust));
-        self.literals(at).into_iter().chain(word).collect()
+        let may_be_words = self.is_first() && self.name.strength == Strength::Strong && trust != Trust::Any;
+        let words = || value::words(self.text, at, self.text[..at].trim_end().ends_with('='));
+        let words = may_be_words.then(words).flatten();
+        let word = words.or_else(|| value::word(self.text, at, self.in_string, trust));
+        let mut literals = value::literals(self.text, at, false);
+        literals.retain(|literal| trust != Trust::Key || is_meant(&self.text[literal.clone()], trust));
+        literals.into_iter().chain(word).collect()
     }
 
-    fn literals(&self, at: usize) -> Vec<Range<usize>> {
-        value::literals(self.text, at, self.quote())
-    }
-
-    /// Finds literals that do not look like words.
-    fn random_literals(&self, at: usize) -> Vec<Range<usize>> {
-        let mut literals = if value::is_literal(self.text, at) {
-            self.literals(at)
-        } else {
-            Vec::new()
-        };
-        literals.retain(|literal| value::is_random_word(&self.text[literal.clone()]));
-        literals
-    }
-
-    fn word(&self, at: usize, trust: Trust) -> Option<Range<usize>> {
-        value::word(self.text, at, self.quote(), trust)
-    }
-
-    /// Returns the text from the end of `tag`, a match after the name, to the next tag.
-    fn content(&self, tag: Match<'_>) -> Option<Range<usize>> {
-        let start = self.name.end() + tag.end();
-        let text = &self.text[start..];
-        let text = &text[text.len() - text.trim_start().len()..];
-        let start = self.text.len() - text.len();
-        if let Some(data) = text.strip_prefix("<![CDATA[") {
-            let start = self.text.len() - data.len();
-            return Some(start..start + data.find("]]>").unwrap_or(data.len()));
-        }
-        let (content, next) = text.split_at(text.find('<')?);
-        let is_secret =
-            next.starts_with("</") && value::word(content.trim_end(), 0, None, self.trust_of_text()).is_some();
-        is_secret.then_some(start..start + content.trim_end().len())
-    }
-
-    fn trust(&self) -> Trust {
-        match self.name.strength {
-            Strength::Strong => Trust::NotName,
-            _ => Trust::Random,
-        }
-    }
-
-    /// Like [`Self::trust`], for places that contain only data.
-    fn trust_of_text(&self) -> Trust {
-        if self.name.strength == Strength::Strong || self.name.is_upper() {
-            Trust::Any
-        } else {
-            Trust::Random
-        }
-    }
-
-    /// Returns true if the part of the line before the name is short and matches `form`.
-    fn is_behind(&self, form: &Regex) -> bool {
-        const MAX_BYTES: usize = 200;
-        let before = self.line_before();
-        before.len() <= MAX_BYTES && form.is_match(before)
-    }
-
-    /// Returns the quote that is still open after the name.
-    fn quote(&self) -> Option<u8> {
-        let closes = |quote: &u8| self.after().as_bytes().first() == Some(quote);
-        self.line.quote.filter(|quote| !closes(quote))
+    fn literal(&self, at: usize, trust: Trust) -> Option<Range<usize>> {
+        value::literal_at(self.text, at).filter(|literal| is_meant(&self.text[literal.clone()], trust))
     }
 
     /// Returns true if the line begins with the name.
     fn is_first(&self) -> bool {
-        self.line_before().bytes().all(|byte| b" \t-\"'$".contains(&byte))
-    }
-
-    fn line_before(&self) -> &str {
-        &self.text[self.line.start..self.name.start]
+        self.line.bytes().all(|byte| b" \t-\"'$#/*".contains(&byte))
     }
 
     fn before(&self) -> &str {

@@ -1,6 +1,9 @@
-//! Finds values in code and settings of any language.
+//! Finds values in code and settings, and decides whether they look like secrets.
 
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::name::sounds_secret;
 
@@ -8,105 +11,217 @@ use super::name::sounds_secret;
 const MIN_LITERAL_BYTES: usize = 4;
 /// Minimum length of a secret without quotes. Shorter words are usually names in code.
 const MIN_WORD_BYTES: usize = 6;
+/// Maximum distance of a literal from the beginning of its expression.
+const MAX_BYTES: usize = 2 << 10;
 /// Maximum depth of nested brackets. Handwritten code does not exceed it.
 const MAX_DEPTH: usize = 32;
 
-/// Determines which words without quotes count as secrets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A string literal in any language, with its content as the group that matches. One that does not end on its line
+/// extends to the next quote or to the end of the text.
+pub(super) const QUOTED: &str = r##"(?:\b[bBrRuUfFlLN]{1,2}|[@$])?(?:"""((?s:.)*?)(?:"""|\z)|'''((?s:.)*?)(?:'''|\z)|\\+"((?:[^"\\\n]|\\[^"\n])*)\\+"|#"((?:[^"\n]|"[^#\n])*)"#|"((?:[^"\\\n]|\\.|"")*)"|'((?:[^'\\\n]|\\.|'')*)'|`([^`]+)(?:`|\z)|"((?:[^"\\]|\\(?s:.))*)(?:"|\z)|\bqq?\s?[{(\[<]([^{}()\[\]<>\n]+)[})\]>]|%[qQ][{(\[|]([^{}()\[\]|\n]+)[})\]|]|\[=*\[([^\[\]"',]{4,})\]=*\])"##;
+
+/// A list of bytes or characters.
+pub(super) const BYTES: &str =
+    r"\A[\w\s<>\[\]:&*.!(]*[\[{(]\s*((?:(?:0x[0-9a-fA-F]{1,2}|[0-9]{1,3}|'[^'\n]'),?\s*){4,})[\]})]";
+
+static LITERAL: LazyLock<Regex> = LazyLock::new(|| Regex::new(QUOTED).expect("the forms are tested"));
+static FIRST_LITERAL: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(&format!(r"\A(?:{QUOTED})")).expect("the forms are tested"));
+
+/// Determines which words count as secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Trust {
+    Never,
+    /// Only keys: long hexadecimal numbers, and words of letters and digits that change as in random words.
+    Key,
     /// Only words that do not look like names: `a1b2c3d4`, `hunter22`.
     Random,
     /// Words that do not look like names, numbers, and words with dashes.
     NotName,
-    /// Any word that is not an expression.
+    /// Words that are alone on the rest of their line.
+    Entry,
+    /// Any word that is not an expression or a name such as `new_password`.
     Any,
+    /// Any text that does not refer to a value.
+    All,
 }
 
-/// Finds the string literals of the expression at `at`, up to the end of the statement or entry, or the end of the
-/// enclosing brackets or string.
+impl Trust {
+    /// Returns the trust with this name in a table.
+    pub(super) fn of(name: &str) -> Self {
+        match name {
+            "key" => Self::Key,
+            "random" => Self::Random,
+            "notname" => Self::NotName,
+            "entry" => Self::Entry,
+            "any" => Self::Any,
+            "all" => Self::All,
+            _ => Self::Never,
+        }
+    }
+}
+
+/// Finds the string literals from `at` to the end of the statement or entry, or the end of the enclosing brackets.
+/// With `in_brackets`, `at` is behind an opening bracket.
 ///
-/// Includes literals in brackets and arguments of constructors (`Some("…")`, `new Password("…")`), but not keys in
-/// braces. An argument of another call or an index is included only if it does not look like a name, because
-/// `getenv("…")` names a variable. `within` is the quote that is open at `at`.
-pub(super) fn literals(text: &str, at: usize, within: Option<u8>) -> Vec<Range<usize>> {
-    let mut scanner = Scanner::new(text, at, within);
-    while scanner.step() {}
-    scanner.found
+/// Includes literals in brackets and arguments of constructors (`Some("…")`, `new Password("…")`) and of calls that
+/// give a default, but not keys in braces. Those of another call or an index count only if they look encoded, because
+/// `getenv("…")` names a variable.
+pub(super) fn literals(text: &str, at: usize, in_brackets: bool) -> Vec<Range<usize>> {
+    let mut gap = Gap {
+        groups: vec![b'['; usize::from(in_brackets)],
+        is_open: true,
+    };
+    let (mut found, mut end) = (Vec::new(), at);
+    while let Some((whole, content)) = next_literal(text, end) {
+        if whole.start > at + MAX_BYTES || !gap.read(text, end, whole.start) || in_brackets && gap.groups.is_empty() {
+            break;
+        }
+        // A text of several lines is a value only if nothing but signs precedes it.
+        let is_direct =
+            found.is_empty() && !text[end..whole.start].contains(|c: char| c.is_alphanumeric() || "/^_".contains(c));
+        if text[content.clone()].contains('\n') && !is_direct {
+            break;
+        }
+        end = whole.end;
+        let after = text[end..].trim_start_matches([' ', '\t', '"', '\\']);
+        let is_in_braces = gap.groups.last() == Some(&b'{');
+        let is_key = after.starts_with("=>") || after.starts_with(':') && is_in_braces;
+        let counts = !gap.groups.contains(&b'(') || is_encoded(&text[content.clone()]);
+        if !is_key && counts && content.len() >= MIN_LITERAL_BYTES && is_meant(&text[content.clone()], Trust::All) {
+            found.push(content);
+        }
+    }
+    found
 }
 
-/// Finds the string literals of the arguments at `at`, up to the closing bracket.
-pub(super) fn arguments(text: &str, at: usize, within: Option<u8>) -> Vec<Range<usize>> {
-    let mut scanner = Scanner::new(text, at, within);
-    scanner.groups.push(Group::Values);
-    while scanner.step() && !scanner.groups.is_empty() {}
-    scanner.found
+/// Returns the next literal with and without its quotes.
+fn next_literal(text: &str, mut at: usize) -> Option<(Range<usize>, Range<usize>)> {
+    loop {
+        let captures = LITERAL.captures_at(text, at)?;
+        let (whole, content) = (captures.get(0)?, captures.iter().skip(1).flatten().next()?);
+        let before = &text.as_bytes()[..whole.start()];
+        let is_fence = whole.as_str().starts_with('`') && before.ends_with(b"`");
+        if is_fence || whole.as_str().starts_with('\'') && is_apostrophe(before) {
+            at = whole.start() + 1;
+        } else {
+            return Some((whole.range(), content.range()));
+        }
+    }
 }
 
-/// Returns true if a literal begins at `at`, perhaps after a prefix (`b"…"`, `@"…"`).
-pub(super) fn is_literal(text: &str, at: usize) -> bool {
-    let literal = form!(r#"\A(?:[&@$]|[bBrRuUfFlL8]{1,2}#*)?\\?["'`]"#);
-    literal.is_match(&text[at..])
+/// The text between two literals of an expression.
+struct Gap {
+    /// Open brackets: `(` for arguments and indices, `{` for keys with values, `[` for values.
+    groups: Vec<u8>,
+    /// True if the expression continues on the next line.
+    is_open: bool,
+}
+
+impl Gap {
+    /// Reads the text from `start` to `end`. Returns false if the expression ends there.
+    fn read(&mut self, text: &str, start: usize, end: usize) -> bool {
+        let bytes = text.as_bytes();
+        let mut at = start;
+        while at < end {
+            let byte = bytes[at];
+            match byte {
+                b'(' | b'[' | b'{' if self.groups.len() == MAX_DEPTH => return false,
+                b'(' | b'[' | b'{' => self.groups.push(group(&text[..at], byte)),
+                b'`' => return false,
+                b')' | b']' | b'}' if self.groups.pop().is_none() => return false,
+                b',' | b';' if self.groups.is_empty() => return false,
+                b'\n' if self.groups.is_empty() => {
+                    let next = text[at..end].trim_start();
+                    if !next.is_empty() && !next.starts_with(['+', '?', '|', '&', '-', '.'])
+                        || next.is_empty() && !self.is_open
+                    {
+                        return false;
+                    }
+                }
+                b'#' | b'/' if text[at..end].starts_with("# ") || text[at..end].starts_with("//") => {
+                    at = line_end(text, at);
+                    continue;
+                }
+                _ => {}
+            }
+            if !byte.is_ascii_whitespace() {
+                self.is_open = b"=:+|?\\&(.,-".contains(&byte);
+            }
+            at += 1;
+        }
+        self.is_open = false;
+        true
+    }
+}
+
+/// Returns the kind of group that `bracket` opens behind `before`.
+fn group(before: &str, bracket: u8) -> u8 {
+    let constructor = form!(
+        r"(?:\bnew\s+[\w.:]+|(?:^|[^\w.])[A-Z]\w*(?:::\w+)?|\[\]byte|[\x22']\.join|unwrap_or\w*|[oO]r_?[eE]lse|default|%\s*)(?:<[^<>()]*>)?$"
+    );
+    let is_head = |c: char| c.is_alphanumeric() || "_)]>?%".contains(c) || c == '!' && bracket == b'(';
+    match bracket {
+        b'{' if before.trim_end().ends_with([')', '>']) => b'(',
+        b'{' => b'{',
+        _ if !before.ends_with(is_head) => b'[',
+        b'(' if constructor.is_match(last_bytes(before, 80)) => b'[',
+        _ => b'(',
+    }
+}
+
+/// Finds the literal at `at`.
+pub(super) fn literal_at(text: &str, at: usize) -> Option<Range<usize>> {
+    let captures = FIRST_LITERAL.captures(&text[at..])?;
+    if text[at..].starts_with('\'') && is_apostrophe(&text.as_bytes()[..at]) {
+        return None;
+    }
+    let content = captures.iter().skip(1).flatten().next()?;
+    Some(at + content.start()..at + content.end())
 }
 
 /// Finds the lines of a YAML block scalar whose header is at `at`, or of a here-document. Lines of a block scalar are
 /// indented by more than `column`, the column of its key.
 pub(super) fn block(text: &str, at: usize, column: usize) -> Option<Range<usize>> {
-    let header = form!(r#"\A(?:[|>][0-9+-]{0,2}[ \t]*(?:#[^\n]*)?|<<[-~]?\\?["']?(\w+)[^\n]*)\r?\n"#);
+    let header = form!(r#"\A(?:[|>][0-9+-]{0,2}[ \t]*(?:#[^\n]*)?|<<[-~<]?\\?["']?([A-Za-z_]\w*)[^\n]*)\r?\n"#);
     let header = header.captures(&text[at..])?;
     let start = at + header[0].len();
     let belongs = |line: &&str| match header.get(1) {
-        Some(end) => line.trim() != end.as_str(),
+        Some(end) => line.trim().trim_end_matches(';') != end.as_str(),
         None => line.trim().is_empty() || line.len() - line.trim_start().len() > column,
     };
-    let n_bytes: usize = text[start..]
-        .split_inclusive('\n')
-        .take_while(belongs)
-        .map(str::len)
-        .sum();
+    let lines = text[start..].split_inclusive('\n').take_while(belongs);
+    let n_bytes: usize = lines.map(str::len).sum();
     let lines = text[start..start + n_bytes].trim_end();
     let indent = lines.len() - lines.trim_start().len();
     (!lines.trim().is_empty()).then_some(start + indent..start + lines.len())
 }
 
-/// Finds the content of a Lua long string at `at`, `[[…]]`, if the content is a secret.
-pub(super) fn long_string(text: &str, at: usize, trust: Trust) -> Option<Range<usize>> {
-    let brackets = form!(r#"\A\[=*\[([^\[\]"',]{4,})\]=*\]"#);
-    let content = brackets.captures(&text[at..])?.get(1)?;
-    let is_meant = trust != Trust::Random || is_random_word(content.as_str());
-    is_meant.then_some(at + content.start()..at + content.end())
-}
-
-/// Finds the word at `at` if it is a secret.
-pub(super) fn word(text: &str, at: usize, within: Option<u8>, trust: Trust) -> Option<Range<usize>> {
-    let is_end = |c: char| c.is_whitespace() || within.is_some_and(|quote| c == char::from(quote));
-    let whole = &text[at..text[at..].find(is_end).map_or(text.len(), |n_bytes| at + n_bytes)];
-    // In a string, `\n` is a line break.
-    let whole = match within {
-        Some(_) => whole.split("\\n").next().unwrap_or(whole),
-        None => whole,
-    };
-    let word = whole.trim_end_matches([',', ';', ')', ']', '}', '\\', '*']);
+/// Finds the word at `at` if it is a secret. `in_string` is true in a string literal, in which `\n`
+/// is a line break.
+pub(super) fn word(text: &str, at: usize, in_string: bool, trust: Trust) -> Option<Range<usize>> {
+    let whole = text[at..].split(char::is_whitespace).next()?;
+    let whole = if in_string { whole.split("\\n").next()? } else { whole };
+    let word = whole.trim_end_matches([',', ';', ')', ']', '}', '\\', '*', '.', ':', '`', '"']);
     let after = text[at + word.len()..].trim_start();
-    let is_statement = trust != Trust::Any && whole[word.len()..].contains([';', ')']);
+    let is_statement = trust < Trust::Entry && whole[word.len()..].contains([';', ')']);
     let is_in_code = is_statement && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
         || word.ends_with('!') && after.starts_with(['{', '[']);
-    if is_in_code || word.is_empty() || is_literal(text, at) || is_code(word) || is_reference(word) {
+    if is_in_code || word.is_empty() || FIRST_LITERAL.is_match(&text[at..]) || is_code(word) {
         return None;
     }
-    is_secret(word, trust).then_some(at..at + word.len())
+    let is_alone = trust != Trust::Entry || is_entry(&text[at..line_end(text, at)]);
+    (is_alone && is_meant(word, trust)).then_some(at..at + word.len())
 }
 
-/// Returns true if the rest of the line is a single word and not the name of a type, as in YAML and properties files.
-pub(super) fn is_entry(text: &str, at: usize) -> bool {
+/// Returns true if the rest of a line is a single word and not the name of a type, as in YAML and properties files.
+pub(super) fn is_entry(rest: &str) -> bool {
     let type_name = form!(
         r"^(?:[A-Z]\w*|str|string|bool|boolean|bytes?|char|any|number|int|integer|object|array|text|null|none|nil|undefined|unknown|true|false|required|optional)\??$"
     );
-    let word = text[at..line_end(text, at)].trim_end();
-    word.len() >= MIN_WORD_BYTES
-        && word
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"_-!@#%^*+~?=$".contains(&byte))
-        && !type_name.is_match(word)
+    let word = rest.trim_end();
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-!@#%^*+~?=$".contains(&byte);
+    word.len() >= MIN_WORD_BYTES && word.bytes().all(is_part) && !type_name.is_match(word)
 }
 
 /// Finds the rest of the line at `at`, without a trailing comment, if it has several words and is not code.
@@ -128,29 +243,29 @@ pub(super) fn words(text: &str, at: usize, has_equals: bool) -> Option<Range<usi
 /// Returns true for text that only refers to a value: `$NAME`, `{{ name }}`, `<your token>`, `Bearer {token}`.
 pub(super) fn is_reference(text: &str) -> bool {
     let reference = form!(
-        r"^(?:\w+ )?(?:(?:\$(?:[A-Z_]+|[a-z_]+)|[$#]\{[\w.]+\}|\$\{\w+:?\?[^}]*\}?|\$?\{\{[^{}]*\}\}|\$\([^()]*\)|\{[A-Za-z_.()\[\]]*\}|<[A-Za-z _-]+>|%\(\w+\)s|%[sdv]|%[A-Z_]+%)[:/@ .-]?)+$"
+        r#"^(?:\w+ )?(?:(?:\$(?:[A-Z_]+|[a-z_]+)|[$#]\{[\w.]+\}|\$\{\w+:?\?[^}]*\}?|\$?\{\{\s*[^\s{}"'][^{}]*\}\}|\$\([^()]*\)|\{[A-Za-z_.()\[\]]*\}|<[A-Za-z _-]+>|%\(\w+\)s|%[sdv]|%[A-Z_]+%)[:/@ .-]?)+$"#
     );
     text.contains(['$', '{', '<', '%']) && reference.is_match(text)
 }
 
-/// Returns the end of the line that contains `at`, without its line break.
-pub(super) fn line_end(text: &str, at: usize) -> usize {
-    text[at..].find('\n').map_or(text.len(), |n_bytes| at + n_bytes)
-}
-
-fn is_secret(word: &str, trust: Trust) -> bool {
-    let is_number = || word.bytes().all(|byte| byte.is_ascii_digit());
-    match trust {
-        Trust::Any => word.len() >= MIN_LITERAL_BYTES && !(sounds_secret(word) && is_name(word)),
-        Trust::NotName => word.len() >= MIN_WORD_BYTES && (is_number() || word.contains('-')) || is_random(word),
-        Trust::Random => is_random(word),
-    }
+/// Returns true if `value` is not a reference and looks enough like a secret.
+pub(super) fn is_meant(value: &str, trust: Trust) -> bool {
+    let is_number = || value.bytes().all(|byte| byte.is_ascii_digit());
+    let is_secret = match trust {
+        Trust::Entry | Trust::Any => value.len() >= MIN_LITERAL_BYTES && !(sounds_secret(value) && is_name(value)),
+        Trust::NotName => value.len() >= MIN_WORD_BYTES && (is_number() || value.contains('-')) || is_random(value),
+        Trust::Random => is_random_word(value),
+        Trust::All => true,
+        Trust::Key => is_key(value),
+        Trust::Never => false,
+    };
+    is_secret && !is_reference(value)
 }
 
 /// Returns true for a single word that looks random.
-pub(super) fn is_random_word(text: &str) -> bool {
+fn is_random_word(text: &str) -> bool {
     let text = text.trim_matches(['\\', '"', '\'']);
-    is_random(text) && !text.contains(char::is_whitespace) && !is_code(text) && !is_reference(text)
+    is_random(text) && !text.contains(char::is_whitespace) && !is_code(text)
 }
 
 /// Returns true for a word of letters with digits or signs that cannot be a name.
@@ -160,6 +275,13 @@ fn is_random(word: &str) -> bool {
         && word.bytes().any(|byte| byte.is_ascii_alphabetic())
         && word.bytes().any(|byte| byte.is_ascii_digit() || is_sign(byte))
         && !is_name(word)
+}
+
+fn is_key(word: &str) -> bool {
+    let digits = word.trim_start_matches("0x").replace('-', "");
+    let is_hex = digits.len() >= 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_number = (6..9).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_digit());
+    is_number || is_hex && digits.bytes().any(|byte| byte.is_ascii_digit()) || super::random::is_random(word)
 }
 
 /// Returns true for text that looks like base64 or hexadecimal.
@@ -191,7 +313,7 @@ fn is_name(text: &str) -> bool {
 fn is_code(word: &str) -> bool {
     let is_path = |c: char| c.is_ascii_alphanumeric() || "_$.:>?!&*-".contains(c);
     let Some(bracket) = word.find(['(', '[', '<', '{']) else {
-        return !word.starts_with(may_begin) || word.contains("://");
+        return !word.starts_with(may_begin) || ["://", "=\"", "='"].iter().any(|mark| word.contains(mark));
     };
     let head = word[..bracket].trim_end_matches('!');
     !word.starts_with(may_begin) || word[bracket..].starts_with('(') && head.chars().all(is_path) || is_name(head)
@@ -211,206 +333,12 @@ pub(super) fn last_bytes(text: &str, n_bytes: usize) -> &str {
     &text[start..]
 }
 
-/// Kind of a bracket's content.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Group {
-    Values,
-    /// Keys with values.
-    Braces,
-    /// Arguments of a call, an index, or the body of a function.
-    Arguments,
-}
-
-/// Scans an expression for literals.
-struct Scanner<'t> {
-    text: &'t str,
-    at: usize,
-    within: Option<u8>,
-    /// The last byte that is not white space.
-    last: u8,
-    /// Open brackets.
-    groups: Vec<Group>,
-    found: Vec<Range<usize>>,
-}
-
-impl<'t> Scanner<'t> {
-    fn new(text: &'t str, at: usize, within: Option<u8>) -> Self {
-        Self {
-            text,
-            at,
-            within,
-            last: b'=',
-            groups: Vec::new(),
-            found: Vec::new(),
-        }
-    }
-
-    /// Advances by a byte, a literal or a comment. Returns false at the end of the expression.
-    fn step(&mut self) -> bool {
-        let Some(&byte) = self.text.as_bytes().get(self.at) else {
-            return false;
-        };
-        let is_outside = self.groups.is_empty();
-        match byte {
-            b'"' | b'\'' | b'`' => return self.quote(byte),
-            b'(' | b'[' | b'{' if self.groups.len() == MAX_DEPTH => return false,
-            b'(' | b'[' | b'{' => {
-                let group = self.group(byte);
-                self.groups.push(group);
-            }
-            b')' | b']' | b'}' if self.groups.pop().is_none() => return false,
-            b',' | b';' if is_outside => return false,
-            b'\n' if is_outside => {
-                if !self.goes_on() {
-                    return false;
-                }
-                let rest = &self.text[self.at..];
-                self.at += rest.len() - rest.trim_start().len();
-                return true;
-            }
-            b'#' | b'/' if self.is_comment() => {
-                self.at = line_end(self.text, self.at);
-                return true;
-            }
-            _ => {}
-        }
-        if !byte.is_ascii_whitespace() {
-            self.last = byte;
-        }
-        self.at += 1;
-        true
-    }
-
-    fn quote(&mut self, quote: u8) -> bool {
-        if self.closes(quote) {
-            return false;
-        }
-        match literal(self.text, self.at) {
-            Some(content) => {
-                self.at = content.end;
-                // A literal may end with three quotes.
-                while self
-                    .text
-                    .as_bytes()
-                    .get(self.at)
-                    .is_some_and(|&byte| byte == b'\\' || byte == quote)
-                {
-                    self.at += 1;
-                }
-                if self.counts(&self.text[content.clone()]) {
-                    self.found.push(content);
-                }
-            }
-            // Two backticks end an inline literal of reStructuredText.
-            None if quote == b'`' && n_equal(&self.text.as_bytes()[self.at..]) == 2 => return false,
-            // Two quotes are an empty literal; three may begin a block of Markdown.
-            None => self.at += n_equal(&self.text.as_bytes()[self.at..]),
-        }
-        self.last = quote;
-        true
-    }
-
-    /// Returns true if the quote at the current position ends the string that contains the expression.
-    fn closes(&self, quote: u8) -> bool {
-        let next = self.text[self.at + 1..].chars().next();
-        self.within == Some(quote)
-            && !self.text[..self.at].ends_with('\\')
-            && next.is_none_or(|c| c.is_whitespace() || ",;:)]}+.%>\\/".contains(c))
-    }
-
-    fn counts(&self, content: &str) -> bool {
-        let after = self.text[self.at..].trim_start();
-        let is_key = after.starts_with("=>") || self.groups.last() == Some(&Group::Braces) && after.starts_with(':');
-        if is_key || content.len() < MIN_LITERAL_BYTES || is_reference(content) {
-            return false;
-        }
-        !self.groups.contains(&Group::Arguments) || is_encoded(content)
-    }
-
-    /// Returns the kind of group that the bracket at the current position opens.
-    fn group(&self, bracket: u8) -> Group {
-        let constructor = form!(r"(?:\bnew\s+[\w.:]+|(?:^|[^\w.])[A-Z]\w*(?:::\w+)?|\[\]byte)(?:<[^<>()]*>)?$");
-        let before = &self.text[..self.at];
-        let is_head = |c: char| c.is_alphanumeric() || "_)]>?".contains(c) || c == '!' && bracket == b'(';
-        match bracket {
-            b'{' if matches!(self.last, b')' | b'>') => Group::Arguments,
-            b'{' => Group::Braces,
-            _ if !before.ends_with(is_head) => Group::Values,
-            b'(' if constructor.is_match(last_bytes(before, 80)) => Group::Values,
-            _ => Group::Arguments,
-        }
-    }
-
-    /// Returns true if the expression continues after the line break at the current position.
-    fn goes_on(&self) -> bool {
-        let next = self.text[self.at..].trim_start();
-        let is_literal = |text: &str| text.starts_with(['"', '\'', '`']);
-        b"=:+|?\\&(".contains(&self.last) && is_literal(next)
-            || next.starts_with(['+', '?', '|', '&'])
-            || next.strip_prefix("- ").is_some_and(is_literal)
-    }
-
-    fn is_comment(&self) -> bool {
-        let rest = &self.text[self.at..];
-        let is_first = || self.text[..self.at].ends_with(char::is_whitespace);
-        rest.starts_with("//") || is_first() && rest.starts_with("# ")
-    }
-}
-
-/// Returns the content of the literal that begins at `at`. `None` for an empty literal, an apostrophe and a lifetime.
-/// An unclosed literal extends to the end of the text.
-fn literal(text: &str, at: usize) -> Option<Range<usize>> {
-    let (before, rest) = text.as_bytes().split_at(at);
-    let quote = rest[0];
-    let n_quotes = n_equal(rest);
-    let n_hashes = before.iter().rev().take_while(|&&byte| byte == b'#').count();
-    let prefix = &before[..before.len() - n_hashes];
-    let is_empty = n_quotes == 2
-        || n_quotes > 2 && quote == b'`'
-        || n_quotes == 1 && quote != b'`' && matches!(rest.get(1), None | Some(b'\n'));
-    if is_empty || quote != b'"' && is_apostrophe(prefix) {
-        return None;
-    }
-    let is_escaped = before.ends_with(b"\\");
-    let (n_open, closing) = match n_quotes {
-        1 => (
-            1,
-            [vec![b'\\'; usize::from(is_escaped)], vec![quote], vec![b'#'; n_hashes]].concat(),
-        ),
-        _ => (3, vec![quote; 3]),
-    };
-    let is_raw = is_escaped || n_hashes > 0 || prefix.ends_with(b"@") || prefix.ends_with(b"r");
-    let start = at + n_open;
-    Some(start..start + content_bytes(&text.as_bytes()[start..], &closing, is_raw))
-}
-
-/// Returns the number of leading bytes that equal the first byte.
-fn n_equal(bytes: &[u8]) -> usize {
-    bytes.iter().take_while(|&byte| Some(byte) == bytes.first()).count()
-}
-
-/// Returns the number of bytes before the closing quotes. A doubled quote is part of the content, and unless the
-/// literal is raw, so is a quote after a backslash.
-fn content_bytes(rest: &[u8], closing: &[u8], is_raw: bool) -> usize {
-    let mut at = 0;
-    while let Some(&byte) = rest.get(at) {
-        let is_double = closing.len() == 1 && rest[at..].starts_with(&[closing[0]; 2]);
-        at += match byte {
-            b'\\' if !is_raw => 2,
-            _ if is_double => 2,
-            _ if rest[at..].starts_with(closing) => return at,
-            _ => 1,
-        };
-    }
-    rest.len()
+/// Returns the end of the line that contains `at`, without its line break.
+pub(super) fn line_end(text: &str, at: usize) -> usize {
+    text[at..].find('\n').map_or(text.len(), |n_bytes| at + n_bytes)
 }
 
 /// Returns true if a quote after these bytes does not open a literal: `don't`, `&'a str`, `Cow<'_, str>`.
 pub(super) fn is_apostrophe(before: &[u8]) -> bool {
-    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    let n_prefix = before.iter().rev().take_while(|byte| is_word(byte)).count();
-    let prefix = &before[before.len() - n_prefix..];
-    matches!(before.last(), Some(b'&' | b'<'))
-        || n_prefix > 2
-        || !prefix.iter().all(|byte| b"bBrRuUfFlL8".contains(byte))
+    matches!(before.last(), Some(b'&' | b'<' | b')' | b'_')) || before.last().is_some_and(u8::is_ascii_alphanumeric)
 }
