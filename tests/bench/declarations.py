@@ -27,11 +27,13 @@ C_TYPES = r"(?:struct|union|enum)\s+(\w+)\s*\{"
 SCRIPT = [r"%sfunction\s*\*?\s*(\w+)\s*[(<]" % MODIFIERS, r"%sclass\s+(?!extends\b)(\w+)" % MODIFIERS]
 C_FUNCTION = r"^(?!else\b|return\b|typedef\b|#)[A-Za-z_][\w \t*]*?[\s*]([a-z_]\w+)\([^;{}()#]*\)\s*\{"
 C_STYLE, HASH = (r"//[^\n]*", r"/\*.*?\*/"), (r"#[^\n]*",)
+# The lines of a macro after the first one.
+CONTINUED = r"(?<=\\\n)[^\n]+"
 DOUBLE = r'"(?:\\.|[^"\\\n])*"'
 SINGLE = r"'(?:\\.|[^'\\\n])*'"
 CHARACTER = r"'(?:\\[^']+|[^'\\\n])'"
 BACKTICKS = r"`(?:\\.|[^`\\])*`"
-TRIPLE = r'"""(?:\\.|.)*?"""'
+TRIPLE = r'"""(?:\\.|[^\\])*?"""'
 
 # Endings, what hides declarations, and declarations at the start of a line, with the name in the group that matches.
 LANGUAGES = {
@@ -41,11 +43,11 @@ LANGUAGES = {
     "python": ("py pyi", (r"'''.*?'''", TRIPLE, *HASH, DOUBLE, SINGLE), [r"(?:async\s+)?(?:def|class)\s+(\w+)"]),
     "javascript": ("js jsx mjs cjs", (*C_STYLE, DOUBLE, SINGLE, BACKTICKS), SCRIPT),
     "typescript": ("ts tsx mts cts", (*C_STYLE, DOUBLE, SINGLE, BACKTICKS), [
-        *SCRIPT, r"%s(?:interface|enum)\s+(\w+)" % MODIFIERS, r"%stype\s+(\w+)\s*[<=]" % MODIFIERS]),
+        *SCRIPT, r"%s(?:interface|enum)\s+(\w+)" % MODIFIERS, r"^%stype\s+(\w+)\s*[<=]" % MODIFIERS]),
     "go": ("go", (*C_STYLE, DOUBLE, CHARACTER, r"`[^`]*`"), [r"^func\s+(?:\([^)]*\)\s*)?(\w+)", r"^type\s+(\w+)"]),
     "java": ("java", (*C_STYLE, TRIPLE, DOUBLE, CHARACTER), [
-        r"%s(?:class|@?interface|enum|record)\s+(\w+)" % MODIFIERS,
-        r"(?:(?:public|protected|private|static|final|abstract|default|synchronized|native)\s+)+"
+        r"%s(?:class|@?interface|enum|record)\s+([\w$]+)" % MODIFIERS,
+        r"(?:(?:public|protected|private|static|final|abstract|default|synchronized|native)\s+)+(?!record\b)"
         r"(?:<[^>()]+>\s+)?[\w.<>\[\],? ]+\s+(\w+)\s*\("]),
     "kotlin": ("kt kts", (*C_STYLE, TRIPLE, DOUBLE, CHARACTER), [
         r"%s(?:class|interface|object|typealias)\s+(\w+)" % MODIFIERS,
@@ -54,24 +56,26 @@ LANGUAGES = {
         r"%s(?:class|trait|object|def)\s+(\w+)" % MODIFIERS]),
     "csharp": ("cs", (*C_STYLE, r'@"(?:""|[^"])*"', TRIPLE, DOUBLE, CHARACTER), [
         r"%s(?:class|interface|struct|enum|record)\s+(\w+)" % MODIFIERS,
+        r"(?!(?:[a-z]+\s+)*(?:class|record|struct|delegate|implicit|explicit)\b)"
         r"(?:(?:public|protected|private|internal|static|virtual|override|abstract|async|sealed)\s+)+"
-        r"(?!(?:partial\s+|readonly\s+)*(?:class|record|struct|delegate|implicit|explicit)\b)"
         r"[\w.<>\[\],? ]+\s+(\w+)\s*(?:<[^>()]*>)?\("]),
     "swift": ("swift", (*C_STYLE, TRIPLE, DOUBLE), [
         r"%s(?:class|struct|enum|protocol|actor|typealias)\s+(?!func\b|var\b)(\w+)" % MODIFIERS,
         r"%sfunc\s+(\w+)\s*[(<]" % MODIFIERS]),
-    "c": ("c", (*C_STYLE, DOUBLE, CHARACTER), [C_FUNCTION, C_TYPES, r"#[ \t]*define\s+(\w+)\("]),
-    "cpp": ("cc cpp cxx hpp hh", (*C_STYLE, DOUBLE, CHARACTER), [
-        r"(?:class|struct)\s+(?:[A-Z_]{3,}\s+)?(\w+)(?:\s+final)?\s*(?::[^;{}()]*)?\{", r"#[ \t]*define\s+(\w+)\(",
+    "c": ("c", (CONTINUED, *C_STYLE, DOUBLE, CHARACTER), [C_FUNCTION, C_TYPES, r"#[ \t]*define\s+(\w+)\("]),
+    "cpp": ("cc cpp cxx hpp hh", (CONTINUED, r'R"(\w*)\(.*?\)\1"', *C_STYLE, DOUBLE, CHARACTER), [
+        r"(?:class|struct)\s+(?:[A-Z_]{3,}\s+)?(?:\w+::)*(\w+)(?:<[^{};]*>)?(?:\s+final)?\s*(?::[^;{}()]*)?\{",
+        r"#[ \t]*define\s+(\w+)\(",
         r"^(?!else\b|return\b|#)[A-Za-z_][\w \t*&:<>,]*?[\s*&:]([a-z_]\w+)\([^;{}()#]*\)\s*(?:const\s*)?\{"]),
     "ruby": ("rb", (r"^=begin.*?^=end", r"<<[~-]?['\"]?([A-Z]\w+).*?^\s*\1$", r"#(?!\{)[^\n]*", DOUBLE, SINGLE), [
-        r"(?:private\s+|module_function\s+)?def\s+(?:self\.)?(\w+[?!=]?)", r"(?:class|module)\s+(?:\w+::)*([A-Z]\w*)"]),
+        r"(?:private\s+|module_function\s+)?def\s+(?:\w+\.)?(\w+[?!=]?)", r"(?:class|module)\s+(?:\w+::)*([A-Z]\w*)"]),
     "php": ("php", (r"<<<['\"]?(\w+).*?^\s*\1\b", *C_STYLE, r"#(?!\[)[^\n]*", DOUBLE, SINGLE), [
-        r"%sfunction\s+&?(\w+)\s*\(" % MODIFIERS, r"%s(?:class|interface|trait|enum)\s+(\w+)\s*[{\sei:]" % MODIFIERS]),
+        r"%sfunction\s+&?(\w+)\s*\(" % MODIFIERS,
+        r"%s(?:class|interface|trait|enum)\s+(?!extends\b|implements\b)(\w+)\s*[{\sei:]" % MODIFIERS]),
     "lua": ("lua", (r"--\[\[.*?\]\]", r"--[^\n]*", r"\[\[.*?\]\]", DOUBLE, SINGLE), [
         r"(?:local\s+)?function\s+(?:\w+[.:])*(\w+)"]),
-    "elixir": ("ex exs", (r'"""(?:\\.|.)*?"""', *HASH, DOUBLE), [r"(?:defmacrop?|defp?)\s+([a-z_]\w*[?!]?)",
-                                                              r"defmodule\s+(?:\w+\.)*(\w+)"]),
+    "elixir": ("ex exs", (TRIPLE, r"'''.*?'''", *HASH, DOUBLE, r"~S\{[^}]*\}"), [
+        r"(?:defmacrop?|defp?)\s+(?!unquote\b)([a-z_]\w*[?!]?)", r"defmodule\s+(?:\w+\.)*(\w+)"]),
     "haskell": ("hs", (r"\{-.*?-\}", r"--[^\n]*", DOUBLE), [
         r"^(?:data|newtype|class)\s+(?:[^=\n]*=>\s*)?([A-Z]\w*)", r"^([a-z]\w*)\s*::"]),
     "dart": ("dart", (*C_STYLE, r"'''.*?'''", TRIPLE, DOUBLE, SINGLE), [
