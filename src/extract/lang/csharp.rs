@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
+use super::cpp::is_word_byte;
 use super::text::{blank, import_of, imported};
 use super::{Language, Profile, Structure};
 use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, attribute, call, define, on, path};
@@ -20,7 +21,7 @@ pub(super) const LANGUAGE: Language = Language {
     interpreters: &["dotnet-script"],
     profile: Profile { has_overloads: true, has_implicit_this: true, has_package_clause: true, ..Profile::C_LIKE },
     structure: Structure::Grammar(
-        &Grammar::new("c_sharp", &[RULES]).tests(is_test).masks_after_errors(without_fragments),
+        &Grammar::new("c_sharp", &[RULES]).tests(is_test).masks_after_errors(without_obstacles),
     ),
 };
 
@@ -99,6 +100,27 @@ const TYPED: &[&str] = &[
     "default_expression",
     "tuple_element",
 ];
+
+/// Replaces what the grammar cannot read.
+fn without_obstacles(text: &[u8]) -> Option<Vec<u8>> {
+    let masked = without_fragments(text);
+    without_keywords_as_names(masked.as_deref().unwrap_or(text)).or(masked)
+}
+
+/// Replaces `async` and `await` where they are names, as in `if (async)`, by other words.
+fn without_keywords_as_names(text: &[u8]) -> Option<Vec<u8>> {
+    let mut masked: Option<Vec<u8>> = None;
+    for keyword in ["async", "await"] {
+        for at in memchr::memmem::find_iter(text, keyword) {
+            let is_word = text[..at].last().is_none_or(|before| !is_word_byte(*before) && *before != b'@');
+            let next = text[at + keyword.len()..].trim_ascii_start().first();
+            if is_word && next.is_some_and(|next| b"),;?:.=|&]}!".contains(next)) {
+                masked.get_or_insert_with(|| text.to_vec())[at] = keyword.as_bytes()[0].to_ascii_uppercase();
+            }
+        }
+    }
+    masked
+}
 
 /// Replaces `#if` directives around fragments of code, and all branches except the first one. The grammar knows such
 /// directives only around whole members, statements and attributes.

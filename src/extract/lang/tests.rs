@@ -547,6 +547,25 @@ fn macros_between_members_hide_no_member() {
 }
 
 #[test]
+fn keywords_of_csharp_that_are_names_hide_no_method() {
+    let text = "class A {\n  async Task First(bool async) { if (async) { } }\n  int Second(bool async) => async ? 1 : 2;\n  \
+                void Third() { Call(async, 1); await Task.Run(async () => await Call(async)); }\n  \
+                bool Fourth(bool await) { return await; }\n  void Fifth() { async.Run(); }\n}\n";
+    assert_eq!(
+        outlined("a.cs", text),
+        [
+            "Class A",
+            "Method A.First",
+            "Method A.Second",
+            "Method A.Third",
+            "Method A.Fourth",
+            "Method A.Fifth"
+        ]
+    );
+    assert!(referred("a.cs", text).iter().any(|one| one == "Value async"));
+}
+
+#[test]
 fn functions_that_a_macro_names_have_the_name() {
     let text = "static void FNAME(first)(void)\n{\n}\nvoid FTNC(second)(double *v, int *i);\n\
                 int *BIND(mod, third)(void) { return 0; }\nint (*pointer)(void);\nint (*get(int a))(void) { return 0; }\n";
