@@ -2,7 +2,8 @@
 
 use tree_sitter::Node;
 
-use super::text::{import_of, unquoted, without_quotes};
+use super::cpp::is_word_byte;
+use super::text::{blank, import_of, unquoted, without_quotes};
 use super::{Language, Profile, Structure};
 use crate::extract::rules::{
     Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, define, method_call, on, path, range_of,
@@ -19,7 +20,12 @@ pub(super) const LANGUAGE: Language = Language {
     file_names: &["Rakefile", "Gemfile", "Guardfile", "Capfile", "Vagrantfile", "Podfile", "Fastfile", "Brewfile"],
     interpreters: &["ruby", "rake", "jruby"],
     profile: Profile { has_implicit_this: true, is_script: true, ..Profile::HASH },
-    structure: Structure::Grammar(&Grammar::new("ruby", &[RULES]).tests(is_test).unless(has_a_long_heredoc_word)),
+    structure: Structure::Grammar(
+        &Grammar::new("ruby", &[RULES])
+            .tests(is_test)
+            .unless(has_a_long_heredoc_word)
+            .masks(without_open_heredoc_words),
+    ),
 };
 
 const RULES: &[Rule] = &[
@@ -44,14 +50,33 @@ const RULES: &[Rule] = &[
 /// aborts the process if it then reads the word incorrectly.
 fn has_a_long_heredoc_word(bytes: &[u8]) -> bool {
     const MAX_WORD: usize = 200;
-    memchr::memmem::find_iter(bytes, b"<<").any(|at| {
-        let text = &bytes[at + 2..bytes.len().min(at + MAX_WORD + 5)];
+    heredoc_words(bytes).any(|(_, length)| length.is_some_and(|length| length > MAX_WORD))
+}
+
+/// Replaces `<<` before a quote that is not closed on its line. This is no heredoc, but the scanner would read a word up
+/// to the next quote, which may be long: `'<<'` or `` `<<` in a comment``.
+fn without_open_heredoc_words(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut masked: Option<Vec<u8>> = None;
+    for (at, _) in heredoc_words(bytes).filter(|(_, length)| length.is_none()) {
+        blank(&mut masked.get_or_insert_with(|| bytes.to_vec())[at..at + 2]);
+    }
+    masked
+}
+
+/// Returns the place of each `<<`, and the length of the word that follows. `None` for an open quote.
+fn heredoc_words(bytes: &[u8]) -> impl Iterator<Item = (usize, Option<usize>)> {
+    let starts = memchr::memchr_iter(b'<', bytes).filter(|at| bytes.get(at + 1) == Some(&b'<'));
+    starts.map(|at| {
+        let text = &bytes[at + 2..];
         let text = text.strip_prefix(b"~").or_else(|| text.strip_prefix(b"-")).unwrap_or(text);
-        let len = match text {
-            [quote @ (b'"' | b'\'' | b'`'), word @ ..] => word.iter().position(|byte| byte == quote).unwrap_or(word.len()),
-            word => word.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_' || **byte >= 0x80).count(),
+        let length = match text {
+            [quote @ (b'"' | b'\'' | b'`'), word @ ..] => {
+                let end = word.iter().position(|byte| byte == quote || *byte == b'\n');
+                end.filter(|end| word[*end] == *quote)
+            }
+            word => Some(word.iter().take_while(|byte| is_word_byte(**byte) || **byte >= 0x80).count()),
         };
-        len > MAX_WORD
+        (at, length)
     })
 }
 

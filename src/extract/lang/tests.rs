@@ -566,6 +566,20 @@ fn keywords_of_csharp_that_are_names_hide_no_method() {
 }
 
 #[test]
+fn quotes_after_angles_in_ruby_hide_no_definition() {
+    let long = "# a line without quotes\n".repeat(20);
+    for text in [
+        "a == '<<' && b\n",
+        "# respond to #<<\"\n",
+        "# the operators `=`, `<<` \nb = ['<<', 1]\n",
+        "a << \"b\\n\"\n",
+    ] {
+        let text = format!("{text}{long}class A\n  def first\n    <<~'END'\n      text\n    END\n  end\nend\n");
+        assert_eq!(outlined("a.rb", &text), ["Class A", "Method A.first"], "{text}");
+    }
+}
+
+#[test]
 fn functions_that_a_macro_names_have_the_name() {
     let text = "static void FNAME(first)(void)\n{\n}\nvoid FTNC(second)(double *v, int *i);\n\
                 int *BIND(mod, third)(void) { return 0; }\nint (*pointer)(void);\nint (*get(int a))(void) { return 0; }\n";
