@@ -2,10 +2,11 @@
 
 use tree_sitter::Node;
 
+use super::c_macros;
 use super::text::{import_of, is_screaming};
 use super::{Language, Profile, Structure};
-use crate::extract::rules::{Bound, Grammar, Leaf, Named, Role, Rule, call, define, on, path, range_of, same, step};
-use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, Step};
+use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, call, define, on, path, range_of, same, step};
+use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Step};
 use crate::extract::walk::{Cx, children, field};
 use crate::model::{ByteRange, Lang};
 
@@ -17,11 +18,12 @@ pub(super) const LANGUAGE: Language = Language {
     file_names: &[],
     interpreters: &["tcc"],
     profile: Profile { has_overloads: true, has_implicit_this: true, ..Profile::C_LIKE },
-    structure: Structure::Grammar(&Grammar::new("c", &[RULES])),
+    structure: Structure::Grammar(&Grammar::new("c", &[RULES]).masks_after_errors(c_macros::without_macros)),
 };
 
 pub(super) const RULES: &[Rule] = &[
     on(&["function_definition"], define(DefinitionKind::Function).name_by(function_name).role()),
+    on(&["function_declarator"], Role::Mention(macro_before_declarator)),
     on(&["declaration"], define(DefinitionKind::Variable).name_by(declared).body_by(initial_braces).not_local().role()),
     on(&["struct_specifier"], define(DefinitionKind::Struct).name_by(specified).role()),
     on(&["union_specifier"], define(DefinitionKind::Union).name_by(specified).role()),
@@ -103,6 +105,18 @@ fn is_declarator(kind: &str) -> bool {
 fn function_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let declared = field(node, "declarator").and_then(dig);
     names.extend(declared.map(|declared| Named::at(declared.name)));
+}
+
+/// Adds the macro in `int ZEXPORT inflate(z_streamp stream)`.
+fn macro_before_declarator<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
+    let Some(before) = node.prev_sibling() else { return };
+    let between = ByteRange::new(before.end_byte() as u32, node.start_byte() as u32);
+    let text = cx.slice(between);
+    if is_screaming(text.trim()) {
+        let start = between.start + (text.len() - text.trim_start().len()) as u32;
+        let range = ByteRange::new(start, start + text.trim().len() as u32);
+        mentions.push(Mention::new(ReferenceKind::Macro, range, ByteRange::default()));
+    }
 }
 
 /// Finds all names that a declaration declares. Prototypes become functions, and `const` variables become constants.

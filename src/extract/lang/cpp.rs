@@ -5,6 +5,7 @@ use std::ops::Range;
 use tree_sitter::Node;
 
 use super::c::{self, add_parameters, dig, explicit};
+use super::c_macros;
 use super::member_macros;
 use super::text::{blank, import_of, imported, is_screaming};
 use super::{Language, Profile, Structure};
@@ -23,7 +24,11 @@ pub(super) const LANGUAGE: Language = Language {
     file_names: &[],
     interpreters: &[],
     profile: Profile { has_overloads: true, has_implicit_this: true, ..Profile::C_LIKE },
-    structure: Structure::Grammar(&Grammar::new("cpp", &[c::RULES, RULES]).masks(without_macros)),
+    structure: Structure::Grammar(
+        &Grammar::new("cpp", &[c::RULES, RULES])
+            .masks(without_macros)
+            .masks_after_errors(without_macros_or_comments),
+    ),
 };
 
 const RULES: &[Rule] = &[
@@ -90,6 +95,12 @@ fn without_macros(text: &[u8]) -> Option<Vec<u8>> {
         }
     }
     masked
+}
+
+/// Like [`without_macros`], and also replaces what the grammar of C cannot read.
+fn without_macros_or_comments(text: &[u8]) -> Option<Vec<u8>> {
+    let masked = without_macros(text);
+    c_macros::without_macros(masked.as_deref().unwrap_or(text))
 }
 
 pub(super) fn is_word_byte(byte: u8) -> bool {

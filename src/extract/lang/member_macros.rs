@@ -36,11 +36,11 @@ impl Scan<'_> {
         let rest = &self.text[self.at..];
         let is_in_class = self.open.last() == Some(&true);
         match byte {
-            b'/' if rest.starts_with(b"//") => self.at = self.line_end(),
+            b'/' if rest.starts_with(b"//") => self.at = line_end(self.text, self.at),
             b'/' if rest.starts_with(b"/*") => {
                 self.at += memchr::memmem::find(rest, b"*/").map_or(rest.len(), |end| end + 2);
             }
-            b'#' if self.start.is_none() => self.at = self.line_end(),
+            b'#' if self.start.is_none() => self.at = line_end(self.text, self.at),
             b'"' | b'\'' => self.literal(byte),
             b'{' => {
                 let head = &self.text[self.start.unwrap_or(self.at)..self.at];
@@ -82,17 +82,6 @@ impl Scan<'_> {
     fn leave(&mut self) {
         self.open.pop();
         self.at += 1;
-    }
-
-    /// Returns the end of the line, or of the last line that continues it.
-    fn line_end(&self) -> usize {
-        let ends = memchr::memchr_iter(b'\n', &self.text[self.at..]).map(|end| self.at + end);
-        let goes_on = |end: usize| {
-            [&b"\\"[..], b"\\\r"]
-                .iter()
-                .any(|mark| self.text[..end].ends_with(mark))
-        };
-        ends.into_iter().find(|end| !goes_on(*end)).unwrap_or(self.text.len())
     }
 
     /// Skips a string or a character.
@@ -177,6 +166,13 @@ impl Scan<'_> {
         }
         self.at += 1;
     }
+}
+
+/// Returns the end of the line that contains `at`, or of the last line that continues it.
+pub(super) fn line_end(text: &[u8], at: usize) -> usize {
+    let ends = memchr::memchr_iter(b'\n', &text[at..]).map(|end| at + end);
+    let goes_on = |end: usize| [&b"\\"[..], b"\\\r"].iter().any(|mark| text[..end].ends_with(mark));
+    ends.into_iter().find(|end| !goes_on(*end)).unwrap_or(text.len())
 }
 
 /// Returns true for the text before the brace of a class: `template <class T> class A : public B`.

@@ -137,6 +137,7 @@ languages! {
     sql,
 }
 
+mod c_macros;
 mod member_macros;
 mod plain;
 mod profile;

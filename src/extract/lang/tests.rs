@@ -547,6 +547,38 @@ fn macros_between_members_hide_no_member() {
 }
 
 #[test]
+fn macros_before_names_hide_no_function() {
+    let text = "int ZEXPORT one(z_streamp stream) { return 0; }\nint CDECL two(void)\n{\n  return 1;\n}\n\
+                static char * WINAPI three(void) { return 0; }\nstatic UINT four(void) { return 0; }\n\
+                struct FIVE five(void) { return 0; }\n";
+    let expected = ["one", "two", "three", "four", "five"].map(|name| format!("Function {name}"));
+    for name in ["a.c", "a.cpp"] {
+        assert_eq!(outlined(name, text), expected, "{name}");
+        let references = referred(name, text);
+        for expected in ["Macro ZEXPORT", "Macro CDECL", "Macro WINAPI", "Type UINT"] {
+            let n = references.iter().filter(|one| *one == expected).count();
+            assert_eq!(n, 1, "{name} {expected} {references:?}");
+        }
+    }
+}
+
+#[test]
+fn comments_in_macros_hide_no_definition() {
+    let text = "#define one(a) do { /* nothing */ } while (0)\n#  define two(a) \\\n  do { /* first */ \\\n    f(a); /* second */ \\\n  } while (0)\n\
+                #define three(a) f(\"/*\", a /* last */, \"*/\")\n#define four 1 /* own */\nint five(void) { return 5; }\n";
+    let expected = [
+        "Macro one",
+        "Macro two",
+        "Macro three",
+        "Constant four",
+        "Function five",
+    ];
+    for name in ["a.c", "a.cpp"] {
+        assert_eq!(outlined(name, text), expected, "{name}");
+    }
+}
+
+#[test]
 fn keywords_of_csharp_that_are_names_hide_no_method() {
     let text = "class A {\n  async Task First(bool async) { if (async) { } }\n  int Second(bool async) => async ? 1 : 2;\n  \
                 void Third() { Call(async, 1); await Task.Run(async () => await Call(async)); }\n  \
