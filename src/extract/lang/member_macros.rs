@@ -1,4 +1,5 @@
-//! Finds macros between the members of C++ classes, which the grammar takes for the type of the next member.
+//! Finds macros between the members of C++ classes, which the grammar takes for the type of the next member, and macros
+//! that open a namespace.
 
 use std::ops::Range;
 
@@ -6,7 +7,8 @@ use super::cpp::{after_arguments, is_word_byte};
 use super::text::is_screaming;
 
 /// Returns ranges to replace by spaces, and what to put at their start: words in capital letters that begin a member
-/// and end the line, also with arguments (`Q_OBJECT`, `GENERATED_BODY()`), and labels of Qt.
+/// and end the line, also with arguments (`Q_OBJECT`, `GENERATED_BODY()`), labels of Qt, and words in capital letters
+/// above a type outside of brackets (`LIBRARY_NAMESPACE_BEGIN`).
 pub(super) fn find(text: &[u8]) -> Vec<(Range<usize>, &'static [u8])> {
     let mut scan = Scan {
         text,
@@ -130,6 +132,10 @@ impl Scan<'_> {
             .take_while(|byte| is_word_byte(**byte))
             .count();
         let name = std::str::from_utf8(&self.text[start..self.at]).unwrap_or_default();
+        if begins && self.open.is_empty() && is_screaming(name) && begins_above_type(&self.text[self.at..]) {
+            self.found.push((start..self.at, b""));
+            self.start = None;
+        }
         if !begins || !is_in_class || !is_screaming(name) {
             return;
         }
@@ -173,6 +179,29 @@ pub(super) fn line_end(text: &[u8], at: usize) -> usize {
     let ends = memchr::memchr_iter(b'\n', &text[at..]).map(|end| at + end);
     let goes_on = |end: usize| [&b"\\"[..], b"\\\r"].iter().any(|mark| text[..end].ends_with(mark));
     ends.into_iter().find(|end| !goes_on(*end)).unwrap_or(text.len())
+}
+
+/// Returns true if the line ends here, and the next code is a template, a type or a namespace.
+fn begins_above_type(text: &[u8]) -> bool {
+    let length = memchr::memchr(b'\n', text).unwrap_or(text.len());
+    let (line, mut below) = text.split_at(length);
+    if !line.trim_ascii().is_empty() {
+        return false;
+    }
+    loop {
+        below = below.trim_ascii_start();
+        let comment = match below {
+            [b'/', b'/', ..] => memchr::memchr(b'\n', below),
+            [b'/', b'*', ..] => memchr::memmem::find(below, b"*/").map(|end| end + 2),
+            _ => break,
+        };
+        below = &below[comment.unwrap_or(below.len())..];
+    }
+    let length = below.iter().take_while(|byte| is_word_byte(**byte)).count();
+    matches!(
+        &below[..length],
+        b"template" | b"class" | b"struct" | b"union" | b"enum" | b"namespace"
+    )
 }
 
 /// Returns true for the text before the brace of a class: `template <class T> class A : public B`.

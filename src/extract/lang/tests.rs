@@ -547,6 +547,22 @@ fn macros_between_members_hide_no_member() {
 }
 
 #[test]
+fn macros_above_types_hide_no_type() {
+    let text = "LIBRARY_NAMESPACE_BEGIN\n\n/// doc\ntemplate <typename A, typename>\nstruct First {\n  int a;\n};\n\nMY_BEGIN\n\
+                // note\nclass Second : public First<int> {};\nEXTERN_START\n/* note */\nnamespace third {\nint b();\n}\nUINT\n\
+                get(int a) { return a; }\n";
+    let expected = [
+        "Struct First",
+        "Field First.a",
+        "Class Second",
+        "Module third",
+        "Function third.b",
+        "Function get",
+    ];
+    assert_eq!(outlined("a.cpp", text), expected);
+}
+
+#[test]
 fn macros_before_names_hide_no_function() {
     let text = "int ZEXPORT one(z_streamp stream) { return 0; }\nint CDECL two(void)\n{\n  return 1;\n}\n\
                 static char * WINAPI three(void) { return 0; }\nstatic UINT four(void) { return 0; }\n\
