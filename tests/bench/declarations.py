@@ -79,7 +79,8 @@ LANGUAGES = {
     "haskell": ("hs", (r"\{-.*?-\}", r"--[^\n]*", DOUBLE), [
         r"^(?:data|newtype|class)\s+(?:[^=\n]*=>\s*)?([A-Z]\w*)", r"^([a-z]\w*)\s*::"]),
     "dart": ("dart", (*C_STYLE, r"'''.*?'''", TRIPLE, DOUBLE, SINGLE), [
-        r"%s(?:class|mixin|enum|extension)\s+(?!on\b)(\w+)" % MODIFIERS]),
+        r"%s(?:mixin\s+class|extension\s+type|class|mixin(?!\s+class\b)|enum|extension(?!\s+type\b))\s+(?!on\b)(\w+)"
+        % MODIFIERS]),
     "bash": ("sh bash", (r"(?<!\S)#[^\n]*", r"<<-?\s*\\?['\"]?(\w+).*?^\s*\1$", DOUBLE, r"'[^']*'"),
              [r"(?:function\s+)?([\w-]+)\s*\(\)\s*\{"]),
 }
