@@ -58,6 +58,16 @@ pub fn search_path() -> OsString {
     joined_path(absolute_folders(&env::var_os("PATH").unwrap_or_default()))
 }
 
+/// Returns the path of this program, even if another version has been installed since it was started.
+pub fn this_program() -> io::Result<PathBuf> {
+    let running = Path::new("/proc/self/exe");
+    if cfg!(target_os = "linux") && running.exists() {
+        Ok(running.to_owned())
+    } else {
+        env::current_exe()
+    }
+}
+
 /// Returns the command that runs the program with a name on `PATH`, or at an absolute path.
 pub fn command(name: &str) -> io::Result<Command> {
     let path = Path::new(name);

@@ -1,9 +1,7 @@
 //! Runs a program of the user with limits on time and memory.
 
-use std::env;
 use std::io::{self, PipeReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +11,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use crate::lsp::{Guard, kill_tree, memory_by_group};
 use crate::model::unprintable::is_unprintable;
-use crate::program::command_at;
+use crate::program::{command_at, this_program};
 
 /// Interval between checks of the limits.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -83,13 +81,7 @@ pub(crate) enum LimitError {
 
 /// Starts the process that ends programs if this one is killed.
 pub(super) fn start_guard() -> io::Result<Guard> {
-    // This program, even if another version has been installed since it was started.
-    let program = if cfg!(target_os = "linux") {
-        PathBuf::from("/proc/self/exe")
-    } else {
-        env::current_exe()?
-    };
-    Guard::start(command_at(&program)?.arg0("codescout"))
+    Guard::start(command_at(&this_program()?)?.arg0("codescout"))
 }
 
 /// A program and the processes of its group. They end with this value.
