@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::extract::{
     Arity, Binding, BindingKind, Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import,
-    ImportedName, Literal, Reference, ReferenceKind, Shape, Steps, Value,
+    ImportedName, Literal, Reference, ReferenceKind, Shape, Steps, Unparsed, Value,
 };
 use crate::model::ByteRange;
 use crate::sidecar::{CodecError, decode, encode};
@@ -20,6 +20,8 @@ struct CoreRecord {
     n_lines: u32,
     n_parse_errors: u32,
     first_error_line: u32,
+    /// The number of the reason why the blob was not parsed, or 0.
+    unparsed: u8,
     definitions: Vec<DefinitionRecord>,
     imports: Vec<ImportRecord>,
     headings: Vec<(u8, String, RangeRecord)>,
@@ -191,6 +193,7 @@ pub(super) fn encode_core(extraction: &Extraction) -> Vec<u8> {
         n_lines: extraction.n_lines,
         n_parse_errors: extraction.n_parse_errors,
         first_error_line: extraction.first_error_line,
+        unparsed: extraction.unparsed.map_or(0, |reason| reason as u8),
         definitions,
         imports,
         headings,
@@ -235,6 +238,7 @@ pub(super) fn decode_core(bytes: &[u8]) -> Result<Extraction, RecordError> {
         n_lines: record.n_lines,
         n_parse_errors: record.n_parse_errors,
         first_error_line: record.first_error_line,
+        unparsed: unparsed(record.unparsed)?,
         definitions,
         references: Vec::new(),
         bindings: Vec::new(),
@@ -279,6 +283,17 @@ impl ValueColumns {
                 },
             })
         }
+    }
+}
+
+fn unparsed(number: u8) -> Result<Option<Unparsed>, RecordError> {
+    let unknown = RecordError::Unknown {
+        what: "reason",
+        number: number.into(),
+    };
+    match number {
+        0 => Ok(None),
+        _ => Unparsed::from_number(number).ok_or(unknown).map(Some),
     }
 }
 
@@ -631,6 +646,7 @@ mod tests {
             n_lines: 9,
             n_parse_errors: 1,
             first_error_line: 2,
+            unparsed: Some(Unparsed::ParserEnded),
             definitions: vec![outer, inner],
             references: vec![
                 Reference {

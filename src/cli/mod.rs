@@ -45,8 +45,10 @@ use clap::error::{ContextKind, ContextValue};
 
 use self::args::{Args, Command, Global, PageArgs, Paged};
 use self::render::Output;
+use crate::artifact::{WORKER, serve_extractor, use_workers};
 use crate::config::{Environment, Overrides};
 use crate::model::ErrorKind;
+use crate::program::this_program;
 use crate::session::{OpError, Result, Workspace};
 use crate::sidecar::failpoint;
 
@@ -72,6 +74,11 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     if let Some(code) = completions::answer(&args) {
         return code;
     }
+    if args.len() == 2 && args[1] == WORKER {
+        return serve_extractor().map_or(ExitCode::from(2), |()| ExitCode::SUCCESS);
+    }
+    // No worker can be started if the path is unknown.
+    use_workers(this_program().unwrap_or_default());
     let is_verbose = args.iter().any(|arg| arg == "--verbose" || arg == "-v");
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,

@@ -1,6 +1,7 @@
 //! Applies operations to one file in memory, with the checks before and after.
 
-use crate::extract::{self, Content, Extractor};
+use crate::artifact::Extractor;
+use crate::extract::{self, Content};
 use crate::git::{BlobContent, ExactFile, FileMode, Repository, WorkTreeReader, unified_diff};
 use crate::model::count::count;
 use crate::model::{BlobId, Hint, Oid, RepoPath, start_of};

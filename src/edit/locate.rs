@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use crate::artifact;
 use crate::extract::{self, Definition, DefinitionKind, Extraction, LineIndex};
 use crate::model::{Lang, RepoPath};
 use crate::query::{LineStarts, TargetError, is_named, names_in_file, nearest};
@@ -52,7 +53,7 @@ impl<'a> FileText<'a> {
     /// Parses a file.
     pub(crate) fn new(path: &'a str, bytes: &'a [u8]) -> Self {
         let lang = extract::detect(&RepoPath::from(path), bytes);
-        let mut extraction = extract::extract(bytes, lang, &extract::Options::default());
+        let mut extraction = artifact::extract(bytes, lang, &extract::Options::default());
         let head = text::head_of(bytes);
         let end = head as u32;
         for definition in &mut extraction.definitions {

@@ -11,12 +11,12 @@ use super::encoding::{byte_order_mark, legible, without_second_halves};
 use super::lang::{self, Structure};
 use super::layout::Layout;
 use super::lines::LineIndex;
-use super::near::{Cut, Edit, FileDefinitions, Reduced};
+use super::near::FileDefinitions;
 use super::options::Options;
-use super::parse::{Limit, parse};
+use super::parse::{Effort, Limit, parse};
 use super::rules::{Grammar, Tables};
 use super::spans::clamp;
-use super::types::Extraction;
+use super::types::{Extraction, Unparsed};
 use super::walk::{self, Facts, Part, Wanted};
 use super::words::{self, Word};
 use crate::model::{ByteRange, Lang};
@@ -36,6 +36,7 @@ pub struct Extractor {
     options: Options,
     parser: Parser,
     tables: HashMap<Lang, Tables>,
+    effort: Effort,
 }
 
 impl Extractor {
@@ -45,30 +46,53 @@ impl Extractor {
             options,
             parser: Parser::new(),
             tables: HashMap::new(),
+            effort: Effort::Full,
         }
+    }
+
+    /// Calls `extract` with a text of `n_bytes` bytes. Returns `None` if parsing it takes more work than most code does.
+    pub fn with_small_effort<T>(&mut self, n_bytes: usize, extract: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        self.effort = Effort::small(n_bytes);
+        let found = extract(self);
+        let effort = std::mem::replace(&mut self.effort, Effort::Full);
+        (effort != Effort::Exceeded).then_some(found)
     }
 
     /// Extracts `bytes` as text in `lang`. The result depends only on the arguments and the options.
     ///
-    /// Never fails: text that cannot be parsed is split by lines. Time and memory are linear in the length of `bytes`.
+    /// Text that cannot be parsed is split by lines. Time and memory are linear in the length of `bytes`, except for
+    /// hostile input to the parsers, which can also crash.
     pub fn extract(&mut self, bytes: &[u8], lang: Lang) -> Extraction {
         let lines = LineIndex::new(bytes);
         let mut layout = Layout::new(lines.count());
-        let structure = lang::language(lang).map_or(Structure::Lines, lang::Language::structure);
-        let found = self.facts(
-            &Text {
-                bytes,
-                lang,
-                lines: &lines,
-            },
-            structure,
-            &mut layout,
-            Wanted::All,
-        );
-        let style = chunk::Style::of(structure, found.is_some());
-        let mut extraction = found.map(|found| found.extraction).unwrap_or_default();
+        let found = self.facts(&Text::new(bytes, lang, &lines), &mut layout, Wanted::All);
+        self.with_chunks(bytes, lang, &lines, &layout, found.map(|found| found.extraction))
+    }
+
+    /// Extracts `bytes` without parsing them.
+    pub fn extract_lines(&self, bytes: &[u8], lang: Lang, reason: Unparsed) -> Extraction {
+        let lines = LineIndex::new(bytes);
+        let layout = Layout::new(lines.count());
+        self.with_chunks(bytes, lang, &lines, &layout, Err(Some(reason)))
+    }
+
+    fn with_chunks(
+        &self,
+        bytes: &[u8],
+        lang: Lang,
+        lines: &LineIndex,
+        layout: &Layout,
+        found: Result<Extraction, Option<Unparsed>>,
+    ) -> Extraction {
+        let style = chunk::Style::of(structure(lang), found.is_ok());
+        let mut extraction = found.unwrap_or_else(|unparsed| Extraction {
+            unparsed,
+            n_parse_errors: unparsed.is_some().into(),
+            first_error_line: unparsed.is_some().into(),
+            ..Extraction::default()
+        });
         extraction.n_lines = lines.count() as u32;
-        extraction.chunks = chunk::cut(bytes, &lines, &layout, &extraction, style, &self.options);
+        extraction.chunks = chunk::cut(bytes, lines, layout, &extraction, style, &self.options);
         extraction
     }
 
@@ -76,90 +100,31 @@ impl Extractor {
     pub fn definitions(&mut self, bytes: &[u8], lang: Lang) -> FileDefinitions {
         let lines = LineIndex::new(bytes);
         let mut layout = Layout::new(lines.count());
-        let structure = lang::language(lang).map_or(Structure::Lines, lang::Language::structure);
-        let found = self.facts(
-            &Text {
-                bytes,
-                lang,
-                lines: &lines,
-            },
-            structure,
-            &mut layout,
-            Wanted::Definitions,
+        let found = self.facts(&Text::new(bytes, lang, &lines), &mut layout, Wanted::Definitions);
+        let (definitions, errors) = found.map_or_else(
+            |_| Default::default(),
+            |found| (found.extraction.definitions, found.errors),
         );
-        let found = found.map(|found| (found.extraction.definitions, found.errors));
-        let (definitions, errors) = found.unwrap_or_default();
-        FileDefinitions {
-            carried: vec![None; definitions.len()],
-            definitions,
-            lang,
-            errors,
-        }
+        FileDefinitions::new(definitions, errors, lang)
     }
 
-    /// Like [`Self::definitions`], but parses less by reusing the definitions of another version. `known` has the
-    /// definitions of that version, `old` is its content, and `edits` are its differences from `bytes`. Uses the
-    /// language of `known`.
-    pub fn definitions_near(
-        &mut self,
-        known: &FileDefinitions,
-        old: &[u8],
-        bytes: &[u8],
-        edits: &[Edit],
-    ) -> FileDefinitions {
-        let cuts = [Cut::Runs, Cut::Definitions].into_iter();
-        let found = cuts
-            .filter_map(|cut| self.restored(known, old, bytes, edits, cut))
-            .next();
-        found.unwrap_or_else(|| self.definitions(bytes, known.lang))
-    }
-
-    fn restored(
-        &mut self,
-        known: &FileDefinitions,
-        old: &[u8],
-        bytes: &[u8],
-        edits: &[Edit],
-        cut: Cut,
-    ) -> Option<FileDefinitions> {
-        let structure = lang::language(known.lang)?.structure();
-        let (Structure::Grammar(grammar) | Structure::Data(grammar)) = structure else {
-            return None;
-        };
-        if (grammar.is_too_much)(bytes) {
-            return None;
-        }
-        let reduced = Reduced::new(known, old, bytes, edits, cut)?;
-        let mut layout = Layout::new(LineIndex::new(&reduced.text).count());
-        let facts = self.grammar_facts(
-            &reduced.text,
-            known.lang,
-            grammar,
-            &mut layout,
-            Wanted::Definitions,
-            Limit::OfFile,
-        )?;
-        if !facts.embedded.is_empty() {
-            return None;
-        }
-        reduced.restore(facts.definitions, &facts.errors)
-    }
-
-    /// Returns everything except the chunks, or `None` if the text must be split by lines.
-    fn facts(&mut self, text: &Text<'_>, structure: Structure, layout: &mut Layout, wanted: Wanted) -> Option<Found> {
-        match structure {
-            Structure::Lines => None,
+    /// Returns everything except the chunks, or the reason why a text with a grammar must be split by lines.
+    fn facts(&mut self, text: &Text<'_>, layout: &mut Layout, wanted: Wanted) -> Result<Found, Option<Unparsed>> {
+        match structure(text.lang) {
+            Structure::Lines => Err(None),
             Structure::Keys(scan) | Structure::Prose(scan) => {
                 let start = byte_order_mark(text.bytes);
                 let mut extraction = scan(&text.bytes[start..], layout);
                 extraction.shift(start as u32);
-                Some(Found {
+                Ok(Found {
                     extraction,
                     errors: None,
                 })
             }
             Structure::Grammar(grammar) | Structure::Data(grammar) => {
-                let mut facts = self.grammar_facts(text.bytes, text.lang, grammar, layout, wanted, Limit::OfFile)?;
+                let facts = self.grammar_facts(text.bytes, text.lang, grammar, layout, wanted, Limit::OfFile);
+                let unparsed = has_grammar(text.lang).then_some(Unparsed::TooMuchWork);
+                let mut facts = facts.ok_or(unparsed)?;
                 let parts = std::mem::take(&mut facts.embedded);
                 let errors = parts.is_empty().then(|| facts.errors.clone());
                 let mut first_error = facts.errors.iter().map(|error| error.start).min();
@@ -169,7 +134,7 @@ impl Extractor {
                 }
                 let line = first_error.map(|at| text.lines.line_of(at) + 1);
                 extraction.first_error_line = line.unwrap_or(0) as u32;
-                Some(Found { extraction, errors })
+                Ok(Found { extraction, errors })
             }
         }
     }
@@ -184,7 +149,15 @@ impl Extractor {
         limit: Limit,
     ) -> Option<Facts> {
         let tree = self.tree(bytes, lang, grammar, limit)?;
-        Some(walk::walk(&tree, bytes, &self.tables[&lang], layout, wanted))
+        let mut facts = walk::walk(&tree, bytes, &self.tables[&lang], layout, wanted);
+        let limit = |range: &mut ByteRange| *range = clamp(bytes, *range);
+        facts.references.iter_mut().for_each(|one| limit(&mut one.range));
+        facts.bindings.iter_mut().for_each(|one| limit(&mut one.scope));
+        for import in &mut facts.imports {
+            limit(&mut import.range);
+            import.scope.iter_mut().for_each(limit);
+        }
+        Some(facts)
     }
 
     /// Returns the words of code that are `name` in `bytes`. `None` if the language has no grammar or the text must be
@@ -222,14 +195,19 @@ impl Extractor {
 
     fn masked_tree(&mut self, bytes: &[u8], grammar: &'static Grammar, limit: Limit) -> Option<Tree> {
         let mut masked = grammar.mask.and_then(|mask| mask(bytes));
-        let mut tree = parse(&mut self.parser, masked.as_deref().unwrap_or(bytes), limit)?;
+        let mut tree = parse(
+            &mut self.parser,
+            masked.as_deref().unwrap_or(bytes),
+            limit,
+            &mut self.effort,
+        )?;
         if limit == Limit::OfGuess && tree.root_node().has_error() {
             return None;
         }
         if let Some(mask) = grammar.mask_after_errors
             && tree.root_node().has_error()
             && let Some(text) = mask(bytes)
-            && let Some(other) = parse(&mut self.parser, &text, limit)
+            && let Some(other) = parse(&mut self.parser, &text, limit, &mut self.effort)
         {
             (tree, masked) = (other, Some(text));
         }
@@ -237,7 +215,7 @@ impl Extractor {
             let mask = grammar.mask_misread;
             let text = mask.and_then(|mask| mask(&tree, masked.as_deref().unwrap_or(bytes)));
             let Some(text) = text else { break };
-            tree = parse(&mut self.parser, &text, limit).unwrap_or(tree);
+            tree = parse(&mut self.parser, &text, limit, &mut self.effort).unwrap_or(tree);
             masked = Some(text);
         }
         Some(tree)
@@ -289,11 +267,38 @@ impl Extractor {
     }
 }
 
+/// Returns true if text in `lang` is parsed with a grammar that is built in.
+pub fn has_grammar(lang: Lang) -> bool {
+    grammar(lang).is_some() && !lang::language(lang).is_some_and(lang::Language::lacks_grammar)
+}
+
+/// Returns true if a grammar cannot parse the whole text.
+pub(super) fn is_too_much(bytes: &[u8], lang: Lang) -> bool {
+    grammar(lang).is_some_and(|grammar| (grammar.is_too_much)(bytes))
+}
+
+fn grammar(lang: Lang) -> Option<&'static Grammar> {
+    match structure(lang) {
+        Structure::Grammar(grammar) | Structure::Data(grammar) => Some(grammar),
+        _ => None,
+    }
+}
+
+fn structure(lang: Lang) -> Structure {
+    lang::language(lang).map_or(Structure::Lines, lang::Language::structure)
+}
+
 /// The blob to extract.
 struct Text<'a> {
     bytes: &'a [u8],
     lang: Lang,
     lines: &'a LineIndex,
+}
+
+impl<'a> Text<'a> {
+    fn new(bytes: &'a [u8], lang: Lang, lines: &'a LineIndex) -> Self {
+        Self { bytes, lang, lines }
+    }
 }
 
 /// The facts of a blob without its chunks.

@@ -34,16 +34,16 @@ pub use content::{Content, classify};
 pub use credentials::is_credential;
 pub use detect::{detect, is_lang_of_path, lang_of_path, refine};
 pub use encoding::byte_order_mark;
-pub use extractor::{Extractor, extract};
+pub use extractor::{Extractor, extract, has_grammar};
 pub(crate) use lang::is_quoted_type;
 pub use lang::{Indentation, Language, Profile, by_name, language, languages, profile};
 pub(crate) use lines::LineIndex;
-pub use near::{Edit, FileDefinitions, is_balanced_after, offset_after, touches};
+pub use near::{Edit, FileDefinitions, definitions_near, is_balanced_after, offset_after, touches};
 pub use options::{Options, recipe_number};
 pub use paths::{is_lock_file, is_vendored};
 pub use types::{
     Arity, Binding, BindingKind, Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import,
-    ImportedName, Literal, Reference, ReferenceKind, Shape, Step, Steps, Value,
+    ImportedName, Literal, Reference, ReferenceKind, Shape, Step, Steps, Unparsed, Value,
 };
 pub use words::{Word, WordKind};
 

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::balance::Balance;
+use super::extractor::is_too_much;
 use super::types::Definition;
 use crate::model::{ByteRange, Lang};
 
@@ -31,10 +32,20 @@ pub struct FileDefinitions {
     pub carried: Vec<Option<u32>>,
     /// The language of the file.
     pub lang: Lang,
-    pub(super) errors: Option<Vec<ByteRange>>,
+    errors: Option<Vec<ByteRange>>,
 }
 
 impl FileDefinitions {
+    /// Creates the result of parsing a whole text.
+    pub fn new(definitions: Vec<Definition>, errors: Option<Vec<ByteRange>>, lang: Lang) -> Self {
+        Self {
+            carried: vec![None; definitions.len()],
+            definitions,
+            lang,
+            errors,
+        }
+    }
+
     /// Returns the ranges of syntax errors and missing nodes. Returns `None` unless a single grammar parsed the whole
     /// text.
     pub fn errors(&self) -> Option<&[ByteRange]> {
@@ -63,11 +74,35 @@ impl Edit {
 
 /// Selects the text to cut out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+enum Cut {
     /// Consecutive definitions, with the text between them.
     Runs,
     /// Single definitions that are not near a syntax error.
     Definitions,
+}
+
+/// Returns the definitions of `bytes` like `definitions`, which parses a text, but parses less by reusing those of
+/// another version. `known` has the definitions of that version, `old` is its content, and `edits` are its differences
+/// from `bytes`.
+pub fn definitions_near(
+    known: &FileDefinitions,
+    old: &[u8],
+    bytes: &[u8],
+    edits: &[Edit],
+    mut definitions: impl FnMut(&[u8]) -> FileDefinitions,
+) -> FileDefinitions {
+    if !is_too_much(bytes, known.lang) {
+        for cut in [Cut::Runs, Cut::Definitions] {
+            let restored = Reduced::new(known, old, bytes, edits, cut).and_then(|reduced| {
+                let found = definitions(&reduced.text);
+                reduced.restore(found.definitions, &found.errors?)
+            });
+            if let Some(found) = restored {
+                return found;
+            }
+        }
+    }
+    definitions(bytes)
 }
 
 /// Consecutive definitions in one container that are cut out together with everything nested in them.
@@ -81,26 +116,20 @@ struct Piece {
 }
 
 /// The text of the version to parse, without the definitions that were cut out.
-pub(super) struct Reduced<'k> {
+struct Reduced<'k> {
     known: &'k FileDefinitions,
     old: &'k [u8],
     edits: &'k [Edit],
     pieces: Vec<Piece>,
     /// The remaining text.
-    pub(super) text: Vec<u8>,
+    text: Vec<u8>,
     /// The consecutive parts of the remaining text: the start of each in `text` and in the version to parse, ascending.
     runs: Vec<(usize, usize)>,
 }
 
 impl<'k> Reduced<'k> {
     /// Removes the definitions that `cut` selects. Returns `None` if too little text would be removed to save time.
-    pub(super) fn new(
-        known: &'k FileDefinitions,
-        old: &'k [u8],
-        new: &[u8],
-        edits: &'k [Edit],
-        cut: Cut,
-    ) -> Option<Self> {
+    fn new(known: &'k FileDefinitions, old: &'k [u8], new: &[u8], edits: &'k [Edit], cut: Cut) -> Option<Self> {
         let errors = known.errors.as_ref().filter(|errors| errors.len() <= MAX_ERRORS)?;
         let mut pieces = pieces(known, errors, old, new, edits, cut);
         if cut == Cut::Runs {
@@ -131,7 +160,7 @@ impl<'k> Reduced<'k> {
 
     /// Inserts the definitions that were cut out into `rest`, which are the definitions of the remaining text. Returns
     /// `None` if the remaining text was parsed differently than within the whole text.
-    pub(super) fn restore(self, rest: Vec<Definition>, errors: &[ByteRange]) -> Option<FileDefinitions> {
+    fn restore(self, rest: Vec<Definition>, errors: &[ByteRange]) -> Option<FileDefinitions> {
         let known = self.known;
         let errors = self.errors(errors)?;
         let rest: Vec<Definition> = rest.into_iter().map(|one| self.moved(one)).collect();

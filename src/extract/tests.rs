@@ -84,6 +84,7 @@ fn check_with(bytes: &[u8], extraction: &Extraction, options: &Options) {
             .iter()
             .all(|reference| reference.range.end <= len && !reference.name.is_empty())
     );
+    assert!(extraction.bindings.iter().all(|binding| binding.scope.end <= len));
     assert!(extraction.imports.is_sorted_by_key(|import| import.range.start));
     assert!(extraction.imports.iter().all(|import| import.range.end <= len));
 }

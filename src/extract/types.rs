@@ -7,10 +7,12 @@ use crate::model::ByteRange;
 pub struct Extraction {
     /// Number of lines in the blob. A last line without a newline counts as a line.
     pub n_lines: u32,
-    /// Number of syntax errors and missing nodes that the parser reported; 0 if the file was not parsed.
+    /// Number of syntax errors and missing nodes that the parser reported; 1 if the blob could not be parsed.
     pub n_parse_errors: u32,
     /// The line of the first of them, from 1; 0 if there is none.
     pub first_error_line: u32,
+    /// The reason why the blob was cut by lines although its language has a grammar.
+    pub unparsed: Option<Unparsed>,
     /// The definitions in source order, outer before inner.
     pub definitions: Vec<Definition>,
     /// The references in source order.
@@ -23,6 +25,36 @@ pub struct Extraction {
     pub headings: Vec<Heading>,
     /// The chunks in source order. Together they contain every byte of the blob.
     pub chunks: Vec<Chunk>,
+}
+
+/// The reason why a blob was not parsed. The numbers are stored on disk, so their meaning never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Unparsed {
+    /// It takes more operations, or nests deeper, than code does.
+    TooMuchWork = 1,
+    /// The parser crashed, or took too much time or memory.
+    ParserEnded = 2,
+    /// No process could be started for the parser.
+    NoProcess = 3,
+}
+
+impl Unparsed {
+    /// Returns the reason with the given number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        [Self::TooMuchWork, Self::ParserEnded, Self::NoProcess]
+            .into_iter()
+            .find(|reason| *reason as u8 == number)
+    }
+
+    /// Returns the reason as text.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::TooMuchWork => "too much work for its length",
+            Self::ParserEnded => "the parser crashed or reached its limits",
+            Self::NoProcess => "no process could be started",
+        }
+    }
 }
 
 impl Extraction {

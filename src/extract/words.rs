@@ -16,6 +16,7 @@ pub struct Word {
 
 /// The kind of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum WordKind {
     /// An identifier.
     Name,
@@ -31,6 +32,23 @@ pub enum WordKind {
     String,
     /// A string in `__all__`, which names what a module exports.
     Exported,
+}
+
+impl WordKind {
+    /// Returns the kind with the given number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        [
+            Self::Name,
+            Self::Shorthand,
+            Self::ShorthandPattern,
+            Self::PatternKey,
+            Self::Label,
+            Self::String,
+            Self::Exported,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u8 == number)
+    }
 }
 
 /// Returns the words that are `name`, in source order. Comments and longer strings have none.

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use crate::extract::{DefinitionKind, Edit, Extractor, FileDefinitions, LineIndex, lang_of_path, refine};
+use crate::artifact::Extractor;
+use crate::extract::{DefinitionKind, Edit, FileDefinitions, LineIndex, lang_of_path, refine};
 use crate::git::{LineHunk, diff_lines};
 use crate::model::{ByteRange, Lang, RepoPath};
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::extract::{Extractor, Options, lang_of_path, recipe_number, refine};
+use crate::artifact::Extractor;
+use crate::extract::{Options, lang_of_path, recipe_number, refine};
 use crate::git::{BlobContent, ObjectError, ObjectReader};
 use crate::model::{BlobId, Lang, RepoPath};
 

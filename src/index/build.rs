@@ -9,9 +9,9 @@ use std::sync::mpsc;
 
 use rayon::prelude::*;
 
+use crate::artifact::Extractor;
 use crate::artifact::{ArtifactKey, ArtifactWriter, SkipReason};
 use crate::embed::{EmbedError, Embedder};
-use crate::extract::Extractor;
 use crate::model::{BlobId, ChunkKey, explain_by};
 
 use super::dense::{Quantisation, VectorWriter, WriteError};

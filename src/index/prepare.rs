@@ -1,7 +1,7 @@
 //! Prepares a blob for a segment: extracts it and computes the keys and texts of its chunks. No I/O.
 
-use crate::artifact::{ArtifactKey, SkipReason};
-use crate::extract::{self, Chunk, Content, Definition, Extraction, Extractor};
+use crate::artifact::{ArtifactKey, Extractor, SkipReason};
+use crate::extract::{self, Chunk, Content, Definition, Extraction};
 use crate::model::{ByteRange, ChunkKey, Lang};
 
 use super::build::BuildOptions;

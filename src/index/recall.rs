@@ -6,9 +6,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
-use crate::artifact::ArtifactKey;
-use crate::extract::{self, Chunk, Extraction, Extractor};
-use crate::model::{ByteRange, ChunkKey};
+use crate::artifact::{ArtifactKey, Extractor, check};
+use crate::extract::{self, Chunk, Extraction};
+use crate::model::ChunkKey;
 
 use super::build::{BuildError, BuildOptions};
 use super::prepare::{PreparedBlob, RecordedRow, left_out, prepare, prepare_known};
@@ -120,50 +120,11 @@ fn is_out_of_proportion(bytes: &[u8], extraction: &Extraction) -> bool {
     n_bytes > allowed || n_head_bytes > allowed
 }
 
-/// Checks the properties that readers depend on: ranges are inside the blob, the chunks contain every byte, and indices
-/// are valid.
-fn check(bytes: &[u8], extraction: &Extraction) -> Result<(), &'static str> {
-    let n_lines = bytes.iter().filter(|&&byte| byte == b'\n').count() as u32 + 1;
-    let is_inside = |range: ByteRange| range.start <= range.end && range.end as usize <= bytes.len();
-    if extraction.n_lines > n_lines {
-        return Err("too many lines");
-    }
-    let mut covered = 0;
-    for chunk in &extraction.chunks {
-        let is_continued = chunk.range.start <= covered && is_inside(chunk.range);
-        let lines = 1 <= chunk.start_line && chunk.start_line <= chunk.end_line && chunk.end_line <= n_lines;
-        let about = chunk.definition.map_or(0, |index| index as usize + 1);
-        if !is_continued || !lines || about > extraction.definitions.len() {
-            return Err("invalid chunks");
-        }
-        covered = covered.max(chunk.range.end);
-    }
-    if covered as usize != bytes.len() {
-        return Err("chunks do not cover the blob");
-    }
-    let is_ordered = extraction.chunks.is_sorted_by_key(|chunk| chunk.range.start);
-    let places = extraction.definitions.iter().all(|definition| {
-        let ranges = [definition.range, definition.name_range, definition.signature];
-        ranges.into_iter().chain(definition.doc).all(is_inside)
-    });
-    let others = extraction.references.iter().map(|reference| reference.range);
-    let others = others.chain(extraction.imports.iter().map(|import| import.range));
-    let mut others = others.chain(extraction.headings.iter().map(|heading| heading.range));
-    let bound = extraction.bindings.iter().all(|binding| {
-        let name = ByteRange::new(binding.start, binding.start);
-        [name, binding.scope, binding.declared].into_iter().all(is_inside)
-    });
-    if is_ordered && places && bound && others.all(is_inside) {
-        Ok(())
-    } else {
-        Err("a range outside the blob")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::extract::{ChunkKind, Definition, DefinitionKind};
+    use crate::model::ByteRange;
 
     fn range(start: u32, end: u32) -> ByteRange {
         ByteRange::new(start, end)

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use crate::artifact::ArtifactKey;
-use crate::extract::{Extraction, Extractor};
+use crate::artifact::{ArtifactKey, Extractor};
+use crate::extract::Extraction;
 
 use super::build::{BlobReader, BlobSource, BuildOptions, SourceBlob};
 use super::prepare::{PreparedBlob, prepare};

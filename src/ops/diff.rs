@@ -14,8 +14,9 @@ use super::op::{Op, Page, Paging, Row};
 use super::paths::{literal, pattern, typed_path};
 use super::reaching::reaching;
 use super::sink::{Sink, Style};
+use crate::artifact::Extractor;
 use crate::embed::StaticModel;
-use crate::extract::{self, Extractor, Options};
+use crate::extract::{self, Options};
 use crate::git::{FileMode, ObjectError, ObjectReader, WorkTreeReader, diff_lines, unified_diff};
 use crate::history::{
     Change, Entry, FilePair, FileShapes, SymbolDelta, SymbolKey, submodule_text, symbol_deltas, with_renames,

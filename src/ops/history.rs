@@ -19,7 +19,8 @@ use super::search::{Search, SearchRow};
 use super::sink::{Recorded, Sink, Style};
 use super::symbol_history::{SymbolChangeOut, SymbolQuestion};
 use super::target::{CandidateTarget, Target, Targets};
-use crate::extract::{Extractor, Options};
+use crate::artifact::Extractor;
+use crate::extract::Options;
 use crate::git::{WorkTreeReader, unified_diff};
 use crate::history::{
     CommitHead, Entry, FileChange, FileShapes, SymbolChange, SymbolEvents, SymbolKey, SymbolVersion, Who,

@@ -418,6 +418,16 @@ impl Outlined<'_> {
                 .map_or(0, |facts| facts.first_error_line);
             errors.extend((line > 0).then_some((*file, line)));
         }
+        let unparsed = match self.files {
+            [file] => view.extraction(*file).transpose()?.and_then(|facts| facts.unparsed),
+            _ => None,
+        };
+        if let (Some(reason), [_]) = (unparsed, errors.as_slice()) {
+            return Ok(Some(format!(
+                "not parsed, so definitions are missing: {}",
+                reason.text()
+            )));
+        }
         Ok(match (errors.as_slice(), self.files) {
             ([], _) => None,
             ([(_, line)], [_]) => Some(format!("parse error at line {line}: definitions may be missing")),

@@ -37,6 +37,9 @@ struct CoverageOut {
     /// Number of files of which the parser did not understand a part, if they were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     parse_errors: Option<usize>,
+    /// Number of those that were not parsed, by reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    unparsed: BTreeMap<&'static str, usize>,
     skipped: BTreeMap<String, u32>,
 }
 
@@ -72,6 +75,7 @@ impl ProvenanceOut {
                 files: coverage.n_files + view.n_withheld(),
                 indexed: coverage.n_indexed,
                 parse_errors: None,
+                unparsed: BTreeMap::new(),
                 skipped: coverage
                     .skipped
                     .iter()
@@ -138,11 +142,18 @@ impl ProvenanceOut {
         Some((coverage.files, coverage.indexed, &coverage.skipped))
     }
 
-    /// Adds the number of files with parse errors.
-    pub(crate) fn count_errors(&mut self, n_files: usize) {
+    /// Adds the number of files with parse errors, and of those that were not parsed by reason.
+    pub(crate) fn count_errors(&mut self, n_files: usize, unparsed: BTreeMap<&'static str, usize>) {
         if let Some(coverage) = &mut self.coverage {
             coverage.parse_errors = Some(n_files);
+            coverage.unparsed = unparsed;
         }
+    }
+
+    /// Returns the number of files that were not parsed, by reason.
+    pub(crate) fn unparsed(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let counts = self.coverage.iter().flat_map(|coverage| &coverage.unparsed);
+        counts.map(|(reason, n_files)| (*reason, *n_files))
     }
 
     /// Returns the number of files with parse errors, if they were counted.

@@ -11,7 +11,7 @@ use super::gc::CausesOut;
 use super::op::{NoRows, Op, Page};
 use super::question::{About, Question};
 use super::sink::{Recorded, Sink};
-use crate::extract;
+use crate::extract::{self, Unparsed};
 use crate::history::{Boundary, History};
 use crate::index::RowKind;
 use crate::ingest::Target;
@@ -118,7 +118,8 @@ impl Op for Status {
             };
             let question = Question::new(ask, &about)?;
             provenance = question.provenance();
-            provenance.count_errors(n_with_errors(question.view())?);
+            let (n_files, unparsed) = with_errors(question.view())?;
+            provenance.count_errors(n_files, unparsed);
             facts.languages = languages(question.view());
             facts.count_vectors(workspace, question.view());
             facts.count_shared(workspace, question.view())?;
@@ -134,15 +135,22 @@ impl Op for Status {
     }
 }
 
-/// Returns the number of files with parse errors.
-fn n_with_errors(view: &View) -> Result<usize> {
+/// Returns the number of files with parse errors, and of those that were not parsed by reason.
+fn with_errors(view: &View) -> Result<(usize, BTreeMap<&'static str, usize>)> {
     let files: Vec<FileId> = view.files().map(|(file, _)| file).collect();
-    let has_errors = |file: &FileId| -> Result<usize> {
+    let errors = |file: &FileId| -> Result<Option<Option<Unparsed>>> {
         let facts = view.extraction(*file).transpose()?;
-        Ok(usize::from(facts.is_some_and(|facts| facts.n_parse_errors > 0)))
+        Ok(facts
+            .filter(|facts| facts.n_parse_errors > 0)
+            .map(|facts| facts.unparsed))
     };
-    let counts = files.par_iter().map(has_errors).collect::<Result<Vec<_>>>()?;
-    Ok(counts.into_iter().sum())
+    let found = files.par_iter().map(errors).collect::<Result<Vec<_>>>()?;
+    let found: Vec<Option<Unparsed>> = found.into_iter().flatten().collect();
+    let mut unparsed = BTreeMap::new();
+    for reason in found.iter().flatten() {
+        *unparsed.entry(reason.text()).or_default() += 1;
+    }
+    Ok((found.len(), unparsed))
 }
 
 /// Describes the running builds.
@@ -188,7 +196,11 @@ fn render_revision(provenance: &ProvenanceOut, out: &mut dyn Sink) {
             None | Some(0) => String::new(),
             Some(n_files) => format!("; {n_files} with parse errors"),
         };
-        let text = format!("{files}, {indexed} of them searched by content{left_out}{errors}");
+        let unparsed: String = provenance
+            .unparsed()
+            .map(|(reason, n_files)| format!("; {n_files} of these not parsed ({reason})"))
+            .collect();
+        let text = format!("{files}, {indexed} of them searched by content{left_out}{errors}{unparsed}");
         field(out, "files", &text);
     }
 }

@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::sink::{Sink, Style};
 use super::target::Targets;
-use crate::extract::{Extractor, Options};
+use crate::artifact::Extractor;
+use crate::extract::Options;
 use crate::git::{BlobContent, ObjectReader, unified_diff};
 use crate::history::{
     Entry, FilePair, FileShapes, SymbolChange, SymbolDelta, SymbolEvents, SymbolHistory, SymbolKey, SymbolVersion,

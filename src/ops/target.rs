@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use bstr::ByteSlice;
 
 use super::paths::{inside_here, typed_path};
-use crate::extract::{DefinitionKind, Extractor, Options};
+use crate::artifact::Extractor;
+use crate::extract::{DefinitionKind, Options};
 use crate::git::ObjectReader;
 use crate::history::{FileShapes, HistoryError, Reading, Shape, SymbolBatch, SymbolKey, SymbolTracer};
 use crate::model::{BlobId, RepoPath, quoted, with_placeholders, without_placeholders};

@@ -261,6 +261,7 @@ pub(super) fn signature_line(bytes: &[u8]) -> String {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use crate::artifact;
     use crate::extract;
 
     #[test]
@@ -283,7 +284,7 @@ mod tests {
         let bytes =
             b"struct A;\n\n/// Makes.\nimpl A { fn new() {} }\nmod m { fn new() {} }\nfn new() {}\nfn new() {}\n";
         let lang = extract::by_name("rust").unwrap();
-        let extraction = extract::extract(bytes, lang, &extract::Options::default());
+        let extraction = artifact::extract(bytes, lang, &extract::Options::default());
         let lines = LineStarts::of(bytes);
         let file = FileDefinitions {
             file: FileId(0),

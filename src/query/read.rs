@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::artifact;
 use crate::extract::{self, DefinitionKind, Extraction};
 use crate::git::FileMode;
 use crate::index::lexical::normal_name;
@@ -323,7 +324,7 @@ fn facts(view: &View, file: FileId, bytes: &[u8], queries: &[PartQuery]) -> Resu
         Some(extraction) => extraction,
         None => {
             let lang = extract::refine(view.lang(file), bytes);
-            Ok(extract::extract(bytes, lang, &extract::Options::default()))
+            Ok(artifact::extract(bytes, lang, &extract::Options::default()))
         }
     }
 }
@@ -561,7 +562,7 @@ mod tests {
     fn sections_and_symbols_are_found_by_name() {
         let bytes = b"# One\ntext\n## Two `x`\nmore\n# Three\n";
         let extraction = |name: &str, bytes: &[u8]| {
-            extract::extract(bytes, extract::by_name(name).unwrap(), &extract::Options::default())
+            artifact::extract(bytes, extract::by_name(name).unwrap(), &extract::Options::default())
         };
         let text = Text {
             file: FileId(0),

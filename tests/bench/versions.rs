@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use codescout::extract::{Extractor, Options, lang_of_path, language};
+use codescout::artifact::Extractor;
+use codescout::extract::{Options, lang_of_path, language};
 use codescout::history::FileShapes;
 use codescout::model::RepoPath;
 

@@ -62,3 +62,4 @@ mod sparse;
 mod trust;
 mod vector_graph;
 mod verify;
+mod workers;

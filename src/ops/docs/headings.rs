@@ -7,7 +7,8 @@ use regex::bytes::Regex;
 use unicode_normalization::UnicodeNormalization;
 
 use super::mention::Markup;
-use crate::extract::{Options, extract, lang_of_path};
+use crate::artifact::extract;
+use crate::extract::{Options, lang_of_path};
 use crate::history::PathChange;
 use crate::model::RepoPath;
 use crate::session::Result;

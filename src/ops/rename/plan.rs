@@ -6,8 +6,9 @@ use rayon::prelude::*;
 
 use super::names::check_new;
 use super::role::{Place, Role, Subject};
+use crate::artifact::Extractor;
 use crate::edit::{Edited, Splice};
-use crate::extract::{self, Extractor, WordKind};
+use crate::extract::{self, WordKind};
 use crate::git::FileMode;
 use crate::link::{DefId, Linker};
 use crate::model::{Hint, RepoPath};

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::languages::{declares_global, is_property};
 use super::names::check_old;
-use crate::extract::{Definition, DefinitionKind, Extractor, ReferenceKind, Value, Word, WordKind, language};
+use crate::artifact::Extractor;
+use crate::extract::{Definition, DefinitionKind, ReferenceKind, Value, Word, WordKind, language};
 use crate::link::{DefId, Kin, Linker, MAX_CANDIDATES, NameUse, Site, Tier};
 use crate::model::ByteRange;
 use crate::ops::question::Question;

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use codescout::extract::{Extractor, Options};
+use codescout::artifact::Extractor;
+use codescout::extract::Options;
 use codescout::history::{FilePair, FileShapes, symbol_deltas};
 use codescout::link::{Linker, Links};
 use codescout::model::RepoPath;

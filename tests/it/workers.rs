@@ -1,0 +1,112 @@
+//! Tests the processes that parse files: the real program, with files that no parser should read.
+
+use std::fs;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use crate::cli::call_in;
+use crate::support::{InTime, TestRepo, wait_for_end, wait_until};
+
+/// A text that the scanner of Ruby cannot hold, and texts that are too large, too deep, too repetitive or not UTF-8 for
+/// the process itself.
+fn repository() -> TestRepo {
+    let repo = TestRepo::empty();
+    repo.write("bad.rb", format!("x = <<{}\n", "A".repeat(300)));
+    let functions: String = (0..2_000).map(|i| format!("def f{i}():\n    return {i}\n")).collect();
+    repo.write("large.py", functions);
+    repo.write(
+        "deep.rs",
+        format!("fn deep() {{ {}{} }}\n", "(".repeat(40), ")".repeat(40)),
+    );
+    repo.write("same.go", format!("package p\n{}", "func a() {}\n".repeat(200)));
+    repo.write("latin.c", b"/* caf\xe9 */ int latin(void) { return 1; }\n");
+    repo.write("plain.c", "int plain(void) { return 1; }\n");
+    repo.commit("files");
+    repo
+}
+
+fn call(repo: &TestRepo, args: &[&str]) -> serde_json::Value {
+    call_in(repo.root(), args, b"").expect(0).json()
+}
+
+#[test]
+fn files_are_parsed_or_counted_with_a_reason() {
+    let repo = repository();
+    let status = call(&repo, &["status", "--json"]);
+    assert_eq!(status["coverage"].get("unparsed"), None);
+    call_in(repo.root(), &["index"], b"").expect(0);
+    let status = call(&repo, &["status", "--json"]);
+    assert_eq!(
+        status["coverage"]["unparsed"],
+        json!({"too much work for its length": 1})
+    );
+    for name in ["f1999", "deep", "a", "latin", "plain"] {
+        call_in(repo.root(), &["symbol", name], b"").expect(0);
+    }
+    let outline = call_in(repo.root(), &["outline", "bad.rb"], b"");
+    assert!(
+        (outline.text() + &outline.stderr).contains("not parsed"),
+        "{}",
+        outline.text()
+    );
+}
+
+#[test]
+fn a_worker_ends_with_its_connection() {
+    let (mut ours, theirs) = UnixStream::pair().unwrap();
+    let mut worker = Command::new(env!("CARGO_BIN_EXE_codescout"))
+        .arg("worker")
+        .env_clear()
+        .stdin(OwnedFd::from(theirs))
+        .spawn()
+        .unwrap();
+    ours.read_exact(&mut [0]).unwrap();
+    drop(ours);
+    assert!(wait_for_end(&mut worker).success());
+}
+
+#[test]
+fn a_worker_without_a_connection_ends() {
+    for stdin in [Stdio::null(), Stdio::piped()] {
+        let mut worker = Command::new(env!("CARGO_BIN_EXE_codescout"))
+            .arg("worker")
+            .stdin(stdin)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        assert!(!wait_for_end(&mut worker).success());
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_deleted_program_goes_on_and_leaves_no_worker() {
+    let repo = repository();
+    let program = repo.beside("program");
+    fs::copy(env!("CARGO_BIN_EXE_codescout"), &program).unwrap();
+    // The shell keeps the file open, so that it can be run once it has no name.
+    let script = "exec 3<\"$0\" && rm \"$0\" && exec /proc/self/fd/3 index";
+    let indexed = Command::new("sh")
+        .args(["-c", script])
+        .arg(&program)
+        .current_dir(repo.root())
+        .env("HOME", repo.root())
+        .output_in_time()
+        .unwrap();
+    assert!(indexed.status.success(), "{}", String::from_utf8_lossy(&indexed.stderr));
+    call_in(repo.root(), &["symbol", "f1999"], b"").expect(0);
+    let runs_it = |process: &fs::DirEntry| {
+        let exe = fs::read_link(process.path().join("exe")).unwrap_or_default();
+        exe.to_string_lossy().starts_with(&*program.to_string_lossy())
+    };
+    wait_until("its workers have ended", || {
+        !fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .any(|process| runs_it(&process))
+    });
+}
