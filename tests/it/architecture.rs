@@ -63,8 +63,8 @@ const FOR_TOP_LAYERS: &[&str] = &["std::env::var", "std::process::exit", "printl
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("the source tree can be read") {
         let path = entry.expect("the source tree can be read").path();
-        // Crates of their own.
-        if path.is_dir() && (path.ends_with("vendor") || path.ends_with("grammars")) {
+        // A crate of its own.
+        if path.is_dir() && path.ends_with("grammars") {
             continue;
         } else if path.is_dir() {
             sources(&path, found);
