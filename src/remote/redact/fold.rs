@@ -1,6 +1,8 @@
 //! Replaces characters that look like ASCII, or are invisible, so that the forms need not name them.
 
 /// Cyrillic and Greek letters that look like Latin ones, with those.
+/// Limit on the neighbouring letters of this kind.
+const MAX_LOOKALIKES: usize = 16;
 const LOOKALIKES: &str = "аaеeоoрpсcхxуyѕsіiјjοoαa";
 
 /// Returns the plain form of a text with the position in the text of each byte and of the end, if it differs.
@@ -30,7 +32,10 @@ fn plain(text: &str, at: usize, c: char) -> (Option<char>, usize) {
     let escape = form!(r"\A\\u00([2-7][0-9a-fA-F])");
     let rest = &text[at..];
     let is_latin = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphabetic());
-    let is_mixed = || is_latin(text[..at].chars().next_back()) || is_latin(rest.chars().nth(1));
+    let is_plain = |c: &char| c.is_ascii() || !LOOKALIKES.contains(*c);
+    let before = || text[..at].chars().rev().take(MAX_LOOKALIKES).find(is_plain);
+    let after = || rest.chars().take(MAX_LOOKALIKES).find(is_plain);
+    let is_mixed = || is_latin(before()) || is_latin(after());
     let found = match c {
         '\x1b' => return (None, ansi.find(rest).map_or(1, |code| code.len())),
         '\\' => {

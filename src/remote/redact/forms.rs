@@ -242,7 +242,7 @@ fn find_near(text: &str, hints: &Regex, forms: &Forms) -> Vec<Range<usize>> {
     for hint in hints.find_iter(text) {
         if hint.start() >= end {
             let window = lines_around(text, hint.range());
-            end = line_end(text, hint.end());
+            end = line_end(text, hint.end()).min(window.end);
             let near = forms.find(&text[window.clone()]).into_iter();
             found.extend(near.map(|secret| window.start + secret.start..window.start + secret.end));
         }

@@ -490,6 +490,30 @@ fn no_way_to_write_a_random_secret_passes() {
 }
 
 #[test]
+fn secrets_far_behind_another_hint_do_not_pass() {
+    let far = "x ".repeat(400);
+    for text in [
+        format!("echo token {far} curl -u deploy:zebra7crossing https://a"),
+        format!("auth token: none, {far} Authorization: Basic emVicmE6Y3Jvc3Npbmc="),
+        format!("echo done {far}; mysql -uroot -pzebra7crossing app"),
+    ] {
+        let found = redacted(&text);
+        assert!(
+            !found.contains("zebra7crossing") && !found.contains("emVicmE6"),
+            "{found}"
+        );
+    }
+}
+
+#[test]
+fn similar_letters_do_not_hide_a_name() {
+    for name in ["p\u{430}ssword", "\u{440}\u{430}ssword", "t\u{43e}k\u{435}n"] {
+        let found = redacted(&format!("{name} = \"zebra crossing 7\""));
+        assert!(!found.contains("zebra"), "{name}: {found}");
+    }
+}
+
+#[test]
 fn a_key_that_is_cut_into_parts_does_not_pass() {
     let line = |number: u32| format!("{number:02}IEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj");
     let quoted = |number: u32| format!("    \"{}\\n\" +\n", line(number));
