@@ -1,8 +1,8 @@
 //! Extracts blobs in other processes, so that a parser that crashes, hangs or is taken over by a file harms only these.
 //! Small, ordinary texts are extracted in this process (`ordinary`), with the same result.
 //!
-//! A worker is this program with the argument [`WORKER`]. It has no environment variables, and can open no files and
-//! start no processes (`serve`). A text for which it ends is cut by lines (`process`).
+//! A worker is this program with the argument [`WORKER`]. It has no environment variables, cannot open files and,
+//! unless it runs as root, cannot start processes (`serve`). A text for which it ends is cut by lines (`process`).
 
 mod message;
 mod ordinary;
@@ -100,7 +100,11 @@ impl Extractor {
             let is_valid = are_inside(bytes, &definitions) && errors.as_ref().is_none_or(is_valid);
             is_valid.then(|| FileDefinitions::new(definitions, errors, lang))
         });
-        asked.unwrap_or_else(|_| FileDefinitions::new(Vec::new(), None, lang))
+        asked.unwrap_or_else(|reason| match reason {
+            // Without definitions, the history would record that this version removed all of them.
+            extract::Unparsed::NoProcess => self.here.definitions(bytes, lang),
+            _ => FileDefinitions::new(Vec::new(), None, lang),
+        })
     }
 
     /// Like [`Self::definitions`], but parses less by reusing the definitions of another version. `known` has the

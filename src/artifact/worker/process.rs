@@ -1,6 +1,6 @@
-//! Starts workers and asks them.
+//! Starts workers and exchanges messages with them.
 
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -19,8 +19,8 @@ use crate::program::command_at;
 
 /// Limit on the time until a worker is ready.
 const MAX_START: Duration = Duration::from_secs(20);
-/// Limit on the time of an answer, for a worker that neither works nor ends. One that works reaches its limit on CPU
-/// time long before.
+/// Limit on the time of an answer, for a worker that neither works nor ends. One that works on a text of up to 50 MB
+/// reaches its limit on CPU time before.
 const MAX_WAIT: Duration = Duration::from_secs(600);
 /// Time after which an idle worker is ended, and after which starting one is tried again.
 const IDLE: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ pub(super) struct Workers {
 struct State {
     idle: Vec<(Instant, Worker)>,
     is_watched: bool,
-    /// When no worker could be started.
+    /// Time of the last failed start.
     failed: Option<Instant>,
 }
 
@@ -63,7 +63,7 @@ impl Workers {
     ) -> Result<T, Unparsed> {
         for is_again in [false, true] {
             let mut worker = self.take(is_again).ok_or(Unparsed::NoProcess)?;
-            let asked = worker.exchange(question, text);
+            let asked = worker.exchange(question, text, self.max_wait);
             let is_late = asked
                 .as_ref()
                 .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
@@ -130,6 +130,21 @@ impl Workers {
     }
 }
 
+/// A connection that can be read until a time.
+struct Until<'a> {
+    stream: &'a mut UnixStream,
+    end: Instant,
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        // No time at all would mean no limit.
+        self.stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        self.stream.read(buffer)
+    }
+}
+
 /// A worker, which ends with this value. If this process is killed, it ends because its connection does.
 struct Worker {
     process: Child,
@@ -139,7 +154,6 @@ struct Worker {
 impl Worker {
     fn start(workers: &Workers) -> io::Result<Self> {
         let (stream, theirs) = UnixStream::pair()?;
-        stream.set_read_timeout(Some(workers.max_start))?;
         stream.set_write_timeout(Some(workers.max_wait))?;
         let process = command_at(&workers.program)?
             .arg(WORKER)
@@ -152,17 +166,23 @@ impl Worker {
             .process_group(0)
             .spawn()?;
         let mut worker = Self { process, stream };
-        let (hello, _) = read_message::<Hello>(&mut worker.stream)?;
+        let (hello, _) = read_message::<Hello>(&mut worker.until(workers.max_start))?;
         if hello != Hello::new() {
             return Err(io::Error::other("the program at this path is another version"));
         }
-        worker.stream.set_read_timeout(Some(workers.max_wait))?;
         Ok(worker)
     }
 
-    fn exchange(&mut self, question: &Question, text: &[u8]) -> io::Result<(Answer, Vec<u8>)> {
+    fn exchange(&mut self, question: &Question, text: &[u8], max_wait: Duration) -> io::Result<(Answer, Vec<u8>)> {
         write_message(&mut self.stream, question, text)?;
-        read_message(&mut self.stream)
+        read_message(&mut self.until(max_wait))
+    }
+
+    fn until(&mut self, limit: Duration) -> Until<'_> {
+        Until {
+            stream: &mut self.stream,
+            end: Instant::now() + limit,
+        }
     }
 
     /// Ends the worker. Returns true if it had reached its limit on CPU time.
