@@ -1,6 +1,7 @@
 //! Finds what names of C and C++ mean in other files: what the included files declare, and the bodies of that.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use super::facts::{DefId, Facts, Family};
@@ -94,12 +95,18 @@ impl Linker<'_> {
             return found(self.without_aliases(all.into_iter().collect()));
         }
         if !declared.is_empty() {
+            let files: BTreeSet<FileId> = declared.iter().map(|of| of.file).collect();
             let bodies = self.fitting(self.bodies_of(declared), usage);
-            // The body can be missing because of a macro or a syntax error.
-            let has_body = bodies.iter().any(|of| !self.is_prototype(*of));
+            // A function of that name in a file that does not see the prototype may be another, `static` one. The body can
+            // be missing because of a macro or a syntax error.
+            let sees = |body: &DefId| {
+                let included = self.included(body.file);
+                !self.is_prototype(*body) && files.iter().any(|file| included.binary_search(file).is_ok())
+            };
+            let (certain, others): (Vec<DefId>, Vec<DefId>) = bodies.into_iter().partition(sees);
             return Found {
-                tier: if has_body { Tier::Import } else { Tier::Named },
-                syms: syms(bodies),
+                tier: if certain.is_empty() { Tier::Named } else { Tier::Import },
+                syms: syms(if certain.is_empty() { others } else { certain }),
             };
         }
         // The type in `typedef struct x x_t` can be defined in the file that includes this one.
@@ -258,16 +265,27 @@ impl Linker<'_> {
         let mut found = BTreeSet::new();
         let mut open = vec![file];
         while let Some(next) = open.pop().filter(|_| found.len() < MAX_INCLUDED) {
-            let Some(facts) = self.facts(next).filter(|facts| facts.family == Family::C) else {
-                continue;
-            };
-            let included = facts
-                .imports
-                .iter()
-                .filter_map(|import| self.included_by(&facts, &import.module));
-            open.extend(included.filter(|included| found.insert(*included)));
+            let included = self.includes(next);
+            open.extend(included.iter().filter(|included| found.insert(**included)));
         }
         let found: Arc<[FileId]> = found.into_iter().collect();
+        self.links.n_kept.fetch_add(found.len() / 4, Ordering::Relaxed);
+        lock().insert(file, Arc::clone(&found));
+        found
+    }
+
+    /// Returns the files that a file includes itself.
+    fn includes(&self, file: FileId) -> Arc<[FileId]> {
+        let lock = || self.links.includes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&file) {
+            return Arc::clone(known);
+        }
+        let facts = self.facts(file).filter(|facts| facts.family == Family::C);
+        let found = facts.iter().flat_map(|facts| {
+            let modules = facts.imports.iter().map(|import| &import.module);
+            modules.filter_map(|module| self.included_by(facts, module))
+        });
+        let found: Arc<[FileId]> = found.collect::<BTreeSet<_>>().into_iter().collect();
         lock().insert(file, Arc::clone(&found));
         found
     }

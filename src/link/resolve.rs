@@ -153,11 +153,13 @@ pub struct Links {
     candidates: Mutex<Candidates>,
     /// Two members of interfaces with a name, if there are any.
     abstracts: Mutex<Candidates>,
-    /// For files of C and C++, the files that they include.
+    /// For files of C and C++, the files that they include themselves.
+    pub(super) includes: Mutex<HashMap<FileId, Arc<[FileId]>>>,
+    /// For files of C and C++, the files that they include, directly or not.
     pub(super) included: Mutex<HashMap<FileId, Arc<[FileId]>>>,
     pub(super) c_files: OnceLock<FilesByName>,
     /// Number of references and bindings kept.
-    n_kept: AtomicUsize,
+    pub(super) n_kept: AtomicUsize,
     errors: Mutex<Vec<LexicalError>>,
     /// True if something could not be read.
     is_broken: AtomicBool,
@@ -190,6 +192,7 @@ impl Links {
             memo: Memo::new(),
             candidates: Mutex::default(),
             abstracts: Mutex::default(),
+            includes: Mutex::default(),
             included: Mutex::default(),
             c_files: OnceLock::new(),
             n_kept: AtomicUsize::new(0),
@@ -402,7 +405,8 @@ impl<'v> Linker<'v> {
             let Some(facts) = self.facts(*file).filter(|facts| facts.family == family) else {
                 continue;
             };
-            found.extend(facts.named(name).iter().map(|&index| facts.def(index)));
+            let n_left = MAX_NAMESAKES + 1 - found.len();
+            found.extend(facts.named(name).iter().take(n_left).map(|&index| facts.def(index)));
             if found.len() > MAX_NAMESAKES {
                 break;
             }
