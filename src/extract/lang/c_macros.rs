@@ -34,17 +34,20 @@ fn is_define(line: &[u8]) -> bool {
 
 /// Returns the comments that begin and end on the same line of a macro, and are not at its end.
 fn comments_within(define: &[u8]) -> Vec<Range<usize>> {
+    let define = define.trim_ascii_end();
     let mut found = Vec::new();
     let (mut at, mut n_quotes) = (0, 0);
     while let Some(start) = memchr::memmem::find(&define[at..], b"/*").map(|start| at + start) {
         n_quotes += define[at..start].iter().filter(|byte| **byte == b'"').count();
         at = start + 2;
-        let is_comment = n_quotes % 2 == 0;
-        let Some(length) = memchr::memmem::find(&define[at..], b"*/").filter(|_| is_comment) else {
+        if n_quotes % 2 != 0 {
             continue;
+        }
+        let Some(length) = memchr::memmem::find(&define[at..], b"*/") else {
+            break;
         };
         at += length + 2;
-        if !define[start..at].contains(&b'\n') && !define[at..].trim_ascii().is_empty() {
+        if !define[start..at].contains(&b'\n') && at < define.len() {
             found.push(start..at);
         }
     }

@@ -1,17 +1,17 @@
-//! What other modules ask about the syntax of a language.
+//! The syntax of a language, as far as other modules need it.
 
 /// Facts about a language beyond how it is parsed.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// What begins a comment that ends with the line.
+    /// The marks that begin a comment that ends with the line.
     pub line_comments: &'static [&'static str],
     /// The marks around other comments.
     pub block_comment: Option<(&'static str, &'static str)>,
-    /// Where indentation has a meaning.
+    /// The contexts in which indentation has a meaning.
     pub indentation: Indentation,
     /// True if `'` begins a string. In other languages it begins a lifetime or a type variable, or is an operator.
     pub has_single_quotes: bool,
-    /// What begins an attribute or decorator in front of a definition.
+    /// The marks that begin an attribute or decorator in front of a definition.
     pub attributes: &'static [&'static str],
     /// True if functions of one name can differ in their parameters.
     pub has_overloads: bool,
