@@ -49,7 +49,7 @@ impl Batch<'_> {
     }
 }
 
-/// How files are opened.
+/// The options for opening files.
 pub(crate) struct Opening<'a> {
     pub(crate) reader: &'a mut WorkTreeReader,
     pub(crate) repository: &'a Repository,

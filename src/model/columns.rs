@@ -8,7 +8,7 @@ pub enum ColumnUnit {
     /// Units of UTF-16, which language servers count unless they choose another unit.
     #[default]
     Utf16,
-    /// Letters.
+    /// Code points.
     Utf32,
 }
 

@@ -51,7 +51,7 @@ impl Workers {
         }
     }
 
-    /// Asks a worker about a text. `read` converts the answer, and returns `None` if it is none to the question.
+    /// Asks a worker about a text. `read` converts the answer, and returns `None` if it does not fit the question.
     ///
     /// A text for which a worker ends is given to a new one, because an earlier text or another program may be the
     /// cause. One that takes too long is not.

@@ -8,7 +8,7 @@ use regex::Regex;
 use super::value::{Trust, is_meant, last_bytes, line_end};
 use crate::model::start_of;
 
-/// Tokens: the start, the characters of the rest, and their number. Each begins and ends at the edge of a word.
+/// Tokens: the start, the characters of the rest, and their number. Each begins at the edge of a word.
 const TOKENS: &str = r#"
 # Clouds and infrastructure.
 A(?:KIA|SIA|GPA|IDA|ROA|BIA|CCA)  A-Z0-9  16
@@ -161,7 +161,7 @@ all  \bredis-cli\bARGS-a\s+ARGUMENT
 all  \becho\s+(?:-n\s+)?["']?(?:[a-z]\w*:)?([^\s"'$:|]{6,})["']?\s*\|\s*(?:sudo -S|passwd --stdin|chpasswd|(?:docker|gh|podman|helm)\b[^\n]*\blogin\b)
 "##;
 
-/// What every form near a word contains.
+/// Texts, one of which every form in [`NEAR_FORMS`] contains.
 const HINTS: &str = r"(?i-u)(?:password|passwd|passphrase|pwd|secret|api[ _-]?key|token|credential|securestring|authorization|bearer|cookie|identified|connection_?string|mnemonic|seed[ _-]?phrase|input (?:text|pass)|[\x22'](?:jwt|hmac|aes|encryption|signing)[a-z]*[\x22']|btoa\(|base64_encode\(|b64encode\(|encodeBase64\(|keyspec\(|fernet\(|aes\.new\(|(?:hmac\.new|jwt\.encode|jwt\.sign|crypt|PDO|mysqli|totp|wallet|from_?hex(?:string)?|wifi\.begin|create_user|log_?in|log_?on|sign_?in|authenticate|connect[a-z_]*|getconnection|auth[a-z]*|search)[ \t]*\(|enable secret|snmp-server)";
 /// The names of the commands.
 const COMMAND_HINTS: &str = r"(?-u:\b)(?:curl|https?|mysql[a-z]*|mariadb[a-z-]*|mongo[a-z]*|twine|psexec|sshpass|7z|zip|sqlcmd|bcp|mosquitto_[a-z]+|ldap[a-z]+|openssl|xfreerdp|lftp|smbclient|etcdctl|sqlplus|net|htpasswd|rabbitmqctl|mc|vault|kubectl|put-parameter|docker|podman|helm|oras|skopeo|buildah|oc|az|redis-cli|echo)[ \t]";

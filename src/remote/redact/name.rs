@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// How likely the value of a name is to be a secret.
+/// The likelihood that the value of a name is a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Strength {
     /// Ends in a word for something that can be a key or an id: `app_key`, `keys`, `salt`.
