@@ -2,24 +2,30 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::facts::{DefId, Facts, Family};
 use super::members::Use;
-use super::resolve::{Found, Linker, Sym, Tier};
+use super::resolve::{Found, Linker, Sym, Tier, remembered};
 use crate::extract::{DefinitionKind, Reference, ReferenceKind};
 use crate::snapshot::FileId;
 
 /// Limit on the files that one includes, directly or not.
 const MAX_INCLUDED: usize = 2_000;
-/// Limit on the definitions of one name that are compared.
-const MAX_NAMESAKES: usize = 1_000;
-
 /// Limit on the types and namespaces with prototypes of one name whose bodies are sought.
 const MAX_OWNERS: usize = 8;
+/// Number of included files that take as much memory as a reference.
+const INCLUDED_PER_REFERENCE: usize = 4;
 
-/// The files of C and C++, by the last segment of their paths.
-pub(super) type FilesByName = HashMap<String, Vec<FileId>>;
+/// The files that include one another.
+#[derive(Debug, Default)]
+pub(super) struct Includes {
+    direct: Mutex<HashMap<FileId, Arc<[FileId]>>>,
+    /// Directly or not.
+    all: Mutex<HashMap<FileId, Arc<[FileId]>>>,
+    /// The files of C and C++, by the last segment of their paths.
+    by_name: OnceLock<HashMap<String, Vec<FileId>>>,
+}
 
 impl Facts {
     /// Returns true for a function of C or C++ without a body.
@@ -42,103 +48,98 @@ impl Facts {
 }
 
 impl Linker<'_> {
-    /// Finds a name of C or C++ that has no receiver.
+    /// Finds a name of C or C++ that has no receiver. `own` is what it means in its file alone.
     pub(super) fn bare_in_c(&self, facts: &Facts, reference: &Reference, own: Option<Found>) -> Found {
         let mut declared = Vec::new();
         if let Some(own) = own {
             let mut targets: Vec<DefId> = own.syms.iter().filter_map(Sym::definition).collect();
+            if targets.is_empty() {
+                return own;
+            }
             if reference.kind != ReferenceKind::Call {
+                // The name of a class before `::` is not its constructor.
                 targets.retain(|of| self.owner_of(*of).as_deref() != Some(&reference.name));
             }
-            let is_constructor = targets.is_empty() && own.syms.iter().any(|sym| sym.definition().is_some());
-            let (prototypes, bodies): (Vec<DefId>, Vec<DefId>) =
-                targets.into_iter().partition(|of| self.is_prototype(*of));
-            if prototypes.is_empty() && !is_constructor || !bodies.is_empty() {
-                let syms = if bodies.is_empty() {
-                    own.syms
-                } else {
-                    syms(self.without_aliases(bodies))
-                };
+            let (prototypes, bodies) = self.divided(targets);
+            if !bodies.is_empty() {
+                let syms = syms(self.without_aliases(bodies));
                 return Found { syms, ..own };
             }
             declared = prototypes;
         }
+        let mut named = self.named(Family::C, &reference.name);
+        named.retain(|of| self.is_global(*of));
+        let found = self.declared_in_c(facts, reference, &named, declared);
+        found.unwrap_or_else(|| {
+            if self.is_defined_in(Family::C, &reference.name) {
+                Found::unknown()
+            } else {
+                Found::outside()
+            }
+        })
+    }
+
+    /// Finds what the files that a file sees declare, of the global definitions with the name of a reference. `declared`
+    /// are the prototypes in the file itself.
+    fn declared_in_c(
+        &self,
+        facts: &Facts,
+        reference: &Reference,
+        named: &[DefId],
+        mut declared: Vec<DefId>,
+    ) -> Option<Found> {
         let usage = Use::of(reference);
-        let included = self.included(facts.file);
-        let named = self.named(Family::C, &reference.name);
-        let named: Vec<DefId> = named
-            .into_iter()
-            .take(MAX_NAMESAKES)
-            .filter(|of| self.is_global(*of))
-            .collect();
-        let visible = named
-            .iter()
-            .copied()
-            .filter(|of| included.binary_search(&of.file).is_ok())
-            .collect();
-        let (prototypes, bodies): (Vec<DefId>, Vec<DefId>) = self
-            .fitting(visible, usage)
-            .into_iter()
-            .partition(|of| self.is_prototype(*of));
-        let found = |targets| Found {
-            syms: syms(targets),
-            tier: Tier::Import,
-        };
+        let visible = named.iter().copied().filter(|of| self.sees(facts.file, of.file));
+        let (prototypes, bodies) = self.divided(self.fitting(visible.collect(), usage));
         declared.extend(prototypes);
         if !bodies.is_empty() {
             // One branch of the preprocessor can have a body where another has only a prototype.
-            let others = self
-                .bodies_of(declared)
-                .into_iter()
-                .filter(|of| !self.is_prototype(*of));
+            let (_, others) = self.divided(self.bodies_of(declared));
             let all: BTreeSet<DefId> = bodies.into_iter().chain(others).collect();
-            return found(self.without_aliases(all.into_iter().collect()));
+            return Some(imported(self.without_aliases(all.into_iter().collect())));
         }
         if !declared.is_empty() {
-            let files: BTreeSet<FileId> = declared.iter().map(|of| of.file).collect();
-            let bodies = self.fitting(self.bodies_of(declared), usage);
-            // A function of that name in a file that does not see the prototype may be another, `static` one. The body can
-            // be missing because of a macro or a syntax error.
-            let sees = |body: &DefId| {
-                let included = self.included(body.file);
-                !self.is_prototype(*body) && files.iter().any(|file| included.binary_search(file).is_ok())
-            };
-            let (certain, others): (Vec<DefId>, Vec<DefId>) = bodies.into_iter().partition(sees);
-            return Found {
-                tier: if certain.is_empty() { Tier::Named } else { Tier::Import },
-                syms: syms(if certain.is_empty() { others } else { certain }),
-            };
+            return Some(self.declared_bodies(declared, usage));
         }
         // The type in `typedef struct x x_t` can be defined in the file that includes this one.
-        let includes = |of: &&DefId| self.included(of.file).binary_search(&facts.file).is_ok();
         let is_type = |of: &&DefId| {
-            self.definition(**of)
-                .is_some_and(|definition| definition.kind.is_type())
+            let definition = self.definition(**of);
+            definition.is_some_and(|definition| definition.kind.is_type())
         };
-        if let [only] = named.iter().filter(is_type).collect::<Vec<_>>()[..]
-            && reference.kind == ReferenceKind::Type
-            && includes(&only)
-        {
-            return found(vec![*only]);
+        let types: Vec<DefId> = named.iter().filter(is_type).copied().collect();
+        let is_opaque = reference.kind == ReferenceKind::Type && types.len() == 1;
+        (is_opaque && self.sees(types[0].file, facts.file)).then(|| imported(types))
+    }
+
+    /// Returns the bodies of prototypes that fit a use.
+    fn declared_bodies(&self, declared: Vec<DefId>, usage: Use) -> Found {
+        let files: BTreeSet<FileId> = declared.iter().map(|of| of.file).collect();
+        // A function of that name in a file that does not see the prototype may be another, `static` one. The body can be
+        // missing because of a macro or a syntax error.
+        let is_certain =
+            |body: &DefId| !self.is_prototype(*body) && files.iter().any(|file| self.sees(body.file, *file));
+        let bodies = self.fitting(self.bodies_of(declared), usage);
+        let (certain, others): (Vec<DefId>, Vec<DefId>) = bodies.into_iter().partition(is_certain);
+        if certain.is_empty() {
+            let tier = Tier::Named;
+            return Found {
+                syms: syms(others),
+                tier,
+            };
         }
-        if self.is_defined_in(Family::C, &reference.name) {
-            Found::unknown()
-        } else {
-            Found::outside()
-        }
+        imported(certain)
+    }
+
+    /// Divides definitions into prototypes and others.
+    fn divided(&self, of: Vec<DefId>) -> (Vec<DefId>, Vec<DefId>) {
+        of.into_iter().partition(|of| self.is_prototype(*of))
     }
 
     /// Finds the member of a namespace of C++ with this name.
     pub(super) fn in_namespace(&self, facts: &Facts, namespace: &str, reference: &Reference) -> Found {
-        let usage = Use::of(reference);
-        let included = self.included(facts.file);
-        let is_meant = |of: &DefId| {
-            let is_visible = of.file == facts.file || included.binary_search(&of.file).is_ok();
-            is_visible && self.owner_of(*of).as_deref() == Some(namespace)
-        };
-        let named = self.named(Family::C, &reference.name);
-        let found = named.into_iter().take(MAX_NAMESAKES).filter(is_meant).collect();
-        let found = self.fitting(found, usage);
+        let mut found = self.named(Family::C, &reference.name);
+        found.retain(|of| self.sees(facts.file, of.file) && self.owner_of(*of).as_deref() == Some(namespace));
+        let found = self.fitting(found, Use::of(reference));
         if found.is_empty() {
             return Found::unknown();
         }
@@ -148,29 +149,23 @@ impl Linker<'_> {
         }
     }
 
-    /// Returns the class of a method that is defined outside of it and has code at a byte.
-    pub(super) fn class_at(&self, facts: &Facts, at: u32, depth: u8) -> Option<DefId> {
+    /// Returns the class whose members `name` can mean at a byte of a method that is defined outside of the class.
+    pub(super) fn class_at(&self, facts: &Facts, at: u32, name: &str, depth: u8) -> Option<DefId> {
+        if facts.family != Family::C {
+            return None;
+        }
         let method = facts.enclosing_callable(at)?;
-        let name = facts.definitions[method as usize].qualifier.as_deref()?;
-        let found = self.bare_name(facts, name, at, depth);
+        let class = facts.definitions[method as usize].qualifier.as_deref();
+        let found = self.bare_name(facts, class.filter(|class| *class != name)?, at, depth);
         let is_type = |of: &DefId| self.definition(*of).is_some_and(|definition| definition.kind.is_type());
         found.syms.iter().filter_map(Sym::definition).find(is_type)
     }
 
-    /// Returns the class whose members a reference in a method can mean, if the method is defined outside of the class.
-    pub(super) fn class_of_method(&self, facts: &Facts, reference: &Reference, depth: u8) -> Option<DefId> {
-        let method = facts
-            .enclosing_callable(reference.range.start)
-            .filter(|_| facts.family == Family::C)?;
-        let qualifier = facts.definitions[method as usize].qualifier.as_deref()?;
-        (qualifier != reference.name).then(|| self.class_at(facts, reference.range.start, depth))?
-    }
-
     /// Replaces prototypes by the bodies that they declare, and drops the others if some have one.
     pub(super) fn bodies_of(&self, declared: Vec<DefId>) -> Vec<DefId> {
-        let is_prototype = |of: &DefId| self.is_prototype(*of);
-        if declared.iter().any(|of| !is_prototype(of)) {
-            return declared.into_iter().filter(|of| !is_prototype(of)).collect();
+        let (declared, others) = self.divided(declared);
+        if !others.is_empty() {
+            return others;
         }
         let (mut bodies, mut owners) = (BTreeSet::new(), BTreeSet::new());
         for of in &declared {
@@ -182,22 +177,16 @@ impl Linker<'_> {
             }
             let declares = |body: &DefId| {
                 self.facts(body.file).is_some_and(|other| {
-                    let body_definition = &other.definitions[body.index as usize];
-                    body_definition.kind.is_callable()
-                        && body_definition.kind != DefinitionKind::Macro
+                    let kind = other.definitions[body.index as usize].kind;
+                    kind.is_callable()
+                        && kind != DefinitionKind::Macro
                         && !other.is_prototype(body.index)
                         && other.owner(body.index) == owner
-                        && (body.file == of.file
-                            || owner.is_none()
-                            || self.included(body.file).binary_search(&of.file).is_ok())
+                        && (owner.is_none() || self.sees(body.file, of.file))
                 })
             };
-            bodies.extend(
-                self.named(Family::C, &definition.name)
-                    .into_iter()
-                    .take(MAX_NAMESAKES)
-                    .filter(declares),
-            );
+            let named = self.named(Family::C, &definition.name);
+            bodies.extend(named.into_iter().filter(declares));
         }
         if bodies.is_empty() {
             declared
@@ -256,38 +245,36 @@ impl Linker<'_> {
             && definition.kind != DefinitionKind::Field
     }
 
+    /// Returns true if a file is another one, or includes it, directly or not.
+    pub(super) fn sees(&self, file: FileId, other: FileId) -> bool {
+        file == other || self.included(file).binary_search(&other).is_ok()
+    }
+
     /// Returns the files that a file includes, directly or not, sorted.
-    pub(super) fn included(&self, file: FileId) -> Arc<[FileId]> {
-        let lock = || self.links.included.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = lock().get(&file) {
-            return Arc::clone(known);
-        }
-        let mut found = BTreeSet::new();
-        let mut open = vec![file];
-        while let Some(next) = open.pop().filter(|_| found.len() < MAX_INCLUDED) {
-            let included = self.includes(next);
-            open.extend(included.iter().filter(|included| found.insert(**included)));
-        }
-        let found: Arc<[FileId]> = found.into_iter().collect();
-        self.links.n_kept.fetch_add(found.len() / 4, Ordering::Relaxed);
-        lock().insert(file, Arc::clone(&found));
-        found
+    fn included(&self, file: FileId) -> Arc<[FileId]> {
+        remembered(&self.links.includes.all, file, || {
+            let mut found = BTreeSet::new();
+            let mut open = vec![file];
+            while let Some(next) = open.pop().filter(|_| found.len() < MAX_INCLUDED) {
+                let included = self.includes(next);
+                open.extend(included.iter().filter(|included| found.insert(**included)));
+            }
+            let n_kept = &self.links.n_kept;
+            n_kept.fetch_add(found.len() / INCLUDED_PER_REFERENCE, Ordering::Relaxed);
+            found.into_iter().collect()
+        })
     }
 
     /// Returns the files that a file includes itself.
     fn includes(&self, file: FileId) -> Arc<[FileId]> {
-        let lock = || self.links.includes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = lock().get(&file) {
-            return Arc::clone(known);
-        }
-        let facts = self.facts(file).filter(|facts| facts.family == Family::C);
-        let found = facts.iter().flat_map(|facts| {
-            let modules = facts.imports.iter().map(|import| &import.module);
-            modules.filter_map(|module| self.included_by(facts, module))
-        });
-        let found: Arc<[FileId]> = found.collect::<BTreeSet<_>>().into_iter().collect();
-        lock().insert(file, Arc::clone(&found));
-        found
+        remembered(&self.links.includes.direct, file, || {
+            let facts = self.facts(file).filter(|facts| facts.family == Family::C);
+            let included = facts.iter().flat_map(|facts| {
+                let modules = facts.imports.iter().map(|import| &import.module);
+                modules.filter_map(|module| self.included_by(facts, module))
+            });
+            included.collect()
+        })
     }
 
     /// Returns the file that an include names: the one beside the including file, or else the one whose path ends with
@@ -305,7 +292,7 @@ impl Linker<'_> {
             return Some(beside);
         }
         let last = name.rsplit('/').next()?;
-        let files = self.links.c_files.get_or_init(|| self.files_by_name());
+        let files = self.links.includes.by_name.get_or_init(|| self.files_by_name());
         let ends = |file: &&FileId| {
             let path = environment.path(**file);
             path.strip_suffix(name)
@@ -318,8 +305,8 @@ impl Linker<'_> {
         files.get(last)?.iter().filter(ends).max_by_key(n_common).copied()
     }
 
-    fn files_by_name(&self) -> FilesByName {
-        let mut files = FilesByName::new();
+    fn files_by_name(&self) -> HashMap<String, Vec<FileId>> {
+        let mut files = HashMap::<String, Vec<FileId>>::new();
         for (file, _) in self
             .view
             .files()
@@ -337,4 +324,11 @@ impl Linker<'_> {
 
 fn syms(targets: Vec<DefId>) -> Vec<Sym> {
     targets.into_iter().map(Sym::Def).collect()
+}
+
+fn imported(targets: Vec<DefId>) -> Found {
+    Found {
+        syms: syms(targets),
+        tier: Tier::Import,
+    }
 }

@@ -380,7 +380,7 @@ impl Linker<'_> {
         let mut found = Vec::new();
         for file in self.files_defining(name).iter() {
             let is_near = match facts.family {
-                Family::C => *file == of.file || self.included(*file).binary_search(&of.file).is_ok(),
+                Family::C => self.sees(*file, of.file),
                 _ => files.binary_search(file).is_ok(),
             };
             if !is_near {

@@ -1,10 +1,11 @@
 //! Resolves a reference to the definitions that it means.
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use super::c::FilesByName;
+use super::c::Includes;
 use super::compiler::{CompilerFacts, Meaning};
 use super::environment::{Environment, Module};
 use super::facts::{DefId, Facts, Family};
@@ -153,11 +154,8 @@ pub struct Links {
     candidates: Mutex<Candidates>,
     /// Two members of interfaces with a name, if there are any.
     abstracts: Mutex<Candidates>,
-    /// For files of C and C++, the files that they include themselves.
-    pub(super) includes: Mutex<HashMap<FileId, Arc<[FileId]>>>,
-    /// For files of C and C++, the files that they include, directly or not.
-    pub(super) included: Mutex<HashMap<FileId, Arc<[FileId]>>>,
-    pub(super) c_files: OnceLock<FilesByName>,
+    /// The includes of C and C++.
+    pub(super) includes: Includes,
     /// Number of references and bindings kept.
     pub(super) n_kept: AtomicUsize,
     errors: Mutex<Vec<LexicalError>>,
@@ -192,9 +190,7 @@ impl Links {
             memo: Memo::new(),
             candidates: Mutex::default(),
             abstracts: Mutex::default(),
-            includes: Mutex::default(),
-            included: Mutex::default(),
-            c_files: OnceLock::new(),
+            includes: Includes::default(),
             n_kept: AtomicUsize::new(0),
             errors: Mutex::default(),
             is_broken: AtomicBool::new(false),
@@ -707,8 +703,12 @@ impl<'v> Linker<'v> {
     }
 }
 
-/// Returns what is known of a name, or finds it.
-fn remembered(known: &Mutex<Candidates>, key: (Family, String), find: impl FnOnce() -> Arc<[DefId]>) -> Arc<[DefId]> {
+/// Returns what is known of a key, or finds it.
+pub(super) fn remembered<K: Eq + Hash, T>(
+    known: &Mutex<HashMap<K, Arc<[T]>>>,
+    key: K,
+    find: impl FnOnce() -> Arc<[T]>,
+) -> Arc<[T]> {
     let lock = || known.lock().unwrap_or_else(PoisonError::into_inner);
     let found = lock().get(&key).cloned();
     found.unwrap_or_else(|| {

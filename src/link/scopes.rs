@@ -152,7 +152,7 @@ impl Linker<'_> {
             (Family::Go | Family::Rust, "this") => None,
             (Family::C, "this") => {
                 let of = facts.enclosing_type(at).map(|of| facts.def(of));
-                scope(Sym::This(of.or_else(|| self.class_at(facts, at, depth))?))
+                scope(Sym::This(of.or_else(|| self.class_at(facts, at, name, depth))?))
             }
             (_, "this" | "self") => scope(Sym::This(facts.def(facts.enclosing_type(at)?))),
             (_, "super") => scope(Sym::Super(facts.def(facts.enclosing_type(at)?))),
@@ -293,20 +293,13 @@ impl Linker<'_> {
             return None;
         }
         let types = facts.enclosing(reference.range.start);
-        if let Some(of) = self.class_of_method(facts, reference, depth) {
-            let members = self.members_for(of, &reference.name, Use::of(reference), depth);
-            if !members.is_empty() {
-                return Some(Found {
-                    syms: members.into_iter().map(Sym::Def).collect(),
-                    tier: Tier::Own,
-                });
-            }
-        }
         let own = facts.reference_at(reference.range.start);
         let is_base = |of: u32| own.is_some_and(|own| facts.bases(of).binary_search(&own).is_ok());
-        let mut types = types.filter(|&index| facts.definitions[index as usize].kind.is_type() && !is_base(index));
+        let types = types.filter(|&index| facts.definitions[index as usize].kind.is_type() && !is_base(index));
+        let class = self.class_at(facts, reference.range.start, &reference.name, depth);
+        let mut types = class.into_iter().chain(types.map(|of| facts.def(of)));
         types.find_map(|of| {
-            let members = self.members_for(facts.def(of), &reference.name, Use::of(reference), depth);
+            let members = self.members_for(of, &reference.name, Use::of(reference), depth);
             (!members.is_empty()).then(|| Found {
                 syms: members.into_iter().map(Sym::Def).collect(),
                 tier: Tier::Own,
