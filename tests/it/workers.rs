@@ -6,6 +6,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
+use codescout::artifact::{Extractor, use_workers};
+use codescout::extract::{Options, Unparsed, by_name};
 use serde_json::json;
 
 use crate::cli::call_in;
@@ -80,6 +82,39 @@ fn a_worker_without_a_connection_ends() {
             .unwrap();
         assert!(!wait_for_end(&mut worker).success());
     }
+}
+
+/// The variable that makes [`extracts_without_workers`] do its work, in a process of its own.
+const CHILD: &str = "CODESCOUT_WITHOUT_WORKERS";
+
+#[test]
+fn without_processes_text_is_cut_by_lines_but_definitions_are_found() {
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "workers::extracts_without_workers", "--nocapture"])
+        .env(CHILD, "1")
+        .output_in_time()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&child.stdout);
+    assert!(
+        child.status.success() && printed.contains("1 passed"),
+        "{printed}{}",
+        String::from_utf8_lossy(&child.stderr)
+    );
+}
+
+#[test]
+fn extracts_without_workers() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    use_workers("/nowhere/program".into());
+    let text: String = (0..2_000).map(|i| format!("def f{i}():\n    return {i}\n")).collect();
+    let python = by_name("python").unwrap();
+    let mut extractor = Extractor::new(Options::default());
+    let extraction = extractor.extract(text.as_bytes(), python);
+    assert_eq!(extraction.unparsed, Some(Unparsed::NoProcess));
+    let found = extractor.definitions(text.as_bytes(), python);
+    assert_eq!(found.definitions.len(), 2_000);
 }
 
 #[test]

@@ -11,15 +11,17 @@ mod serve;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::thread;
 
 use self::message::{Answer, Question, Wanted};
 use self::ordinary::is_ordinary;
 use self::process::Workers;
 use super::check::{are_inside, check, is_inside};
 use super::codec::{decode_core, decode_references};
-use crate::extract::{self, Edit, Extraction, FileDefinitions, Options, Word, WordKind, has_grammar};
+use crate::extract::{self, Edit, Extraction, FileDefinitions, Options, Unparsed, Word, WordKind, has_grammar};
 use crate::model::{ByteRange, Lang};
 
+use self::serve::STACK_BYTES;
 pub use serve::serve_extractor;
 
 /// The argument with which this program is a worker.
@@ -100,11 +102,12 @@ impl Extractor {
             let is_valid = are_inside(bytes, &definitions) && errors.as_ref().is_none_or(is_valid);
             is_valid.then(|| FileDefinitions::new(definitions, errors, lang))
         });
-        asked.unwrap_or_else(|reason| match reason {
+        let found = match asked {
             // Without definitions, the history would record that this version removed all of them.
-            extract::Unparsed::NoProcess => self.here.definitions(bytes, lang),
-            _ => FileDefinitions::new(Vec::new(), None, lang),
-        })
+            Err(Unparsed::NoProcess) => with_deep_stack(|| self.here.definitions(bytes, lang)),
+            found => found.ok(),
+        };
+        found.unwrap_or_else(|| FileDefinitions::new(Vec::new(), None, lang))
     }
 
     /// Like [`Self::definitions`], but parses less by reusing the definitions of another version. `known` has the
@@ -156,4 +159,12 @@ impl Extractor {
         }
         self.here.with_small_effort(text.len(), extract).ok_or(workers)
     }
+}
+
+/// Returns the result of `parse`, which has as much stack as in a worker. `None` if there can be no such thread.
+fn with_deep_stack<T: Send>(parse: impl FnOnce() -> T + Send) -> Option<T> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().stack_size(STACK_BYTES);
+        thread.spawn_scoped(scope, parse).ok()?.join().ok()
+    })
 }

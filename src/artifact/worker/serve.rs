@@ -17,7 +17,7 @@ use crate::extract::{Extraction, Extractor, Options, Word};
 
 /// Size of the stack for parsing. tree-sitter releases a parse stack, which may be as deep as the text is long, with
 /// recursion. Only the part that is used takes memory.
-const STACK_BYTES: usize = 256 << 20;
+pub(super) const STACK_BYTES: usize = 256 << 20;
 /// Limit on the memory of the process.
 const MAX_MEMORY_BYTES: u64 = 4 << 30;
 /// Limit on the CPU time of a text in seconds, and one more for so many bytes. About 20 times what the limit on
