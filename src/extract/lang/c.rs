@@ -23,7 +23,10 @@ pub(super) const LANGUAGE: Language = Language {
 
 pub(super) const RULES: &[Rule] = &[
     on(&["function_definition"], define(DefinitionKind::Function).name_by(function_name).role()),
-    on(&["function_declarator"], Role::Mention(macro_before_declarator)),
+    on(
+        &["function_definition", "declaration", "field_declaration"],
+        Role::Mention(macro_before_function),
+    ),
     on(&["declaration"], define(DefinitionKind::Variable).name_by(declared).body_by(initial_braces).not_local().role()),
     on(&["struct_specifier"], define(DefinitionKind::Struct).name_by(specified).role()),
     on(&["union_specifier"], define(DefinitionKind::Union).name_by(specified).role()),
@@ -108,13 +111,23 @@ fn function_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
 }
 
 /// Adds the macro in `int ZEXPORT inflate(z_streamp stream)`.
-fn macro_before_declarator<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
-    let Some(before) = node.prev_sibling() else { return };
-    let between = ByteRange::new(before.end_byte() as u32, node.start_byte() as u32);
-    let text = cx.slice(between);
-    if is_screaming(text.trim()) {
-        let start = between.start + (text.len() - text.trim_start().len()) as u32;
-        let range = ByteRange::new(start, start + text.trim().len() as u32);
+fn macro_before_function<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
+    let (Some(of), Some(mut declarator)) = (field(node, "type"), field(node, "declarator")) else { return };
+    let mut before = range_of(of).end;
+    // After each `*` of `char *ZEXPORT name(void)`.
+    for _ in 0..64 {
+        if declarator.kind() != "pointer_declarator" {
+            break;
+        }
+        before = range_of(declarator).start + 1;
+        let Some(inner) = field(declarator, "declarator") else { return };
+        declarator = inner;
+    }
+    let text = cx.slice(ByteRange::new(before, range_of(declarator).start));
+    let word = text.split_whitespace().next_back().filter(|word| is_screaming(word));
+    if let (Some(word), "function_declarator") = (word, declarator.kind()) {
+        let end = before + text.trim_end().len() as u32;
+        let range = ByteRange::new(end - word.len() as u32, end);
         mentions.push(Mention::new(ReferenceKind::Macro, range, ByteRange::default()));
     }
 }

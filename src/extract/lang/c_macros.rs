@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use super::cpp::is_word_byte;
 use super::member_macros::line_end;
-use super::text::{blank, is_screaming};
+use super::text::{blank, is_screaming, is_word_byte};
 
 /// Replaces comments inside the value of a macro, at which the grammars end the value, and macros between the type and
 /// the name of a function (`int ZEXPORT inflate(`), which they take for the type of another function.

@@ -7,7 +7,7 @@ use tree_sitter::Node;
 use super::c::{self, add_parameters, dig, explicit};
 use super::c_macros;
 use super::member_macros;
-use super::text::{blank, import_of, imported, is_screaming};
+use super::text::{blank, import_of, imported, is_screaming, is_word_byte};
 use super::{Language, Profile, Structure};
 use crate::extract::rules::{
     Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path, range_of, step,
@@ -101,10 +101,6 @@ fn without_macros(text: &[u8]) -> Option<Vec<u8>> {
 fn without_macros_or_comments(text: &[u8]) -> Option<Vec<u8>> {
     let masked = without_macros(text);
     c_macros::without_macros(masked.as_deref().unwrap_or(text))
-}
-
-pub(super) fn is_word_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// Returns the range of the macros between the keyword that ends at `start` and a name with a body or base classes.

@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
-use super::cpp::is_word_byte;
-use super::text::{blank, import_of, imported};
+use super::text::{blank, import_of, imported, is_word_byte};
 use super::{Language, Profile, Structure};
 use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, attribute, call, define, on, path};
 use crate::extract::types::{Arity, DefinitionKind, Import, ReferenceKind};

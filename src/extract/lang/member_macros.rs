@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use super::cpp::{after_arguments, is_word_byte};
-use super::text::is_screaming;
+use super::cpp::after_arguments;
+use super::text::{is_screaming, is_word_byte};
 
 /// Returns ranges to replace by spaces, and what to put at their start: words in capital letters that begin a member
 /// and end the line, also with arguments (`Q_OBJECT`, `GENERATED_BODY()`), labels of Qt, and words in capital letters

@@ -2,8 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::cpp::is_word_byte;
-use super::text::{blank, import_of, unquoted, without_quotes};
+use super::text::{blank, import_of, is_word_byte, unquoted, without_quotes};
 use super::{Language, Profile, Structure};
 use crate::extract::rules::{
     Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, define, method_call, on, path, range_of,

@@ -92,6 +92,11 @@ pub(crate) fn is_quoted_type(text: &str) -> bool {
         && !before_parentheses.any(is_call)
 }
 
+/// Returns true for a letter, digit or underscore of ASCII.
+pub(super) fn is_word_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
 /// Returns true for a part of a name.
 pub(super) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
