@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::git::belongs_to_git;
+use crate::program::is_program;
 
 /// Maximum size of a file. No client's configuration is that large.
 const MAX_BYTES: u64 = 64 << 20;
@@ -128,7 +129,7 @@ impl Found {
         }
         let bytes = fs::read(&target).map_err(FileError::io("read", &target))?;
         // On some file systems all files are executable, so a file of the same kind is no program.
-        let is_program = is_executable(&metadata) && target.extension() != path.extension() || bytes.starts_with(b"#!");
+        let is_program = is_program(&target) && target.extension() != path.extension() || bytes.starts_with(b"#!");
         if root.is_some() && is_program && is_link(path, root) {
             let path = path.to_owned();
             return Err(FileError::LeadsToProgram { path, target });
@@ -157,16 +158,6 @@ impl Found {
 fn is_link(path: &Path, root: Option<&Path>) -> bool {
     let mut below = path.ancestors().take_while(|part| Some(*part) != root);
     below.any(Path::is_symlink)
-}
-
-#[cfg(unix)]
-fn is_executable(metadata: &fs::Metadata) -> bool {
-    std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0
-}
-
-#[cfg(not(unix))]
-fn is_executable(_: &fs::Metadata) -> bool {
-    false
 }
 
 /// Resolves the path of a file that does not exist, by resolving the nearest existing folder.
