@@ -48,7 +48,7 @@ impl Name<'_> {
     }
 }
 
-/// Words for a password, secret or private key in other languages. Each stands between letters of no other word.
+/// Words for a password, secret or private key in other languages. None is a part of another word.
 const FOREIGN: &str = r"(?:парол|секрет|ключ_?(?:апи|api)|contrase[nñ]i?a|clave|secreto|senha|segredo|palavra_?(?:passe|chave)|chave_?(?:api|secreta|privada)|mot_?de_?passe|de passe|(?-u:\b)mdp(?-u:\b)|cl[eé]f?_?(?:api|secr[eè]te|priv[eé]e)|geheim(?:nis|e)?|zugangsdaten|kennwort|schl(?:ü|ue)ssel|parol[aă](?:_?chiave)?|segreto|chiave_?(?:api|segreta|privata)|wachtwoord|l[öo]senord|passord|adgangskode|kodeord|salasana|tunnussana|has[lł]o|heslo|tajemstv[ií]|jelsz[óo]|[sş]ifre|κωδικ[όο]ς|συνθηματικό|m[ậa]t_?kh[ẩa]u|kata_?sandi|密码|密碼|口令|密钥|密鑰|(?-u:\b)mima(?-u:\b)|パスワード|暗証番号|秘密鍵|비밀번호|암호|كلمة_?(?:المرور|السر)|סיסמ[הא]|पासवर्ड|รหัสผ่าน)";
 const STRONG: &str = r"(?i:(?:pass(?:word|wd|wort|phrase|code|w)?|p(?:ass|s)?s?wr?d|psw|secret|cred(?:ential)?)s?_?[0-9]*$|(?:^|[^a-z]|bind|root|user|db)pw[0-9]*$|(?:^|[^a-z])(?:psk|totp|pepper|(?:access|unlock|pin)_?code|mnemonic|bearer|(?:seed|recovery|backup)[_-]?(?:phrase|words))$|^masterauth$|(?:^|[^a-z])FOREIGN)|(?:[a-z]Pw[0-9]*$)";
 const KEYS: &str = r"(?:api|access|account|app|auth|private|encryption|crypto|cipher|aes|hmac|jwt|cookie|secret|signing|license|master|consumer|subscription|shared|storage|service|session|ssh|client)[_.-]?key(?:[_.-]?data)?";
