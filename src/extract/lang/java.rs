@@ -20,6 +20,7 @@ pub(super) const LANGUAGE: Language = Language {
         has_overloads: true,
         has_implicit_this: true,
         has_package_clause: true,
+        has_dollar: true,
         keywords: KEYWORDS,
         run_by_name: "clone compareTo equals finalize getClass hashCode notify notifyAll toString wait",
         ..Profile::C_LIKE

@@ -23,6 +23,7 @@ pub(super) const LANGUAGE: Language = Language {
 /// The profile of JavaScript and TypeScript.
 pub(super) const PROFILE: Profile = Profile {
     is_script: true,
+    has_dollar: true,
     keywords: KEYWORDS,
     run_by_name: "constructor next return then throw toJSON toLocaleString toString valueOf",
     ..Profile::C_LIKE

@@ -23,6 +23,8 @@ pub struct Profile {
     pub is_script: bool,
     /// True if functions are tests because of their names.
     pub has_tests_by_name: bool,
+    /// True if names can contain `$`.
+    pub has_dollar: bool,
     /// Words that cannot be names, separated by blanks. Definitions can be renamed only if they are known.
     pub keywords: &'static str,
     /// Members that the language and its standard library run by name, separated by blanks.
@@ -53,6 +55,7 @@ impl Profile {
         has_package_clause: false,
         is_script: false,
         has_tests_by_name: false,
+        has_dollar: false,
         keywords: "",
         run_by_name: "",
     };

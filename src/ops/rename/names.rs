@@ -46,8 +46,8 @@ pub(super) fn check_new(language: &str, old: &str, new: &str) -> Result<()> {
         return Err(OpError::failed(format!("the name is {new} already")));
     }
     let is_hidden = |name: &str| name.starts_with('#');
-    let has_dollar = matches!(language, "java" | "javascript" | "typescript" | "tsx");
-    if !is_identifier(new) || new.contains('$') && !has_dollar {
+    let profile = profile_of(language);
+    if !is_identifier(new) || new.contains('$') && !profile.has_dollar {
         return Err(OpError::failed(format!("{new:?} is not a name in {language}")));
     }
     if is_hidden(old) != is_hidden(new) || language == "python" && new.starts_with("__") || new == "_" {
@@ -58,7 +58,7 @@ pub(super) fn check_new(language: &str, old: &str, new: &str) -> Result<()> {
     if language == "go" && matches!(new, "init" | "main") {
         return Err(OpError::failed(format!("{language} gives the name {new} a meaning")));
     }
-    if profile_of(language).is_keyword(new) {
+    if profile.is_keyword(new) {
         return Err(OpError::failed(format!("{new} is a keyword of {language}")));
     }
     Ok(())
