@@ -107,7 +107,7 @@ impl Linker<'_> {
             definition.is_some_and(|definition| definition.kind.is_type())
         };
         let types: Vec<DefId> = named.iter().filter(is_type).copied().collect();
-        let is_opaque = reference.kind == ReferenceKind::Type && types.len() == 1;
+        let is_opaque = reference.kind == ReferenceKind::Type && types.len() == 1 && self.owner_of(types[0]).is_none();
         (is_opaque && self.sees(types[0].file, facts.file)).then(|| imported(types))
     }
 
