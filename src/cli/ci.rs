@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use super::Found;
 use super::args::{CiArgs, CiCommand, Global, KeyArgs, RestoreArgs, SaveArgs};
 use super::export::read_key;
 use super::import::{BundleOut, TakenOut, size, trust_of};
 use super::progress::CliProgress;
 use super::render::{Output, note, one_line};
-use super::{Found, INTERRUPTED};
 use crate::bundle::{BundleFile, Kind, ReadError, SigningKey};
 use crate::config::Environment;
 use crate::ingest::{Audit, ExportedCommits, ExportedFacts};
@@ -111,9 +111,9 @@ fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, outpu
     let (taken, because) = match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => (None, Some("no archive found".to_owned())),
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
-        Ok(file) => match workspace.import(file, options, &progress, &INTERRUPTED) {
+        Ok(file) => match workspace.import(file, options, progress.ctx()) {
             Ok(taken) => {
-                workspace.records().add_messages_of_head(&progress, &INTERRUPTED)?;
+                workspace.records().add_messages_of_head(progress.ctx())?;
                 (Some(TakenOut::of(&taken)), None)
             }
             // An archive of another build or another repository is skipped, and the index is rebuilt. All other errors
@@ -157,8 +157,7 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
     let untrusted = Environment::read().untrusted_job.filter(|_| !args.force);
     let known = workspace.known(
         std::slice::from_ref(&global.reference),
-        &CliProgress::new(global.quiet),
-        &INTERRUPTED,
+        CliProgress::new(global.quiet).ctx(),
     )?;
     let is_shallow = !workspace.repository.shallow_commits()?.is_empty();
     if args.history && is_shallow {
@@ -233,10 +232,7 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
 /// the archive is saved without history.
 fn commits_of(workspace: &Workspace, known: &Known, global: &Global) -> Result<Option<ExportedCommits>> {
     let progress = CliProgress::new(global.quiet);
-    match workspace
-        .records()
-        .given_commits(&known.commits, &progress, &INTERRUPTED)
-    {
+    match workspace.records().given_commits(&known.commits, progress.ctx()) {
         Err(error) if error.kind == ErrorKind::Incomplete => {
             note(&format!("commit history is not included: {error:#}"));
             Ok(None)

@@ -72,7 +72,7 @@ fn mend(report: &Report, global: &Global) -> Result<Vec<String>> {
     let progress = CliProgress::new(global.quiet);
     let remedies = report.remedies().into_iter();
     remedies
-        .map(|remedy| remedy.apply(&workspace, &progress, &INTERRUPTED))
+        .map(|remedy| remedy.apply(&workspace, progress.ctx()))
         .collect()
 }
 

@@ -24,7 +24,7 @@ use crate::evaluate::{
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
 use crate::ops::SearchMode;
 use crate::query::{FileFilter, Hit, Request, Searcher, Sources, Tests};
-use crate::session::{Context as _, Ctx, Result, Session, ViewRequest, Workspace, bail};
+use crate::session::{CallCtx, Context as _, Result, Session, ViewRequest, Workspace, bail};
 use crate::snapshot::View;
 
 /// Number of results per query. The metrics use ten.
@@ -233,8 +233,8 @@ fn history_rows(global: &Global, args: &EvalArgs, features: &mut Option<BufWrite
 fn complete_view(workspace: &Arc<Workspace>, reference: &str, progress: &CliProgress) -> Result<View> {
     let view = || -> Result<View> {
         let session = Session::for_command(Arc::clone(workspace));
-        let ctx = Ctx::unlimited(progress, &INTERRUPTED);
-        Ok(session.view(ViewRequest::of(reference), &ctx)?.0.view.clone())
+        let call = CallCtx::unlimited(progress.ctx());
+        Ok(session.view(ViewRequest::of(reference), &call)?.0.view.clone())
     };
     let found = view()?;
     let Some(tree) = found
@@ -244,7 +244,7 @@ fn complete_view(workspace: &Arc<Workspace>, reference: &str, progress: &CliProg
     else {
         return Ok(found);
     };
-    workspace.catch_up(&[tree], progress, &INTERRUPTED)?;
+    workspace.catch_up(&[tree], progress.ctx())?;
     view()
 }
 

@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use super::Found;
 use super::args::{ExportArgs, Global};
 use super::import::{BundleOut, size};
 use super::progress::CliProgress;
 use super::render::{Output, note, one_line};
-use super::{Found, INTERRUPTED};
 use crate::bundle::{Kind, SigningKey};
 use crate::index::RowKind;
 use crate::session::{Context as _, OpError, Packing, Result, Workspace, ensure, write_whole};
@@ -37,14 +37,10 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
         !is_stdout || !output.is_terminal(),
         "refusing to write a bundle to a terminal; name a file"
     );
-    let known = workspace.known(&revisions, &CliProgress::new(global.quiet), &INTERRUPTED)?;
+    let known = workspace.known(&revisions, CliProgress::new(global.quiet).ctx())?;
     let progress = CliProgress::new(global.quiet);
     let commits = if args.history {
-        Some(
-            workspace
-                .records()
-                .given_commits(&known.commits, &progress, &INTERRUPTED)?,
-        )
+        Some(workspace.records().given_commits(&known.commits, progress.ctx())?)
     } else {
         None
     };

@@ -14,7 +14,7 @@ use crate::extract::ReferenceKind;
 use crate::link::{Link, Linker};
 use crate::ops::{About, Ask, Common, Graph, Question};
 use crate::query::{Source, Sources};
-use crate::session::{Ctx, OpError, Result, Session, Workspace};
+use crate::session::{CallCtx, OpError, Result, Session, Workspace};
 use crate::snapshot::FileId;
 
 /// Number of files whose links are held in memory at once.
@@ -28,7 +28,7 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &Paged<Graph>, ou
     let progress = CliProgress::new(global.quiet);
     let ask = Ask {
         session: &session,
-        ctx: Ctx::unlimited(&progress, &INTERRUPTED),
+        call: CallCtx::unlimited(progress.ctx()),
         common: Common {
             reference: global.reference.clone(),
             question: "graph export".to_owned(),

@@ -16,7 +16,7 @@ use crate::ops::{About, Ask, Common, FileSelection, ProvenanceOut, Question, on_
 use crate::query::{
     FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, Pattern, PatternOptions, grep,
 };
-use crate::session::{Ctx, Edits, OpError, Result, Session, Workspace};
+use crate::session::{CallCtx, Edits, OpError, Result, Session, Workspace};
 use crate::snapshot::{FileId, View};
 
 /// Maximum number of unreadable files listed by name.
@@ -125,7 +125,7 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &GrepArgs, output
             matching_files: outcome.n_files,
             unread_files: outcome.unread.len(),
             next_cursor,
-            took_ms: ask.ctx.began.elapsed().as_secs_f64() * 1e3,
+            took_ms: ask.call.began.elapsed().as_secs_f64() * 1e3,
         })?;
     } else {
         provenance.notes().iter().for_each(|note| output.remark(note));
@@ -187,7 +187,7 @@ fn ask<'a>(session: &'a Session, progress: &'a CliProgress, global: &Global, arg
     let shown = (args.invert_match, detail(args));
     Ask {
         session,
-        ctx: Ctx::unlimited(progress, &INTERRUPTED),
+        call: CallCtx::unlimited(progress.ctx()),
         common: Common {
             reference: global.reference.clone(),
             cursor: args.page.cursor.clone(),

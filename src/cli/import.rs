@@ -8,10 +8,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::Found;
 use super::args::{Global, ImportArgs, ImportCommand};
 use super::progress::CliProgress;
 use super::render::Output;
-use super::{Found, INTERRUPTED};
 use crate::bundle::{BundleFile, CommitsPart, Header, Kind, PublicKey, Trust};
 use crate::config::Overrides;
 use crate::embed::ProfileId;
@@ -250,9 +250,9 @@ fn run_bundle(global: &Global, args: &ImportArgs, path: &Path, output: &mut Outp
     let progress = CliProgress::new(global.quiet);
     let bundle = BundleFile::open(from).with_context(cannot)?;
     let taken = workspace
-        .import_opened(bundle, options, &progress, &INTERRUPTED)
+        .import_opened(bundle, options, progress.ctx())
         .with_context(cannot)?;
-    workspace.records().add_messages_of_head(&progress, &INTERRUPTED)?;
+    workspace.records().add_messages_of_head(progress.ctx())?;
     let answer = ImportOut {
         bundle: BundleOut::of(&taken.header, taken.signer),
         taken: TakenOut::of(&taken),

@@ -17,7 +17,7 @@ use crate::ingest::{CatchUpOutcome, EmbeddingSource, Outcome, RecordOutcome, Sha
 use crate::model::count::count;
 use crate::model::{ErrorKind, TreeId};
 use crate::remote::SettingsApplied;
-use crate::session::{Commits, Ctx, Event, OpError, Result, Steps, Workspace};
+use crate::session::{CallCtx, Commits, Event, OpError, Result, Steps, Workspace};
 use crate::sidecar::PastVersions;
 
 /// The graphs that `--graph` builds.
@@ -381,9 +381,7 @@ impl Indexer<'_> {
             if done.is_some() && done == self.workspace.target(reference)?.map(|target| target.tree).as_ref() {
                 continue;
             }
-            let ingested = self
-                .workspace
-                .ingest_revision(reference, &self.progress, &INTERRUPTED)?;
+            let ingested = self.workspace.ingest_revision(reference, self.progress.ctx())?;
             let Some((target, outcome)) = ingested else {
                 if !output.json {
                     output.line("no commits yet: nothing to index")?;
@@ -437,9 +435,9 @@ impl Indexer<'_> {
             vectors: true,
             collection: false,
         };
-        let ctx = Ctx::unlimited(&self.progress, &INTERRUPTED);
+        let call = CallCtx::unlimited(self.progress.ctx());
         self.workspace
-            .finish_update(&tips, &self.trees(), steps, &ctx, &mut |event| {
+            .finish_update(&tips, &self.trees(), steps, &call, &mut |event| {
                 self.report(event, &mut answer, output)?;
                 Ok(output.flush()?)
             })?;
@@ -567,9 +565,7 @@ impl Indexer<'_> {
     /// it.
     fn collect_if_due(&self, output: &mut Output) -> Result<()> {
         output.flush()?;
-        let collected = self
-            .workspace
-            .collect_if_due(&self.trees(), &self.progress, &INTERRUPTED);
+        let collected = self.workspace.collect_if_due(&self.trees(), self.progress.ctx());
         Event::Collected(collected).log()
     }
 

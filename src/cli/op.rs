@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use super::Found;
 use super::args::{Global, PageArgs};
 use super::columns::cut;
 use super::progress::CliProgress;
 use super::render::{ADDED, FAINT, MATCH, Output, REMOVED, STRONG, one_line, sanitize};
-use super::{Found, INTERRUPTED};
 use crate::model::typed;
 use crate::ops::{Ask, Common, Op, Page, ProvenanceOut, Row, Sink, Style, on_disk, seen_from};
-use crate::session::{Ctx, OpError, Result, Session, Workspace};
+use crate::session::{CallCtx, OpError, Result, Session, Workspace};
 
 /// Number of digits of a commit id in the output.
 const ID_DIGITS: usize = 10;
@@ -30,7 +30,7 @@ pub(super) fn run<O: Op>(
     let progress = CliProgress::new(global.quiet);
     let ask = Ask {
         session: &session,
-        ctx: Ctx::unlimited(&progress, &INTERRUPTED),
+        call: CallCtx::unlimited(progress.ctx()),
         common: Common {
             reference: global.reference.clone(),
             limit: page.limit,
@@ -40,7 +40,7 @@ pub(super) fn run<O: Op>(
         },
     };
     let answer = op.run(&ask)?;
-    if ask.ctx.is_interrupted() {
+    if ask.call.ctx.is_interrupted() {
         return Err(OpError::interrupted());
     }
     let found = match (answer.is_unfinished, answer.is_empty) {
@@ -49,7 +49,7 @@ pub(super) fn run<O: Op>(
         (_, false) => Found::Something,
     };
     if output.json {
-        let took_ms = ask.ctx.began.elapsed().as_secs_f64() * 1e3;
+        let took_ms = ask.call.began.elapsed().as_secs_f64() * 1e3;
         output.json(&json(answer, took_ms)?)?;
     } else {
         let commit = answer.provenance.as_ref().and_then(ProvenanceOut::commit);

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::INTERRUPTED;
 use super::render::note;
-use crate::ingest::{Progress, Stage};
+use crate::model::{Ctx, Progress, Stage};
 
 /// Time before any progress is shown.
 const SILENT: Duration = Duration::from_millis(700);
@@ -36,6 +37,11 @@ impl CliProgress {
             quiet,
             state: Mutex::new(None),
         }
+    }
+
+    /// Returns the context of work that reports here and stops at Ctrl-C.
+    pub(super) fn ctx(&self) -> Ctx<'_> {
+        Ctx::new(self, &INTERRUPTED)
     }
 
     fn with(&self, act: impl FnOnce(&mut Running)) {

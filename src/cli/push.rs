@@ -68,13 +68,9 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
         some => some.to_vec(),
     };
     let progress = CliProgress::new(global.quiet);
-    let mut known = workspace.known(&revisions, &progress, &INTERRUPTED)?;
+    let mut known = workspace.known(&revisions, progress.ctx())?;
     if args.history {
-        known.given = Some(
-            workspace
-                .records()
-                .given_commits(&known.commits, &progress, &INTERRUPTED)?,
-        );
+        known.given = Some(workspace.records().given_commits(&known.commits, progress.ctx())?);
     }
     let purpose = if args.replace { Purpose::Replace } else { Purpose::Add };
     let mut shelves = Vec::new();
@@ -231,14 +227,14 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
         for (remote, plan) in &shelves {
             if remote.content != Content::Records {
                 // Vectors can only be imported for indexed chunks, so the revision is indexed first.
-                workspace.ingest_revision(&global.reference, &progress, &INTERRUPTED)?;
+                workspace.ingest_revision(&global.reference, progress.ctx())?;
             }
-            let taken = remote.pull(plan, workspace, options, &progress, &INTERRUPTED);
+            let taken = remote.pull(plan, workspace, options, progress.ctx());
             taken?.iter().for_each(|taken| answer.add(taken));
         }
         // Indexes files that the remote's index lacks, so that the next query is complete.
-        workspace.ingest_revision(&global.reference, &progress, &INTERRUPTED)?;
-        workspace.records().add_messages_of_head(&progress, &INTERRUPTED)?;
+        workspace.ingest_revision(&global.reference, progress.ctx())?;
+        workspace.records().add_messages_of_head(progress.ctx())?;
     }
     answer.took_ms = started.elapsed().as_millis() as u64;
     if output.json {

@@ -7,11 +7,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use crate::git::ObjectReader;
-use crate::model::{Oid, RepoPath};
+use crate::model::{Ctx, Oid, RepoPath, Stage};
 
 use super::files::{last_deletion, state_at};
 use super::follow::{ABSENT, Followed, Step, Timeline, UNKNOWN, follow, last_step};
@@ -69,35 +67,6 @@ pub struct SymbolHistory {
     pub n_unread: usize,
 }
 
-/// The limits of a query that reads versions, and its progress callbacks.
-#[derive(Clone, Copy)]
-pub struct Reading<'a> {
-    /// The time when the query must return the changes found so far.
-    pub deadline: Option<Instant>,
-    /// Aborts the query when set.
-    pub interrupt: &'a AtomicBool,
-    /// Called with the number of changes to read.
-    pub begin: &'a dyn Fn(usize),
-    /// Called after each change that was read.
-    pub advance: &'a dyn Fn(),
-}
-
-impl<'a> Reading<'a> {
-    /// Creates limits without a deadline, and without progress callbacks.
-    pub fn whole(interrupt: &'a AtomicBool) -> Self {
-        Self {
-            deadline: None,
-            interrupt,
-            begin: &|_| {},
-            advance: &|| {},
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
-    }
-}
-
 /// The records of all definitions of a path, or of those with one name.
 #[derive(Default)]
 struct PathTrace {
@@ -112,7 +81,7 @@ pub struct SymbolTracer<'a> {
     history: &'a History,
     reached: &'a Reachable,
     known: &'a mut SymbolChangeCache,
-    reading: Reading<'a>,
+    ctx: Ctx<'a>,
     versions: Versions<&'a mut ObjectReader>,
     recipe: u64,
     files: HashMap<(Oid, RepoPath), Rc<FileShapes>>,
@@ -149,13 +118,13 @@ impl<'a> SymbolTracer<'a> {
         reader: &'a mut ObjectReader,
         max_bytes: u64,
         known: &'a mut SymbolChangeCache,
-        reading: Reading<'a>,
+        ctx: Ctx<'a>,
     ) -> Self {
         Self {
             history,
             reached,
             known,
-            reading,
+            ctx,
             versions: Versions::new(reader, max_bytes),
             recipe: symbol_recipe(max_bytes),
             files: HashMap::new(),
@@ -311,10 +280,10 @@ impl<'a> SymbolTracer<'a> {
         if self.known.is_untouched(key, &pair) {
             return Ok(Some(None));
         }
-        if self.reading.is_over() {
+        if self.ctx.is_late() {
             return Ok(None);
         }
-        if self.reading.interrupt.load(Ordering::Relaxed) {
+        if self.ctx.is_interrupted() {
             return Err(HistoryError::Interrupted);
         }
         let versions = before.as_ref().map(|(path, entry)| (path, *entry));
@@ -441,11 +410,11 @@ impl<'a> SymbolTracer<'a> {
     ) -> Result<Option<Vec<(RepoPath, FileRecords)>>, HistoryError> {
         let mut files = Vec::new();
         for path in touched.iter().filter(|path| is_traced(path)) {
-            if self.reading.is_over() {
+            if self.ctx.is_late() {
                 self.unsettled.insert(commit);
                 return Ok(None);
             }
-            if self.reading.interrupt.load(Ordering::Relaxed) {
+            if self.ctx.is_interrupted() {
                 return Err(HistoryError::Interrupted);
             }
             let Some(change) = self.change_at(path, commit)? else {
@@ -561,7 +530,7 @@ impl Timeline for SymbolTracer<'_> {
             self.settled.insert(*commit);
         }
         let open = &trace.open[..trace.open.partition_point(|change| change.commit <= last)];
-        (self.reading.begin)(open.len());
+        self.ctx.progress.begin(Stage::Tracing, open.len());
         for (at, change) in open.iter().enumerate().rev() {
             let Some(record) = self.compute(key, change)? else {
                 let unread = Unread {
@@ -573,7 +542,7 @@ impl Timeline for SymbolTracer<'_> {
                 break;
             };
             found.extend(record.map(|record| (change.commit, record)));
-            (self.reading.advance)();
+            self.ctx.progress.advance(0);
         }
         let steps = found.iter().map(|(commit, record)| step_of(*commit, record)).collect();
         let records = found

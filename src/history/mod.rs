@@ -43,7 +43,7 @@ pub use files::{FileChange, FileHistory, file_history};
 pub use follow::{ABSENT, Followed, Step, Timeline, UNKNOWN, follow};
 pub use gone::{PastFile, TextLifetime, past_files, text_lifetime, versions};
 pub use known::{KNOWN_ENDING, SymbolChangeCache};
-pub use life::{Reading, SymbolChange, SymbolHistory, SymbolTracer, SymbolVersion};
+pub use life::{SymbolChange, SymbolHistory, SymbolTracer, SymbolVersion};
 pub use lineage::SymbolRecord;
 pub use lines::{
     ChangedLines, LineChanges, LineDiff, LinesError, NumberedLines, changed_lines, compared, submodule_text,

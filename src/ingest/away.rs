@@ -8,12 +8,11 @@ use roaring::RoaringBitmap;
 use crate::embed::ProfileId;
 use crate::index::shared::{RepositoryTag, SharedVectors, There};
 use crate::index::{RowFile, Segment, Segments};
-use crate::model::{ChunkKey, TreeId};
+use crate::model::{ChunkKey, Ctx, TreeId};
 use crate::sidecar::{FileError, Sidecar, Store};
 
 use super::catch_up::{CatchUp, CatchUpError};
 use super::parts::{Part, Parts};
-use super::progress::Progress;
 use super::publish::publish_state;
 use super::share::{Looks, Shared, Sharing};
 use super::sweep::retire_files;
@@ -26,8 +25,7 @@ impl CatchUp<'_> {
         trees: &[TreeId],
         parts: &mut Parts,
         looks: Looks,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<(Shared, RoaringBitmap), CatchUpError> {
         let Some(shared) = self.shared else {
             let stopped = Some("no shared vector store is configured".to_owned());
@@ -40,14 +38,14 @@ impl CatchUp<'_> {
             ));
         };
         let sharing = self.sharing(shared);
-        let outcome = sharing.run_with(trees, parts, looks, progress, interrupt)?;
+        let outcome = sharing.run_with(trees, parts, looks, ctx)?;
         let Some(mut there) = There::load(self.sidecar, sharing.profile, shared.repository())? else {
             return Ok((outcome, RoaringBitmap::new()));
         };
         there.docs |= &there.empty;
         // The store may have lost vectors that were not checked in this run.
         if outcome.stopped.is_none() && !outcome.interrupted {
-            self.drop_local(parts, &there, interrupt)?;
+            self.drop_local(parts, &there, ctx.interrupt)?;
         }
         Ok((outcome, there.docs))
     }

@@ -24,13 +24,12 @@ use crate::index::{
     BuildOptions, NumberSet, PROBE_TEXT, Row, RowFile, RowWriter, Segment, SegmentError, Segments, check_probe,
     document_texts, probe_file,
 };
-use crate::model::{ChunkKey, TreeId, chain, explain_by};
+use crate::model::{ChunkKey, Ctx, Stage, TreeId, chain, explain_by};
 use crate::sidecar::{FileError, LockError, Sidecar, Store, StoredFile, VectorEntry};
 use crate::snapshot::Blobs;
 
 use super::maker::EmbeddingSource;
 use super::parts::{Part, Parts, load_probe, probe_name, write_unlocked};
-use super::progress::{NoProgress, Progress, Stage};
 use super::publish::{publish_state, store_rows};
 use super::share::{Looks, Shared};
 use super::sweep::retire_files;
@@ -130,12 +129,7 @@ impl CatchUpError {
 impl CatchUp<'_> {
     /// Computes the missing vectors of the indexed documents of `trees`. Embedding failures are reported in the
     /// outcome; the next run continues from there.
-    pub fn run(
-        &self,
-        trees: &[TreeId],
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<CatchUpOutcome, CatchUpError> {
+    pub fn run(&self, trees: &[TreeId], ctx: Ctx<'_>) -> Result<CatchUpOutcome, CatchUpError> {
         let started = Instant::now();
         let mut outcome = CatchUpOutcome::default();
         let Some(_only) = self.sidecar.lock_embedding()? else {
@@ -157,7 +151,7 @@ impl CatchUp<'_> {
         outcome.n_withheld = wanted.n_withheld;
         wanted.drop_known(&segments, &parts, self.maker.profile().id());
         if self.is_remote_only {
-            let (shared, docs) = self.upload_local(trees, &mut parts, Looks::ForAll, progress, interrupt)?;
+            let (shared, docs) = self.upload_local(trees, &mut parts, Looks::ForAll, ctx)?;
             docs.iter().for_each(|doc| wanted.drop_doc(doc));
             outcome.stopped.clone_from(&shared.stopped);
             outcome.interrupted = shared.interrupted;
@@ -168,18 +162,17 @@ impl CatchUp<'_> {
                 return Ok(outcome);
             }
         } else if self.shared.is_some() && wanted.n_left > 0 {
-            progress.begin(Stage::Sharing, wanted.n_left);
-            (outcome.n_taken, outcome.not_taken) =
-                self.take(&mut wanted, &segments, &mut parts, progress, interrupt)?;
-            progress.end();
+            ctx.progress.begin(Stage::Sharing, wanted.n_left);
+            (outcome.n_taken, outcome.not_taken) = self.take(&mut wanted, &segments, &mut parts, ctx)?;
+            ctx.progress.end();
         }
-        let probe = (wanted.n_left > 0).then(|| self.probe(&segments, interrupt));
-        // Created after the probe, because the probe's response may state the server's batch limits.
+        let probe = (wanted.n_left > 0).then(|| self.probe(&segments, ctx.interrupt));
+        // Created after the probe, because the probe's response may state the server's batch ctx.
         let mut work = Work::new(self, trees);
         match probe {
             None => {}
             Some(Ok(probe)) => {
-                work.uploads = self.uploads(probe.dim(), work.batching.timeout, interrupt);
+                work.uploads = self.uploads(probe.dim(), work.batching.timeout, ctx.interrupt);
                 let mut course = Course {
                     wanted: &mut wanted,
                     segments: &segments,
@@ -189,10 +182,11 @@ impl CatchUp<'_> {
                 };
                 let mut docs = course.wanted.docs.clone();
                 loop {
-                    progress.begin(Stage::Embedding, docs.count_in(0, segments.n_docs()) as usize);
-                    work.embed(docs, &mut course, &probe, progress, interrupt)?;
-                    progress.end();
-                    match work.wait_for_others(&mut course, progress, interrupt)? {
+                    ctx.progress
+                        .begin(Stage::Embedding, docs.count_in(0, segments.n_docs()) as usize);
+                    work.embed(docs, &mut course, &probe, ctx)?;
+                    ctx.progress.end();
+                    match work.wait_for_others(&mut course, ctx)? {
                         Some(free) => docs = free,
                         None => break,
                     }
@@ -209,7 +203,7 @@ impl CatchUp<'_> {
         if let Some(shared) = &mut outcome.upload_local {
             let mut put = work.upload_local.lock().unwrap_or_else(PoisonError::into_inner).take();
             if parts.len() > 0 && put.as_ref().is_none_or(|put| put.stopped.is_none()) {
-                let (last, _) = self.upload_local(trees, &mut parts, Looks::ForHere, &NoProgress, interrupt)?;
+                let (last, _) = self.upload_local(trees, &mut parts, Looks::ForHere, Ctx::silent(ctx.interrupt))?;
                 put = Some(last.after(put));
             }
             *shared = put
@@ -219,7 +213,7 @@ impl CatchUp<'_> {
             shared.n_docs = outcome.n_docs - outcome.n_left;
             unshared.clone_from(&shared.stopped);
         } else if parts.len() > 0 {
-            match self.join(&mut parts, self.patience, interrupt) {
+            match self.join(&mut parts, self.patience, ctx.interrupt) {
                 // The vectors are stored in parts, which the next run joins.
                 Err(error) if error.is_another_writer() => outcome.stopped = Some(chain(&error)),
                 joined => joined?,
@@ -232,7 +226,7 @@ impl CatchUp<'_> {
         }
         // If all vectors were computed, an upload failure is reported only as a sharing error.
         outcome.stopped = outcome.stopped.or(unshared.filter(|_| outcome.n_left > 0));
-        outcome.interrupted |= interrupt.load(Ordering::Relaxed);
+        outcome.interrupted |= ctx.is_interrupted();
         outcome.elapsed = started.elapsed();
         Ok(outcome)
     }
@@ -243,8 +237,7 @@ impl CatchUp<'_> {
         wanted: &mut Wanted,
         segments: &Segments,
         parts: &mut Parts,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<(usize, Option<String>), CatchUpError> {
         let Some(shared) = self.shared else {
             return Ok((0, None));
@@ -254,7 +247,7 @@ impl CatchUp<'_> {
             shared,
             profile: self.maker.profile().id(),
         };
-        take.run(wanted, segments, parts, progress, interrupt)
+        take.run(wanted, segments, parts, ctx)
     }
 
     /// Opens the shared store for uploads during embedding. If the store is unavailable, vectors are uploaded at the
@@ -535,8 +528,7 @@ impl<'a> Work<'a> {
         docs: NumberSet,
         course: &mut Course<'_>,
         like: &RowFile,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<(), CatchUpError> {
         let Course {
             wanted,
@@ -562,7 +554,7 @@ impl<'a> Work<'a> {
                 let stored = stored.clone();
                 let worker = std::thread::Builder::new()
                     .name("embed".to_owned())
-                    .spawn_scoped(scope, move || self.work(batches, &stored, like, progress, interrupt));
+                    .spawn_scoped(scope, move || self.work(batches, &stored, like, ctx));
                 match worker {
                     Ok(_) => {}
                     Err(error) if n_running == 0 => return Err(CatchUpError::Thread(error)),
@@ -573,9 +565,9 @@ impl<'a> Work<'a> {
             drop(stored);
             std::thread::Builder::new()
                 .name("texts".to_owned())
-                .spawn_scoped(scope, || self.feed(blobs, docs, segments, sender, interrupt))
+                .spawn_scoped(scope, || self.feed(blobs, docs, segments, sender, ctx.interrupt))
                 .map_err(CatchUpError::Thread)?;
-            self.join(parts_to_join, parts, interrupt)
+            self.join(parts_to_join, parts, ctx.interrupt)
         })?;
         let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
         kept.into_iter().for_each(|doc| wanted.drop_doc(doc));
@@ -585,36 +577,31 @@ impl<'a> Work<'a> {
 
     /// Fetches vectors of deferred documents as other clones finish them. Returns documents that no clone is embedding
     /// any more, or `None` if no deferred documents are left or the run was stopped.
-    fn wait_for_others(
-        &self,
-        course: &mut Course<'_>,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<Option<NumberSet>, CatchUpError> {
+    fn wait_for_others(&self, course: &mut Course<'_>, ctx: Ctx<'_>) -> Result<Option<NumberSet>, CatchUpError> {
         let Some(uploads) = &self.uploads else { return Ok(None) };
         let segments = course.segments;
         course.deferred.extend(uploads.take_deferred());
         if course.deferred.is_empty() {
             return Ok(None);
         }
-        progress.begin(Stage::Sharing, course.deferred.len() as usize);
+        ctx.progress.begin(Stage::Sharing, course.deferred.len() as usize);
         let free = loop {
-            if course.deferred.is_empty() || self.is_over(interrupt) {
+            if course.deferred.is_empty() || self.is_over(ctx.interrupt) {
                 break None;
             }
             if self.catch_up.is_remote_only {
-                let docs = self.upload_local(course.parts, Looks::ForAll, interrupt)?;
+                let docs = self.upload_local(course.parts, Looks::ForAll, ctx.interrupt)?;
                 docs.iter().for_each(|doc| course.wanted.drop_doc(doc));
             } else {
                 // The next call reports the same reason, so it is ignored here.
-                let (n_taken, _) = self
-                    .catch_up
-                    .take(course.wanted, segments, course.parts, &NoProgress, interrupt)?;
+                let (n_taken, _) =
+                    self.catch_up
+                        .take(course.wanted, segments, course.parts, Ctx::silent(ctx.interrupt))?;
                 course.n_taken += n_taken;
             }
             let wanted = &course.wanted.docs;
             let left: RoaringBitmap = course.deferred.iter().filter(|doc| wanted.contains(*doc)).collect();
-            let claimed = uploads.claimed(&keyed_docs(segments, |doc| left.contains(doc)), interrupt);
+            let claimed = uploads.claimed(&keyed_docs(segments, |doc| left.contains(doc)), ctx.interrupt);
             course.deferred = claimed.into_iter().collect();
             let free = left - &course.deferred;
             if !free.is_empty() {
@@ -623,11 +610,11 @@ impl<'a> Work<'a> {
                 break Some(docs);
             }
             let until = Instant::now() + LOOK_EVERY;
-            while !course.deferred.is_empty() && Instant::now() < until && !self.is_over(interrupt) {
+            while !course.deferred.is_empty() && Instant::now() < until && !self.is_over(ctx.interrupt) {
                 std::thread::sleep(TICK);
             }
         };
-        progress.end();
+        ctx.progress.end();
         Ok(free)
     }
 
@@ -663,7 +650,7 @@ impl<'a> Work<'a> {
     ) -> Result<RoaringBitmap, CatchUpError> {
         let put = self
             .catch_up
-            .upload_local(self.trees, parts, looks, &NoProgress, interrupt);
+            .upload_local(self.trees, parts, looks, Ctx::silent(interrupt));
         let (put, docs) = put?;
         if put.stopped.is_some() || put.interrupted {
             self.is_over.store(true, Ordering::Relaxed);
@@ -709,14 +696,7 @@ impl<'a> Work<'a> {
     }
 
     /// Embeds batches until there are no more or a failure occurs. Waits for batches in progress on other threads.
-    fn work<'w>(
-        &'w self,
-        batches: &Mutex<Receiver<Batch<'w>>>,
-        stored: &Sender<Part>,
-        like: &RowFile,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) {
+    fn work<'w>(&'w self, batches: &Mutex<Receiver<Batch<'w>>>, stored: &Sender<Part>, like: &RowFile, ctx: Ctx<'_>) {
         // Halves of batches that were too large.
         let mut halves: Vec<Batch<'w>> = Vec::new();
         loop {
@@ -725,7 +705,7 @@ impl<'a> Work<'a> {
                 None => {
                     // The lock is released before the embedder is called.
                     let next = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                    next.map(|batch| self.claimed(batch, interrupt))
+                    next.map(|batch| self.claimed(batch, ctx.interrupt))
                 }
             };
             let Ok(mut batch) = next else { return };
@@ -734,11 +714,11 @@ impl<'a> Work<'a> {
             }
             let texts: Vec<&str> = batch.texts.iter().map(String::as_str).collect();
             let turn = self.turns.take();
-            if self.is_over.load(Ordering::Relaxed) || interrupt.load(Ordering::Relaxed) {
+            if self.is_over.load(Ordering::Relaxed) || ctx.is_interrupted() {
                 continue;
             }
             let asked = Instant::now();
-            let rows = self.catch_up.maker.rows(&texts, interrupt);
+            let rows = self.catch_up.maker.rows(&texts, ctx.interrupt);
             drop(turn);
             let answered = Instant::now();
             let rows = match rows {
@@ -762,7 +742,7 @@ impl<'a> Work<'a> {
                         // Uploads the vectors as read from the part, so that all clones have identical ones.
                         let rows = part.keys().zip(0..);
                         let rows = rows.filter_map(|(key, row)| Some((key, part.rows.row(row)?)));
-                        uploads.put(&rows.collect::<Vec<_>>(), interrupt);
+                        uploads.put(&rows.collect::<Vec<_>>(), ctx.interrupt);
                     }
                     part.into_iter().for_each(|part| _ = stored.send(part));
                 }
@@ -777,7 +757,10 @@ impl<'a> Work<'a> {
                 stored_ms = answered.elapsed().as_secs_f64() * 1e3,
                 "embedded"
             );
-            batch.texts.iter().for_each(|text| progress.advance(text.len() as u64));
+            batch
+                .texts
+                .iter()
+                .for_each(|text| ctx.progress.advance(text.len() as u64));
         }
     }
 

@@ -13,12 +13,11 @@ use crate::history::{
     BATCH_COMMITS, Batch, Boundary, History, HistoryError, LineChanges, LinesError, Messages, Reachable, Selected,
     SymbolBatch, TracedPaths, n_traced, record_recipe, select, symbol_batch_bytes, symbol_recipe, trace,
 };
-use crate::model::{CommitId, chain};
+use crate::model::{CommitId, Ctx, Stage, chain};
 use crate::sidecar::{Bytes, FileError, HistoryEntry, LockError, Sidecar, Store};
 
 use super::history::{HISTORY_ENDING, RecordError, Recorder, current_state};
 use super::import::{Audit, chosen};
-use super::progress::{Progress, Stage};
 use super::publish::{pass, publish_state, store};
 use super::sides::{LINES_ENDING, MESSAGES_ENDING};
 use super::sweep::retire_history;
@@ -205,13 +204,12 @@ impl Recorder<'_> {
         offered: &ReceivedCommits,
         audit: Option<Audit>,
         max_bytes: u64,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<Result<VerifiedCommits, ImportRefusal>, RecordError> {
-        self.renew_damaged_state(sidecar, interrupt)?;
+        self.renew_damaged_state(sidecar, ctx.interrupt)?;
         let state = sidecar.state()?.unwrap_or_default();
         let own = (self.sound(sidecar, &state)?.unwrap_or_default(), state.history);
-        match self.examined(own, offered, audit, max_bytes, progress, interrupt) {
+        match self.examined(own, offered, audit, max_bytes, ctx) {
             // This function reads only the imported record, so the error is not this clone's fault.
             Err(RecordError::WrongRecord { what }) => Ok(Err(ImportRefusal::WrongRecord { what })),
             Err(error) if is_record_fault(&error) => Ok(Err(ImportRefusal::WrongRecord { what: chain(&error) })),
@@ -225,8 +223,7 @@ impl Recorder<'_> {
         offered: &ReceivedCommits,
         audit: Option<Audit>,
         max_bytes: u64,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<Result<VerifiedCommits, ImportRefusal>, RecordError> {
         if offered.recipe != record_recipe(max_bytes) {
             return Ok(Err(ImportRefusal::OtherRecipe));
@@ -251,14 +248,14 @@ impl Recorder<'_> {
             let n_commits = missing.len();
             return Ok(Err(ImportRefusal::Fewer { n_commits }));
         }
-        if self.lacks_a_commit(&theirs, interrupt)? {
+        if self.lacks_a_commit(&theirs, ctx.interrupt)? {
             return Ok(Err(ImportRefusal::Absent));
         }
         let mut history = History::default();
         for (batch, files) in theirs.into_iter().zip(&offered.batches) {
             let batch = match audit {
                 None => batch,
-                Some(_) => self.recompute_batch(&history, &batch, &files[0], progress, interrupt)?,
+                Some(_) => self.recompute_batch(&history, &batch, &files[0], ctx)?,
             };
             history.push(batch)?;
             history.add_symbols(SymbolBatch::from_bytes(files[1].clone())?);
@@ -276,9 +273,9 @@ impl Recorder<'_> {
         }
         let n_audited = match audit {
             None => 0,
-            Some(audit) => self.audit(&history, offered, audit, max_bytes, progress, interrupt)?,
+            Some(audit) => self.audit(&history, offered, audit, max_bytes, ctx)?,
         };
-        let kept = self.kept(&mut history, &missing, interrupt)?;
+        let kept = self.kept(&mut history, &missing, ctx.interrupt)?;
         let n_commits = missing.iter().filter(|id| history.number(**id).is_none()).count();
         if n_commits > 0 {
             return Ok(Err(ImportRefusal::Fewer { n_commits }));
@@ -299,11 +296,10 @@ impl Recorder<'_> {
         sidecar: &Sidecar,
         examined: &VerifiedCommits,
         embedder: &dyn Embedder,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<Result<(), ImportRefusal>, RecordError> {
-        let messages = built_messages(&examined.history, embedder, progress, interrupt)?;
-        let lock = match sidecar.lock_unless(self.patience, interrupt) {
+        let messages = built_messages(&examined.history, embedder, ctx)?;
+        let lock = match sidecar.lock_unless(self.patience, ctx.interrupt) {
             Err(LockError::Busy { .. }) => return Ok(Err(ImportRefusal::Busy)),
             lock => lock?,
         };
@@ -387,8 +383,7 @@ impl Recorder<'_> {
         history: &History,
         theirs: &Batch,
         bytes: &[u8],
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<Batch, RecordError> {
         let commit = |local| Ok((theirs.id(local)?, theirs.boundary(local)?));
         let commits: Vec<_> = (0..theirs.n_commits()).map(commit).collect::<Result<_, FileError>>()?;
@@ -396,9 +391,9 @@ impl Recorder<'_> {
         if !commits.iter().all(is_ours) {
             return Err(wrong_record("unexpected end of history"));
         }
-        progress.begin(Stage::Recording, commits.len());
-        let writer = self.batch(history, &commits, &|| progress.advance(0), interrupt)?;
-        progress.end();
+        ctx.progress.begin(Stage::Recording, commits.len());
+        let writer = self.batch(history, &commits, &|| ctx.progress.advance(0), ctx.interrupt)?;
+        ctx.progress.end();
         let made = writer.finish();
         if made != bytes {
             return Err(wrong_record("its commits differ from those in git"));
@@ -422,8 +417,7 @@ impl Recorder<'_> {
         offered: &ReceivedCommits,
         audit: Audit,
         max_bytes: u64,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<usize, RecordError> {
         let numbers = chosen(history.n_commits() as usize, audit);
         let recipe = symbol_recipe(max_bytes);
@@ -434,7 +428,7 @@ impl Recorder<'_> {
             n_changes += n_traced(batch, &|local| is_audited(batch, local))?;
         }
         let mut n_audited = 0;
-        progress.begin(Stage::Tracing, n_changes);
+        ctx.progress.begin(Stage::Tracing, n_changes);
         for ((at, batch), files) in history.batches().iter().enumerate().zip(&offered.batches) {
             let locals: BTreeSet<u32> = (0..batch.n_commits())
                 .filter(|local| is_audited(batch, *local))
@@ -447,8 +441,8 @@ impl Recorder<'_> {
                 batch,
                 &locals,
                 max_bytes,
-                &|| progress.advance(0),
-                interrupt,
+                &|| ctx.progress.advance(0),
+                ctx.interrupt,
             )?;
             if symbols.of_commits(batch, &locals)? != as_stored(batch, recipe, &made)? {
                 return Err(wrong_record("definitions differ"));
@@ -456,7 +450,7 @@ impl Recorder<'_> {
             let lines = LineChanges::from_bytes(files[2].clone())?;
             lines.verify(batch)?;
             for &local in &locals {
-                if interrupt.load(Ordering::Relaxed) {
+                if ctx.is_interrupted() {
                     return Err(RecordError::Interrupted);
                 }
                 if !lines.matches_repository(batch, local, &mut reader)? {
@@ -464,7 +458,7 @@ impl Recorder<'_> {
                 }
             }
         }
-        progress.end();
+        ctx.progress.end();
         if audit == Audit::All {
             check_identical_bytes(history, offered, recipe)?;
         }
@@ -522,19 +516,14 @@ impl ExportedCommits {
 }
 
 /// Builds the message indexes of all batches.
-fn built_messages(
-    history: &History,
-    embedder: &dyn Embedder,
-    progress: &dyn Progress,
-    interrupt: &AtomicBool,
-) -> Result<Vec<Vec<u8>>, RecordError> {
-    progress.begin(Stage::Messages, history.n_commits() as usize);
+fn built_messages(history: &History, embedder: &dyn Embedder, ctx: Ctx<'_>) -> Result<Vec<Vec<u8>>, RecordError> {
+    ctx.progress.begin(Stage::Messages, history.n_commits() as usize);
     let mut messages = Vec::with_capacity(history.batches().len());
     for batch in history.batches() {
-        messages.push(Messages::build(batch, embedder, interrupt)?);
-        (0..batch.n_commits()).for_each(|_| progress.advance(0));
+        messages.push(Messages::build(batch, embedder, ctx.interrupt)?);
+        (0..batch.n_commits()).for_each(|_| ctx.progress.advance(0));
     }
-    progress.end();
+    ctx.progress.end();
     Ok(messages)
 }
 

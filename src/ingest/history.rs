@@ -8,10 +8,9 @@ use crate::history::{
     BATCH_COMMITS, Batch, BatchWriter, Boundary, CollectError, History, HistoryError, HistoryLimit, LinesError,
     MessagesError, SymbolBatch, TraceError, collect, has_compared_files, mergeable, merged, merged_symbols, plan,
 };
-use crate::model::{CommitId, ErrorKind, Explain, Explanation, chain};
+use crate::model::{CommitId, Ctx, ErrorKind, Explain, Explanation, Stage, chain};
 use crate::sidecar::{FileError, FileErrorKind, HistoryEntry, LockError, Sidecar, State, Store};
 
-use super::progress::{Progress, Stage};
 use super::publish::{publish_state, store};
 use super::repair::set_damaged_aside;
 use super::run::new_epoch;
@@ -137,20 +136,14 @@ impl From<TraceError> for RecordError {
 impl Recorder<'_> {
     /// Records the commits reachable from `tips` and publishes them batch by batch. An interruption loses only the
     /// current batch.
-    pub fn record(
-        &self,
-        sidecar: &Sidecar,
-        tips: &[CommitId],
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<RecordOutcome, RecordError> {
+    pub fn record(&self, sidecar: &Sidecar, tips: &[CommitId], ctx: Ctx<'_>) -> Result<RecordOutcome, RecordError> {
         let started = Instant::now();
         let mut outcome = RecordOutcome::default();
-        self.renew_damaged_state(sidecar, interrupt)?;
-        self.mend(sidecar, interrupt)?;
+        self.renew_damaged_state(sidecar, ctx.interrupt)?;
+        self.mend(sidecar, ctx.interrupt)?;
         // If another process publishes meanwhile, the remaining work is planned again.
-        while !self.record_from_here(sidecar, tips, &mut outcome, progress, interrupt)? {}
-        self.tidy(sidecar, interrupt)?;
+        while !self.record_from_here(sidecar, tips, &mut outcome, ctx)? {}
+        self.tidy(sidecar, ctx.interrupt)?;
         let state = sidecar.state()?.unwrap_or_default();
         outcome.n_commits = state.n_commits();
         outcome.n_bytes = state.history.iter().map(|entry| entry.records.length).sum();
@@ -374,8 +367,7 @@ impl Recorder<'_> {
         sidecar: &Sidecar,
         tips: &[CommitId],
         outcome: &mut RecordOutcome,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<bool, RecordError> {
         let state = sidecar.state()?.unwrap_or_default();
         let mut is_damaged = false;
@@ -390,17 +382,17 @@ impl Recorder<'_> {
             }
         };
         let mut expected = state.history;
-        let plan = self.plan(&history, tips, interrupt)?;
-        if interrupt.load(std::sync::atomic::Ordering::Relaxed) {
+        let plan = self.plan(&history, tips, ctx.interrupt)?;
+        if ctx.interrupt.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(RecordError::Interrupted);
         }
         outcome.n_left_out = plan.n_left_out;
-        progress.begin(Stage::Recording, plan.commits.len());
+        ctx.progress.begin(Stage::Recording, plan.commits.len());
         for commits in plan.commits.chunks(BATCH_COMMITS) {
-            let writer = self.batch(&history, commits, &|| progress.advance(0), interrupt)?;
+            let writer = self.batch(&history, commits, &|| ctx.progress.advance(0), ctx.interrupt)?;
             let (n_commits, n_changes) = (writer.n_commits(), writer.n_changes());
             let bytes = writer.finish();
-            let lock = sidecar.lock_unless(self.patience, interrupt)?;
+            let lock = sidecar.lock_unless(self.patience, ctx.interrupt)?;
             let mut state = current_state(sidecar)?;
             if state.history != expected {
                 return Ok(false);
@@ -424,7 +416,7 @@ impl Recorder<'_> {
             outcome.n_new_commits += n_commits;
             outcome.n_new_changes += u64::from(n_changes);
         }
-        progress.end();
+        ctx.progress.end();
         Ok(true)
     }
 

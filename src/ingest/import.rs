@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::artifact::ArtifactKey;
@@ -10,11 +10,10 @@ use crate::extract::is_lang_of_path;
 use crate::index::{
     Build, BuildError, BuildOptions, Recall, Records, RecordsError, Segment, SegmentData, SegmentError, Segments,
 };
-use crate::model::{BlobId, ErrorKind, Explain, Explanation, TreeId};
+use crate::model::{BlobId, Ctx, ErrorKind, Explain, Explanation, Stage, TreeId};
 use crate::sidecar::{Bytes, FileError, LockError, SegmentEntry, State, Store, StoredFile, VectorEntry};
 use crate::snapshot::{Blobs, missing_artifacts};
 
-use super::progress::{Progress, Stage};
 use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, VECTORS_ENDING, pass, publish_state, store, store_segment};
 use super::run::{Ingest, IngestError, new_epoch};
 
@@ -141,15 +140,9 @@ impl Ingest<'_> {
     /// The text is indexed from the blobs' own bytes. Ranges, counts and skip reasons in the records are checked
     /// against the bytes, and audited blobs are extracted and embedded again. If one record is wrong, nothing is
     /// imported. Everything is published at once.
-    pub fn import(
-        &self,
-        records: &Records,
-        audit: Audit,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<Imported, ImportError> {
+    pub fn import(&self, records: &Records, audit: Audit, ctx: Ctx<'_>) -> Result<Imported, ImportError> {
         let started = Instant::now();
-        let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
+        let lock = self.sidecar.lock_unless(self.patience, ctx.interrupt)?;
         let (mut state, known) = self.sound_state(&lock)?;
         let (mut keys, mut n_known_blobs) = (Vec::new(), 0);
         let mut seen = HashSet::new();
@@ -180,7 +173,7 @@ impl Ingest<'_> {
             n_audited_blobs: audited.len(),
             ..Imported::default()
         };
-        progress.begin(Stage::Importing, keys.len());
+        ctx.progress.begin(Stage::Importing, keys.len());
         let options = BuildOptions {
             max_segment_bytes: self.options.max_segment_bytes.min(MAX_SEGMENT_BYTES),
             ..self.options.clone()
@@ -189,8 +182,8 @@ impl Ingest<'_> {
             known: &known,
             embedder: self.embedder,
             options: &options,
-            interrupt,
-            progress: &|n_bytes| progress.advance(n_bytes),
+            interrupt: ctx.interrupt,
+            progress: &|n_bytes| ctx.progress.advance(n_bytes),
         };
         let recall = Recall::new(records, &audited);
         let profile = self.profile();
@@ -204,8 +197,8 @@ impl Ingest<'_> {
             }
             Ok::<_, ImportError>(())
         })?;
-        progress.end();
-        if interrupt.load(Ordering::Relaxed) {
+        ctx.progress.end();
+        if ctx.is_interrupted() {
             imported = Imported {
                 interrupted: true,
                 ..Imported::default()

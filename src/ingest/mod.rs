@@ -17,7 +17,6 @@ mod maker;
 mod on_threads;
 mod parts;
 mod precise;
-mod progress;
 mod publish;
 mod repair;
 mod run;
@@ -47,9 +46,8 @@ pub use precise::{
     ExportedFacts, FactsError, ImportedFacts, Refusal, Refused, SaidName, ServerFacts, TakenFacts, gather_facts,
     key_of_facts, stored_facts,
 };
-pub use progress::{NoProgress, Progress, Stage};
 pub use repair::{Repair, RepairError};
 pub use run::{Ingest, IngestError, Outcome, Target};
 pub use share::{Shared, Sharing};
 pub use trace::TraceOutcome;
-pub use verify::{Depth, Derived, Finding, Limits, Loose, Verification, VerifyError};
+pub use verify::{Depth, Derived, Finding, Loose, Verification, VerifyError};

@@ -4,24 +4,23 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::progress::Progress;
+use crate::model::Ctx;
 
 /// Calls `act` for each of `batches` on `n_threads` threads until a call fails or `interrupt` is set. Returns the first
 /// error. Reports one step of progress for each entry of a batch.
 pub(super) fn try_batches<T: Sync, E: Send>(
     batches: &[&[T]],
     n_threads: usize,
-    progress: &dyn Progress,
-    interrupt: &AtomicBool,
+    ctx: Ctx<'_>,
     act: impl Fn(&[T]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
     let failure = Mutex::new(None);
     on_threads(batches, n_threads, |batch| {
-        if interrupt.load(Ordering::Relaxed) {
+        if ctx.is_interrupted() {
             return ControlFlow::Break(());
         }
         let done = act(batch);
-        batch.iter().for_each(|_| progress.advance(0));
+        batch.iter().for_each(|_| ctx.progress.advance(0));
         let Err(error) = done else {
             return ControlFlow::Continue(());
         };

@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 
 use crate::artifact::ArtifactKey;
 use crate::git::{BlobContent, FileMode, ObjectError};
-use crate::model::{BlobId, Lang, RepoPath, TreeId, explain_by};
+use crate::model::{BlobId, Ctx, Lang, RepoPath, Stage, TreeId, explain_by};
 use crate::precise::{Document, FactsFile, FactsWriter, Index, Mismatch, ScipError, check, fits};
 use crate::sidecar::{Bytes, FileError, LockError, PreciseEntry, Sidecar, State, Store, WriterLock};
 
-use super::progress::{Progress, Stage};
 use super::publish::{pass, publish_state, store};
 use super::run::Ingest;
 use super::sweep::retire_file;
@@ -196,19 +195,18 @@ impl Ingest<'_> {
         index: &Index<'_>,
         tree: TreeId,
         folders: &[&str],
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<ImportedFacts, FactsError> {
         let started = Instant::now();
-        let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
+        let lock = self.sidecar.lock_unless(self.patience, ctx.interrupt)?;
         let mut state = self.sidecar.state()?.ok_or(FactsError::NotIndexed)?;
         let mut writer = match state.precise.iter().find(|entry| entry.tool == index.tool) {
             Some(old) => writer_of(self.sidecar, old)?,
             None => FactsWriter::new(index.tool),
         };
-        progress.begin(Stage::Importing, index.n_documents);
-        let mut imported = self.check_documents(index, tree, folders, &mut writer, progress, interrupt)?;
-        progress.end();
+        ctx.progress.begin(Stage::Importing, index.n_documents);
+        let mut imported = self.check_documents(index, tree, folders, &mut writer, ctx)?;
+        ctx.progress.end();
         let n_of = |reason| imported.refused.get(&reason).map_or(0, |refused| refused.n);
         let n_other = n_of(Refusal::OtherText) + n_of(Refusal::OutsideFile);
         if imported.n_joined <= n_other {
@@ -342,8 +340,7 @@ impl Ingest<'_> {
         tree: TreeId,
         folders: &[&str],
         writer: &mut FactsWriter,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<ImportedFacts, FactsError> {
         let mut reader = self.repository.reader();
         let mut files = HashMap::new();
@@ -366,7 +363,7 @@ impl Ingest<'_> {
             },
         };
         for document in index.documents() {
-            if interrupt.load(Ordering::Relaxed) {
+            if ctx.is_interrupted() {
                 return Err(FactsError::Interrupted);
             }
             let document = document?;
@@ -385,7 +382,7 @@ impl Ingest<'_> {
                     refused.paths.push(path);
                 }
             }
-            progress.advance(document.n_bytes() as u64);
+            ctx.progress.advance(document.n_bytes() as u64);
         }
         Ok(checking.imported)
     }

@@ -4,14 +4,13 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 
-use crate::model::explain_by;
+use crate::model::{Ctx, explain_by};
 use crate::sidecar::{FileError, LockError, SegmentEntry, Sidecar, State, Store, StoredFile, WriterLock, failpoint};
 
-use super::progress::Progress;
 use super::publish::publish_state;
 use super::run::{Ingest, IngestError, Target};
 use super::sweep::retire_history;
-use super::verify::{Depth, Limits, Verification, VerifyError, check_content};
+use super::verify::{Depth, Verification, VerifyError, check_content};
 
 /// The outcome of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,9 +57,9 @@ impl Ingest<'_> {
     ///
     /// One damaged segment invalidates all segments: the numbers that it assigned are lost, so a new epoch begins. A
     /// damaged batch of commits invalidates the batches that follow it.
-    pub fn repair(&self, depth: Depth, progress: &dyn Progress, limits: Limits<'_>) -> Result<Repair, RepairError> {
+    pub fn repair(&self, depth: Depth, ctx: Ctx<'_>) -> Result<Repair, RepairError> {
         let mut repair = Repair {
-            before: self.verify(depth, progress, limits)?,
+            before: self.verify(depth, ctx)?,
             ..Repair::default()
         };
         if repair.before.is_sound() {
@@ -68,7 +67,7 @@ impl Ingest<'_> {
             return Ok(repair);
         }
         self.pass("repair.found")?;
-        repair.n_set_aside = self.set_aside(depth, progress, limits)?;
+        repair.n_set_aside = self.set_aside(depth, ctx)?;
         self.pass("repair.mended")?;
         for tree in repair.before.trees.clone() {
             let mut reader = self.repository.reader();
@@ -77,18 +76,14 @@ impl Ingest<'_> {
                 continue;
             }
             let target = Target { commit: None, tree };
-            if self.update(target, progress, limits.interrupt)?.interrupted {
+            if self.update(target, ctx)?.interrupted {
                 return Err(VerifyError::Interrupted.into());
             }
             repair.n_trees += 1;
             self.pass("repair.rebuilt")?;
         }
         // Verifies without a time limit, because the result reports the rebuilt index as sound.
-        let no_deadline = Limits {
-            deadline: None,
-            ..limits
-        };
-        repair.after = self.verify(Depth::default(), progress, no_deadline)?;
+        repair.after = self.verify(Depth::default(), ctx.until(None))?;
         Ok(repair)
     }
 
@@ -157,13 +152,9 @@ impl Ingest<'_> {
 
     /// Verifies again while holding the lock, because another process may have rebuilt damaged files under the same
     /// names. Returns the number of files set aside.
-    fn set_aside(&self, depth: Depth, progress: &dyn Progress, limits: Limits<'_>) -> Result<usize, RepairError> {
-        let lock = self.sidecar.lock_unless(self.patience, limits.interrupt)?;
-        let no_deadline = Limits {
-            deadline: None,
-            ..limits
-        };
-        let found = self.verify(depth, progress, no_deadline)?;
+    fn set_aside(&self, depth: Depth, ctx: Ctx<'_>) -> Result<usize, RepairError> {
+        let lock = self.sidecar.lock_unless(self.patience, ctx.interrupt)?;
+        let found = self.verify(depth, ctx.until(None))?;
         self.drop_damaged_history(&found, &lock)?;
         self.drop_damaged_extras(&found, &lock)?;
         let mut n_set_aside = 0;

@@ -1,6 +1,5 @@
 //! Runs the writer: lists missing blobs, indexes them and publishes the result.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::artifact::{ArtifactKey, SkipReason};
@@ -9,7 +8,7 @@ use crate::extract;
 use crate::git::{Attributes, ObjectError, ObjectReader, Repository, TreeChange, TreeFile, is_rules_file};
 use crate::history::PastFile;
 use crate::index::{Build, BuildError, BuildOptions, SegmentError, Segments};
-use crate::model::{CommitId, TreeId, chain, explain_by};
+use crate::model::{CommitId, Ctx, Stage, TreeId, chain, explain_by};
 use crate::sidecar::{
     FileError, FileErrorKind, HistoryEntry, LockError, PastVersions, PreciseEntry, Sidecar, State, WriterLock,
 };
@@ -19,7 +18,6 @@ use crate::snapshot::{
 
 use super::added::save_vectors;
 use super::compact::tidy;
-use super::progress::{Progress, Stage};
 use super::publish::{note_past_versions, pass, publish_segment, publish_state};
 
 /// A manifest is stored as a difference from its base if the difference lists at most this many paths, or at most an
@@ -98,15 +96,10 @@ explain_by!(IngestError: Lock, File, Object, Build);
 impl Ingest<'_> {
     /// Builds the manifest of `target` and indexes everything that it refers to. If the manifest exists already, this
     /// costs one lookup.
-    pub fn update(
-        &self,
-        target: Target,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<Outcome, IngestError> {
+    pub fn update(&self, target: Target, ctx: Ctx<'_>) -> Result<Outcome, IngestError> {
         let started = Instant::now();
-        progress.begin(Stage::Waiting, 0);
-        let lock = match self.sidecar.lock_unless(self.patience, interrupt) {
+        ctx.progress.begin(Stage::Waiting, 0);
+        let lock = match self.sidecar.lock_unless(self.patience, ctx.interrupt) {
             Err(LockError::Interrupted { .. }) => {
                 let interrupted = true;
                 return Ok(Outcome {
@@ -116,7 +109,7 @@ impl Ingest<'_> {
             }
             lock => lock?,
         };
-        progress.end();
+        ctx.progress.end();
         let (mut state, known) = self.sound_state(&lock)?;
         let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
         match snapshots.load(target.tree) {
@@ -129,7 +122,7 @@ impl Ingest<'_> {
                 self.set_manifest_aside(&error, &lock);
             }
         }
-        let mut outcome = self.build(target, &lock, &mut state, known, progress, interrupt)?;
+        let mut outcome = self.build(target, &lock, &mut state, known, ctx)?;
         outcome.elapsed = started.elapsed();
         Ok(outcome)
     }
@@ -140,12 +133,11 @@ impl Ingest<'_> {
         &self,
         past: Vec<PastFile>,
         versions: PastVersions,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<Outcome, IngestError> {
         let started = Instant::now();
         let files: Vec<ListedFile> = past.into_iter().map(listed_past).collect();
-        let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
+        let lock = self.sidecar.lock_unless(self.patience, ctx.interrupt)?;
         if self.sidecar.past_versions().ok() != Some(versions) {
             note_past_versions(self.sidecar, &lock, versions)?;
         }
@@ -156,13 +148,13 @@ impl Ingest<'_> {
             ..Outcome::default()
         };
         if !missing.is_empty() {
-            progress.begin(Stage::Indexing, missing.len());
-            self.index(&missing, &known, &lock, &mut state, progress, interrupt, &mut outcome)?;
-            progress.end();
+            ctx.progress.begin(Stage::Indexing, missing.len());
+            self.index(&missing, &known, &lock, &mut state, ctx, &mut outcome)?;
+            ctx.progress.end();
             let segments = known.reopen(self.sidecar, &state, &self.profile())?;
             outcome.n_merged_segments = tidy(self.sidecar, &lock, &mut state, &segments, &self.profile());
         }
-        outcome.interrupted = interrupt.load(Ordering::Relaxed);
+        outcome.interrupted = ctx.is_interrupted();
         outcome.elapsed = started.elapsed();
         Ok(outcome)
     }
@@ -226,8 +218,7 @@ impl Ingest<'_> {
         lock: &WriterLock,
         state: &mut State,
         known: Segments,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<Outcome, IngestError> {
         let mut reader = self.repository.reader();
         let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
@@ -238,11 +229,11 @@ impl Ingest<'_> {
         };
         let missing = missing_artifacts(&files, &known);
         if !missing.is_empty() {
-            progress.begin(Stage::Indexing, missing.len());
-            self.index(&missing, &known, lock, state, progress, interrupt, &mut outcome)?;
-            progress.end();
+            ctx.progress.begin(Stage::Indexing, missing.len());
+            self.index(&missing, &known, lock, state, ctx, &mut outcome)?;
+            ctx.progress.end();
         }
-        if interrupt.load(Ordering::Relaxed) {
+        if ctx.is_interrupted() {
             outcome.interrupted = true;
             return Ok(outcome);
         }
@@ -267,8 +258,7 @@ impl Ingest<'_> {
         known: &Segments,
         lock: &WriterLock,
         state: &mut State,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
         outcome: &mut Outcome,
     ) -> Result<(), IngestError> {
         let source = Blobs::of_git(self.repository, self.options.max_blob_bytes);
@@ -277,8 +267,8 @@ impl Ingest<'_> {
             known,
             embedder: self.embedder,
             options: self.options,
-            interrupt,
-            progress: &|n_bytes| progress.advance(n_bytes),
+            interrupt: ctx.interrupt,
+            progress: &|n_bytes| ctx.progress.advance(n_bytes),
         };
         build.segments(missing, &source, |data| {
             // All blobs were missing in git.

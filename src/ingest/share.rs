@@ -13,13 +13,12 @@ use roaring::RoaringBitmap;
 use crate::embed::ProfileId;
 use crate::index::shared::{Put, SharedBatching, SharedError, SharedVectors, Standing, There};
 use crate::index::{Row, RowFile, Segment, Segments};
-use crate::model::{ChunkKey, TreeId, chain};
+use crate::model::{ChunkKey, Ctx, Stage, TreeId, chain};
 use crate::sidecar::{FileError, Sidecar, State};
 
 use super::catch_up::{CatchUpError, check_shared_probe};
 use super::on_threads::try_batches;
 use super::parts::{Parts, load_probe};
-use super::progress::{Progress, Stage};
 use super::take::keyed_docs;
 use super::wanted::Wanted;
 
@@ -113,12 +112,7 @@ impl From<FileError> for Stopped {
 
 impl Sharing<'_> {
     /// Uploads the local vectors of the documents of `trees` that the store lacks.
-    pub fn run(
-        &self,
-        trees: &[TreeId],
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<Shared, CatchUpError> {
+    pub fn run(&self, trees: &[TreeId], ctx: Ctx<'_>) -> Result<Shared, CatchUpError> {
         let Some(_only) = self.sidecar.lock_embedding()? else {
             return Ok(Shared {
                 stopped: Some("another process is making or sharing vectors".to_owned()),
@@ -130,7 +124,7 @@ impl Sharing<'_> {
         } else {
             Looks::ForHere
         };
-        self.run_with(trees, &Parts::default(), looks, progress, interrupt)
+        self.run_with(trees, &Parts::default(), looks, ctx)
     }
 
     /// Like [`Self::run`] for a caller that holds the lock. Uploads the vectors in `parts` too.
@@ -139,8 +133,7 @@ impl Sharing<'_> {
         trees: &[TreeId],
         parts: &Parts,
         looks: Looks,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<Shared, CatchUpError> {
         let started = Instant::now();
         let mut outcome = Shared::default();
@@ -161,7 +154,7 @@ impl Sharing<'_> {
             empty: self.drop_without_vector(&mut wanted, &segments, parts, looks),
         };
         outcome.n_docs = wanted.n_left;
-        let done = self.share(&wanted, &state, &here, &mut outcome, progress, interrupt);
+        let done = self.share(&wanted, &state, &here, &mut outcome, ctx);
         match done {
             Ok(()) => {}
             Err(Stopped::Local(error)) => return Err(error),
@@ -169,7 +162,7 @@ impl Sharing<'_> {
             Err(Stopped::Shared(SharedError::Interrupted)) => outcome.interrupted = true,
             Err(Stopped::Shared(error)) => outcome.stopped = Some(chain(&error)),
         }
-        outcome.interrupted |= interrupt.load(Ordering::Relaxed);
+        outcome.interrupted |= ctx.is_interrupted();
         outcome.elapsed = started.elapsed();
         Ok(outcome)
     }
@@ -265,8 +258,7 @@ impl Sharing<'_> {
         state: &State,
         here: &Here<'_>,
         outcome: &mut Shared,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<(), Stopped> {
         outcome.n_left = wanted.n_left;
         let dim = match (here.dim(), self.is_remote_only) {
@@ -274,13 +266,13 @@ impl Sharing<'_> {
             (dim, _) => dim,
         };
         let standing = match dim {
-            Some(dim) => Some(self.shared.prepare(dim, interrupt)?),
-            None if self.is_remote_only => self.shared.standing(interrupt)?,
+            Some(dim) => Some(self.shared.prepare(dim, ctx.interrupt)?),
+            None if self.is_remote_only => self.shared.standing(ctx.interrupt)?,
             None => None,
         };
         let Some(standing) = standing else { return Ok(()) };
         let dim = dim.unwrap_or(standing.dim);
-        self.check(&standing, dim, interrupt)?;
+        self.check(&standing, dim, ctx.interrupt)?;
         let mut known = self.known(&standing, state)?;
         known.is_changed |= !here.empty.is_subset(&known.there.empty);
         known.there.empty |= &here.empty;
@@ -301,18 +293,18 @@ impl Sharing<'_> {
             n_found: 0,
             saved: Instant::now(),
         });
-        progress.begin(Stage::Sharing, keyed.len());
+        ctx.progress.begin(Stage::Sharing, keyed.len());
         let batching = self.shared.batching(dim);
         let batches: Vec<&[Keyed]> = keyed.chunks(batching.max_keys).collect();
-        let shared = try_batches(&batches, batching.in_flight, progress, interrupt, |batch| {
-            self.share_batch(batch, here, batching, &course, interrupt)
+        let shared = try_batches(&batches, batching.in_flight, ctx, |batch| {
+            self.share_batch(batch, here, batching, &course, ctx.interrupt)
         });
-        progress.end();
+        ctx.progress.end();
         let mut course = course.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let shared = shared.and_then(|()| self.check_promised(&mut course, batching, interrupt));
+        let shared = shared.and_then(|()| self.check_promised(&mut course, batching, ctx.interrupt));
         (outcome.n_put, outcome.n_found) = (course.n_put, course.n_found);
         outcome.n_left = keyed.len() - course.n_put - course.n_found;
-        self.finish(course, &standing, interrupt)?;
+        self.finish(course, &standing, ctx.interrupt)?;
         shared
     }
 

@@ -1,15 +1,15 @@
 //! Makes recorded commits searchable. Each batch of commits gets a file with the terms and vectors of messages and a
 //! file with signatures of changed lines.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use crate::embed::Embedder;
 use crate::history::{Batch, LineChanges, LinesError, Messages, MessagesError};
 use crate::sidecar::{HistoryEntry, Sidecar, Store, StoredFile};
 
 use super::history::{RecordError, Recorder};
-use super::progress::{Progress, Stage};
 use super::publish::{publish_state, store};
+use crate::model::{Ctx, Stage};
 
 /// File extensions.
 pub(super) const MESSAGES_ENDING: &str = "msg";
@@ -36,8 +36,7 @@ impl Recorder<'_> {
         sidecar: &Sidecar,
         embedder: &dyn Embedder,
         max_commits: usize,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<u32, RecordError> {
         let profile = embedder.profile().id();
         let is_there = |entry: &HistoryEntry| {
@@ -45,8 +44,8 @@ impl Recorder<'_> {
             matches!(opened, Some(Ok(messages)) if messages.profile() == profile)
         };
         let make = |batch: &Batch| {
-            let bytes = Messages::build(batch, embedder, interrupt)?;
-            (0..batch.n_commits()).for_each(|_| progress.advance(0));
+            let bytes = Messages::build(batch, embedder, ctx.interrupt)?;
+            (0..batch.n_commits()).for_each(|_| ctx.progress.advance(0));
             Ok(bytes)
         };
         let side = Side {
@@ -57,16 +56,11 @@ impl Recorder<'_> {
             make: &make,
             max_commits,
         };
-        self.fill(sidecar, &side, progress, interrupt)
+        self.fill(sidecar, &side, ctx)
     }
 
     /// Indexes the changed lines of every batch that lacks line signatures. Returns the number of commits indexed.
-    pub fn index_lines(
-        &self,
-        sidecar: &Sidecar,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<u32, RecordError> {
+    pub fn index_lines(&self, sidecar: &Sidecar, ctx: Ctx<'_>) -> Result<u32, RecordError> {
         let is_there = |entry: &HistoryEntry| {
             let file = entry.lines.as_ref();
             file.is_some_and(|file| LineChanges::open(sidecar, &file.name).is_ok())
@@ -75,8 +69,8 @@ impl Recorder<'_> {
             Ok(LineChanges::build(
                 batch,
                 self.repository,
-                &|| progress.advance(0),
-                interrupt,
+                &|| ctx.progress.advance(0),
+                ctx.interrupt,
             )?)
         };
         let side = Side {
@@ -87,17 +81,11 @@ impl Recorder<'_> {
             make: &make,
             max_commits: usize::MAX,
         };
-        self.fill(sidecar, &side, progress, interrupt)
+        self.fill(sidecar, &side, ctx)
     }
 
     /// Indexes batches one at a time, newest first. An interruption loses only the current batch.
-    fn fill(
-        &self,
-        sidecar: &Sidecar,
-        side: &Side<'_>,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<u32, RecordError> {
+    fn fill(&self, sidecar: &Sidecar, side: &Side<'_>, ctx: Ctx<'_>) -> Result<u32, RecordError> {
         let state = sidecar.state()?.unwrap_or_default();
         let lacking = state.history.into_iter().rev().filter(|entry| !(side.is_there)(entry));
         // Another process may have merged a batch meanwhile. The next run handles the merged batch.
@@ -113,15 +101,16 @@ impl Recorder<'_> {
             return Ok(0);
         }
         let mut n_commits = 0;
-        progress.begin(side.stage, lacking.iter().map(|(batch, _)| side.n_steps(batch)).sum());
+        ctx.progress
+            .begin(side.stage, lacking.iter().map(|(batch, _)| side.n_steps(batch)).sum());
         for (batch, entry) in &lacking {
             let bytes = (side.make)(batch)?;
-            if interrupt.load(Ordering::Relaxed) {
+            if ctx.is_interrupted() {
                 return Err(RecordError::Interrupted);
             }
-            n_commits += self.publish_side(sidecar, side, entry, &bytes, interrupt)?;
+            n_commits += self.publish_side(sidecar, side, entry, &bytes, ctx.interrupt)?;
         }
-        progress.end();
+        ctx.progress.end();
         Ok(n_commits)
     }
 

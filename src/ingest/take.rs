@@ -7,13 +7,12 @@ use crate::embed::ProfileId;
 use crate::index::dense::WriteError;
 use crate::index::shared::{SharedError, SharedVectors};
 use crate::index::{Row, RowWriter, Segments};
-use crate::model::{ChunkKey, chain};
+use crate::model::{ChunkKey, Ctx, chain};
 use crate::sidecar::Sidecar;
 
 use super::catch_up::{CatchUpError, check_shared_probe};
 use super::on_threads::try_batches;
 use super::parts::{Part, Parts};
-use super::progress::Progress;
 use super::wanted::Wanted;
 
 /// Fetches missing vectors.
@@ -49,8 +48,7 @@ impl Take<'_> {
         wanted: &mut Wanted,
         segments: &Segments,
         parts: &mut Parts,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<(usize, Option<String>), CatchUpError> {
         let keyed = keyed_docs(segments, |doc| wanted.docs.contains(doc));
         let course = Mutex::new(Course {
@@ -58,7 +56,7 @@ impl Take<'_> {
             parts,
             n_taken: 0,
         });
-        let taken = self.take_all(&keyed, &course, progress, interrupt);
+        let taken = self.take_all(&keyed, &course, ctx);
         let n_taken = course.into_inner().unwrap_or_else(PoisonError::into_inner).n_taken;
         match taken {
             Ok(()) | Err(Stopped::Shared(SharedError::Interrupted)) => Ok((n_taken, None)),
@@ -67,20 +65,14 @@ impl Take<'_> {
         }
     }
 
-    fn take_all(
-        &self,
-        keyed: &[(u32, ChunkKey)],
-        course: &Mutex<Course<'_>>,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<(), Stopped> {
-        let Some(dim) = self.agreed_dim(interrupt)? else {
+    fn take_all(&self, keyed: &[(u32, ChunkKey)], course: &Mutex<Course<'_>>, ctx: Ctx<'_>) -> Result<(), Stopped> {
+        let Some(dim) = self.agreed_dim(ctx.interrupt)? else {
             return Ok(());
         };
         let batching = self.shared.batching(dim);
         let batches: Vec<&[(u32, ChunkKey)]> = keyed.chunks(batching.max_rows).collect();
-        try_batches(&batches, batching.in_flight, progress, interrupt, |batch| {
-            self.take(batch, dim, course, interrupt)
+        try_batches(&batches, batching.in_flight, ctx, |batch| {
+            self.take(batch, dim, course, ctx.interrupt)
         })
     }
 

@@ -6,11 +6,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::history::{History, SymbolBatch, TracedPaths, n_traced, symbol_batch_bytes, symbol_recipe, trace, unread};
-use crate::model::BlobId;
+use crate::model::{BlobId, Ctx, Stage};
 use crate::sidecar::{HistoryEntry, Sidecar, Store};
 
 use super::history::{RecordError, Recorder};
-use super::progress::{Progress, Stage};
 use super::publish::{pass, publish_state, store};
 use super::sweep::retire_file;
 
@@ -61,8 +60,7 @@ impl Recorder<'_> {
         sidecar: &Sidecar,
         max_bytes: u64,
         until: Option<Instant>,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<TraceOutcome, RecordError> {
         let started = Instant::now();
         let mut n_commits = until.map_or(COMMITS_A_TURN, |_| COMMITS_A_FIRST_TURN);
@@ -84,14 +82,14 @@ impl Recorder<'_> {
             let Some(turn) = turn else { break };
             // The total computed at the start does not include repeated turns.
             if turn.is_again {
-                progress.begin(Stage::Tracing, turn.n_changes(&history)?);
+                ctx.progress.begin(Stage::Tracing, turn.n_changes(&history)?);
             } else if !is_counted {
-                progress.begin(Stage::Tracing, n_ahead(&history, recipe)?);
+                ctx.progress.begin(Stage::Tracing, n_ahead(&history, recipe)?);
                 is_counted = true;
             }
-            let advance = || progress.advance(0);
-            let (n_changes, bytes) = self.traced(&history, &turn, max_bytes, &advance, interrupt)?;
-            if self.publish_symbols(sidecar, &state.history[turn.entry], &bytes, interrupt)? {
+            let advance = || ctx.progress.advance(0);
+            let (n_changes, bytes) = self.traced(&history, &turn, max_bytes, &advance, ctx.interrupt)?;
+            if self.publish_symbols(sidecar, &state.history[turn.entry], &bytes, ctx.interrupt)? {
                 outcome.n_new_commits += turn.locals.len() as u32;
                 outcome.n_changes += n_changes;
                 n_commits = (2 * n_commits).min(COMMITS_A_TURN);
@@ -99,7 +97,7 @@ impl Recorder<'_> {
                 is_counted = false;
             }
         }
-        progress.end();
+        ctx.progress.end();
         let state = sidecar.state()?.unwrap_or_default();
         let files = state.history.iter().filter_map(|entry| entry.symbols.as_ref());
         outcome.n_bytes = files.map(|file| file.length).sum();

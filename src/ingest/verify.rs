@@ -8,15 +8,13 @@ mod deep;
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use crate::git::ObjectError;
 use crate::history::{Batch, KNOWN_ENDING, LineChanges, Messages, SymbolBatch, SymbolChangeCache};
 use crate::index::dense::GraphFile;
 use crate::index::shared::{THERE_ENDING, There};
 use crate::index::{BuildError, RowFile, Segment, SegmentError, Segments};
-use crate::model::{TreeId, explain_by};
+use crate::model::{Ctx, Stage, TreeId, explain_by};
 use crate::precise::FactsFile;
 use crate::sidecar::{
     ChangedFile, Entry, EntryKind, FileError, FileErrorKind, GraphEntry, HistoryEntry, PreciseEntry, SegmentEntry,
@@ -25,7 +23,6 @@ use crate::sidecar::{
 use crate::snapshot::{EDITS_ENDING, KeptEdits, Manifest, tree_of_file};
 
 use super::parts::PROBE_ENDING;
-use super::progress::{Progress, Stage};
 use super::run::Ingest;
 
 /// Maximum number of attempts if writers keep replacing the state.
@@ -38,21 +35,6 @@ pub struct Depth {
     pub from_blobs: bool,
     /// Number of blobs and of manifests to compare, evenly spread; `None` for all. Each run picks different ones.
     pub sample: Option<usize>,
-}
-
-/// Limits on a verification.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits<'a> {
-    /// Stops the verification when set.
-    pub interrupt: &'a AtomicBool,
-    /// Time at which the verification stops.
-    pub deadline: Option<Instant>,
-}
-
-impl Limits<'_> {
-    fn are_reached(&self) -> bool {
-        self.interrupt.load(Ordering::Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
-    }
 }
 
 /// The outcome of a verification.
@@ -202,15 +184,10 @@ enum Numbering {
 
 impl Ingest<'_> {
     /// Reads every file of the sidecar and reports damage. Writes nothing and takes no lock.
-    pub fn verify(
-        &self,
-        depth: Depth,
-        progress: &dyn Progress,
-        limits: Limits<'_>,
-    ) -> Result<Verification, VerifyError> {
+    pub fn verify(&self, depth: Depth, ctx: Ctx<'_>) -> Result<Verification, VerifyError> {
         for _ in 0..MAX_ATTEMPTS {
             let before = self.generation();
-            let found = self.verify_once(depth, progress, limits)?;
+            let found = self.verify_once(depth, ctx)?;
             // A file that a writer has removed meanwhile does not count as missing.
             if found.is_sound() || before == self.generation() {
                 return Ok(found);
@@ -224,12 +201,7 @@ impl Ingest<'_> {
         Some((state.epoch, state.generation))
     }
 
-    fn verify_once(
-        &self,
-        depth: Depth,
-        progress: &dyn Progress,
-        limits: Limits<'_>,
-    ) -> Result<Verification, VerifyError> {
+    fn verify_once(&self, depth: Depth, ctx: Ctx<'_>) -> Result<Verification, VerifyError> {
         let mut found = Verification::default();
         // Listed before the state is read, because a manifest published later may refer to blobs that this state lacks.
         let manifests = self.names(Store::Snapshots)?;
@@ -257,24 +229,25 @@ impl Ingest<'_> {
             }
         };
         let state = state.unwrap_or_default();
-        progress.begin(Stage::Verifying, state.files().count() + manifests.len());
-        let segments = self.check_segments(&state, &mut found, progress, limits);
+        ctx.progress
+            .begin(Stage::Verifying, state.files().count() + manifests.len());
+        let segments = self.check_segments(&state, &mut found, ctx);
         for name in &manifests {
-            progress.advance(0);
+            ctx.progress.advance(0);
             match tree_of_file(name) {
-                Some(_) if limits.are_reached() => found.n_unread += 1,
+                Some(_) if ctx.is_over() => found.n_unread += 1,
                 Some(tree) => self.check_manifest(name, tree, &state, numbering, segments.as_ref(), &mut found),
                 None => {}
             }
         }
-        self.check_graphs(&state, &mut found, progress, limits);
-        self.check_facts(&state, &mut found, progress, limits);
-        self.check_history(&state, &mut found, progress, limits);
-        progress.end();
+        self.check_graphs(&state, &mut found, ctx);
+        self.check_facts(&state, &mut found, ctx);
+        self.check_history(&state, &mut found, ctx);
+        ctx.progress.end();
         self.list_unused(&state, &mut found)?;
         if depth.from_blobs && found.is_sound() {
             match &segments {
-                Some(segments) => self.derive(depth.sample, &state, segments, &mut found, progress, limits)?,
+                Some(segments) => self.derive(depth.sample, &state, segments, &mut found, ctx)?,
                 // The time limit was reached.
                 None => {
                     found.derived = Some(Derived {
@@ -285,7 +258,7 @@ impl Ingest<'_> {
                 }
             }
         }
-        if limits.interrupt.load(Ordering::Relaxed) {
+        if ctx.is_interrupted() {
             Err(VerifyError::Interrupted)
         } else {
             Ok(found)
@@ -322,18 +295,12 @@ impl Ingest<'_> {
     }
 
     /// Verifies the segments. Returns them if all can be opened and none is damaged.
-    fn check_segments(
-        &self,
-        state: &State,
-        found: &mut Verification,
-        progress: &dyn Progress,
-        limits: Limits<'_>,
-    ) -> Option<Segments> {
+    fn check_segments(&self, state: &State, found: &mut Verification, ctx: Ctx<'_>) -> Option<Segments> {
         found.n_segments = state.segments.len();
         for entry in &state.segments {
             let n_findings = found.findings.len();
             for (store, file) in entry.files() {
-                if limits.are_reached() {
+                if ctx.is_over() {
                     found.n_unread += 1;
                     continue;
                 }
@@ -341,16 +308,16 @@ impl Ingest<'_> {
                     Ok(n_bytes) => found.count(n_bytes),
                     Err(what) => found.blame(Some(store), &file.name, what),
                 }
-                progress.advance(file.length);
+                ctx.progress.advance(file.length);
             }
-            if !limits.are_reached()
+            if !ctx.is_over()
                 && found.findings.len() == n_findings
                 && let Some((store, file, what)) = self.structure_fault(entry, found)
             {
                 found.blame(Some(store), &file.name, what);
             }
         }
-        if !found.is_sound() || limits.are_reached() {
+        if !found.is_sound() || ctx.is_over() {
             return None;
         }
         Segments::open(self.sidecar, state, &self.profile()).ok()
@@ -382,10 +349,10 @@ impl Ingest<'_> {
         Some((store, file, fault.to_string()))
     }
 
-    fn check_graphs(&self, state: &State, found: &mut Verification, progress: &dyn Progress, limits: Limits<'_>) {
+    fn check_graphs(&self, state: &State, found: &mut Verification, ctx: Ctx<'_>) {
         for GraphEntry { file, .. } in &state.graphs {
-            progress.advance(file.length);
-            if limits.are_reached() {
+            ctx.progress.advance(file.length);
+            if ctx.is_over() {
                 found.n_unread += 1;
                 continue;
             }
@@ -401,10 +368,10 @@ impl Ingest<'_> {
         }
     }
 
-    fn check_facts(&self, state: &State, found: &mut Verification, progress: &dyn Progress, limits: Limits<'_>) {
+    fn check_facts(&self, state: &State, found: &mut Verification, ctx: Ctx<'_>) {
         for PreciseEntry { file, .. } in &state.precise {
-            progress.advance(file.length);
-            if limits.are_reached() {
+            ctx.progress.advance(file.length);
+            if ctx.is_over() {
                 found.n_unread += 1;
                 continue;
             }
@@ -420,10 +387,10 @@ impl Ingest<'_> {
         }
     }
 
-    fn check_history(&self, state: &State, found: &mut Verification, progress: &dyn Progress, limits: Limits<'_>) {
+    fn check_history(&self, state: &State, found: &mut Verification, ctx: Ctx<'_>) {
         for (store, file) in state.history.iter().flat_map(HistoryEntry::files) {
-            progress.advance(file.length);
-            if limits.are_reached() {
+            ctx.progress.advance(file.length);
+            if ctx.is_over() {
                 found.n_unread += 1;
                 continue;
             }
@@ -434,7 +401,7 @@ impl Ingest<'_> {
         }
         for entry in &state.history {
             let name = &entry.records.name;
-            if limits.are_reached() || found.has_finding(Store::History, name) {
+            if ctx.is_over() || found.has_finding(Store::History, name) {
                 continue;
             }
             let batch = match check_batch(self.sidecar, entry) {

@@ -11,8 +11,8 @@ use super::arguments::MAX_TEXT_BYTES;
 use super::blocking::Outcome;
 use super::hub::Hub;
 use super::server::Server;
-use crate::ingest::NoProgress;
-use crate::session::{Build, Ctx, Result, ViewRequest};
+use crate::model::Ctx;
+use crate::session::{Build, CallCtx, Result, ViewRequest};
 
 /// A prompt with at most one argument.
 struct Known {
@@ -158,8 +158,8 @@ fn paths(hub: &Hub, begin: &str, interrupt: &std::sync::atomic::AtomicBool) -> R
         takes_last: true,
         ..ViewRequest::of("WORKTREE")
     };
-    let ctx = Ctx::unlimited(&NoProgress, interrupt);
-    let (seen, _) = hub.session(None)?.view(request, &ctx)?;
+    let call = CallCtx::unlimited(Ctx::silent(interrupt));
+    let (seen, _) = hub.session(None)?.view(request, &call)?;
     let paths = seen
         .view
         .files()

@@ -29,8 +29,8 @@ use super::reply::Reply;
 use super::tool::{Call, Effect, Tool};
 use super::tools::TOOLS;
 use super::{prompts, resources, suggest};
-use crate::ingest::NoProgress;
-use crate::session::{Advance, Ctx, Limits, OpError, Result};
+use crate::model::Ctx;
+use crate::session::{Advance, CallCtx, Limits, OpError, Result};
 
 /// The instructions that a client passes to its model. Some clients pass only the beginning, so the first sentence must
 /// suffice.
@@ -146,9 +146,8 @@ impl Server {
                 hub: &hub,
                 found: OnceCell::new(),
                 arguments,
-                ctx: Ctx {
-                    progress: &NoProgress,
-                    interrupt,
+                ctx: CallCtx {
+                    ctx: Ctx::silent(interrupt),
                     began,
                     limits: Some(Limits {
                         pause: &|wait| permit.pause(wait),

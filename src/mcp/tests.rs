@@ -15,9 +15,9 @@ use super::hub::Hub;
 use super::reply::Reply;
 use super::tool::Call;
 use super::tools::TOOLS;
-use crate::ingest::NoProgress;
 use crate::mcp::Bodies;
-use crate::session::{Advance, Ctx, Limits, OpError};
+use crate::model::Ctx;
+use crate::session::{Advance, CallCtx, Limits, OpError};
 use crate::support::TestRepo;
 
 /// A server that serves one repository.
@@ -47,9 +47,8 @@ impl Served {
                 hub: &hub,
                 found: OnceCell::new(),
                 arguments: Arguments::check(tool.name, tool.parameters(), given)?,
-                ctx: Ctx {
-                    progress: &NoProgress,
-                    interrupt,
+                ctx: CallCtx {
+                    ctx: Ctx::silent(interrupt),
                     began: Instant::now().checked_sub(ago).unwrap(),
                     limits: Some(Limits {
                         pause: &|wait| permit.pause(wait),

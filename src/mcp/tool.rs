@@ -15,7 +15,7 @@ use super::reply::Reply;
 use super::tools::{TOOLS, op};
 use crate::mcp::{Bodies, Profile};
 use crate::ops::{Ask, Op};
-use crate::session::{Ctx, Result, Session, Workspace};
+use crate::session::{CallCtx, Result, Session, Workspace};
 
 /// Time limit of a query. Clients time out after a minute or more, but users do not want to wait that long.
 pub(super) const QUESTION_TIME: Duration = Duration::from_secs(10);
@@ -102,7 +102,7 @@ pub(super) struct Call<'a> {
     pub(super) found: OnceCell<Arc<Session>>,
     pub(super) arguments: Arguments,
     /// Progress, interruption and time limits.
-    pub(super) ctx: Ctx<'a>,
+    pub(super) ctx: CallCtx<'a>,
     /// Determines which part of the reply contains the text of results.
     pub(super) bodies: Bodies,
 }
@@ -123,7 +123,7 @@ impl Call<'_> {
     pub(super) fn ask(&self) -> Result<Ask<'_>> {
         Ok(Ask {
             session: self.session()?,
-            ctx: self.ctx,
+            call: self.ctx,
             common: asked::common(self)?,
         })
     }

@@ -6,10 +6,12 @@
 mod chain;
 mod columns;
 pub(crate) mod count;
+mod ctx;
 mod explain;
 mod id;
 mod lang;
 mod path;
+mod progress;
 mod span;
 mod text;
 pub(crate) mod unprintable;
@@ -17,10 +19,12 @@ pub(crate) mod varint;
 
 pub use chain::chain;
 pub use columns::ColumnUnit;
+pub use ctx::Ctx;
 pub(crate) use explain::explain_by;
 pub use explain::{ErrorKind, Explain, Explanation, Hint, Misspelt, NameKind};
 pub use id::{BlobId, ChunkKey, CommitId, Oid, OidError, TreeId};
 pub use lang::Lang;
 pub use path::{RepoPath, quoted, typed, with_placeholders, without_placeholders};
+pub use progress::{NoProgress, Progress, Stage};
 pub use span::ByteRange;
 pub use text::{start_of, without_middles};

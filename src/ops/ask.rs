@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::extract::DefinitionKind;
 use crate::query::{CursorKey, FileFilter, FilterError, Tests};
-use crate::session::{Ctx, Result, Session, Visibility, Workspace};
+use crate::session::{CallCtx, Result, Session, Visibility, Workspace};
 
 use super::definition_kinds;
 use super::paths::pattern;
@@ -21,7 +21,7 @@ pub(crate) struct Ask<'a> {
     /// The repository.
     pub(crate) session: &'a Session,
     /// Progress, interruption and time limits.
-    pub(crate) ctx: Ctx<'a>,
+    pub(crate) call: CallCtx<'a>,
     /// The shared parameters.
     pub(crate) common: Common,
 }

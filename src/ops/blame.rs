@@ -686,7 +686,7 @@ impl Question<'_> {
             .filter(|_| changed.is_none())
             .map(|(first, last)| (first, last.min(n_lines)));
         let repository = &targets.workspace.repository;
-        let mut blame = repository.blame(commit, &committed_path, &options, targets.reading.interrupt)?;
+        let mut blame = repository.blame(commit, &committed_path, &options, targets.ctx.interrupt)?;
         let blamed = match changed {
             None => blame.lines.iter().map(|line| (line.line, Some(line.clone()))).collect(),
             Some(_) => {
@@ -732,7 +732,7 @@ impl Question<'_> {
             let options = self.options()?;
             let of_head = workspace
                 .repository
-                .blame(head, path, &options, self.targets.reading.interrupt)?;
+                .blame(head, path, &options, self.targets.ctx.interrupt)?;
             let credited = blame_over_changes(&of_head, &theirs, now);
             blame.commits.extend(of_head.commits);
             if theirs == now {

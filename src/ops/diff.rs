@@ -292,7 +292,7 @@ fn owners(
     affected: &Affected,
     provenance: &mut ProvenanceOut,
 ) -> Result<Vec<DiffRow>> {
-    let (opened, job) = ask.session.history(reference, PATIENCE, &ask.ctx)?;
+    let (opened, job) = ask.session.history(reference, PATIENCE, &ask.call)?;
     if let Some(job) = job {
         let progress = job.advance().to_text();
         provenance.also_incomplete(format!("owners: commits are being recorded ({progress})"));
@@ -565,7 +565,7 @@ fn side(ask: &Ask<'_>, reference: &str) -> Result<Side> {
         "HEAD" => workspace.target("WORKTREE")?,
         reference => workspace.target(reference)?,
     };
-    let uncommitted = ask.session.uncommitted(reference, ask.ctx.interrupt)?;
+    let uncommitted = ask.session.uncommitted(reference, ask.call.ctx.interrupt)?;
     Ok(Side {
         reference: reference.to_owned(),
         target,
@@ -673,7 +673,7 @@ impl<'a> Comparison<'a> {
     fn files(&mut self, changes: &[Change], is_read: bool) -> Result<Vec<FileOut>> {
         let (mut files, mut pairs) = (Vec::with_capacity(changes.len()), Vec::new());
         for change in changes {
-            if self.ask.ctx.is_interrupted() {
+            if self.ask.call.ctx.is_interrupted() {
                 return Err(OpError::interrupted());
             }
             let mut file = file_out(change);

@@ -72,7 +72,7 @@ impl Op for Gc {
             } else {
                 Trigger::Asked
             };
-            workspace.collect(occasion, ask.ctx.progress, ask.ctx.interrupt)?
+            workspace.collect(occasion, ask.call.ctx)?
         };
         let collected = collected.unwrap_or_default();
         if collected.interrupted {
@@ -128,9 +128,7 @@ impl Gc {
         let counted = if self.dry_run {
             workspace.vector_sharing().gone_but_shared()?.map(|count| (count, None))
         } else {
-            workspace
-                .vector_sharing()
-                .remove_gone(ask.ctx.progress, ask.ctx.interrupt)?
+            workspace.vector_sharing().remove_gone(ask.call.ctx)?
         };
         let counted = counted.zip(workspace.vector_sharing().sharing_host());
         Ok(counted.map(|((count, stopped_because), server)| UnsharedOut {

@@ -373,7 +373,7 @@ impl History {
         }
         let ask = Ask {
             session: ask.session,
-            ctx: ask.ctx,
+            call: ask.call,
             common: Common {
                 limit: Some(ask.limit(LIMIT)),
                 ..ask.common.clone()
@@ -861,7 +861,7 @@ impl Question<'_> {
         };
         let history = &self.opened.history;
         let repository = &self.workspace.repository;
-        let commits = repository.line_log(commit, path, (first, last), self.targets.reading.interrupt)?;
+        let commits = repository.line_log(commit, path, (first, last), self.targets.ctx.interrupt)?;
         let mut numbers: Vec<u32> = commits.iter().filter_map(|id| history.number(*id)).collect();
         if self.args.op == HistoryOp::Introduced {
             numbers.drain(..numbers.len().saturating_sub(1));
@@ -998,7 +998,7 @@ impl Question<'_> {
             return Ok(None);
         };
         let repository = &self.workspace.repository;
-        let interrupt = self.targets.reading.interrupt;
+        let interrupt = self.targets.ctx.interrupt;
         let commits = repository.line_log(history.id(parent)?, path, file.lines_of(range), interrupt)?;
         let numbers = commits.iter().filter_map(|id| history.number(*id)).collect();
         Ok(Some((kind_name(kind), numbers)))

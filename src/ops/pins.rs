@@ -56,7 +56,7 @@ impl Op for Pins {
                     .target(reference)?
                     .context("cannot pin: the repository has no commits yet")?;
             } else {
-                workspace.pin(reference, ask.ctx.progress, ask.ctx.interrupt)?;
+                workspace.pin(reference, ask.call.ctx)?;
             }
         }
         let pins = workspace.pins()?;
@@ -82,7 +82,7 @@ impl Pins {
         let n_removed = if self.dry_run {
             pins.iter().filter(|pin| pin.name == reference).count()
         } else {
-            workspace.unpin(reference, ask.ctx.interrupt)?
+            workspace.unpin(reference, ask.call.ctx.interrupt)?
         };
         if n_removed > 0 {
             return Ok(());

@@ -11,11 +11,11 @@ use std::time::Duration;
 use super::ask::Ask;
 use super::question::Question;
 use crate::extract::{Definition, lang_of_path, language};
-use crate::ingest::{ServerFacts, Stage};
+use crate::ingest::ServerFacts;
 use crate::link::{DefId, Linker, Mentions, Site, Tier};
 use crate::lsp::{self, Answer, AskError, Canary, KnownFile, Place};
 use crate::model::count::count;
-use crate::model::{BlobId, Hint, RepoPath};
+use crate::model::{BlobId, Hint, RepoPath, Stage};
 use crate::query::{Source, Sources};
 use crate::session::{OpError, Result, ServerAccess};
 use crate::snapshot::{FileId, View};
@@ -97,7 +97,7 @@ pub(crate) fn ask_server(
         access: ask.session.server_access()?,
         file: wanted.file(),
     };
-    let progress = ask.ctx.progress;
+    let progress = ask.call.ctx.progress;
     progress.begin(Stage::Asking, 0);
     let said = asking.ask(wanted);
     progress.end();
@@ -189,7 +189,7 @@ impl Asking<'_> {
     }
 
     fn send(&self, canaries: Vec<Canary>, definitions: Vec<Place>, sites: Vec<Place>) -> Result<Answer, Failure> {
-        let ctx = &self.ask.ctx;
+        let call = &self.ask.call;
         let lang = language(self.view.lang(self.file)).map_or("", |language| language.name);
         let question = lsp::Question {
             root: self.access.root.clone(),
@@ -199,11 +199,11 @@ impl Asking<'_> {
             canaries,
             definitions,
             sites,
-            patience: ctx.build_time().unwrap_or(PATIENCE),
+            patience: call.build_time().unwrap_or(PATIENCE),
         };
-        let mut on_state = |state: &str| ctx.progress.say(&format!("a language server: {state}"));
-        let said = ctx.pause(|| lsp::ask(&question, &self.access.broker, ctx.interrupt, &mut on_state));
-        if ctx.is_interrupted() {
+        let mut on_state = |state: &str| call.ctx.progress.say(&format!("a language server: {state}"));
+        let said = call.pause(|| lsp::ask(&question, &self.access.broker, call.ctx.interrupt, &mut on_state));
+        if call.ctx.is_interrupted() {
             return Err(Failure::Other(OpError::interrupted()));
         }
         said.map_err(Failure::Server)
@@ -397,11 +397,11 @@ impl<'a> Said<'a> {
 
     /// Stores the facts, unless uncommitted edits could have given them another meaning.
     fn keep(self) -> Result<(Asked, Option<ServerFacts>), Failure> {
-        let Ask { session, ctx, .. } = self.asking.ask;
-        let uncommitted = session.uncommitted("WORKTREE", ctx.interrupt)?;
+        let Ask { session, call, .. } = self.asking.ask;
+        let uncommitted = session.uncommitted("WORKTREE", call.ctx.interrupt)?;
         let is_clean = uncommitted.iter().all(|changed| !is_code(&changed.path));
         if is_clean {
-            session.workspace.keep_facts(&self.facts, ctx.interrupt)?;
+            session.workspace.keep_facts(&self.facts, call.ctx.interrupt)?;
         }
         let server = format!("{} {}", self.tool(), self.facts.version);
         let mut said = format!("{} resolved by {}", count(self.n_names, "name"), server.trim());

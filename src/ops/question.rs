@@ -101,7 +101,7 @@ impl<'a> Question<'a> {
             takes_last: ask.common.stale == Stale::Ignore,
             ..ViewRequest::of(reference)
         };
-        let (seen, old) = ask.session.view(request, &ask.ctx)?;
+        let (seen, old) = ask.session.view(request, &ask.call)?;
         if let Some(job) = seen.building.as_ref().filter(|_| ask.common.stale == Stale::Error) {
             return Err(OpError::new(
                 format!("this revision is still being indexed: {}", job.to_text()),
@@ -165,7 +165,7 @@ impl<'a> Question<'a> {
     /// Indexes files in memory that are likely to be relevant, while the index is being built. Returns true if no other
     /// file can be relevant.
     pub(crate) fn fill(&mut self, sought: &LikelyQuery) -> Result<bool> {
-        let (Some(job), Some(until)) = (&self.seen.building, self.ask.ctx.short_reading_ends()) else {
+        let (Some(job), Some(until)) = (&self.seen.building, self.ask.call.short_reading_ends()) else {
             return Ok(true);
         };
         self.hold.get_or_insert_with(|| job.hold());
@@ -177,12 +177,12 @@ impl<'a> Question<'a> {
             &self.filter,
             workspace.build_options().max_blob_bytes,
             until,
-            self.ask.ctx.interrupt,
+            self.ask.call.ctx.interrupt,
         );
         self.seen = self
             .ask
             .session
-            .with_files(&self.seen, &found.files, self.ask.ctx.interrupt)?;
+            .with_files(&self.seen, &found.files, self.ask.call.ctx.interrupt)?;
         self.is_for_once = !self.is_indexed();
         Ok(found.is_all)
     }
@@ -209,12 +209,12 @@ impl<'a> Question<'a> {
 
     /// Returns the sources of the files' bytes.
     pub(crate) fn sources(&self) -> Sources<'_> {
-        Sources::new(&self.seen.view, &self.ask.session.workspace.repository).until(self.ask.ctx.interrupt)
+        Sources::new(&self.seen.view, &self.ask.session.workspace.repository).until(self.ask.call.ctx.interrupt)
     }
 
     /// Returns the flag that ends the work when set.
     pub(crate) fn interrupt(&self) -> &AtomicBool {
-        self.ask.ctx.interrupt
+        self.ask.call.ctx.interrupt
     }
 
     /// Returns true if `path` is the path of a file.

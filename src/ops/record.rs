@@ -6,8 +6,6 @@ use std::time::{Duration, Instant};
 use super::ask::{Ask, FileSelection};
 use super::question::{About, Question};
 use super::{Named, ProvenanceOut, Targets, named};
-use crate::history::Reading;
-use crate::ingest::Stage;
 use crate::query::LikelyQuery;
 use crate::session::{Job, OpenedHistory, Result, Uncommitted};
 
@@ -30,12 +28,12 @@ pub(crate) struct Past<'a> {
 impl<'a> Past<'a> {
     /// Opens the recorded history. If the call has a time limit, waits at most `patience` for missing commits.
     pub(crate) fn of(ask: &'a Ask<'a>, patience: Duration) -> Result<Self> {
-        let (opened, recording) = ask.session.history(&ask.common.reference, patience, &ask.ctx)?;
+        let (opened, recording) = ask.session.history(&ask.common.reference, patience, &ask.call)?;
         let reference = ask.session.checked(&ask.common.reference)?;
         Ok(Self {
             ask,
             opened,
-            uncommitted: ask.session.uncommitted(reference, ask.ctx.interrupt)?,
+            uncommitted: ask.session.uncommitted(reference, ask.call.ctx.interrupt)?,
             reference: reference.to_owned(),
             recording,
         })
@@ -51,7 +49,7 @@ impl<'a> Past<'a> {
         Ok(Some(Self {
             ask,
             opened,
-            uncommitted: ask.session.uncommitted(reference, ask.ctx.interrupt)?,
+            uncommitted: ask.session.uncommitted(reference, ask.call.ctx.interrupt)?,
             reference: reference.to_owned(),
             recording: None,
         }))
@@ -73,7 +71,7 @@ impl<'a> Past<'a> {
 
     /// Calls `answer` with the data needed to look up targets.
     pub(crate) fn with_targets<T>(&self, answer: impl FnOnce(&Targets<'_>) -> Result<T>) -> Result<T> {
-        let ctx = &self.ask.ctx;
+        let call = &self.ask.call;
         let answered = answer(&Targets {
             workspace: &self.ask.session.workspace,
             opened: &self.opened,
@@ -81,14 +79,11 @@ impl<'a> Past<'a> {
             reference: &self.reference,
             definitions: &|name| meant(self.ask, name),
             visibility: self.ask.session.visibility,
-            reading: Reading {
-                deadline: Some(ctx.reading_ends().unwrap_or_else(|| Instant::now() + UNTRACED_TIME)),
-                interrupt: ctx.interrupt,
-                begin: &|n_changes| ctx.progress.begin(Stage::Tracing, n_changes),
-                advance: &|| ctx.progress.advance(0),
-            },
+            ctx: call.ctx.until(Some(
+                call.reading_ends().unwrap_or_else(|| Instant::now() + UNTRACED_TIME),
+            )),
         });
-        ctx.progress.end();
+        call.ctx.progress.end();
         answered
     }
 

@@ -318,8 +318,8 @@ fn execute(ask: &Ask<'_>, command: &CommandLine) -> Result<Kept> {
     let timeout = *workspace.config.run.timeout_s.value;
     let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let ran = ask
-        .ctx
-        .pause(|| workspace.run_command(command.words(), timeout, ask.ctx.interrupt))?;
+        .call
+        .pause(|| workspace.run_command(command.words(), timeout, ask.call.ctx.interrupt))?;
     ask.session.files_changed();
     let Ran { ended, printed, took } = ran;
     let (ended, exit_code) = match ended {
@@ -344,7 +344,7 @@ fn execute(ask: &Ask<'_>, command: &CommandLine) -> Result<Kept> {
 }
 
 fn store(ask: &Ask<'_>, name: Name, kept: &Kept) -> Result<()> {
-    let sidecar = ask.session.workspace.storage.open_or_create(ask.ctx.interrupt)?;
+    let sidecar = ask.session.workspace.storage.open_or_create(ask.call.ctx.interrupt)?;
     Ok(sidecar.write_log(&name.file(), &serde_json::to_vec(kept)?)?)
 }
 

@@ -508,7 +508,7 @@ impl Lookup<'_> {
         };
         let max = (skip as usize).saturating_add(n_wanted);
         let sources = self.question.sources();
-        let found = references(&sources, self.outcome, self.filter, max, self.ask.ctx.interrupt)?;
+        let found = references(&sources, self.outcome, self.filter, max, self.ask.call.ctx.interrupt)?;
         let counts = &found.counts;
         let n_references = (counts.syntactic + counts.textual) as usize;
         let mut heading = Some(format!(

@@ -10,8 +10,8 @@ use super::paths::{inside_here, typed_path};
 use crate::artifact::Extractor;
 use crate::extract::{DefinitionKind, Options};
 use crate::git::ObjectReader;
-use crate::history::{FileShapes, HistoryError, Reading, Shape, SymbolBatch, SymbolKey, SymbolTracer};
-use crate::model::{BlobId, RepoPath, quoted, with_placeholders, without_placeholders};
+use crate::history::{FileShapes, HistoryError, Shape, SymbolBatch, SymbolKey, SymbolTracer};
+use crate::model::{BlobId, Ctx, RepoPath, quoted, with_placeholders, without_placeholders};
 use crate::query::{
     DeletedSymbol, FoundDefinition, PartQuery, Sources, SymbolQuery, deleted_symbols, is_called, is_test_path,
     kind_name, meant, parse_lines, renamed_symbols,
@@ -75,7 +75,7 @@ pub(crate) struct Targets<'a> {
     /// Determines whether files with credentials are visible.
     pub(crate) visibility: Visibility,
     /// The time limit and progress for reading file versions.
-    pub(crate) reading: Reading<'a>,
+    pub(crate) ctx: Ctx<'a>,
 }
 
 /// The definitions with a name whose history can be traced, and similar names if there are none.
@@ -324,7 +324,7 @@ impl Targets<'_> {
         let mut known = self.workspace.records().known_changes()?;
         let OpenedHistory { history, reached, .. } = self.opened;
         let max_bytes = self.workspace.build_options().max_blob_bytes;
-        let mut lives = SymbolTracer::new(history, reached, reader, max_bytes, &mut known, self.reading);
+        let mut lives = SymbolTracer::new(history, reached, reader, max_bytes, &mut known, self.ctx);
         let lives = read(&mut lives);
         known.save();
         Ok(lives?)

@@ -9,7 +9,8 @@ use super::ask::Ask;
 use super::op::{Op, Page, Paging, Row};
 use super::question::beside;
 use super::sink::{Recorded, Sink};
-use crate::ingest::{Depth, Derived, Finding, Limits, Loose, Repair, Verification};
+use crate::ingest::{Depth, Derived, Finding, Loose, Repair, Verification};
+use crate::model::Ctx;
 use crate::model::count::count;
 use crate::session::{Result, Workspace};
 use crate::sidecar::Sidecar;
@@ -80,13 +81,10 @@ impl Op for Verify {
     type Row = FindingOut;
 
     fn run(&self, ask: &Ask<'_>) -> Result<Page<FindingOut>> {
-        let limits = Limits {
-            interrupt: ask.ctx.interrupt,
-            deadline: self
-                .max_duration
-                .map(|seconds| ask.ctx.began + Duration::from_secs(seconds)),
-        };
-        let (facts, rows) = self.verified(ask, limits)?;
+        let deadline = self
+            .max_duration
+            .map(|seconds| ask.call.began + Duration::from_secs(seconds));
+        let (facts, rows) = self.verified(ask, ask.call.ctx.until(deadline))?;
         let mut page = Page::new(beside(ask), rows, Paging::default()).with_facts(&facts)?;
         page.head = Recorded::of(|out| facts.render_head(out));
         page.tail = Recorded::of(|out| facts.render_tail(out));
@@ -274,14 +272,14 @@ impl Verify {
     }
 
     /// Verifies the stored data, and repairs it if requested.
-    fn verified(&self, ask: &Ask<'_>, limits: Limits<'_>) -> Result<(Facts, Vec<FindingOut>)> {
-        let (workspace, progress, depth) = (&*ask.session.workspace, ask.ctx.progress, self.depth());
+    fn verified(&self, ask: &Ask<'_>, ctx: Ctx<'_>) -> Result<(Facts, Vec<FindingOut>)> {
+        let (workspace, depth) = (&*ask.session.workspace, self.depth());
         let sidecar = workspace.storage.root().display().to_string();
         let Some(opened) = workspace.storage.open_to_check()? else {
             return Ok(Facts::new(sidecar, "none", &Verification::default()));
         };
         if !self.repair {
-            let found = workspace.writer(&opened).verify(depth, progress, limits)?;
+            let found = workspace.writer(&opened).verify(depth, ctx)?;
             let health = if found.is_sound() && found.notes.is_empty() {
                 sound_or_partial(&found, depth)
             } else {
@@ -290,16 +288,12 @@ impl Verify {
             return Ok(Facts::new(sidecar, health, &found));
         }
         let (recorded, vectors) = (workspace.records().recorded(&opened), n_vectors(workspace, &opened));
-        let mut repair = workspace.writer(&opened).repair(depth, progress, limits)?;
+        let mut repair = workspace.writer(&opened).repair(depth, ctx)?;
         let mut left = Vec::new();
         if !repair.before.is_sound() {
-            workspace.records().record_again(recorded, progress, limits.interrupt)?;
+            workspace.records().record_again(recorded, ctx)?;
             left = what_is_left(workspace, &opened, &repair.before, &vectors);
-            let limits = Limits {
-                deadline: None,
-                ..limits
-            };
-            repair.after = workspace.writer(&opened).verify(Depth::default(), progress, limits)?;
+            repair.after = workspace.writer(&opened).verify(Depth::default(), ctx.until(None))?;
         }
         left.extend(repair.before.notes.iter().map(|note| {
             format!(

@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::error::{Context as _, OpError, Result, bail};
-use super::{Ctx, Event, PATIENCE, Steps, Workspace};
-use crate::ingest::{CollectError, CollectOptions, CollectOutcome, Collector, Progress, Survey, Target, Trigger};
-use crate::model::{Oid, TreeId};
+use super::{CallCtx, Event, PATIENCE, Steps, Workspace};
+use crate::ingest::{CollectError, CollectOptions, CollectOutcome, Collector, Survey, Target, Trigger};
+use crate::model::{Ctx, Oid, TreeId};
 use crate::sidecar::{LockError, Pin};
 use crate::snapshot::SnapshotStore;
 
@@ -21,25 +21,14 @@ impl Workspace {
     }
 
     /// Deletes unused data. Returns `None` if there is no sidecar.
-    pub fn collect(
-        &self,
-        occasion: Trigger<'_>,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<Option<CollectOutcome>> {
-        self.vector_sharing().renumbering(|| {
-            self.with_collector(|collector| Ok(collector.collect(occasion, PATIENCE, progress, interrupt)?))
-        })
+    pub fn collect(&self, occasion: Trigger<'_>, ctx: Ctx<'_>) -> Result<Option<CollectOutcome>> {
+        self.vector_sharing()
+            .renumbering(|| self.with_collector(|collector| Ok(collector.collect(occasion, PATIENCE, ctx)?)))
     }
 
     /// Deletes unused data if a collection is due and enabled and no other writer is active; otherwise returns `None`.
     /// Keeps the snapshots of `used`. Intended for runs that no user waits for.
-    pub fn collect_if_due(
-        &self,
-        used: &[TreeId],
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<Option<CollectOutcome>> {
+    pub fn collect_if_due(&self, used: &[TreeId], ctx: Ctx<'_>) -> Result<Option<CollectOutcome>> {
         if !self.config.gc.auto.value {
             return Ok(None);
         }
@@ -47,7 +36,7 @@ impl Workspace {
             if !collector.is_due()? {
                 return Ok(None);
             }
-            let collect = || collector.collect(Trigger::Unasked(used), Duration::ZERO, progress, interrupt);
+            let collect = || collector.collect(Trigger::Unasked(used), Duration::ZERO, ctx);
             self.vector_sharing().renumbering(|| match collect() {
                 Err(CollectError::Lock(LockError::Busy { .. })) => Ok(None),
                 collected => Ok(Some(collected?)),
@@ -66,14 +55,14 @@ impl Workspace {
 
     /// Pins the snapshot of a revision. Indexes the revision first if needed. A pinned snapshot remains even if git
     /// deletes the commit.
-    pub fn pin(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Pin> {
+    pub fn pin(&self, reference: &str, ctx: Ctx<'_>) -> Result<Pin> {
         if matches!(reference, "WORKTREE" | "INDEX") {
             bail!("cannot pin {reference}: pin a commit, branch or tag");
         }
         let target = self.target(reference)?.context("there is no commit yet to pin")?;
         if self.stored_tree(target.tree).is_none() {
-            let ctx = Ctx::unlimited(progress, interrupt);
-            let outcome = self.update(target, Steps::default(), &ctx, &mut Event::log)?;
+            let call = CallCtx::unlimited(ctx);
+            let outcome = self.update(target, Steps::default(), &call, &mut Event::log)?;
             if outcome.interrupted {
                 return Err(OpError::interrupted_with("the files indexed so far are kept"));
             }
@@ -85,7 +74,7 @@ impl Workspace {
             tree: target.tree,
             pinned_at: now.as_secs() as i64,
         };
-        self.change_pins(interrupt, |pins| {
+        self.change_pins(ctx.interrupt, |pins| {
             // Another process may have deleted the snapshot before this one acquired the lock.
             if self.stored_tree(target.tree).is_none() {
                 bail!("the snapshot of {reference:?} was deleted before it could be pinned; try again");

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io::{Read, Write};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Workspace;
 use super::error::{Context as _, Result, ensure};
@@ -14,8 +13,8 @@ use crate::bundle::{Kind, SigningKey, Trust, decode_keys, encode_keys};
 use crate::embed::ProfileId;
 use crate::git::{Bounds, Direction, Exchange, RemoteFiles};
 use crate::index::Segments;
-use crate::ingest::{ImportRefusal, Progress, has_rows};
-use crate::model::{BlobId, CommitId, ErrorKind, Lang};
+use crate::ingest::{ImportRefusal, has_rows};
+use crate::model::{BlobId, CommitId, Ctx, ErrorKind, Lang};
 
 /// Prefix of the refs that contain indexes on a remote. Each combination of build and settings has its own ref.
 const NAMESPACE: &str = "refs/codescout";
@@ -523,18 +522,17 @@ impl<'a> Remote<'a> {
         plan: &PullPlan,
         workspace: &Workspace,
         options: ImportOptions,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<Vec<ImportedBundle>> {
-        let mut taken = self.bring(&plan.parts, workspace, options, progress, interrupt);
+        let mut taken = self.bring(&plan.parts, workspace, options, ctx);
         for other in &plan.others {
             match &taken {
                 Ok(taken) if taken.iter().any(|taken| matches!(taken.commits, Some(Ok(_)))) => break,
-                Err(_) if interrupt.load(Ordering::Relaxed) => break,
+                Err(_) if ctx.is_interrupted() => break,
                 Err(error) => tracing::warn!("{error:#}: trying the next part"),
                 Ok(_) => {}
             }
-            let more = self.bring(std::slice::from_ref(other), workspace, options, progress, interrupt);
+            let more = self.bring(std::slice::from_ref(other), workspace, options, ctx);
             taken = match (taken, more) {
                 (Ok(mut taken), Ok(more)) => {
                     taken.extend(more);
@@ -552,8 +550,7 @@ impl<'a> Remote<'a> {
         parts: &[Part],
         workspace: &Workspace,
         options: ImportOptions,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<Vec<ImportedBundle>> {
         let id_of = |part: &Part| {
             self.shelf
@@ -575,7 +572,7 @@ impl<'a> Remote<'a> {
             );
             let mut child = self.exchange.read(id)?;
             let from = child.stdout.take().context("git has no output")?;
-            let imported = workspace.import(from, options, progress, interrupt);
+            let imported = workspace.import(from, options, ctx);
             child.wait()?;
             taken.push(imported.with_context(|| format!("cannot import part {}", part.name))?);
         }

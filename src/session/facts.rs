@@ -1,13 +1,13 @@
 //! Imports the facts of indexers, and reads them for questions about relations.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use super::error::{OpError, Result};
 use super::open::{SeenView, Session, locked};
-use super::{Ctx, Event, Steps, Workspace};
-use crate::ingest::{ImportedFacts, Progress, Target};
+use super::{CallCtx, Event, Steps, Workspace};
+use crate::ingest::{ImportedFacts, Target};
 use crate::link::Links;
+use crate::model::Ctx;
 use crate::precise::{FactsFile, Index};
 use crate::sidecar::{FileError, PreciseEntry, Sidecar};
 
@@ -27,10 +27,9 @@ impl Workspace {
         &self,
         index: &Index<'_>,
         reference: &str,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<(Target, ImportedFacts)> {
-        let Some((target, outcome)) = self.ingest_revision(reference, progress, interrupt)? else {
+        let Some((target, outcome)) = self.ingest_revision(reference, ctx)? else {
             return Err(OpError::new(
                 "there is no commit yet",
                 "commit the files that the index describes",
@@ -39,13 +38,11 @@ impl Workspace {
         if outcome.interrupted {
             return Err(OpError::interrupted());
         }
-        let (tips, ctx) = (target.commit.as_slice(), Ctx::unlimited(progress, interrupt));
-        self.finish_update(tips, &[], Steps::default(), &ctx, &mut Event::log)?;
-        let sidecar = self.storage.open_or_create(interrupt)?;
+        let (tips, call) = (target.commit.as_slice(), CallCtx::unlimited(ctx));
+        self.finish_update(tips, &[], Steps::default(), &call, &mut Event::log)?;
+        let sidecar = self.storage.open_or_create(ctx.interrupt)?;
         let folders = ["", self.here()];
-        let imported = self
-            .writer(&sidecar)
-            .import_facts(index, target.tree, &folders, progress, interrupt)?;
+        let imported = self.writer(&sidecar).import_facts(index, target.tree, &folders, ctx)?;
         Ok((target, imported))
     }
 }

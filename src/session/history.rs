@@ -13,12 +13,12 @@ use crate::history::{
     symbol_recipe, unread,
 };
 use crate::ingest::{
-    Audit, ExportedCommits, ImportRefusal, NoProgress, Outcome, Progress, ReceivedCommits, RecordError, RecordOutcome,
-    Recorder, Target, TraceOutcome, VerifiedCommits,
+    Audit, ExportedCommits, ImportRefusal, Outcome, ReceivedCommits, RecordError, RecordOutcome, Recorder, Target,
+    TraceOutcome, VerifiedCommits,
 };
-use crate::model::{BlobId, CommitId, ErrorKind, Oid, RepoPath, TreeId, chain};
+use crate::model::{BlobId, CommitId, Ctx, ErrorKind, Oid, RepoPath, TreeId, chain};
 use crate::query::CommitMessages;
-use crate::session::{Ctx, Event, Keeping, PATIENCE, Steps, Workspace, is_read_only};
+use crate::session::{CallCtx, Event, Keeping, PATIENCE, Steps, Workspace, is_read_only};
 use crate::sidecar::{HistoryEntry, PastVersions, Sidecar, State, Store};
 use crate::snapshot::{View, missing_blobs};
 
@@ -156,35 +156,19 @@ impl<'w> Records<'w> {
     }
 
     /// Records all commits reachable from `tips`.
-    pub(crate) fn record_commits(
-        self,
-        tips: &[CommitId],
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<RecordOutcome> {
-        let sidecar = self.workspace.storage.open_or_create(interrupt)?;
-        Ok(self.recorder().record(&sidecar, tips, progress, interrupt)?)
+    pub(crate) fn record_commits(self, tips: &[CommitId], ctx: Ctx<'_>) -> Result<RecordOutcome> {
+        let sidecar = self.workspace.storage.open_or_create(ctx.interrupt)?;
+        Ok(self.recorder().record(&sidecar, tips, ctx)?)
     }
 
     /// Records all commits reachable from `tips` and makes them searchable.
-    pub fn record_history(
-        self,
-        tips: &[CommitId],
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<RecordOutcome> {
+    pub fn record_history(self, tips: &[CommitId], ctx: Ctx<'_>) -> Result<RecordOutcome> {
         let started = Instant::now();
-        let sidecar = self.workspace.storage.open_or_create(interrupt)?;
+        let sidecar = self.workspace.storage.open_or_create(ctx.interrupt)?;
         let recorder = self.recorder();
-        let mut outcome = recorder.record(&sidecar, tips, progress, interrupt)?;
-        recorder.index_messages(
-            &sidecar,
-            self.workspace.models.own_embedder(),
-            usize::MAX,
-            progress,
-            interrupt,
-        )?;
-        recorder.index_lines(&sidecar, progress, interrupt)?;
+        let mut outcome = recorder.record(&sidecar, tips, ctx)?;
+        recorder.index_messages(&sidecar, self.workspace.models.own_embedder(), usize::MAX, ctx)?;
+        recorder.index_lines(&sidecar, ctx)?;
         let state = sidecar.state()?.unwrap_or_default();
         let all: u64 = state.history.iter().map(HistoryEntry::n_bytes).sum();
         outcome.n_search_bytes = all.saturating_sub(outcome.n_bytes);
@@ -193,13 +177,8 @@ impl<'w> Records<'w> {
     }
 
     /// Indexes past versions of files as selected by `versions`, or by default as in the previous run.
-    pub(crate) fn index_past(
-        self,
-        versions: Option<PastVersions>,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<Outcome> {
-        let sidecar = self.workspace.storage.open_or_create(interrupt)?;
+    pub(crate) fn index_past(self, versions: Option<PastVersions>, ctx: Ctx<'_>) -> Result<Outcome> {
+        let sidecar = self.workspace.storage.open_or_create(ctx.interrupt)?;
         let (history, _) = self.stored_history()?.unwrap_or_default();
         let versions = match versions {
             Some(versions) => versions,
@@ -210,10 +189,7 @@ impl<'w> Records<'w> {
             versions,
             self.workspace.config.gc.deleted_files.value as usize,
         )?;
-        Ok(self
-            .workspace
-            .writer(&sidecar)
-            .index_past(past, versions, progress, interrupt)?)
+        Ok(self.workspace.writer(&sidecar).index_past(past, versions, ctx)?)
     }
 
     /// Records the commits reachable from `tips` with their messages, which searches use for ranking. If a command
@@ -223,8 +199,7 @@ impl<'w> Records<'w> {
         self,
         tips: &[CommitId],
         is_waited_for: bool,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<Option<RecordOutcome>> {
         let (recorder, max_commits) = if is_waited_for {
             (self.quick_recorder(), MAX_WAITED_COMMITS)
@@ -236,30 +211,28 @@ impl<'w> Records<'w> {
         if is_waited_for && known.n_commits() > 0 && lacks_many(&known, tips, &mut reader) {
             return Ok(None);
         }
-        let sidecar = self.workspace.storage.open_or_create(interrupt)?;
-        let outcome = recorder.record(&sidecar, tips, progress, interrupt)?;
+        let sidecar = self.workspace.storage.open_or_create(ctx.interrupt)?;
+        let outcome = recorder.record(&sidecar, tips, ctx)?;
         let embedder = self.workspace.models.own_embedder();
-        recorder.index_messages(&sidecar, embedder, max_commits, progress, interrupt)?;
+        recorder.index_messages(&sidecar, embedder, max_commits, ctx)?;
         Ok(Some(outcome))
     }
 
     /// Indexes the messages of the recorded commits that lack them, for example because a writer was killed. Returns
     /// the number of these commits.
-    pub(crate) fn complete_messages(self, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<u32> {
-        let sidecar = self.workspace.storage.open_or_create(interrupt)?;
+    pub(crate) fn complete_messages(self, ctx: Ctx<'_>) -> Result<u32> {
+        let sidecar = self.workspace.storage.open_or_create(ctx.interrupt)?;
         let embedder = self.workspace.models.own_embedder();
-        let n_commits = self
-            .recorder()
-            .index_messages(&sidecar, embedder, usize::MAX, progress, interrupt)?;
+        let n_commits = self.recorder().index_messages(&sidecar, embedder, usize::MAX, ctx)?;
         Ok(n_commits)
     }
 
     /// Records messages after an import, which may have brought the files of the checked-out commit without its history.
-    pub(crate) fn add_messages_of_head(self, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<()> {
+    pub(crate) fn add_messages_of_head(self, ctx: Ctx<'_>) -> Result<()> {
         if let Some(target) = self.workspace.target("HEAD")?
             && self.workspace.stored_whole(target.tree)?.is_some()
         {
-            let (tips, ctx) = (target.commit.as_slice(), Ctx::unlimited(progress, interrupt));
+            let (tips, ctx) = (target.commit.as_slice(), CallCtx::unlimited(ctx));
             self.workspace
                 .finish_update(tips, &[], Steps::default(), &ctx, &mut Event::log)?;
         }
@@ -291,53 +264,38 @@ impl<'w> Records<'w> {
     }
 
     /// Records again the data that `recorded` lists.
-    pub(crate) fn record_again(
-        self,
-        recorded: Recorded,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<()> {
+    pub(crate) fn record_again(self, recorded: Recorded, ctx: Ctx<'_>) -> Result<()> {
         if recorded.is_searchable {
-            self.record_history(&self.branch_tips()?, progress, interrupt)?;
+            self.record_history(&self.branch_tips()?, ctx)?;
         } else if recorded.has_commits {
-            self.record_messages(&self.branch_tips()?, false, progress, interrupt)?;
+            self.record_messages(&self.branch_tips()?, false, ctx)?;
         }
         if recorded.is_traced {
-            self.trace_history(progress, interrupt)?;
+            self.trace_history(ctx)?;
         }
         Ok(())
     }
 
     /// Traces definitions through all recorded commits.
-    pub fn trace_history(self, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<TraceOutcome> {
-        self.trace_history_until(None, progress, interrupt)
+    pub fn trace_history(self, ctx: Ctx<'_>) -> Result<TraceOutcome> {
+        self.trace_history_until(None, ctx)
     }
 
     /// Traces definitions through the newest recorded commits, as many as there is time for.
-    pub(crate) fn trace_history_until(
-        self,
-        until: Option<Instant>,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<TraceOutcome> {
-        let sidecar = self.workspace.storage.open_or_create(interrupt)?;
+    pub(crate) fn trace_history_until(self, until: Option<Instant>, ctx: Ctx<'_>) -> Result<TraceOutcome> {
+        let sidecar = self.workspace.storage.open_or_create(ctx.interrupt)?;
         let max_bytes = self.workspace.build_options().max_blob_bytes;
-        Ok(self.recorder().trace(&sidecar, max_bytes, until, progress, interrupt)?)
+        Ok(self.recorder().trace(&sidecar, max_bytes, until, ctx)?)
     }
 
     /// Prepares the records of all commits reachable from `tips` for export. Records and traces missing commits first.
-    pub(crate) fn given_commits(
-        self,
-        tips: &[CommitId],
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<ExportedCommits> {
+    pub(crate) fn given_commits(self, tips: &[CommitId], ctx: Ctx<'_>) -> Result<ExportedCommits> {
         ensure!(!tips.is_empty(), "a tree has no history: use a commit");
-        let sidecar = self.workspace.storage.open_or_create(interrupt)?;
+        let sidecar = self.workspace.storage.open_or_create(ctx.interrupt)?;
         let recorder = self.recorder();
-        recorder.record(&sidecar, tips, progress, interrupt)?;
-        recorder.index_lines(&sidecar, progress, interrupt)?;
-        self.trace_history(progress, interrupt)?;
+        recorder.record(&sidecar, tips, ctx)?;
+        recorder.index_lines(&sidecar, ctx)?;
+        self.trace_history(ctx)?;
         Ok(recorder.give(&sidecar, tips, self.workspace.build_options().max_blob_bytes)?)
     }
 
@@ -369,12 +327,11 @@ impl<'w> Records<'w> {
         sidecar: &Sidecar,
         offered: &ReceivedCommits,
         audit: Option<Audit>,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<Result<VerifiedCommits, ImportRefusal>> {
         let max_bytes = self.workspace.build_options().max_blob_bytes;
         let recorder = self.recorder();
-        let examined = recorder.examine(sidecar, offered, audit, max_bytes, progress, interrupt);
+        let examined = recorder.examine(sidecar, offered, audit, max_bytes, ctx);
         ensure!(
             !matches!(examined, Err(RecordError::Interrupted)),
             "interrupted; nothing was imported"
@@ -387,23 +344,20 @@ impl<'w> Records<'w> {
         self,
         sidecar: &Sidecar,
         examined: &VerifiedCommits,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<Result<(), ImportRefusal>> {
         let embedder = self.workspace.models.own_embedder();
-        let taken = self
-            .recorder()
-            .take_over(sidecar, examined, embedder, progress, interrupt)?;
+        let taken = self.recorder().take_over(sidecar, examined, embedder, ctx)?;
         if taken.is_ok() {
             let (n_commits, most) = (examined.n_commits(), self.recorder().limit.max_commits);
             if most != 0 && n_commits as usize > most {
                 tracing::warn!("recorded {n_commits} commits, more than history.max_commits ({most})");
             }
             if examined.has_kept() {
-                self.recorder().index_lines(sidecar, progress, interrupt)?;
-                self.trace_history(progress, interrupt)?;
+                self.recorder().index_lines(sidecar, ctx)?;
+                self.trace_history(ctx)?;
             }
-            self.index_past(None, progress, interrupt)?;
+            self.index_past(None, ctx)?;
         }
         Ok(taken)
     }
@@ -488,12 +442,12 @@ impl<'w> Records<'w> {
     }
 
     /// Opens the history of a revision. `WORKTREE` and `INDEX` mean the checked-out commit.
-    pub fn history(self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<OpenedHistory> {
+    pub fn history(self, reference: &str, ctx: Ctx<'_>) -> Result<OpenedHistory> {
         let target = self.workspace.target(reference)?;
         let mut notes = Vec::new();
         let stored = match commit_of(reference, target)? {
             None => StoredHistory::default(),
-            Some(commit) => self.history_with(commit, &mut notes, progress, interrupt)?,
+            Some(commit) => self.history_with(commit, &mut notes, ctx)?,
         };
         self.opened_history(target, stored, notes)
     }
@@ -549,23 +503,17 @@ impl<'w> Records<'w> {
         Ok(self.recorder().record_in_memory(known, &[commit], interrupt)?)
     }
 
-    fn history_with(
-        self,
-        commit: CommitId,
-        notes: &mut Vec<String>,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<StoredHistory> {
+    fn history_with(self, commit: CommitId, notes: &mut Vec<String>, ctx: Ctx<'_>) -> Result<StoredHistory> {
         let stored = self.stored_history()?;
         let is_enough = |(history, _): &&StoredHistory| history.number(commit).is_some();
         if let Some(stored) = stored.as_ref().filter(is_enough) {
             return Ok(stored.clone());
         }
         let is_traced = self.is_traced();
-        match self.record_commits(&[commit], progress, interrupt) {
+        match self.record_commits(&[commit], ctx) {
             Ok(outcome) => {
                 if is_traced && outcome.n_new_commits <= MAX_TRACED_FIRST {
-                    self.trace_history(progress, interrupt)?;
+                    self.trace_history(ctx)?;
                 }
                 self.stored_history()?
                     .context("the recorded commits were deleted by another process; try again")
@@ -575,7 +523,7 @@ impl<'w> Records<'w> {
                 let is_damaged = error.kind == ErrorKind::Damaged;
                 notes.push(if is_damaged { DAMAGED_NOTE } else { IN_MEMORY_NOTE }.to_owned());
                 let (known, entries) = stored.unwrap_or_default();
-                let history = self.recorder().record_in_memory(known, &[commit], interrupt)?;
+                let history = self.recorder().record_in_memory(known, &[commit], ctx.interrupt)?;
                 Ok((history, entries))
             }
             Err(error) => Err(error),
@@ -601,13 +549,8 @@ impl<'w> Records<'w> {
 
     /// Returns the words and vectors of all messages, one element per batch. Missing ones are computed and stored, or
     /// held in memory if the sidecar cannot be written.
-    pub fn messages(
-        self,
-        reference: &str,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<(OpenedHistory, Vec<Messages>)> {
-        let opened = self.history(reference, progress, interrupt)?;
+    pub fn messages(self, reference: &str, ctx: Ctx<'_>) -> Result<(OpenedHistory, Vec<Messages>)> {
+        let opened = self.history(reference, ctx)?;
         let messages = self.stored_messages(opened.history.batches().len(), &opened.entries)?;
         if messages.iter().all(Option::is_some) {
             return Ok((opened, messages.into_iter().flatten().collect()));
@@ -615,20 +558,14 @@ impl<'w> Records<'w> {
         let made = match self.workspace.storage.open()? {
             Some(sidecar) => self
                 .recorder()
-                .index_messages(
-                    &sidecar,
-                    self.workspace.models.own_embedder(),
-                    usize::MAX,
-                    progress,
-                    interrupt,
-                )
+                .index_messages(&sidecar, self.workspace.models.own_embedder(), usize::MAX, ctx)
                 .map_err(OpError::from),
             None => Ok(0),
         };
         let mut opened = opened;
         match made {
             Ok(0) => {}
-            Ok(_) => opened = self.history(reference, progress, interrupt)?,
+            Ok(_) => opened = self.history(reference, ctx)?,
             Err(error) if is_read_only(&error) || error.kind == ErrorKind::Damaged => tracing::warn!("{error:#}"),
             Err(error) => return Err(error),
         }
@@ -638,7 +575,7 @@ impl<'w> Records<'w> {
             None => Ok(Messages::from_bytes(Messages::build(
                 batch,
                 self.workspace.models.own_embedder(),
-                interrupt,
+                ctx.interrupt,
             )?)?),
         };
         let messages = opened.history.batches().iter().zip(stored).map(in_memory);
@@ -674,7 +611,7 @@ impl<'w> Records<'w> {
         let recorder = self.quick_recorder();
         let (history, mut entries) = match recorder.sound(&sidecar, &state)? {
             Some(history) => (history, state.history),
-            None => match self.record_messages(&[commit], true, &NoProgress, interrupt)? {
+            None => match self.record_messages(&[commit], true, Ctx::silent(interrupt))? {
                 Some(_) => self.stored_by(&recorder)?.unwrap_or_default(),
                 None => return Ok(None),
             },
@@ -687,7 +624,7 @@ impl<'w> Records<'w> {
         let n_left = MAX_WAITED_COMMITS.saturating_sub(indexed.sum());
         if n_left > 0 && messages.iter().any(Option::is_none) {
             let embedder = self.workspace.models.own_embedder();
-            recorder.index_messages(&sidecar, embedder, n_left, &NoProgress, interrupt)?;
+            recorder.index_messages(&sidecar, embedder, n_left, Ctx::silent(interrupt))?;
             entries = sidecar.state()?.unwrap_or_default().history;
             messages = self.stored_messages(history.batches().len(), &entries)?;
         }
@@ -919,9 +856,9 @@ mod tests {
         let workspace = Workspace::open(repo.root(), &Default::default()).unwrap();
         let (records, never) = (workspace.records(), AtomicBool::new(false));
         let tips = records.branch_tips().unwrap();
-        records.record_history(&tips, &NoProgress, &never).unwrap();
+        records.record_history(&tips, Ctx::silent(&never)).unwrap();
         let n_traced = |until| {
-            let outcome = records.trace_history_until(until, &NoProgress, &never);
+            let outcome = records.trace_history_until(until, Ctx::silent(&never));
             outcome.unwrap().n_new_commits
         };
         assert_eq!(n_traced(Some(Instant::now())), 0);

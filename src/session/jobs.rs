@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::ctx::Ctx;
+use super::call::CallCtx;
 use super::error::Result;
-use crate::ingest::{Outcome, Progress, RecordOutcome, Stage, Target, TraceOutcome};
+use crate::ingest::{Outcome, RecordOutcome, Target, TraceOutcome};
 use crate::model::count::count;
+use crate::model::{Progress, Stage};
 
 /// Maximum number of concurrent builds of one repository. More would wait for one another, because a writer needs the
 /// lock.
@@ -381,9 +382,11 @@ impl Job {
     }
 
     /// Waits within the limits of a call. Other calls may run meanwhile.
-    pub(crate) fn wait_as(&self, patience: Duration, ctx: &Ctx<'_>) -> Option<End> {
-        match ctx.limits {
-            Some(limits) if !patience.is_zero() => ctx.pause(|| self.wait(patience, ctx.interrupt, limits.waiting)),
+    pub(crate) fn wait_as(&self, patience: Duration, call: &CallCtx<'_>) -> Option<End> {
+        match call.limits {
+            Some(limits) if !patience.is_zero() => {
+                call.pause(|| self.wait(patience, call.ctx.interrupt, limits.waiting))
+            }
             _ => self.end(),
         }
     }

@@ -1,8 +1,8 @@
 //! An open repository with everything that requests need: sidecar, settings, models, views of revisions, recorded
 //! history and shared vectors. Start at `workspace.rs`.
 
+mod call;
 mod collect;
-mod ctx;
 mod error;
 mod exchange;
 mod facts;
@@ -29,8 +29,8 @@ mod views;
 mod workspace;
 mod writing;
 
-pub use ctx::Ctx;
-pub(crate) use ctx::Limits;
+pub use call::CallCtx;
+pub(crate) use call::Limits;
 pub(crate) use error::{Context, ErrorOut, bail, ensure};
 pub use error::{OpError, Result};
 pub(crate) use exchange::{Content, Purpose, PushPlan, Remote};

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::ctx::Ctx;
+use super::call::CallCtx;
 use super::error::{OpError, Result};
 use super::facts::ReadFacts;
 use super::jobs::{End, Job, Jobs, Made, Task};
@@ -24,7 +24,7 @@ use crate::history::History;
 use crate::index::Segments;
 use crate::ingest::{Outcome, Target};
 use crate::link::Links;
-use crate::model::{BlobId, CommitId, RepoPath, TreeId};
+use crate::model::{BlobId, CommitId, Ctx, RepoPath, TreeId};
 use crate::precise::FactsFile;
 use crate::snapshot::{Change, FileEntry, FileId, ListedFile, Provenance, View};
 
@@ -227,7 +227,7 @@ impl Session {
     }
 
     /// Opens a view of the current state of a revision. If the view is an older one, also returns its age.
-    pub fn view(&self, request: ViewRequest<'_>, ctx: &Ctx<'_>) -> Result<(Arc<SeenView>, Option<Duration>)> {
+    pub fn view(&self, request: ViewRequest<'_>, call: &CallCtx<'_>) -> Result<(Arc<SeenView>, Option<Duration>)> {
         let reference = self.checked(request.reference)?;
         // Only one view of the worktree is cached, so it must suit every request.
         let edits = if self.is_kept { Edits::Extracted } else { request.edits };
@@ -237,13 +237,13 @@ impl Session {
             ..request
         };
         let Some(last) = self.last_seen(reference).filter(|_| request.takes_last) else {
-            return Ok((self.present(request, ctx)?, None));
+            return Ok((self.present(request, call)?, None));
         };
         let build = match request.build {
             Build::Never => Build::Never,
             Build::Need | Build::Wait | Build::Begin => Build::Begin,
         };
-        let seen = self.present(ViewRequest { build, ..request }, ctx)?;
+        let seen = self.present(ViewRequest { build, ..request }, call)?;
         Ok(if seen.building.is_some() {
             let age = locked(&last.valid).elapsed();
             (last, Some(age))
@@ -252,11 +252,11 @@ impl Session {
         })
     }
 
-    fn present(&self, request: ViewRequest<'_>, ctx: &Ctx<'_>) -> Result<Arc<SeenView>> {
-        while_objects_vanish(|| self.present_now(request, ctx))
+    fn present(&self, request: ViewRequest<'_>, call: &CallCtx<'_>) -> Result<Arc<SeenView>> {
+        while_objects_vanish(|| self.present_now(request, call))
     }
 
-    fn present_now(&self, request: ViewRequest<'_>, ctx: &Ctx<'_>) -> Result<Arc<SeenView>> {
+    fn present_now(&self, request: ViewRequest<'_>, call: &CallCtx<'_>) -> Result<Arc<SeenView>> {
         let mut tried = 0;
         loop {
             tried += 1;
@@ -264,7 +264,7 @@ impl Session {
             let changes = match request.reference {
                 "WORKTREE" => {
                     let tree = target.map(|target| target.tree);
-                    let changes = self.changes(tree, ctx.interrupt)?;
+                    let changes = self.changes(tree, call.ctx.interrupt)?;
                     if changes.tree != tree && tried < TRIES {
                         // A commit or checkout happened between the two reads.
                         continue;
@@ -273,7 +273,7 @@ impl Session {
                 }
                 _ => None,
             };
-            return self.seen(request, (target, provenance), changes, ctx);
+            return self.seen(request, (target, provenance), changes, call);
         }
     }
 
@@ -351,7 +351,7 @@ impl Session {
         request: ViewRequest<'_>,
         (target, provenance): (Option<Target>, Provenance),
         changes: Option<Arc<WorkTreeChanges>>,
-        ctx: &Ctx<'_>,
+        call: &CallCtx<'_>,
     ) -> Result<Arc<SeenView>> {
         let reference = request.reference;
         let is_it = |seen: &SeenView| {
@@ -367,15 +367,21 @@ impl Session {
         }
         let (base, known) = match target {
             None => (Based::default(), Known::All),
-            Some(target) => self.base(request, target, ctx)?,
+            Some(target) => self.base(request, target, call)?,
         };
         let is_whole = matches!(known, Known::All);
-        let making = ctx.pause(|| locked(&self.making));
+        let making = call.pause(|| locked(&self.making));
         if let Some(seen) = self.held(&is_it) {
             return Ok(seen);
         }
         let seen = Arc::new(SeenView {
-            view: self.view_over(base.base, request.edits, provenance, changes.as_deref(), ctx.interrupt)?,
+            view: self.view_over(
+                base.base,
+                request.edits,
+                provenance,
+                changes.as_deref(),
+                call.ctx.interrupt,
+            )?,
             note: base.note,
             ingested: base.ingested,
             valid: Mutex::new(Instant::now()),
@@ -516,13 +522,13 @@ impl Session {
     }
 
     /// Opens the snapshot of a tree. If it is still being built, lists the tree's files instead.
-    fn base(&self, request: ViewRequest<'_>, target: Target, ctx: &Ctx<'_>) -> Result<(Based, Known)> {
+    fn base(&self, request: ViewRequest<'_>, target: Target, call: &CallCtx<'_>) -> Result<(Based, Known)> {
         if let Some(based) = self.held_base(target.tree) {
             return Ok((based, Known::All));
         }
-        let is_unlimited = ctx.limits.is_none() && request.build != Build::Never;
+        let is_unlimited = call.limits.is_none() && request.build != Build::Never;
         if is_unlimited && request.files.is_empty() {
-            return Ok((self.build_now(target, ctx)?, Known::All));
+            return Ok((self.build_now(target, call)?, Known::All));
         }
         match self.workspace.stored_whole(target.tree) {
             Ok(Some(base)) => return Ok((self.hold_base(target.tree, base, None), Known::All)),
@@ -530,7 +536,7 @@ impl Session {
             Err(error) if is_read_only(&error) => {}
             Err(error) => return Err(error),
         }
-        if let Some(base) = self.asked_files(request, target, ctx)? {
+        if let Some(base) = self.asked_files(request, target, call)? {
             return Ok((base.into(), Known::Asked));
         }
         if request.build == Build::Never {
@@ -538,21 +544,21 @@ impl Session {
             return Ok((base.into(), Known::Files));
         }
         let patience = match request.build {
-            Build::Need => ctx.build_time(),
-            Build::Wait | Build::Begin | Build::Never => ctx.short_build_time(),
+            Build::Need => call.build_time(),
+            Build::Wait | Build::Begin | Build::Never => call.short_build_time(),
         };
         match patience {
-            None => Ok((self.build_now(target, ctx)?, Known::All)),
-            Some(patience) => self.base_in_background(request, target, patience, ctx),
+            None => Ok((self.build_now(target, call)?, Known::All)),
+            Some(patience) => self.base_in_background(request, target, patience, call),
         }
     }
 
-    fn build_now(&self, target: Target, ctx: &Ctx<'_>) -> Result<Based> {
-        let based = self.workspace.base(target, ctx)?;
+    fn build_now(&self, target: Target, call: &CallCtx<'_>) -> Result<Based> {
+        let based = self.workspace.base(target, call)?;
         if based.ingested.n_files > 0 {
             let tips = target.commit.as_slice();
             self.workspace
-                .finish_update(tips, &[], Steps::default(), ctx, &mut Event::log)?;
+                .finish_update(tips, &[], Steps::default(), call, &mut Event::log)?;
         }
         Ok(Based {
             ingested: based.ingested,
@@ -565,14 +571,14 @@ impl Session {
         request: ViewRequest<'_>,
         target: Target,
         patience: Duration,
-        ctx: &Ctx<'_>,
+        call: &CallCtx<'_>,
     ) -> Result<(Based, Known)> {
         let job = self.build(request.reference, target).0;
         let patience = match request.build {
             Build::Need | Build::Wait => job.worth_waiting(patience),
             Build::Begin | Build::Never => Duration::ZERO,
         };
-        match job.wait_as(patience, ctx) {
+        match job.wait_as(patience, call) {
             Some(End::Failed(error)) => Err(OpError::new(error, "call status with op=health for details")),
             Some(End::Done(_)) => match self.after_build(target.tree)? {
                 Some(based) => Ok((based, Known::All)),
@@ -589,13 +595,13 @@ impl Session {
     }
 
     /// Extracts the files that a call requests in memory if their commit is not indexed. Does not list the tree.
-    fn asked_files(&self, request: ViewRequest<'_>, target: Target, ctx: &Ctx<'_>) -> Result<Option<Base>> {
+    fn asked_files(&self, request: ViewRequest<'_>, target: Target, call: &CallCtx<'_>) -> Result<Option<Base>> {
         if request.files.is_empty() || matches!(request.reference, "WORKTREE" | "INDEX") {
             return Ok(None);
         }
         let known = locked(&self.bases).last().map(|held| held.base.clone());
         self.workspace
-            .files_in_memory(target, request.files, known, ctx.interrupt)
+            .files_in_memory(target, request.files, known, call.ctx.interrupt)
     }
 
     /// Lists the files of a tree that is being indexed. The list is cached for one generation of the sidecar, because a
@@ -750,10 +756,10 @@ fn build(workspace: &Workspace, bases: &Mutex<Vec<HeldBase>>, job: &Job) -> Resu
         collection: true,
         ..Steps::default()
     };
-    let ctx = Ctx::unlimited(job, &job.interrupt);
+    let call = CallCtx::unlimited(Ctx::new(job, &job.interrupt));
     let note = match workspace.storage.keeping() {
         Keeping::Nowhere => FOREIGN_NOTE,
-        Keeping::Sidecar => match workspace.update(job.target, steps, &ctx, &mut Event::log) {
+        Keeping::Sidecar => match workspace.update(job.target, steps, &call, &mut Event::log) {
             Err(error) if is_read_only(&error) => READ_ONLY_NOTE,
             ended => return ended,
         },

@@ -10,8 +10,8 @@ use crate::index::dense::DenseIndex;
 use crate::index::shared::{RepositoryTag, SharedVectors, There};
 use crate::index::sparse::ImpactIndex;
 use crate::index::{RowKind, Segments};
-use crate::ingest::{EmbeddingSource, Progress, Shared, Sharing, load_probe, renumber_shared};
-use crate::model::TreeId;
+use crate::ingest::{EmbeddingSource, Shared, Sharing, load_probe, renumber_shared};
+use crate::model::{Ctx, TreeId};
 use crate::query::{
     Away, DenseRemoteIndex, Elsewhere, LEG_CANDIDATES, Reranking, Searcher, Sources, SparseRemoteIndex,
 };
@@ -122,8 +122,7 @@ impl<'w> VectorSharing<'w> {
         self,
         trees: &[TreeId],
         n_uploaded: &HashMap<RowKind, usize>,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<Vec<(RowKind, Shared)>> {
         let sharing = match self.sharing() {
             Ok(sharing) => sharing,
@@ -143,9 +142,7 @@ impl<'w> VectorSharing<'w> {
         let own_profile = self.workspace.models.own_profile();
         // Vectors that are stored only on the server were uploaded when they were computed.
         for qdrant in sharing.iter().filter(|qdrant| !self.keeps_away(qdrant.kind())) {
-            let shared = self
-                .sharing_by(qdrant, &sidecar, &own_profile)
-                .run(trees, progress, interrupt)?;
+            let shared = self.sharing_by(qdrant, &sidecar, &own_profile).run(trees, ctx)?;
             let is_over = shared.interrupted;
             let n_own = n_uploaded.get(&qdrant.kind()).copied().unwrap_or_default();
             outcomes.push((qdrant.kind(), shared.with_own(n_own)));
@@ -213,11 +210,7 @@ impl<'w> VectorSharing<'w> {
 
     /// Deletes the vectors of [`Self::gone_but_shared`] from the server, and then records again which vectors the
     /// server has. Returns the number of deleted vectors and, if some remain, the reason.
-    pub(crate) fn remove_gone(
-        self,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<Option<(usize, Option<String>)>> {
+    pub(crate) fn remove_gone(self, ctx: Ctx<'_>) -> Result<Option<(usize, Option<String>)>> {
         let (sharing, Some(sidecar)) = (self.sharing()?, self.workspace.storage.open()?) else {
             return Ok(None);
         };
@@ -225,9 +218,9 @@ impl<'w> VectorSharing<'w> {
         let mut removed = None;
         for qdrant in sharing {
             let sharing = self.sharing_by(qdrant, &sidecar, &own_profile);
-            let (n_gone, mut why) = sharing.remove_gone(interrupt)?;
+            let (n_gone, mut why) = sharing.remove_gone(ctx.interrupt)?;
             if let Some(head) = self.workspace.target("HEAD")?.filter(|_| why.is_none() && n_gone > 0) {
-                why = sharing.run(&[head.tree], progress, interrupt)?.stopped;
+                why = sharing.run(&[head.tree], ctx)?.stopped;
             }
             let (n_all, first) = removed.get_or_insert((0, None));
             *n_all += n_gone;

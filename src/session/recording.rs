@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::ctx::Ctx;
+use super::call::CallCtx;
 use super::error::{OpError, Result};
 use super::history::{OpenedHistory, Uncommitted};
 use super::jobs::{End, Job, Made, Task};
@@ -13,6 +13,7 @@ use super::workspace::Workspace;
 use super::writing::is_read_only;
 use crate::history::History;
 use crate::ingest::Target;
+use crate::model::Ctx;
 
 impl Session {
     /// Opens the history of a revision. Without a time limit, waits until it is complete. Otherwise waits at most
@@ -21,16 +22,11 @@ impl Session {
         &self,
         reference: &str,
         patience: Duration,
-        ctx: &Ctx<'_>,
+        call: &CallCtx<'_>,
     ) -> Result<(OpenedHistory, Option<Arc<Job>>)> {
         let reference = self.checked(reference)?;
-        if ctx.limits.is_none() {
-            return Ok((
-                self.workspace
-                    .records()
-                    .history(reference, ctx.progress, ctx.interrupt)?,
-                None,
-            ));
+        if call.limits.is_none() {
+            return Ok((self.workspace.records().history(reference, call.ctx)?, None));
         }
         let open = || {
             self.workspace
@@ -42,7 +38,7 @@ impl Session {
             return Ok((opened, None));
         };
         let (job, _) = self.record(Task::Record, reference, target);
-        let recording = match job.wait_as(job.worth_waiting(patience), ctx) {
+        let recording = match job.wait_as(job.worth_waiting(patience), call) {
             Some(End::Failed(error)) => {
                 return Err(OpError::new(error, "call status with op=health for details"));
             }
@@ -62,9 +58,9 @@ impl Session {
 
     /// If the call has a time limit, waits until the commits reachable from a revision are recorded and searchable.
     /// Without a limit, they are recorded when they are read. The job continues if the call gives up.
-    pub(crate) fn make_searchable(&self, reference: &str, ctx: &Ctx<'_>) -> Result<()> {
+    pub(crate) fn make_searchable(&self, reference: &str, call: &CallCtx<'_>) -> Result<()> {
         const PATIENCE: Duration = Duration::from_secs(6);
-        if ctx.limits.is_none() {
+        if call.limits.is_none() {
             return Ok(());
         }
         if self.workspace.storage.keeping() == Keeping::Nowhere {
@@ -81,7 +77,7 @@ impl Session {
             return Ok(());
         }
         let (job, _) = self.record(Task::Searchable, reference, target);
-        match job.wait_as(PATIENCE, ctx) {
+        match job.wait_as(PATIENCE, call) {
             Some(End::Done(_)) => self.now_searchable(target.commit),
             Some(End::Failed(error)) => {
                 return Err(OpError::new(error, "call status with op=health for details"));
@@ -131,26 +127,24 @@ impl Session {
 
 /// Runs a recording job. Writes to the sidecar if that is allowed and possible, or else records in memory.
 fn record(workspace: &Workspace, records: &Mutex<Option<History>>, job: &Job) -> Result<Made> {
+    let ctx = Ctx::new(job, &job.interrupt);
     let Some(commit) = job.target.commit else {
         return Ok(Made::Records(Default::default()));
     };
     if workspace.storage.keeping() == Keeping::Sidecar {
         let recorded = match job.task {
-            Task::Searchable => workspace
-                .records()
-                .record_history(&[commit], job, &job.interrupt)
-                .and_then(|outcome| {
-                    workspace.records().index_past(None, job, &job.interrupt)?;
-                    Ok(outcome)
-                }),
-            Task::Trace => workspace.records().record_history(&[commit], job, &job.interrupt),
-            Task::Record | Task::Index => workspace.records().record_commits(&[commit], job, &job.interrupt),
+            Task::Searchable => workspace.records().record_history(&[commit], ctx).and_then(|outcome| {
+                workspace.records().index_past(None, ctx)?;
+                Ok(outcome)
+            }),
+            Task::Trace => workspace.records().record_history(&[commit], ctx),
+            Task::Record | Task::Index => workspace.records().record_commits(&[commit], ctx),
         };
         match recorded {
             Err(error) if is_read_only(&error) => {}
             Ok(recorded) if job.task == Task::Trace => {
-                let traced = workspace.records().trace_history(job, &job.interrupt)?;
-                workspace.records().index_past(None, job, &job.interrupt)?;
+                let traced = workspace.records().trace_history(ctx)?;
+                workspace.records().index_past(None, ctx)?;
                 return Ok(Made::Traced(recorded, traced));
             }
             ended => return ended.map(Made::Records),

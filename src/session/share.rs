@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use super::error::{Context as _, OpError, Result, ensure};
-use super::{Ctx, Event, Steps, Workspace};
+use super::{CallCtx, Event, Steps, Workspace};
 use crate::artifact::ArtifactKey;
 use crate::bundle::{
     BundleFile, Contents, Header, HeaderError, Kind, Packed, PublicKey, ReadError, SigningKey, Trust, pipeline,
@@ -17,9 +17,9 @@ use crate::git::ObjectFormat;
 use crate::index::{Records, RecordsKind, Segments};
 use crate::ingest::{
     Audit, CatchUpError, EmbeddingSource, ExportedCommits, ExportedFacts, ImportRefusal, Imported, IngestError,
-    Progress, TakenFacts, Target, VerifiedRows, gather_facts, key_of_facts, n_rows, stored_facts,
+    TakenFacts, Target, VerifiedRows, gather_facts, key_of_facts, n_rows, stored_facts,
 };
-use crate::model::{BlobId, CommitId, RepoPath, TreeId};
+use crate::model::{BlobId, CommitId, Ctx, RepoPath, TreeId};
 use crate::precise::FactsFile;
 use crate::sidecar::{Bytes, Sidecar, State};
 
@@ -182,15 +182,10 @@ impl Known {
 
 impl Workspace {
     /// Collects the index of some revisions. Indexes them first if needed.
-    pub(crate) fn known(
-        &self,
-        references: &[String],
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<Known> {
+    pub(crate) fn known(&self, references: &[String], ctx: Ctx<'_>) -> Result<Known> {
         let (mut trees, mut commits): (Vec<TreeId>, Vec<CommitId>) = Default::default();
         for reference in references {
-            let ingested = self.ingest_revision(reference, progress, interrupt)?;
+            let ingested = self.ingest_revision(reference, ctx)?;
             let (target, outcome) = ingested.context("no commits yet: there is nothing to share")?;
             if outcome.interrupted {
                 return Err(OpError::interrupted_with("the files indexed so far are kept"));
@@ -200,8 +195,8 @@ impl Workspace {
             }
             commits.extend(target.commit.filter(|commit| !commits.contains(commit)));
         }
-        let ctx = Ctx::unlimited(progress, interrupt);
-        self.finish_update(&commits, &[], Steps::default(), &ctx, &mut Event::log)?;
+        let call = CallCtx::unlimited(ctx);
+        self.finish_update(&commits, &[], Steps::default(), &call, &mut Event::log)?;
         let (sidecar, state) = self.storage.open_with_state()?.context("the index is gone")?;
         let state = state.context("the index is gone")?;
         let segments = Segments::open(&sidecar, &state, &self.models.own_embedder().profile().id().to_string())?;
@@ -313,14 +308,8 @@ impl Workspace {
     }
 
     /// Imports a bundle, and indexes those of its trees that this repository has.
-    pub(crate) fn import(
-        &self,
-        from: impl Read,
-        options: ImportOptions,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<ImportedBundle> {
-        self.import_opened(BundleFile::open(from)?, options, progress, interrupt)
+    pub(crate) fn import(&self, from: impl Read, options: ImportOptions, ctx: Ctx<'_>) -> Result<ImportedBundle> {
+        self.import_opened(BundleFile::open(from)?, options, ctx)
     }
 
     /// Imports a bundle whose header has already been read.
@@ -328,8 +317,7 @@ impl Workspace {
         &self,
         bundle: BundleFile<R>,
         options: ImportOptions,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<ImportedBundle> {
         let profile = self.models.own_embedder().profile();
         bundle.check(
@@ -339,17 +327,14 @@ impl Workspace {
             options.trust,
         )?;
         let (header, signer) = (bundle.header.clone(), bundle.signer);
-        let sidecar = self.storage.open_or_create(interrupt)?;
+        let sidecar = self.storage.open_or_create(ctx.interrupt)?;
         let files = bundle.stage(&sidecar)?;
         let is_trusted = options.audit != Audit::All && (options.is_own || matches!(options.trust, Trust::Only(_)));
         let examined = match header.offered_commits(&files) {
             None => None,
             Some(offered) => {
                 let audit = (!is_trusted).then_some(options.audit);
-                Some(
-                    self.records()
-                        .examine_commits(&sidecar, &offered, audit, progress, interrupt)?,
-                )
+                Some(self.records().examine_commits(&sidecar, &offered, audit, ctx)?)
             }
         };
         let made = match options.audit {
@@ -360,15 +345,7 @@ impl Workspace {
             Audit::All => Vec::new(),
             Audit::Sample => checked_facts(&header, &files)?,
         };
-        let imported = self.take_in(
-            &header,
-            &files,
-            &sidecar,
-            is_trusted,
-            options.audit,
-            progress,
-            interrupt,
-        )?;
+        let imported = self.take_in(&header, &files, &sidecar, is_trusted, options.audit, ctx)?;
         if imported.interrupted {
             return Err(OpError::interrupted_with("nothing was imported"));
         }
@@ -386,16 +363,16 @@ impl Workspace {
                 continue;
             }
             let target = Target { commit: None, tree };
-            self.ingest(target, progress, interrupt)?;
+            self.ingest(target, ctx)?;
             trees.push(tree);
         }
         let vectors = match options.audit {
             Audit::All => TakenVectors::not_compared(&header),
-            Audit::Sample => self.take_rows(&header, &made, &sidecar, interrupt)?,
+            Audit::Sample => self.take_rows(&header, &made, &sidecar, ctx.interrupt)?,
         };
         let commits = match examined {
             Some(Ok(examined)) => {
-                let taken = self.records().take_commits(&sidecar, &examined, progress, interrupt)?;
+                let taken = self.records().take_commits(&sidecar, &examined, ctx)?;
                 Some(taken.map(|()| TakenCommits {
                     n_commits: examined.n_commits(),
                     n_audited: examined.n_audited,
@@ -409,7 +386,7 @@ impl Workspace {
         } else if offered.is_empty() {
             Ok(TakenFacts::default())
         } else {
-            Ok(self.writer(&sidecar).take_facts(&offered, is_trusted, interrupt)?)
+            Ok(self.writer(&sidecar).take_facts(&offered, is_trusted, ctx.interrupt)?)
         };
         Ok(ImportedBundle {
             header,
@@ -479,8 +456,7 @@ impl Workspace {
         sidecar: &Sidecar,
         is_trusted: bool,
         audit: Audit,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<Imported> {
         if header.kind() == Kind::Added {
             return Ok(Imported::default());
@@ -507,11 +483,11 @@ impl Workspace {
         if is_trusted && header.kind() == Kind::Ready {
             let ready = |(records, vectors, words): (Bytes, Bytes, Option<Bytes>)| Some([records, words?, vectors]);
             let segments: Option<Vec<[Bytes; 3]>> = parts.into_iter().map(ready).collect();
-            if let Some(imported) = writer.adopt(&segments.unwrap_or_default(), interrupt)? {
+            if let Some(imported) = writer.adopt(&segments.unwrap_or_default(), ctx.interrupt)? {
                 return Ok(imported);
             }
         }
-        Ok(writer.import(&records, audit, progress, interrupt)?)
+        Ok(writer.import(&records, audit, ctx)?)
     }
 
     /// Returns the stored segments with the vectors of the model `added`. They are empty if another build or other

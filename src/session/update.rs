@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::ctx::Ctx;
+use super::call::CallCtx;
 use super::error::{Context as _, Result};
 use super::workspace::Workspace;
 use crate::index::RowKind;
@@ -78,12 +78,12 @@ impl Workspace {
         &'w self,
         target: Target,
         steps: Steps,
-        ctx: &Ctx<'_>,
+        call: &CallCtx<'_>,
         events: &mut dyn FnMut(Event<'w>) -> Result<()>,
     ) -> Result<Outcome> {
-        let outcome = self.ingest(target, ctx.progress, ctx.interrupt)?;
+        let outcome = self.ingest(target, call.ctx)?;
         if !outcome.interrupted {
-            self.finish_update(target.commit.as_slice(), &[target.tree], steps, ctx, events)?;
+            self.finish_update(target.commit.as_slice(), &[target.tree], steps, call, events)?;
         }
         Ok(outcome)
     }
@@ -94,37 +94,34 @@ impl Workspace {
         tips: &[CommitId],
         trees: &[TreeId],
         steps: Steps,
-        ctx: &Ctx<'_>,
+        call: &CallCtx<'_>,
         events: &mut dyn FnMut(Event<'w>) -> Result<()>,
     ) -> Result<()> {
-        let (progress, interrupt) = (ctx.progress, ctx.interrupt);
-        self.recorded(tips, steps.commits, ctx).map_or(Ok(()), &mut *events)?;
+        self.recorded(tips, steps.commits, call).map_or(Ok(()), &mut *events)?;
         if steps.vectors {
-            let caught_up = self.catch_up(trees, progress, interrupt);
+            let caught_up = self.catch_up(trees, call.ctx);
             let each = caught_up.iter().flatten();
             let n_uploaded: HashMap<_, _> = each.map(|(maker, done)| (maker.kind(), done.n_uploaded)).collect();
             events(Event::Vectors(caught_up))?;
-            let shared = self
-                .vector_sharing()
-                .share_vectors(trees, &n_uploaded, progress, interrupt);
+            let shared = self.vector_sharing().share_vectors(trees, &n_uploaded, call.ctx);
             events(Event::Shared(shared))?;
         }
         if steps.collection {
-            events(Event::Collected(self.collect_if_due(trees, progress, interrupt)))?;
+            events(Event::Collected(self.collect_if_due(trees, call.ctx)))?;
         }
         Ok(())
     }
 
-    fn recorded(&self, tips: &[CommitId], commits: Commits, ctx: &Ctx<'_>) -> Option<Event<'static>> {
-        let (records, progress, interrupt) = (self.records(), ctx.progress, ctx.interrupt);
+    fn recorded(&self, tips: &[CommitId], commits: Commits, call: &CallCtx<'_>) -> Option<Event<'static>> {
+        let (records, ctx) = (self.records(), call.ctx);
         let all = |is_traced, versions| {
-            let recorded = records.record_history(tips, progress, interrupt)?;
+            let recorded = records.record_history(tips, ctx)?;
             // Also runs without new commits, because objects that were missing or damaged may be available now.
-            let trace = || records.trace_history(progress, interrupt);
+            let trace = || records.trace_history(ctx);
             let traced = if is_traced { trace()? } else { TraceOutcome::default() };
-            Ok((recorded, traced, records.index_past(versions, progress, interrupt)?))
+            Ok((recorded, traced, records.index_past(versions, ctx)?))
         };
-        let messages = |is_waited_for| records.record_messages(tips, is_waited_for, progress, interrupt);
+        let messages = |is_waited_for| records.record_messages(tips, is_waited_for, ctx);
         Some(match commits {
             Commits::All(versions) => Event::Recorded(all(true, versions)),
             _ if tips.is_empty() => return None,
@@ -134,7 +131,7 @@ impl Workspace {
             }
             // Also if no file was new: an earlier run may have been killed before it recorded them.
             Commits::AsBefore { is_waited_for } => {
-                let complete = || records.complete_messages(progress, interrupt);
+                let complete = || records.complete_messages(ctx);
                 let completed = if is_waited_for { complete() } else { Ok(0) };
                 Event::Messages(completed.and_then(|n_completed| Ok((n_completed, messages(is_waited_for)?))))
             }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::ctx::Ctx;
+use super::call::CallCtx;
 use super::error::{OpError, Result, bail};
 use super::stored::{MAX_ATTEMPTS, Stored};
 use super::writing::is_read_only;
@@ -28,14 +28,14 @@ pub enum Edits {
 impl Workspace {
     /// Opens the snapshot of a tree. Indexes missing files first, or computes the snapshot in memory if the sidecar
     /// cannot be written or read.
-    pub(super) fn base(&self, target: Target, ctx: &Ctx<'_>) -> Result<Based> {
+    pub(super) fn base(&self, target: Target, call: &CallCtx<'_>) -> Result<Based> {
         let mut damage = None;
         let found = match self.stored(target.tree) {
             Ok(Stored::Whole(base)) => Ok(base.into()),
-            Ok(Stored::Partial | Stored::OtherSettings) => self.newly_stored(target, ctx),
+            Ok(Stored::Partial | Stored::OtherSettings) => self.newly_stored(target, call),
             Ok(Stored::Damaged(error)) => {
                 damage = Some(error);
-                self.newly_stored(target, ctx)
+                self.newly_stored(target, call)
             }
             Err(error) => Err(error),
         };
@@ -48,20 +48,20 @@ impl Workspace {
                 tracing::warn!("{error:#}");
                 Ok(Based {
                     note: Some(READ_ONLY_NOTE),
-                    ..self.in_memory(target, None, ctx.interrupt)?.into()
+                    ..self.in_memory(target, None, call.ctx.interrupt)?.into()
                 })
             }
             found => found,
         }
     }
 
-    fn newly_stored(&self, target: Target, ctx: &Ctx<'_>) -> Result<Based> {
+    fn newly_stored(&self, target: Target, call: &CallCtx<'_>) -> Result<Based> {
         if self.storage.keeping() == Keeping::Nowhere {
-            return Ok(self.in_memory(target, None, ctx.interrupt)?.into());
+            return Ok(self.in_memory(target, None, call.ctx.interrupt)?.into());
         }
         // Tries several times, because garbage collection may delete data that only this query uses.
         for _ in 0..MAX_ATTEMPTS {
-            let outcome = self.ingest(target, ctx.progress, ctx.interrupt)?;
+            let outcome = self.ingest(target, call.ctx)?;
             if outcome.interrupted {
                 return Err(OpError::interrupted_with("the files indexed so far are kept"));
             }

@@ -7,8 +7,8 @@ use super::Workspace;
 use super::error::{OpError, Result};
 use super::revision::while_objects_vanish;
 use crate::index::dense::GraphLimits;
-use crate::ingest::{CatchUp, CatchUpOutcome, EmbeddingSource, Ingest, NewGraph, Outcome, Progress, Target};
-use crate::model::{ErrorKind, TreeId};
+use crate::ingest::{CatchUp, CatchUpOutcome, EmbeddingSource, Ingest, NewGraph, Outcome, Target};
+use crate::model::{Ctx, ErrorKind, TreeId};
 use crate::sidecar::Sidecar;
 
 /// Maximum time that a command waits for another writer before it reports an error.
@@ -19,10 +19,10 @@ const MAX_REPLACED: usize = 3;
 
 impl Workspace {
     /// Indexes the files of a target that the sidecar lacks.
-    pub fn ingest(&self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Outcome> {
+    pub fn ingest(&self, target: Target, ctx: Ctx<'_>) -> Result<Outcome> {
         for _ in 1..MAX_REPLACED {
-            let sidecar = self.storage.open_or_create(interrupt)?;
-            match self.writer(&sidecar).update(target, progress, interrupt) {
+            let sidecar = self.storage.open_or_create(ctx.interrupt)?;
+            match self.writer(&sidecar).update(target, ctx) {
                 // The sidecar was deleted or replaced by another folder. Starting over costs only time.
                 Err(error) if !sidecar.is_in_place() => {
                     tracing::info!(%error, "the sidecar was deleted; starting over")
@@ -30,22 +30,17 @@ impl Workspace {
                 updated => return Ok(updated?),
             }
         }
-        let sidecar = self.storage.open_or_create(interrupt)?;
-        Ok(self.writer(&sidecar).update(target, progress, interrupt)?)
+        let sidecar = self.storage.open_or_create(ctx.interrupt)?;
+        Ok(self.writer(&sidecar).update(target, ctx)?)
     }
 
     /// Indexes the files of a revision that the sidecar lacks. Returns `None` before the first commit.
-    pub fn ingest_revision(
-        &self,
-        reference: &str,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<Option<(Target, Outcome)>> {
+    pub fn ingest_revision(&self, reference: &str, ctx: Ctx<'_>) -> Result<Option<(Target, Outcome)>> {
         while_objects_vanish(|| {
             let Some(target) = self.target(reference)? else {
                 return Ok(None);
             };
-            Ok(Some((target, self.ingest(target, progress, interrupt)?)))
+            Ok(Some((target, self.ingest(target, ctx)?)))
         })
     }
 
@@ -81,12 +76,7 @@ impl Workspace {
 
     /// Computes missing vectors of external models for the indexed files of some trees. Returns one outcome per model,
     /// up to the first that was interrupted.
-    pub fn catch_up(
-        &self,
-        trees: &[TreeId],
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<Vec<(EmbeddingSource<'_>, CatchUpOutcome)>> {
+    pub fn catch_up(&self, trees: &[TreeId], ctx: Ctx<'_>) -> Result<Vec<(EmbeddingSource<'_>, CatchUpOutcome)>> {
         let mut outcomes = Vec::new();
         let Some(sidecar) = self.storage.open()? else {
             return Ok(outcomes);
@@ -94,7 +84,7 @@ impl Workspace {
         for maker in self.models.sources() {
             let own_profile = self.models.own_profile();
             let catch_up = self.catching_up(&sidecar, maker, &own_profile);
-            let caught_up = catch_up.run(trees, progress, interrupt)?;
+            let caught_up = catch_up.run(trees, ctx)?;
             let is_over = caught_up.interrupted;
             outcomes.push((maker, caught_up));
             if is_over {

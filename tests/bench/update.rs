@@ -21,9 +21,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use codescout::config::Overrides;
-use codescout::ingest::{NoProgress, Outcome};
+use codescout::ingest::Outcome;
+use codescout::model::Ctx;
 use codescout::query::{Mode, Request, Searcher};
-use codescout::session::{Ctx, Session, ViewRequest, Workspace};
+use codescout::session::{CallCtx, Session, ViewRequest, Workspace};
 use codescout::sidecar::{Sidecar, Store};
 use codescout::snapshot::View;
 
@@ -120,14 +121,14 @@ fn updates(clone: &Path, n_commits: usize) {
 
 fn index(workspace: &Workspace, reference: &str) -> Outcome {
     let target = workspace.target(reference).unwrap().unwrap();
-    workspace.ingest(target, &NoProgress, &NEVER).unwrap()
+    workspace.ingest(target, Ctx::silent(&NEVER)).unwrap()
 }
 
 /// Opens a view in a new session, as a new process would.
 fn view(workspace: &Arc<Workspace>, reference: &str) -> View {
     let session = Session::for_command(Arc::clone(workspace));
-    let ctx = Ctx::unlimited(&NoProgress, &NEVER);
-    session.view(ViewRequest::of(reference), &ctx).unwrap().0.view.clone()
+    let call = CallCtx::unlimited(Ctx::silent(&NEVER));
+    session.view(ViewRequest::of(reference), &call).unwrap().0.view.clone()
 }
 
 /// Prints the number of segments, the bytes in use, and the time for opening the index and searching.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use codescout::config::Overrides;
-use codescout::ingest::{NoProgress, Outcome};
+use codescout::ingest::Outcome;
+use codescout::model::Ctx;
 use codescout::query::{FileFilter, Mode, Request, Searcher};
 use codescout::session::Workspace;
 use codescout::sidecar::{Sidecar, State, Store};
@@ -67,7 +68,7 @@ fn open(repo: &TestRepo, sidecar: PathBuf) -> Arc<Workspace> {
 
 fn index(workspace: &Workspace, reference: &str) -> Outcome {
     let target = workspace.target(reference).unwrap().unwrap();
-    workspace.ingest(target, &NoProgress, &NEVER).unwrap()
+    workspace.ingest(target, Ctx::silent(&NEVER)).unwrap()
 }
 
 fn view(workspace: &Arc<Workspace>, reference: &str) -> View {

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use codescout::config::Overrides;
-use codescout::ingest::{Cause, CollectOutcome, Progress, Stage, Survey, Trigger};
+use codescout::ingest::{Cause, CollectOutcome, Survey, Trigger};
+use codescout::model::{Ctx, Progress, Stage};
 use codescout::session::Workspace;
 use codescout::sidecar::{Sidecar, State};
 use codescout::snapshot::{SnapshotStore, View};
@@ -81,7 +82,7 @@ fn indexed(repo: &TestRepo, name: &str, settings: &str) -> Indexed {
 fn collect(indexed: &Indexed) -> CollectOutcome {
     let collected = indexed
         .workspace
-        .collect(Trigger::Asked, &CheckedProgress::default(), &NEVER);
+        .collect(Trigger::Asked, Ctx::new(&CheckedProgress::default(), &NEVER));
     collected.unwrap().unwrap()
 }
 
@@ -141,7 +142,7 @@ fn what_was_set_aside_goes_when_somebody_asks() {
     std::fs::write(aside.join("old.vec"), "old").unwrap();
     let unasked = indexed
         .workspace
-        .collect(Trigger::Unasked(&[]), &CheckedProgress::default(), &NEVER);
+        .collect(Trigger::Unasked(&[]), Ctx::new(&CheckedProgress::default(), &NEVER));
     unasked.unwrap().unwrap();
     assert!(aside.join("old.vec").exists());
     collect(&indexed);
@@ -516,7 +517,7 @@ fn a_store_over_its_limit_loses_the_least_important_first() {
     let hopeless = fill("hopeless", 1);
     hopeless
         .workspace
-        .pin("v1", &CheckedProgress::default(), &NEVER)
+        .pin("v1", Ctx::new(&CheckedProgress::default(), &NEVER))
         .unwrap();
     let done = collect(&hopeless);
     assert!(!done.fits);
@@ -550,7 +551,7 @@ fn unasked_only_what_is_old_goes_and_what_goes_waits() {
     let unasked = || {
         grown
             .workspace
-            .collect(Trigger::Unasked(&[]), &CheckedProgress::default(), &NEVER)
+            .collect(Trigger::Unasked(&[]), Ctx::new(&CheckedProgress::default(), &NEVER))
             .unwrap()
             .unwrap()
     };
@@ -571,7 +572,7 @@ fn unasked_only_what_is_old_goes_and_what_goes_waits() {
     assert_eq!(
         grown
             .workspace
-            .collect_if_due(&[], &CheckedProgress::default(), &NEVER)
+            .collect_if_due(&[], Ctx::new(&CheckedProgress::default(), &NEVER))
             .unwrap(),
         None
     );
@@ -614,7 +615,7 @@ fn killed_at_any_step_the_old_or_the_new_stands() {
         }
         grown
             .workspace
-            .pin("other", &CheckedProgress::default(), &NEVER)
+            .pin("other", Ctx::new(&CheckedProgress::default(), &NEVER))
             .unwrap();
         let left = ["v2", "HEAD", pinned.as_str()];
         repo.git(["branch", "--quiet", "-D", "other"]);
@@ -631,7 +632,7 @@ fn killed_at_any_step_the_old_or_the_new_stands() {
             let killer = Killer {
                 left: AtomicUsize::new(n_steps),
             };
-            let run = || killed.workspace.collect(Trigger::Asked, &killer, &NEVER);
+            let run = || killed.workspace.collect(Trigger::Asked, Ctx::new(&killer, &NEVER));
             let ended = catch_unwind(AssertUnwindSafe(run));
             for (reference, before) in left.iter().zip(&before) {
                 let again = Indexed::at(repo.root(), sidecar.clone());
@@ -673,7 +674,7 @@ fn an_interrupted_collection_leaves_everything_as_it_was() {
     let interrupt = AtomicBool::new(true);
     let done = grown
         .workspace
-        .collect(Trigger::Asked, &CheckedProgress::default(), &interrupt)
+        .collect(Trigger::Asked, Ctx::new(&CheckedProgress::default(), &interrupt))
         .unwrap()
         .unwrap();
     assert!(done.interrupted && !done.rewrote);
@@ -725,7 +726,7 @@ fn writers_and_readers_at_once_lose_nothing() {
                         assert_eq!(view.provenance().commit.unwrap().to_string(), *commit);
                         writer
                             .workspace
-                            .collect(Trigger::Aggressive, &CheckedProgress::default(), &NEVER)
+                            .collect(Trigger::Aggressive, Ctx::new(&CheckedProgress::default(), &NEVER))
                             .unwrap();
                     }
                 })
@@ -769,7 +770,7 @@ fn after_any_events_it_is_as_if_made_at_once() {
                 let occasion = *dice.one_of(&[Trigger::Asked, Trigger::Aggressive]);
                 grown
                     .workspace
-                    .collect(occasion, &CheckedProgress::default(), &NEVER)
+                    .collect(occasion, Ctx::new(&CheckedProgress::default(), &NEVER))
                     .unwrap();
                 assert_eq!(survey(&grown).dead_blobs.n, 0, "{about}");
             }
@@ -794,7 +795,7 @@ fn without_a_sidecar_there_is_nothing_to_collect() {
     let workspace = Workspace::open(repo.root(), &overrides).unwrap();
     assert_eq!(
         workspace
-            .collect(Trigger::Asked, &CheckedProgress::default(), &NEVER)
+            .collect(Trigger::Asked, Ctx::new(&CheckedProgress::default(), &NEVER))
             .unwrap(),
         None
     );
@@ -848,7 +849,7 @@ fn a_damaged_note_of_the_last_collection_counts_as_none() {
     assert_eq!(
         grown
             .workspace
-            .collect_if_due(&[], &CheckedProgress::default(), &NEVER)
+            .collect_if_due(&[], Ctx::new(&CheckedProgress::default(), &NEVER))
             .unwrap(),
         None
     );

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
 use codescout::config::Overrides;
-use codescout::ingest::{NoProgress, Outcome, Progress, Stage};
+use codescout::ingest::Outcome;
 use codescout::link::{DefId, Linker, Links};
-use codescout::model::ChunkKey;
+use codescout::model::{ChunkKey, Ctx, Progress, Stage};
 use codescout::query::{Hit, Mode, Request, SearchOutcome};
-use codescout::session::{Ctx, SeenView, Session, ViewRequest, Workspace};
+use codescout::session::{CallCtx, SeenView, Session, ViewRequest, Workspace};
 use codescout::snapshot::{Coverage, FileId, FileStatus, View};
 
 pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
@@ -69,7 +69,7 @@ pub(crate) fn seen_until(
     interrupt: &AtomicBool,
 ) -> Result<Arc<SeenView>> {
     let session = Session::for_command(Arc::clone(workspace));
-    Ok(session.view(request, &Ctx::unlimited(&NoProgress, interrupt))?.0)
+    Ok(session.view(request, &CallCtx::unlimited(Ctx::silent(interrupt)))?.0)
 }
 
 impl Indexed {
@@ -293,4 +293,22 @@ impl Dice {
     pub(crate) fn one_of<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         &list[self.below(list.len())]
     }
+}
+
+/// Sets a flag after a number of items.
+pub(crate) struct StopAfter<'a> {
+    pub(crate) n_left: AtomicUsize,
+    pub(crate) flag: &'a AtomicBool,
+}
+
+impl Progress for StopAfter<'_> {
+    fn begin(&self, _stage: Stage, _n_items: usize) {}
+
+    fn advance(&self, _n_bytes: u64) {
+        if self.n_left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.flag.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn end(&self) {}
 }

@@ -2,18 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use codescout::git::Repository;
 use codescout::history::{
-    History, HistoryError, HistoryLimit, Reachable, Reading, SymbolBatch, SymbolChangeCache, SymbolHistory, SymbolKey,
+    History, HistoryError, HistoryLimit, Reachable, SymbolBatch, SymbolChangeCache, SymbolHistory, SymbolKey,
     SymbolTracer, symbol_batch_bytes, symbol_recipe, trace,
 };
 use codescout::ingest::Recorder;
-use codescout::model::{CommitId, Oid, RepoPath};
+use codescout::model::{CommitId, Ctx, Oid, RepoPath};
 
 use crate::cli::call_in;
+use crate::indexed::StopAfter;
 use crate::support::TestRepo;
 
 /// A deterministic pseudorandom number generator (xorshift).
@@ -531,8 +532,8 @@ fn whole_life(
     let mut known = SymbolChangeCache::new(None, symbol_recipe(MAX_BYTES));
     let interrupt = AtomicBool::new(false);
     let mut reader = repository.reader();
-    let reading = Reading::whole(&interrupt);
-    let mut lives = SymbolTracer::new(history, reached, &mut reader, MAX_BYTES, &mut known, reading);
+    let ctx = Ctx::silent(&interrupt);
+    let mut lives = SymbolTracer::new(history, reached, &mut reader, MAX_BYTES, &mut known, ctx);
     lives.of(tip, key).unwrap()
 }
 
@@ -568,27 +569,23 @@ fn a_life_is_read_from_its_end_and_goes_on_where_it_stopped() {
         nth: 1,
     };
     let mut known = SymbolChangeCache::new(None, symbol_recipe(MAX_BYTES));
-    let mut read = |reading| {
+    let mut read = |ctx| {
         let mut reader = repository.reader();
-        SymbolTracer::new(&history, &reached, &mut reader, MAX_BYTES, &mut known, reading).of(tip, &key)
+        SymbolTracer::new(&history, &reached, &mut reader, MAX_BYTES, &mut known, ctx).of(tip, &key)
     };
     let interrupt = AtomicBool::new(false);
-    let n_read = std::cell::Cell::new(0);
-    let stopping = Reading {
-        advance: &|| {
-            n_read.set(n_read.get() + 1);
-            interrupt.store(n_read.get() == 5, Ordering::Relaxed);
-        },
-        ..Reading::whole(&interrupt)
+    let progress = StopAfter {
+        n_left: AtomicUsize::new(5),
+        flag: &interrupt,
     };
-    assert!(matches!(read(stopping), Err(HistoryError::Interrupted)));
+    assert!(matches!(
+        read(Ctx::new(&progress, &interrupt)),
+        Err(HistoryError::Interrupted)
+    ));
     interrupt.store(false, Ordering::Relaxed);
-    let no_time = Reading {
-        deadline: Some(Instant::now()),
-        ..Reading::whole(&interrupt)
-    };
+    let no_time = Ctx::silent(&interrupt).until(Some(Instant::now()));
     let part = read(no_time).unwrap();
-    let whole = read(Reading::whole(&interrupt)).unwrap();
+    let whole = read(Ctx::silent(&interrupt)).unwrap();
     assert_eq!((part.changes.len(), part.n_unread), (5, 7));
     assert_eq!((whole.changes.len(), whole.n_unread), (12, 0));
     assert_eq!(part.changes, whole.changes[..5]);

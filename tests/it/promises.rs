@@ -10,14 +10,14 @@ use codescout::artifact::SkipReason;
 use codescout::config::Overrides;
 use codescout::embed::{EmbedError, Embedder, Embedding, Profile};
 use codescout::git::BlobContent;
-use codescout::ingest::{Ingest, NoProgress, Outcome, Progress, Stage};
-use codescout::model::ChunkKey;
+use codescout::ingest::{Ingest, Outcome};
+use codescout::model::{ChunkKey, Ctx};
 use codescout::query::{FileFilter, Mode, Request, Searcher, Tests};
 use codescout::session::ViewRequest;
 use codescout::sidecar::Sidecar;
 use codescout::snapshot::View;
 
-use crate::indexed::{Indexed, NEVER, chunk_keys, files_below, path_of, seen_until};
+use crate::indexed::{Indexed, NEVER, StopAfter, chunk_keys, files_below, path_of, seen_until};
 use crate::support::TestRepo;
 
 const FIXTURE: &str = "
@@ -191,7 +191,7 @@ fn a_branch_embeds_only_chunks_never_seen() {
         patience: Duration::from_secs(60),
     };
     let target = index.workspace.target("HEAD").unwrap().unwrap();
-    let outcome = ingest.update(target, &NoProgress, &NEVER).unwrap();
+    let outcome = ingest.update(target, Ctx::silent(&NEVER)).unwrap();
     assert_eq!(counting.n_texts.load(Ordering::Relaxed), n_unseen);
     assert_eq!((outcome.n_new_blobs, outcome.n_new_chunks), (3, n_unseen));
 }
@@ -558,24 +558,6 @@ fn assert_no_leftovers(sidecar: &Path) {
     );
 }
 
-/// Sets a flag after a number of blobs.
-struct StopAfter<'a> {
-    n_left: AtomicUsize,
-    flag: &'a AtomicBool,
-}
-
-impl Progress for StopAfter<'_> {
-    fn begin(&self, _stage: Stage, _n_blobs: usize) {}
-
-    fn advance(&self, _n_bytes: u64) {
-        if self.n_left.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.flag.store(true, Ordering::Relaxed);
-        }
-    }
-
-    fn end(&self) {}
-}
-
 #[test]
 fn what_was_done_before_an_interruption_is_kept() {
     let repo = many_files(700);
@@ -586,7 +568,7 @@ fn what_was_done_before_an_interruption_is_kept() {
         flag: &flag,
     };
     let target = index.workspace.target("HEAD").unwrap().unwrap();
-    let stopped = index.workspace.ingest(target, &progress, &flag).unwrap();
+    let stopped = index.workspace.ingest(target, Ctx::new(&progress, &flag)).unwrap();
     assert!(
         stopped.interrupted && stopped.n_new_blobs >= 300 && stopped.n_new_blobs < 700,
         "{stopped:?}"

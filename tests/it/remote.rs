@@ -7,8 +7,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use codescout::config::{Environment, Overrides, trust};
-use codescout::ingest::{CatchUp, CatchUpOutcome, CollectOptions, Collector, EmbeddingSource, NoProgress, Trigger};
-use codescout::model::TreeId;
+use codescout::ingest::{CatchUp, CatchUpOutcome, CollectOptions, Collector, EmbeddingSource, Trigger};
+use codescout::model::{Ctx, TreeId};
 use codescout::query::{Mode, Request, SearchError};
 use codescout::sidecar::{SectionFile, State};
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ impl Indexed {
     /// Indexes `HEAD` and computes the vectors of the server.
     pub(crate) fn caught_up(&self) -> CatchUpOutcome {
         self.view("HEAD");
-        let mut done = self.workspace.catch_up(&[self.head()], &NoProgress, &NEVER).unwrap();
+        let mut done = self.workspace.catch_up(&[self.head()], Ctx::silent(&NEVER)).unwrap();
         done.pop().unwrap().1
     }
 
@@ -97,7 +97,7 @@ impl Indexed {
             options: &options,
             profiles,
         };
-        collector.collect(occasion, PATIENCE, &NoProgress, &NEVER).unwrap();
+        collector.collect(occasion, PATIENCE, Ctx::silent(&NEVER)).unwrap();
     }
 
     pub(crate) fn profile(&self) -> String {
@@ -455,7 +455,7 @@ fn what_another_writer_keeps_from_being_joined_is_joined_by_the_next_run() {
         patience: Duration::from_millis(50),
     };
     let other = sidecar.lock(PATIENCE).unwrap();
-    let done = catch_up.run(&[indexed.head()], &NoProgress, &NEVER).unwrap();
+    let done = catch_up.run(&[indexed.head()], Ctx::silent(&NEVER)).unwrap();
     assert_eq!((done.n_embedded, done.n_left), (6, 0));
     assert!(done.stopped.unwrap().contains("another process is writing"));
     assert_eq!(parts(&repo).len(), 2);

@@ -6,7 +6,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use codescout::embed::{EmbedError, Embedder, Profile, SparseEmbedder, SparseVector};
-use codescout::ingest::{CatchUp, CatchUpOutcome, EmbeddingSource, NoProgress, Trigger};
+use codescout::ingest::{CatchUp, CatchUpOutcome, EmbeddingSource, Trigger};
+use codescout::model::Ctx;
 use codescout::query::{Mode, Request, Searcher};
 use serde_json::json;
 
@@ -505,7 +506,7 @@ fn whoever_makes_them_the_leg_is_the_same() {
         options: indexed.workspace.build_options(),
         patience: Duration::from_secs(60),
     };
-    let done: CatchUpOutcome = catch_up.run(&[target.tree], &NoProgress, &NEVER).unwrap();
+    let done: CatchUpOutcome = catch_up.run(&[target.tree], Ctx::silent(&NEVER)).unwrap();
     assert_eq!((done.n_embedded, done.n_left, done.stopped), (13, 0, None));
     let view = indexed.view("HEAD");
     let state = indexed.state();

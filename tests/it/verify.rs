@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use codescout::ingest::{Depth, Limits, Repair, Verification};
+use codescout::ingest::{Depth, Repair, Verification};
+use codescout::model::Ctx;
 use codescout::sidecar::{Sidecar, Store, StoredFile};
 use std::time::{Duration, Instant};
 
@@ -15,10 +16,6 @@ use crate::support::TestRepo;
 const DEEP: Depth = Depth {
     from_blobs: true,
     sample: None,
-};
-const NO_LIMITS: Limits<'static> = Limits {
-    interrupt: &NEVER,
-    deadline: None,
 };
 
 const FIXTURE: &str = "
@@ -44,7 +41,7 @@ pub(crate) fn verify(index: &Indexed, depth: Depth) -> Verification {
     index
         .workspace
         .writer(&sidecar)
-        .verify(depth, &CheckedProgress::default(), NO_LIMITS)
+        .verify(depth, Ctx::new(&CheckedProgress::default(), &NEVER))
         .unwrap()
 }
 
@@ -53,7 +50,7 @@ fn repair(index: &Indexed, depth: Depth) -> Repair {
     index
         .workspace
         .writer(&sidecar)
-        .repair(depth, &CheckedProgress::default(), NO_LIMITS)
+        .repair(depth, Ctx::new(&CheckedProgress::default(), &NEVER))
         .unwrap()
 }
 
@@ -85,7 +82,7 @@ fn verifying_commits_counts_every_file_once() {
     index
         .workspace
         .records()
-        .record_history(&[head], &progress, &NEVER)
+        .record_history(&[head], Ctx::new(&progress, &NEVER))
         .unwrap();
     assert!(verify(&index, DEEP).is_sound());
     drop(repo);
@@ -133,16 +130,10 @@ fn a_sample_and_a_limit_say_what_was_not_looked_at() {
     assert_eq!(derived.n_manifests + derived.n_skipped_manifests, 11);
     assert!(found.is_sound(), "{:?}", found.findings);
 
-    let over = Limits {
-        deadline: Some(Instant::now() - Duration::from_secs(1)),
-        ..NO_LIMITS
-    };
+    let progress = CheckedProgress::default();
+    let over = Ctx::new(&progress, &NEVER).until(Some(Instant::now() - Duration::from_secs(1)));
     let sidecar = index.workspace.storage.open_to_check().unwrap().unwrap();
-    let found = index
-        .workspace
-        .writer(&sidecar)
-        .verify(DEEP, &CheckedProgress::default(), over)
-        .unwrap();
+    let found = index.workspace.writer(&sidecar).verify(DEEP, over).unwrap();
     assert!(found.is_sound() && found.n_unread > 11, "{found:?}");
     let derived = found.derived.unwrap();
     assert_eq!(
@@ -384,8 +375,8 @@ struct Mender<'a> {
     good: &'a [u8],
 }
 
-impl codescout::ingest::Progress for Mender<'_> {
-    fn begin(&self, _stage: codescout::ingest::Stage, _n_blobs: usize) {}
+impl codescout::model::Progress for Mender<'_> {
+    fn begin(&self, _stage: codescout::model::Stage, _n_blobs: usize) {}
 
     fn advance(&self, _n_bytes: u64) {}
 
@@ -407,7 +398,7 @@ fn what_somebody_else_has_mended_meanwhile_is_not_set_aside() {
     };
     let sidecar = index.workspace.storage.open_to_check().unwrap().unwrap();
     let writer = index.workspace.writer(&sidecar);
-    let done = writer.repair(Depth::default(), &mender, NO_LIMITS).unwrap();
+    let done = writer.repair(Depth::default(), Ctx::new(&mender, &NEVER)).unwrap();
     assert!(!done.before.is_sound() && done.after.is_sound());
     assert_eq!((done.n_set_aside, sidecar.damaged_bytes().unwrap()), (0, 0));
     assert_eq!(fs::read(&damaged).unwrap(), good);

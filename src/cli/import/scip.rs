@@ -7,10 +7,10 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::{open, size};
+use crate::cli::Found;
 use crate::cli::args::{Global, ImportScipArgs};
 use crate::cli::progress::CliProgress;
 use crate::cli::render::{Output, one_line};
-use crate::cli::{Found, INTERRUPTED};
 use crate::config::Overrides;
 use crate::ingest::{ImportedFacts, Target};
 use crate::model::count::count;
@@ -131,7 +131,7 @@ pub(in crate::cli) fn import(
     );
     let index = Index::read(&bytes).with_context(cannot)?;
     let progress = CliProgress::new(global.quiet);
-    let imported = workspace.import_facts(&index, reference, &progress, &INTERRUPTED);
+    let imported = workspace.import_facts(&index, reference, progress.ctx());
     let (target, imported) = imported.with_context(cannot)?;
     Ok(ImportScipOut::of(target, imported, bytes.len()))
 }

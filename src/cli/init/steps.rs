@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 use super::record::Record;
-use crate::cli::INTERRUPTED;
 use crate::cli::args::{Global, InitStep};
 use crate::cli::install::{SERVER_NAME, absent, added_elsewhere, user_plan, user_removal};
 use crate::cli::progress::CliProgress;
 use crate::ingest::Target;
 use crate::model::count::count;
-use crate::session::{Context as _, Ctx, Event, OpError, Result, Steps, Workspace};
+use crate::session::{CallCtx, Context as _, Event, OpError, Result, Steps, Workspace};
 use crate::setup::ci_file::{CiFile, NewCiFile};
 use crate::setup::hooks::{self, Action, Wishes};
 use crate::setup::install::{Client, Places, Plan, Uses};
@@ -377,8 +376,10 @@ impl<'a> Setting<'a> {
 
     fn indexed(&self, target: Target) -> Result<String> {
         let progress = CliProgress::new(self.global.quiet);
-        let ctx = Ctx::unlimited(&progress, &INTERRUPTED);
-        let outcome = self.workspace.update(target, Steps::default(), &ctx, &mut Event::log)?;
+        let call = CallCtx::unlimited(progress.ctx());
+        let outcome = self
+            .workspace
+            .update(target, Steps::default(), &call, &mut Event::log)?;
         if outcome.interrupted {
             return Err(OpError::interrupted_with("the files indexed so far are kept"));
         }

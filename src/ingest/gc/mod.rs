@@ -23,7 +23,6 @@ use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::artifact::ArtifactKey;
@@ -33,7 +32,7 @@ use crate::index::dense::WriteError;
 use crate::index::{
     MergeError, Ranks, Segment, SegmentError, Segments, Survivors, rewrite_artifacts, rewrite_segments,
 };
-use crate::model::{BlobId, TreeId, chain, explain_by};
+use crate::model::{BlobId, Ctx, Stage, TreeId, chain, explain_by};
 use crate::sidecar::{
     FileError, HistoryEntry, LastCollection, LockError, PastVersions, SegmentEntry, Sidecar, State, Store, WriterLock,
     failpoint,
@@ -47,7 +46,6 @@ use super::added::{CarryError, carry_added};
 use super::compact::{GRACE, MAX_MERGED_BYTES, tidy};
 use super::parts;
 use super::precise::surviving_facts;
-use super::progress::{Progress, Stage};
 use super::publish::{ARTIFACTS_ENDING, publish_state, store, store_segment};
 use super::run::{listed_past, new_epoch};
 use super::sweep::{Grace, retire, retire_manifests, sweep};
@@ -222,13 +220,12 @@ impl Collector<'_> {
         &self,
         occasion: Trigger<'_>,
         patience: Duration,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
+        ctx: Ctx<'_>,
     ) -> Result<CollectOutcome, CollectError> {
         let started = Instant::now();
-        progress.begin(Stage::Waiting, 0);
-        let lock = self.sidecar.lock_unless(patience, interrupt)?;
-        progress.end();
+        ctx.progress.begin(Stage::Waiting, 0);
+        let lock = self.sidecar.lock_unless(patience, ctx.interrupt)?;
+        ctx.progress.end();
         let mut done = CollectOutcome {
             fits: true,
             bytes: (self.stored_bytes()?, 0),
@@ -246,8 +243,7 @@ impl Collector<'_> {
             let mut run = Run {
                 collector: self,
                 occasion,
-                progress,
-                interrupt,
+                ctx,
                 lock: &lock,
                 state,
                 segments,
@@ -392,8 +388,7 @@ impl Collector<'_> {
 struct Run<'a> {
     collector: &'a Collector<'a>,
     occasion: Trigger<'a>,
-    progress: &'a dyn Progress,
-    interrupt: &'a AtomicBool,
+    ctx: Ctx<'a>,
     lock: &'a WriterLock,
     state: State,
     segments: Segments,
@@ -415,7 +410,7 @@ impl Run<'_> {
             (false, 0) => 0,
             (false, n_dead) => kept.len() + n_dead,
         };
-        self.progress.begin(Stage::Collecting, n_steps);
+        self.ctx.progress.begin(Stage::Collecting, n_steps);
         let finished = if rewrites {
             self.rewrite(marked, &kept, groups)
         } else {
@@ -429,10 +424,10 @@ impl Run<'_> {
         }
         if finished? {
             self.finish(kept.len())?;
-            self.progress.end();
+            self.ctx.progress.end();
             return Ok(true);
         }
-        self.progress.end();
+        self.ctx.progress.end();
         Ok(false)
     }
 
@@ -500,8 +495,8 @@ impl Run<'_> {
 
     /// Reports one more file. Returns true if the collection was not interrupted.
     fn goes_on(&self, n_bytes: u64) -> bool {
-        self.progress.advance(n_bytes);
-        !self.interrupt.load(Ordering::Relaxed)
+        self.ctx.progress.advance(n_bytes);
+        !self.ctx.is_interrupted()
     }
 
     /// Starts a new epoch that contains only the surviving data.
@@ -550,7 +545,7 @@ impl Run<'_> {
         self.collector.pass("gc.checked")?;
         publish_state(self.sidecar(), self.lock, &mut new)?;
         self.collector.pass("gc.published")?;
-        self.progress.advance(0);
+        self.ctx.progress.advance(0);
         if let Trigger::Unasked(_) = self.occasion {
             retire(self.sidecar(), &self.state.segments);
             retire_manifests(self.sidecar(), &from).map_err(|source| self.collector.io_error(source))?;
@@ -637,7 +632,7 @@ impl Run<'_> {
             let removed = self.sidecar().remove(Store::Snapshots, &file.name, self.lock);
             removed.map_err(|source| FileError::write(self.sidecar().path(Store::Snapshots, &file.name), source))?;
             self.collector.pass("gc.removed_manifest")?;
-            self.progress.advance(0);
+            self.ctx.progress.advance(0);
         }
         Ok(true)
     }

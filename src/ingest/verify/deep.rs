@@ -10,11 +10,11 @@ use crate::index::{
     BlobReader, BlobSource, Build, BuildError, BuildOptions, Segment, SegmentData, SegmentPart, Segments, SourceBlob,
     differences,
 };
-use crate::model::{RepoPath, TreeId};
+use crate::model::{Ctx, RepoPath, Stage, TreeId};
 use crate::sidecar::{SegmentEntry, State, Store, StoredFile};
 use crate::snapshot::{Blobs, FileEntry, FileStatus, ListedFile, Manifest, SnapshotStore};
 
-use super::{Derived, Ingest, Limits, Progress, Stage, Verification, VerifyError};
+use super::{Derived, Ingest, Verification, VerifyError};
 
 impl Ingest<'_> {
     pub(super) fn derive(
@@ -23,8 +23,7 @@ impl Ingest<'_> {
         state: &State,
         segments: &Segments,
         found: &mut Verification,
-        progress: &dyn Progress,
-        limits: Limits<'_>,
+        ctx: Ctx<'_>,
     ) -> Result<(), VerifyError> {
         let has_vectors = segments.iter().all(|segment| segment.vectors.is_some());
         if !state.segments.is_empty() && (state.recipe != self.options.recipe || !has_vectors) {
@@ -32,7 +31,7 @@ impl Ingest<'_> {
         }
         let mut derived = Derived::default();
         let blobs = Sample::of(segments.n_blobs() as usize, sample);
-        progress.begin(Stage::Deriving, blobs.len());
+        ctx.progress.begin(Stage::Deriving, blobs.len());
         let mut number = 0;
         for (at, (segment, entry)) in segments.iter().zip(&state.segments).enumerate() {
             let mut keys = Vec::new();
@@ -44,15 +43,13 @@ impl Ingest<'_> {
                 }
                 number += 1;
             }
-            for (part, what) in
-                self.derive_segment(segment, &segments.first(at), &keys, &mut derived, progress, limits)?
-            {
+            for (part, what) in self.derive_segment(segment, &segments.first(at), &keys, &mut derived, ctx)? {
                 let (store, file) = file_of(entry, part, &self.profile());
                 found.blame(Some(store), &file.name, format!("does not match the blobs: {what}"));
             }
         }
-        progress.end();
-        self.derive_manifests(sample, state, segments, found, &mut derived, limits);
+        ctx.progress.end();
+        self.derive_manifests(sample, state, segments, found, &mut derived, ctx);
         found.derived = Some(derived);
         Ok(())
     }
@@ -64,15 +61,14 @@ impl Ingest<'_> {
         before: &Segments,
         keys: &[ArtifactKey],
         derived: &mut Derived,
-        progress: &dyn Progress,
-        limits: Limits<'_>,
+        ctx: Ctx<'_>,
     ) -> Result<Vec<(SegmentPart, String)>, VerifyError> {
         let n_absent = AtomicU64::new(0);
         let source = Counting {
             blobs: Blobs::of_git(self.repository, self.options.max_blob_bytes),
             n_absent: &n_absent,
         };
-        let stop = AtomicBool::new(limits.are_reached());
+        let stop = AtomicBool::new(ctx.is_over());
         // Builds one segment regardless of its size, because its numbers are compared with those of the stored segment.
         let options = BuildOptions {
             max_segment_bytes: usize::MAX,
@@ -84,8 +80,8 @@ impl Ingest<'_> {
             options: &options,
             interrupt: &stop,
             progress: &|n_bytes| {
-                progress.advance(n_bytes);
-                if limits.are_reached() {
+                ctx.progress.advance(n_bytes);
+                if ctx.is_over() {
                     stop.store(true, Ordering::Relaxed);
                 }
             },
@@ -115,14 +111,14 @@ impl Ingest<'_> {
         segments: &Segments,
         found: &mut Verification,
         derived: &mut Derived,
-        limits: Limits<'_>,
+        ctx: Ctx<'_>,
     ) {
         let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
         let trees = found.trees.clone();
         let sample = Sample::of(trees.len(), sample);
         for (number, tree) in trees.into_iter().enumerate() {
             let layers = match snapshots.load(tree) {
-                Ok(Some(layers)) if sample.contains(number) && !limits.are_reached() => layers,
+                Ok(Some(layers)) if sample.contains(number) && !ctx.is_over() => layers,
                 _ => {
                     derived.n_skipped_manifests += 1;
                     continue;

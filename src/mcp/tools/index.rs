@@ -236,10 +236,10 @@ fn waited(
             ..advance
         });
     };
-    let end = call.ctx.pause(|| job.wait(patience, call.ctx.interrupt, &told_of));
+    let end = call.ctx.pause(|| job.wait(patience, call.ctx.ctx.interrupt, &told_of));
     let advance = job.advance();
     n_before.set(n_before.get() + advance.n_before + advance.n_done);
-    if call.ctx.interrupt.load(Ordering::Relaxed) {
+    if call.ctx.ctx.interrupt.load(Ordering::Relaxed) {
         // The build continues if other calls wait for it.
         job.give_up();
         return Err(OpError::interrupted());

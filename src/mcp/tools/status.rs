@@ -130,7 +130,7 @@ fn projects(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
             &format!("repositories below {root}"),
         );
     }
-    let below = call.hub.below_roots(call.ctx.interrupt);
+    let below = call.hub.below_roots(call.ctx.ctx.interrupt);
     let lists = [
         ("work_tree", "work tree", call.hub.work_trees()),
         ("repository", "repository", below.folders),
@@ -173,7 +173,7 @@ fn health(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
         );
     };
     if session.is_own {
-        let mut findings = examine(workspace.repository.discovery_dir(), call.ctx.interrupt).findings;
+        let mut findings = examine(workspace.repository.discovery_dir(), call.ctx.ctx.interrupt).findings;
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         for finding in &findings {
             tell(

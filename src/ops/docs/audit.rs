@@ -7,7 +7,6 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 use bstr::ByteSlice;
 use serde::Serialize;
@@ -162,7 +161,7 @@ impl<'a> Auditor<'a> {
     pub(super) fn audit(&mut self, document: &Document) -> Result<Vec<FindingOut>> {
         let mut findings = Vec::new();
         for mention in &document.mentions {
-            if self.targets.reading.interrupt.load(Ordering::Relaxed) {
+            if self.targets.ctx.is_interrupted() {
                 return Err(OpError::interrupted());
             }
             let (kind, outcome) = match &mention.referent {

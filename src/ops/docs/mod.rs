@@ -303,11 +303,11 @@ fn explained(ask: &Ask<'_>, present: &Present, documents: &[Document]) -> Result
 fn traced<'a>(ask: &'a Ask<'a>) -> Result<Past<'a>> {
     let past = Past::of(ask, PATIENCE)?;
     let lacks_some = past.with_targets(|targets| Ok(!targets.untraced().is_empty()))?;
-    if !lacks_some || ask.ctx.reading_ends().is_some() {
+    if !lacks_some || ask.call.reading_ends().is_some() {
         return Ok(past);
     }
     let (until, records) = (Instant::now() + TRACING_TIME, ask.session.workspace.records());
-    match records.trace_history_until(Some(until), ask.ctx.progress, ask.ctx.interrupt) {
+    match records.trace_history_until(Some(until), ask.call.ctx) {
         Ok(_) => Past::of(ask, PATIENCE),
         Err(error) if is_read_only(&error) => Ok(past),
         Err(error) => Err(error),
@@ -341,7 +341,7 @@ fn fix(ask: &Ask<'_>, question: &Question<'_>, findings: &mut [FindingOut]) -> R
     }
     ask.session
         .workspace
-        .rewriter(PATIENCE, ask.ctx.interrupt)?
+        .rewriter(PATIENCE, ask.call.ctx.interrupt)?
         .apply(rewrites)?;
     ask.session.files_changed();
     of_files

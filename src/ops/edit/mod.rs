@@ -130,7 +130,7 @@ impl<'a> Writer<'a> {
             ));
         }
         let repository = &ask.session.workspace.repository;
-        let rewriter = || ask.session.workspace.rewriter(PATIENCE, ask.ctx.interrupt);
+        let rewriter = || ask.session.workspace.rewriter(PATIENCE, ask.call.ctx.interrupt);
         Ok(Self {
             rewriter: (!dry_run).then(rewriter).transpose()?,
             files: Files {
@@ -145,7 +145,7 @@ impl<'a> Writer<'a> {
     pub(crate) fn write(mut self, edited: &[Edited]) -> Result<Page<PatchOut>> {
         let ask = self.files.ask;
         if let Some(rewriter) = &mut self.rewriter {
-            if ask.ctx.is_interrupted() {
+            if ask.call.ctx.is_interrupted() {
                 return Err(OpError::interrupted());
             }
             let changed = edited.iter().map(|file| Rewrite {

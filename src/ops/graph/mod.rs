@@ -356,7 +356,7 @@ impl Graph {
 impl Lookup<'_> {
     /// Returns true if the answer includes a file. Returns false for all files after an interruption.
     fn is_wanted(&self) -> impl Fn(FileId) -> bool + Sync {
-        let (view, filter, interrupt) = (self.question.view(), &self.question.filter, self.ask.ctx.interrupt);
+        let (view, filter, interrupt) = (self.question.view(), &self.question.filter, self.ask.call.ctx.interrupt);
         move |file| !interrupt.load(std::sync::atomic::Ordering::Relaxed) && filter.passes(view, file)
     }
 

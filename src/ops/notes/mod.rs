@@ -656,9 +656,9 @@ fn store(ask: &Ask<'_>, note: &Found, from: Option<&str>, to: Option<&str>) -> R
         ));
     }
     let Some(path) = &note.path else {
-        return PrivateNotes::of(workspace).store(&note.name, from, to, ask.ctx.interrupt);
+        return PrivateNotes::of(workspace).store(&note.name, from, to, ask.call.ctx.interrupt);
     };
-    let mut rewriter = workspace.rewriter(PATIENCE, ask.ctx.interrupt)?;
+    let mut rewriter = workspace.rewriter(PATIENCE, ask.call.ctx.interrupt)?;
     rewriter.apply(vec![Rewrite {
         path: path.as_bytes().to_vec(),
         from: from.map(|text| text.as_bytes().to_vec()),

@@ -149,10 +149,10 @@ impl Plan<'_> {
             moves.insert(file, planned.changed.iter().map(by).collect::<Vec<_>>());
             files.push((file, path, stored.blob, bytes));
         }
-        let after = ask.session.with_contents(view, files, ask.ctx.interrupt)?;
+        let after = ask.session.with_contents(view, files, ask.call.ctx.interrupt)?;
         let links = Links::new(&after, &mut ask.session.workspace.repository.reader());
         let new_links = links.with_facts(&after, ask.session.facts().0);
-        let linker = Linker::new(&after, &new_links, ask.ctx.interrupt);
+        let linker = Linker::new(&after, &new_links, ask.call.ctx.interrupt);
         let mut known: BTreeMap<FileId, Changed> = BTreeMap::new();
         let find = |path: &RepoPath| after.find(path.as_bytes());
         for (file, moves) in moves {

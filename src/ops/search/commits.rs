@@ -196,15 +196,11 @@ impl Asked<'_> {
 pub(super) fn messages(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
     let (ask, query) = (asked.ask, asked.commit_query(Inside::Commits)?);
     let (workspace, reference) = (&ask.session.workspace, &ask.common.reference);
-    ask.session.make_searchable(reference, &ask.ctx)?;
+    ask.session.make_searchable(reference, &ask.call)?;
     let (opened, messages) = match query {
-        CommitQuery::Ranked(_) => workspace
-            .records()
-            .messages(reference, ask.ctx.progress, ask.ctx.interrupt)?,
+        CommitQuery::Ranked(_) => workspace.records().messages(reference, ask.call.ctx)?,
         CommitQuery::Literal | CommitQuery::Regex => {
-            let opened = workspace
-                .records()
-                .history(reference, ask.ctx.progress, ask.ctx.interrupt)?;
+            let opened = workspace.records().history(reference, ask.call.ctx)?;
             (opened, Vec::new())
         }
     };
@@ -218,7 +214,7 @@ pub(super) fn messages(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
         embedder: workspace.models.own_embedder(),
         scope: &scope,
         mailmap: &opened.mailmap,
-        interrupt: ask.ctx.interrupt,
+        interrupt: ask.call.ctx.interrupt,
     };
     let outcome = match query {
         CommitQuery::Ranked(mode) => searcher.search(asked.query, mode, n_before, asked.limit())?,
@@ -250,15 +246,13 @@ pub(super) fn diffs(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
     let ask = asked.ask;
     let pattern = asked.commit_pattern(asked.commit_query(Inside::Diffs)?)?;
     let (workspace, reference) = (&ask.session.workspace, &ask.common.reference);
-    ask.session.make_searchable(reference, &ask.ctx)?;
-    let opened = workspace
-        .records()
-        .history(reference, ask.ctx.progress, ask.ctx.interrupt)?;
+    ask.session.make_searchable(reference, &ask.call)?;
+    let opened = workspace.records().history(reference, ask.call.ctx)?;
     let key = asked.commit_key(&opened);
     let after = asked.after(&key)?;
     let filter = asked.commit_filter()?;
     let scope = filter.commits(&opened.history, &opened.reached, &opened.mailmap)?;
-    let time_limit = match ask.ctx.limits {
+    let time_limit = match ask.call.limits {
         Some(_) => SHORT_TIME_LIMIT,
         None => TIME_LIMIT,
     };
@@ -273,7 +267,7 @@ pub(super) fn diffs(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
         after,
         deadline: Some(Instant::now() + time_limit),
     };
-    let mut outcome = search.run(ask.ctx.interrupt)?;
+    let mut outcome = search.run(ask.call.ctx.interrupt)?;
     if outcome.is_interrupted {
         return Err(OpError::interrupted());
     }

@@ -448,7 +448,7 @@ impl Asked<'_> {
                 let around = request.context_lines.unwrap_or(0);
                 let filter = question.filter.clone();
                 let lines = lines_request(pattern, filter, around, self.limit(), question.after);
-                matching_lines(&question.sources(), &lines, self.ask.ctx.interrupt)?
+                matching_lines(&question.sources(), &lines, self.ask.call.ctx.interrupt)?
             }
             None => {
                 let sought = self.sought(&question)?;
@@ -528,7 +528,7 @@ impl Asked<'_> {
         let reference = &self.ask.common.reference;
         let question = self.question_at(reference)?;
         question.needs_index(&format!("{reference} is not indexed yet"), "try again later", None)?;
-        self.ask.session.make_searchable(reference, &self.ask.ctx)?;
+        self.ask.session.make_searchable(reference, &self.ask.call)?;
         let past = past::Past::open(self.ask, documents)?;
         let name = match documents {
             Documents::All => "all history",

@@ -11,10 +11,10 @@ use super::super::ask::Ask;
 use crate::artifact::ArtifactKey;
 use crate::extract;
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
-use crate::history::{Reading, SymbolChangeCache, SymbolKey, SymbolTracer, text_lifetime, versions};
-use crate::model::{BlobId, Oid, RepoPath};
+use crate::history::{SymbolChangeCache, SymbolKey, SymbolTracer, text_lifetime, versions};
+use crate::model::{BlobId, Ctx, Oid, RepoPath};
 use crate::query::{Gaps, Hit, timestamp};
-use crate::session::{Ctx, OpenedHistory, Result, Session, ViewRequest, bail};
+use crate::session::{CallCtx, OpenedHistory, Result, Session, ViewRequest, bail};
 use crate::snapshot::{Documents, FileEntry, FileId, FileStatus, View};
 
 /// Maximum size in bytes of a file version in which a text is searched.
@@ -113,13 +113,11 @@ impl Past {
     pub(crate) fn open(ask: &Ask<'_>, documents: Documents) -> Result<Self> {
         let (session, reference) = (ask.session, &ask.common.reference);
         let workspace = &session.workspace;
-        let opened = workspace
-            .records()
-            .history(reference, ask.ctx.progress, ask.ctx.interrupt)?;
+        let opened = workspace.records().history(reference, ask.call.ctx)?;
         // A cached view may lack versions that were indexed after it was opened.
         let uncached = Session::for_command(Arc::clone(workspace));
-        let ctx = Ctx::unlimited(ask.ctx.progress, ask.ctx.interrupt);
-        let now = uncached.view(ViewRequest::of(reference), &ctx)?.0.view.clone();
+        let call = CallCtx::unlimited(ask.call.ctx);
+        let now = uncached.view(ViewRequest::of(reference), &call)?.0.view.clone();
         let segments = now.segments();
         let indexed: HashSet<Oid> = segments
             .iter()
@@ -296,9 +294,9 @@ impl Past {
         };
         let mut known = SymbolChangeCache::new(None, traced.recipe);
         let interrupt = AtomicBool::new(false);
-        let reading = Reading::whole(&interrupt);
+        let ctx = Ctx::silent(&interrupt);
         let reached = &self.opened.reached;
-        let life = SymbolTracer::new(history, reached, reader, traced.max_bytes, &mut known, reading).of(tip, &key)?;
+        let life = SymbolTracer::new(history, reached, reader, traced.max_bytes, &mut known, ctx).of(tip, &key)?;
         let added = life.changes.last().filter(|change| change.events.added);
         let removed = life
             .changes

@@ -149,7 +149,7 @@ pub(crate) struct Shown {
 
 /// Returns the best hits.
 pub(crate) fn ranked(ask: &Ask<'_>, view: &View, request: &Request, shown: Shown) -> Result<SearchPage> {
-    let (workspace, interrupt) = (&*ask.session.workspace, ask.ctx.interrupt);
+    let (workspace, interrupt) = (&*ask.session.workspace, ask.call.ctx.interrupt);
     let best = best_hits(workspace, view, request, interrupt)?;
     let mut page = page_of(workspace, view, request, &best, shown, interrupt)?;
     if shown.explain && request.mode != Mode::Keyword {
@@ -302,7 +302,7 @@ fn about_exact(exact: &ExactText) -> Vec<String> {
 
 /// Returns the best hits in the files of many commits, each with the commits between which it existed.
 pub(crate) fn ranked_in_past(ask: &Ask<'_>, past: &Past, request: &Request, shown: Shown) -> Result<SearchPage> {
-    let (workspace, interrupt) = (&*ask.session.workspace, ask.ctx.interrupt);
+    let (workspace, interrupt) = (&*ask.session.workspace, ask.call.ctx.interrupt);
     let best = if !past.is_of_gone() {
         best_hits(workspace, &past.view, request, interrupt)?
     } else {
@@ -358,7 +358,7 @@ pub(crate) fn ranked_over_refs(
     request: &Request,
     shown: Shown,
 ) -> Result<SearchPage> {
-    let (workspace, interrupt) = (&*ask.session.workspace, ask.ctx.interrupt);
+    let (workspace, interrupt) = (&*ask.session.workspace, ask.call.ctx.interrupt);
     let n_wanted = request.skip.saturating_add(request.limit).saturating_add(1);
     let mut page = SearchPage::default();
     let mut found: Vec<(usize, ChunkKey, Hit)> = Vec::new();

@@ -1,10 +1,9 @@
 //! Fixes that can be applied without asking the user.
 
-use std::sync::atomic::AtomicBool;
-
-use crate::ingest::{Depth, Limits, Progress};
+use crate::ingest::Depth;
+use crate::model::Ctx;
 use crate::model::count::count;
-use crate::session::{Ctx, Event, Result, Steps, Workspace};
+use crate::session::{CallCtx, Event, Result, Steps, Workspace};
 
 /// A fix that `--fix` applies. The variants are in the order in which fixes must be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,22 +27,13 @@ impl Remedy {
     }
 
     /// Applies the fix and returns a description of it.
-    pub(crate) fn apply(
-        self,
-        workspace: &Workspace,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<String> {
+    pub(crate) fn apply(self, workspace: &Workspace, ctx: Ctx<'_>) -> Result<String> {
         match self {
             Self::Repair => {
                 let Some(sidecar) = workspace.storage.open_to_check()? else {
                     return Ok("there is no index to repair".to_owned());
                 };
-                let limits = Limits {
-                    interrupt,
-                    deadline: None,
-                };
-                let repair = workspace.writer(&sidecar).repair(Depth::default(), progress, limits)?;
+                let repair = workspace.writer(&sidecar).repair(Depth::default(), ctx)?;
                 Ok(format!(
                     "set {} aside and rebuilt {}",
                     count(repair.n_set_aside, "damaged file"),
@@ -52,7 +42,7 @@ impl Remedy {
             }
             Self::Exclude => {
                 if let Some(sidecar) = workspace.storage.open()? {
-                    workspace.storage.exclude(&sidecar, interrupt)?;
+                    workspace.storage.exclude(&sidecar, ctx.interrupt)?;
                 }
                 Ok("wrote the line into info/exclude".to_owned())
             }
@@ -60,8 +50,8 @@ impl Remedy {
                 let Some(target) = workspace.target("WORKTREE")? else {
                     return Ok("no commit to index yet".to_owned());
                 };
-                let ctx = Ctx::unlimited(progress, interrupt);
-                let outcome = workspace.update(target, Steps::default(), &ctx, &mut Event::log)?;
+                let call = CallCtx::unlimited(ctx);
+                let outcome = workspace.update(target, Steps::default(), &call, &mut Event::log)?;
                 Ok(format!("indexed {} new blobs", outcome.n_new_blobs))
             }
         }

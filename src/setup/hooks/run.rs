@@ -13,9 +13,9 @@ use super::queue::{Queue, Request};
 use crate::config::Overrides;
 use crate::git::{RefKind, Repository, is_in_operation};
 use crate::index::dense::IN_BACKGROUND;
-use crate::ingest::{NoProgress, Outcome, Target};
-use crate::model::TreeId;
-use crate::session::{Commits, Context as _, Ctx, Event, Freshness, Result, Steps, Workspace};
+use crate::ingest::{Outcome, Target};
+use crate::model::{Ctx, TreeId};
+use crate::session::{CallCtx, Commits, Context as _, Event, Freshness, Result, Steps, Workspace};
 use crate::sidecar::write_atomic;
 
 /// Time that a worker waits for a git operation to end, counted from the last request. A longer operation calls another
@@ -207,7 +207,7 @@ impl<'a> Run<'a> {
     fn collect_garbage(&self, interrupt: &AtomicBool) {
         let head = self.workspace.target("WORKTREE").ok().flatten();
         let used: Vec<TreeId> = head.into_iter().map(|target| target.tree).collect();
-        if let Err(error) = self.workspace.collect_if_due(&used, &NoProgress, interrupt) {
+        if let Err(error) = self.workspace.collect_if_due(&used, Ctx::silent(interrupt)) {
             self.fail(&format!("garbage collection failed: {error:#}"));
         }
     }
@@ -277,8 +277,8 @@ impl<'a> Run<'a> {
             vectors: true,
             collection: false,
         };
-        let ctx = Ctx::unlimited(&NoProgress, interrupt);
-        self.workspace.update(target, steps, &ctx, &mut |event| match event {
+        let call = CallCtx::unlimited(Ctx::silent(interrupt));
+        self.workspace.update(target, steps, &call, &mut |event| match event {
             Event::Messages(recorded) => recorded.context("cannot record commits").map(drop),
             event => event.log(),
         })

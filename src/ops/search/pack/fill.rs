@@ -175,7 +175,7 @@ impl<'a> Packing<'a> {
     }
 
     fn go_on(&self) -> Result<()> {
-        if self.ask.ctx.is_interrupted() {
+        if self.ask.call.ctx.is_interrupted() {
             return Err(OpError::interrupted());
         }
         Ok(())

@@ -64,7 +64,7 @@ impl Asked<'_> {
         };
         let ask = Ask {
             session: self.ask.session,
-            ctx: self.ask.ctx,
+            call: self.ask.call,
             common: Common {
                 reference: compared.new.clone(),
                 ..self.ask.common.clone()

@@ -166,7 +166,7 @@ impl<'a> Seeker<'a> {
             is_flat: true,
             ..self.asked.ranking(None)
         };
-        let (workspace, interrupt) = (&self.ask.session.workspace, self.ask.ctx.interrupt);
+        let (workspace, interrupt) = (&self.ask.session.workspace, self.ask.call.ctx.interrupt);
         let best = best_hits(workspace, self.question.view(), &request, interrupt)?;
         let mut found = Found {
             notes: best.notes,

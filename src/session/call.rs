@@ -1,10 +1,9 @@
 //! The context of one call: progress, interruption and time limits.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::jobs::Advance;
-use crate::ingest::Progress;
+use crate::model::Ctx;
 
 /// Time after the start of a call for which it waits for an index that it needs. Of the ten seconds that a call may
 /// take, the remaining time is for the answer on a busy machine.
@@ -19,11 +18,9 @@ const MIN_READING_TIME: Duration = Duration::from_millis(500);
 
 /// The context of one call.
 #[derive(Clone, Copy)]
-pub struct Ctx<'a> {
-    /// Receives the progress of long work.
-    pub(crate) progress: &'a dyn Progress,
-    /// Stops the call when set.
-    pub(crate) interrupt: &'a AtomicBool,
+pub struct CallCtx<'a> {
+    /// Where the call reports progress, and what stops it.
+    pub(crate) ctx: Ctx<'a>,
     /// The start of the call.
     pub(crate) began: Instant,
     /// Time limits. Without them the call runs until it is complete.
@@ -39,20 +36,14 @@ pub(crate) struct Limits<'a> {
     pub(crate) waiting: &'a (dyn Fn(Advance) + Sync),
 }
 
-impl<'a> Ctx<'a> {
+impl<'a> CallCtx<'a> {
     /// Creates the context of a call without time limits.
-    pub fn unlimited(progress: &'a dyn Progress, interrupt: &'a AtomicBool) -> Self {
+    pub fn unlimited(ctx: Ctx<'a>) -> Self {
         Self {
-            progress,
-            interrupt,
+            ctx,
             began: Instant::now(),
             limits: None,
         }
-    }
-
-    /// Returns true if the call should stop.
-    pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupt.load(Ordering::Relaxed)
     }
 
     /// Returns the remaining time to wait for something that the answer needs; `None` without time limits.
