@@ -436,22 +436,45 @@ impl Facts {
         self.bases.get(&definition).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the number of parameters of a method of Go, without the receiver, or `None` if they have no names.
-    pub(super) fn n_named_parameters(&self, definition: u32) -> Option<usize> {
-        /// Length of `() `, before the result.
-        const EMPTY: u32 = 3;
-        let name = self.definitions[definition as usize].name_range;
-        let parameters = self.parameters(definition).into_iter();
-        let n = parameters.filter(|parameter| parameter.start > name.end).count();
-        let result = self
-            .binding_of(definition)
-            .map(|index| self.bindings[index as usize].declared);
-        let end = result
-            .filter(|result| !result.is_empty())
-            .map_or(self.definitions[definition as usize].signature.end, |result| {
-                result.start
-            });
-        (n > 0 || end <= name.end + EMPTY).then_some(n)
+    /// Returns the names of the types in the signature of a method of Go, without the receiver: those of each parameter,
+    /// then those of the results. Omits `any`, which can be written as `interface{}`.
+    pub(super) fn spelled_types(&self, definition: u32) -> Vec<&str> {
+        let parameters = self.parameters(definition);
+        let mut names = Vec::new();
+        for reference in self.types_in_signature(definition) {
+            let at = reference.range.start;
+            // `a, b int` are two parameters, and those of a function type are inside the type of one.
+            let around = |of: &&&Binding| of.declared.start <= at && at < of.declared.end;
+            let outermost = parameters
+                .iter()
+                .filter(around)
+                .map(|of| of.declared)
+                .min_by_key(|of| of.start);
+            let n = parameters.iter().filter(|of| Some(of.declared) == outermost).count();
+            names.extend(std::iter::repeat_n(reference.name.as_str(), n.max(1)));
+        }
+        names
+    }
+
+    fn types_in_signature(&self, definition: u32) -> impl Iterator<Item = &Reference> {
+        let definition = &self.definitions[definition as usize];
+        let range = ByteRange::new(definition.name_range.end, definition.signature.end);
+        self.references[self.references_in(range)]
+            .iter()
+            .filter(|reference| reference.kind == ReferenceKind::Type && reference.name != "any")
+    }
+
+    /// Returns the names that may be parameters of a generic type of Go: those in the receiver of a method, and those
+    /// between the name of a type and its members.
+    pub(super) fn generic_names(&self, definition: u32) -> impl Iterator<Item = &str> {
+        let one = &self.definitions[definition as usize];
+        let range = match self.children(definition).first() {
+            Some(&member) => ByteRange::new(one.name_range.end, self.definitions[member as usize].range.start),
+            None => ByteRange::new(one.range.start, one.name_range.start),
+        };
+        self.references[self.references_in(range)]
+            .iter()
+            .map(|reference| reference.name.as_str())
     }
 
     fn parameters(&self, definition: u32) -> Vec<&Binding> {

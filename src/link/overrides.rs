@@ -44,8 +44,8 @@ impl Linker<'_> {
         found
     }
 
-    /// Returns the methods of interfaces that a method of Go implements. Its type must have methods with the names of all
-    /// those of the interface, and if there is only one, with as many parameters.
+    /// Returns the methods of interfaces that a method of Go implements. Its type must have all methods of the interface,
+    /// with the same types in their signatures.
     fn satisfied(&self, facts: &Facts, of: DefId) -> Vec<DefId> {
         let definition = &facts.definitions[of.index as usize];
         let Some(of_type) = self
@@ -54,25 +54,47 @@ impl Linker<'_> {
         else {
             return Vec::new();
         };
-        let has = |name: &str| !self.members_of(of_type, name, MAX_DEPTH).is_empty();
-        let n_parameters = facts.n_named_parameters(of.index);
-        // Parameters of which only the types are given are not counted.
-        let is_like = |n: Option<usize>| n.is_none() || n_parameters.is_none() || n == n_parameters;
         let is_satisfied = |method: &DefId| {
             let (Some(facts), Some(interface)) = (self.facts(method.file), self.type_around(*method)) else {
                 return false;
             };
-            let methods = facts.children(interface.index);
             facts.has_kind(interface.index, DefinitionKind::Interface)
-                && (methods.len() > 1 || is_like(facts.n_named_parameters(method.index)))
-                && methods
-                    .iter()
-                    .all(|&method| has(&facts.definitions[method as usize].name))
+                && facts.children(interface.index).iter().all(|&method| {
+                    let own = self.members_of(of_type, &facts.definitions[method as usize].name, MAX_DEPTH);
+                    own.into_iter()
+                        .any(|own| self.is_spelled_like(own, &facts, interface.index, method))
+                })
         };
         let mut found = self.named(Family::Go, &definition.name);
         found.truncate(MAX_INTERFACES);
         found.retain(is_satisfied);
         found
+    }
+
+    /// Returns true if a member of a type of Go has the types of a method of an interface in its signature. Parameters of
+    /// generic types and aliases can be any type.
+    fn is_spelled_like(&self, own: DefId, facts: &Facts, interface: u32, method: u32) -> bool {
+        let Some(own_facts) = self.facts(own.file) else {
+            return false;
+        };
+        let generic: HashSet<&str> = own_facts
+            .generic_names(own.index)
+            .chain(facts.generic_names(interface))
+            .collect();
+        let is_any = |name: &str| {
+            let is_alias = |of: &DefId| {
+                self.facts(of.file).is_some_and(|facts| {
+                    facts.has_kind(of.index, DefinitionKind::TypeAlias) && facts.binding_of(of.index).is_some()
+                })
+            };
+            generic.contains(name) || self.named(Family::Go, name).iter().any(is_alias)
+        };
+        let (own, theirs) = (own_facts.spelled_types(own.index), facts.spelled_types(method));
+        own.len() == theirs.len()
+            && own
+                .iter()
+                .zip(&theirs)
+                .all(|(own, their)| own == their || is_any(own) || is_any(their))
     }
 
     /// Returns the members that override or implement a member.

@@ -793,6 +793,88 @@ fn types_of_go_implement_the_interfaces_whose_methods_they_have() {
 }
 
 #[test]
+fn methods_of_go_implement_those_with_the_same_types_in_their_signatures() {
+    let repo = TestRepo::new(
+        "
+        //- go.mod
+        module example.com/serve
+        //- serve.go
+        package serve
+
+        import \"io\"
+
+        type Reply struct{}
+        type Answer = Reply
+
+        type Handler interface {
+            Serve(Reply, *io.Reader) error
+        }
+
+        type Unnamed struct{}
+
+        func (Unnamed) Serve(Reply, *io.Reader) error { return nil }
+
+        type Named struct{}
+
+        func (n *Named) Serve(reply Reply, reader *io.Reader) (err error) { return nil }
+
+        type Aliased struct{}
+
+        func (Aliased) Serve(reply Answer, _ *io.Reader) error { return nil }
+
+        type More struct{}
+
+        func (More) Serve(reply Reply, reader *io.Reader, next Handler) error { return nil }
+
+        type NoResult struct{}
+
+        func (NoResult) Serve(reply Reply, reader *io.Reader) {}
+
+        type Other struct{}
+
+        func (Other) Serve(reply Reply, reader *io.Writer) error { return nil }
+
+        type Adder interface {
+            Add(int, int, func(n int) any) any
+        }
+
+        type Sum struct{}
+
+        func (Sum) Add(a, b int, then func(int) interface{}) interface{} { return a + b }
+
+        type Once struct{}
+
+        func (Once) Add(a int, then func(int) any) any { return a }
+
+        type Pusher[T any] interface {
+            Push(T)
+        }
+
+        type Numbers struct{}
+
+        func (Numbers) Push(n int) {}
+
+        type Stack[E any] struct{}
+
+        func (s Stack[E]) Push(e E) {}
+        ",
+    );
+    for (interface, types) in [
+        ("Handler", &["Aliased", "Named", "Unnamed"][..]),
+        ("Adder", &["Sum"]),
+        ("Pusher", &["Numbers", "Stack"]),
+    ] {
+        let edges = edges_of(&repo, &["implementations", interface]);
+        let mut found: Vec<&str> = edges
+            .iter()
+            .map(|edge| edge.split_once(" ->").unwrap().0.strip_prefix("serve.go#").unwrap())
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, types, "{interface}");
+    }
+}
+
+#[test]
 fn changes_that_are_not_followed_end_ci_with_an_error() {
     let repo = tested();
     let store = String::from_utf8(repo.read("store.py")).unwrap();
