@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command, CommandFactory, ValueHint};
 use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
@@ -65,11 +65,12 @@ fn with_candidates(command: Command) -> Command {
         ("TARGET", _) => arg.add(ArgValueCompleter::new(targets)),
         ("WORDS", _) | ("NAME", "symbol" | "read") => arg.add(ArgValueCompleter::new(definitions)),
         ("PATH" | "PATH:LINE[:COL]" | "GLOB" | "FILE", _) => arg.add(ArgValueCompleter::new(paths)),
-        ("DIR", _) => arg.add(ArgValueCompleter::new(PathCompleter::dir())),
+        ("DIR", _) => arg.add(ArgValueCompleter::new(folders)),
         ("LANG", _) => arg.add(ArgValueCandidates::new(|| {
             candidates(extract::languages().map(|language| language.name))
         })),
         ("KIND", _) => arg.add(ArgValueCandidates::new(|| candidates(kind_names()))),
+        _ if arg.get_value_hint() == ValueHint::AnyPath => arg.add(ArgValueCompleter::new(paths)),
         _ => arg,
     });
     command.mut_subcommands(with_candidates)
@@ -98,8 +99,16 @@ fn is_plain(candidate: &CompletionCandidate) -> bool {
 }
 
 fn paths(start: &OsStr) -> Vec<CompletionCandidate> {
-    let paths = PathCompleter::any().current_dir(repository()).complete(start);
-    paths.into_iter().filter(is_plain).take(MAX_CANDIDATES).collect()
+    plain(&PathCompleter::any().current_dir(repository()), start)
+}
+
+fn folders(start: &OsStr) -> Vec<CompletionCandidate> {
+    plain(&PathCompleter::dir(), start)
+}
+
+fn plain(completer: &PathCompleter, start: &OsStr) -> Vec<CompletionCandidate> {
+    let paths = completer.complete(start).into_iter();
+    paths.filter(is_plain).take(MAX_CANDIDATES).collect()
 }
 
 fn targets(start: &OsStr) -> Vec<CompletionCandidate> {

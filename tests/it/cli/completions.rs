@@ -65,6 +65,29 @@ fn values_are_completed() {
 }
 
 #[test]
+fn no_candidate_is_a_command_of_the_shell() {
+    let repo = project();
+    repo.write("$(id)/$(id).pem", "");
+    repo.write("ok/ok.pem", "");
+    for (words, expected) in [
+        (
+            &["status", "--repo", ""][..],
+            &[".", "ok/", "src/", "tests/", "vendor/"][..],
+        ),
+        (&["serve", "--root", "$"], &[]),
+        (&["man", "o"], &["ok/"]),
+        (&["eval", "--judgements", "$"], &[]),
+        (&["eval", "--judgements", "o"], &["ok/"]),
+        (&["export", "x", "--sign", "ok/"], &["ok/ok.pem"]),
+        (&["export", "x", "--sign", "$(id)/"], &[]),
+        (&["import", "$"], &[]),
+        (&["read", "$"], &[]),
+    ] {
+        assert_eq!(candidates(&repo, words), expected, "{words:?}");
+    }
+}
+
+#[test]
 fn names_come_from_the_index_that_there_is() {
     let repo = project();
     let names: String = (0..300).map(|number| format!("fn many_{number}() {{}}\n")).collect();
