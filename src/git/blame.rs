@@ -66,14 +66,14 @@ pub struct BlamedCommit {
     pub is_boundary: bool,
 }
 
-/// Part of git's error message if a configured list of commits to skip does not exist.
-const NO_LIST_MESSAGE: &str = "could not open object name list";
+/// Parts of git's error messages if a configured list of commits to skip does not exist, or is no such list.
+const NO_LIST_MESSAGES: [&str; 2] = ["could not open object name list", "invalid object name"];
 
 impl Repository {
     /// Blames the lines of `path` in `commit`. The result has the same commits as the output of `git blame`.
     ///
-    /// If a configured `blame.ignoreRevsFile` does not exist, ignores it and adds a note; git itself would fail. Stops
-    /// soon after `interrupt` is set.
+    /// If a configured `blame.ignoreRevsFile` does not exist or is no list of commits, ignores it and adds a note; git
+    /// itself would fail, with a message that quotes the file. Stops soon after `interrupt` is set.
     pub fn blame(
         &self,
         commit: CommitId,
@@ -83,13 +83,10 @@ impl Repository {
     ) -> Result<Blame, CommandError> {
         let mut notes = Vec::new();
         let printed = match self.run_blame(commit, path, options, None, interrupt) {
-            Err(CommandError::Failed { message, .. }) if message.contains(NO_LIST_MESSAGE) => {
-                let (there, missing) = self.configured_lists();
-                notes.extend(
-                    missing
-                        .iter()
-                        .map(|name| format!("blame.ignoreRevsFile names {name}, which does not exist")),
-                );
+            Err(CommandError::Failed { message, .. }) if NO_LIST_MESSAGES.iter().any(|part| message.contains(part)) => {
+                let (there, others) = self.configured_lists();
+                let note = |(name, why)| format!("blame.ignoreRevsFile names {name}, which {why}");
+                notes.extend(others.into_iter().map(note));
                 self.run_blame(commit, path, options, Some(&there), interrupt)?
             }
             printed => printed?,
@@ -188,25 +185,40 @@ impl Repository {
         !self.configured_lists().0.is_empty()
     }
 
-    /// Returns the configured files that list commits to skip: the paths of those that exist, and the names of the
-    /// others.
-    fn configured_lists(&self) -> (Vec<PathBuf>, Vec<String>) {
+    /// Returns the configured files that list commits to skip: the paths of those that do, and the names of the others,
+    /// with the reason.
+    fn configured_lists(&self) -> (Vec<PathBuf>, Vec<(String, &'static str)>) {
         use std::os::unix::ffi::OsStrExt;
         let local = self.local();
         let config = local.config_snapshot();
         let values = config.plumbing().raw_values("blame.ignoreRevsFile").unwrap_or_default();
         let root = self.discovery_dir();
-        let (mut there, mut missing) = (Vec::new(), Vec::new());
+        let (mut there, mut others) = (Vec::new(), Vec::new());
         for value in values.iter().filter(|value| !value.is_empty()) {
             let path = root.join(std::ffi::OsStr::from_bytes(value));
-            if path.is_file() {
-                there.push(path)
-            } else {
-                missing.push(value.to_str_lossy().into_owned())
-            }
+            let why = match read_small_file(&path) {
+                Ok(Some(list)) if is_list(&list) => {
+                    there.push(path);
+                    continue;
+                }
+                Ok(Some(_)) => "is no list of commits",
+                _ if path.is_file() => "cannot be read",
+                _ => "does not exist",
+            };
+            others.push((value.to_str_lossy().into_owned(), why));
         }
-        (there, missing)
+        (there, others)
     }
+}
+
+/// Returns true for ids of commits, one per line, with comments. Source: `oidset_parse_file_carefully` in git's
+/// `oidset.c`.
+fn is_list(text: &[u8]) -> bool {
+    let ids = text
+        .lines()
+        .map(|line| line.split_str("#").next().unwrap_or_default().trim());
+    ids.filter(|id| !id.is_empty())
+        .all(|id| id.to_str().is_ok_and(|id| Oid::from_hex(id).is_ok()))
 }
 
 /// Parses the output of `git blame --porcelain`. Source: "THE PORCELAIN FORMAT" in git's `blame` manual page.

@@ -75,3 +75,15 @@ pub use worktree::{OnDisk, Stage, WorkTreeChange, WorkTreeChanges, WorkTreeError
 
 /// The cause of an error in this module: an error of a library or a system call.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Returns an error of gix as a cause, without what it quotes from a file: in a git directory from an archive, a link can
+/// lead to any file of the user.
+fn without_quotes(error: &gix::Error) -> Cause {
+    let said = error
+        .iter_errors()
+        .map(|each| match each.downcast_ref::<gix::error::Message>() {
+            Some(message) => message.message.to_string(),
+            None => each.to_string(),
+        });
+    said.collect::<Vec<_>>().join(": ").into()
+}

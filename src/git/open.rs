@@ -5,13 +5,11 @@ use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
 
-use super::Cause;
-use super::includes;
-use super::irregular;
 use super::linked::{check_mutual_links, check_start};
 use super::reader::{LargeObjects, ObjectReader};
 use super::small_file::read_small_file;
 use super::surroundings::check_bare;
+use super::{Cause, includes, irregular, without_quotes};
 use crate::model::{ErrorKind, Explain, Explanation};
 
 /// An open repository. Cheap to clone; can be shared between threads.
@@ -437,7 +435,7 @@ fn open_error(path: &Path, source: gix::Error) -> OpenError {
     } else {
         OpenError::Damaged {
             path,
-            source: Box::new(source),
+            source: without_quotes(&source),
         }
     }
 }

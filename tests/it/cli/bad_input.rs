@@ -201,3 +201,38 @@ fn control_characters_cannot_steer_a_terminal() {
     let answer = call(&repo, &["grep", "Evil", "--json"]).expect(0).json();
     assert_eq!(answer["results"][0]["path"], quoted);
 }
+
+/// A git directory from an archive can have links to any file, and answers go to agents.
+#[test]
+fn no_error_quotes_a_file_to_which_a_link_in_the_git_directory_leads() {
+    for linked in [
+        "HEAD",
+        "config",
+        "config.worktree",
+        "index",
+        "packed-refs",
+        "refs/heads/main",
+        "refs/tags/v1",
+        "shallow",
+        "objects/info/alternates",
+    ] {
+        for private in ["hunter2\n", "hunter2 = 1\n# hunter2\n"] {
+            let repo = project();
+            repo.git(["config", "extensions.worktreeConfig", "true"]);
+            let (private_file, link) = (repo.beside("private"), repo.path(".git").join(linked));
+            fs::write(&private_file, private).unwrap();
+            let _ = fs::remove_file(&link);
+            std::os::unix::fs::symlink(&private_file, &link).unwrap();
+            for args in [
+                &["status"][..],
+                &["search", "parse", "--json"],
+                &["diff", "v1"],
+                &["doctor"],
+            ] {
+                let called = call(&repo, args);
+                let said = format!("{}{}", called.text(), called.stderr);
+                assert!(!said.contains("hunter2"), "{linked} {args:?}: {said}");
+            }
+        }
+    }
+}

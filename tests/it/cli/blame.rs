@@ -144,6 +144,17 @@ fn a_configured_list_that_is_not_there_is_a_note() {
     assert_eq!(lines(&answer), git_blame(&repo, &["HEAD", "--", "folder/c.rs"]));
     assert_ne!(lines(&answer), wanted);
     call(&repo, &["blame", "folder/c.rs", "--ignore-revs-file", "nothing"]).expect(2);
+    // git would quote the first line of a private file that a committed link leads to.
+    for text in ["hunter2 = 1\n", "# formatting\nhunter2\n", "\n\n[hunter2]\n\u{0}"] {
+        repo.write(".git-blame-ignore-revs", text);
+        let answer = blame(&repo, &["folder/c.rs", "--ref", "HEAD"]);
+        assert_eq!(lines(&answer), wanted);
+        let notes = answer["notes"].to_string();
+        assert!(
+            notes.contains("is no list of commits") && !notes.contains("hunter2"),
+            "{notes}"
+        );
+    }
 }
 
 #[test]
