@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use super::facts::{DefId, Facts, Family};
 use super::members::Use;
-use super::resolve::{Found, Linker, Sym, Tier, remembered};
+use super::resolve::{Found, Linker, MAX_OVERLOADS, Sym, Tier, remembered};
 use crate::extract::{DefinitionKind, Reference, ReferenceKind};
 use crate::snapshot::FileId;
 
@@ -90,7 +90,7 @@ impl Linker<'_> {
     ) -> Option<Found> {
         let usage = Use::of(reference);
         let visible = named.iter().copied().filter(|of| self.sees(facts.file, of.file));
-        let (prototypes, bodies) = self.divided(self.fitting(visible.collect(), usage));
+        let (prototypes, bodies) = self.divided(self.fitting(visible.take(MAX_OVERLOADS).collect(), usage));
         declared.extend(prototypes);
         if !bodies.is_empty() {
             // One branch of the preprocessor can have a body where another has only a prototype.

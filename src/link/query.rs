@@ -61,10 +61,7 @@ impl Linker<'_> {
         let targets = self.meanings(of);
         let own = self.own_names(&targets);
         let names = self.names(&targets, own.clone())?;
-        let mut files = BTreeSet::new();
-        for name in &names {
-            files.extend(self.files_with(name)?);
-        }
+        let mut files = self.files_with_any(&names)?;
         let n_files = files.len();
         files.retain(|file| is_wanted(*file));
         let files: Vec<FileId> = files.into_iter().collect();
@@ -83,6 +80,21 @@ impl Linker<'_> {
         }
         all.files = files;
         Ok(all)
+    }
+
+    /// Returns the files that may mention a definition, sorted.
+    pub fn files_mentioning(&self, of: DefId) -> Result<Vec<FileId>, LexicalError> {
+        let targets = self.meanings(of);
+        let names = self.names(&targets, self.own_names(&targets))?;
+        Ok(self.files_with_any(&names)?.into_iter().collect())
+    }
+
+    fn files_with_any(&self, names: &[String]) -> Result<BTreeSet<FileId>, LexicalError> {
+        let mut files = BTreeSet::new();
+        for name in names {
+            files.extend(self.files_with(name)?);
+        }
+        Ok(files)
     }
 
     /// Returns the number of files that may contain the name of a definition. Returns `None` if it exceeds `limit`.

@@ -22,8 +22,10 @@ use crate::snapshot::{FileId, View};
 
 /// Limit on nested questions, such as the type of the receiver of a receiver.
 pub(super) const MAX_DEPTH: u8 = 60;
-/// Limit on candidates for a reference that cannot be resolved.
+/// Limit on candidates for a reference that cannot be resolved, or that could mean any of several definitions.
 pub const MAX_CANDIDATES: usize = 24;
+/// Limit on definitions of one name among which those that are meant are sought.
+pub(super) const MAX_OVERLOADS: usize = 256;
 /// Limit on the definitions of one name among which candidates are sought.
 const MAX_NAMESAKES: usize = 1_000;
 /// Limit on references, bindings and answers that a server keeps for a view.
@@ -474,12 +476,15 @@ impl<'v> Linker<'v> {
         let mut targets: Vec<DefId> = found.syms.iter().filter_map(Sym::definition).collect();
         targets.sort_unstable();
         targets.dedup();
+        targets.truncate(MAX_OVERLOADS);
         let mut tier = found.tier;
         if reference.kind == ReferenceKind::Call {
             targets = self.called(facts, targets, reference);
         }
-        if targets.len() > 1 && tier.is_sure() && self.is_overloaded(&targets) {
+        let are_many = targets.len() > MAX_CANDIDATES;
+        if are_many || targets.len() > 1 && tier.is_sure() && self.is_overloaded(&targets) {
             tier = Tier::Named;
+            targets.truncate(MAX_CANDIDATES);
         }
         if targets.is_empty() {
             if found.syms.iter().any(|sym| *sym != Sym::Unknown) {

@@ -6,12 +6,9 @@ use super::environment::Module;
 use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::{Question, deeper};
-use super::resolve::{Found, Linker, Sym, Tier};
+use super::resolve::{Found, Linker, MAX_OVERLOADS, Sym, Tier};
 use crate::extract::{BindingKind, DefinitionKind, Import, ImportedName, Reference, ReferenceKind};
 use crate::snapshot::FileId;
-
-/// Limit on the definitions of one name in a file among which the visible ones are sought.
-const MAX_NAMESAKES: usize = 256;
 
 impl Linker<'_> {
     /// Finds what a name means at a byte of a file.
@@ -95,7 +92,7 @@ impl Linker<'_> {
             let is_macro = |facts: Arc<Facts>| facts.has_kind(of.index, DefinitionKind::Macro);
             self.facts(of.file).is_some_and(is_macro) && environment.rust_crate(of.file) == own
         };
-        let mut visible = named.iter().take(MAX_NAMESAKES).filter(is_visible);
+        let mut visible = named.iter().take(MAX_OVERLOADS).filter(is_visible);
         match (visible.next(), visible.next()) {
             (Some(of), None) => Found {
                 syms: vec![Sym::Def(*of)],
@@ -251,7 +248,7 @@ impl Linker<'_> {
         let module = inline_module(facts, at);
         let is_path_segment = facts.is_path_segment(reference);
         let mut visible: Option<(usize, Vec<u32>)> = None;
-        for &index in facts.named(&reference.name).iter().take(MAX_NAMESAKES) {
+        for &index in facts.named(&reference.name).iter().take(MAX_OVERLOADS) {
             let definition = &facts.definitions[index as usize];
             let outer = definition.container.map(|outer| &facts.definitions[outer as usize]);
             let is_member = outer.is_some_and(|outer| outer.kind.is_type());
@@ -433,7 +430,7 @@ impl Linker<'_> {
         let depth = deeper(depth)?;
         for import in facts
             .stars()
-            .take(MAX_NAMESAKES)
+            .take(MAX_OVERLOADS)
             .filter(|import| below.is_none() || import.scope.is_some())
             .filter(|import| {
                 let size = facts.import_scope(import, Some(at));
@@ -468,7 +465,7 @@ impl Linker<'_> {
             .filter(|file| files.binary_search(file).is_ok() && Some(**file) != except)
         {
             let Some(facts) = self.facts(*file) else { continue };
-            let top = facts.named(name).iter().take(MAX_NAMESAKES).filter(|&&index| {
+            let top = facts.named(name).iter().take(MAX_OVERLOADS).filter(|&&index| {
                 let definition = &facts.definitions[index as usize];
                 definition.container.is_none()
                     && !(definition.qualifier.is_some() && facts.family == Family::Go)

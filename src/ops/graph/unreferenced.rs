@@ -492,9 +492,8 @@ impl Scan<'_> {
 
     /// Returns the number of mentions of a definition's name in comments, strings and files that are not parsed.
     fn in_text(&self, found: &FoundDefinition) -> Result<usize> {
-        let mentions = self.linker.mentions(def_of(found), |_| true)?;
-        let counts = mentions
-            .files
+        let files = self.linker.files_mentioning(def_of(found))?;
+        let counts = files
             .iter()
             .map(|file| in_text(&self.sources, self.linker, *file, &found.name));
         Ok(counts.collect::<Result<Vec<_>>>()?.into_iter().sum())

@@ -6,7 +6,7 @@ use std::time::Duration;
 use codescout::artifact::Extractor;
 use codescout::extract::Options;
 use codescout::history::{FilePair, FileShapes, symbol_deltas};
-use codescout::link::{Linker, Links};
+use codescout::link::{Linker, Links, MAX_CANDIDATES, Tier};
 use codescout::model::RepoPath;
 use codescout::query::{
     FileFilter, PartQuery, PatternOptions, Sources, SymbolQuery, SymbolRequest, grep, map, read, symbols, symbols_of,
@@ -187,5 +187,47 @@ fn words_that_refer_to_many_definitions_take_time_in_proportion() {
             assert_eq!(possible, Some(N_LINES as u32 / 2 - 1));
         }
         timed("map", || map(&sources, &linker, &files, &[], 1000).unwrap());
+    }
+}
+
+/// A target for each definition and reference would fill the memory, and lists with gigabytes.
+#[test]
+fn references_to_any_of_very_many_definitions_are_candidates() {
+    const N_DEFINITIONS: usize = 300;
+    const N_USES: usize = 50;
+    for (path, definition, before, use_) in [
+        ("a.js", "function f() {}\n", "", "f();\n"),
+        ("a.ts", "function f(): void;\n", "", "f();\n"),
+        ("a.java", "void f() {}\n", "void g() {\n", "f();\n"),
+        ("b.java", "class T {}\n", "void g() {\n", "T t;\n"),
+        ("a.cpp", "int f(int);\n", "void g() {\n", "f(1);\n"),
+        ("a.cs", "void f() {}\n", "void g() {\n", "f();\n"),
+    ] {
+        let is_in_class = !path.ends_with("s") || path.ends_with(".cs");
+        let start = if is_in_class && !path.ends_with("cpp") {
+            "class A {\n"
+        } else {
+            ""
+        };
+        let text = format!(
+            "{start}{}{before}{}",
+            definition.repeat(N_DEFINITIONS),
+            use_.repeat(N_USES)
+        );
+        let repo = TestRepo::new("//- b.c\nvoid b() {}\n");
+        repo.write(path, text);
+        repo.commit("namesakes");
+        let index = Indexed::new(repo.root());
+        let view = index.view("HEAD");
+        let links = Links::new(&view, &mut index.workspace.repository.reader());
+        let linker = Linker::new(&view, &links, &NEVER);
+        let file = view.find_text(path).unwrap();
+        let found = linker.link_file(file).unwrap();
+        let cut = found
+            .iter()
+            .filter(|link| (link.tier, link.targets.len()) == (Tier::Named, MAX_CANDIDATES));
+        assert_eq!(cut.count(), N_USES, "{path}");
+        let is_used = linker.usages(&[file]).into_values().filter(|usage| usage.possible > 0);
+        assert!(is_used.count() >= N_DEFINITIONS, "{path}");
     }
 }
