@@ -28,6 +28,7 @@ fn secrets_do_not_pass() {
         ("\"apiKey\": 'Zm9vYmFyYmF6'".to_owned(), "Zm9vYmFyYmF6"),
         ("client_secret => 'Zm9vYmFyYmF6'".to_owned(), "Zm9vYmFyYmF6"),
         ("export DB_PASSWORD=correcthorse".to_owned(), "correcthorse"),
+        ("export DB_PASSWORD=correcthorse!\n[next]".to_owned(), "correcthorse"),
         ("Authorization: Bearer abcdef123456".to_owned(), "abcdef123456"),
     ] {
         assert!(!redacted(&text).contains(secret), "{}", redacted(&text));

@@ -203,7 +203,7 @@ pub(super) fn word(text: &str, at: usize, in_string: bool, trust: Trust) -> Opti
     let whole = text[at..].split(char::is_whitespace).next()?;
     let whole = if in_string { whole.split("\\n").next()? } else { whole };
     let word = whole.trim_end_matches([',', ';', ')', ']', '}', '\\', '*', '.', ':', '`', '"']);
-    let after = text[at + word.len()..].trim_start();
+    let after = text[at + word.len()..].trim_start_matches([' ', '\t']);
     let is_statement = trust < Trust::Entry && whole[word.len()..].contains([';', ')']);
     let is_in_code = is_statement && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
         || word.ends_with('!') && after.starts_with(['{', '[']);
