@@ -1,5 +1,7 @@
 //! Resolves parameters that pytest fills: a parameter of a test has the name of a fixture.
 
+use std::collections::HashSet;
+
 use super::facts::{DefId, Facts, Family};
 use super::query::Site;
 use super::resolve::{Linker, Tier};
@@ -46,7 +48,7 @@ impl Linker<'_> {
     }
 
     /// Returns the parameters of a file that are filled by one of `targets`, which have the name `name`.
-    pub(super) fn filled(&self, facts: &Facts, name: &str, targets: &[DefId]) -> Vec<Site> {
+    pub(super) fn filled(&self, facts: &Facts, name: &str, targets: &HashSet<DefId>) -> Vec<Site> {
         let parameters = facts.bindings_of(name).map(|(_, parameter)| parameter);
         let filled = parameters.filter_map(|parameter| {
             let fixture = self.fixture(facts, parameter).filter(|of| targets.contains(of))?;

@@ -1,7 +1,7 @@
 //! Follows references backwards: what a change of definitions reaches.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 use rayon::prelude::*;
 
@@ -131,18 +131,12 @@ impl Linker<'_> {
         // Uncertain steps, which are followed after the sure ones.
         let mut later: Vec<Reached> = Vec::new();
         loop {
-            let found: Vec<Result<Vec<Reached>, LexicalError>> = level
-                .par_iter()
-                .map(|open| self.inbound(open, &impact, reach, &is_wanted))
-                .collect();
             let mut next = Vec::new();
-            for reached in found {
-                for one in reached? {
-                    if one.is_sure {
-                        next.push(one);
-                    } else {
-                        later.push(one);
-                    }
+            for one in self.inbound_to_all(&level, &impact, reach, &is_wanted)? {
+                if one.is_sure {
+                    next.push(one);
+                } else {
+                    later.push(one);
                 }
             }
             if next.is_empty() {
@@ -189,17 +183,61 @@ impl Linker<'_> {
         }
     }
 
-    /// Returns what reaches a definition in one step.
-    fn inbound(
+    /// Returns what reaches definitions in one step. Finds the references to those of one name together, because both can
+    /// be many. A reference that can mean several of them counts for the first.
+    fn inbound_to_all(
         &self,
-        open: &Open,
+        level: &[Open],
         impact: &Impact,
         reach: Reach,
         is_wanted: &(impl Fn(FileId) -> bool + Sync),
     ) -> Result<Vec<Reached>, LexicalError> {
+        let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (at, open) in level.iter().enumerate() {
+            let name = self.definition(open.definition).map(|definition| definition.name);
+            groups.entry(name.unwrap_or_default()).or_default().push(at);
+        }
+        let groups: Vec<Vec<usize>> = groups.into_values().collect();
+        let find = |group: &Vec<usize>| {
+            let meanings: Vec<Vec<DefId>> = group.iter().map(|&at| self.meanings(level[at].definition)).collect();
+            let sites = self.mentions_of_any(&meanings.concat(), is_wanted)?.sites;
+            let mut by_target: HashMap<DefId, Vec<usize>> = HashMap::new();
+            for (at, site) in sites.iter().enumerate() {
+                for of in &site.targets {
+                    by_target.entry(*of).or_default().push(at);
+                }
+            }
+            let mut is_taken = vec![false; sites.len()];
+            let mut found = Vec::new();
+            for (&at, meanings) in group.iter().zip(meanings) {
+                let meant = meanings.iter().filter_map(|of| by_target.get(of)).flatten();
+                let mut own: Vec<usize> = meant.copied().collect();
+                own.sort_unstable();
+                own.dedup();
+                let own = own.into_iter().map(|at| (&sites[at], at));
+                found.push((at, self.inbound(&level[at], own, &mut is_taken, impact, reach)));
+            }
+            Ok(found)
+        };
+        let found: Vec<Result<Vec<_>, LexicalError>> = groups.par_iter().map(find).collect();
+        let mut found = found.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
+        found.sort_by_key(|(at, _)| *at);
+        Ok(found.into_iter().flat_map(|(_, reached)| reached).collect())
+    }
+
+    /// Returns what reaches a definition in one step. `sites` are the references to it, with their indexes in `is_taken`,
+    /// which has those that already count.
+    fn inbound<'s>(
+        &self,
+        open: &Open,
+        sites: impl Iterator<Item = (&'s Site, usize)>,
+        is_taken: &mut [bool],
+        impact: &Impact,
+        reach: Reach,
+    ) -> Vec<Reached> {
         let of = open.definition;
         let Some(facts) = self.facts(of.file) else {
-            return Ok(Vec::new());
+            return Vec::new();
         };
         let definition = &facts.definitions[of.index as usize];
         let before = open.before.map(|before| &impact.reached[before]);
@@ -216,9 +254,8 @@ impl Linker<'_> {
                 of,
             });
         };
-        let mentions = self.mentions(of, is_wanted)?;
         let mut is_called = false;
-        for site in mentions.sites {
+        for (site, at) in sites {
             let is_likely = site.targets.len() <= reach.max_candidates;
             // The type of a parameter does not run the constructor.
             let is_annotation = site.kind == ReferenceKind::Type && definition.kind.is_callable();
@@ -226,9 +263,10 @@ impl Linker<'_> {
                 continue;
             }
             is_called |= site.tier.is_sure();
-            let relation = Relation::Refers(site.kind);
-            let is_step_sure = site.tier.is_sure();
-            add(site.inside, site, relation, is_step_sure);
+            if !std::mem::replace(&mut is_taken[at], true) {
+                let relation = Relation::Refers(site.kind);
+                add(site.inside, site.clone(), relation, site.tier.is_sure());
+            }
         }
         // A call of a type's constructor does not run those of its subtypes.
         if !self.is_constructor(of) {
@@ -260,7 +298,7 @@ impl Linker<'_> {
         {
             add(Some(of_type), self.site_of(of), Relation::Type, is_by_language);
         }
-        Ok(found)
+        found
     }
 
     /// Returns the type that a method belongs to, also if it is defined outside of it.

@@ -1,6 +1,6 @@
 //! Follows links: which references mean a definition, and what a definition refers to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::ControlFlow;
 
 use rayon::prelude::*;
@@ -58,13 +58,22 @@ impl Linker<'_> {
     /// Finds the references that mean a definition, in the files that are wanted. Reads only files that contain one of
     /// its names.
     pub fn mentions(&self, of: DefId, is_wanted: impl Fn(FileId) -> bool + Sync) -> Result<Mentions, LexicalError> {
-        let targets = self.meanings(of);
-        let own = self.own_names(&targets);
-        let names = self.names(&targets, own.clone())?;
+        self.mentions_of_any(&self.meanings(of), is_wanted)
+    }
+
+    /// Like [`Self::mentions`], of several definitions.
+    pub(super) fn mentions_of_any(
+        &self,
+        targets: &[DefId],
+        is_wanted: impl Fn(FileId) -> bool + Sync,
+    ) -> Result<Mentions, LexicalError> {
+        let own = self.own_names(targets);
+        let names = self.names(targets, own.clone())?;
         let mut files = self.files_with_any(&names)?;
         let n_files = files.len();
         files.retain(|file| is_wanted(*file));
         let files: Vec<FileId> = files.into_iter().collect();
+        let targets: HashSet<DefId> = targets.iter().copied().collect();
         let found = files
             .par_iter()
             .map(|&file| self.mentions_in(file, &targets, &own, &names));
@@ -106,9 +115,10 @@ impl Linker<'_> {
         Ok((files.len() <= limit).then_some(files.len()))
     }
 
-    fn mentions_in(&self, file: FileId, targets: &[DefId], own: &[String], names: &[String]) -> Mentions {
+    fn mentions_in(&self, file: FileId, targets: &HashSet<DefId>, own: &[String], names: &[String]) -> Mentions {
         let mut found = Mentions::default();
         let Some(facts) = self.facts(file) else { return found };
+        let is_of_family = targets.iter().next().and_then(|of| self.family(*of)) == Some(facts.family);
         for index in 0..facts.references.len() as u32 {
             let name = &facts.references[index as usize].name;
             if !names.contains(name) {
@@ -118,7 +128,7 @@ impl Linker<'_> {
             let has_own_name = own.contains(name);
             // The list of candidates may have been cut.
             let is_cut = site.tier == Tier::Named && site.targets.len() >= MAX_CANDIDATES;
-            let may_mean = is_cut && has_own_name && self.family(targets[0]) == Some(facts.family);
+            let may_mean = is_cut && has_own_name && is_of_family;
             if may_mean || site.targets.iter().any(|target| targets.contains(target)) {
                 found.sites.push(site);
             } else if has_own_name {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use codescout::artifact::Extractor;
 use codescout::extract::Options;
 use codescout::history::{FilePair, FileShapes, symbol_deltas};
-use codescout::link::{Linker, Links, MAX_CANDIDATES, Tier};
+use codescout::link::{DefId, Linker, Links, MAX_CANDIDATES, Reach, Tier};
 use codescout::model::RepoPath;
 use codescout::query::{
     FileFilter, PartQuery, PatternOptions, Sources, SymbolQuery, SymbolRequest, grep, map, read, symbols, symbols_of,
@@ -229,5 +229,35 @@ fn references_to_any_of_very_many_definitions_are_candidates() {
         assert_eq!(cut.count(), N_USES, "{path}");
         let is_used = linker.usages(&[file]).into_values().filter(|usage| usage.possible > 0);
         assert!(is_used.count() >= N_DEFINITIONS, "{path}");
+    }
+}
+
+#[test]
+fn changes_of_namesakes_reach_others_in_time_in_proportion() {
+    const N_USES: usize = 4_000;
+    for (path, line, reached) in [
+        ("a.py", "x = 1\n", 0),
+        ("a.py", "def f(): f()\n", 0),
+        ("a.js", "function f() { g(); }\n", 0),
+        ("a.rs", "mod m { fn f() { g(); } }\n", 0),
+        ("b.py", "def f(): pass\nf()\n", 1),
+    ] {
+        let repo = TestRepo::new("//- b.c\nvoid b() {}\n");
+        repo.write(path, line.repeat(N_USES));
+        repo.commit("namesakes");
+        let index = Indexed::new(repo.root());
+        let view = index.view("HEAD");
+        let links = Links::new(&view, &mut index.workspace.repository.reader());
+        let linker = Linker::new(&view, &links, &NEVER);
+        let file = view.find_text(path).unwrap();
+        let definitions = 0..linker.definitions(file).unwrap().len() as u32;
+        let changed: Vec<DefId> = definitions.map(|index| DefId { file, index }).collect();
+        let reach = Reach {
+            max_depth: u32::MAX,
+            max_reached: usize::MAX,
+            max_candidates: 3,
+        };
+        let found = timed(line, || linker.impact(&changed, reach, |_| true).unwrap());
+        assert_eq!(found.reached.len(), reached, "{line}");
     }
 }
