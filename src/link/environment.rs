@@ -11,6 +11,9 @@ use super::scopes::inline_module;
 use crate::extract::DefinitionKind;
 use crate::snapshot::{FileId, View};
 
+/// Limit on the segments of a Python module's name. Without it, names take memory as the square of a path's length.
+const MAX_MODULE_SEGMENTS: usize = 32;
+
 /// A module, package or namespace of the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Module {
@@ -232,7 +235,7 @@ impl Environment {
                 &segments[..]
             };
             // A file can be imported from any folder above it: which one is decided where it is imported.
-            for first in 0..segments.len() {
+            for first in segments.len().saturating_sub(MAX_MODULE_SEGMENTS)..segments.len() {
                 self.python.entry(segments[first..].join(".")).or_default().push(id);
             }
         }

@@ -261,3 +261,20 @@ fn changes_of_namesakes_reach_others_in_time_in_proportion() {
         assert_eq!(found.reached.len(), reached, "{line}");
     }
 }
+
+/// The names by which each file could be imported would take gigabytes.
+#[test]
+fn files_in_deep_folders_take_memory_in_proportion() {
+    let repo = TestRepo::new("//- a.py\nimport d.d.d.m0\nm0.f()\n");
+    let folder = "d/".repeat(500);
+    for number in 0..500 {
+        repo.write(format!("{folder}m{number}.py"), "def f(): pass\n");
+    }
+    repo.commit("deep");
+    let index = Indexed::new(repo.root());
+    let view = index.view("HEAD");
+    let links = timed("links", || Links::new(&view, &mut index.workspace.repository.reader()));
+    let linker = Linker::new(&view, &links, &NEVER);
+    let found = linker.link_file(view.find_text("a.py").unwrap()).unwrap();
+    assert!(found.iter().all(|link| link.tier != Tier::Named), "{found:?}");
+}
