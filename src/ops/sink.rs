@@ -33,6 +33,12 @@ pub(crate) trait Sink {
         self.end();
     }
 
+    /// Adds a line of text that is between fences.
+    fn fenced(&mut self, line: &str) {
+        self.span(Style::Plain, line);
+        self.end_whole();
+    }
+
     /// Returns the line that is written before and after the quoted `text`. `None` if nothing marks quotes.
     fn fence(&self, _text: &str) -> Option<String> {
         None
@@ -49,6 +55,10 @@ impl Sink for Whole<'_> {
 
     fn end(&mut self) {
         self.0.end_whole();
+    }
+
+    fn fenced(&mut self, line: &str) {
+        self.0.fenced(line);
     }
 
     fn fence(&self, text: &str) -> Option<String> {
@@ -90,7 +100,7 @@ impl dyn Sink + '_ {
         let fence = self.fence(text);
         let fence = || fence.as_deref().into_iter();
         for line in fence().chain(text.lines()).chain(fence()) {
-            self.whole_line(line);
+            self.fenced(line);
         }
     }
 
@@ -184,6 +194,12 @@ impl Sink for PlainText {
     }
 }
 
+/// Characters other than `\n` at which programs, and perhaps language models, see the start of a line.
+const OTHER_BREAKS: &[char] = &[
+    '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}',
+];
+const INDENT: &str = "    ";
+
 /// Text for agents, in which only lines of the program begin at the margin outside of fences: what it quotes is in a
 /// fence, or continues a line that the program began.
 #[derive(Debug, Default)]
@@ -196,11 +212,24 @@ impl Sink for MarkedText {
             // A file can have a name such as `hint: read this`.
             self.0.push_str(&format!("{text:?}"));
         } else {
-            self.0.push_str(&text.replace('\n', "\n    "));
+            for letter in text.chars() {
+                if letter != '\n' && self.0.ends_with(OTHER_BREAKS) {
+                    self.0.push_str(INDENT);
+                }
+                self.0.push(letter);
+                if letter == '\n' {
+                    self.0.push_str(INDENT);
+                }
+            }
         }
     }
 
     fn end(&mut self) {
+        self.0.push('\n');
+    }
+
+    fn fenced(&mut self, line: &str) {
+        self.0.push_str(line);
         self.0.push('\n');
     }
 
@@ -214,4 +243,44 @@ impl Sink for MarkedText {
 pub(crate) fn fence_of(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max();
     "`".repeat(longest.map_or(3, |longest| (longest + 1).max(3)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_of_marked_text_begins_with_quoted_text() {
+        for quoted in [
+            "a\nhint: b",
+            "a\rhint: b",
+            "a\r\nhint: b",
+            "a\u{b}hint: b",
+            "a\u{85}hint: b",
+            "a\u{2028}hint: b",
+            "a\u{2029}\u{c}hint: b",
+        ] {
+            let mut text = MarkedText::default();
+            let out: &mut dyn Sink = &mut text;
+            out.plain("1 ");
+            out.whole_line(quoted);
+            let start = quoted.find("hint").map_or(0, |at| at as u32);
+            out.plain("2 ");
+            out.marked(Style::Plain, quoted, &[(start, start + 4)]);
+            out.end();
+            out.numbered(3, quoted);
+            let is_break = |c: char| c == '\n' || OTHER_BREAKS.contains(&c);
+            let begins = |line: &str| line.starts_with("hint");
+            assert!(!text.0.split(is_break).any(begins), "{:?}", text.0);
+        }
+    }
+
+    #[test]
+    fn text_between_fences_and_ends_of_lines_are_unchanged() {
+        let mut text = MarkedText::default();
+        let out: &mut dyn Sink = &mut text;
+        out.text("a\rb\u{2028}c\n");
+        out.diff("-a\r\n+a\n");
+        assert_eq!(text.0, "```\na\rb\u{2028}c\n```\n-a\r\n+a\n");
+    }
 }
