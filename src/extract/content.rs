@@ -140,9 +140,13 @@ pub fn classify(bytes: &[u8], max_bytes: usize) -> Content {
     }
 }
 
+/// Returns true if git treats a file as text: its head has no NUL byte.
+pub fn is_text(bytes: &[u8]) -> bool {
+    memchr::memchr(0, &bytes[..bytes.len().min(BINARY_HEAD)]).is_none()
+}
+
 fn is_binary(bytes: &[u8]) -> bool {
-    let head = &bytes[..bytes.len().min(BINARY_HEAD)];
-    memchr::memchr(0, head).is_some() || head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff")
+    !is_text(bytes) || bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff")
 }
 
 /// The LFS specification defines the first line: https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md

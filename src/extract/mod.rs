@@ -30,7 +30,7 @@ mod types;
 mod walk;
 mod words;
 
-pub use content::{Content, classify};
+pub use content::{Content, classify, is_text};
 pub use credentials::is_credential;
 pub use detect::{detect, is_lang_of_path, lang_of_path, refine};
 pub use encoding::byte_order_mark;

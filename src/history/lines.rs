@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
+use crate::extract::is_text;
 use crate::git::{BlobContent, FileMode, LineHunk, ObjectError, ObjectReader, Repository, diff_lines};
 use crate::index::lexical::{Signature, TrigramQuery};
 use crate::model::{BlobId, Oid, RepoPath, explain_by};
@@ -35,8 +36,6 @@ use super::wire::{part, put_u32, u32_at};
 pub(super) const FORMAT: u32 = 1;
 /// Size limit of compared files.
 const MAX_BYTES: u64 = 64 << 20;
-/// Number of bytes that are searched for a zero byte. If there is one, the file is not text. git: `FIRST_FEW_BYTES`.
-const BINARY_HEAD_BYTES: usize = 8_000;
 
 /// The difference between two versions of a file.
 #[derive(Clone, Debug)]
@@ -149,10 +148,6 @@ pub fn changed_lines(
         (Some(_), Some(_)) => Ok(ChangedLines::NotText),
         _ => Ok(ChangedLines::Unknown),
     }
-}
-
-fn is_text(bytes: &[u8]) -> bool {
-    memchr::memchr(0, &bytes[..bytes.len().min(BINARY_HEAD_BYTES)]).is_none()
 }
 
 /// Returns the text that git shows for a submodule.

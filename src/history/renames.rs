@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::extract::is_text;
 use crate::git::{BlobContent, FileMode, ObjectError, ObjectReader};
 use crate::model::{BlobId, Oid, RepoPath};
 
@@ -245,7 +246,7 @@ const PIECE_BYTES: u32 = 64;
 
 impl Sketch {
     fn of(bytes: &[u8]) -> Self {
-        let is_text = !bytes[..bytes.len().min(8_000)].contains(&0);
+        let is_text = is_text(bytes);
         let mut by_hash: Vec<(u32, u32)> = Vec::with_capacity(bytes.len() / 32);
         let (mut a, mut b, mut n) = (0u32, 0u32, 0u32);
         for (at, &byte) in bytes.iter().enumerate() {

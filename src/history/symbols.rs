@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::artifact::Extractor;
-use crate::extract::{DefinitionKind, Edit, FileDefinitions, LineIndex, lang_of_path, refine};
+use crate::extract::{DefinitionKind, Edit, FileDefinitions, LineIndex, is_text, lang_of_path, refine};
 use crate::git::{LineHunk, diff_lines};
 use crate::model::{ByteRange, Lang, RepoPath};
 
@@ -231,10 +231,10 @@ impl FileShapes {
 
 /// Returns the language of a version, or plain text if the content is binary.
 fn lang_of(path: &RepoPath, bytes: &[u8]) -> Lang {
-    if bytes[..bytes.len().min(8_000)].contains(&0) {
-        Lang::TEXT
-    } else {
+    if is_text(bytes) {
         refine(lang_of_path(path), bytes)
+    } else {
+        Lang::TEXT
     }
 }
 

@@ -11,13 +11,10 @@ use super::op::{Op, Page, Paging, Row};
 use super::paths::{inside, inside_here};
 use super::question::{About, Question};
 use super::sink::{Recorded, Sink, Style};
-use crate::extract;
+use crate::extract::{self, is_text};
 use crate::model::{Hint, quoted};
 use crate::query::{PartQuery, ReadOutcome, ReadTarget, parse_lines, paths_in_target, read, read_target};
 use crate::session::{Build, OpError, Result};
-
-/// Number of bytes at the start of a file that are searched for NUL, which marks a binary file.
-const BINARY_PREFIX: usize = 8_000;
 
 /// The request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
@@ -132,7 +129,7 @@ impl Op for Read {
             lines: outcome.n_lines,
         };
         // The command line prints the exact bytes.
-        if !is_command && outcome.bytes[..outcome.bytes.len().min(BINARY_PREFIX)].contains(&0) {
+        if !is_command && !is_text(&outcome.bytes) {
             return Err(OpError::new(
                 format!(
                     "{:?} is not text: {} bytes, blob {}",

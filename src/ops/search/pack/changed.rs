@@ -3,7 +3,7 @@
 use super::super::super::diff::{Compared, FileOut, SymbolOut, name_in};
 use super::rows::{PackOut, Role};
 use super::seeds::{Found, Lines, Seed, Seeker};
-use crate::extract::DefinitionKind;
+use crate::extract::{DefinitionKind, is_text};
 use crate::query::{FoundDefinition, LineStarts, definitions_at, is_test_path};
 use crate::session::Result;
 use crate::snapshot::FileId;
@@ -134,7 +134,7 @@ impl Seeker<'_> {
         range: &str,
     ) -> Result<Vec<Lines>> {
         let bytes = self.texts.bytes(file)?;
-        if bytes[..bytes.len().min(8_000)].contains(&0) {
+        if !is_text(&bytes) {
             return Ok(Vec::new());
         }
         let n_lines = LineStarts::of(&bytes).count();
