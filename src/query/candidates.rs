@@ -10,8 +10,10 @@ use crate::index::dense::Cosine;
 use crate::snapshot::{FileId, Place, View};
 
 use super::analyze::Analysis;
+use super::cursor::ScorersUsed;
 use super::defining::Defining;
 use super::exact::ExactText;
+use super::hit::Opened;
 use super::lexical_leg::LexicalLeg;
 use super::meaning::Query;
 use super::messages::CommitMessages;
@@ -41,6 +43,19 @@ pub(super) struct Legs<'a> {
     /// The part that a place counts.
     pub(super) place_share: f32,
     pub(super) wants_tests: bool,
+    /// The documents with definitions of the query's names.
+    pub(super) defining: &'a HashMap<u32, Defining>,
+}
+
+/// What a search may use, has opened and has to report.
+#[derive(Default)]
+pub(super) struct Run {
+    pub(super) scope: Scope,
+    pub(super) opened: Opened,
+    /// The models that determined the order.
+    pub(super) judges: ScorersUsed,
+    /// Notes on problems that degraded the order.
+    pub(super) notes: Vec<String>,
 }
 
 /// Candidates, best first, and what is known of the query.

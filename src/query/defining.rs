@@ -8,7 +8,8 @@ use crate::index::lexical::normal_name;
 use super::analyze::{Analysis, NameQuery};
 use super::candidates::Scope;
 use super::hit::Opened;
-use super::search::{SearchError, Searcher};
+use super::request::SearchError;
+use super::search::Searcher;
 
 /// How well a document's definitions match a name from the query.
 #[derive(Clone, Copy, Debug, Default)]

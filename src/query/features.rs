@@ -10,7 +10,6 @@ use crate::index::lexical::for_each_term;
 use crate::snapshot::{FileId, Place, View};
 
 use super::candidates::Legs;
-use super::defining::Defining;
 use super::messages::MessageScores;
 use super::path_role::{PathRole, path_role};
 use super::rank::Features;
@@ -29,7 +28,6 @@ pub(super) type Cosines = HashMap<u32, f32, RandomState>;
 pub(super) struct FeatureExtractor<'s> {
     view: &'s View,
     legs: &'s Legs<'s>,
-    defining: &'s HashMap<u32, Defining>,
     cosines: &'s Cosines,
     messages: &'s MessageScores,
     paths: &'s StaticModel,
@@ -60,7 +58,6 @@ impl<'s> FeatureExtractor<'s> {
     pub(super) fn new(
         searcher: &'s Searcher<'_>,
         legs: &'s Legs<'s>,
-        defining: &'s HashMap<u32, Defining>,
         cosines: &'s Cosines,
         messages: &'s MessageScores,
     ) -> Self {
@@ -69,7 +66,6 @@ impl<'s> FeatureExtractor<'s> {
         Self {
             view: searcher.view,
             legs,
-            defining,
             cosines,
             messages,
             paths: searcher.paths,
@@ -113,8 +109,12 @@ impl<'s> FeatureExtractor<'s> {
             covered: chunk.covered / self.all_idf,
             covered_file: in_file.covered / self.all_idf,
             named: chunk.named / self.all_idf,
-            defines: self.defining.get(&doc).map_or(0.0, |defining| defining.strength),
-            defines_in_container: self.defining.get(&doc).map_or(0.0, |defining| defining.in_container),
+            defines: self.legs.defining.get(&doc).map_or(0.0, |defining| defining.strength),
+            defines_in_container: self
+                .legs
+                .defining
+                .get(&doc)
+                .map_or(0.0, |defining| defining.in_container),
             exact_text: self.legs.exact.share(doc),
             file_name: file.file_name,
             folder_names: file.folder_names,

@@ -15,7 +15,8 @@ use super::defining::{asked_for, containers};
 use super::lines::LineStarts;
 use super::preview::{best_offset, weight_of};
 use super::rank::Features;
-use super::search::{SearchError, Searcher};
+use super::request::SearchError;
+use super::search::Searcher;
 use super::source::{Source, Sources};
 
 /// Maximum number of lines of a type that is one hit with its members. The members of a longer type are separate hits.

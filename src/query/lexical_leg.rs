@@ -4,7 +4,7 @@ use crate::index::lexical::LexicalError;
 use crate::index::lexical::bm25::{Bm25, Params, idf};
 use crate::snapshot::{DocEntry, FileId, View};
 
-use super::search::SearchError;
+use super::request::SearchError;
 
 /// The field weights and saturation parameters of BM25.
 #[derive(Clone, Copy, Debug, PartialEq)]

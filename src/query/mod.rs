@@ -35,9 +35,11 @@ mod places;
 mod preview;
 mod printed;
 mod rank;
+mod ranking;
 mod read;
 mod reading;
 mod report;
+mod request;
 mod rerank;
 mod scope;
 mod search;
@@ -84,13 +86,15 @@ pub use pattern::{Pattern, PatternError, PatternOptions};
 pub use pickaxe::{DiffHit, DiffSearch, DiffsOutcome};
 pub use preview::Preview;
 pub use rank::{FEATURES, Features, N_FEATURES, Weights};
+pub use ranking::LEG_CANDIDATES;
 pub use read::{
     Part, PartQuery, ReadError, ReadOutcome, ReadTarget, is_folder, parse_lines, paths_in_target, read, read_target,
     split_position, unknown_path,
 };
+pub use request::{Mode, Request, SearchError, SearchOutcome};
 pub use rerank::{Rerank, RerankError, Reranker, Reranking};
 pub use scope::CommitFilter;
-pub use search::{LEG_CANDIDATES, Mode, Request, SearchError, SearchOutcome, Searcher};
+pub use search::Searcher;
 pub use source::{Source, SourceError, SourceReader, Sources};
 pub use symbols::{
     FoundBy, SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, definition_names,

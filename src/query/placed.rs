@@ -13,7 +13,8 @@ use super::hit::Opened;
 use super::places::{Meant, TypedPlace, files_meant, files_of_words};
 use super::read::unknown_path;
 use super::reading::Reading;
-use super::search::{SearchError, Searcher};
+use super::request::SearchError;
+use super::search::Searcher;
 
 /// The value of a place for each place before it.
 const STEP: f32 = 0.01;

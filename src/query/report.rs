@@ -4,13 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use crate::snapshot::FileId;
 
-use super::candidates::{Candidate, Ranked, Scope, sort_best_first};
-use super::cursor::ScorersUsed;
-use super::hit::Opened;
+use super::candidates::{Candidate, Ranked, Run, sort_best_first};
 use super::places::TypedPlace;
 use super::printed::printed_names;
 use super::reading::read;
-use super::search::{Request, SearchError, Searcher};
+use super::request::{Request, SearchError};
+use super::search::Searcher;
 use super::source::Source;
 
 /// Minimum number of lines with text in a report.
@@ -264,16 +263,12 @@ impl Searcher<'_> {
     }
 
     /// Ranks the parts of a report one by one and adds the reciprocal ranks of each file.
-    #[expect(clippy::too_many_arguments, reason = "those of rank")]
     pub(super) fn rank_report(
         &self,
         request: &Request,
         text: &str,
         report: &Report,
-        scope: &Scope,
-        opened: &mut Opened,
-        judges: &mut ScorersUsed,
-        notes: &mut Vec<String>,
+        run: &mut Run,
     ) -> Result<Ranked, SearchError> {
         let names = report.names.join(" ");
         let parts = [&report.title, &report.rest, &names]
@@ -288,7 +283,7 @@ impl Searcher<'_> {
                 is_any: true,
                 ..request.clone()
             };
-            let ranked = self.rank(&request, part, scope, opened, judges, notes)?;
+            let ranked = self.rank(&request, part, run)?;
             let mut seen = HashSet::new();
             for candidate in &ranked.candidates {
                 if self.is_about_code(candidate.place.file) && seen.insert(candidate.place.file) {
@@ -314,7 +309,7 @@ impl Searcher<'_> {
         let (places, names) = (std::mem::take(&mut reading.places), std::mem::take(&mut reading.names));
         let given = places.into_iter().zip(names).filter(|(place, _)| is_given(place));
         (reading.places, reading.names) = given.unzip();
-        fused.placed = self.placed(&fused.reading, text, true, scope, opened)?;
+        fused.placed = self.placed(&fused.reading, text, true, &run.scope, &mut run.opened)?;
         let place = |candidate: &Candidate| fused.placed.by_doc.get(&candidate.doc).copied().unwrap_or_default();
         // The best chunk of a file first; among chunks, those of the part that ranks them best.
         candidates.retain(|candidate| by_file.contains_key(&candidate.place.file));

@@ -11,10 +11,11 @@ use crate::extract::is_credential;
 use crate::index::chunk_text;
 use crate::snapshot::FileId;
 
-use super::candidates::Candidate;
+use super::candidates::{Candidate, Run};
 use super::exact::ExactText;
 use super::hit::Opened;
-use super::search::{Mode, Request, SearchError, Searcher};
+use super::request::{Mode, Request, SearchError};
+use super::search::Searcher;
 use super::source::{Source, SourceReader, Sources};
 use crate::model::chain;
 
@@ -91,12 +92,7 @@ impl<'a> Searcher<'a> {
             .filter(|reranking| is_wanted && request.skip < reranking.n_candidates)
     }
 
-    /// Reorders the first candidates. Candidates without a score keep their positions. Returns true if reranking
-    /// succeeded; a failure adds a note.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the candidates with all that is known of the query"
-    )]
+    /// Reorders the first candidates. Candidates without a score keep their positions. A failure adds a note.
     pub(super) fn rerank(
         &self,
         reranking: &Reranking<'_>,
@@ -104,9 +100,8 @@ impl<'a> Searcher<'a> {
         query: &str,
         exact: &ExactText,
         candidates: &mut [Candidate],
-        opened: &mut Opened,
-        notes: &mut Vec<String>,
-    ) -> Result<bool, SearchError> {
+        run: &mut Run,
+    ) -> Result<(), SearchError> {
         let n_judged = reranking.n_candidates.min(candidates.len());
         let is_exact = |candidate: &Candidate| {
             candidate.features.defines > 0.0
@@ -117,11 +112,12 @@ impl<'a> Searcher<'a> {
         let mut texts = Texts::new(self, &reranking.sources);
         let mut judged: Vec<(usize, String)> = Vec::new();
         for (at, candidate) in candidates.iter().enumerate().take(n_judged).skip(n_exact) {
-            judged.extend(texts.of(candidate, opened)?.map(|text| (at, text)));
+            judged.extend(texts.of(candidate, &mut run.opened)?.map(|text| (at, text)));
         }
         // Reranking a single candidate would not change the order.
         if judged.len() < 2 {
-            return Ok(true);
+            run.judges.reranker = true;
+            return Ok(());
         }
         let sent: Vec<&str> = judged.iter().map(|(_, text)| text.as_str()).collect();
         match reranking.reranker.rerank(query, &sent, reranking.interrupt) {
@@ -129,14 +125,12 @@ impl<'a> Searcher<'a> {
                 let scored = judged.iter().zip(scores);
                 let scored = scored.filter_map(|((at, _), score)| Some((*at, score?)));
                 reorder(candidates, &scored.collect::<Vec<_>>());
-                Ok(true)
+                run.judges.reranker = true;
             }
-            Err(RerankError::Interrupted) => Err(SearchError::Interrupted),
-            Err(error) => {
-                notes.push(format!("{}: results are not reranked", chain(&error)));
-                Ok(false)
-            }
+            Err(RerankError::Interrupted) => return Err(SearchError::Interrupted),
+            Err(error) => run.notes.push(format!("{}: results are not reranked", chain(&error))),
         }
+        Ok(())
     }
 }
 

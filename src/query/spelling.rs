@@ -9,7 +9,7 @@ use crate::snapshot::View;
 
 use super::lexical_leg::postings_in_view;
 use super::near::edits;
-use super::search::SearchError;
+use super::request::SearchError;
 
 /// Minimum length of a word to correct. Shorter words are similar to too many others.
 const MIN_WORD: usize = 5;

@@ -14,7 +14,8 @@ use super::analyze::Analysis;
 use super::candidates::Scope;
 use super::hit::Opened;
 use super::lexical_leg::LexicalLeg;
-use super::search::{SearchError, Searcher};
+use super::request::SearchError;
+use super::search::Searcher;
 use super::source::Source;
 
 /// Maximum number of documents that are read, best by BM25 first.
