@@ -1,13 +1,18 @@
 //! Provides the recorded commits for operations about history. Missing commits are recorded in the background.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use regex::RegexBuilder;
+use serde::Serialize;
 
 use super::ask::{Ask, FileSelection};
+use super::provenance::ProvenanceOut;
 use super::question::{About, Question};
-use super::{Named, ProvenanceOut, Targets, named};
-use crate::query::LikelyQuery;
-use crate::session::{Job, OpenedHistory, Result, Uncommitted};
+use super::target::{Named, Targets, named};
+use crate::history::Who;
+use crate::query::{LikelyQuery, LogFilter, parse_moment};
+use crate::session::{Context as _, Job, OpError, OpenedHistory, Result, Uncommitted};
 
 /// Time for reading versions of files in commits that are not traced, for a call without time limits.
 const UNTRACED_TIME: Duration = Duration::from_secs(5);
@@ -142,4 +147,53 @@ fn meant(ask: &Ask<'_>, name: &str) -> Result<Named> {
         question.needs_index("the definitions are not indexed yet", hint, None)?;
     }
     Ok((found, near))
+}
+
+/// A name and an address, resolved by the mailmap.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct PersonOut {
+    pub(crate) name: String,
+    pub(crate) email: String,
+}
+
+/// Converts a person.
+pub(crate) fn person_out(who: &Who) -> PersonOut {
+    PersonOut {
+        name: who.name.to_string(),
+        email: who.email.to_string(),
+    }
+}
+
+/// Maximum size of a compiled author pattern in bytes.
+const MAX_AUTHOR_PROGRAM_BYTES: usize = 1 << 20;
+
+/// Creates a filter from dates as typed and a regular expression for the author.
+pub(crate) fn log_filter(since: Option<&str>, until: Option<&str>, author: Option<&str>) -> Result<LogFilter> {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs() as i64);
+    let moment = |text: Option<&str>| match text {
+        None => Ok(None),
+        Some(text) => parse_moment(text, now).map(Some).ok_or_else(|| {
+            OpError::new(
+                format!("{text:?} is not a date"),
+                "write 2024-02-29, 2024-02-29T13:05Z, @seconds, or 12h, 30d, 2w, 6m, 1y",
+            )
+        }),
+    };
+    let author = match author {
+        None => None,
+        Some(pattern) => {
+            let built = RegexBuilder::new(pattern)
+                .case_insensitive(true)
+                .size_limit(MAX_AUTHOR_PROGRAM_BYTES)
+                .build();
+            Some(built.with_context(|| format!("{pattern:?} is not a regular expression"))?)
+        }
+    };
+    Ok(LogFilter {
+        since: moment(since)?,
+        until: moment(until)?,
+        author,
+    })
 }

@@ -12,7 +12,7 @@ use crate::history::{
     change_between, symbol_deltas,
 };
 use crate::model::{BlobId, RepoPath};
-use crate::session::{OpenedHistory, Result, Workspace};
+use crate::session::Result;
 
 /// Maximum number of changed files in which the origin of a moved definition is searched. The same limit applies to
 /// commits.
@@ -71,17 +71,15 @@ pub(crate) struct OwnChange {
 
 pub(crate) struct SymbolQuestion<'a> {
     pub(crate) targets: &'a Targets<'a>,
-    pub(crate) workspace: &'a Workspace,
-    pub(crate) opened: &'a OpenedHistory,
     pub(crate) has_diff: bool,
 }
 
 impl SymbolQuestion<'_> {
     pub(crate) fn life(&self, key: &SymbolKey) -> Result<SymbolHistory> {
-        let Some(tip) = self.opened.tip else {
+        let Some(tip) = self.targets.opened.tip else {
             return Ok(SymbolHistory::default());
         };
-        let mut reader = self.workspace.repository.reader();
+        let mut reader = self.targets.workspace.repository.reader();
         self.targets.lives(&mut reader, |lives| lives.of(tip, key))
     }
 
@@ -146,7 +144,7 @@ impl SymbolQuestion<'_> {
         let Some(entry) = self.targets.committed_entry(path)? else {
             return Ok((None, None));
         };
-        let bytes = self.workspace.records().content(path, entry, &mut None)?;
+        let bytes = self.targets.workspace.records().content(path, entry, &mut None)?;
         let file = bytes.map(|bytes| FileShapes::of(&mut Extractor::new(Options::default()), path, bytes));
         Ok((Some(entry), file))
     }
@@ -205,7 +203,7 @@ impl SymbolQuestion<'_> {
         reader: &mut ObjectReader,
     ) -> Result<Option<(VersionOut, Vec<u8>)>> {
         let Some(version) = version else { return Ok(None) };
-        let max_bytes = self.workspace.build_options().max_blob_bytes;
+        let max_bytes = self.targets.workspace.build_options().max_blob_bytes;
         Ok(match reader.blob(BlobId(version.oid), max_bytes)? {
             BlobContent::Content(bytes) => {
                 let text = text_of(&bytes, version.start_line, version.end_line);

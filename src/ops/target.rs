@@ -5,12 +5,15 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use bstr::ByteSlice;
+use serde::Serialize;
 
 use super::paths::{inside_here, typed_path};
+use super::sink::{Sink, Style};
 use crate::artifact::Extractor;
 use crate::extract::{DefinitionKind, Options};
 use crate::git::ObjectReader;
 use crate::history::{FileShapes, HistoryError, Shape, SymbolBatch, SymbolKey, SymbolTracer};
+use crate::model::count::count;
 use crate::model::{BlobId, Ctx, RepoPath, quoted, with_placeholders, without_placeholders};
 use crate::query::{
     DeletedSymbol, FoundDefinition, PartQuery, Sources, SymbolQuery, deleted_symbols, is_called, is_test_path,
@@ -50,7 +53,7 @@ impl Target {
 }
 
 /// One of several definitions with the same name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct CandidateTarget {
     /// The id, which identifies this definition in other calls.
     pub(crate) id: String,
@@ -61,7 +64,16 @@ pub(crate) struct CandidateTarget {
     /// The 1-based line of the name.
     pub(crate) line: u32,
     /// The key for tracing the definition's history.
+    #[serde(skip)]
     pub(crate) key: SymbolKey,
+}
+
+/// Lists the definitions that a name may mean.
+pub(crate) fn render_candidates(candidates: &[CandidateTarget], out: &mut dyn Sink) {
+    for candidate in candidates {
+        out.span(Style::Path, &candidate.id);
+        out.line(&format!(" {} line {}", candidate.kind, candidate.line));
+    }
 }
 
 /// The data needed to look up targets.
@@ -433,6 +445,19 @@ fn candidate(key: SymbolKey, kind: DefinitionKind, line: u32) -> CandidateTarget
         line,
         key,
     }
+}
+
+/// Returns the number of lines of a file, or an error if line `first` is past its end.
+pub(crate) fn n_lines_with(path: &RepoPath, bytes: &[u8], first: u32) -> Result<u32> {
+    let n_lines = bytes.split_inclusive(|byte| *byte == b'\n').count() as u32;
+    if first <= n_lines {
+        return Ok(n_lines);
+    }
+    let (path, lines) = (path.to_text(), count(n_lines, "line"));
+    Err(OpError::new(
+        format!("line {first} is past the end of {path:?} ({lines})"),
+        "lines are counted from 1",
+    ))
 }
 
 /// Parses the lines of a file as typed.

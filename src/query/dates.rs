@@ -17,6 +17,11 @@ pub fn timestamp(time: i64, utc_offset: i32) -> String {
     time.display_with_offset(offset).to_string()
 }
 
+/// Returns the date of a timestamp.
+pub fn day(timestamp: &str) -> &str {
+    &timestamp[..timestamp.len().min(10)]
+}
+
 /// Parses a point in time. Accepts `2024-02-29`; `2024-02-29T13:05`, optionally followed by `Z` or `+02:00`;
 /// `@1709208000`; or a duration before `now` such as `12h`, `30d`, `2w`, `6m` (months of 30 days) or `1y` (years of 365
 /// days). The default offset is UTC.

@@ -59,11 +59,16 @@ impl FileChangeKind {
 
     /// Classifies a change.
     pub fn of(change: &PathChange) -> Self {
-        match (change.old, change.new) {
-            (None, _) if change.origin.is_some() => Self::Renamed,
+        Self::between(change.old, change.new, change.old.is_none() && change.origin.is_some())
+    }
+
+    /// Classifies the difference between two entries.
+    pub fn between(old: Option<Entry>, new: Option<Entry>, is_renamed: bool) -> Self {
+        match (old, new) {
+            _ if is_renamed => Self::Renamed,
             (None, _) => Self::Added,
             (_, None) => Self::Deleted,
-            (Some(old), Some(new)) if old.oid == new.oid => Self::Mode,
+            (Some(old), Some(new)) if old.oid == new.oid && old.mode != new.mode => Self::Mode,
             _ => Self::Modified,
         }
     }

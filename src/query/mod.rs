@@ -58,7 +58,7 @@ pub use blame::{
 pub use candidates::withheld;
 pub use commits::{CommitHit, CommitMode, CommitSearchError, CommitSearcher, CommitsOutcome};
 pub use cursor::{CursorError, CursorKey, ScorersUsed};
-pub use dates::{parse_moment, timestamp};
+pub use dates::{day, parse_moment, timestamp};
 pub use definition::{FoundDefinition, is_named, kind_by_name, kind_name, kind_names, names_in_file};
 pub use deleted::{
     DeletedSymbol, Removal, RenamedSymbol, deleted_symbols, is_called, latest_key, removals, renamed_symbols,

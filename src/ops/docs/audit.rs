@@ -453,8 +453,6 @@ fn removed(targets: &Targets<'_>, words: &HashSet<&str>) -> Result<RemovedByName
         .collect();
     let symbols = SymbolQuestion {
         targets,
-        workspace: targets.workspace,
-        opened,
         has_diff: false,
     };
     let mut own = HashMap::new();

@@ -580,8 +580,6 @@ fn judge<'a>(targets: &'a Targets<'a>) -> Judge<'a> {
     Judge {
         symbols: SymbolQuestion {
             targets,
-            workspace: targets.workspace,
-            opened: targets.opened,
             has_diff: false,
         },
     }

@@ -108,7 +108,7 @@ impl Judge<'_> {
         let hash = hash_in(&file, key);
         Ok(hash.map(|text| Anchor {
             id: key.id(),
-            blob: hash_blob(self.symbols.workspace.repository.object_format(), &file.bytes)
+            blob: hash_blob(self.symbols.targets.workspace.repository.object_format(), &file.bytes)
                 .0
                 .to_string(),
             text,
@@ -169,7 +169,7 @@ impl Judge<'_> {
             (None, None) if out.uncommitted => (Verdict::Gone, Vec::new()),
             (None, None) => (Verdict::Unknown, Vec::new()),
         };
-        let is_cut = walk.is_partial || !self.symbols.opened.history.boundaries()?.is_empty();
+        let is_cut = walk.is_partial || !self.symbols.targets.opened.history.boundaries()?.is_empty();
         if is_cut && !out.uncommitted && walk.deleted_by.is_none() {
             (out.verdict, out.commits) = (Verdict::Unknown, Vec::new());
         }
@@ -179,7 +179,7 @@ impl Judge<'_> {
     /// Follows a definition back to the text of an anchor.
     fn walk(&self, from: &SymbolKey, anchor: &Anchor, anchored: &SymbolKey) -> Result<Walk> {
         let life = self.symbols.life(from)?;
-        let mut reader = self.symbols.workspace.repository.reader();
+        let mut reader = self.symbols.targets.workspace.repository.reader();
         let mut walk = Walk {
             commits: Vec::new(),
             is_reached: false,
@@ -261,7 +261,7 @@ impl Judge<'_> {
             .iter()
             .filter(|change| change.events.removed && change.key == *key);
         let removals: Vec<u32> = removals.map(|change| change.commit).take(MAX_SUCCESSORS).collect();
-        let mut reader = self.symbols.workspace.repository.reader();
+        let mut reader = self.symbols.targets.workspace.repository.reader();
         self.symbols.targets.lives(&mut reader, |lives| {
             let moved = removals.iter().map(|commit| lives.moved_to(key, *commit));
             Ok(moved.collect::<Result<Vec<_>, _>>()?.concat())
@@ -270,7 +270,7 @@ impl Judge<'_> {
 
     fn is_text(&self, version: Option<&SymbolVersion>, anchor: &Anchor, reader: &mut ObjectReader) -> Result<bool> {
         let Some(version) = version else { return Ok(false) };
-        let max_bytes = self.symbols.workspace.build_options().max_blob_bytes;
+        let max_bytes = self.symbols.targets.workspace.build_options().max_blob_bytes;
         Ok(match reader.blob(BlobId(version.oid), max_bytes)? {
             BlobContent::Content(bytes) => hash(&text_of(&bytes, version.start_line, version.end_line)) == anchor.text,
             _ => false,
@@ -279,7 +279,7 @@ impl Judge<'_> {
 
     fn commits(&self, numbers: &[u32]) -> Result<Vec<CommitOut>> {
         let numbers = &numbers[..numbers.len().min(MAX_COMMITS)];
-        let heads = self.symbols.opened.history.heads(numbers)?;
+        let heads = self.symbols.targets.opened.history.heads(numbers)?;
         let out = numbers.iter().filter_map(|number| heads.get(number));
         Ok(out
             .map(|head| CommitOut {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::super::ProvenanceOut;
-use super::super::history::{PersonOut, log_filter, person_out};
 use super::super::op::{Page, Paging};
+use super::super::record::{PersonOut, log_filter, person_out};
 use super::super::sink::{Sink, Style};
 use super::{Asked, Inside, Search, SearchMode, SearchRow, render_marked, render_preview};
 use crate::history::{CommitHead, Who};

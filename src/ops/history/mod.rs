@@ -1,0 +1,281 @@
+//! `history`: the commits that changed a file, a directory, lines or a definition.
+//!
+//! One file per question: `log.rs` and `definition.rs` list commits, `last_seen.rs`, `deleted.rs` and `cochange.rs`
+//! answer the others.
+
+mod answer;
+mod cochange;
+mod definition;
+mod deleted;
+mod last_seen;
+mod log;
+mod rows;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use clap::{ArgMatches, Args, FromArgMatches};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::ask::{Ask, Detail, path_text};
+use super::grouped::{Grouped, Part, answer_each};
+use super::op::{Op, Page, Paging};
+use super::record::{Past, log_filter};
+use super::target::{Target, Targets};
+use crate::model::{RepoPath, without_placeholders};
+use crate::query::MAX_MEANT;
+use crate::session::{OpError, Result};
+use answer::{Answer, Question, Shown};
+
+pub(crate) use definition::unread_changes;
+pub(crate) use rows::{EntryOut, HistoryRow};
+
+/// Time that a call waits for commits to be recorded.
+const PATIENCE: Duration = Duration::from_secs(6);
+/// Default maximum number of results.
+const LIMIT: usize = 50;
+
+/// The request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
+#[serde(default)]
+#[command(after_help = "Examples:
+  codescout history src/parser.rs
+  codescout history Parser::parse                a definition, across edits, renames and moves
+  codescout history src/parser.rs#Parser.parse --diff
+  codescout history src/parser.rs:40-60
+  codescout history src --since 2w --author ada
+  codescout history src/old.rs --introduced      a file that is no longer there
+  codescout history src/parser.rs --cochange --json
+  codescout history --deleted src
+  codescout history --deleted \"how sessions were stored on disk\"")]
+pub(crate) struct History {
+    /// File or directory, path:LINE, path:START-END, path#NAME of a definition, or a name;
+    /// deleted ones too
+    #[arg(required_unless_present = "deleted", value_parser = path_text())]
+    #[schemars(description = "name, path#name, path or path:5-9, also deleted ones")]
+    target: Option<String>,
+    #[command(flatten)]
+    #[schemars(description = "")]
+    op: HistoryOp,
+    /// Show commits since this date: 2024-02-29, 2024-02-29T13:05Z, or an age such as 12h, 30d, 2w, 6m, 1y
+    #[arg(long, value_name = "DATE")]
+    #[schemars(description = "2024-02-29 or 30d")]
+    since: Option<String>,
+    /// Show commits until this date
+    #[arg(long, value_name = "DATE")]
+    #[schemars(description = "")]
+    until: Option<String>,
+    /// Show commits whose author (name or address, after mailmap) matches this regular expression, ignoring case
+    #[arg(long, value_name = "REGEX")]
+    #[schemars(description = "regex")]
+    author: Option<String>,
+    /// Omit commits that changed only whitespace or comments of the definition
+    #[arg(long)]
+    #[schemars(description = "")]
+    no_formatting: bool,
+    /// Show the change that each commit made
+    #[arg(long)]
+    #[serde(skip)]
+    diff: bool,
+}
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum HistoryOp {
+    /// The commits that changed the target
+    #[default]
+    Log,
+    /// The commit that introduced it
+    Introduced,
+    /// The last commit that has it, and the one that deleted it
+    LastSeen,
+    /// Deleted files or definitions
+    Deleted,
+    /// Files that change in the same commits
+    Cochange,
+}
+
+/// The flags that select a [`HistoryOp`] on the command line.
+#[derive(clap::Args)]
+#[group(multiple = false)]
+struct OpFlags {
+    /// Show only the commit that introduced it
+    #[arg(long)]
+    introduced: bool,
+    /// Show only the last commit that has it and the commit that deleted it
+    #[arg(long)]
+    last_seen: bool,
+    /// List deleted files under TARGET, deleted definitions named TARGET, or deleted code that matches a description
+    #[arg(long)]
+    deleted: bool,
+    /// Show files that changed in the same commits
+    #[arg(long)]
+    cochange: bool,
+}
+
+impl Args for HistoryOp {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        OpFlags::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        OpFlags::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for HistoryOp {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let flags = OpFlags::from_arg_matches(matches)?;
+        let given = [
+            (flags.introduced, Self::Introduced),
+            (flags.last_seen, Self::LastSeen),
+            (flags.deleted, Self::Deleted),
+            (flags.cochange, Self::Cochange),
+        ];
+        Ok(given
+            .into_iter()
+            .find_map(|(is_given, op)| is_given.then_some(op))
+            .unwrap_or_default())
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The latest changes of a definition.
+pub(crate) struct LatestChanges {
+    /// Total number of changes.
+    pub(crate) total: usize,
+    /// The latest changes.
+    pub(crate) entries: Vec<EntryOut>,
+    /// The reasons why the changes are incomplete.
+    pub(crate) incomplete: Vec<String>,
+}
+
+impl Op for History {
+    type Row = Grouped<HistoryRow>;
+    const WHEN_TOO_SLOW: &'static str =
+        "index history=true records commits and traces definitions once; or narrow it down with since";
+
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<Grouped<HistoryRow>>> {
+        if self.op != HistoryOp::Deleted && self.target.as_deref().is_none_or(str::is_empty) {
+            return Err(OpError::new(
+                "no target given",
+                "give a path, path:lines, path#name or the name of a definition; . is the whole repository",
+            )
+            .with_retry(json!({"tool": "history", "arguments": {"target": "."}})));
+        }
+        let past = Past::of(ask, PATIENCE)?;
+        if let Some(description) = self.description(&past) {
+            return Ok(self.deleted_code(ask, description)?.map(Grouped::from));
+        }
+        let mut part = Part {
+            skip: ask.n_before(past.state())?,
+            limit: ask.limit(LIMIT),
+        };
+        let key = (self.op != HistoryOp::LastSeen).then(|| ask.key(past.state()));
+        past.with_targets(|targets| {
+            let target = self.target(targets)?;
+            let candidates = match target {
+                Target::Many(candidates) if candidates.len() <= MAX_MEANT => candidates,
+                target => {
+                    let page = self.page(ask, &past, self.answer(targets, target, self.part(ask, part))?, false)?;
+                    return Ok(page.map(Grouped::from));
+                }
+            };
+            let ids: Vec<String> = candidates.iter().map(|candidate| candidate.id.clone()).collect();
+            let many = self.answer(targets, Target::Many(candidates.clone()), self.part(ask, part))?;
+            let facts = self.page(ask, &past, many, false)?.facts;
+            if self.op == HistoryOp::LastSeen {
+                part = Part::ALL;
+            }
+            answer_each(&ids, part, key, facts, |at, part| {
+                let target = Target::Symbol(candidates[at].key.clone());
+                self.page(ask, &past, self.answer(targets, target, self.part(ask, part))?, true)
+            })
+        })
+    }
+}
+
+impl History {
+    /// Returns the target if it is a description of deleted code and not a name.
+    fn description(&self, past: &Past<'_>) -> Option<&str> {
+        let target = self.target.as_deref().filter(|_| self.op == HistoryOp::Deleted)?;
+        let is_path = || !past.opened.history.paths_from(target.as_bytes()).is_empty();
+        (target.trim().contains(char::is_whitespace) && !is_path()).then_some(target)
+    }
+
+    fn target(&self, targets: &Targets<'_>) -> Result<Target> {
+        let typed = without_placeholders(self.target.as_deref().unwrap_or_default());
+        let typed = OsStr::from_bytes(&typed);
+        match self.op {
+            HistoryOp::Deleted => targets.find_gone(typed),
+            _ => targets.find(typed),
+        }
+    }
+
+    fn part(&self, ask: &Ask<'_>, part: Part) -> Shown {
+        Shown {
+            skip: part.skip,
+            limit: match self.op {
+                HistoryOp::LastSeen => 1,
+                _ => part.limit,
+            },
+            has_diff: self.diff || ask.common.detail == Detail::Full,
+        }
+    }
+
+    fn answer(&self, targets: &Targets<'_>, target: Target, part: Shown) -> Result<Answer> {
+        let question = Question {
+            targets,
+            args: self,
+            part,
+            filter: log_filter(self.since.as_deref(), self.until.as_deref(), self.author.as_deref())?,
+            path: RepoPath::from(""),
+        };
+        question.answer(target)
+    }
+
+    /// Returns a page of an answer. `is_group` is true if the id of the definition is above it.
+    fn page(&self, ask: &Ask<'_>, past: &Past<'_>, mut answer: Answer, is_group: bool) -> Result<Page<HistoryRow>> {
+        answer.incomplete.extend(past.gap()?);
+        if ask.common.detail == Detail::Ids {
+            answer.rows.iter_mut().for_each(EntryOut::without_changes);
+        }
+        let Shown { skip, limit, .. } = answer.part;
+        let key = (self.op != HistoryOp::LastSeen).then(|| ask.key(past.state()));
+        let paging = Paging::numbered(key, skip, answer.facts.total.saturating_sub(skip), limit);
+        let mut page =
+            Page::new(past.provenance(answer.incomplete.clone()), Vec::new(), paging).with_facts(&answer.facts)?;
+        answer.explain(ask, self.target.as_deref().unwrap_or_default(), is_group, &mut page);
+        let commits = answer.rows.into_iter().map(Box::new).map(HistoryRow::Commit);
+        page.rows = commits.chain(answer.files.into_iter().map(HistoryRow::File)).collect();
+        Ok(page)
+    }
+}
+
+/// Returns the latest `n` changes of a definition.
+pub(crate) fn latest_changes(past: &Past<'_>, id: &str, n: usize) -> Result<LatestChanges> {
+    let history = History {
+        target: Some(id.to_owned()),
+        ..History::default()
+    };
+    let part = Shown {
+        skip: 0,
+        limit: n,
+        has_diff: false,
+    };
+    let answer = past.with_targets(|targets| history.answer(targets, history.target(targets)?, part))?;
+    let mut incomplete = answer.incomplete;
+    incomplete.extend(past.gap()?);
+    Ok(LatestChanges {
+        total: answer.facts.total,
+        entries: answer.rows,
+        incomplete,
+    })
+}
