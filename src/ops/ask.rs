@@ -5,10 +5,10 @@ use std::fmt::Debug;
 use serde::{Deserialize, Serialize};
 
 use crate::extract::DefinitionKind;
-use crate::query::{CursorKey, FileFilter, FilterError, Tests};
-use crate::session::{CallCtx, Result, Session, Visibility, Workspace};
+use crate::model::{Hint, NameKind};
+use crate::query::{CursorKey, FileFilter, FilterError, Tests, kind_by_name, kind_names, nearest};
+use crate::session::{CallCtx, OpError, Result, Session, Visibility, Workspace};
 
-use super::definition_kinds;
 use super::paths::pattern;
 
 /// Maximum number of results of one answer over MCP.
@@ -153,7 +153,17 @@ pub(crate) struct KindSelection {
 impl KindSelection {
     /// Returns the kinds.
     pub(crate) fn kinds(&self) -> Result<Vec<DefinitionKind>> {
-        definition_kinds(&self.kind)
+        let known = |name: &String| {
+            kind_by_name(name).ok_or_else(|| {
+                let near = nearest(name, kind_names());
+                let hint = match near.as_slice() {
+                    [] => format!("kinds are {}", kind_names().collect::<Vec<_>>().join(", ")).into(),
+                    near => Hint::did_you_mean(near),
+                };
+                OpError::new(format!("unknown kind {name}"), hint).for_misspelt(NameKind::DefinitionKind, name, near)
+            })
+        };
+        self.kind.iter().map(known).collect()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
+use super::paths::path_of;
 use super::question::Question;
-use super::symbol::path_of;
 use crate::artifact::SkipReason;
 use crate::extract::{Language, language};
 use crate::link::Linker;

@@ -53,5 +53,5 @@ pub(crate) use run::Run;
 pub(crate) use search::{MAX_QUERY_BYTES, PACK_TOKENS, Search, SearchMode};
 pub(crate) use sink::{MarkedText, PlainText, Recorded, Sink, Style, fence_of};
 pub(crate) use status::Status;
-pub(crate) use symbol::{Symbol, definition_kinds};
+pub(crate) use symbol::Symbol;
 pub(crate) use verify::Verify;

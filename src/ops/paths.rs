@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 
 use bstr::ByteSlice;
 
-use crate::model::{RepoPath, typed, with_placeholders, without_placeholders};
-use crate::session::Workspace;
+use crate::model::{RepoPath, quoted, typed, with_placeholders, without_placeholders};
+use crate::query::{SymbolQuery, parse_target};
+use crate::session::{Result, Workspace};
+use crate::snapshot::{FileId, View};
 
 /// Converts a target as typed (`path`, `path:10-20`, `path#name`, `name`): removes quotes and makes its path relative
 /// to the repository root.
@@ -158,6 +160,18 @@ pub(crate) fn seen_from(here: &str, path: &str) -> String {
     }
     let n_up = if here.is_empty() { 0 } else { here.split('/').count() };
     format!("{}{rest}", "../".repeat(n_up))
+}
+
+/// Parses a location, a name or an id as typed into a query. The flag is true for a location.
+pub(crate) fn name_or_place(workspace: &Workspace, view: &View, typed: &str) -> Result<(SymbolQuery, bool)> {
+    let query = parse_target(view, &inside(workspace, typed));
+    let is_place = matches!(query, SymbolQuery::At { .. });
+    Ok((query, is_place))
+}
+
+/// Returns the path of a file, quoted if it has special characters.
+pub(crate) fn path_of(view: &View, file: FileId) -> String {
+    quoted(view.file(file).path).into_owned()
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ pub(super) fn related(
     with_tests: bool,
 ) -> Result<(Vec<Related>, usize)> {
     let view = question.view();
-    let path = |file: FileId| super::super::super::symbol::path_of(view, file);
+    let path = |file: FileId| super::super::super::paths::path_of(view, file);
     let mut all = Vec::new();
     let mut add = |relation, verb, of: DefId| {
         all.push(Related {

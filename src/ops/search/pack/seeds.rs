@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use super::super::super::ask::Ask;
 use super::super::super::graph::{drop_minor, is_minor};
+use super::super::super::paths::name_or_place;
 use super::super::super::question::Question;
-use super::super::super::symbol::name_or_place;
 use super::super::ranked::best_hits;
 use super::super::{Asked, SearchMode};
 use super::rows::PackOut;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::super::super::graph::qualified;
+use super::super::super::paths::path_of;
 use super::super::super::question::Question;
-use super::super::super::symbol::path_of;
 use super::rows::{PackOut, Role};
 use crate::link::DefId;
 use crate::query::{FoundDefinition, LineStarts, Source, definitions_at};
