@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::super::ProvenanceOut;
 use super::super::op::{Page, Paging};
+use super::super::provenance::ProvenanceOut;
 use super::super::record::{PersonOut, log_filter, person_out};
 use super::super::sink::{Sink, Style};
-use super::{Asked, Inside, Search, SearchMode, SearchRow, render_marked, render_preview};
+use super::asked::Asked;
+use super::rows::{SearchRow, render_marked, render_preview};
+use super::{Inside, Search, SearchMode};
 use crate::history::{CommitHead, Who};
 use crate::model::count::count;
 use crate::model::{Hint, RepoPath};

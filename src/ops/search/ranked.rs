@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
-use serde::Serialize;
 
 use super::super::ask::Ask;
-use super::past::{LifeOut, Past};
-use crate::extract::{self, DefinitionKind};
+use super::past::Past;
+use super::rows::{PlaceOut, RefPlacesOut, ResultOut};
+use crate::extract;
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
 use crate::link::DefId;
 use crate::model::count::count;
 use crate::model::{ChunkKey, Hint, quoted};
 use crate::query::{
     ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, LineStarts,
-    Marks, MatchedBy, Mode, Pattern, Preview, Request, Rerank, ScorersUsed, SearchOutcome, Sources, Symbol, grep,
+    MatchedBy, Mode, Pattern, Preview, Request, Rerank, ScorersUsed, SearchOutcome, Sources, Symbol, grep,
 };
 use crate::session::{OpError, Result, Workspace, bail};
 use crate::snapshot::{FileId, View};
@@ -32,80 +32,6 @@ const MAX_WHOLE_BYTES: usize = 16 << 10;
 const MAX_BLOCK_BYTES: usize = 1 << 10;
 /// Minimum number of hits to look through for definitions that no longer exist.
 const MAX_LOOKED_THROUGH: usize = 400;
-
-/// A search result.
-#[derive(Debug, Serialize)]
-pub(crate) struct ResultOut {
-    pub(crate) path: String,
-    pub(crate) start_line: u32,
-    pub(crate) end_line: u32,
-    pub(crate) score: f32,
-    pub(crate) language: &'static str,
-    pub(crate) kind: String,
-    /// How the result matches: `path`, `name`, `exact_text`, `all_words`, `some_words` or `meaning`.
-    #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
-    pub(crate) matched_by: Option<&'static str>,
-    pub(crate) symbol: Option<String>,
-    /// Number of sure calls of the definition.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) callers: Option<usize>,
-    /// The definition at the first place, if it is a function that the query names.
-    #[serde(skip)]
-    pub(crate) function: Option<(DefId, DefinitionKind)>,
-    pub(crate) blob: String,
-    /// Further parts of the file that match, then other locations of the same text.
-    pub(crate) places: Vec<PlaceOut>,
-    /// Number of further parts that are omitted from `places`.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub(crate) more_places: usize,
-    /// The locations of the text in each revision, if several were searched.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) refs: Vec<RefPlacesOut>,
-    /// The commits between which the text existed, if all history was searched.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) life: Option<LifeOut>,
-    /// The signature on one line, if it is not in the snippet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) signature: Option<String>,
-    /// The first line of the signature.
-    #[serde(skip)]
-    pub(crate) signature_line: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) snippet: Option<String>,
-    pub(crate) snippet_start_line: u32,
-    /// The parts of the snippet that are highlighted.
-    #[serde(skip)]
-    pub(crate) marks: Option<Arc<Marks>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) features: Option<serde_json::Map<String, serde_json::Value>>,
-}
-
-/// Another part of the file that matches, or another location of the same text.
-#[derive(Debug, Serialize)]
-pub(crate) struct PlaceOut {
-    pub(crate) path: String,
-    pub(crate) start_line: u32,
-    pub(crate) end_line: u32,
-    /// The definition, if the part differs from the result's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) symbol: Option<String>,
-    /// The best lines of a part of the same file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) snippet: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) snippet_start_line: Option<u32>,
-    /// True for a part of the same file.
-    #[serde(skip)]
-    pub(crate) is_part: bool,
-}
-
-/// The locations of a text in one of several revisions.
-#[derive(Debug, Serialize)]
-pub(crate) struct RefPlacesOut {
-    #[serde(rename = "ref")]
-    pub(crate) reference: String,
-    pub(crate) places: Vec<PlaceOut>,
-}
 
 /// Results with their positions, and the reasons why they are incomplete.
 #[derive(Debug, Default)]
@@ -673,9 +599,4 @@ fn whole(bytes: &[u8], start_line: u32, end_line: u32) -> Preview {
         start_line,
         text: text.trim_end().to_owned() + if is_cut { "…" } else { "" },
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde")]
-fn is_zero(number: &usize) -> bool {
-    *number == 0
 }
