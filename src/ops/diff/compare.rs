@@ -1,0 +1,127 @@
+//! Compares the two versions of each file.
+
+use super::files::{FileOut, Hunk, file_out, symbol_out};
+use super::{Diff, DiffBy, DiffWith};
+use crate::artifact::Extractor;
+use crate::embed::StaticModel;
+use crate::extract::{Options, is_text};
+use crate::git::{FileMode, WorkTreeReader, diff_lines, unified_diff};
+use crate::history::{Change, Entry, FilePair, FileShapes, submodule_text, symbol_deltas};
+use crate::model::RepoPath;
+use crate::ops::ask::Ask;
+use crate::ops::drift::DriftOut;
+use crate::session::{OpError, Result};
+
+pub(super) struct Comparison<'a> {
+    ask: &'a Ask<'a>,
+    /// True if the answer includes changed lines.
+    has_text: bool,
+    /// True if definitions are compared.
+    has_symbols: bool,
+    /// The model that measures drift, if it was requested.
+    model: Option<&'a StaticModel>,
+    disk: Option<WorkTreeReader>,
+    extractor: Extractor,
+}
+
+impl<'a> Comparison<'a> {
+    pub(super) fn new(diff: &Diff, ask: &'a Ask<'a>) -> Self {
+        Self {
+            ask,
+            has_text: diff.by == DiffBy::Text,
+            has_symbols: diff.by == DiffBy::Symbol || diff.needs_links(),
+            model: (diff.with.contains(&DiffWith::Drift)).then(|| ask.session.workspace.models.own()),
+            disk: None,
+            extractor: Extractor::new(Options::default()),
+        }
+    }
+
+    pub(super) fn files(&mut self, changes: &[Change], is_read: bool) -> Result<Vec<FileOut>> {
+        let (mut files, mut pairs) = (Vec::with_capacity(changes.len()), Vec::new());
+        for change in changes {
+            if self.ask.call.ctx.is_interrupted() {
+                return Err(OpError::interrupted());
+            }
+            let mut file = file_out(change);
+            if is_read {
+                pairs.push(self.compare(change, &mut file)?);
+            }
+            files.push(file);
+        }
+        if self.has_symbols {
+            files.iter_mut().for_each(|file| file.symbols = Some(Vec::new()));
+            for delta in symbol_deltas(&pairs) {
+                let of_file = files.get_mut(delta.pair).and_then(|file| file.symbols.as_mut());
+                if let Some(symbols) = of_file {
+                    let mut symbol = symbol_out(&delta);
+                    if let (Some(model), Some((old, new))) = (self.model, delta.versions(&pairs)) {
+                        symbol.drift = Some(DriftOut::between(model, &old.text(), &new.text()));
+                    }
+                    symbols.push(symbol);
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    fn compare(&mut self, change: &Change, file: &mut FileOut) -> Result<FilePair> {
+        if self.model.is_some() && change.old.is_some() && change.new.is_some() {
+            file.drift = Some(None);
+        }
+        let old_path = change.origin.as_ref().map_or(&change.path, |origin| &origin.path);
+        let old = self.read(old_path, change.old)?;
+        let new = self.read(&change.path, change.new)?;
+        let (Some(old), Some(new)) = (old, new) else {
+            return Ok(FilePair::default());
+        };
+        file.is_unread = false;
+        if !is_text(&old) || !is_text(&new) {
+            return Ok(FilePair::default());
+        }
+        let (mut n_added, mut n_removed) = (0, 0);
+        for hunk in diff_lines(&old, &new) {
+            file.lines.push(if hunk.new.is_empty() {
+                (hunk.new.start.max(1), hunk.new.start + 1)
+            } else {
+                (hunk.new.start + 1, hunk.new.end)
+            });
+            let lines = |lines: &std::ops::Range<u32>| (!lines.is_empty()).then(|| (lines.start + 1, lines.end));
+            file.hunks.push(Hunk {
+                old: lines(&hunk.old),
+                new: lines(&hunk.new),
+            });
+            n_added += hunk.new.len() as u32;
+            n_removed += hunk.old.len() as u32;
+        }
+        (file.added_lines, file.removed_lines) = (Some(n_added), Some(n_removed));
+        if self.has_text {
+            file.diff = Some(unified_diff(&old, &new, (1, 1)));
+        }
+        if let Some((model, drift)) = self.model.zip(file.drift.as_mut()) {
+            *drift = DriftOut::between(model, &old, &new);
+        }
+        if !self.has_symbols {
+            return Ok(FilePair::default());
+        }
+        let mut shapes =
+            |path: &RepoPath, bytes: Vec<u8>| (path.clone(), FileShapes::of(&mut self.extractor, path, bytes));
+        Ok(FilePair {
+            old: change.old.map(|_| shapes(old_path, old)),
+            new: change.new.map(|_| shapes(&change.path, new)),
+        })
+    }
+
+    /// Returns the content of a file. It is empty if the file does not exist, and `None` if the file cannot be read.
+    fn read(&mut self, path: &RepoPath, entry: Option<Entry>) -> Result<Option<Vec<u8>>> {
+        match entry {
+            None => Ok(Some(Vec::new())),
+            Some(entry) if entry.mode == FileMode::Submodule => Ok(Some(submodule_text(entry.oid))),
+            Some(entry) => self
+                .ask
+                .session
+                .workspace
+                .records()
+                .content(path, entry, &mut self.disk),
+        }
+    }
+}
