@@ -43,7 +43,7 @@ pub(crate) use history::History;
 pub(crate) use notes::Memory;
 pub(crate) use op::{Op, Page, Row};
 pub(crate) use outline::Outline;
-pub(crate) use paths::{inside, on_disk, seen_from};
+pub(crate) use paths::{on_disk, seen_from};
 pub(crate) use pins::Pins;
 pub(crate) use provenance::ProvenanceOut;
 pub(crate) use question::{About, Question, beside};

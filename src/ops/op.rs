@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::ProvenanceOut;
 use super::ask::Ask;
+use super::provenance::ProvenanceOut;
 use super::sink::{Recorded, Sink};
 use crate::query::CursorKey;
 use crate::session::Result;

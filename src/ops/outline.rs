@@ -5,9 +5,10 @@ use serde_json::json;
 
 use super::ask::{Ask, CHARACTERS_PER_TOKEN, Detail, FileSelection, KindSelection, path_text};
 use super::op::{Op, Page, Paging, Row};
+use super::paths::inside;
+use super::provenance::ProvenanceOut;
 use super::question::{About, Question};
 use super::sink::{Recorded, Sink, Style};
-use super::{ProvenanceOut, inside};
 use crate::extract::{self, DefinitionKind, ImportedName};
 use crate::model::count::{count, plural};
 use crate::model::{Hint, RepoPath, quoted, without_placeholders};

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::ProvenanceOut;
 use super::ask::{Ask, FileSelection, Stale};
 use super::paths::{literal, pattern};
 use super::precise::{Asked, Wanted, ask_server};
+use super::provenance::ProvenanceOut;
 use crate::link::{Linker, Links};
 use crate::model::{RepoPath, typed};
 use crate::precise::FactsFile;

@@ -1,9 +1,9 @@
 //! Finds what the changes between two states reach.
 
-use super::ProvenanceOut;
 use super::ask::{Ask, FileSelection};
 use super::diff::{FileOut, SymbolOut, name_in};
 use super::graph::{Affected, affected};
+use super::provenance::ProvenanceOut;
 use super::question::{About, Question};
 use crate::link::{DefId, Linker};
 use crate::query::{Source, definitions_at};

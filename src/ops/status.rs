@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::ProvenanceOut;
 use super::ask::{Ask, FileSelection};
 use super::gc::CausesOut;
 use super::op::{NoRows, Op, Page};
+use super::provenance::ProvenanceOut;
 use super::question::{About, Question};
 use super::sink::{Recorded, Sink};
 use crate::extract::{self, Unparsed};
