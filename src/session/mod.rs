@@ -1,11 +1,13 @@
 //! An open repository with everything that requests need: sidecar, settings, models, views of revisions, recorded
 //! history and shared vectors. Start at `workspace.rs`.
 
+mod bases;
 mod call;
 mod collect;
 mod error;
 mod exchange;
 mod facts;
+mod files;
 mod history;
 mod indexer;
 mod jobs;
