@@ -3,8 +3,11 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::call::CallCtx;
 use super::error::{Context as _, OpError, Result, bail};
-use super::{CallCtx, Event, PATIENCE, Steps, Workspace};
+use super::update::{Event, Steps};
+use super::workspace::Workspace;
+use super::writing::PATIENCE;
 use crate::ingest::{CollectError, CollectOptions, CollectOutcome, Collector, Survey, Target, Trigger};
 use crate::model::{Ctx, Oid, TreeId};
 use crate::sidecar::{LockError, Pin};

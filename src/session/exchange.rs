@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
-use super::Workspace;
 use super::error::{Context as _, Result, ensure};
 use super::share::{ImportOptions, ImportedBundle, Known, Packing};
+use super::workspace::Workspace;
 use crate::artifact::ArtifactKey;
 use crate::bundle::{Kind, SigningKey, Trust, decode_keys, encode_keys};
 use crate::embed::ProfileId;

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use super::call::CallCtx;
 use super::error::{OpError, Result};
 use super::open::{SeenView, Session, locked};
-use super::{CallCtx, Event, Steps, Workspace};
+use super::update::{Event, Steps};
+use super::workspace::Workspace;
 use crate::ingest::{ImportedFacts, Target};
 use crate::link::Links;
 use crate::model::Ctx;

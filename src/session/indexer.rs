@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::Workspace;
 use super::error::{Context as _, OpError, Result, ensure};
 use super::limited::{LimitError, Limits, Printed, run, start_guard};
 use super::private::private_folder;
+use super::workspace::Workspace;
 use crate::ingest::Target;
 use crate::precise::Indexer;
 use crate::program::command_at;

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::error::{OpError, Result};
+use super::storage::Keeping;
 use super::views::{Base, Edits};
-use super::{Keeping, Workspace};
+use super::workspace::Workspace;
 use crate::artifact::SkipReason;
 use crate::git::{
     AttributeMatcher, Attributes, DiskFile, FileMode, KnownFiles, OnDisk, TreeEntry, TreeFile, Unread, WorkTreeChange,

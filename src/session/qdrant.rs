@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
-use super::Workspace;
 use super::error::{Context as _, Result, ensure};
+use super::workspace::Workspace;
 use crate::embed::{Embedder, SparseEmbedder};
 use crate::index::dense::DenseIndex;
 use crate::index::shared::{RepositoryTag, SharedVectors, There};

@@ -1,7 +1,7 @@
 //! Resolves revisions to commits and trees.
 
-use super::Workspace;
 use super::error::Result;
+use super::workspace::Workspace;
 use crate::git::Head;
 use crate::ingest::Target;
 use crate::model::ErrorKind;

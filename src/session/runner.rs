@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use super::Workspace;
 use super::error::{Context as _, OpError, Result};
 use super::limited::{LimitError, Limits, Printed, run, start_guard};
+use super::workspace::Workspace;
 use crate::program::{absolute_folders, command_at, find_program, is_program, joined_path, leads_into};
 
 /// Number of bytes that are kept of the output: its end.

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use super::Workspace;
 use super::error::{OpError, Result};
 use super::open::Session;
+use super::workspace::Workspace;
 use crate::config::Environment;
 use crate::ingest::ServerFacts;
 use crate::lsp::BrokerPlace;

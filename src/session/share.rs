@@ -6,8 +6,10 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use super::call::CallCtx;
 use super::error::{Context as _, OpError, Result, ensure};
-use super::{CallCtx, Event, Steps, Workspace};
+use super::update::{Event, Steps};
+use super::workspace::Workspace;
 use crate::artifact::ArtifactKey;
 use crate::bundle::{
     BundleFile, Contents, Header, HeaderError, Kind, Packed, PublicKey, ReadError, SigningKey, Trust, pipeline,

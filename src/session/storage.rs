@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use super::PATIENCE;
 use super::error::{OpError, Result};
 use super::place::{check_place, owner_of, refuse_tracked, sidecar_root_of};
+use super::writing::PATIENCE;
 use crate::config::{Environment, Overrides};
 use crate::git::Repository;
 use crate::sidecar::{Location, OpenError, Sidecar, State, remove_stale_temporaries, write_atomic};

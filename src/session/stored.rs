@@ -1,8 +1,8 @@
 //! Opens the stored snapshots of trees and determines their state.
 
-use super::Workspace;
 use super::error::{OpError, Result};
 use super::views::Base;
+use super::workspace::Workspace;
 use crate::index::Segments;
 use crate::model::TreeId;
 use crate::sidecar::{FileError, FileErrorKind, Sidecar, State};

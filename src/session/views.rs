@@ -5,9 +5,10 @@ use std::collections::HashMap;
 
 use super::call::CallCtx;
 use super::error::{OpError, Result, bail};
+use super::storage::Keeping;
 use super::stored::{MAX_ATTEMPTS, Stored};
+use super::workspace::Workspace;
 use super::writing::is_read_only;
-use super::{Keeping, Workspace};
 use crate::index::Segments;
 use crate::ingest::{Outcome, Target};
 use crate::snapshot::{Manifest, Provenance, View};

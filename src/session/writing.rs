@@ -3,9 +3,9 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::Workspace;
 use super::error::{OpError, Result};
 use super::revision::while_objects_vanish;
+use super::workspace::Workspace;
 use crate::index::dense::GraphLimits;
 use crate::ingest::{CatchUp, CatchUpOutcome, EmbeddingSource, Ingest, NewGraph, Outcome, Target};
 use crate::model::{Ctx, ErrorKind, TreeId};

@@ -9,7 +9,7 @@ use crate::history::{Batch, History, LineChanges, Messages};
 use crate::model::{CommitId, Ctx, ErrorKind, chain};
 use crate::query::CommitMessages;
 use crate::session::error::{OpError, Result};
-use crate::session::is_read_only;
+use crate::session::writing::is_read_only;
 use crate::sidecar::HistoryEntry;
 use crate::snapshot::View;
 

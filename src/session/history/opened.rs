@@ -7,7 +7,8 @@ use crate::history::{History, Mailmap, Reachable, SymbolChangeCache};
 use crate::ingest::{Recorder, Target};
 use crate::model::{CommitId, Ctx, ErrorKind};
 use crate::session::error::{Context as _, Result};
-use crate::session::{Keeping, is_read_only};
+use crate::session::storage::Keeping;
+use crate::session::writing::is_read_only;
 use crate::sidecar::HistoryEntry;
 
 /// Notes for an answer whose commits could not be stored.

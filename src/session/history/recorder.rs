@@ -8,8 +8,10 @@ use crate::git::ObjectReader;
 use crate::history::{History, past_files};
 use crate::ingest::{Outcome, RecordOutcome, Recorder, TraceOutcome};
 use crate::model::{CommitId, Ctx};
+use crate::session::call::CallCtx;
 use crate::session::error::Result;
-use crate::session::{CallCtx, Event, PATIENCE, Steps};
+use crate::session::update::{Event, Steps};
+use crate::session::writing::PATIENCE;
 use crate::sidecar::{HistoryEntry, PastVersions, Sidecar, Store};
 
 /// Maximum number of commits whose messages are recorded while a command or a call waits, the newest. Takes seconds.
