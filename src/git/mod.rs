@@ -10,6 +10,7 @@ mod beneath;
 mod blame;
 mod blob;
 mod bounded;
+mod cause;
 mod checkout;
 mod command;
 mod commit;
@@ -49,6 +50,7 @@ pub use attributes::{AttributeMatcher, Attributes, MAX_RULES_BYTES, PathAttribut
 pub use blame::{Blame, BlameLine, BlameOptions, BlamedCommit};
 pub use blob::{BlobContent, hash_blob};
 pub use bounded::{BoundError, Bounds};
+pub use cause::Cause;
 pub use checkout::{CheckoutError, WrittenFiles};
 pub use command::{CommandError, GitVersion, git_version};
 pub use commit::{CommitInfo, Person};
@@ -72,18 +74,3 @@ pub use stillness::WorktreeWatch;
 pub use tree::{FileMode, TreeFile, TreeOutcome};
 pub use watch::{RefWatch, WatchError};
 pub use worktree::{OnDisk, Stage, WorkTreeChange, WorkTreeChanges, WorkTreeError};
-
-/// The cause of an error in this module: an error of a library or a system call.
-pub type Cause = Box<dyn std::error::Error + Send + Sync>;
-
-/// Returns an error of gix as a cause, without what it quotes from a file: in a git directory from an archive, a link can
-/// lead to any file of the user.
-fn without_quotes(error: &gix::Error) -> Cause {
-    let said = error
-        .iter_errors()
-        .map(|each| match each.downcast_ref::<gix::error::Message>() {
-            Some(message) => message.message.to_string(),
-            None => each.to_string(),
-        });
-    said.collect::<Vec<_>>().join(": ").into()
-}

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
 
+use super::cause::{Cause, without_quotes};
+use super::includes;
+use super::irregular;
 use super::linked::{check_mutual_links, check_start};
 use super::reader::{LargeObjects, ObjectReader};
 use super::small_file::read_small_file;
 use super::surroundings::check_bare;
-use super::{Cause, includes, irregular, without_quotes};
 use crate::model::{ErrorKind, Explain, Explanation};
 
 /// An open repository. Cheap to clone; can be shared between threads.

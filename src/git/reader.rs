@@ -6,7 +6,7 @@ use gix::prelude::Find;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Cause;
+use super::cause::Cause;
 use super::object_id::{from_gix, to_gix};
 use super::open::Places;
 use super::tree::MAX_ENTRIES;

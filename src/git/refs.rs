@@ -6,10 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use bstr::{BStr, BString, ByteSlice};
 use gix::prelude::HeaderExt;
 
+use super::cause::{Cause, without_quotes};
 use super::command::{CommandError, git};
 use super::object_id::from_gix;
 use super::open::{RefStorage, Repository};
-use super::{Cause, without_quotes};
 use crate::model::{CommitId, Oid, explain_by};
 
 /// The target of `HEAD`.

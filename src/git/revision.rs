@@ -4,7 +4,7 @@ use bstr::{BString, ByteSlice};
 use gix::prelude::HeaderExt;
 use strsim::osa_distance;
 
-use super::Cause;
+use super::cause::Cause;
 use super::command::{CommandError, git};
 use super::object_id::{from_gix, to_gix};
 use super::open::{RefStorage, Repository};

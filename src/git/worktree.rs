@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::Cause;
 use super::beneath::Root;
+use super::cause::Cause;
 use super::diff::{TreeChange, TreeEntry};
 use super::disk_file::{Unread, WorkTreeReader};
 use super::index::{Index, Tracked};

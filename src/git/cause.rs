@@ -1,0 +1,16 @@
+//! The cause of an error in this module.
+
+/// An error of a library or a system call.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Returns an error of gix as a cause, without what it quotes from a file: in a git directory from an archive, a link can
+/// lead to any file of the user.
+pub(super) fn without_quotes(error: &gix::Error) -> Cause {
+    let said = error
+        .iter_errors()
+        .map(|each| match each.downcast_ref::<gix::error::Message>() {
+            Some(message) => message.message.to_string(),
+            None => each.to_string(),
+        });
+    said.collect::<Vec<_>>().join(": ").into()
+}
