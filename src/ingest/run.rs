@@ -251,7 +251,6 @@ impl Ingest<'_> {
         Ok(outcome)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one call, and each is another thing")]
     fn index(
         &self,
         missing: &[ArtifactKey],

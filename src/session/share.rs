@@ -450,7 +450,6 @@ impl Workspace {
         Ok(taken)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one call, and each is another thing")]
     fn take_in(
         &self,
         header: &Header,
