@@ -70,13 +70,7 @@ impl Linker<'_> {
         let mut named = self.named(Family::C, &reference.name);
         named.retain(|of| self.is_global(*of));
         let found = self.declared_in_c(facts, reference, &named, declared);
-        found.unwrap_or_else(|| {
-            if self.is_defined_in(Family::C, &reference.name) {
-                Found::unknown()
-            } else {
-                Found::outside()
-            }
-        })
+        found.unwrap_or_else(|| self.invisible(facts, reference))
     }
 
     /// Finds what the files that a file sees declare, of the global definitions with the name of a reference. `declared`

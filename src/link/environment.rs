@@ -81,6 +81,10 @@ pub(super) struct Environment {
     crate_aliases: Vec<(String, String)>,
     /// Names of packages that several manifests have.
     ambiguous: HashSet<(Family, String)>,
+    /// Packages that manifests declare as dependencies.
+    dependencies: HashSet<(Family, String)>,
+    /// Names of the scripts of JavaScript, without their endings.
+    scripts: HashSet<String>,
     /// The manifests that cannot be read or parsed.
     pub(super) broken: Vec<String>,
     /// Packages that were looked up: Java packages by name, and those of Go by folder and package clause.
@@ -92,7 +96,7 @@ pub(super) fn is_manifest(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     matches!(
         name,
-        "go.mod" | "Cargo.toml" | "package.json" | "tsconfig.json" | "jsconfig.json" | "tsconfig.base.json"
+        "go.mod" | "go.work" | "Cargo.toml" | "package.json" | "tsconfig.json" | "jsconfig.json" | "tsconfig.base.json"
     )
 }
 
@@ -110,7 +114,9 @@ impl Environment {
             if is_manifest(&path) {
                 manifests.push((id, path.clone()));
             }
-            let (folder, _) = path.rsplit_once('/').unwrap_or(("", &path));
+            let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
+            let stem = SCRIPT_ENDINGS.iter().find_map(|ending| name.strip_suffix(ending));
+            environment.scripts.extend(stem.map(str::to_owned));
             environment.folders.entry(folder.to_owned()).or_default().push(id);
             environment.paths.push(path.clone());
             environment.files.insert(path, id);
@@ -168,12 +174,14 @@ impl Environment {
                 let module = text.lines().find_map(|line| line.trim().strip_prefix("module "));
                 let Some(module) = module else { return false };
                 let name = module.trim().trim_matches('"').to_owned();
+                self.add_replaced(&folder, text);
                 self.go.push(Package {
                     name,
                     folder,
                     roots: Vec::new(),
                 });
             }
+            "go.work" => self.add_replaced(&folder, text),
             "Cargo.toml" => {
                 let Ok(manifest) = text.parse::<toml::Table>() else {
                     return false;
@@ -185,6 +193,16 @@ impl Environment {
                 let Ok(json) = serde_json::from_str::<serde_json::Value>(text) else {
                     return false;
                 };
+                for key in [
+                    "dependencies",
+                    "devDependencies",
+                    "peerDependencies",
+                    "optionalDependencies",
+                ] {
+                    let declared = json[key].as_object().into_iter().flatten();
+                    self.dependencies
+                        .extend(declared.map(|(name, _)| (Family::JavaScript, name.clone())));
+                }
                 let Some(name) = json["name"].as_str() else { return true };
                 let mut roots = Vec::new();
                 for key in ["source", "types", "module", "main"] {
@@ -220,6 +238,24 @@ impl Environment {
             }
         }
         true
+    }
+
+    /// Adds the modules that a `go.mod` or `go.work` replaces by folders: `replace example.com/a => ./a`.
+    fn add_replaced(&mut self, folder: &str, text: &str) {
+        for line in text.lines() {
+            let Some((old, new)) = line.split_once("=>") else {
+                continue;
+            };
+            let old = old.trim().trim_start_matches("replace ").split_whitespace().next();
+            let new = new.split_whitespace().next().filter(|new| new.starts_with('.'));
+            if let (Some(name), Some(new)) = (old, new) {
+                self.go.push(Package {
+                    name: name.trim_matches('"').to_owned(),
+                    folder: joined(folder, new),
+                    roots: Vec::new(),
+                });
+            }
+        }
     }
 
     fn index_python(&mut self) {
@@ -292,6 +328,7 @@ impl Environment {
     fn index_crate_aliases(&mut self) {
         let mut meanings: HashMap<String, HashSet<Option<FileId>>> = HashMap::new();
         for (alias, package) in std::mem::take(&mut self.crate_aliases) {
+            self.dependencies.insert((Family::Rust, alias.clone()));
             let target = self.crates.get(&package).copied();
             meanings.entry(alias).or_default().insert(target);
         }
@@ -329,12 +366,9 @@ impl Environment {
 
     /// Returns true if the package that an import names is one of several with that name.
     pub(super) fn is_ambiguous(&self, family: Family, module: &str) -> bool {
-        let separator = if family == Family::Rust { "::" } else { "/" };
-        let mut segments = module.split(separator);
-        let first = segments.next().unwrap_or_default();
-        let name = match segments.next() {
-            Some(second) if first.starts_with('@') => format!("{first}/{second}"),
-            _ => first.to_owned(),
+        let name = match family {
+            Family::Rust => module.split("::").next().unwrap_or_default().to_owned(),
+            _ => package_name(module),
         };
         !self.ambiguous.is_empty() && self.ambiguous.contains(&(family, name))
     }
@@ -352,10 +386,60 @@ impl Environment {
             Family::Python => self.python_module(&facts.path, module),
             Family::JavaScript => self.script(&facts.path, module).map(Module::File),
             Family::Go => self.go_package(module),
-            Family::Java => self.java_package(module),
+            Family::Java => self.java_package(linker, module),
             Family::Rust => self.rust_module(linker, facts, module, at, depth),
             _ => None,
         }
+    }
+
+    /// Returns true if a module that was not found is proven to be outside of the repository.
+    pub(super) fn is_outside(&self, linker: &Linker<'_>, facts: &Facts, module: &str) -> bool {
+        if linker.links.standard.has_module(facts.lang, module) {
+            return true;
+        }
+        let first = |separator: &str| module.split(separator).next().unwrap_or_default();
+        match facts.family {
+            Family::Python => !module.starts_with('.') && self.python_module(&facts.path, first(".")).is_none(),
+            Family::JavaScript => self.is_outside_script(module),
+            Family::Go => {
+                let is_own = |package: &Package| is_inside(module, &package.name) || module == package.name;
+                let last = module.rsplit('/').next().unwrap_or_default();
+                !self.go.iter().any(is_own) && (!self.go.is_empty() || !self.folders_by_name.contains_key(last))
+            }
+            Family::Java => {
+                let mut outer = module.rsplit_once('.');
+                let is_relative = outer.is_none() || linker.is_defined_in(Family::Java, first("."));
+                while let Some((package, _)) = outer {
+                    if self.java_package(linker, package).is_some() {
+                        return false;
+                    }
+                    outer = package.rsplit_once('.');
+                }
+                !is_relative
+            }
+            Family::Rust => {
+                let name = module.trim_start_matches("::").split("::").next().unwrap_or_default();
+                let is_declared = self.dependencies.contains(&(Family::Rust, name.trim().to_owned()));
+                is_declared && !self.crates.contains_key(name)
+            }
+            Family::C | Family::Other(_) => false,
+        }
+    }
+
+    /// Returns true if no alias can make a module of JavaScript mean a file of the repository.
+    fn is_outside_script(&self, module: &str) -> bool {
+        if module.starts_with("node:") {
+            return true;
+        }
+        let name = package_name(module);
+        let is_scoped = name.starts_with('@') && name.len() > 2 && !name.starts_with("@/") && name.contains('/');
+        let can_be_package = is_scoped || name.starts_with(|first: char| first.is_ascii_alphanumeric());
+        if !can_be_package || self.npm.iter().any(|package| package.name == name) {
+            return false;
+        }
+        let first = module.split('/').next().unwrap_or_default();
+        let is_in_tree = self.folders_by_name.contains_key(first) || self.scripts.contains(first);
+        self.dependencies.contains(&(Family::JavaScript, name)) || !is_in_tree
     }
 
     /// Returns the module `name` inside another module.
@@ -542,8 +626,8 @@ impl Environment {
         })
     }
 
-    fn java_package(&self, package: &str) -> Option<Module> {
-        let files = self.remembered(String::new(), package, || self.find_java_package(package))?;
+    fn java_package(&self, linker: &Linker<'_>, package: &str) -> Option<Module> {
+        let files = self.remembered(String::new(), package, || self.find_java_package(linker, package))?;
         Some(Module::Folder {
             path: package.into(),
             files: Files(files),
@@ -574,17 +658,24 @@ impl Environment {
         })
     }
 
-    fn find_java_package(&self, package: &str) -> Option<Arc<[FileId]>> {
+    /// Finds the files of a package: those that say so, and those in a folder with its name.
+    fn find_java_package(&self, linker: &Linker<'_>, package: &str) -> Option<Arc<[FileId]>> {
         let path = package.replace('.', "/");
         let last = path.rsplit('/').next().unwrap_or_default();
         let suffix = format!("/{path}");
-        let folders = self.folders_by_name.get(last)?;
+        let folders = self.folders_by_name.get(last).into_iter().flatten();
         let mut files: Vec<FileId> = folders
-            .iter()
             .filter(|folder| **folder == path || folder.ends_with(&suffix))
             .flat_map(|folder| self.folders[folder].iter().copied())
             .collect();
+        let says_so = |file: &&FileId| {
+            let is_clause = |facts: Arc<Facts>| package_clause(&facts) == Some(package);
+            Family::of(linker.view.lang(**file)) == Family::Java
+                && (package.contains('.') || linker.facts(**file).is_some_and(is_clause))
+        };
+        files.extend(linker.files_defining(package).iter().filter(says_so));
         files.sort_unstable();
+        files.dedup();
         (!files.is_empty()).then(|| files.into())
     }
 
@@ -592,7 +683,7 @@ impl Environment {
     pub(super) fn package_of(&self, linker: &Linker<'_>, facts: &Facts) -> Option<Arc<[FileId]>> {
         let (folder, _) = facts.path.rsplit_once('/').unwrap_or(("", &facts.path));
         match facts.family {
-            Family::Java => match package_clause(facts).and_then(|package| self.java_package(package))? {
+            Family::Java => match package_clause(facts).and_then(|package| self.java_package(linker, package))? {
                 Module::Folder { files, .. } => Some(files.0),
                 _ => None,
             },
@@ -764,6 +855,16 @@ impl Linker<'_> {
             Sym::Module(module) => Some(module),
             _ => None,
         })
+    }
+}
+
+/// Returns the package of npm that a module belongs to: `@scope/name` for `@scope/name/inner`.
+fn package_name(module: &str) -> String {
+    let mut segments = module.split('/');
+    let first = segments.next().unwrap_or_default();
+    match segments.next() {
+        Some(second) if first.starts_with('@') => format!("{first}/{second}"),
+        _ => first.to_owned(),
     }
 }
 

@@ -71,6 +71,7 @@ impl Family {
 pub(super) struct Facts {
     pub(super) file: FileId,
     pub(super) path: String,
+    pub(super) lang: Lang,
     pub(super) family: Family,
     pub(super) definitions: Vec<Definition>,
     pub(super) references: Vec<Reference>,
@@ -108,6 +109,7 @@ impl Facts {
         let mut facts = Self {
             file,
             path,
+            lang,
             family,
             definitions,
             references,

@@ -31,7 +31,7 @@ pub enum Imported {
     Package(String, Vec<FileId>),
     /// A module outside of the repository.
     Outside,
-    /// The imports of the language are not resolved.
+    /// It is not known what it imports.
     Unknown,
 }
 
@@ -62,7 +62,9 @@ impl Linker<'_> {
 
     fn imported_by(&self, facts: &Facts, import: &Import) -> Imported {
         let at = import.range.start;
-        let module = match self.module_sym(facts, &import.module, at, MAX_DEPTH) {
+        let of_module = self.module_sym(facts, &import.module, at, MAX_DEPTH);
+        let is_outside = of_module == Sym::Outside;
+        let module = match of_module {
             Sym::Module(module) => Some(module),
             _ => None,
         };
@@ -93,8 +95,8 @@ impl Linker<'_> {
             Some(Module::File(file) | Module::Items { file, .. }) => Imported::Files(vec![file]),
             Some(Module::Crate { roots }) => Imported::Files(roots.to_vec()),
             Some(Module::Folder { path, files }) => Imported::Package(path.to_string(), files.0.to_vec()),
-            None if matches!(facts.family, Family::Other(_)) => Imported::Unknown,
-            None => Imported::Outside,
+            None if is_outside => Imported::Outside,
+            None => Imported::Unknown,
         }
     }
 }

@@ -306,7 +306,11 @@ impl Linker<'_> {
         if facts.anonymous(reference).is_some() {
             let base = self.resolve_base(facts, index, MAX_DEPTH);
             let targets = definitions(&base.syms);
-            let tier = if targets.is_empty() { Tier::Outside } else { base.tier };
+            let tier = match targets.is_empty() {
+                true if base.syms.contains(&Sym::Outside) => Tier::Outside,
+                true => Tier::Unknown,
+                false => base.tier,
+            };
             return Site {
                 kind: ReferenceKind::Inherit,
                 tier,

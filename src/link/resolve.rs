@@ -11,6 +11,7 @@ use super::environment::{Environment, Module};
 use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::{Memo, Question, deeper};
+use super::outside::{Sought, StandardNames};
 use super::types::{Base, Ty};
 use crate::extract::{
     Definition, DefinitionKind, Import, ImportedName, Reference, ReferenceKind, Steps, Value, byte_order_mark,
@@ -144,6 +145,8 @@ pub struct Link {
 
 /// The definitions of a name in the languages of a family.
 type Candidates = HashMap<(Family, String), Arc<[DefId]>>;
+/// Those that a use of the name could mean.
+type Possible = HashMap<(Family, String, Sought), Arc<[DefId]>>;
 
 /// What is known about the links of a view. Answers are added as questions need them.
 #[derive(Debug)]
@@ -153,9 +156,10 @@ pub struct Links {
     files: Vec<OnceLock<Option<Arc<Facts>>>>,
     names: RwLock<HashMap<String, Arc<[FileId]>>>,
     memo: Memo,
-    candidates: Mutex<Candidates>,
+    candidates: Mutex<Possible>,
     /// Two members of interfaces with a name, if there are any.
     abstracts: Mutex<Candidates>,
+    pub(super) standard: StandardNames,
     /// The includes of C and C++.
     pub(super) includes: Includes,
     /// Number of references and bindings kept.
@@ -192,6 +196,7 @@ impl Links {
             memo: Memo::new(),
             candidates: Mutex::default(),
             abstracts: Mutex::default(),
+            standard: StandardNames::default(),
             includes: Includes::default(),
             n_kept: AtomicUsize::new(0),
             errors: Mutex::default(),
@@ -363,12 +368,6 @@ impl<'v> Linker<'v> {
         Ok(files.into_iter().collect())
     }
 
-    /// Returns true if a file defines a name.
-    fn is_defined(&self, name: &str) -> bool {
-        let defines = |file: &FileId| self.facts(*file).is_some_and(|facts| !facts.named(name).is_empty());
-        self.files_defining(name).iter().any(defines)
-    }
-
     /// Returns true if a file of a family defines a name.
     pub(super) fn is_defined_in(&self, family: Family, name: &str) -> bool {
         let defines = |facts: Arc<Facts>| facts.family == family && !facts.named(name).is_empty();
@@ -491,13 +490,10 @@ impl<'v> Linker<'v> {
                 return outside;
             }
             if self.has_candidates {
-                targets = self.candidates(facts, reference);
+                let found = self.candidates(facts.family, &reference.name, Sought::of(reference));
+                targets = found.to_vec();
             }
-            tier = match targets.is_empty() {
-                true if self.has_candidates && !self.is_defined(&reference.name) => Tier::Outside,
-                true => Tier::Unknown,
-                false => Tier::Named,
-            };
+            tier = if targets.is_empty() { Tier::Unknown } else { Tier::Named };
         }
         Link {
             reference: index,
@@ -507,23 +503,14 @@ impl<'v> Linker<'v> {
         }
     }
 
-    /// Returns the definitions that have the name of a reference and could be what it means.
-    fn candidates(&self, facts: &Facts, reference: &Reference) -> Vec<DefId> {
-        let key = (facts.family, reference.name.clone());
-        let find = || self.named(facts.family, &reference.name).into();
-        let named = remembered(&self.links.candidates, key, find);
-        let could_be = |def: &&DefId| {
-            let Some(facts) = self.facts(def.file) else {
-                return false;
-            };
-            let definition = &facts.definitions[def.index as usize];
-            let is_in_function = |outer: u32| facts.definitions[outer as usize].kind.is_callable();
-            let is_member =
-                definition.container.is_some_and(|outer| !is_in_function(outer)) || definition.qualifier.is_some();
-            facts.is_name(def.index) && (is_member || reference.receiver == Value::None)
+    /// Returns the definitions of a name that a use of it could mean.
+    pub(super) fn candidates(&self, family: Family, name: &str, sought: Sought) -> Arc<[DefId]> {
+        let find = || {
+            let named = self.named(family, name).into_iter().take(MAX_NAMESAKES);
+            let possible = named.filter(|of| self.can_be(*of, sought));
+            possible.take(MAX_CANDIDATES).collect()
         };
-        let named = named.iter().take(MAX_NAMESAKES);
-        named.filter(could_be).take(MAX_CANDIDATES).copied().collect()
+        remembered(&self.links.candidates, (family, name.to_owned(), sought), find)
     }
 
     /// Of the targets of a call, returns those that fit: a constructor for a type, and the functions with as many
@@ -606,10 +593,10 @@ impl<'v> Linker<'v> {
         match reference.receiver {
             Value::None if reference.kind == ReferenceKind::Member => Found::unknown(),
             Value::None => self.bare(facts, reference, depth),
-            Value::Literal(_) => Found::outside(),
+            Value::Literal(_) => self.member_outside(facts, reference),
             Value::Other => Found::unknown(),
             Value::Of { at, steps } => match (self.value(facts, at, steps, depth), &reference.qualifier) {
-                (Some(of), _) => self.member(&of, reference, depth),
+                (Some(of), _) => self.member(facts, &of, reference, depth),
                 (None, Some(namespace)) if facts.family == Family::C && !self.is_local(facts, at, depth) => {
                     self.in_namespace(facts, namespace, reference)
                 }
@@ -662,7 +649,7 @@ impl<'v> Linker<'v> {
     }
 
     /// Finds a member of a value.
-    fn member(&self, of: &Ty, reference: &Reference, depth: u8) -> Found {
+    fn member(&self, facts: &Facts, of: &Ty, reference: &Reference, depth: u8) -> Found {
         let name = &reference.name;
         match &of.base {
             Base::Module(module) if name == "super" => match self.outer_module(module) {
@@ -688,15 +675,15 @@ impl<'v> Linker<'v> {
                 Found { syms, tier: of.tier }
             }
             Base::Function(def) => match self.result(*def, None, depth) {
-                Some(result) => self.member(&result, reference, deeper(depth).unwrap_or(0)),
+                Some(result) => self.member(facts, &result, reference, deeper(depth).unwrap_or(0)),
                 None => Found::unknown(),
             },
             Base::Outer(_) => match self.content(of, depth) {
-                Some(inner) if of.is_transparent() => self.member(&inner, reference, depth),
+                Some(inner) if of.is_transparent() => self.member(facts, &inner, reference, depth),
                 _ if of.is_undetermined() => Found::unknown(),
-                _ => Found::outside(),
+                _ => self.member_outside(facts, reference),
             },
-            Base::Outside => Found::outside(),
+            Base::Outside => self.member_outside(facts, reference),
         }
     }
 

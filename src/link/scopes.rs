@@ -15,7 +15,7 @@ impl Linker<'_> {
     pub(super) fn bare(&self, facts: &Facts, reference: &Reference, depth: u8) -> Found {
         // Attributes of Rust are macros, which the names of types do not hide.
         if facts.family == Family::Rust && reference.kind == ReferenceKind::Attribute {
-            return Found::outside();
+            return self.invisible(facts, reference);
         }
         let (name, at) = (reference.name.as_str(), reference.range.start);
         if let Some(found) = self.special(facts, name, at, depth) {
@@ -53,11 +53,9 @@ impl Linker<'_> {
             };
         }
         match facts.family {
-            Family::Rust if is_macro => self.macro_of_crate(facts, name),
-            Family::Rust if facts.is_path_segment(reference) => self.crate_named(name),
-            Family::Python | Family::Go | Family::Rust | Family::Java | Family::JavaScript => Found::outside(),
-            _ if !self.is_defined_in(facts.family, name) => Found::outside(),
-            _ => Found::unknown(),
+            Family::Rust if is_macro => self.macro_of_crate(facts, reference),
+            Family::Rust if facts.is_path_segment(reference) => self.crate_named(facts, reference),
+            _ => self.invisible(facts, reference),
         }
     }
 
@@ -71,21 +69,22 @@ impl Linker<'_> {
     }
 
     /// Finds the crate that the first segment of a path names.
-    fn crate_named(&self, name: &str) -> Found {
-        let environment = &self.links.environment;
+    fn crate_named(&self, facts: &Facts, reference: &Reference) -> Found {
+        let (name, environment) = (reference.name.as_str(), &self.links.environment);
         match environment.rust_dependency(name) {
             Some(_) if environment.is_ambiguous(Family::Rust, name) => Found::unknown(),
             Some(module) => Found {
                 syms: vec![Sym::Module(module)],
                 tier: Tier::Import,
             },
-            None => Found::outside(),
+            None if environment.is_outside(self, facts, name) => Found::outside(),
+            None => self.invisible(facts, reference),
         }
     }
 
     /// Finds the macro of the same crate with this name. `macro_use` makes it visible in other files.
-    fn macro_of_crate(&self, facts: &Facts, name: &str) -> Found {
-        let named = self.named(Family::Rust, name);
+    fn macro_of_crate(&self, facts: &Facts, reference: &Reference) -> Found {
+        let named = self.named(Family::Rust, &reference.name);
         let environment = &self.links.environment;
         let own = environment.rust_crate(facts.file);
         let is_visible = |of: &&DefId| {
@@ -98,7 +97,7 @@ impl Linker<'_> {
                 syms: vec![Sym::Def(*of)],
                 tier: Tier::Scope,
             },
-            (None, _) => Found::outside(),
+            (None, _) => self.invisible(facts, reference),
             _ => Found::unknown(),
         }
     }
@@ -352,7 +351,7 @@ impl Linker<'_> {
         if imported.name.is_empty() || imported.name == "self" && facts.family == Family::Rust {
             return match self.module_sym(facts, &import.module, at, depth) {
                 // `use a::Type::{self}` takes a type.
-                Sym::Outside if let Some((outer, name)) = import.module.rsplit_once("::") => {
+                Sym::Outside | Sym::Unknown if let Some((outer, name)) = import.module.rsplit_once("::") => {
                     self.taken(facts, outer, name, at, depth)
                 }
                 module => vec![module],
@@ -373,7 +372,9 @@ impl Linker<'_> {
             let found = environment.module(self, facts, module, at, depth);
             let found = match found {
                 Some(_) if environment.is_ambiguous(facts.family, module) => Sym::Unknown,
-                found => found.map_or(Sym::Outside, Sym::Module),
+                Some(module) => Sym::Module(module),
+                None if environment.is_outside(self, facts, module) => Sym::Outside,
+                None => Sym::Unknown,
             };
             Found {
                 syms: vec![found],
@@ -381,7 +382,7 @@ impl Linker<'_> {
             }
         };
         let question = Question::Path(facts.file, inside, module.into());
-        self.answer(question, find).syms.pop().unwrap_or(Sym::Outside)
+        self.answer(question, find).syms.pop().unwrap_or(Sym::Unknown)
     }
 
     /// Returns what the name `name` of a module means.

@@ -5,7 +5,7 @@ use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::deeper;
 use super::resolve::{Linker, Sym, Tier};
-use crate::extract::{Binding, BindingKind, DefinitionKind, Literal, ReferenceKind, Shape, Step, Steps, Value};
+use crate::extract::{Binding, BindingKind, DefinitionKind, Literal, Shape, Step, Steps, Value};
 use crate::model::ByteRange;
 use crate::snapshot::FileId;
 
@@ -217,14 +217,6 @@ impl Linker<'_> {
             }
             Sym::Outside => {
                 let Value::Of { at, steps: before } = reference.receiver else {
-                    // A variable that a macro binds.
-                    let is_unbound = facts.family == Family::Rust
-                        && found.tier == Tier::Outside
-                        && reference.kind == ReferenceKind::Value
-                        && !facts.is_path_segment(reference);
-                    if is_unbound {
-                        return None;
-                    }
                     return Some(Ty::new(Base::Outside, Tier::Outside)).filter(|_| steps.peek().is_none());
                 };
                 // A method of a container or wrapper from outside.
@@ -367,7 +359,7 @@ impl Linker<'_> {
     pub(super) fn type_of_binding(&self, facts: &Facts, binding: &Binding, depth: u8) -> Option<Ty> {
         let depth = deeper(depth)?;
         if binding.kind == BindingKind::TypeParameter {
-            return Some(self.bound_of(facts, binding, depth));
+            return self.bound_of(facts, binding, depth);
         }
         if !binding.declared.is_empty() {
             return self.declared(facts, binding, depth);
@@ -419,23 +411,28 @@ impl Linker<'_> {
     }
 
     /// Returns an instance of the type that bounds a type parameter: in Rust, of the first trait of the repository.
-    fn bound_of(&self, facts: &Facts, parameter: &Binding, depth: u8) -> Ty {
-        let unbounded = || Base::Outer(parameter.name.clone());
+    /// Nothing is known of a parameter without a bound.
+    fn bound_of(&self, facts: &Facts, parameter: &Binding, depth: u8) -> Option<Ty> {
         if facts.family != Family::Rust {
-            let bound = self.declared(facts, parameter, depth);
-            return bound.unwrap_or_else(|| Ty::new(unbounded(), Tier::Type));
+            return self.declared(facts, parameter, depth);
         }
+        let bounds = heads(facts, parameter.declared);
         let is_interface = |of: &DefId| {
             let kind = self.definition(*of).map(|definition| definition.kind);
             matches!(kind, Some(DefinitionKind::Trait | DefinitionKind::Interface))
         };
         let syms = |index: u32| self.resolve_at(facts, index, depth).syms;
-        let mut bounds = heads(facts, parameter.declared).into_iter().filter_map(|index| {
-            let of = syms(index).first().and_then(Sym::definition);
+        let mut inside = bounds.iter().filter_map(|index| {
+            let of = syms(*index).first().and_then(Sym::definition);
             of.filter(is_interface)
         });
-        let base = bounds.next().map(Base::Instance);
-        Ty::new(base.unwrap_or_else(unbounded), Tier::Type)
+        let is_outside = |index: &u32| syms(*index).contains(&Sym::Outside);
+        let base = match inside.next() {
+            Some(of) => Base::Instance(of),
+            None if !bounds.is_empty() && bounds.iter().all(is_outside) => Base::Outer(parameter.name.clone()),
+            None => return None,
+        };
+        Some(Ty::new(base, Tier::Type))
     }
 
     /// Returns an instance of the type that a reference names.
@@ -461,7 +458,8 @@ impl Linker<'_> {
             Some(Sym::Local(file, binding)) => {
                 let facts = self.facts(*file)?;
                 let binding = &facts.bindings[*binding as usize];
-                (binding.kind == BindingKind::TypeParameter).then(|| self.bound_of(&facts, binding, depth))
+                self.bound_of(&facts, binding, depth)
+                    .filter(|_| binding.kind == BindingKind::TypeParameter)
             }
             Some(Sym::Outside) => Some(Ty::new(Base::Outer(name.clone()), Tier::Type)),
             _ => None,

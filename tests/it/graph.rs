@@ -978,3 +978,53 @@ fn a_package_with_the_name_of_another_is_no_sure_target() {
         );
     }
 }
+
+/// Returns the number of certain and possible callers, and the tiers of all.
+fn callers(repo: &TestRepo, of: &str) -> (u64, u64, Vec<String>) {
+    let called = call_in(repo.root(), &["graph", "callers", of, "--candidates", "--json"], b"");
+    let answer: Value = serde_json::from_slice(&called.stdout).unwrap();
+    let tiers = answer["results"].as_array().unwrap().iter();
+    let tiers = tiers.map(|row| row["tier"].as_str().unwrap().to_owned());
+    let n = |key: &str| answer[key].as_u64().unwrap();
+    (n("total"), n("candidates"), tiers.collect())
+}
+
+#[test]
+fn outside_needs_a_proof() {
+    let repo = TestRepo::new(
+        "
+        //- package.json
+        {\"name\": \"own\", \"dependencies\": {\"lodash\": \"4\"}}
+        //- src/lib/fmt.js
+        export function fmt() {}
+        export function merge() {}
+        export function open() {}
+        //- a.js
+        import { fmt } from '@/lib/fmt';
+        import { merge } from 'lodash';
+        import { open } from 'lib/fmt';
+        fmt();
+        merge();
+        open();
+        //- b.py
+        from .missing import close
+        from os import path
+        close()
+        path()
+        print()
+        //- shop/c.py
+        def close(): ...
+        def path(): ...
+        def print(): ...
+        ",
+    );
+    let tiers = |of: &str| callers(&repo, of).2;
+    assert_eq!(tiers("fmt"), ["named"], "an alias that no manifest names");
+    assert_eq!(tiers("src/lib/fmt.js#open"), ["named"], "a folder of the repository");
+    assert_eq!(tiers("merge"), [""; 0], "a declared package");
+    assert_eq!(tiers("close"), ["named"], "a relative import");
+    assert_eq!(tiers("path"), [""; 0], "a module of the standard library");
+    assert_eq!(tiers("shop/c.py#print"), [""; 0], "a builtin");
+    let merge = graph(&repo, &["callers", "merge"]).expect(1);
+    assert!(merge.text().starts_with("no caller; "), "{}", merge.text());
+}

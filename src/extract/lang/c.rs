@@ -4,6 +4,7 @@ use tree_sitter::Node;
 
 use super::c_macros;
 use super::text::{import_of, is_screaming};
+use super::standard::Standard;
 use super::{Language, Profile, Structure};
 use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, call, define, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Step};
@@ -17,7 +18,13 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["c", "h"],
     file_names: &[],
     interpreters: &["tcc"],
-    profile: Profile { has_overloads: true, has_implicit_this: true, ..Profile::C_LIKE },
+    profile: Profile {
+        has_overloads: true,
+        has_implicit_this: true,
+        standard: Standard::C,
+        has_capital_values: true,
+        ..Profile::C_LIKE
+    },
     structure: Structure::Grammar(&Grammar::new("c", &[RULES]).masks_after_errors(c_macros::without_macros)),
 };
 

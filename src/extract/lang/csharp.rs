@@ -5,7 +5,8 @@ use std::ops::Range;
 use tree_sitter::Node;
 
 use super::text::{blank, import_of, imported, is_word_byte};
-use super::{Language, Profile, Structure};
+use super::standard::Standard;
+use super::{Extensions, Language, Profile, Structure};
 use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, attribute, call, define, on, path};
 use crate::extract::types::{Arity, DefinitionKind, Import, ReferenceKind};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
@@ -18,7 +19,15 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["cs", "csx"],
     file_names: &[],
     interpreters: &["dotnet-script"],
-    profile: Profile { has_overloads: true, has_implicit_this: true, has_package_clause: true, ..Profile::C_LIKE },
+    profile: Profile {
+        has_overloads: true,
+        has_implicit_this: true,
+        has_package_clause: true,
+        standard: Standard::CSHARP,
+        extensions: Extensions::Anywhere,
+        has_capital_values: true,
+        ..Profile::C_LIKE
+    },
     structure: Structure::Grammar(
         &Grammar::new("c_sharp", &[RULES]).tests(is_test).masks_after_errors(without_obstacles),
     ),

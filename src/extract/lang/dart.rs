@@ -3,7 +3,8 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, unquoted, without_quotes};
-use super::{Language, Profile, Structure};
+use super::standard::Standard;
+use super::{Extensions, Language, Profile, Structure};
 use crate::extract::rules::{
     Grammar, Leaf, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path, range_of,
 };
@@ -18,7 +19,13 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["dart"],
     file_names: &[],
     interpreters: &["dart"],
-    profile: Profile { has_implicit_this: true, has_package_clause: true, ..Profile::C_LIKE },
+    profile: Profile {
+        has_implicit_this: true,
+        has_package_clause: true,
+        standard: Standard::DART,
+        extensions: Extensions::Blocks,
+        ..Profile::C_LIKE
+    },
     structure: Structure::Grammar(&Grammar::new("dart", &[RULES])),
 };
 

@@ -3,6 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming};
+use super::standard::Standard;
 use super::{Language, Profile, Structure};
 use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, bind, call, define, flat_path, method_call, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step};
@@ -22,6 +23,7 @@ pub(super) const LANGUAGE: Language = Language {
         has_package_clause: true,
         has_dollar: true,
         keywords: KEYWORDS,
+        standard: Standard::JAVA,
         run_by_name: "clone compareTo equals finalize getClass hashCode notify notifyAll toString wait",
         ..Profile::C_LIKE
     },

@@ -3,6 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming, unquoted, variable_kind, without_quotes};
+use super::standard::Standard;
 use super::{Language, Profile, Structure};
 use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, attribute, bind, bind_by, call, define, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, ImportedName, Literal, ReferenceKind, Step};
@@ -25,6 +26,7 @@ pub(super) const PROFILE: Profile = Profile {
     is_script: true,
     has_dollar: true,
     keywords: KEYWORDS,
+    standard: Standard::JAVASCRIPT,
     run_by_name: "constructor next return then throw toJSON toLocaleString toString valueOf",
     ..Profile::C_LIKE
 };

@@ -5,7 +5,8 @@ use std::ops::Range;
 use tree_sitter::{Node, Tree};
 
 use super::text::{blank, import_of, imported, is_screaming};
-use super::{Language, Profile, Structure};
+use super::standard::Standard;
+use super::{Extensions, Language, Profile, Structure};
 use crate::extract::rules::{Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, call, define, flat_path, on, range_of};
 use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
@@ -18,7 +19,14 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["kt", "kts"],
     file_names: &[],
     interpreters: &["kotlin"],
-    profile: Profile { has_overloads: true, has_implicit_this: true, has_package_clause: true, ..Profile::C_LIKE },
+    profile: Profile {
+        has_overloads: true,
+        has_implicit_this: true,
+        has_package_clause: true,
+        standard: Standard::KOTLIN,
+        extensions: Extensions::Receivers,
+        ..Profile::C_LIKE
+    },
     structure: Structure::Grammar(
         &Grammar::new("kotlin", &[RULES])
             .tests(is_test)

@@ -3,6 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming, unquoted, without_quotes};
+use super::standard::Standard;
 use super::{Language, Profile, Structure};
 use crate::extract::rules::{
     Grammar, Leaf, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path, range_of,
@@ -18,7 +19,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["lua", "rockspec", "luau"],
     file_names: &[".luacheckrc"],
     interpreters: &["lua", "luajit"],
-    profile: Profile { block_comment: Some(("--[[", "]]")), is_script: true, ..Profile::DASHES },
+    profile: Profile { block_comment: Some(("--[[", "]]")), is_script: true, standard: Standard::LUA, ..Profile::DASHES },
     structure: Structure::Grammar(&Grammar::new("lua", &[RULES])),
 };
 

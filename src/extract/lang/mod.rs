@@ -4,7 +4,8 @@
 
 use std::fmt;
 
-pub use self::profile::{Indentation, Profile};
+pub use self::profile::{Extensions, Indentation, Profile};
+pub use self::standard::Standard;
 use super::layout::Layout;
 use super::rules::Grammar;
 use super::types::Extraction;
@@ -141,6 +142,7 @@ mod c_macros;
 mod member_macros;
 mod plain;
 mod profile;
+mod standard;
 mod text;
 
 pub(crate) use text::is_quoted_type;

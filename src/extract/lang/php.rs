@@ -3,6 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, unquoted, without_quotes};
+use super::standard::Standard;
 use super::{Language, Profile, Structure};
 use crate::extract::rules::{
     Grammar, Leaf, Named, Role, Rule, SignatureFrom, TestProbe, Zone, call, define, flat_path, method_call, on, path,
@@ -23,6 +24,7 @@ pub(super) const LANGUAGE: Language = Language {
         attributes: &["#[", "@", "["],
         has_package_clause: true,
         is_script: true,
+        standard: Standard::PHP,
         ..Profile::C_LIKE
     },
     structure: Structure::Grammar(&Grammar::new("php", &[RULES]).tests(is_test)),

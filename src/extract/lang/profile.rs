@@ -1,5 +1,7 @@
 //! The syntax of a language, as far as other modules need it.
 
+use super::standard::Standard;
+
 /// Facts about a language beyond how it is parsed.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
@@ -29,6 +31,12 @@ pub struct Profile {
     pub keywords: &'static str,
     /// Members that the language and its standard library run by name, separated by blanks.
     pub run_by_name: &'static str,
+    /// What belongs to the language and its standard library.
+    pub standard: Standard,
+    /// The members that code can add to types of other packages.
+    pub extensions: Extensions,
+    /// True if many names that are not those of types begin with a capital letter.
+    pub has_capital_values: bool,
 }
 
 /// The contexts in which indentation has a meaning.
@@ -40,6 +48,21 @@ pub enum Indentation {
     OutsideBrackets,
     /// Everywhere.
     Everywhere,
+}
+
+/// The members that can belong to a type of another package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extensions {
+    /// None.
+    Nowhere,
+    /// Those of traits.
+    Traits,
+    /// Those in blocks that extend a type.
+    Blocks,
+    /// Functions with a receiver before their name.
+    Receivers,
+    /// Any.
+    Anywhere,
 }
 
 impl Profile {
@@ -58,6 +81,9 @@ impl Profile {
         has_dollar: false,
         keywords: "",
         run_by_name: "",
+        standard: Standard::NONE,
+        extensions: Extensions::Nowhere,
+        has_capital_values: false,
     };
     /// Comments that begin with `#`.
     pub(super) const HASH: Self = Self {

@@ -3,6 +3,7 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_quoted_type, is_word, unquoted, variable};
+use super::standard::Standard;
 use super::{Indentation, Language, Profile, Structure};
 use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, TestProbe, Zone, bind, bind_by, call, define, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, ImportedName, Literal, ReferenceKind, Step};
@@ -21,6 +22,7 @@ pub(super) const LANGUAGE: Language = Language {
         is_script: true,
         has_tests_by_name: true,
         keywords: KEYWORDS,
+        standard: Standard::PYTHON,
         ..Profile::HASH
     },
     structure: Structure::Grammar(&Grammar::new("python", &[RULES]).tests(is_test)),

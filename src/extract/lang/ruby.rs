@@ -3,7 +3,8 @@
 use tree_sitter::Node;
 
 use super::text::{blank, import_of, is_word_byte, unquoted, without_quotes};
-use super::{Language, Profile, Structure};
+use super::standard::Standard;
+use super::{Extensions, Language, Profile, Structure};
 use crate::extract::rules::{
     Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, define, method_call, on, path, range_of,
 };
@@ -18,7 +19,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["rb", "rake", "gemspec", "ru", "podspec", "thor", "jbuilder", "rbi"],
     file_names: &["Rakefile", "Gemfile", "Guardfile", "Capfile", "Vagrantfile", "Podfile", "Fastfile", "Brewfile"],
     interpreters: &["ruby", "rake", "jruby"],
-    profile: Profile { has_implicit_this: true, is_script: true, ..Profile::HASH },
+    profile: Profile { has_implicit_this: true, is_script: true, standard: Standard::RUBY, extensions: Extensions::Anywhere, ..Profile::HASH },
     structure: Structure::Grammar(
         &Grammar::new("ruby", &[RULES])
             .tests(is_test)

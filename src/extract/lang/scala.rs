@@ -3,7 +3,8 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming, unquoted};
-use super::{Language, Profile, Structure};
+use super::standard::Standard;
+use super::{Extensions, Language, Profile, Structure};
 use crate::extract::rules::{
     Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, call, define, flat_path, on, path, range_of,
 };
@@ -18,7 +19,14 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["scala", "sc", "sbt", "mill"],
     file_names: &[],
     interpreters: &["scala", "amm", "scala-cli"],
-    profile: Profile { has_overloads: true, has_implicit_this: true, has_package_clause: true, ..Profile::C_LIKE },
+    profile: Profile {
+        has_overloads: true,
+        has_implicit_this: true,
+        has_package_clause: true,
+        standard: Standard::SCALA,
+        extensions: Extensions::Anywhere,
+        ..Profile::C_LIKE
+    },
     structure: Structure::Grammar(&Grammar::new("scala", &[RULES]).tests(is_test)),
 };
 

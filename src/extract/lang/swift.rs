@@ -3,7 +3,8 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming};
-use super::{Language, Profile, Structure};
+use super::standard::Standard;
+use super::{Extensions, Language, Profile, Structure};
 use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, call, define, flat_path, on, path};
 use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
 use crate::extract::walk::{Cx, child_of_kind, field};
@@ -16,7 +17,13 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["swift", "swiftinterface"],
     file_names: &[],
     interpreters: &["swift"],
-    profile: Profile { has_overloads: true, has_implicit_this: true, ..Profile::C_LIKE },
+    profile: Profile {
+        has_overloads: true,
+        has_implicit_this: true,
+        standard: Standard::SWIFT,
+        extensions: Extensions::Blocks,
+        ..Profile::C_LIKE
+    },
     structure: Structure::Grammar(&Grammar::new("swift", &[RULES]).tests(is_test)),
 };
 

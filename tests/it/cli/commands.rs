@@ -67,7 +67,7 @@ fn symbol_gives_every_definition() {
     let types = call(&repo, &["symbol", "parser", "--kind", "struct"]).expect(0);
     assert_eq!(
         types.text(),
-        "src/parser.rs:4 struct Parser 3-4\n    pub struct Parser\n    1 reference in 1 file: src/main.rs:4 main\n"
+        "src/parser.rs:4 struct Parser 3-4\n    pub struct Parser\n    1 reference in 1 file: src/main.rs:4 main; 1 candidate\n"
     );
     assert!(types.stderr.contains("differ only in spelling"), "{}", types.stderr);
     let by_id = call(&repo, &["symbol", "src/parser.rs#parse", "--json"])

@@ -284,6 +284,9 @@ fn other_repositories_are_only_read() {
 #[test]
 fn a_rename_is_shown_first_and_then_applied() {
     let repo = project();
+    repo.write("Cargo.toml", "[package]\nname = \"tool\"\n");
+    repo.write("src/lib.rs", "mod lexer;\nmod parser;\n");
+    repo.commit("make it a crate");
     let mut client = Client::legacy(&repo, WRITE);
     let mut arguments = json!({"target": "lex", "new_name": "tokens_of"});
     let shown = client.call("rename", arguments.clone());
