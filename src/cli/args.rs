@@ -31,7 +31,7 @@ use crate::ops::{
 /// Search, read and navigate any revision of a git repository.
 ///
 /// Works offline in any clone without configuration. Missing parts of the index are built first and kept in .codescout/.
-/// Exit status: 0 if something was found, 1 if nothing was, 2 on error.
+/// Exit status: 0 if something was found, 1 if nothing was, 2 on error or if nothing found is certain.
 #[derive(Debug, Parser)]
 #[command(name = "codescout", version, max_term_width = 100, propagate_version = true)]
 pub(super) struct Args {

@@ -66,9 +66,11 @@ enum Found {
     Nothing,
     /// Exit code 2. The command has printed what remains to be done.
     Unfinished,
+    /// Exit code 3. A program that acts on the answer must assume everything.
+    Uncertain,
 }
 
-/// Runs the program. Exit codes: 0 found, 1 nothing found, 2 failed, 129 SIGHUP, 130 SIGINT, 143 SIGTERM.
+/// Runs the program. Exit codes: 0 found, 1 nothing found, 2 failed, 3 cannot tell, 129 SIGHUP, 130 SIGINT, 143 SIGTERM.
 pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.collect();
     if let Some(code) = completions::answer(&args) {
@@ -108,6 +110,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(Found::Something) => ExitCode::SUCCESS,
         Ok(Found::Nothing) => ExitCode::from(1),
         Ok(Found::Unfinished) => ExitCode::from(2),
+        Ok(Found::Uncertain) => ExitCode::from(3),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(_) if INTERRUPTED.load(Ordering::Relaxed) => ExitCode::from(signals::exit_code()),
         Err(error) => {

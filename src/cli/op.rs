@@ -44,6 +44,7 @@ pub(super) fn run<O: Op>(
         return Err(OpError::interrupted());
     }
     let found = match (answer.is_unfinished, answer.is_empty) {
+        _ if answer.cannot_tell => Found::Uncertain,
         (true, _) => Found::Unfinished,
         (_, true) => Found::Nothing,
         (_, false) => Found::Something,

@@ -82,6 +82,8 @@ pub struct Reached {
 pub struct Impact {
     /// What it reaches.
     pub reached: Vec<Reached>,
+    /// The changed and reached definitions with references that may mean them and are not followed, and their number.
+    pub unfollowed: Vec<(DefId, usize)>,
     /// True if the limit on definitions was met.
     pub is_cut: bool,
 }
@@ -101,6 +103,21 @@ pub struct Reach {
 struct Open {
     definition: DefId,
     before: Option<usize>,
+}
+
+/// The references that already count for a definition, by index.
+struct Counted {
+    followed: Vec<bool>,
+    left: Vec<bool>,
+}
+
+impl Counted {
+    fn new(n: usize) -> Self {
+        Self {
+            followed: vec![false; n],
+            left: vec![false; n],
+        }
+    }
 }
 
 /// Returns true if Python runs a method of this name without a call by name, such as `__exit__`.
@@ -132,11 +149,16 @@ impl Linker<'_> {
         let mut later: Vec<Reached> = Vec::new();
         loop {
             let mut next = Vec::new();
-            for one in self.inbound_to_all(&level, &impact, reach, &is_wanted)? {
-                if one.is_sure {
-                    next.push(one);
-                } else {
-                    later.push(one);
+            for (definition, found, n_unfollowed) in self.inbound_to_all(&level, &impact, reach, &is_wanted)? {
+                if n_unfollowed > 0 {
+                    impact.unfollowed.push((definition, n_unfollowed));
+                }
+                for one in found {
+                    if one.is_sure {
+                        next.push(one);
+                    } else {
+                        later.push(one);
+                    }
                 }
             }
             if next.is_empty() {
@@ -183,15 +205,16 @@ impl Linker<'_> {
         }
     }
 
-    /// Returns what reaches definitions in one step. Finds the references to those of one name together, because both can
-    /// be many. A reference that can mean several of them counts for the first.
+    /// Returns for each definition what reaches it in one step, and the number of references that are not followed although
+    /// they may mean it. Finds the references to those of one name together, because both can be many. A reference that can
+    /// mean several of them counts for the first.
     fn inbound_to_all(
         &self,
         level: &[Open],
         impact: &Impact,
         reach: Reach,
         is_wanted: &(impl Fn(FileId) -> bool + Sync),
-    ) -> Result<Vec<Reached>, LexicalError> {
+    ) -> Result<Vec<(DefId, Vec<Reached>, usize)>, LexicalError> {
         let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, open) in level.iter().enumerate() {
             let name = self.definition(open.definition).map(|definition| definition.name);
@@ -200,14 +223,15 @@ impl Linker<'_> {
         let groups: Vec<Vec<usize>> = groups.into_values().collect();
         let find = |group: &Vec<usize>| {
             let meanings: Vec<Vec<DefId>> = group.iter().map(|&at| self.meanings(level[at].definition)).collect();
-            let sites = self.mentions_of_any(&meanings.concat(), is_wanted)?.sites;
+            let mentions = self.mentions_of_any(&meanings.concat(), is_wanted)?;
+            let (sites, mut n_unknown) = (mentions.sites, mentions.unknown.len());
             let mut by_target: HashMap<DefId, Vec<usize>> = HashMap::new();
             for (at, site) in sites.iter().enumerate() {
                 for of in &site.targets {
                     by_target.entry(*of).or_default().push(at);
                 }
             }
-            let mut is_taken = vec![false; sites.len()];
+            let mut counted = Counted::new(sites.len());
             let mut found = Vec::new();
             for (&at, meanings) in group.iter().zip(meanings) {
                 let meant = meanings.iter().filter_map(|of| by_target.get(of)).flatten();
@@ -215,29 +239,31 @@ impl Linker<'_> {
                 own.sort_unstable();
                 own.dedup();
                 let own = own.into_iter().map(|at| (&sites[at], at));
-                found.push((at, self.inbound(&level[at], own, &mut is_taken, impact, reach)));
+                let (reached, n_unfollowed) = self.inbound(&level[at], own, &mut counted, impact, reach);
+                found.push((at, reached, n_unfollowed + std::mem::take(&mut n_unknown)));
             }
             Ok(found)
         };
         let found: Vec<Result<Vec<_>, LexicalError>> = groups.par_iter().map(find).collect();
         let mut found = found.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
-        found.sort_by_key(|(at, _)| *at);
-        Ok(found.into_iter().flat_map(|(_, reached)| reached).collect())
+        found.sort_by_key(|(at, ..)| *at);
+        let of = |(at, reached, n): (usize, _, _)| (level[at].definition, reached, n);
+        Ok(found.into_iter().map(of).collect())
     }
 
-    /// Returns what reaches a definition in one step. `sites` are the references to it, with their indexes in `is_taken`,
-    /// which has those that already count.
+    /// Returns what reaches a definition in one step, and the number of references that are not followed. `sites` are the
+    /// references to it, with their indexes in `counted`.
     fn inbound<'s>(
         &self,
         open: &Open,
         sites: impl Iterator<Item = (&'s Site, usize)>,
-        is_taken: &mut [bool],
+        counted: &mut Counted,
         impact: &Impact,
         reach: Reach,
-    ) -> Vec<Reached> {
+    ) -> (Vec<Reached>, usize) {
         let of = open.definition;
         let Some(facts) = self.facts(of.file) else {
-            return Vec::new();
+            return (Vec::new(), 0);
         };
         let definition = &facts.definitions[of.index as usize];
         let before = open.before.map(|before| &impact.reached[before]);
@@ -255,15 +281,19 @@ impl Linker<'_> {
             });
         };
         let mut is_called = false;
+        let mut n_unfollowed = 0;
         for (site, at) in sites {
             let is_likely = site.targets.len() <= reach.max_candidates;
             // The type of a parameter does not run the constructor.
             let is_annotation = site.kind == ReferenceKind::Type && definition.kind.is_callable();
-            if site.kind == ReferenceKind::Import || is_annotation || !site.tier.is_sure() && !is_likely {
+            let is_import = site.kind == ReferenceKind::Import;
+            if is_import || is_annotation || !site.tier.is_sure() && !is_likely {
+                let is_left = !site.tier.is_sure() && (is_import || !is_likely);
+                n_unfollowed += usize::from(is_left && !std::mem::replace(&mut counted.left[at], true));
                 continue;
             }
             is_called |= site.tier.is_sure();
-            if !std::mem::replace(&mut is_taken[at], true) {
+            if !std::mem::replace(&mut counted.followed[at], true) {
                 let relation = Relation::Refers(site.kind);
                 add(site.inside, site.clone(), relation, site.tier.is_sure());
             }
@@ -298,7 +328,7 @@ impl Linker<'_> {
         {
             add(Some(of_type), self.site_of(of), Relation::Type, is_by_language);
         }
-        found
+        (found, n_unfollowed)
     }
 
     /// Returns the type that a method belongs to, also if it is defined outside of it.

@@ -70,8 +70,14 @@ impl Linker<'_> {
         };
         if facts.family == Family::C {
             let file = self.included_by(facts, &import.module);
-            // The folders that the compiler searches are not known.
-            return file.map_or(Imported::Unknown, |file| Imported::Files(vec![file]));
+            // The folders that the compiler searches are not known, but every file is found by the end of its path. The
+            // name of a file can be that of a macro.
+            let is_file = import.module.starts_with('<') || import.module.contains('.');
+            return match file {
+                Some(file) => Imported::Files(vec![file]),
+                None if is_file && !import.module.contains("../") => Imported::Outside,
+                None => Imported::Unknown,
+            };
         }
         let mut files = BTreeSet::new();
         for name in import

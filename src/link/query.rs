@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::environment::Module;
 use super::facts::{DefId, Facts, Family};
 use super::resolve::{Linker, MAX_CANDIDATES, MAX_DEPTH, Sym, Tier};
-use crate::extract::{BindingKind, DefinitionKind, ReferenceKind};
+use crate::extract::{BindingKind, DefinitionKind, ReferenceKind, language, profile};
 use crate::index::lexical::{LexicalError, for_each_term};
 use crate::model::ByteRange;
 use crate::snapshot::FileId;
@@ -194,6 +194,19 @@ impl Linker<'_> {
     pub fn is_like(&self, a: FileId, b: FileId) -> bool {
         let family = |file| Family::of(self.view.lang(file));
         family(a) == family(b)
+    }
+
+    /// Returns true if names in a file are resolved to definitions of other files of its language.
+    pub fn resolves_across_files(&self, file: FileId) -> bool {
+        !matches!(Family::of(self.view.lang(file)), Family::Other(_))
+    }
+
+    /// Returns true if a file can have code that uses the definitions of another one, but whose references are not known.
+    pub fn may_hide_uses(&self, file: FileId, of: FileId) -> bool {
+        let lang = self.view.lang(file);
+        let is_markup = language(lang).is_some_and(|language| language.name == "html");
+        let is_script = Family::of(self.view.lang(of)) == Family::JavaScript;
+        profile(lang).has_hidden_code && (is_script || !is_markup)
     }
 
     /// Returns the references in a file that are outside of definitions.

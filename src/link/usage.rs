@@ -9,7 +9,7 @@ use super::resolve::{Linker, MAX_CANDIDATES, MAX_DEPTH, Sym, Tier};
 use crate::extract::{DefinitionKind, ReferenceKind, Value};
 use crate::snapshot::FileId;
 
-/// Number of references to a definition from outside of it. Imports do not count.
+/// Number of references to a definition from outside of it. Imports that are resolved do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Number of sure references.
@@ -55,10 +55,14 @@ impl Linker<'_> {
             let heads_impl = |of: u32| {
                 facts.has_kind(of, DefinitionKind::Impl) && facts.definitions[of as usize].name_range.start == at
             };
-            if reference.kind == ReferenceKind::Import || facts.enclosing(at).next().is_some_and(heads_impl) {
+            if facts.enclosing(at).next().is_some_and(heads_impl) {
                 continue;
             }
             let link = self.link(&facts, index);
+            // An import is no use, but one that is not resolved can give a definition another name.
+            if reference.kind == ReferenceKind::Import && link.tier != Tier::Named {
+                continue;
+            }
             let around: Vec<u32> = facts.enclosing(at).collect();
             if link.tier == Tier::Named && link.targets.len() >= MAX_CANDIDATES {
                 *by_name.entry(&reference.name).or_default() += 1;

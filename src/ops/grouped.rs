@@ -121,6 +121,7 @@ pub(crate) fn answer_each<R: Row>(
         }
         all.is_empty &= page.is_empty;
         all.is_unfinished |= page.is_unfinished;
+        all.cannot_tell |= page.cannot_tell;
         all.hint = all.hint.or(page.hint);
         match (&mut all.provenance, page.provenance) {
             (Some(all), Some(own)) => all.also(own),

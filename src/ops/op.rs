@@ -91,8 +91,10 @@ pub(crate) struct Page<R> {
     pub(crate) n_selected: Option<usize>,
     /// True if nothing was found. The exit status is then 1.
     pub(crate) is_empty: bool,
-    /// True if work remains. The exit status is then 2.
+    /// True if work remains, or if nothing certain was found although there may be something. The exit status is then 2.
     pub(crate) is_unfinished: bool,
+    /// True if a program that acts on the answer must assume everything. The exit status is then 3.
+    pub(crate) cannot_tell: bool,
 }
 
 /// The positions at which a page can begin.
@@ -153,6 +155,7 @@ impl<R> Page<R> {
             n_selected: None,
             is_empty: rows.is_empty(),
             is_unfinished: false,
+            cannot_tell: false,
             rows,
             paging,
         }
@@ -172,6 +175,7 @@ impl<R> Page<R> {
             n_selected: self.n_selected,
             is_empty: self.is_empty,
             is_unfinished: self.is_unfinished,
+            cannot_tell: self.cannot_tell,
         }
     }
 

@@ -51,7 +51,8 @@ pub(crate) fn reaching(
         linker.check()?;
         all.add(found);
     }
-    all.set_other_files(files.iter().filter(|file| file.has_other_effects()).count());
+    let others = files.iter().filter(|file| file.has_other_effects());
+    all.set_other_files(&others.map(|file| file.path.as_str()).collect::<Vec<_>>());
     Ok(all)
 }
 

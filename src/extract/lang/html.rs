@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["html", "htm", "xhtml", "vue", "svelte", "astro"],
     file_names: &[],
     interpreters: &[],
-    profile: Profile::MARKUP,
+    profile: Profile { has_hidden_code: true, ..Profile::MARKUP },
     structure: Structure::Data(&Grammar::new("html", &[RULES]).embeds(embedded)),
 };
 

@@ -27,6 +27,12 @@ impl Language {
         self
     }
 
+    /// Marks a language whose code uses definitions of other files.
+    const fn with_hidden_code(mut self) -> Self {
+        self.profile.has_hidden_code = true;
+        self
+    }
+
     const fn also(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
         self
@@ -58,10 +64,13 @@ pub(super) const LANGUAGES: &[Language] = &[
     plain(211, "batch", &["bat", "cmd"]),
     plain(212, "hcl", &["tf", "tfvars", "hcl"]).also(&["terraform"]),
     plain(213, "nix", &["nix"]),
-    plain(214, "objective-c", &["m", "mm"]).also(&["objc"]),
+    plain(214, "objective-c", &["m", "mm"])
+        .also(&["objc"])
+        .with_hidden_code(),
     plain(215, "groovy", &["groovy", "gradle", "gvy"])
         .named(&["Jenkinsfile"])
-        .run_by(&["groovy"]),
+        .run_by(&["groovy"])
+        .with_hidden_code(),
     plain(216, "clojure", &["clj", "cljs", "cljc", "edn"]).also(&["clj"]),
     plain(217, "erlang", &["erl", "hrl"]).run_by(&["escript"]),
     plain(218, "fsharp", &["fs", "fsi", "fsx"]).also(&["f#"]),
@@ -77,7 +86,7 @@ pub(super) const LANGUAGES: &[Language] = &[
     plain(228, "assembly", &["s", "asm", "nasm"]).also(&["asm"]),
     plain(229, "verilog", &["v", "vh", "sv", "svh"]).also(&["systemverilog"]),
     plain(230, "vhdl", &["vhd", "vhdl"]),
-    plain(231, "cuda", &["cu", "cuh"]),
+    plain(231, "cuda", &["cu", "cuh"]).with_hidden_code(),
     plain(
         232,
         "glsl",
@@ -105,7 +114,8 @@ pub(super) const LANGUAGES: &[Language] = &[
             "j2", "jinja", "jinja2", "erb", "ejs", "hbs", "mustache", "twig", "liquid", "tmpl", "tpl", "haml", "slim",
             "pug",
         ],
-    ),
+    )
+    .with_hidden_code(),
     plain(246, "starlark", &["bzl", "star", "bazel"])
         .named(&["BUILD", "WORKSPACE"])
         .also(&["bazel"]),
@@ -117,7 +127,7 @@ pub(super) const LANGUAGES: &[Language] = &[
     plain(252, "purescript", &["purs"]),
     plain(253, "prolog", &["prolog", "pro"]),
     plain(254, "raku", &["raku", "rakumod", "p6"]),
-    plain(255, "coffeescript", &["coffee"]),
+    plain(255, "coffeescript", &["coffee"]).with_hidden_code(),
     plain(256, "just", &["just"]).named(&["justfile", "Justfile"]),
     plain(257, "ignore", &[]).named(&[
         ".gitignore",

@@ -37,6 +37,8 @@ pub struct Profile {
     pub extensions: Extensions,
     /// True if many names that are not those of types begin with a capital letter.
     pub has_capital_values: bool,
+    /// True if files can have code that uses definitions of other files, but whose references are not extracted.
+    pub has_hidden_code: bool,
 }
 
 /// The contexts in which indentation has a meaning.
@@ -84,6 +86,7 @@ impl Profile {
         standard: Standard::NONE,
         extensions: Extensions::Nowhere,
         has_capital_values: false,
+        has_hidden_code: false,
     };
     /// Comments that begin with `#`.
     pub(super) const HASH: Self = Self {

@@ -9,6 +9,7 @@ use super::Lookup;
 use crate::artifact::SkipReason;
 use crate::link::{DefId, Linker, Mentions, Site};
 use crate::model::count::count;
+use crate::ops::question::Question;
 use crate::query::{Source, Sources};
 use crate::session::Result;
 use crate::snapshot::{FileId, View};
@@ -29,6 +30,9 @@ pub(super) struct Account {
     pub(super) candidates: usize,
     /// Number of references to the target that are not of the requested kind.
     pub(super) other_references: usize,
+    /// Number of references that could mean the target and are not of the requested kind, such as imports.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) other_candidates: usize,
     /// Number of mentions of the name that mean something else in the repository.
     pub(super) elsewhere: usize,
     /// Number of references that mean something outside of the repository.
@@ -87,6 +91,16 @@ impl Account {
         self.excluded_files += mentions.n_left_out;
     }
 
+    /// Returns the number of references that could be results, or could lead to some.
+    pub(super) fn n_possible(&self) -> usize {
+        self.candidates + self.other_candidates + self.unknown
+    }
+
+    /// Returns true if there are no certain results, but there could be some.
+    pub(super) fn is_uncertain(&self) -> bool {
+        self.total == 0 && self.n_possible() > 0
+    }
+
     /// Describes the totals in one line. `noun` names a result.
     pub(super) fn to_text(&self, noun: &str, how_to_list: &str) -> String {
         let looked_at = match noun {
@@ -94,6 +108,7 @@ impl Account {
             _ => format!("{} with the name searched", count(self.searched_files, "file")),
         };
         let mut parts = vec![match self.total {
+            0 if self.is_uncertain() => format!("no certain {noun}s; {} possible; {looked_at}", self.n_possible()),
             0 => format!("no {noun}; {looked_at}"),
             total => {
                 let tiers: Vec<String> = self.tiers.iter().map(|(tier, n)| format!("{tier} {n}")).collect();
@@ -115,6 +130,7 @@ impl Account {
             format!("{n} resolved without the compiler, because the file of the definition has changed")
         });
         add(self.other_references, &|n| count(n, "other reference"));
+        add(self.other_candidates, &|n| count(n, "possible other reference"));
         add(self.elsewhere, &|n| {
             format!("{} of something else", count(n, "mention"))
         });
@@ -143,6 +159,11 @@ impl Lookup<'_> {
         }
     }
 
+    /// Counts the mentions of a definition's name in files whose code is not read.
+    pub(super) fn in_hidden_code(&self, of: DefId) -> Result<usize> {
+        in_hidden_code(self.question, self.linker, of)
+    }
+
     /// Counts the mentions of a definition's name that are not code.
     pub(super) fn in_text(&self, of: DefId, files: &[FileId]) -> Result<usize> {
         let Some(definition) = self.linker.definition(of) else {
@@ -154,6 +175,19 @@ impl Lookup<'_> {
             .map(|&file| in_text(&sources, self.linker, file, &definition.name));
         Ok(counts.collect::<Result<Vec<_>>>()?.into_iter().sum())
     }
+}
+
+/// Counts the mentions of a definition's name in files whose code is not read.
+pub(super) fn in_hidden_code(question: &Question<'_>, linker: &Linker<'_>, of: DefId) -> Result<usize> {
+    let Some(definition) = linker.definition(of) else {
+        return Ok(0);
+    };
+    let (view, sources) = (question.view(), question.sources());
+    let is_hidden = |file: &FileId| linker.may_hide_uses(*file, of.file) && question.filter.passes(view, *file);
+    let files = linker.files_with(&definition.name)?.into_iter().filter(is_hidden);
+    files
+        .map(|file| in_text(&sources, linker, file, &definition.name))
+        .sum()
 }
 
 /// Counts the mentions of a name in a file that are not code.

@@ -26,6 +26,9 @@ const MAX_VISITED: usize = 20_000;
 struct Facts {
     /// The id of the target.
     target: String,
+    /// True if there are no certain results, but there could be some.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    uncertain: bool,
     #[serde(flatten)]
     account: Account,
     /// Number of results at each depth.
@@ -110,11 +113,14 @@ impl Lookup<'_> {
                 if depth == 1 {
                     walk.account.add_others(&mentions);
                     walk.account.in_text = self.in_text(of, &mentions.files)?;
+                    walk.account.unknown += self.in_hidden_code(of)?;
                 }
                 for site in mentions.sites {
                     let (is_sure, kind) = (site.tier.is_sure(), site.kind);
                     if !is_meant(kind) {
-                        walk.account.other_references += usize::from(depth == 1 && is_sure);
+                        let n = usize::from(depth == 1);
+                        walk.account.other_references += if is_sure { n } else { 0 };
+                        walk.account.other_candidates += if is_sure { 0 } else { n };
                         continue;
                     }
                     let around = site.inside.filter(|_| is_sure);
@@ -133,16 +139,22 @@ impl Lookup<'_> {
     fn callees(&self, of: DefId, walk: &mut Walk) -> Result<()> {
         let mut level = vec![of];
         let mut outside: BTreeMap<String, usize> = BTreeMap::new();
+        let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
         for depth in 1..=self.request.max_depth() {
             let mut next = Vec::new();
             for of in level {
                 for site in self.calls_in(of, depth > 1) {
                     match site.targets.is_empty() {
-                        true if depth == 1 && site.tier.name() == "outside" => {
+                        true if depth == 1 => {
                             let name = self.linker.name_at(site.file, site.range.start).unwrap_or_default();
-                            *outside.entry(name).or_default() += 1;
+                            let numbers = if site.tier == Tier::Outside {
+                                &mut outside
+                            } else {
+                                &mut unknown
+                            };
+                            *numbers.entry(name).or_default() += 1;
                         }
-                        true => walk.account.unknown += usize::from(depth == 1),
+                        true => {}
                         false => {
                             let sure = site.targets.iter().filter(|_| site.tier.is_sure());
                             next.extend(sure.copied().filter(|target| walk.visits(*target)));
@@ -157,17 +169,19 @@ impl Lookup<'_> {
             }
             level = next;
         }
-        // A generated file of the repository may define what seems to be outside.
-        let names: Vec<&str> = outside.keys().map(String::as_str).collect();
-        for (note, n) in generated(self.question, &names)?.into_iter().zip(outside.values()) {
+        // A generated file of the repository may define what is not found.
+        let names: Vec<&str> = outside.keys().chain(unknown.keys()).map(String::as_str).collect();
+        let notes = generated(self.question, &names)?;
+        let (of_outside, of_unknown) = notes.split_at(outside.len());
+        for (note, n) in of_outside.iter().zip(outside.values()) {
             match note {
-                Some(note) => {
-                    walk.notes.push(note);
-                    walk.account.unknown += n;
-                }
+                Some(_) => walk.account.unknown += n,
                 None => walk.account.outside += n,
             }
         }
+        walk.account.unknown += unknown.values().sum::<usize>();
+        walk.notes
+            .extend(of_outside.iter().chain(of_unknown).flatten().cloned());
         Ok(())
     }
 
@@ -197,6 +211,11 @@ impl Lookup<'_> {
             for base in level {
                 let mentions = self.linker.mentions(base, self.is_wanted())?;
                 walk.account.searched_files += mentions.files.len();
+                let unknown = mentions
+                    .unknown
+                    .iter()
+                    .filter(|site| site.kind == ReferenceKind::Inherit);
+                walk.account.unknown += if depth == 1 { unknown.count() } else { 0 };
                 for site in mentions.sites {
                     let Some(subtype) = site.inside.filter(|_| site.kind == ReferenceKind::Inherit) else {
                         continue;
@@ -270,12 +289,15 @@ impl Lookup<'_> {
             let depths: Vec<String> = depths.iter().map(usize::to_string).collect();
             line += &format!(" · by depth {}", depths.join(", "));
         }
+        let is_uncertain = walk.account.is_uncertain();
         let facts = Facts {
             target: of.id.clone(),
+            uncertain: is_uncertain,
             account: walk.account,
             depths,
         };
         let mut page = self.stepped(walk.steps, shown, &facts)?;
+        page.is_unfinished |= page.is_empty && is_uncertain;
         page.notes = walk.notes;
         page.head = Recorded::of(|out| out.whole_line(&line));
         Ok(page)

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::places::{Places, Wish};
 use super::rows::{CycleOut, GraphRow, ImportOut};
 use super::{GraphOp, Lookup};
+use crate::extract::{self, Language};
 use crate::link::{ImportSite, Imported};
 use crate::model::count::count;
 use crate::ops::op::Page;
@@ -28,8 +29,14 @@ struct Facts {
     files: usize,
     /// Number of imports of something outside of the repository.
     outside: usize,
-    /// Number of imports in languages whose imports are not resolved.
+    /// Number of imports that could not be resolved; with a target that is imported, of those that could mean it.
     unknown: usize,
+    /// The same, by language.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    unknown_by_language: BTreeMap<&'static str, usize>,
+    /// True if no imports were found, but some could not be resolved.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    uncertain: bool,
 }
 
 /// The fields of an answer about cycles.
@@ -38,6 +45,12 @@ struct CycleFacts {
     total: usize,
     files: usize,
     imports: usize,
+    /// Number of imports that could not be resolved, by language.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    unknown_by_language: BTreeMap<&'static str, usize>,
+    /// True if no cycles were found, but some imports could not be resolved.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    uncertain: bool,
 }
 
 impl Lookup<'_> {
@@ -51,26 +64,37 @@ impl Lookup<'_> {
         } else {
             self.imports_of(&of)
         };
+        let is_inside = |file: FileId| of.binary_search(&file).is_ok();
+        let mut unknown: Vec<&ImportSite> = sites.iter().filter(|site| site.imported == Imported::Unknown).collect();
         if is_importers {
-            let is_inside = |file: FileId| of.binary_search(&file).is_ok();
+            unknown.retain(|site| !is_inside(site.file) && of.iter().any(|file| self.can_import(site.file, *file)));
+        }
+        let mut unknown_by_language = self.by_language(&unknown);
+        if is_importers {
+            self.add_hidden_importers(&of, &mut unknown_by_language)?;
+        }
+        let n_unknown = unknown_by_language.values().sum();
+        if is_importers {
             sites.retain(|site| !is_inside(site.file) && of.iter().any(|file| site.imported.includes(*file)));
         }
         let facts = Facts {
             total: sites.len(),
             files: sites.iter().map(|site| site.file).collect::<BTreeSet<_>>().len(),
             outside: sites.iter().filter(|site| site.imported == Imported::Outside).count(),
-            unknown: sites.iter().filter(|site| site.imported == Imported::Unknown).count(),
+            unknown: n_unknown,
+            uncertain: sites.is_empty() && n_unknown > 0,
+            unknown_by_language,
         };
         let mut line = match (facts.total, is_importers) {
+            (0, true) if facts.uncertain => format!("importers of {} are not known", count(of.len(), "file")),
             (0, true) => format!("no imports of {}", count(of.len(), "file")),
             (0, false) => format!("no imports in {}", count(of.len(), "file")),
             (total, _) => format!("{} in {}", count(total, "import"), count(facts.files, "file")),
         };
-        for (n, what) in [(facts.outside, "outside"), (facts.unknown, "not resolved")] {
-            if n > 0 {
-                line += &format!(" · {n} {what}");
-            }
+        if facts.outside > 0 {
+            line += &format!(" · {} outside", facts.outside);
         }
+        line += &not_resolved(&facts.unknown_by_language);
         let of_page: Vec<&ImportSite> = self.part.of(&sites);
         let mut wish = Wish::default();
         of_page
@@ -82,8 +106,47 @@ impl Lookup<'_> {
             .map(|site| GraphRow::Import(self.import(site, &places)))
             .collect();
         let mut page = self.page(rows, sites.len(), &facts)?;
+        page.is_unfinished |= facts.uncertain;
         page.head = Recorded::of(|out| out.whole_line(&line));
         Ok(page)
+    }
+
+    /// Counts the files whose code is not read and that contain the name of one of these files.
+    fn add_hidden_importers(&self, of: &[FileId], numbers: &mut BTreeMap<&'static str, usize>) -> Result<()> {
+        let view = self.question.view();
+        let is_wanted = self.is_wanted();
+        let mut files = BTreeSet::new();
+        for (of, path) in of.iter().map(|file| (*file, path_of(view, *file))) {
+            let is_hidden = |file: &FileId| self.linker.may_hide_uses(*file, of) && is_wanted(*file);
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let stem = name.split('.').next().unwrap_or_default();
+            if !stem.is_empty() {
+                files.extend(self.linker.files_with(stem)?.into_iter().filter(is_hidden));
+            }
+        }
+        for file in files.into_iter().filter(|file| of.binary_search(file).is_err()) {
+            let language = extract::language(view.lang(file)).map_or("other", |language| language.name);
+            *numbers.entry(language).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    /// Returns true if a file can import another one, judged by their languages.
+    fn can_import(&self, file: FileId, other: FileId) -> bool {
+        let is_code = extract::language(self.question.view().lang(other)).is_some_and(Language::is_code);
+        !is_code || self.linker.is_like(file, other)
+    }
+
+    /// Counts imports by the language of their files.
+    fn by_language(&self, sites: &[&ImportSite]) -> BTreeMap<&'static str, usize> {
+        let mut numbers = BTreeMap::new();
+        for site in sites {
+            let language = extract::language(self.question.view().lang(site.file));
+            *numbers
+                .entry(language.map_or("other", |language| language.name))
+                .or_default() += 1;
+        }
+        numbers
     }
 
     fn import(&self, site: &ImportSite, places: &Places) -> ImportOut {
@@ -170,13 +233,17 @@ impl Lookup<'_> {
         let rows: Vec<GraphRow> = components.iter().map(row).collect();
         let is_of_file = |site: &&ImportSite| matches!(site.imported, Imported::Files(_));
         let n_imports = sites.iter().filter(is_of_file).count();
+        let unknown: Vec<&ImportSite> = sites.iter().filter(|site| site.imported == Imported::Unknown).collect();
         let facts = CycleFacts {
             total: rows.len(),
             files: components.iter().map(BTreeSet::len).sum(),
             imports: n_imports,
+            unknown_by_language: self.by_language(&unknown),
+            uncertain: rows.is_empty() && !unknown.is_empty(),
         };
         let looked_at = format!("{} of one file by another", count(n_imports, "import"));
-        let line = match facts.total {
+        let mut line = match facts.total {
+            0 if facts.uncertain => format!("no certain import cycles; {looked_at} followed"),
             0 => format!("no import cycles; {looked_at} followed"),
             n => format!(
                 "{} with {} · {looked_at} followed",
@@ -184,10 +251,24 @@ impl Lookup<'_> {
                 count(facts.files, "file")
             ),
         };
+        line += &not_resolved(&facts.unknown_by_language);
         let n_rows = rows.len();
         let mut page = self.page(rows, n_rows, &facts)?;
+        page.is_unfinished |= facts.uncertain;
         page.head = Recorded::of(|out| out.whole_line(&line));
         Ok(page)
+    }
+}
+
+/// Describes the imports that could not be resolved.
+fn not_resolved(by_language: &BTreeMap<&'static str, usize>) -> String {
+    let numbers: Vec<String> = by_language
+        .iter()
+        .map(|(language, n)| format!("{language} {n}"))
+        .collect();
+    match by_language.values().sum::<usize>() {
+        0 => String::new(),
+        n => format!(" · {n} not resolved ({})", numbers.join(", ")),
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 
+use super::account::in_hidden_code;
 use super::places::{Places, Wish};
 use super::rows::{GraphRow, name_of};
 use super::{CiList, Lookup};
@@ -25,6 +26,12 @@ use crate::snapshot::{FileId, View};
 const MAX_REACHED: usize = 20_000;
 /// Maximum number of definitions that an uncertain reference could mean, for a change to be followed through it.
 const MAX_CANDIDATES: usize = 3;
+
+/// Maximum number of reasons of one kind that are named if the tests to run are not known.
+const MAX_DOUBTS: usize = 3;
+
+/// Maximum number of definitions whose names are sought in files whose code is not read.
+const MAX_SOUGHT: usize = 200;
 
 /// A definition or test that a change reaches.
 #[derive(Debug, Serialize)]
@@ -66,6 +73,8 @@ pub(crate) struct ImpactTotals {
     pub(crate) is_cut: bool,
     /// Number of files with changes outside of definitions, which are not followed.
     pub(crate) other_files: usize,
+    /// Number of references that may mean a changed or reached definition and are not followed.
+    pub(crate) unfollowed: usize,
 }
 
 /// What a change reaches.
@@ -76,6 +85,8 @@ pub(crate) struct Affected {
     /// Tests, sure ones first, then nearest first.
     pub(crate) tests: Vec<ReachedOut>,
     pub(crate) totals: ImpactTotals,
+    /// The first reasons for which there may be more.
+    doubts: Vec<String>,
 }
 
 /// A row before its text is read.
@@ -130,6 +141,10 @@ impl ImpactTotals {
             let files = count(self.other_files, "file");
             parts.push(format!("changes outside of definitions in {files} are not followed"));
         }
+        if self.unfollowed > 0 {
+            let references = count(self.unfollowed, "unresolved reference");
+            parts.push(format!("{references} not followed"));
+        }
         if self.is_cut {
             parts.push(format!("stopped after {MAX_REACHED} definitions"));
         }
@@ -171,8 +186,8 @@ impl Lookup<'_> {
 }
 
 impl Lookup<'_> {
-    /// Lists the tests that a change reaches, sure or not, for another program. The answer is unfinished if there may be
-    /// more.
+    /// Lists the tests that a change reaches, sure or not, for another program. It cannot tell which if the change has
+    /// effects that are not followed, or if it reaches no test but may reach some.
     fn tests_to_run(&self, list: CiList, affected: &Affected, provenance: ProvenanceOut) -> Result<Page<GraphRow>> {
         let mut names: Vec<String> = Vec::new();
         for test in &affected.tests {
@@ -200,9 +215,16 @@ impl Lookup<'_> {
             .provenance
             .as_ref()
             .is_none_or(|known| known.incomplete_because().is_empty());
-        page.is_unfinished = affected.totals.is_cut || affected.totals.other_files > 0 || !is_complete;
+        let totals = &affected.totals;
+        let is_all_followed = !totals.is_cut && totals.other_files == 0 && is_complete;
+        page.cannot_tell = !is_all_followed || rows.is_empty() && totals.unfollowed > 0;
         page.rows = rows;
-        page.notes.push(affected.totals.to_text());
+        page.notes.push(totals.to_text());
+        if page.cannot_tell {
+            page.notes.extend(affected.doubts.iter().cloned());
+            page.notes
+                .push("cannot tell which tests the change reaches: run all".to_owned());
+        }
         Ok(page)
     }
 }
@@ -252,7 +274,13 @@ pub(crate) fn affected(
         reached.definition.iter().for_each(|of| wish.definition(*of));
         wish.position(reached.site.file, reached.site.range.start);
     }
+    let unfollowed = impact.unfollowed.iter().take(MAX_DOUBTS);
+    unfollowed.for_each(|(of, _)| wish.definition(*of));
     let places = wish.read(&question.sources())?;
+    let doubt = |(of, n): &(DefId, usize)| {
+        let references = count(*n, "unresolved reference");
+        Some(format!("{references} may mean {}", places.definition(*of)?.id))
+    };
     let row = |entry: &Entry| {
         let reached = entry.reached.map(|at| &impact.reached[at]);
         let found = entry.definition.and_then(|of| places.definition(of));
@@ -278,11 +306,26 @@ pub(crate) fn affected(
         totals: ImpactTotals {
             changed: changed.len(),
             is_cut: impact.is_cut,
+            unfollowed: impact.unfollowed.iter().map(|(_, n)| n).sum(),
             ..ImpactTotals::default()
         },
+        doubts: Vec::new(),
     };
+    affected.doubts = impact.unfollowed.iter().take(MAX_DOUBTS).filter_map(doubt).collect();
     affected.sort();
     affected.count();
+    if affected.tests.is_empty() {
+        let reached = impact.reached.iter().filter_map(|reached| reached.definition);
+        for of in changed.iter().copied().chain(reached).take(MAX_SOUGHT) {
+            let n = in_hidden_code(question, linker, of)?;
+            affected.totals.unfollowed += n;
+            if let (Some(found), 1..) = (places.definition(of), n) {
+                affected
+                    .doubts
+                    .push(format!("code that is not read names {}", found.id));
+            }
+        }
+    }
     Ok(affected)
 }
 
@@ -297,13 +340,18 @@ impl Affected {
         self.definitions.extend(new);
         self.totals.changed += older.totals.changed;
         self.totals.is_cut |= older.totals.is_cut;
+        self.totals.unfollowed += older.totals.unfollowed;
+        self.doubts.extend(older.doubts);
         self.sort();
         self.count();
     }
 
-    /// Sets the number of files with changes that are not followed.
-    pub(crate) fn set_other_files(&mut self, n: usize) {
-        self.totals.other_files = n;
+    /// Sets the files with changes that are not followed.
+    pub(crate) fn set_other_files(&mut self, paths: &[&str]) {
+        self.totals.other_files = paths.len();
+        let named = paths.iter().take(MAX_DOUBTS);
+        self.doubts
+            .extend(named.map(|path| format!("{path} changed outside of definitions")));
     }
 
     fn sort(&mut self) {

@@ -27,6 +27,7 @@ use super::op::{Op, Page, Paging};
 use super::precise::Wanted;
 use super::question::{About, Question};
 use super::symbol::{OTHER_SPELLING, name_or_place, path_of};
+use crate::extract;
 use crate::link::Linker;
 use crate::model::Hint;
 use crate::query::{FoundBy, FoundDefinition, MAX_MEANT, SymbolOutcome, SymbolQuery, TargetError, meant};
@@ -84,7 +85,8 @@ pub(crate) struct Graph {
     #[arg(long, value_enum, default_value_t)]
     #[schemars(description = "")]
     format: Format,
-    /// With impact: print only the test files, or the ids of the tests, for another program
+    /// With impact: print only the test files, or the ids of the tests, for another program. Exit status: 0 if there are
+    /// tests, 1 if there are certainly none, 3 if all tests must be run, 2 on error
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "files")]
     #[serde(skip)]
     ci: Option<CiList>,
@@ -417,10 +419,21 @@ impl Lookup<'_> {
             .as_deref()
             .filter(|_| matches!(meant, Meant::Page(_)));
         let name = found.or(typed.and_then(|typed| typed.rsplit(['#', '.', ':', '/']).next()));
-        match name.filter(|name| !name.is_empty() && self.question.after.is_none()) {
-            Some(name) => doubts(self.question, self.linker, name, found.is_some()),
-            None => Ok(Vec::new()),
+        let of = match meant {
+            Meant::Each(each) => each.iter().flatten().next(),
+            Meant::Page(_) => None,
+        };
+        let mut notes = match name.filter(|name| !name.is_empty() && self.question.after.is_none()) {
+            Some(name) => doubts(self.question, self.linker, name, found.is_some())?,
+            None => Vec::new(),
+        };
+        if let Some(of) = of.filter(|of| !self.linker.resolves_across_files(of.file)) {
+            let language = extract::language(self.question.view().lang(of.file)).map_or("", |language| language.name);
+            notes.push(format!(
+                "names of {language} are resolved only inside a file; references from other files are candidates"
+            ));
         }
+        Ok(notes)
     }
 
     fn definitions(&self, typed: &str) -> Result<SymbolOutcome> {

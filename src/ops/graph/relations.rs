@@ -257,6 +257,7 @@ impl RelationsOut {
 impl ReferencesOut {
     fn render(&self, out: &mut dyn Sink, number: fn(usize) -> String, noun: &str) {
         let mut rest = Vec::new();
+        let is_uncertain = self.candidates + self.unknown > 0;
         let mut add = |n: usize, text: String| rest.extend((n > 0).then_some(text));
         add(self.tests, count(self.tests, "test"));
         add(self.candidates, count(self.candidates, "candidate"));
@@ -272,7 +273,8 @@ impl ReferencesOut {
         if rest.is_empty() {
             rest.push(format!("{} with the name searched", count(self.searched_files, "file")));
         }
-        render_ends(out, &format!("no {noun}s"), &[], 0, &rest);
+        let certain = if is_uncertain { "certain " } else { "" };
+        render_ends(out, &format!("no {certain}{noun}s"), &[], 0, &rest);
     }
 }
 

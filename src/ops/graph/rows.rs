@@ -112,6 +112,8 @@ pub(crate) struct LanguageOut {
     pub(super) definitions: usize,
     pub(super) references: usize,
     pub(super) tiers: std::collections::BTreeMap<&'static str, usize>,
+    /// True if names are resolved to definitions of other files.
+    pub(super) across_files: bool,
 }
 
 impl Row for GraphRow {
@@ -208,7 +210,11 @@ impl LanguageOut {
             ),
         );
         let tiers: Vec<String> = self.tiers.iter().map(|(tier, n)| format!(" {tier} {n}")).collect();
-        out.line(&tiers.join(","));
+        out.plain(&tiers.join(","));
+        if !self.across_files {
+            out.span(Style::Fact, "; resolved only inside a file");
+        }
+        out.end();
     }
 }
 

@@ -37,6 +37,7 @@ impl Lookup<'_> {
         for one in of_files {
             let all = languages.entry(one.language).or_default();
             all.language = one.language;
+            all.across_files = one.across_files;
             all.files += one.files;
             all.definitions += one.definitions;
             all.references += one.references;
@@ -88,5 +89,6 @@ fn stats_of(linker: &Linker<'_>, view: &View, file: FileId) -> Option<LanguageOu
         definitions,
         references: links.len(),
         tiers,
+        across_files: linker.resolves_across_files(file),
     })
 }

@@ -102,6 +102,7 @@ impl<'a> Subject<'a> {
     pub(super) fn roles(&self, file: FileId, bytes: &[u8], extractor: &mut Extractor) -> Vec<Role> {
         let (view, name) = (self.view, self.definition.name.as_str());
         let is_code = self.linker.is_like(file, self.of.file);
+        let is_hidden = self.linker.may_hide_uses(file, self.of.file);
         let words = is_code.then(|| extractor.words(bytes, view.lang(file), name)).flatten();
         let is_parsed = words.is_some() && view.file(file).blob.is_some();
         let words: BTreeMap<u32, Word> = words
@@ -135,7 +136,7 @@ impl<'a> Subject<'a> {
                     self.role(place(WordKind::String, ""), bytes)
                 }
                 None if is_parsed => Role::Mention(place(WordKind::String, "text")),
-                _ if is_code => Role::Candidate(place(WordKind::Name, "not parsed")),
+                _ if is_code || is_hidden => Role::Candidate(place(WordKind::Name, "not parsed")),
                 _ => Role::Mention(place(WordKind::String, "other file")),
             }
         };
