@@ -388,6 +388,7 @@ impl Environment {
             Family::Go => self.go_package(module),
             Family::Java => self.java_package(linker, module),
             Family::Rust => self.rust_module(linker, facts, module, at, depth),
+            Family::Php => self.php_module(linker, &facts.path, module),
             _ => None,
         }
     }
@@ -422,7 +423,7 @@ impl Environment {
                 let is_declared = self.dependencies.contains(&(Family::Rust, name.trim().to_owned()));
                 is_declared && !self.crates.contains_key(name)
             }
-            Family::C | Family::Other(_) => false,
+            Family::C | Family::Php | Family::Other(_) => false,
         }
     }
 
@@ -677,6 +678,35 @@ impl Environment {
         files.sort_unstable();
         files.dedup();
         (!files.is_empty()).then(|| files.into())
+    }
+
+    /// Returns the files with a namespace of PHP.
+    pub(super) fn namespace_of_php(&self, linker: &Linker<'_>, namespace: &str) -> Option<Module> {
+        let files = self.remembered(String::new(), namespace, || {
+            let has = |file: &&FileId| {
+                let facts = linker.facts(**file).filter(|facts| facts.family == Family::Php);
+                facts.is_some_and(|facts| {
+                    let mut names = facts.namespaces.iter().map(|&of| &facts.definitions[of as usize].name);
+                    names.any(|name| name == namespace)
+                })
+            };
+            let files: Vec<FileId> = linker.files_defining(namespace).iter().filter(has).copied().collect();
+            (!files.is_empty()).then(|| files.into())
+        })?;
+        Some(Module::Folder {
+            path: namespace.into(),
+            files: Files(files),
+        })
+    }
+
+    /// Finds the file that `require` reads, or a namespace.
+    fn php_module(&self, linker: &Linker<'_>, from: &str, module: &str) -> Option<Module> {
+        if !module.contains(['/', '.']) {
+            return self.namespace_of_php(linker, module);
+        }
+        let (folder, _) = from.rsplit_once('/').unwrap_or(("", from));
+        let file = self.below(folder, module).or_else(|| self.file(module))?;
+        Some(Module::File(file))
     }
 
     /// Returns the files whose top-level names a file sees without importing them.

@@ -31,6 +31,7 @@ pub(super) enum Family {
     Java,
     Rust,
     C,
+    Php,
     Other(Lang),
 }
 
@@ -43,6 +44,7 @@ impl Family {
             "java" | "kotlin" | "scala" => Self::Java,
             "rust" => Self::Rust,
             "c" | "cpp" => Self::C,
+            "php" => Self::Php,
             _ => Self::Other(lang),
         }
     }
@@ -90,6 +92,8 @@ pub(super) struct Facts {
     by_start: HashMap<u32, Vec<u32>>,
     /// Where the values of exports of JavaScript start, if they are names.
     exports: HashSet<u32>,
+    /// The namespaces of PHP.
+    pub(super) namespaces: Vec<u32>,
     /// The imports of everything.
     stars: Vec<u32>,
     /// The length of the longest import.
@@ -124,6 +128,7 @@ impl Facts {
             bases: HashMap::new(),
             by_start: HashMap::new(),
             exports: HashSet::new(),
+            namespaces: Vec::new(),
             stars: Vec::new(),
             max_import: 0,
         };
@@ -141,6 +146,9 @@ impl Facts {
         for (index, definition) in facts.definitions.iter().enumerate() {
             let index = index as u32;
             facts.defined.entry(definition.name.clone()).or_default().push(index);
+            if definition.kind == DefinitionKind::Module && family == Family::Php {
+                facts.namespaces.push(index);
+            }
             facts
                 .by_start
                 .entry(definition.name_range.start)
@@ -315,12 +323,13 @@ impl Facts {
             .map(|&index| self.def(index))
     }
 
-    /// Returns true for a field that a parameter of a constructor of TypeScript defines.
+    /// Returns true for a field that a parameter of a constructor of TypeScript or PHP defines.
     pub(super) fn is_parameter(&self, field: &Definition) -> bool {
         let is_in_constructor = field
             .container
             .is_some_and(|outer| self.has_kind(outer, DefinitionKind::Constructor));
-        field.kind == DefinitionKind::Field && self.family == Family::JavaScript && is_in_constructor
+        let can_declare = matches!(self.family, Family::JavaScript | Family::Php);
+        field.kind == DefinitionKind::Field && can_declare && is_in_constructor
     }
 
     /// Returns where the name of a definition is visible, if that is a part of the file.

@@ -63,7 +63,7 @@ impl Linker<'_> {
     fn imported_by(&self, facts: &Facts, import: &Import) -> Imported {
         let at = import.range.start;
         let of_module = self.module_sym(facts, &import.module, at, MAX_DEPTH);
-        let is_outside = of_module == Sym::Outside;
+        let mut is_outside = of_module == Sym::Outside;
         let module = match of_module {
             Sym::Module(module) => Some(module),
             _ => None,
@@ -86,6 +86,7 @@ impl Linker<'_> {
             .filter(|name| !matches!(name.name.as_str(), "" | "*" | "self"))
         {
             for sym in self.taken(facts, &import.module, &name.name, at, MAX_DEPTH) {
+                is_outside |= facts.family == Family::Php && sym == Sym::Outside;
                 match (sym, &module) {
                     (Sym::Module(Module::File(file) | Module::Items { file, .. }), _) => files.insert(file),
                     (_, Some(Module::File(file) | Module::Items { file, .. })) => files.insert(*file),
@@ -97,6 +98,8 @@ impl Linker<'_> {
         if !files.is_empty() {
             return Imported::Files(files.into_iter().collect());
         }
+        // A namespace has no file of its own.
+        let module = module.filter(|module| facts.family != Family::Php || matches!(module, Module::File(_)));
         match module {
             Some(Module::File(file) | Module::Items { file, .. }) => Imported::Files(vec![file]),
             Some(Module::Crate { roots }) => Imported::Files(roots.to_vec()),

@@ -7,7 +7,7 @@ use super::facts::{DefId, Facts, Family, local_name};
 use super::memo::{Question, deeper};
 use super::resolve::{Found, Linker, MAX_DEPTH, Sym, Tier};
 use super::scopes::inline_module;
-use crate::extract::{Binding, BindingKind, DefinitionKind, Reference, ReferenceKind, Value};
+use crate::extract::{Binding, BindingKind, DefinitionKind, Literal, Reference, ReferenceKind, Value};
 use crate::snapshot::FileId;
 
 /// How a reference uses a name.
@@ -247,32 +247,54 @@ impl Linker<'_> {
             *other = own;
         }
         for part in parts {
-            let Some(facts) = self.facts(part.file) else { continue };
-            for &base in facts.bases(part.index) {
-                for sym in self.resolve_base(&facts, base, depth).syms {
-                    if let Sym::Def(base) = sym {
-                        let base = self.aliased(base, depth).unwrap_or(base);
-                        let found = self.members_in(base, (name, usage), depth, seen, other);
-                        if !found.is_empty() {
-                            return found;
-                        }
-                    }
+            for base in self.bases_of(part, depth) {
+                let found = self.members_in(base, (name, usage), depth, seen, other);
+                if !found.is_empty() {
+                    return found;
                 }
             }
         }
         Vec::new()
     }
 
+    /// Returns the types that a type extends or implements, in the order in which their members are sought.
+    fn bases_of(&self, of: DefId, depth: u8) -> Vec<DefId> {
+        let Some(facts) = self.facts(of.file) else {
+            return Vec::new();
+        };
+        let mut bases = Vec::new();
+        for &base in facts.bases(of.index) {
+            let found = self.resolve_base(&facts, base, depth).syms;
+            let found = found.iter().filter_map(Sym::definition);
+            bases.extend(found.map(|base| self.aliased(base, depth).unwrap_or(base)));
+        }
+        if facts.family == Family::Php {
+            // A trait hides what a class inherits, and that hides what an interface declares.
+            bases.sort_by_key(|base| match self.definition(*base).map(|base| base.kind) {
+                Some(DefinitionKind::Trait) => 0,
+                Some(DefinitionKind::Interface) => 2,
+                _ => 1,
+            });
+        }
+        bases
+    }
+
     /// Finds the place at which a method of a type, or of a type that it extends, assigns to a field.
     pub(super) fn assigned_field(&self, of: DefId, name: &str, depth: u8) -> Option<Sym> {
         let depth = deeper(depth)?;
         let facts = self.facts(of.file)?;
-        if !matches!(facts.family, Family::Python | Family::JavaScript) {
+        if !matches!(facts.family, Family::Python | Family::JavaScript | Family::Php) {
             return None;
         }
-        let own = facts.bindings_of(name).find(|(_, binding)| {
+        let mut own = facts.bindings_of(name).filter(|(_, binding)| {
             binding.kind == BindingKind::Field && facts.enclosing_type(binding.start) == Some(of.index)
         });
+        let first = own.next();
+        let is_null = |(_, binding): &(u32, &Binding)| binding.value == Value::Literal(Literal::Null);
+        let own = first
+            .filter(|first| !is_null(first))
+            .or_else(|| own.find(|one| !is_null(one)))
+            .or(first);
         if let Some((index, _)) = own {
             return Some(Sym::Local(of.file, index));
         }
@@ -305,7 +327,9 @@ impl Linker<'_> {
                 arity.zip(usage.n_arguments).is_none_or(|(arity, n)| arity.takes(n))
             }
             // A field and a method can have one name.
-            Some(ReferenceKind::Member) if matches!(facts.family, Family::Java | Family::Rust) => !kind.is_callable(),
+            Some(ReferenceKind::Member) if matches!(facts.family, Family::Java | Family::Rust | Family::Php) => {
+                !kind.is_callable()
+            }
             _ => true,
         }
     }

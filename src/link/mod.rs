@@ -19,6 +19,7 @@ mod memo;
 mod outside;
 mod overloads;
 mod overrides;
+mod php;
 mod query;
 mod resolve;
 mod scopes;

@@ -91,7 +91,9 @@ impl Linker<'_> {
             // All files of the package are known.
             (_, Family::Go) => facts.stars().next().is_none(),
             // What other files make visible is known.
-            (_, Family::Python | Family::JavaScript | Family::Rust | Family::Java) if is_standard() => true,
+            (_, Family::Python | Family::JavaScript | Family::Rust | Family::Java | Family::Php) if is_standard() => {
+                true
+            }
             _ => (can_name_type || is_standard()) && !is_defined(),
         };
         if is_outside { Found::outside() } else { Found::unknown() }
@@ -118,13 +120,13 @@ impl Linker<'_> {
         let definition = &facts.definitions[of.index as usize];
         let container = definition.container.map(|outer| facts.definitions[outer as usize].kind);
         let is_inside = container.is_some_and(|outer| !outer.is_callable());
-        let is_member = is_inside || definition.qualifier.is_some();
+        let is_member = is_inside || definition.qualifier.is_some() || facts.is_parameter(definition);
         let is_of_type = container.is_some_and(DefinitionKind::is_type);
         let is_possible = match sought {
             Sought::Type => !definition.kind.is_callable() && definition.kind != DefinitionKind::Field,
             // A name that is visible only inside a function or type would have been found.
             Sought::Plain => match facts.family {
-                Family::Python | Family::JavaScript | Family::Rust | Family::Go => {
+                Family::Python | Family::JavaScript | Family::Rust | Family::Go | Family::Php => {
                     let is_of_value = definition.kind == DefinitionKind::Method || definition.qualifier.is_some();
                     !is_of_value
                         && (!is_of_type || definition.kind.is_type())

@@ -593,6 +593,7 @@ impl<'v> Linker<'v> {
         match reference.receiver {
             Value::None if reference.kind == ReferenceKind::Member => Found::unknown(),
             Value::None => self.bare(facts, reference, depth),
+            _ if facts.is_path_of_php(reference) => self.name_in_php(facts, reference),
             Value::Literal(_) => self.member_outside(facts, reference),
             Value::Other => Found::unknown(),
             Value::Of { at, steps } => match (self.value(facts, at, steps, depth), &reference.qualifier) {

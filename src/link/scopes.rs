@@ -21,6 +21,9 @@ impl Linker<'_> {
         if let Some(found) = self.special(facts, name, at, depth) {
             return found;
         }
+        if facts.family == Family::Php && !name.starts_with('$') {
+            return self.name_in_php(facts, reference);
+        }
         let lexical = self.lexical(facts, reference, depth);
         if facts.family == Family::C {
             return self.bare_in_c(facts, reference, lexical);
@@ -150,6 +153,20 @@ impl Linker<'_> {
                 let of = facts.enclosing_type(at).map(|of| facts.def(of));
                 scope(Sym::This(of.or_else(|| self.class_at(facts, at, name, depth))?))
             }
+            (Family::Php, "self" | "static") => {
+                let of = facts.def(facts.enclosing_type(at)?);
+                let called = facts
+                    .reference_at(at)
+                    .map(|index| facts.references[index as usize].kind);
+                scope(if called == Some(ReferenceKind::Call) {
+                    Sym::Def(of)
+                } else {
+                    Sym::This(of)
+                })
+            }
+            (Family::Php, "$this") => scope(Sym::This(facts.def(facts.enclosing_type(at)?))),
+            (Family::Php, "parent") => scope(Sym::Super(facts.def(facts.enclosing_type(at)?))),
+            (Family::Php, "this" | "super") => None,
             (_, "this" | "self") => scope(Sym::This(facts.def(facts.enclosing_type(at)?))),
             (_, "super") => scope(Sym::Super(facts.def(facts.enclosing_type(at)?))),
             _ => None,
@@ -387,6 +404,9 @@ impl Linker<'_> {
 
     /// Returns what the name `name` of a module means.
     pub(super) fn taken(&self, facts: &Facts, module: &str, name: &str, at: u32, depth: u8) -> Vec<Sym> {
+        if facts.family == Family::Php {
+            return self.taken_in_php(module, name);
+        }
         match self.module_sym(facts, module, at, depth) {
             // `from . import name` takes a module from the package of the file itself.
             Sym::Module(own)

@@ -324,8 +324,14 @@ impl Linker<'_> {
             DefinitionKind::Property => self.result(def, None, depth),
             kind if kind.is_callable() => Some(Ty::new(Base::Function(def), tier)),
             DefinitionKind::Field | DefinitionKind::Variable | DefinitionKind::Constant => {
-                match facts.binding_of(def.index) {
-                    Some(binding) => self.type_of_binding(&facts, &facts.bindings[binding as usize], depth),
+                let binding = facts.binding_of(def.index);
+                let known = binding.and_then(|binding| {
+                    let binding = &facts.bindings[binding as usize];
+                    let of = self.type_of_binding(&facts, binding, depth);
+                    (of.is_some() || !binding.declared.is_empty()).then_some(of)
+                });
+                match known {
+                    Some(of) => of,
                     None => self.type_of_assigned(facts.def(definition.container?), &definition.name, depth),
                 }
             }
@@ -375,6 +381,8 @@ impl Linker<'_> {
                 }
                 Some(of)
             }
+            // Nothing is a member of null, so the variable has another value where it is used.
+            Value::Literal(Literal::Null) => None,
             Value::Literal(literal) => Some(Ty::outer(literal_type(literal))),
             Value::None => {
                 let fixture = self.fixture(facts, binding)?;
@@ -475,7 +483,7 @@ impl Linker<'_> {
             let own = heads(&facts, binding.declared)
                 .first()
                 .map(|&index| facts.references[index as usize].name.as_str());
-            if matches!(own, Some("Self" | "this"))
+            if matches!(own, Some("Self" | "this" | "static"))
                 && let Some(Ty {
                     base: Base::Instance(of) | Base::Class(of),
                     arguments,
@@ -490,7 +498,7 @@ impl Linker<'_> {
             }
             return self.declared(&facts, binding, depth);
         }
-        if !matches!(facts.family, Family::Python | Family::JavaScript) {
+        if !matches!(facts.family, Family::Python | Family::JavaScript | Family::Php) {
             return None;
         }
         // Without a declared type, all values that the function returns must be of one type.

@@ -6,9 +6,10 @@ use super::text::{import_of, imported, unquoted, without_quotes};
 use super::standard::Standard;
 use super::{Language, Profile, Structure};
 use crate::extract::rules::{
-    Grammar, Leaf, Named, Role, Rule, SignatureFrom, TestProbe, Zone, call, define, flat_path, method_call, on, path,
+    Bound, Grammar, Leaf, Named, Role, Rule, SignatureFrom, TestProbe, Zone, bind, call, define, flat_path, method_call, on,
+    path, same, step,
 };
-use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
+use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Step};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::Lang;
 
@@ -27,7 +28,7 @@ pub(super) const LANGUAGE: Language = Language {
         standard: Standard::PHP,
         ..Profile::C_LIKE
     },
-    structure: Structure::Grammar(&Grammar::new("php", &[RULES]).tests(is_test)),
+    structure: Structure::Grammar(&Grammar::new("php", &[RULES]).tests(is_test).rooted_by(b'\\')),
 };
 
 const RULES: &[Rule] = &[
@@ -44,6 +45,7 @@ const RULES: &[Rule] = &[
     on(&["property_promotion_parameter"], define(DefinitionKind::Field).name_by(variable_name).role()),
     on(&["function_call_expression"], define(DefinitionKind::Constant).name_by(defined_constant).not_local().role()),
     on(&["const_declaration", "property_declaration"], Role::Wrap(SignatureFrom::Wrapper)),
+    on(&["namespace_use_declaration"], Role::Zone(Zone::As(ReferenceKind::Import))),
     on(&["namespace_use_declaration"], Role::Import(used)),
     on(REQUIRES, Role::Import(required)),
     on(&["comment"], Role::Comment),
@@ -62,10 +64,28 @@ const RULES: &[Rule] = &[
     on(&["qualified_name", "namespace_name", "class_constant_access_expression"], flat_path()),
     on(&["member_access_expression", "nullsafe_member_access_expression"], path("object", "name")),
     on(&["scoped_property_access_expression"], path("scope", "name")),
-    on(&["variable_name"], Role::Through("")),
+    on(&["variable_name"], Role::Leaf(Leaf::Marked)),
     on(&["variable_name"], Role::Opaque),
     on(&["name"], Role::Leaf(Leaf::Name)),
-    on(&["relative_scope"], Role::Leaf(Leaf::Segment)),
+    on(&["relative_scope"], Role::Leaf(Leaf::This)),
+    on(&["function_definition", "method_declaration", "anonymous_function", "arrow_function"], Role::Scope),
+    on(&["function_definition", "method_declaration"], bind(BindingKind::Definition, "name", "return_type", "")),
+    on(&["simple_parameter"], bind(BindingKind::Parameter, "name", "type", "")),
+    on(&["variadic_parameter", "property_promotion_parameter"], Role::BindBy(parameter)),
+    on(&["property_declaration"], Role::BindBy(properties)),
+    on(&["assignment_expression"], bind(BindingKind::Local, "left", "", "right")),
+    on(&["assignment_expression"], bind(BindingKind::Field, "left", "", "right")),
+    on(&["foreach_statement"], Role::BindBy(iterated)),
+    on(&["catch_clause"], bind(BindingKind::Local, "name", "type", "")),
+    on(&["return_statement"], Role::BindBy(returned)),
+    on(&["subscript_expression"], step("", Step::Element)),
+    on(&["parenthesized_expression", "clone_expression"], same("")),
+    on(&["string", "encapsed_string", "heredoc"], Role::Literal(Literal::String)),
+    on(&["integer"], Role::Literal(Literal::Integer)),
+    on(&["float"], Role::Literal(Literal::Float)),
+    on(&["boolean"], Role::Literal(Literal::Boolean)),
+    on(&["array_creation_expression"], Role::Literal(Literal::Other)),
+    on(&["null"], Role::Literal(Literal::Null)),
 ];
 
 const REQUIRES: &[&str] = &["require_expression", "require_once_expression", "include_expression", "include_once_expression"];
@@ -85,6 +105,42 @@ fn method_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
 fn variable_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let variable = field(node, "name").or_else(|| child_of_kind(node, "variable_name"));
     names.extend(variable.and_then(|variable| variable.named_child(0)).map(Named::at));
+}
+
+/// Adds a parameter of any number of arguments, or one that is a field, too.
+fn parameter<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let Some(variable) = field(node, "name") else { return };
+    let variable = if variable.kind() == "by_ref" { variable.named_child(0).unwrap_or(variable) } else { variable };
+    let declared = field(node, "type");
+    if node.kind() == "variadic_parameter" {
+        found.push(Bound::new(BindingKind::Parameter, variable).to(Some(node)));
+        return;
+    }
+    found.push(Bound::new(BindingKind::Parameter, variable).of(declared));
+    found.extend(variable.named_child(0).map(|name| Bound::new(BindingKind::Definition, name).of(declared)));
+}
+
+fn properties<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let declared = field(node, "type");
+    for element in children(node).into_iter().filter(|child| child.kind() == "property_element") {
+        let name = field(element, "name").and_then(|variable| variable.named_child(0));
+        let bound = name.map(|name| Bound::new(BindingKind::Definition, name).of(declared));
+        found.extend(bound.map(|bound| bound.to(field(element, "default_value"))));
+    }
+}
+
+/// Adds the variables of `foreach ($list as $key => $value)`.
+fn iterated<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let parts = children(node);
+    let [list, target, ..] = parts.as_slice() else { return };
+    let mut names = if target.kind() == "pair" { children(*target) } else { vec![*target] };
+    let value = names.pop().map(|value| if value.kind() == "by_ref" { value.named_child(0).unwrap_or(value) } else { value });
+    found.extend(names.into_iter().map(|key| Bound::new(BindingKind::Local, key)));
+    found.extend(value.map(|value| Bound::new(BindingKind::Local, value).to(Some(*list)).by(Step::Element)));
+}
+
+fn returned<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    found.extend(node.named_child(0).map(|value| Bound::new(BindingKind::Return, node).to(Some(value))));
 }
 
 /// Finds the name in `define('NAME', …)`.

@@ -16,6 +16,8 @@ pub(crate) struct Mention {
     pub(crate) receiver: Value,
     pub(crate) n_arguments: Option<u8>,
     pub(crate) arguments: Vec<Value>,
+    /// True for a variable, which means nothing outside of its function.
+    pub(crate) is_variable: bool,
 }
 
 impl Mention {
@@ -36,6 +38,7 @@ impl Mention {
             receiver,
             n_arguments: None,
             arguments: Vec::new(),
+            is_variable: false,
         }
     }
 }

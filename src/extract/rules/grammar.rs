@@ -30,6 +30,8 @@ pub(crate) struct Grammar {
     pub(crate) embedded: Option<EmbeddedFn>,
     /// Finds the zone of a leaf where the grammar has no node for it.
     pub(crate) zone: Option<ZoneFn>,
+    /// The mark before a name that begins at the root of all names.
+    pub(crate) root: Option<u8>,
 }
 
 impl Grammar {
@@ -52,6 +54,7 @@ impl Grammar {
             mask_misread: None,
             embedded: None,
             zone: None,
+            root: None,
         }
     }
 
@@ -70,6 +73,12 @@ impl Grammar {
     /// Sets the function that recognises tests.
     pub(crate) const fn tests(mut self, is_test: fn(&TestProbe<'_>) -> bool) -> Self {
         self.is_test = is_test;
+        self
+    }
+
+    /// Sets the mark before a name that begins at the root of all names.
+    pub(crate) const fn rooted_by(mut self, mark: u8) -> Self {
+        self.root = Some(mark);
         self
     }
 

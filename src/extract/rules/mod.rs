@@ -122,6 +122,8 @@ pub(crate) enum Leaf {
     This,
     /// A whole path in one leaf, with segments separated by dots.
     Dotted,
+    /// A variable with a mark before its name, which is no part of the name of a static member.
+    Marked,
 }
 
 /// The reference kind of the names inside a part of the tree.

@@ -100,7 +100,7 @@ impl<'t> Walker<'_, 't> {
                 return;
             };
             let (of, _) = member_of(tables, src, name, fields, member);
-            if matches!(&src[clamp(src, of).as_usize()], b"self" | b"this" | b"cls") {
+            if matches!(&src[clamp(src, of).as_usize()], b"self" | b"this" | b"cls" | b"$this") {
                 add(BindingKind::Field, range_of(member), value);
             }
         } else if let Some(leaf) = roles.leaf {

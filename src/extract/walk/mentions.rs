@@ -63,7 +63,7 @@ impl<'t> Walker<'_, 't> {
             receiver: of,
             n_arguments,
             arguments,
-            ..Mention::new(kind, name, qualifier)
+            ..Mention::new(kind, name, self.rooted(name, qualifier))
         });
     }
 
@@ -95,14 +95,15 @@ impl<'t> Walker<'_, 't> {
         let text = &self.src[clamp(self.src, range).as_usize()];
         let is_member = receiver != Value::None;
         let kind = match (zone, leaf) {
-            _ if matches!(text, b"" | b"static") => return,
+            _ if text.is_empty() => return,
             _ if is_import => ReferenceKind::Import,
             (_, Leaf::This) => ReferenceKind::Value,
             (Zone::As(ReferenceKind::Type) | Zone::Else(ReferenceKind::Type), _) | (Zone::Plain, Leaf::Type)
-                if !is_qualifier && matches!(text, b"Self" | b"self") =>
+                if !is_qualifier && matches!(text, b"Self" | b"self" | b"static") =>
             {
                 ReferenceKind::Value
             }
+            _ if text == b"static" => return,
             (Zone::As(kind) | Zone::Else(kind), _) => kind,
             (_, Leaf::Type) if !is_qualifier => ReferenceKind::Type,
             _ if text[0].is_ascii_uppercase() && text != b"Self" => ReferenceKind::Name,
@@ -112,8 +113,20 @@ impl<'t> Walker<'_, 't> {
         };
         self.mentions.push(Mention {
             receiver,
-            ..Mention::new(kind, range, qualifier)
+            is_variable: leaf == Leaf::Marked && !is_member,
+            ..Mention::new(kind, range, self.rooted(range, qualifier))
         });
+    }
+
+    /// Returns the mark of the root before a name without a qualifier, or the qualifier.
+    fn rooted(&self, name: ByteRange, qualifier: ByteRange) -> ByteRange {
+        let before = name.start.wrapping_sub(1);
+        let mark = self.src.get(before as usize).copied();
+        if qualifier.is_empty() && mark.is_some() && mark == self.tables.grammar.root {
+            ByteRange::new(before, name.start)
+        } else {
+            qualifier
+        }
     }
 }
 
@@ -185,7 +198,9 @@ fn drop_locals(mentions: &mut Vec<Mention>, definitions: &[Definition], bindings
         );
         needed.contains(&at)
             || is_declared_type(mention)
-            || !(is_plain && mention.receiver == Value::None && (names.contains(&at) || is_hidden()))
+            || !(is_plain
+                && mention.receiver == Value::None
+                && (mention.is_variable || names.contains(&at) || is_hidden()))
     });
 }
 

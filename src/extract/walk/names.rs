@@ -169,7 +169,10 @@ pub(super) fn receiver_of(tables: &Tables, src: &[u8], node: Node<'_>) -> (ByteR
 
 /// Returns the name in a leaf. If the leaf contains a whole path, also returns the segment before the name.
 pub(super) fn dotted(src: &[u8], node: Node<'_>, leaf: Leaf) -> (ByteRange, ByteRange) {
-    let whole = clamp(src, range_of(node));
+    let mut whole = clamp(src, range_of(node));
+    if leaf == Leaf::Marked && src[..whole.start as usize].ends_with(b"::") {
+        whole.start = (whole.start + 1).min(whole.end);
+    }
     if leaf != Leaf::Dotted {
         return (whole, ByteRange::default());
     }
