@@ -95,7 +95,12 @@ impl Linker<'_> {
                 .bindings_of("exports")
                 .find(|(_, binding)| binding.kind == BindingKind::Export)
         {
-            return self.exported(&facts, index, depth);
+            let found = self.exported(&facts, index, depth);
+            // `module.exports = function …` defines a function with the name `exports`.
+            let defined = facts.named("exports").iter();
+            let defined = defined.filter(|&&index| facts.definitions[index as usize].container.is_none());
+            let defined = defined.map(|&index| Sym::Def(facts.def(index)));
+            return if found.is_empty() { defined.collect() } else { found };
         }
         let Some(depth) = deeper(depth) else { return Vec::new() };
         for import in facts.stars().filter(|import| import.scope.is_none()) {

@@ -424,7 +424,8 @@ impl Linker<'_> {
                 .iter()
                 .flat_map(|import| import.names.iter().map(move |name| (import, name)));
             let aliases = imported.filter_map(|(import, imported)| {
-                let alias = imported.alias.as_ref().filter(|_| imported.name == name)?;
+                let is_whole = imported.name.is_empty() && name == "default";
+                let alias = imported.alias.as_ref().filter(|_| imported.name == name || is_whole)?;
                 let syms = self.taken(&facts, &import.module, name, import.range.start, MAX_DEPTH);
                 definitions(&syms)
                     .iter()

@@ -472,6 +472,7 @@ impl<'v> Linker<'v> {
         if matches!(found.syms.first(), Some(Sym::This(_))) || matches!(reference.name.as_str(), "Self" | "cls") {
             return outside;
         }
+        let found = self.of_whole_module(facts, reference, found);
         let mut targets: Vec<DefId> = found.syms.iter().filter_map(Sym::definition).collect();
         targets.sort_unstable();
         targets.dedup();
@@ -500,6 +501,21 @@ impl<'v> Linker<'v> {
             tier,
             targets,
             is_lost: false,
+        }
+    }
+
+    /// Finds what is called or extended if that is a whole module: what a file of JavaScript has as `module.exports`.
+    fn of_whole_module(&self, facts: &Facts, reference: &Reference, found: Found) -> Found {
+        let is_used = matches!(
+            reference.kind,
+            ReferenceKind::Call | ReferenceKind::Inherit | ReferenceKind::Type
+        );
+        match found.syms.as_slice() {
+            [Sym::Module(module)] if is_used && facts.family == Family::JavaScript => Found {
+                syms: self.look_up(module, "default", MAX_DEPTH),
+                ..found
+            },
+            _ => found,
         }
     }
 
