@@ -8,6 +8,7 @@ use super::facts::{Facts, Family};
 use super::memo::deeper;
 use super::resolve::{Linker, Sym};
 use super::scopes::inline_module;
+use super::scripts::{self, Scripts};
 use crate::extract::DefinitionKind;
 use crate::snapshot::{FileId, View};
 
@@ -71,20 +72,16 @@ pub(super) struct Environment {
     python: HashMap<String, Vec<FileId>>,
     go: Vec<Package>,
     cargo: Vec<Package>,
-    npm: Vec<Package>,
-    /// For each folder with a `tsconfig.json`, patterns of module names and the paths that replace them.
-    aliases: Vec<(String, Vec<(String, String)>)>,
+    scripts: Scripts,
     rust_roots: HashMap<String, Vec<FileId>>,
     /// The root file of each crate, by the name in paths.
     crates: HashMap<String, FileId>,
     /// Names of dependencies, and the packages that they mean: `name = { package = "…" }`.
     crate_aliases: Vec<(String, String)>,
-    /// Names of packages that several manifests have.
-    ambiguous: HashSet<(Family, String)>,
-    /// Packages that manifests declare as dependencies.
-    dependencies: HashSet<(Family, String)>,
-    /// Names of the scripts of JavaScript, without their endings.
-    scripts: HashSet<String>,
+    /// Names of crates that several manifests have.
+    ambiguous: HashSet<String>,
+    /// Crates that manifests declare as dependencies.
+    dependencies: HashSet<String>,
     /// The manifests that cannot be read or parsed.
     pub(super) broken: Vec<String>,
     /// Packages that were looked up: Java packages by name, and those of Go by folder and package clause.
@@ -94,15 +91,8 @@ pub(super) struct Environment {
 /// Names of the manifests that are read.
 pub(super) fn is_manifest(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
-    matches!(
-        name,
-        "go.mod" | "go.work" | "Cargo.toml" | "package.json" | "tsconfig.json" | "jsconfig.json" | "tsconfig.base.json"
-    )
+    matches!(name, "go.mod" | "go.work" | "Cargo.toml") || scripts::is_manifest(name)
 }
-
-const SCRIPT_ENDINGS: &[&str] = &[
-    ".ts", ".tsx", ".mts", ".cts", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".vue", ".svelte",
-];
 
 impl Environment {
     /// Reads the environment of a view. `read` returns the content of a manifest.
@@ -115,8 +105,7 @@ impl Environment {
                 manifests.push((id, path.clone()));
             }
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
-            let stem = SCRIPT_ENDINGS.iter().find_map(|ending| name.strip_suffix(ending));
-            environment.scripts.extend(stem.map(str::to_owned));
+            environment.scripts.add_file(name);
             environment.folders.entry(folder.to_owned()).or_default().push(id);
             environment.paths.push(path.clone());
             environment.files.insert(path, id);
@@ -144,24 +133,11 @@ impl Environment {
         let deepest_first = |package: &Package| std::cmp::Reverse(package.folder.len());
         environment.go.sort_by_key(deepest_first);
         environment.cargo.sort_by_key(deepest_first);
-        environment.npm.sort_by_key(deepest_first);
-        let crates = environment
-            .cargo
-            .iter()
-            .map(|package| (Family::Rust, package.name.replace('-', "_")));
-        let scripts = environment
-            .npm
-            .iter()
-            .map(|package| (Family::JavaScript, package.name.clone()));
+        let crates = environment.cargo.iter().map(|package| package.name.replace('-', "_"));
         let mut seen = HashSet::new();
-        environment.ambiguous = crates
-            .chain(scripts)
-            .filter(|name| !seen.insert(name.clone()))
-            .collect();
+        environment.ambiguous = crates.filter(|name| !seen.insert(name.clone())).collect();
         environment.index_crate_aliases();
-        environment
-            .aliases
-            .sort_by_key(|(folder, _)| std::cmp::Reverse(folder.len()));
+        environment.scripts.finish(&environment.files, read);
         environment
     }
 
@@ -189,53 +165,7 @@ impl Environment {
                 self.cargo.extend(cargo_package(folder, &manifest));
                 add_crate_aliases(&manifest, &mut self.crate_aliases);
             }
-            "package.json" => {
-                let Ok(json) = serde_json::from_str::<serde_json::Value>(text) else {
-                    return false;
-                };
-                for key in [
-                    "dependencies",
-                    "devDependencies",
-                    "peerDependencies",
-                    "optionalDependencies",
-                ] {
-                    let declared = json[key].as_object().into_iter().flatten();
-                    self.dependencies
-                        .extend(declared.map(|(name, _)| (Family::JavaScript, name.clone())));
-                }
-                let Some(name) = json["name"].as_str() else { return true };
-                let mut roots = Vec::new();
-                for key in ["source", "types", "module", "main"] {
-                    roots.extend(json[key].as_str().map(str::to_owned));
-                }
-                self.npm.push(Package {
-                    name: name.to_owned(),
-                    folder,
-                    roots,
-                });
-            }
-            _ => {
-                let Ok(json) = serde_json::from_str::<serde_json::Value>(&without_comments(text)) else {
-                    return false;
-                };
-                let options = &json["compilerOptions"];
-                let base = joined(&folder, options["baseUrl"].as_str().unwrap_or("."));
-                let mut patterns = Vec::new();
-                for (pattern, targets) in options["paths"].as_object().into_iter().flatten() {
-                    for target in targets
-                        .as_array()
-                        .into_iter()
-                        .flatten()
-                        .filter_map(|target| target.as_str())
-                    {
-                        patterns.push((pattern.clone(), joined(&base, target)));
-                    }
-                }
-                if options["baseUrl"].is_string() {
-                    patterns.push(("*".to_owned(), joined(&base, "*")));
-                }
-                self.aliases.push((folder, patterns));
-            }
+            _ => return self.scripts.add_manifest(path, text),
         }
         true
     }
@@ -328,7 +258,7 @@ impl Environment {
     fn index_crate_aliases(&mut self) {
         let mut meanings: HashMap<String, HashSet<Option<FileId>>> = HashMap::new();
         for (alias, package) in std::mem::take(&mut self.crate_aliases) {
-            self.dependencies.insert((Family::Rust, alias.clone()));
+            self.dependencies.insert(alias.clone());
             let target = self.crates.get(&package).copied();
             meanings.entry(alias).or_default().insert(target);
         }
@@ -338,7 +268,7 @@ impl Environment {
                 self.crates.entry(alias.clone()).or_insert(*target);
             }
             if targets.len() > 1 {
-                self.ambiguous.insert((Family::Rust, alias));
+                self.ambiguous.insert(alias);
             }
         }
     }
@@ -366,11 +296,8 @@ impl Environment {
 
     /// Returns true if the package that an import names is one of several with that name.
     pub(super) fn is_ambiguous(&self, family: Family, module: &str) -> bool {
-        let name = match family {
-            Family::Rust => module.split("::").next().unwrap_or_default().to_owned(),
-            _ => package_name(module),
-        };
-        !self.ambiguous.is_empty() && self.ambiguous.contains(&(family, name))
+        let name = module.split("::").next().unwrap_or_default();
+        family == Family::Rust && self.ambiguous.contains(name)
     }
 
     /// Finds the module that an import in a file names.
@@ -384,7 +311,7 @@ impl Environment {
     ) -> Option<Module> {
         match facts.family {
             Family::Python => self.python_module(&facts.path, module),
-            Family::JavaScript => self.script(&facts.path, module).map(Module::File),
+            Family::JavaScript => self.scripts.find(&self.files, &facts.path, module).map(Module::File),
             Family::Go => self.go_package(module),
             Family::Java => self.java_package(linker, module),
             Family::Rust => self.rust_module(linker, facts, module, at, depth),
@@ -401,7 +328,9 @@ impl Environment {
         let first = |separator: &str| module.split(separator).next().unwrap_or_default();
         match facts.family {
             Family::Python => !module.starts_with('.') && self.python_module(&facts.path, first(".")).is_none(),
-            Family::JavaScript => self.is_outside_script(module),
+            Family::JavaScript => self
+                .scripts
+                .is_outside(module, |name| self.folders_by_name.contains_key(name)),
             Family::Go => {
                 let is_own = |package: &Package| is_inside(module, &package.name) || module == package.name;
                 let last = module.rsplit('/').next().unwrap_or_default();
@@ -420,27 +349,11 @@ impl Environment {
             }
             Family::Rust => {
                 let name = module.trim_start_matches("::").split("::").next().unwrap_or_default();
-                let is_declared = self.dependencies.contains(&(Family::Rust, name.trim().to_owned()));
+                let is_declared = self.dependencies.contains(name.trim());
                 is_declared && !self.crates.contains_key(name)
             }
             Family::C | Family::Php | Family::Other(_) => false,
         }
-    }
-
-    /// Returns true if no alias can make a module of JavaScript mean a file of the repository.
-    fn is_outside_script(&self, module: &str) -> bool {
-        if module.starts_with("node:") {
-            return true;
-        }
-        let name = package_name(module);
-        let is_scoped = name.starts_with('@') && name.len() > 2 && !name.starts_with("@/") && name.contains('/');
-        let can_be_package = is_scoped || name.starts_with(|first: char| first.is_ascii_alphanumeric());
-        if !can_be_package || self.npm.iter().any(|package| package.name == name) {
-            return false;
-        }
-        let first = module.split('/').next().unwrap_or_default();
-        let is_in_tree = self.folders_by_name.contains_key(first) || self.scripts.contains(first);
-        self.dependencies.contains(&(Family::JavaScript, name)) || !is_in_tree
     }
 
     /// Returns the module `name` inside another module.
@@ -549,74 +462,6 @@ impl Environment {
             base = (!folder.is_empty()).then(|| folder.rsplit_once('/').map_or("", |(outer, _)| outer));
         }
         None
-    }
-
-    fn script(&self, from: &str, module: &str) -> Option<FileId> {
-        let (folder, _) = from.rsplit_once('/').unwrap_or(("", from));
-        if module.starts_with('.') {
-            return self.script_at(&joined(folder, module));
-        }
-        for (root, patterns) in &self.aliases {
-            if !is_inside(from, root) {
-                continue;
-            }
-            for (pattern, target) in patterns {
-                let path = match pattern.split_once('*') {
-                    Some((before, after)) => module
-                        .strip_prefix(before)
-                        .and_then(|rest| rest.strip_suffix(after))
-                        .map(|rest| target.replacen('*', rest, 1)),
-                    None => (pattern == module).then(|| target.clone()),
-                };
-                if let Some(found) = path.and_then(|path| self.script_at(&path)) {
-                    return Some(found);
-                }
-            }
-        }
-        for package in &self.npm {
-            let Some(rest) = module.strip_prefix(package.name.as_str()) else {
-                continue;
-            };
-            if let Some(inner) = rest.strip_prefix('/') {
-                let inside = [inner.to_owned(), format!("src/{inner}")];
-                if let Some(found) = inside
-                    .iter()
-                    .find_map(|inner| self.script_at(&joined(&package.folder, inner)))
-                {
-                    return Some(found);
-                }
-            } else if rest.is_empty() {
-                let roots = ["src/index", "source/index", "lib/index", "index", "src"].map(str::to_owned);
-                let roots = package.roots.iter().chain(&roots);
-                let found = roots
-                    .into_iter()
-                    .find_map(|root| self.script_at(&joined(&package.folder, root)));
-                if found.is_some() {
-                    return found;
-                }
-            }
-        }
-        None
-    }
-
-    fn script_at(&self, path: &str) -> Option<FileId> {
-        if let Some(file) = self.file(path) {
-            return Some(file);
-        }
-        // `./a.js` can mean `a.ts`.
-        let stems = [".js", ".mjs", ".cjs", ".jsx"]
-            .iter()
-            .filter_map(|ending| path.strip_suffix(ending));
-        for stem in std::iter::once(path).chain(stems) {
-            for ending in SCRIPT_ENDINGS {
-                if let Some(file) = self.file(&format!("{stem}{ending}")) {
-                    return Some(file);
-                }
-            }
-        }
-        SCRIPT_ENDINGS
-            .iter()
-            .find_map(|ending| self.file(&joined(path, &format!("index{ending}"))))
     }
 
     fn go_package(&self, module: &str) -> Option<Module> {
@@ -888,16 +733,6 @@ impl Linker<'_> {
     }
 }
 
-/// Returns the package of npm that a module belongs to: `@scope/name` for `@scope/name/inner`.
-fn package_name(module: &str) -> String {
-    let mut segments = module.split('/');
-    let first = segments.next().unwrap_or_default();
-    match segments.next() {
-        Some(second) if first.starts_with('@') => format!("{first}/{second}"),
-        _ => first.to_owned(),
-    }
-}
-
 /// Returns the package that a file says it belongs to.
 fn package_clause(facts: &Facts) -> Option<&str> {
     let clause = facts
@@ -951,49 +786,12 @@ fn add_crate_aliases(manifest: &toml::Table, found: &mut Vec<(String, String)>) 
     }
 }
 
-/// Removes comments and trailing commas from JSON.
-fn without_comments(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let (mut chars, mut in_string) = (text.chars().peekable(), false);
-    while let Some(c) = chars.next() {
-        match (in_string, c, chars.peek()) {
-            (true, '\\', _) => {
-                out.push(c);
-                out.extend(chars.next());
-                continue;
-            }
-            (_, '"', _) => in_string = !in_string,
-            (false, '/', Some('/')) => {
-                chars.by_ref().find(|c| *c == '\n');
-                continue;
-            }
-            (false, '/', Some('*')) => {
-                let mut last = ' ';
-                for c in chars.by_ref() {
-                    if last == '*' && c == '/' {
-                        break;
-                    }
-                    last = c;
-                }
-                continue;
-            }
-            (false, '}' | ']', _) => {
-                let kept = out.trim_end().trim_end_matches(',').len();
-                out.truncate(kept);
-            }
-            _ => {}
-        }
-        out.push(c);
-    }
-    out
-}
-
-fn is_inside(path: &str, folder: &str) -> bool {
+pub(super) fn is_inside(path: &str, folder: &str) -> bool {
     folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Joins a folder and a relative path with `.` and `..`. A path that leaves the repository stays at its root.
-fn joined(folder: &str, path: &str) -> String {
+pub(super) fn joined(folder: &str, path: &str) -> String {
     let mut segments: Vec<&str> = folder.split('/').filter(|segment| !segment.is_empty()).collect();
     for segment in path.split('/') {
         match segment {

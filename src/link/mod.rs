@@ -23,6 +23,7 @@ mod php;
 mod query;
 mod resolve;
 mod scopes;
+mod scripts;
 mod types;
 mod usage;
 

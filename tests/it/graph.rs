@@ -793,6 +793,90 @@ fn types_of_go_implement_the_interfaces_whose_methods_they_have() {
 }
 
 #[test]
+fn modules_of_scripts_are_where_manifests_say() {
+    let repo = TestRepo::new(
+        "
+        //- package.json
+        {\"private\": true, \"workspaces\": [\"packages/*\"]}
+        //- packages/kit/package.json
+        {\"name\": \"@own/kit\", \"imports\": {\"#config\": {\"node\": \"./src/config.ts\"}, \"#deep/*\": \"./src/deep/*.ts\", \"#loop\": \"#loop\"},
+         \"exports\": {\".\": {\"types\": \"./dist/index.d.ts\", \"default\": \"./dist/esm/index.js\"}, \"./named\": \"./src/features/named.ts\", \"./parts/*\": [\"./src/parts/*/main.ts\"]}}
+        //- packages/kit/src/index.ts
+        export function entry() {}
+        //- packages/kit/src/features/named.ts
+        export function named() {}
+        //- packages/kit/src/parts/one/main.ts
+        export function part() {}
+        //- packages/kit/src/config.ts
+        export function config() {}
+        //- packages/kit/src/deep/down.ts
+        export function deep() {}
+        //- packages/kit/src/use.ts
+        import { config } from \"#config\";
+        import { deep } from \"#deep/down\";
+        import { lost } from \"#loop\";
+        export function uses() { config(); deep(); lost(); }
+        //- packages/copy/package.json
+        {\"name\": \"same\"}
+        //- packages/copy/index.js
+        export function twin() {}
+        //- packages/copy/use.js
+        import { twin } from \"same\";
+        export function own() { twin(); }
+        //- fixtures/copy/package.json
+        {\"name\": \"same\"}
+        //- fixtures/copy/index.js
+        export function twin() {}
+        //- apps/tsconfig.base.json
+        {\"extends\": \"./tsconfig.base.json\", \"compilerOptions\": {\"paths\": {\"@here/*\": [\"${configDir}/src/*\"]}}}
+        //- apps/one/tsconfig.json
+        {\"extends\": [\"./none.json\", \"../tsconfig.base\"], \"files\": []} // a comment
+        //- apps/one/src/local.ts
+        export function local() {}
+        //- apps/two/tsconfig.json
+        {\"files\": [], \"references\": [{\"path\": \"./tsconfig.app.json\"}]}
+        //- apps/two/tsconfig.app.json
+        {\"extends\": \"./config/paths.json\"}
+        //- apps/two/config/paths.json
+        {\"compilerOptions\": {\"paths\": {\"lib/*\": [\"../gone/*\", \"../lib/*\"]}}}
+        //- apps/two/lib/shared.ts
+        export function shared() {}
+        //- apps/two/package.json
+        {\"name\": \"two\"}
+        //- apps/two/src/view.ts
+        export function view() {}
+        //- apps/one/src/use.ts
+        import { entry } from \"@own/kit\";
+        import { named } from \"@own/kit/named\";
+        import { part } from \"@own/kit/parts/one\";
+        import { local } from \"@here/local\";
+        export function all() { entry(); named(); part(); local(); }
+        //- apps/two/src/use.ts
+        import { shared } from \"lib/shared\";
+        import { view } from \"@/view\";
+        export function both() { shared(); view(); }
+        ",
+    );
+    for (name, caller) in [
+        ("entry", "apps/one/src/use.ts#all"),
+        ("named", "apps/one/src/use.ts#all"),
+        ("part", "apps/one/src/use.ts#all"),
+        ("local", "apps/one/src/use.ts#all"),
+        ("config", "packages/kit/src/use.ts#uses"),
+        ("deep", "packages/kit/src/use.ts#uses"),
+        ("packages/copy/index.js#twin", "packages/copy/use.js#own"),
+        ("shared", "apps/two/src/use.ts#both"),
+        ("view", "apps/two/src/use.ts#both"),
+    ] {
+        let edges = edges_of(&repo, &["callers", name]);
+        assert_eq!(edges.len(), 1, "{name}: {edges:?}");
+        assert!(edges[0].starts_with(&format!("{caller} ->")), "{name}: {edges:?}");
+    }
+    let other = graph(&repo, &["callers", "fixtures/copy/index.js#twin", "--json"]);
+    assert_eq!(other.expect(1).json()["total"], 0);
+}
+
+#[test]
 fn methods_of_go_implement_those_with_the_same_types_in_their_signatures() {
     let repo = TestRepo::new(
         "
