@@ -793,6 +793,40 @@ fn types_of_go_implement_the_interfaces_whose_methods_they_have() {
 }
 
 #[test]
+fn impact_of_files_is_that_of_their_definitions() {
+    let repo = TestRepo::new(
+        "
+        //- src/x.ts
+        export function a() {}
+        export function b() { a() }
+        //- src/only.md
+        Text.
+        //- src/x.test.ts
+        import { b } from \"./x\";
+        test(\"b\", () => { b() })
+        //- other/c.py
+        def src(): pass
+        //- other/test_c.py
+        from c import src
+        def test_src(): src()
+        ",
+    );
+    assert_eq!(
+        reached(&repo, &["impact", "src/x.ts"]).last().unwrap(),
+        "test b: call src/x.ts#b"
+    );
+    assert_eq!(reached(&repo, &["impact", "src/"]).len(), 2);
+    assert_eq!(
+        reached(&repo, &["impact", "src"]),
+        ["test test_src: call other/c.py#src"]
+    );
+    let ci = graph(&repo, &["impact", "other/c.py", "--ci"]);
+    assert_eq!(ci.expect(0).stdout, b"other/test_c.py\n");
+    let none = graph(&repo, &["impact", "src/only.md"]).expect(2);
+    assert!(none.stderr.contains("no definitions in src/only.md"), "{}", none.stderr);
+}
+
+#[test]
 fn modules_of_scripts_are_where_manifests_say() {
     let repo = TestRepo::new(
         "
@@ -1141,7 +1175,7 @@ fn outside_needs_a_proof() {
         export function merge() {}
         export function open() {}
         //- a.js
-        import { fmt } from '@/lib/fmt';
+        import { fmt } from '@parts/lib/fmt';
         import { merge } from 'lodash';
         import { open } from 'lib/fmt';
         fmt();

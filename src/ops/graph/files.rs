@@ -170,24 +170,29 @@ impl Lookup<'_> {
 
     /// Returns the files that the target names; without one, all files.
     fn files_of_target(&self) -> Result<Vec<FileId>> {
-        let view = self.question.view();
         let Some(typed) = &self.request.target else {
             return Ok(self.wanted_files());
         };
+        let path = self.path_of(typed);
+        let found = self.files_at(&path);
+        found.ok_or_else(|| unknown_path(self.question.view(), &path).into())
+    }
+
+    /// Returns the path in the repository that a target names.
+    pub(super) fn path_of(&self, typed: &str) -> String {
         let path = inside(&self.ask.session.workspace, typed);
-        let trimmed = path.trim_start_matches("./").trim_end_matches('/');
-        if let Some(file) = view.find_text(trimmed) {
-            return Ok(vec![file]);
+        path.trim_start_matches("./").trim_end_matches('/').to_owned()
+    }
+
+    /// Returns the file at a path, or the files of the folder there.
+    pub(super) fn files_at(&self, path: &str) -> Option<Vec<FileId>> {
+        let view = self.question.view();
+        if let Some(file) = view.find_text(path) {
+            return Some(vec![file]);
         }
-        if !is_folder(view, trimmed) {
-            return Err(unknown_path(view, trimmed).into());
-        }
-        let start = format!("{trimmed}/");
-        Ok(view
-            .files()
-            .filter(|(_, file)| file.path.starts_with(start.as_bytes()))
-            .map(|(file, _)| file)
-            .collect())
+        let start = format!("{path}/");
+        let inside = view.files().filter(|(_, file)| file.path.starts_with(start.as_bytes()));
+        is_folder(view, path).then(|| inside.map(|(file, _)| file).collect())
     }
 
     pub(super) fn wanted_files(&self) -> Vec<FileId> {

@@ -11,6 +11,7 @@ use super::rows::{GraphRow, name_of};
 use super::{CiList, Lookup};
 use crate::extract::{self, DefinitionKind};
 use crate::link::{DefId, Impact, Linker, Reach, Reached, Relation};
+use crate::model::Hint;
 use crate::model::count::count;
 use crate::ops::ProvenanceOut;
 use crate::ops::diff::Diff;
@@ -19,7 +20,7 @@ use crate::ops::question::Question;
 use crate::ops::sink::{Recorded, Sink, Style};
 use crate::ops::symbol::path_of;
 use crate::query::{FoundDefinition, UsageKind, is_test_path};
-use crate::session::Result;
+use crate::session::{OpError, Result};
 use crate::snapshot::{FileId, View};
 
 /// Maximum number of definitions that a change is followed through.
@@ -161,14 +162,32 @@ impl Lookup<'_> {
             Some(depth) => depth,
         };
         let mut facts = ImpactFacts::default();
+        let files = self.files_of_impact().unwrap_or_default();
         let (affected, provenance) = match of {
+            None if !files.is_empty() => {
+                let changed = self.definitions_of(&files);
+                if changed.is_empty() {
+                    return Err(OpError::new(
+                        format!("no definitions in {typed}"),
+                        Hint::each(
+                            "to see what imports it, use graph importers",
+                            "to see what imports it, use op importers",
+                        ),
+                    ));
+                }
+                let affected = affected(self.question, self.linker, &changed, max_depth)?;
+                (affected, self.question.provenance())
+            }
             None => Diff::affected(self.ask, typed, &self.request.files, max_depth)?,
             Some(of) => {
                 let affected = affected(self.question, self.linker, &[of.def()], max_depth)?;
                 (affected, self.question.provenance())
             }
         };
-        facts.target = of.map(|of| of.id.clone());
+        facts.target = match of {
+            Some(of) => Some(of.id.clone()),
+            None => (!files.is_empty()).then(|| self.path_of(typed)),
+        };
         if let Some(list) = self.request.ci {
             return self.tests_to_run(list, &affected, provenance);
         }
@@ -186,6 +205,33 @@ impl Lookup<'_> {
 }
 
 impl Lookup<'_> {
+    /// Returns the files whose definitions the request is about. A word is the name of a definition, not of a folder.
+    pub(super) fn files_of_impact(&self) -> Option<Vec<FileId>> {
+        let typed = self
+            .request
+            .target
+            .as_ref()
+            .filter(|typed| typed.contains(['/', '.']))?;
+        self.files_at(&self.path_of(typed))
+    }
+
+    /// Returns the definitions in files, without the packages and namespaces that the files belong to.
+    fn definitions_of(&self, files: &[FileId]) -> Vec<DefId> {
+        let definitions = |file: &FileId| {
+            let found = self.linker.definitions(*file).unwrap_or_default();
+            let file = *file;
+            let found = found
+                .into_iter()
+                .enumerate()
+                .filter(|(_, one)| one.kind != DefinitionKind::Module);
+            found.map(move |(index, _)| DefId {
+                file,
+                index: index as u32,
+            })
+        };
+        files.iter().flat_map(definitions).collect()
+    }
+
     /// Lists the tests that a change reaches, sure or not, for another program. It cannot tell which if the change has
     /// effects that are not followed, or if it reaches no test but may reach some.
     fn tests_to_run(&self, list: CiList, affected: &Affected, provenance: ProvenanceOut) -> Result<Page<GraphRow>> {
@@ -245,7 +291,7 @@ impl TestOut {
 /// The fields of an answer about impact.
 #[derive(Debug, Default, Serialize)]
 struct ImpactFacts {
-    /// The id of the target; null for the changes between two states.
+    /// The id of the target, or its path; null for the changes between two states.
     target: Option<String>,
     total: usize,
     #[serde(flatten)]

@@ -46,6 +46,7 @@ const DEFAULT_LIMIT: usize = 100;
   codescout graph refs src/parser.rs#Parser.parse --candidates
   codescout graph path main Parser.parse --format mermaid
   codescout graph impact Parser.parse
+  codescout graph impact src/parse.rs
   codescout graph impact main...HEAD
   codescout graph flow main --depth 5
   codescout graph callers Parser.parse --since v1.0
@@ -56,8 +57,8 @@ pub(crate) struct Graph {
     #[arg(value_enum)]
     #[schemars(description = "default callers")]
     op: GraphOp,
-    /// Definition: NAME (of up to five), Outer.NAME, an id or PATH:LINE[:COL]; for imports and importers a file or
-    /// directory; for impact also A..B
+    /// Definition: NAME (of up to five), Outer.NAME, an id or PATH:LINE[:COL]; for imports, importers and impact a
+    /// file or directory; for impact also A..B
     #[arg(value_parser = path_text())]
     #[schemars(description = "name, id, path:line; path of imports")]
     target: Option<String>,
@@ -117,7 +118,7 @@ enum GraphOp {
     Refs,
     /// Types that extend or implement a type, or methods that override a method
     Implementations,
-    /// What depends on a definition or on the changes of A..B: definitions, then tests
+    /// What depends on a definition, on those of a file or directory, or on the changes of A..B: definitions, then tests
     Impact,
     /// Shortest chain of calls from TARGET to TO
     Path,
@@ -383,7 +384,9 @@ impl Lookup<'_> {
         let Graph { op, target, to, .. } = self.request;
         let is_about_one = match op {
             GraphOp::Callers | GraphOp::Callees | GraphOp::Refs | GraphOp::Implementations | GraphOp::Path => true,
-            GraphOp::Impact => target.as_ref().is_some_and(|target| !target.contains("..")),
+            GraphOp::Impact => target
+                .as_ref()
+                .is_some_and(|target| !target.contains("..") && self.files_of_impact().is_none()),
             GraphOp::Flow => target.is_some(),
             _ => false,
         };
