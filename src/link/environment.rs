@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::cargo::{add_crate_aliases, cargo_package};
 use super::facts::{Facts, Family};
 use super::memo::deeper;
 use super::resolve::{Linker, Sym};
@@ -48,11 +49,11 @@ impl Hash for Files {
 
 /// A manifest that names a package and its folder.
 #[derive(Debug)]
-struct Package {
-    name: String,
-    folder: String,
+pub(super) struct Package {
+    pub(super) name: String,
+    pub(super) folder: String,
     /// Root files, relative to `folder`. With a slash at the end, a folder in which each file is one.
-    roots: Vec<String>,
+    pub(super) roots: Vec<String>,
 }
 
 /// The files of a package; `None` if there is no such package.
@@ -740,50 +741,6 @@ fn package_clause(facts: &Facts) -> Option<&str> {
         .first()
         .filter(|first| first.kind == DefinitionKind::Module)?;
     Some(&clause.name)
-}
-
-/// Reads the name and the root files of a `Cargo.toml`. Returns `None` if it has no package.
-fn cargo_package(folder: String, manifest: &toml::Table) -> Option<Package> {
-    let text = |table: Option<&toml::Value>, key: &str| Some(table?.get(key)?.as_str()?.to_owned());
-    let (package, lib) = (manifest.get("package"), manifest.get("lib"));
-    let mut roots: Vec<String> = text(lib, "path").into_iter().collect();
-    for (kind, automatic, folder) in [
-        ("bin", "autobins", "src/bin/"),
-        ("test", "autotests", "tests/"),
-        ("bench", "autobenches", "benches/"),
-        ("example", "autoexamples", "examples/"),
-    ] {
-        let is_automatic = package.and_then(|package| package.get(automatic)?.as_bool());
-        roots.extend(is_automatic.unwrap_or(true).then(|| folder.to_owned()));
-        let targets = manifest.get(kind).and_then(toml::Value::as_array);
-        roots.extend(
-            targets
-                .into_iter()
-                .flatten()
-                .filter_map(|target| text(Some(target), "path")),
-        );
-    }
-    roots.extend(text(package, "build"));
-    Some(Package {
-        name: text(lib, "name").or_else(|| text(package, "name"))?,
-        folder,
-        roots,
-    })
-}
-
-/// Adds the names of the dependencies of a `Cargo.toml`, and the packages that they mean.
-fn add_crate_aliases(manifest: &toml::Table, found: &mut Vec<(String, String)>) {
-    for (key, value) in manifest {
-        let Some(table) = value.as_table() else { continue };
-        if !key.ends_with("dependencies") {
-            add_crate_aliases(table, found);
-            continue;
-        }
-        for (alias, dependency) in table {
-            let package = dependency.get("package").and_then(toml::Value::as_str).unwrap_or(alias);
-            found.push((alias.replace('-', "_"), package.replace('-', "_")));
-        }
-    }
 }
 
 pub(super) fn is_inside(path: &str, folder: &str) -> bool {
