@@ -105,8 +105,7 @@ impl Environment {
             if is_manifest(&path) {
                 manifests.push((id, path.clone()));
             }
-            let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
-            environment.scripts.add_file(name);
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
             environment.folders.entry(folder.to_owned()).or_default().push(id);
             environment.paths.push(path.clone());
             environment.files.insert(path, id);
@@ -174,11 +173,15 @@ impl Environment {
     /// Adds the modules that a `go.mod` or `go.work` replaces by folders: `replace example.com/a => ./a`.
     fn add_replaced(&mut self, folder: &str, text: &str) {
         for line in text.lines() {
-            let Some((old, new)) = line.split_once("=>") else {
+            let code = line.split("//").next().unwrap_or_default();
+            let Some((old, new)) = code.split_once("=>") else {
                 continue;
             };
             let old = old.trim().trim_start_matches("replace ").split_whitespace().next();
-            let new = new.split_whitespace().next().filter(|new| new.starts_with('.'));
+            let new = new
+                .split_whitespace()
+                .next()
+                .filter(|new| new.starts_with('.') && !leaves(folder, new));
             if let (Some(name), Some(new)) = (old, new) {
                 self.go.push(Package {
                     name: name.trim_matches('"').to_owned(),
@@ -297,8 +300,7 @@ impl Environment {
 
     /// Returns true if the package that an import names is one of several with that name.
     pub(super) fn is_ambiguous(&self, family: Family, module: &str) -> bool {
-        let name = module.split("::").next().unwrap_or_default();
-        family == Family::Rust && self.ambiguous.contains(name)
+        family == Family::Rust && self.ambiguous.contains(module.split("::").next().unwrap_or_default())
     }
 
     /// Finds the module that an import in a file names.
@@ -323,15 +325,17 @@ impl Environment {
 
     /// Returns true if a module that was not found is proven to be outside of the repository.
     pub(super) fn is_outside(&self, linker: &Linker<'_>, facts: &Facts, module: &str) -> bool {
-        if linker.links.standard.has_module(facts.lang, module) {
+        let standard = &linker.links.standard;
+        if facts.family != Family::JavaScript && standard.has_module(facts.lang, module) {
             return true;
         }
         let first = |separator: &str| module.split(separator).next().unwrap_or_default();
         match facts.family {
             Family::Python => !module.starts_with('.') && self.python_module(&facts.path, first(".")).is_none(),
-            Family::JavaScript => self
-                .scripts
-                .is_outside(module, |name| self.folders_by_name.contains_key(name)),
+            Family::JavaScript => {
+                let name = scripts::node_module(module);
+                !name.contains('/') && standard.has_module(facts.lang, name) || self.scripts.is_outside(module)
+            }
             Family::Go => {
                 let is_own = |package: &Package| is_inside(module, &package.name) || module == package.name;
                 let last = module.rsplit('/').next().unwrap_or_default();
@@ -340,13 +344,15 @@ impl Environment {
             Family::Java => {
                 let mut outer = module.rsplit_once('.');
                 let is_relative = outer.is_none() || linker.is_defined_in(Family::Java, first("."));
-                while let Some((package, _)) = outer {
+                // Each name that is looked up is kept.
+                let is_short = module.matches('.').count() < MAX_MODULE_SEGMENTS;
+                while let Some((package, _)) = outer.filter(|_| is_short) {
                     if self.java_package(linker, package).is_some() {
                         return false;
                     }
                     outer = package.rsplit_once('.');
                 }
-                !is_relative
+                !is_relative && is_short
             }
             Family::Rust => {
                 let name = module.trim_start_matches("::").split("::").next().unwrap_or_default();
@@ -745,6 +751,19 @@ fn package_clause(facts: &Facts) -> Option<&str> {
 
 pub(super) fn is_inside(path: &str, folder: &str) -> bool {
     folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Returns true if a path relative to a folder leads out of the repository.
+fn leaves(folder: &str, path: &str) -> bool {
+    let mut depth = folder.split('/').filter(|segment| !segment.is_empty()).count();
+    path.split('/').any(|segment| match segment {
+        "" | "." => false,
+        ".." => depth.checked_sub(1).map(|outer| depth = outer).is_none(),
+        _ => {
+            depth += 1;
+            false
+        }
+    })
 }
 
 /// Joins a folder and a relative path with `.` and `..`. A path that leaves the repository stays at its root.

@@ -1,7 +1,8 @@
 //! Follows references backwards: what a change of definitions reaches.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -215,16 +216,27 @@ impl Linker<'_> {
         reach: Reach,
         is_wanted: &(impl Fn(FileId) -> bool + Sync),
     ) -> Result<Vec<(DefId, Vec<Reached>, usize)>, LexicalError> {
-        let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        let mut groups: HashMap<Option<(Family, String)>, Vec<usize>> = HashMap::new();
         for (at, open) in level.iter().enumerate() {
-            let name = self.definition(open.definition).map(|definition| definition.name);
-            groups.entry(name.unwrap_or_default()).or_default().push(at);
+            let facts = self.facts(open.definition.file);
+            let name = |facts: Arc<Facts>| {
+                let definition = facts.definitions.get(open.definition.index as usize)?;
+                Some((facts.family, definition.name.clone()))
+            };
+            groups.entry(facts.and_then(name)).or_default().push(at);
         }
         let groups: Vec<Vec<usize>> = groups.into_values().collect();
         let find = |group: &Vec<usize>| {
             let meanings: Vec<Vec<DefId>> = group.iter().map(|&at| self.meanings(level[at].definition)).collect();
             let mentions = self.mentions_of_any(&meanings.concat(), is_wanted)?;
-            let (sites, mut n_unknown) = (mentions.sites, mentions.unknown.len());
+            let sites = mentions.sites;
+            // Of very many definitions that a reference can mean, it names only the first.
+            let all: HashSet<DefId> = meanings.iter().flatten().copied().collect();
+            let n_unnamed = sites
+                .iter()
+                .filter(|site| !site.targets.iter().any(|of| all.contains(of)))
+                .count();
+            let mut n_unknown = mentions.unknown.len() + n_unnamed;
             let mut by_target: HashMap<DefId, Vec<usize>> = HashMap::new();
             for (at, site) in sites.iter().enumerate() {
                 for of in &site.targets {

@@ -91,9 +91,7 @@ impl Linker<'_> {
             // All files of the package are known.
             (_, Family::Go) => facts.stars().next().is_none(),
             // What other files make visible is known.
-            (_, Family::Python | Family::JavaScript | Family::Rust | Family::Java | Family::Php) if is_standard() => {
-                true
-            }
+            (_, Family::Python | Family::Rust | Family::Java | Family::Php) if is_standard() => true,
             _ => (can_name_type || is_standard()) && !is_defined(),
         };
         if is_outside { Found::outside() } else { Found::unknown() }

@@ -66,7 +66,8 @@ impl Linker<'_> {
     /// Finds what a name of PHP means that is no variable and no member.
     pub(super) fn name_in_php(&self, facts: &Facts, reference: &Reference) -> Found {
         if facts.is_namespace_segment(reference) {
-            return Found::outside();
+            let is_defined = self.is_defined_in(facts.family, &reference.name);
+            return if is_defined { Found::unknown() } else { Found::outside() };
         }
         let (segments, is_rooted) = facts.segments_of(reference);
         let is_imported = !facts.imports_of(segments[0]).is_empty();
@@ -111,6 +112,10 @@ impl Linker<'_> {
 
     /// Returns true if the repository has a namespace or one around it.
     fn has_namespace(&self, namespace: &str) -> bool {
+        // Each name that is looked up is kept.
+        if namespace.matches('\\').count() >= MAX_SEGMENTS {
+            return true;
+        }
         let mut at = Some(namespace).filter(|namespace| !namespace.is_empty());
         while let Some(namespace) = at {
             if self.links.environment.namespace_of_php(self, namespace).is_some() {

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -21,8 +22,19 @@ const ENTRIES: &[&str] = &["src/index", "source/index", "lib/index", "index", "s
 /// Limits on what a manifest makes a look-up try.
 const MAX_WILDCARDS: usize = 256;
 const MAX_TARGETS: usize = 16;
-/// Maximum number of private names of a package that lead to one another.
-const MAX_STEPS: usize = 4;
+/// Maximum number of private names of a package that a look-up follows.
+const MAX_STEPS: usize = 64;
+/// Maximum length of a chain of files that extend one another.
+const MAX_EXTENDED: usize = 32;
+/// Maximum number of aliases of one file, and of a tree.
+const MAX_PATHS: usize = 4_096;
+const MAX_ALIASES: usize = 200_000;
+/// Maximum number of places at which a path repeats what a `*` stands for.
+const MAX_STARS: usize = 8;
+/// Parts of modules of Node.js.
+const NODE_PARTS: &[&str] = &["consumers", "posix", "promises", "strict", "types", "web", "win32"];
+/// The start of a version that is a folder or another package of the repository.
+const LOCAL_VERSIONS: &[&str] = &["file:", "link:", "portal:", "workspace:", "."];
 
 /// The files of a tree, by path.
 type Files = HashMap<String, FileId>;
@@ -38,8 +50,6 @@ pub(super) struct Scripts {
     aliases: Vec<(String, Patterns)>,
     /// Packages that are declared as dependencies.
     dependencies: HashSet<String>,
-    /// Names of files without their endings.
-    stems: HashSet<String>,
     /// Each `tsconfig.json` that was read, by path.
     configs: HashMap<String, Value>,
 }
@@ -66,7 +76,7 @@ struct Patterns {
 struct Options {
     base: Option<String>,
     /// Patterns and paths.
-    paths: Vec<(String, String)>,
+    paths: Arc<[(String, String)]>,
 }
 
 /// Returns true for the manifests that are read.
@@ -76,12 +86,6 @@ pub(super) fn is_manifest(name: &str) -> bool {
 }
 
 impl Scripts {
-    /// Adds the name of a file.
-    pub(super) fn add_file(&mut self, name: &str) {
-        let stem = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending));
-        self.stems.extend(stem.map(str::to_owned));
-    }
-
     /// Adds a manifest. Returns false if it cannot be parsed.
     pub(super) fn add_manifest(&mut self, path: &str, text: &str) -> bool {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -101,7 +105,12 @@ impl Scripts {
             "optionalDependencies",
         ] {
             let declared = json[key].as_object().into_iter().flatten();
-            self.dependencies.extend(declared.map(|(name, _)| name.clone()));
+            let is_local = |version: &Value| {
+                let version = version.as_str().unwrap_or_default();
+                LOCAL_VERSIONS.iter().any(|start| version.starts_with(start))
+            };
+            let outside = declared.filter(|(_, version)| !is_local(version));
+            self.dependencies.extend(outside.map(|(name, _)| name.clone()));
         }
         let entries = ["source", "types", "module", "main"].into_iter();
         self.packages.push(Package {
@@ -131,13 +140,15 @@ impl Scripts {
         let mut paths: Vec<String> = self.configs.keys().cloned().collect();
         // `tsconfig.json` before `tsconfig.app.json`.
         paths.sort_by_key(|path| (path.len(), path.clone()));
-        let mut known = HashMap::new();
+        let (mut known, mut n_left) = (HashMap::new(), MAX_ALIASES);
         for path in paths {
-            let options = self.options(&path, files, &mut read, &mut known);
+            let options = self.options(&path, files, &mut read, &mut known, MAX_EXTENDED);
             let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
             let everywhere = options.base.iter().map(|base| ("*".to_owned(), joined(base, "*")));
             let mut patterns: Vec<(String, Vec<String>)> = Vec::new();
-            for (pattern, path) in options.paths.iter().cloned().chain(everywhere) {
+            let own = options.paths.iter().take(n_left).cloned();
+            n_left -= own.len();
+            for (pattern, path) in own.chain(everywhere) {
                 let path = match path.strip_prefix("${configDir}") {
                     Some(rest) => joined(&folder, rest),
                     None => path,
@@ -163,6 +174,7 @@ impl Scripts {
         files: &Files,
         read: &mut dyn FnMut(FileId) -> Option<String>,
         known: &mut HashMap<String, Options>,
+        n_left: usize,
     ) -> Options {
         if let Some(options) = known.get(path) {
             return options.clone();
@@ -183,8 +195,8 @@ impl Scripts {
             one => vec![one],
         };
         for name in extended.into_iter().filter_map(Value::as_str).take(MAX_TARGETS) {
-            if let Some(path) = self.extended(folder, name, files) {
-                let inherited = self.options(&path, files, read, known);
+            if let Some(path) = self.extended(folder, name, files).filter(|_| n_left > 0) {
+                let inherited = self.options(&path, files, read, known, n_left - 1);
                 options.base = inherited.base.or(options.base);
                 if !inherited.paths.is_empty() {
                     options.paths = inherited.paths;
@@ -205,7 +217,7 @@ impl Scripts {
                 .iter()
                 .flat_map(|(pattern, to)| to.as_array().into_iter().flatten().map(move |to| (pattern, to)));
             let each = each.filter_map(|(pattern, to)| Some((pattern.clone(), from(base, to.as_str()?))));
-            options.paths = each.collect();
+            options.paths = each.take(MAX_PATHS).collect();
         }
         known.insert(path.to_owned(), options.clone());
         options
@@ -227,10 +239,10 @@ impl Scripts {
 
     /// Finds the file that an import in the file `from` names.
     pub(super) fn find(&self, files: &Files, from: &str, module: &str) -> Option<FileId> {
-        self.find_within(files, from, module, MAX_STEPS)
+        self.find_within(files, from, module, &mut { MAX_STEPS })
     }
 
-    fn find_within(&self, files: &Files, from: &str, module: &str, n_steps: usize) -> Option<FileId> {
+    fn find_within(&self, files: &Files, from: &str, module: &str, n_left: &mut usize) -> Option<FileId> {
         if module.starts_with('.') {
             let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
             return file_at(files, &joined(folder, module));
@@ -250,7 +262,10 @@ impl Scripts {
                 .replace(module)
                 .find_map(|target| match target.starts_with('.') {
                     true => source(files, &own.folder, &target),
-                    false => self.find_within(files, from, &target, n_steps.checked_sub(1)?),
+                    false => {
+                        *n_left = n_left.checked_sub(1)?;
+                        self.find_within(files, from, &target, n_left)
+                    }
                 });
         }
         match self.package(from, module) {
@@ -269,21 +284,20 @@ impl Scripts {
         Some(&self.packages[index])
     }
 
-    /// Returns true if no alias can make a module mean a file of the repository.
-    pub(super) fn is_outside(&self, module: &str, is_folder: impl Fn(&str) -> bool) -> bool {
-        if module.starts_with("node:") {
-            return true;
-        }
+    /// Returns true if a manifest declares the package of a module, and no alias can make it mean a file of the repository.
+    pub(super) fn is_outside(&self, module: &str) -> bool {
         let name = package_name(module);
-        let is_scoped = name.starts_with('@') && name.len() > 2 && !name.starts_with("@/") && name.contains('/');
-        let can_be_package = is_scoped || name.starts_with(|first: char| first.is_ascii_alphanumeric());
         let is_aliased = || self.aliases.iter().any(|(_, patterns)| patterns.is_for(module));
-        if !can_be_package || self.by_name.contains_key(name) || is_aliased() {
-            return false;
-        }
-        let first = module.split('/').next().unwrap_or_default();
-        let is_in_tree = is_folder(first) || self.stems.contains(first);
-        self.dependencies.contains(name) || !is_in_tree
+        self.dependencies.contains(name) && !self.by_name.contains_key(name) && !is_aliased()
+    }
+}
+
+/// Returns the name of a module of Node.js without its part: `fs` for `node:fs/promises`.
+pub(super) fn node_module(module: &str) -> &str {
+    let module = module.strip_prefix("node:").unwrap_or(module);
+    match module.split_once('/') {
+        Some((name, part)) if NODE_PARTS.contains(&part) => name,
+        _ => module,
     }
 }
 
@@ -345,7 +359,7 @@ impl Patterns {
                 .strip_prefix(before.as_str())
                 .and_then(|rest| rest.strip_suffix(after.as_str()));
             rest.into_iter()
-                .flat_map(move |rest| paths.iter().map(move |path| path.replacen('*', rest, 1)))
+                .flat_map(move |rest| paths.iter().map(move |path| path.replacen('*', rest, MAX_STARS)))
         }))
     }
 
@@ -450,7 +464,7 @@ fn without_comments(text: &str) -> String {
             }
             (false, '/', Some('*')) => {
                 let mut last = ' ';
-                for c in chars.by_ref() {
+                for c in chars.by_ref().skip(1) {
                     if last == '*' && c == '/' {
                         break;
                     }

@@ -815,7 +815,7 @@ fn impact_of_files_is_that_of_their_definitions() {
         reached(&repo, &["impact", "src/x.ts"]).last().unwrap(),
         "test b: call src/x.ts#b"
     );
-    assert_eq!(reached(&repo, &["impact", "src/"]).len(), 2);
+    assert_eq!(reached(&repo, &["impact", "src/"]).len(), 1);
     assert_eq!(
         reached(&repo, &["impact", "src"]),
         ["test test_src: call other/c.py#src"]
@@ -824,6 +824,86 @@ fn impact_of_files_is_that_of_their_definitions() {
     assert_eq!(ci.expect(0).stdout, b"other/test_c.py\n");
     let none = graph(&repo, &["impact", "src/only.md"]).expect(2);
     assert!(none.stderr.contains("no definitions in src/only.md"), "{}", none.stderr);
+}
+
+#[test]
+fn manifests_cannot_make_a_look_up_long() {
+    let chain: String = (0..3_000)
+        .map(|n| {
+            format!(
+                "//- c/tsconfig.{n}.json\n{{\"extends\": \"./tsconfig.{}.json\"}}\n",
+                n + 1
+            )
+        })
+        .collect();
+    let names: Vec<String> = (0..256)
+        .map(|n| format!("\"#{}*{}\"", "a".repeat(n / 16), "a".repeat(n % 16)))
+        .collect();
+    let loops = vec!["\"#aaa*aaa\""; 16].join(",");
+    let imports: Vec<String> = names.iter().map(|name| format!("{name}: [{loops}]")).collect();
+    let repo = TestRepo::new(&format!(
+        "{chain}//- package.json\n{{\"name\": \"own\", \"imports\": {{{}}}}}\n//- a.js\nimport {{ f }} from '#{}';\nf();\n//- b.js\nexport function f() {{}}\n",
+        imports.join(","),
+        "a".repeat(64),
+    ));
+    let found = graph(&repo, &["callers", "f", "--json"]).expect(2).json();
+    assert_eq!(found["candidates"], 1, "{found}");
+}
+
+#[test]
+fn only_declared_packages_are_outside() {
+    let repo = TestRepo::new(
+        "
+        //- package.json
+        {\"name\": \"own\", \"dependencies\": {\"lodash\": \"4\", \"utils\": \"file:../lib/utils\"}}
+        //- src/parts.js
+        export function alias() {}
+        export function folder() {}
+        export function local() {}
+        export function node() {}
+        export function merge() {}
+        //- a.js
+        import { alias } from '@parts/Button';
+        import { folder } from 'constants/types';
+        import { local } from 'utils';
+        import { node } from 'node:fs/promises';
+        import { merge } from 'lodash/merge';
+        alias(); folder(); local(); node(); merge();
+        //- go.mod
+        module own
+        replace other.name/lib => ../lib
+        // replace third.name/lib => ./lib
+        //- lib/l.go
+        package lib
+
+        func Help() {}
+        //- main.go
+        package main
+
+        import \"other.name/lib\"
+
+        func main() { lib.Help() }
+        ",
+    );
+    for name in ["alias", "folder", "local"] {
+        assert_eq!(callers(&repo, name).2, ["named"], "{name}");
+    }
+    for name in ["node", "merge"] {
+        assert_eq!(callers(&repo, name).2, [""; 0], "{name}");
+    }
+    assert_eq!(callers(&repo, "Help").0, 0, "the folder is outside of the repository");
+}
+
+#[test]
+fn each_of_many_namesakes_may_be_meant() {
+    let class = |n: usize| format!("//- m{n:02}.py\nclass C{n}:\n    def run(self): pass\n");
+    let classes: String = (0..40).map(class).collect();
+    let repo = TestRepo::new(&format!(
+        "{classes}//- test_run.py\ndef test_run(thing):\n    thing.run()\n"
+    ));
+    for n in [0, 39] {
+        graph(&repo, &["impact", &format!("m{n:02}.py#C{n}.run"), "--ci"]).expect(3);
+    }
 }
 
 #[test]
