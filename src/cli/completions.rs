@@ -88,14 +88,15 @@ fn candidates<T: Into<OsString>>(values: impl IntoIterator<Item = T>) -> Vec<Com
     values.filter(is_plain).take(MAX_CANDIDATES).collect()
 }
 
-/// Returns true if no shell interprets the candidate. A repository chooses its names, and bash inserts candidates
-/// unquoted.
+/// Returns true if no shell interprets the candidate, and it is no option. A repository chooses its names, and bash inserts
+/// candidates unquoted.
 fn is_plain(candidate: &CompletionCandidate) -> bool {
     let is_plain = |letter: char| letter.is_alphanumeric() || "_-./:@+#,~".contains(letter);
+    // A shell expands `~user` and ignores words behind `#`.
     candidate
         .get_value()
         .to_str()
-        .is_some_and(|value| value.chars().all(is_plain))
+        .is_some_and(|value| value.chars().all(is_plain) && !value.starts_with(['-', '~', '#']))
 }
 
 fn paths(start: &OsStr) -> Vec<CompletionCandidate> {

@@ -69,6 +69,9 @@ fn no_candidate_is_a_command_of_the_shell() {
     let repo = project();
     repo.write("$(id)/$(id).pem", "");
     repo.write("ok/ok.pem", "");
+    for name in ["--apply", "-q", "~root", "#all"] {
+        repo.write(name, "");
+    }
     for (words, expected) in [
         (
             &["status", "--repo", ""][..],
@@ -81,6 +84,10 @@ fn no_candidate_is_a_command_of_the_shell() {
         (&["export", "x", "--sign", "ok/"], &["ok/ok.pem"]),
         (&["export", "x", "--sign", "$(id)/"], &[]),
         (&["import", "$"], &[]),
+        (&["read", "--", "-"], &[]),
+        (&["read", "~"], &[]),
+        (&["read", "#"], &[]),
+        (&["diff", "HEAD..-"], &[]),
         (&["read", "$"], &[]),
     ] {
         assert_eq!(candidates(&repo, words), expected, "{words:?}");
