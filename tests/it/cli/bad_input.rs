@@ -209,6 +209,7 @@ fn no_error_quotes_a_file_to_which_a_link_in_the_git_directory_leads() {
         "HEAD",
         "config",
         "config.worktree",
+        "included",
         "index",
         "packed-refs",
         "refs/heads/main",
@@ -216,9 +217,15 @@ fn no_error_quotes_a_file_to_which_a_link_in_the_git_directory_leads() {
         "shallow",
         "objects/info/alternates",
     ] {
-        for private in ["hunter2\n", "hunter2 = 1\n# hunter2\n"] {
+        for private in [
+            "hunter2\n",
+            "hunter2 = 1\n# hunter2\n",
+            "[a]\n[hunter2\n",
+            "key: hunter2/x\n",
+        ] {
             let repo = project();
             repo.git(["config", "extensions.worktreeConfig", "true"]);
+            repo.git(["config", "include.path", "included"]);
             let (private_file, link) = (repo.beside("private"), repo.path(".git").join(linked));
             fs::write(&private_file, private).unwrap();
             let _ = fs::remove_file(&link);
