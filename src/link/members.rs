@@ -10,6 +10,29 @@ use super::scopes::inline_module;
 use crate::extract::{Binding, BindingKind, DefinitionKind, Literal, Reference, ReferenceKind, Value};
 use crate::snapshot::FileId;
 
+/// Limit on the bases, direct or not, in which something is sought.
+const MAX_BASES: usize = 256;
+
+/// The bases of a type that a search has reached. A type can have many ways to the same base.
+#[derive(Default)]
+pub(super) struct Climb {
+    seen: HashSet<DefId>,
+    n_followed: usize,
+}
+
+impl Climb {
+    /// Returns true if a type is reached for the first time.
+    pub(super) fn enters(&mut self, of: DefId) -> bool {
+        self.seen.insert(of)
+    }
+
+    /// Returns true if one more base may be followed.
+    pub(super) fn may_follow(&mut self) -> bool {
+        self.n_followed += 1;
+        self.n_followed <= MAX_BASES
+    }
+}
+
 /// How a reference uses a name.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Use {
@@ -211,7 +234,7 @@ impl Linker<'_> {
     /// inherited one fits.
     pub(super) fn members_for(&self, of: DefId, name: &str, usage: Use, depth: u8) -> Vec<DefId> {
         let mut other = Vec::new();
-        let found = self.members_in(of, (name, usage), depth, &mut HashSet::new(), &mut other);
+        let found = self.members_in(of, (name, usage), depth, &mut Climb::default(), &mut other);
         if found.is_empty() { other } else { found }
     }
 
@@ -220,11 +243,11 @@ impl Linker<'_> {
         of: DefId,
         (name, usage): (&str, Use),
         depth: u8,
-        seen: &mut HashSet<DefId>,
+        climb: &mut Climb,
         other: &mut Vec<DefId>,
     ) -> Vec<DefId> {
         let Some(depth) = deeper(depth) else { return Vec::new() };
-        if !seen.insert(of) {
+        if !climb.enters(of) {
             return Vec::new();
         }
         let parts = self.parts_of(of, depth);
@@ -253,7 +276,10 @@ impl Linker<'_> {
         }
         for part in parts {
             for base in self.bases_of(part, depth) {
-                let found = self.members_in(base, (name, usage), depth, seen, other);
+                if !climb.may_follow() {
+                    return Vec::new();
+                }
+                let found = self.members_in(base, (name, usage), depth, climb, other);
                 if !found.is_empty() {
                     return found;
                 }
@@ -286,9 +312,13 @@ impl Linker<'_> {
 
     /// Finds the place at which a method of a type, or of a type that it extends, assigns to a field.
     pub(super) fn assigned_field(&self, of: DefId, name: &str, depth: u8) -> Option<Sym> {
+        self.assigned_in(of, name, depth, &mut Climb::default())
+    }
+
+    fn assigned_in(&self, of: DefId, name: &str, depth: u8, climb: &mut Climb) -> Option<Sym> {
         let depth = deeper(depth)?;
         let facts = self.facts(of.file)?;
-        if !matches!(facts.family, Family::Python | Family::JavaScript | Family::Php) {
+        if !climb.enters(of) || !matches!(facts.family, Family::Python | Family::JavaScript | Family::Php) {
             return None;
         }
         let mut own = facts.bindings_of(name).filter(|(_, binding)| {
@@ -304,12 +334,10 @@ impl Linker<'_> {
             return Some(Sym::Local(of.file, index));
         }
         facts.bases(of.index).iter().find_map(|&base| {
-            let base = self
-                .resolve_base(&facts, base, depth)
-                .syms
-                .iter()
-                .find_map(Sym::definition)?;
-            self.assigned_field(base, name, depth)
+            let may_follow = climb.may_follow();
+            let found = may_follow.then(|| self.resolve_base(&facts, base, depth))?;
+            let base = found.syms.iter().find_map(Sym::definition)?;
+            self.assigned_in(base, name, depth, climb)
         })
     }
 

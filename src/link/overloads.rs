@@ -1,6 +1,7 @@
 //! Chooses among functions of one name by the types of the arguments.
 
 use super::facts::{DefId, Facts};
+use super::members::Climb;
 use super::memo::deeper;
 use super::resolve::{Linker, Sym};
 use super::types::{Base, Ty, heads, literal_type};
@@ -108,7 +109,7 @@ impl Linker<'_> {
         let is_anything = name == "Object" || of.is_none() && name.len() == 1;
         match (&argument.base, of) {
             (Base::Instance(def), Some(of)) if *def == of => Some(4),
-            (Base::Instance(def), Some(of)) => self.extends(*def, of, DEPTH).then_some(2),
+            (Base::Instance(def), Some(of)) => self.extends(*def, of, DEPTH, &mut Climb::default()).then_some(2),
             (Base::Instance(_), None) if is_primitive => None,
             (Base::Instance(_), None) => Some(u32::from(!is_anything)),
             (Base::Outer(known), _) if known == "null" => (!is_primitive).then_some(1),
@@ -138,15 +139,18 @@ impl Linker<'_> {
     }
 
     /// Returns true if a type is a subtype of another one.
-    fn extends(&self, def: DefId, of: DefId, depth: u8) -> bool {
+    fn extends(&self, def: DefId, of: DefId, depth: u8, climb: &mut Climb) -> bool {
         let Some(depth) = deeper(depth) else { return false };
         let Some(facts) = self.facts(def.file) else {
             return false;
         };
         facts.bases(def.index).iter().any(|&base| {
-            self.resolve_base(&facts, base, depth).syms.iter().any(|sym| match sym {
-                Sym::Def(base) => *base == of || *base != def && self.extends(*base, of, depth),
-                _ => false,
+            let found = climb.may_follow().then(|| self.resolve_base(&facts, base, depth));
+            found.is_some_and(|found| {
+                found.syms.iter().any(|sym| match sym {
+                    Sym::Def(base) => *base == of || climb.enters(*base) && self.extends(*base, of, depth, climb),
+                    _ => false,
+                })
             })
         })
     }

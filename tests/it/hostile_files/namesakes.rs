@@ -262,6 +262,50 @@ fn changes_of_namesakes_reach_others_in_time_in_proportion() {
     }
 }
 
+/// Each of these types has 2^59 ways to its last base.
+#[test]
+fn bases_are_searched_once() {
+    for (path, head, between, body, end) in [
+        ("a.py", "class ", "(", "):\n  def f(self): self.q()\n", ""),
+        (
+            "A.java",
+            "interface ",
+            " extends ",
+            " {}\n",
+            "class A { void g(A a) {} void g(B b) {} void f(T59a t) { g(t); t.q(); } }\nclass B {}\n",
+        ),
+        (
+            "a.ts",
+            "interface ",
+            " extends ",
+            " {}\n",
+            "function f(t: T59a) { t.q; t.q(); }\n",
+        ),
+        (
+            "a.kt",
+            "interface ",
+            ": ",
+            "\n",
+            "class A\nclass B\nfun g(a: A) {}\nfun g(b: B) {}\nfun f(t: T59a) { g(t); t.q() }\n",
+        ),
+    ] {
+        let level = |n: usize| {
+            let of = |side| format!("{head}T{}{side}{between}T{n}a, T{n}b{body}", n + 1);
+            of("a") + &of("b")
+        };
+        let repo = TestRepo::new("//- b.c\nvoid b() {}\n");
+        repo.write(path, (0..59).map(level).collect::<String>() + end);
+        repo.commit("bases");
+        let index = Indexed::new(repo.root());
+        let view = index.view("HEAD");
+        let links = Links::new(&view, &mut index.workspace.repository.reader());
+        let linker = Linker::new(&view, &links, &NEVER);
+        let file = view.find_text(path).unwrap();
+        let found = timed(path, || linker.link_file(file).unwrap());
+        assert!(found.len() > 200, "{path}: {}", found.len());
+    }
+}
+
 /// The names by which each file could be imported would take gigabytes.
 #[test]
 fn files_in_deep_folders_take_memory_in_proportion() {
