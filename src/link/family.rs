@@ -44,7 +44,8 @@ impl Linker<'_> {
     /// Returns the definitions that must have the same name as `of`. Returns `None` if there are too many.
     pub fn kin(&self, of: DefId) -> Result<Option<Kin>, LexicalError> {
         let (mut kin, mut open) = (Kin::default(), vec![of]);
-        let mut types = BTreeSet::new();
+        // Types, and names of members that were sought in all their subtypes.
+        let mut types: BTreeSet<(DefId, String)> = BTreeSet::new();
         while let Some(of) = open.pop() {
             let Some(facts) = self.facts(of.file) else { continue };
             if !facts.is_name(of.index) || !kin.definitions.insert(of) {
@@ -57,19 +58,28 @@ impl Linker<'_> {
             open.extend(alternatives(&facts, of.index));
             open.extend(self.twins(&facts, of.index));
             if let Some(around) = self.overridable(&facts, of) {
+                let name = &facts.definitions[of.index as usize].name;
                 open.extend(self.overridden(of));
-                open.extend(self.overriding(of)?);
+                if facts.family == Family::Go {
+                    open.extend(self.satisfied_by(of));
+                } else {
+                    open.extend(self.in_constants(around, name));
+                    if types.contains(&(around, name.clone())) {
+                        continue;
+                    }
+                }
                 let subtypes = self.subtypes(around)?;
                 for &subtype in subtypes.iter().filter(|_| facts.family != Family::Go) {
-                    open.extend(self.overridden_in(subtype, &facts.definitions[of.index as usize].name));
+                    open.extend(self.own_members(subtype, name));
+                    open.extend(self.overridden_in(subtype, name));
                 }
-                let name = &facts.definitions[of.index as usize].name;
                 for ty in [around].into_iter().chain(subtypes) {
                     open.extend(self.beside_constants(ty, name));
-                    types.insert(ty);
+                    types.insert((ty, name.clone()));
                 }
             }
         }
+        let types: BTreeSet<DefId> = types.into_iter().map(|(of, _)| of).collect();
         for of in types {
             let Some(facts) = self.facts(of.file) else { continue };
             if is_open(&facts, of.index) {

@@ -1,6 +1,7 @@
 //! Relates the members of types to those of the types that they extend or implement.
 
 use std::collections::HashSet;
+use std::sync::{Arc, PoisonError};
 
 use super::facts::{DefId, Facts, Family};
 use super::resolve::{Linker, MAX_DEPTH, Sym};
@@ -44,31 +45,55 @@ impl Linker<'_> {
         found
     }
 
-    /// Returns the methods of interfaces that a method of Go implements. Its type must have all methods of the interface,
-    /// with the same types in their signatures.
+    /// Returns the methods of interfaces that a method of Go implements.
     fn satisfied(&self, facts: &Facts, of: DefId) -> Vec<DefId> {
         let definition = &facts.definitions[of.index as usize];
-        let Some(of_type) = self
-            .type_of_member(facts, of)
-            .filter(|_| definition.qualifier.is_some())
-        else {
+        let Some(of_type) = self.type_with_method(of) else {
             return Vec::new();
-        };
-        let is_satisfied = |method: &DefId| {
-            let (Some(facts), Some(interface)) = (self.facts(method.file), self.type_around(*method)) else {
-                return false;
-            };
-            facts.has_kind(interface.index, DefinitionKind::Interface)
-                && facts.children(interface.index).iter().all(|&method| {
-                    let own = self.members_of(of_type, &facts.definitions[method as usize].name, MAX_DEPTH);
-                    own.into_iter()
-                        .any(|own| self.is_spelled_like(own, &facts, interface.index, method))
-                })
         };
         let mut found = self.named(Family::Go, &definition.name);
         found.truncate(MAX_INTERFACES);
-        found.retain(is_satisfied);
+        found.retain(|method| self.satisfies(of_type, *method));
         found
+    }
+
+    /// Returns the methods of types of Go that implement a method of an interface.
+    pub(super) fn satisfied_by(&self, of: DefId) -> Vec<DefId> {
+        let is_in_interface = |facts: Arc<Facts>| {
+            let around = self.type_around(of)?;
+            facts.has_kind(around.index, DefinitionKind::Interface).then_some(facts)
+        };
+        let Some(facts) = self.facts(of.file).and_then(is_in_interface) else {
+            return Vec::new();
+        };
+        let mut found = self.named(Family::Go, &facts.definitions[of.index as usize].name);
+        found.truncate(MAX_INTERFACES);
+        found.retain(|member| {
+            self.type_with_method(*member)
+                .is_some_and(|of_type| self.satisfies(of_type, of))
+        });
+        found
+    }
+
+    /// Returns the type of a method of Go that has a body.
+    fn type_with_method(&self, of: DefId) -> Option<DefId> {
+        let facts = self.facts(of.file)?;
+        facts.definitions[of.index as usize].qualifier.as_ref()?;
+        self.type_of_member(&facts, of)
+    }
+
+    /// Returns true if a type of Go has all methods of the interface around `method`, with the same types in their
+    /// signatures.
+    fn satisfies(&self, of_type: DefId, method: DefId) -> bool {
+        let (Some(facts), Some(interface)) = (self.facts(method.file), self.type_around(method)) else {
+            return false;
+        };
+        facts.has_kind(interface.index, DefinitionKind::Interface)
+            && facts.children(interface.index).iter().all(|&method| {
+                let own = self.members_of(of_type, &facts.definitions[method as usize].name, MAX_DEPTH);
+                own.into_iter()
+                    .any(|own| self.is_spelled_like(own, &facts, interface.index, method))
+            })
     }
 
     /// Returns true if a member of a type of Go has the types of a method of an interface in its signature. Parameters of
@@ -102,21 +127,11 @@ impl Linker<'_> {
         let (Some(around), Some(facts)) = (self.type_around(of), self.facts(of.file)) else {
             return Ok(Vec::new());
         };
-        let name = &facts.definitions[of.index as usize].name;
-        let mut found = Vec::new();
         if facts.family == Family::Go {
-            if facts.has_kind(around.index, DefinitionKind::Interface) {
-                found = self.named(Family::Go, name);
-                found.truncate(MAX_INTERFACES);
-                found.retain(|member| self.overridden(*member).contains(&of));
-            }
-            return Ok(found);
+            return Ok(self.satisfied_by(of));
         }
-        for &constant in facts.children(around.index) {
-            if facts.has_kind(constant, DefinitionKind::Variant) {
-                found.extend(self.own_members(facts.def(constant), name));
-            }
-        }
+        let name = &facts.definitions[of.index as usize].name;
+        let mut found = self.in_constants(around, name);
         for subtype in self.subtypes(around)? {
             found.extend(self.own_members(subtype, name));
         }
@@ -125,19 +140,43 @@ impl Linker<'_> {
         Ok(found)
     }
 
+    /// Returns the members with a name in the constants of an enum.
+    pub(super) fn in_constants(&self, of: DefId, name: &str) -> Vec<DefId> {
+        let Some(facts) = self.facts(of.file) else {
+            return Vec::new();
+        };
+        let constants = facts.children(of.index).iter();
+        let constants = constants.filter(|&&constant| facts.has_kind(constant, DefinitionKind::Variant));
+        constants
+            .flat_map(|&constant| self.own_members(facts.def(constant), name))
+            .collect()
+    }
+
     /// Returns the types and blocks that extend or implement a type, also through others.
     pub(super) fn subtypes(&self, of: DefId) -> Result<Vec<DefId>, LexicalError> {
         let mut open = vec![self.implemented(of)];
         let (mut found, mut seen) = (Vec::new(), HashSet::new());
         while let Some(base) = open.pop() {
-            for site in self.mentions(base, |_| true)?.sites {
-                let is_sure = site.kind == ReferenceKind::Inherit && site.tier.is_sure();
-                let Some(subtype) = site.inside.filter(|subtype| is_sure && seen.insert(*subtype)) else {
-                    continue;
-                };
-                found.push(subtype);
-                open.push(self.implemented(subtype));
+            for &subtype in self.direct_subtypes(base)?.iter() {
+                if seen.insert(subtype) {
+                    found.push(subtype);
+                    open.push(self.implemented(subtype));
+                }
             }
+        }
+        Ok(found)
+    }
+
+    fn direct_subtypes(&self, of: DefId) -> Result<Arc<[DefId]>, LexicalError> {
+        let lock = || self.links.subtypes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&of) {
+            return Ok(Arc::clone(known));
+        }
+        let sites = self.mentions(of, |_| true)?.sites.into_iter();
+        let sites = sites.filter(|site| site.kind == ReferenceKind::Inherit && site.tier.is_sure());
+        let found: Arc<[DefId]> = sites.filter_map(|site| site.inside).collect();
+        if !self.is_interrupted() {
+            lock().insert(of, Arc::clone(&found));
         }
         Ok(found)
     }

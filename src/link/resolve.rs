@@ -160,6 +160,8 @@ pub struct Links {
     /// Two members of interfaces with a name, if there are any.
     abstracts: Mutex<Candidates>,
     pub(super) standard: StandardNames,
+    /// The types and blocks that directly extend or implement a type.
+    pub(super) subtypes: Mutex<HashMap<DefId, Arc<[DefId]>>>,
     /// The includes of C and C++.
     pub(super) includes: Includes,
     /// Number of references and bindings kept.
@@ -197,6 +199,7 @@ impl Links {
             candidates: Mutex::default(),
             abstracts: Mutex::default(),
             standard: StandardNames::default(),
+            subtypes: Mutex::default(),
             includes: Includes::default(),
             n_kept: AtomicUsize::new(0),
             errors: Mutex::default(),
@@ -254,7 +257,7 @@ impl<'v> Linker<'v> {
         }
     }
 
-    fn is_interrupted(&self) -> bool {
+    pub(super) fn is_interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)
     }
 

@@ -262,6 +262,54 @@ fn changes_of_namesakes_reach_others_in_time_in_proportion() {
     }
 }
 
+#[test]
+fn families_take_time_in_proportion() {
+    const N_TYPES: usize = 200;
+    let interface = |n| format!("type I{n} interface {{ f(a, b, c int) }}\n");
+    let go = |n| {
+        format!(
+            "{}type T{n} struct {{}}\nfunc (t T{n}) f(a, b, c int) {{}}\n",
+            interface(n)
+        )
+    };
+    let java = |n: usize| {
+        format!(
+            "class C{n} extends C{} {{ void f() {{ g(); }} }}\n",
+            n.saturating_sub(1)
+        )
+    };
+    let python = |n: usize| format!("class C{n}(C{}):\n  def f(self): self.g()\n", n.saturating_sub(1));
+    let lines: [(&str, &str, &dyn Fn(usize) -> String); 3] = [
+        ("a.go", "package p\n", &go),
+        ("A.java", "", &java),
+        ("a.py", "", &python),
+    ];
+    for (path, start, line) in lines {
+        let repo = TestRepo::new("//- b.c\nvoid b() {}\n");
+        repo.write(path, start.to_owned() + &(0..N_TYPES).map(line).collect::<String>());
+        repo.commit("family");
+        let index = Indexed::new(repo.root());
+        let view = index.view("HEAD");
+        let links = Links::new(&view, &mut index.workspace.repository.reader());
+        let linker = Linker::new(&view, &links, &NEVER);
+        let file = view.find_text(path).unwrap();
+        let definitions = linker.definitions(file).unwrap();
+        let last = definitions.iter().rposition(|definition| definition.name == "f");
+        let of = DefId {
+            file,
+            index: last.unwrap() as u32,
+        };
+        let kin = timed(path, || linker.kin(of).unwrap().unwrap());
+        timed(path, || {
+            for of in &kin.definitions {
+                linker.overriding(*of).unwrap();
+            }
+        });
+        let n_found = kin.definitions.len();
+        assert!((N_TYPES..=2 * N_TYPES).contains(&n_found), "{path}: {n_found}");
+    }
+}
+
 /// Each of these types has 2^59 ways to its last base.
 #[test]
 fn bases_are_searched_once() {
