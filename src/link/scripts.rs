@@ -31,8 +31,22 @@ const MAX_PATHS: usize = 4_096;
 const MAX_ALIASES: usize = 200_000;
 /// Maximum number of places at which a path repeats what a `*` stands for.
 const MAX_STARS: usize = 8;
-/// Parts of modules of Node.js.
-const NODE_PARTS: &[&str] = &["consumers", "posix", "promises", "strict", "types", "web", "win32"];
+/// Modules of Node.js that are parts of others.
+const NODE_PARTS: &[&str] = &[
+    "assert/strict",
+    "dns/promises",
+    "fs/promises",
+    "inspector/promises",
+    "path/posix",
+    "path/win32",
+    "readline/promises",
+    "stream/consumers",
+    "stream/promises",
+    "stream/web",
+    "test/reporters",
+    "timers/promises",
+    "util/types",
+];
 /// The start of a version that is a folder or another package of the repository.
 const LOCAL_VERSIONS: &[&str] = &["file:", "link:", "portal:", "workspace:", "."];
 
@@ -296,7 +310,7 @@ impl Scripts {
 pub(super) fn node_module(module: &str) -> &str {
     let module = module.strip_prefix("node:").unwrap_or(module);
     match module.split_once('/') {
-        Some((name, part)) if NODE_PARTS.contains(&part) => name,
+        Some((name, _)) if NODE_PARTS.contains(&module) => name,
         _ => module,
     }
 }
