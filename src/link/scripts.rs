@@ -218,9 +218,12 @@ impl Scripts {
             }
         }
         let own = &config["compilerOptions"];
-        let from = |folder: &str, path: &str| match path.starts_with("${configDir}") {
-            true => path.to_owned(),
-            false => joined(folder, path),
+        let from = |folder: &str, path: &str| {
+            if path.starts_with("${configDir}") {
+                path.to_owned()
+            } else {
+                joined(folder, path)
+            }
         };
         if let Some(base) = own["baseUrl"].as_str() {
             options.base = Some(from(folder, base));
@@ -271,16 +274,13 @@ impl Scripts {
         let own = self.packages.iter().find(|package| is_inside(from, &package.folder));
         if module.starts_with('#') {
             let own = own?;
-            return own
-                .imports
-                .replace(module)
-                .find_map(|target| match target.starts_with('.') {
-                    true => source(files, &own.folder, &target),
-                    false => {
-                        *n_left = n_left.checked_sub(1)?;
-                        self.find_within(files, from, &target, n_left)
-                    }
-                });
+            return own.imports.replace(module).find_map(|target| {
+                if target.starts_with('.') {
+                    return source(files, &own.folder, &target);
+                }
+                *n_left = n_left.checked_sub(1)?;
+                self.find_within(files, from, &target, n_left)
+            });
         }
         match self.package(from, module) {
             Some(package) => package.find(files, inner(module)),

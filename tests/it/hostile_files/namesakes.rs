@@ -279,14 +279,17 @@ fn families_take_time_in_proportion() {
         )
     };
     let python = |n: usize| format!("class C{n}(C{}):\n  def f(self): self.g()\n", n.saturating_sub(1));
-    let lines: [(&str, &str, &dyn Fn(usize) -> String); 3] = [
-        ("a.go", "package p\n", &go),
-        ("A.java", "", &java),
-        ("a.py", "", &python),
+    let texts = [
+        (
+            "a.go",
+            "package p\n".to_owned() + &(0..N_TYPES).map(go).collect::<String>(),
+        ),
+        ("A.java", (0..N_TYPES).map(java).collect()),
+        ("a.py", (0..N_TYPES).map(python).collect()),
     ];
-    for (path, start, line) in lines {
+    for (path, text) in texts {
         let repo = TestRepo::new("//- b.c\nvoid b() {}\n");
-        repo.write(path, start.to_owned() + &(0..N_TYPES).map(line).collect::<String>());
+        repo.write(path, text);
         repo.commit("family");
         let index = Indexed::new(repo.root());
         let view = index.view("HEAD");
