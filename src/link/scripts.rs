@@ -271,21 +271,17 @@ impl Scripts {
         if aliased.is_some() {
             return aliased;
         }
-        let own = self.packages.iter().find(|package| is_inside(from, &package.folder));
-        if module.starts_with('#') {
-            let own = own?;
-            return own.imports.replace(module).find_map(|target| {
-                if target.starts_with('.') {
-                    return source(files, &own.folder, &target);
-                }
-                *n_left = n_left.checked_sub(1)?;
-                self.find_within(files, from, &target, n_left)
-            });
+        if !module.starts_with('#') {
+            return self.package(from, module)?.find(files, inner(module));
         }
-        match self.package(from, module) {
-            Some(package) => package.find(files, inner(module)),
-            None => conventional(files, own.map_or("", |own| &own.folder), module),
-        }
+        let own = self.packages.iter().find(|package| is_inside(from, &package.folder))?;
+        own.imports.replace(module).find_map(|target| {
+            if target.starts_with('.') {
+                return source(files, &own.folder, &target);
+            }
+            *n_left = n_left.checked_sub(1)?;
+            self.find_within(files, from, &target, n_left)
+        })
     }
 
     /// Returns the package that a module belongs to. Of several with its name, one that contains the importing file.
@@ -417,20 +413,6 @@ fn source(files: &Files, folder: &str, path: &str) -> Option<FileId> {
         }
     }
     None
-}
-
-/// Finds a module by an alias that bundlers have by convention.
-fn conventional(files: &Files, folder: &str, module: &str) -> Option<FileId> {
-    let (alias, rest) = module.split_once('/')?;
-    let below: &[&str] = match alias {
-        "@" | "~" => &["src", "", "app"],
-        "@@" | "~~" => &[""],
-        "$lib" => &["src/lib"],
-        _ => return None,
-    };
-    below
-        .iter()
-        .find_map(|below| file_at(files, &joined(folder, &format!("{below}/{rest}"))))
 }
 
 /// Finds the file that a path without an ending, or with that of a built file, means.

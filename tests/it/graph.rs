@@ -957,8 +957,6 @@ fn modules_of_scripts_are_where_manifests_say() {
         export function shared() {}
         //- apps/two/package.json
         {\"name\": \"two\"}
-        //- apps/two/src/view.ts
-        export function view() {}
         //- apps/one/src/use.ts
         import { entry } from \"@own/kit\";
         import { named } from \"@own/kit/named\";
@@ -967,8 +965,7 @@ fn modules_of_scripts_are_where_manifests_say() {
         export function all() { entry(); named(); part(); local(); }
         //- apps/two/src/use.ts
         import { shared } from \"lib/shared\";
-        import { view } from \"@/view\";
-        export function both() { shared(); view(); }
+        export function both() { shared(); }
         ",
     );
     for (name, caller) in [
@@ -980,7 +977,6 @@ fn modules_of_scripts_are_where_manifests_say() {
         ("deep", "packages/kit/src/use.ts#uses"),
         ("packages/copy/index.js#twin", "packages/copy/use.js#own"),
         ("shared", "apps/two/src/use.ts#both"),
-        ("view", "apps/two/src/use.ts#both"),
     ] {
         let edges = edges_of(&repo, &["callers", name]);
         assert_eq!(edges.len(), 1, "{name}: {edges:?}");
