@@ -13,7 +13,8 @@ use super::scripts::{self, Scripts};
 use crate::extract::DefinitionKind;
 use crate::snapshot::{FileId, View};
 
-/// Limit on the segments of a Python module's name. Without it, names take memory as the square of a path's length.
+/// Limit on the segments of the names of modules of Python and packages of Java that are kept. Without it, they take
+/// memory as the square of a path's length.
 const MAX_MODULE_SEGMENTS: usize = 32;
 
 /// A module, package or namespace of the repository.

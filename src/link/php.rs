@@ -178,7 +178,7 @@ fn one(of: DefId, is_import: bool) -> Found {
     }
 }
 
-/// Returns the names that a path can stand for, in the order in which they are tried.
+/// Returns the full names that a path can mean, in the order in which they are tried.
 fn full_names(facts: &Facts, segments: &[&str], is_rooted: bool, range: ByteRange) -> Vec<FullName> {
     let (last, outer) = segments.split_last().expect("a name has a segment");
     let full = |namespace: String| (namespace, (*last).to_owned());
