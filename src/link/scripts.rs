@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
 
 use super::environment::{is_inside, joined};
@@ -29,7 +30,7 @@ const MAX_EXTENDED: usize = 32;
 /// Maximum number of aliases of one file, and of a tree.
 const MAX_PATHS: usize = 4_096;
 const MAX_ALIASES: usize = 200_000;
-/// Maximum number of places at which a path repeats what a `*` stands for.
+/// Maximum number of `*` that are replaced in a path.
 const MAX_STARS: usize = 8;
 /// Modules of Node.js that are parts of others.
 const NODE_PARTS: &[&str] = &[
@@ -77,7 +78,7 @@ struct Package {
     imports: Patterns,
 }
 
-/// Patterns of names, and the paths that replace them. A `*` stands for any text in both.
+/// Patterns of names, and the paths that replace them. Each `*` of a path is the text that the `*` of the pattern matches.
 #[derive(Clone, Debug, Default)]
 struct Patterns {
     exact: HashMap<String, Vec<String>>,
@@ -104,8 +105,7 @@ impl Scripts {
     pub(super) fn add_manifest(&mut self, path: &str, text: &str) -> bool {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         if name != "package.json" {
-            let config = serde_json::from_str(&without_comments(text)).ok();
-            return config
+            return config(text)
                 .map(|config| self.configs.insert(path.to_owned(), config))
                 .is_some();
         }
@@ -167,14 +167,13 @@ impl Scripts {
                     Some(rest) => joined(&folder, rest),
                     None => path,
                 };
-                match patterns.iter_mut().rev().take(1).find(|(last, _)| *last == pattern) {
+                match patterns.last_mut().filter(|(last, _)| *last == pattern) {
                     Some((_, paths)) => paths.push(path),
                     None => patterns.push((pattern, vec![path])),
                 }
             }
             if !patterns.is_empty() {
-                let patterns = Patterns::of(patterns.iter().map(|(pattern, paths)| (&**pattern, paths.clone())));
-                self.aliases.push((folder, patterns));
+                self.aliases.push((folder, Patterns::of(patterns.into_iter())));
             }
         }
         self.aliases.sort_by_key(|(folder, _)| Reverse(folder.len()));
@@ -197,9 +196,7 @@ impl Scripts {
         known.insert(path.to_owned(), Options::default());
         let parsed = match self.configs.get(path) {
             Some(config) => Some(config.clone()),
-            None => files
-                .get(path)
-                .and_then(|&file| serde_json::from_str(&without_comments(&read(file)?)).ok()),
+            None => files.get(path).and_then(|&file| config(&read(file)?)),
         };
         let config = parsed.unwrap_or_default();
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -294,11 +291,13 @@ impl Scripts {
         Some(&self.packages[index])
     }
 
-    /// Returns true if a manifest declares the package of a module, and no alias can make it mean a file of the repository.
+    /// Returns true for a module of Node.js with its prefix, or if a manifest declares the package of a module and no alias
+    /// can make it mean a file of the repository.
     pub(super) fn is_outside(&self, module: &str) -> bool {
         let name = package_name(module);
         let is_aliased = || self.aliases.iter().any(|(_, patterns)| patterns.is_for(module));
-        self.dependencies.contains(name) && !self.by_name.contains_key(name) && !is_aliased()
+        let is_declared = self.dependencies.contains(name) && !self.by_name.contains_key(name) && !is_aliased();
+        module.starts_with("node:") || is_declared
     }
 }
 
@@ -336,9 +335,10 @@ impl Package {
 }
 
 impl Patterns {
-    fn of<'p>(patterns: impl Iterator<Item = (&'p str, Vec<String>)>) -> Self {
+    fn of<P: AsRef<str>>(patterns: impl Iterator<Item = (P, Vec<String>)>) -> Self {
         let mut found = Self::default();
         for (pattern, paths) in patterns {
+            let pattern = pattern.as_ref();
             match pattern.split_once('*') {
                 Some((before, after)) => found.wildcards.push((before.to_owned(), after.to_owned(), paths)),
                 None => {
@@ -442,39 +442,8 @@ fn inner(module: &str) -> &str {
     module[package_name(module).len()..].trim_start_matches('/')
 }
 
-/// Removes comments and trailing commas from JSON.
-fn without_comments(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let (mut chars, mut in_string) = (text.chars().peekable(), false);
-    while let Some(c) = chars.next() {
-        match (in_string, c, chars.peek()) {
-            (true, '\\', _) => {
-                out.push(c);
-                out.extend(chars.next());
-                continue;
-            }
-            (_, '"', _) => in_string = !in_string,
-            (false, '/', Some('/')) => {
-                chars.by_ref().find(|c| *c == '\n');
-                continue;
-            }
-            (false, '/', Some('*')) => {
-                let mut last = ' ';
-                for c in chars.by_ref().skip(1) {
-                    if last == '*' && c == '/' {
-                        break;
-                    }
-                    last = c;
-                }
-                continue;
-            }
-            (false, '}' | ']', _) => {
-                let kept = out.trim_end().trim_end_matches(',').len();
-                out.truncate(kept);
-            }
-            _ => {}
-        }
-        out.push(c);
-    }
-    out
+/// Reads JSON with comments and trailing commas.
+fn config(text: &str) -> Option<Value> {
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?;
+    Some(parsed.value?.into())
 }

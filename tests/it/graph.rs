@@ -861,14 +861,16 @@ fn only_declared_packages_are_outside() {
         export function folder() {}
         export function local() {}
         export function node() {}
+        export function part() {}
         export function merge() {}
         //- a.js
         import { alias } from '@parts/Button';
         import { folder } from 'constants/types';
         import { local } from 'utils';
-        import { node } from 'node:fs/promises';
+        import { node } from 'node:sqlite';
+        import { part } from 'fs/promises';
         import { merge } from 'lodash/merge';
-        alias(); folder(); local(); node(); merge();
+        alias(); folder(); local(); node(); part(); merge();
         //- go.mod
         module own
         replace other.name/lib => ../lib
@@ -888,7 +890,7 @@ fn only_declared_packages_are_outside() {
     for name in ["alias", "folder", "local"] {
         assert_eq!(callers(&repo, name).2, ["named"], "{name}");
     }
-    for name in ["node", "merge"] {
+    for name in ["node", "src/parts.js#part", "merge"] {
         assert_eq!(callers(&repo, name).2, [""; 0], "{name}");
     }
     assert_eq!(callers(&repo, "Help").0, 0, "the folder is outside of the repository");
