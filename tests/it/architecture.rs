@@ -35,7 +35,10 @@ const HOMES: &[(&str, &[&str])] = &[
     ("ring", &["src/bundle/signature.rs"]),
     ("bincode", &["src/sidecar/codec.rs"]),
     ("base64", &["src/bundle/signature.rs", "src/remote/wire.rs"]),
-    ("jsonc_parser", &["src/setup/install/json_text/document.rs"]),
+    (
+        "jsonc_parser",
+        &["src/link/scripts.rs", "src/setup/install/json_text/document.rs"],
+    ),
     ("toml_parser", &["src/config/toml_text.rs"]),
     ("strsim", &["src/git/revision.rs", "src/query/near.rs"]),
     (
