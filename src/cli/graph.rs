@@ -12,6 +12,7 @@ use super::render::Output;
 use super::{Found, INTERRUPTED};
 use crate::extract::ReferenceKind;
 use crate::link::{Link, Linker};
+use crate::model::unprintable::json as json_text;
 use crate::ops::{About, Ask, Common, Graph, Question};
 use crate::query::{Source, Sources};
 use crate::session::{CallCtx, OpError, Result, Session, Workspace};
@@ -68,16 +69,17 @@ fn print_links(
     output: &mut Output,
 ) -> Result<()> {
     let path = |file: FileId| String::from_utf8_lossy(sources.view().file(file).path).into_owned();
+    let mut rows = Vec::new();
     for definition in linker.definitions(file).unwrap_or_default() {
         let line = line_of(sources, lines, file, definition.name_range.start)?;
         let row = json!({"file": path(file), "line": line, "name": definition.name, "tier": "definition", "target_file": null});
-        output.line(&row.to_string())?;
+        rows.extend(json_line(&row)?);
     }
     let references = linker.references(file).unwrap_or_default();
     for link in links {
         let reference = &references[link.reference as usize];
         let line = line_of(sources, lines, file, reference.range.start)?;
-        let mut add = |target: Option<(String, u32, u32)>| {
+        let mut add = |target: Option<(String, u32, u32)>| -> Result<()> {
             let (target, start, end) =
                 target.map_or_else(Default::default, |(path, start, end)| (Some(path), start, end));
             let row = json!({
@@ -90,7 +92,8 @@ fn print_links(
                 "target_start": start,
                 "target_end": end,
             });
-            output.line(&row.to_string())
+            rows.extend(json_line(&row)?);
+            Ok(())
         };
         if link.targets.is_empty() {
             add(None)?;
@@ -104,7 +107,13 @@ fn print_links(
             add(Some((path(target.file), start, end)))?;
         }
     }
-    Ok(())
+    Ok(output.bytes(&rows)?)
+}
+
+fn json_line(row: &serde_json::Value) -> Result<Vec<u8>> {
+    let mut line = json_text(row)?;
+    line.push(b'\n');
+    Ok(line)
 }
 
 fn kind_name(kind: ReferenceKind) -> &'static str {
